@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exceptions that every layer shares. They keep their data as members; the text says what, which value, and what
+// would be right. Programs map them to exit codes: input_error 2, job_error 3, anything else 1.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace halocline {
+
+/// Base of all exceptions of the library.
+class error : public std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// The caller asked for something that can't be had: a grid, a cut, a flag, a config value, a file.
+class input_error : public error {
+    using error::error;
+};
+
+/// The job can't go on: a rank died, a wait passed its deadline, another rank aborted.
+class job_error : public error {
+    using error::error;
+};
+
+/// A file that is missing, truncated, corrupted or not what it says.
+class file_error : public input_error {
+  public:
+    file_error(std::string path, const std::string& what)
+        : input_error("'" + path + "': " + what), path_(std::move(path)) {}
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+} // namespace halocline

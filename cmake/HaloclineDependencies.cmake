@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything from outside, found once, here. Required ones stop the configuration; an optional one that is missing
+# disables a target and is named in the summary.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+find_package(ZLIB REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy) # Google Highway: SIMD with run-time dispatch
+if(HALOCLINE_BUILD_APPS)
+  find_package(CLI11 REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+  pkg_check_modules(TOMLPP REQUIRED IMPORTED_TARGET tomlplusplus)
+endif()
+
+# Each MPI that is installed gets its own module; programs never link libmpi (docs/decisions/).
+find_program(HALOCLINE_MPICXX_OPENMPI NAMES mpicxx.openmpi)
+find_program(HALOCLINE_MPICXX_MPICH NAMES mpicxx.mpich)
+
+set_property(GLOBAL PROPERTY HALOCLINE_SUMMARY "")
+function(halocline_note line)
+  set_property(GLOBAL APPEND PROPERTY HALOCLINE_SUMMARY "${line}")
+endfunction()
+function(halocline_print_summary)
+  get_property(lines GLOBAL PROPERTY HALOCLINE_SUMMARY)
+  message(STATUS "halocline ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}")
+  foreach(line IN LISTS lines)
+    message(STATUS "  ${line}")
+  endforeach()
+endfunction()

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// All channels of one plan or sum, in one homogeneous lane per transport: which lane a channel sits in is data, fixed at
+// set-up; the loops over a lane are concrete code (no virtual call, no switch per message).
+//
+// The contract (docs/architecture.md, "the life of one exchange"): a channel joins one end here with one end at a peer,
+// both directions. In epoch k = 1, 2, … this rank fills target(k), calls send(k), and may read received(k) once
+// arrived(k). Two slots per direction: k + 1 may be sent as soon as the peer's k has arrived here, because the peer sent
+// its k only after it was done with the k - 1 that slot k + 1 reuses.
+#pragma once
+
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/mpi_channel.hpp>
+#include <halocline/comm/self_channel.hpp>
+#include <halocline/comm/shm_channel.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace halocline::comm {
+
+/// What both ends must say of a channel before it is made.
+struct channel_request {
+    int peer = 0;
+    std::uint32_t key = 0;      ///< names this end; unique among this rank's ends in the set
+    std::uint32_t peer_key = 0; ///< names the other end at the peer
+    std::size_t send_bytes = 0;
+    std::size_t receive_bytes = 0;
+    std::string label;          ///< for messages, e.g. "t-high"
+};
+
+struct channel_set_options {
+    std::string name;   ///< of the plan, for messages
+    std::string shape;  ///< anything else that both ends must agree on; compared as text
+};
+
+/// Messages and bytes that went through a lane since set-up.
+struct lane_counts {
+    std::string transport;
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+};
+
+class channel_set {
+  public:
+    channel_set() = default;
+    /// Collective over the whole job (each rank passes its own requests, possibly none).
+    /// Err: input_error on every rank naming both ranks and both values if ends disagree; job_error.
+    /// Cost: O(own requests) messages and memory, and one job-wide error decision.
+    channel_set(const job& j, std::span<const channel_request> requests, const channel_set_options& options);
+    channel_set(channel_set&&) noexcept = default;
+    channel_set& operator=(channel_set&&) noexcept = default;
+    /// Gives memory back after a handshake with the peers; during unwinding, or when the job failed, parks it instead.
+    ~channel_set();
+
+    /// Calls visit(channel) for each channel, lane by lane. channel.index() is the position of its request.
+    template <class Visit>
+    void for_each(Visit&& visit) noexcept {
+        std::apply([&](auto&... lane) { (visit_lane(lane, visit), ...); }, lanes_);
+    }
+    template <class Visit>
+    void for_each(Visit&& visit) const noexcept {
+        std::apply([&](const auto&... lane) { (visit_lane(lane, visit), ...); }, lanes_);
+    }
+    /// Waits until every channel's epoch k has arrived here and every send of k is done (its target may be reused).
+    /// noexcept, no allocation, no lock; no system call on self and shm while the wait stays within its spin budget.
+    [[nodiscard]] status wait(std::uint64_t epoch) noexcept;
+    /// True if wait(epoch) would return at once.
+    [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
+
+    /// Waits that had to yield or sleep: more ranks than cores, or a late peer.
+    [[nodiscard]] std::uint64_t waits_yielded() const { return waits_yielded_; }
+    [[nodiscard]] std::uint64_t waits_slept() const { return waits_slept_; }
+    [[nodiscard]] std::vector<lane_counts> counts(std::uint64_t epochs) const;
+    [[nodiscard]] std::size_t size() const;
+    [[nodiscard]] const channel_request& request(std::size_t index) const { return requests_[index]; }
+    /// What the last failed wait was waiting for: "halo 'coarse' epoch 17: t-low from rank 3 over shm".
+    [[nodiscard]] std::string pending(std::uint64_t epoch) const;
+
+  private:
+    template <class Lane, class Visit>
+    static void visit_lane(Lane& lane, Visit& visit) {
+        for (auto& channel : lane) visit(channel);
+    }
+
+    std::tuple<std::vector<self_channel>, std::vector<shm_channel>, std::vector<mpi_channel>> lanes_;
+    std::vector<channel_request> requests_;
+    channel_set_options options_;
+    std::shared_ptr<job_core> core_;
+    std::uint64_t waits_yielded_ = 0, waits_slept_ = 0;
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control line: 128 bytes per channel direction in the receiver's memory, written by the sender. Two halves of one
+// cache line each, used in turn by even and odd epochs, because the sender may be one epoch ahead of the reader.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace halocline::comm {
+
+/// What travels with one message. epoch is stored last (release) and read first (acquire).
+struct alignas(64) message_header {
+    std::atomic<std::uint64_t> epoch{0};
+    std::uint32_t plan_id = 0;     ///< same number on every rank of the job
+    std::uint32_t field_index = 0; ///< which bound field (rebinding); 0 otherwise
+    std::uint64_t bytes = 0;
+    std::uint32_t checksum = 0;    ///< CRC32C of the payload, 0 = not computed
+    std::uint32_t pieces = 0;      ///< pieces of a large face that are there; 0 = whole
+    std::uint64_t start_stamp = 0; ///< sender's clock at start(): tells a late peer from a slow transfer
+    std::uint64_t abort = 0;       ///< non-zero: the plan was cancelled, reason code
+    std::uint64_t immediate[2]{};  ///< room for a payload of 16 bytes beside the flag
+};
+static_assert(sizeof(message_header) == 64);
+
+struct alignas(128) control_line {
+    message_header half[2];
+};
+static_assert(sizeof(control_line) == 128);
+
+} // namespace halocline::comm

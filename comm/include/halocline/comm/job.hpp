@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job: who am I, who are my peers, who is alive. A value without globals: ranks may be processes under
+// halocline-run, processes under an MPI launcher, or threads of one process (tests, TSan).
+// Everything here is set-up and slow path; the data path is channels (channel_set.hpp), which poll memory.
+#pragma once
+
+#include <halocline/base/error.hpp>
+#include <halocline/comm/status.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halocline::comm {
+
+class slab;
+class job_core; // private: comm/src/job_core.hpp
+
+/// Run-time choices of a job; equal on all ranks (agreed at start).
+struct job_options {
+    /// Transports for peers, in order of preference; for each peer the first that reaches it wins. "self" serves the
+    /// own rank always. Naming one that can't be used and nothing that can is an error, never a silent fallback.
+    std::vector<std::string> transports{"shm", "mpi"};
+    std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive
+    std::size_t slab_bytes = 0;                 ///< virtual size of each rank's slab; 0 = 64 GiB sparse
+    int spin_polls = 0;                         ///< polls before yielding; 0 = chosen from ranks and cores
+};
+
+/// Where a rank lives.
+struct rank_info {
+    int rank = 0;
+    int pid = 0;
+    std::string host;
+    std::string transport; ///< what serves it from here: "self", "shm", "mpi"
+    std::string refused;   ///< why the transports before that were not used; empty if the first was
+};
+
+/// A rank died, or a wait failed: what every survivor reports.
+class rank_failure : public job_error {
+  public:
+    rank_failure(status why, int culprit, int pid, std::string host, std::string operation);
+    [[nodiscard]] status why() const { return why_; }
+    [[nodiscard]] int culprit() const { return culprit_; } ///< rank, -1 if unknown
+    [[nodiscard]] int pid() const { return pid_; }
+    [[nodiscard]] const std::string& host() const { return host_; }
+    [[nodiscard]] const std::string& operation() const { return operation_; } ///< what this rank was waiting for
+
+  private:
+    status why_;
+    int culprit_, pid_;
+    std::string host_, operation_;
+};
+
+/// Handle of this rank's place in the job; copies share the place. Thread-compatible: one rank drives its job from one
+/// thread at a time during set-up.
+class job {
+  public:
+    /// Under halocline-run: that job. Under an MPI launcher: MPI's world (through the module of that MPI).
+    /// Otherwise a job of one rank. Collective.  Err: input_error (unusable transport), job_error.
+    static job from_environment(const job_options& options = {});
+    /// A job of one rank.
+    static job single(const job_options& options = {});
+
+    [[nodiscard]] int rank() const;
+    [[nodiscard]] int ranks() const;
+    [[nodiscard]] const job_options& options() const;
+    /// One entry per rank.
+    [[nodiscard]] const std::vector<rank_info>& members() const;
+    /// "self", "shm", "mpi", or joined with '+' when peers are served by several; "self" on one rank.
+    [[nodiscard]] std::string transport() const;
+    /// "halocline-run", "Open MPI 4.1.4", "threads", "single".
+    [[nodiscard]] std::string launcher() const;
+    /// This rank's slab: mapped by the peers of its node.
+    [[nodiscard]] slab& memory() const;
+
+    /// Set-up collectives: blocking, with deadline and death check.  Err: rank_failure.
+    /// Bytes of every rank, by rank.
+    [[nodiscard]] std::vector<std::string> gather(std::string_view mine) const;
+    /// Bytes of `root` on every rank.
+    [[nodiscard]] std::string broadcast(std::string_view mine, int root = 0) const;
+    void barrier() const;
+    /// Sends out[i] to peers[i] and returns what they sent; a peer may appear several times (kept in order), and may
+    /// be the own rank. Cost: O(peers); only ranks that name each other take part.
+    [[nodiscard]] std::vector<std::string> exchange(std::span<const int> peers,
+                                                    std::span<const std::string> out) const;
+    /// Compares `value` on all ranks.  Err: input_error on every rank, naming `what`, two ranks and both values.
+    void agree(std::string_view what, std::string_view value) const;
+    /// Runs `work` here; if it threw on any rank, every rank throws: the error of the lowest rank that failed
+    /// (input_error and file_error stay input_error, others become error). Nobody hangs, one message per job.
+    void collectively(const std::function<void()>& work) const;
+
+    /// Tells every rank that this one gives up, and why; their waits end with status::aborted.
+    void abort(std::string_view why) const noexcept;
+    /// Turns a bad status of a hot-path object into the exception; `operation` says what was waited for.
+    [[noreturn]] void fail(status why, std::string_view operation) const;
+
+    /// For channels, plans and sums.
+    [[nodiscard]] job_core& core() const { return *core_; }
+    explicit job(std::shared_ptr<job_core> core) : core_(std::move(core)) {}
+
+  private:
+    std::shared_ptr<job_core> core_;
+};
+
+/// Runs `body` once per rank, ranks as threads of this process; returns when all are done. The first exception (by
+/// rank) is rethrown after all threads ended; the others' waits are aborted.
+void run_threads(int ranks, const std::function<void(const job&)>& body, const job_options& options = {});
+
+} // namespace halocline::comm

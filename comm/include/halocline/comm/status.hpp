@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a hot-path call returns instead of throwing. Sticky: once bad, an object stays bad.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace halocline::comm {
+
+enum class status : std::uint8_t {
+    ok,
+    peer_died,  ///< a rank of the job is gone
+    timed_out,  ///< a wait passed its deadline although nobody died
+    aborted,    ///< another rank gave up and said why
+    wrong_data, ///< a header did not match: other plan, epoch or size
+};
+std::string_view to_string(status s);
+
+} // namespace halocline::comm

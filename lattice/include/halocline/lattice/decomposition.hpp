@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the global lattice is cut over ranks: a rank grid, and cuts per dimension that may be uneven.
+// Invariant: every global site belongs to exactly one rank; local boxes of one grid line have equal cross-sections.
+#pragma once
+
+#include <halocline/lattice/geometry.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace halocline::lattice {
+
+/// A cut of the global lattice.  A value: cheap to copy, equal on every rank.
+/// Ranks are numbered lexicographically over the rank grid, x fastest.
+class decomposition {
+  public:
+    /// Pre: cuts[mu] is increasing, starts with 0 and ends with global[mu].  Err: input_error otherwise.
+    decomposition(coordinate global, std::array<std::vector<int>, dimensions> cuts);
+
+    /// Even cut in units of `granularity` sites; where the number of units is not a multiple of the rank grid, the
+    /// first ranks get one unit more.  Err: input_error when a rank would get nothing, or a unit does not divide.
+    static decomposition even(const coordinate& global, const coordinate& rank_grid,
+                              const coordinate& granularity = {1, 1, 1, 1});
+
+    [[nodiscard]] const coordinate& global() const { return global_; }
+    [[nodiscard]] const coordinate& rank_grid() const { return rank_grid_; }
+    [[nodiscard]] int ranks() const;
+    /// Cuts of dimension mu: rank-grid position i owns [cuts[i], cuts[i+1]).
+    [[nodiscard]] const std::vector<int>& cuts(int mu) const { return cuts_[mu]; }
+    [[nodiscard]] box local_box(int rank) const;
+    [[nodiscard]] coordinate grid_position(int rank) const;
+    [[nodiscard]] int rank_at(const coordinate& grid_position) const;
+    /// Rank behind face f, with wrap-around; the rank itself where the dimension is not cut.
+    [[nodiscard]] int neighbour(int rank, face f) const;
+    /// True if the neighbour behind f is across the edge of the global lattice.
+    [[nodiscard]] bool wraps(int rank, face f) const;
+    [[nodiscard]] int owner(const coordinate& global_site) const;
+
+    friend bool operator==(const decomposition&, const decomposition&) = default;
+
+  private:
+    coordinate global_{};
+    coordinate rank_grid_{};
+    std::array<std::vector<int>, dimensions> cuts_;
+};
+
+/// What choose_rank_grid() may and should do.
+struct rank_grid_options {
+    coordinate granularity{1, 1, 1, 1}; ///< cuts fall on multiples of this (blocks of a multigrid)
+};
+
+/// A chosen rank grid and the reason in words, for --dry-run.
+struct rank_grid_choice {
+    coordinate rank_grid{};
+    std::string why;
+};
+
+/// All rank grids with this many ranks that cut on multiples of the granularity, best first: fewest sites per exchange
+/// (surface of the largest box), ties cut t first, then z, y, x.  Empty if there is none.
+std::vector<coordinate> admissible_rank_grids(const coordinate& global, int ranks, const coordinate& granularity);
+
+/// Best admissible rank grid.  Err: input_error naming the largest admissible number of ranks.
+rank_grid_choice choose_rank_grid(const coordinate& global, int ranks, const rank_grid_options& options = {});
+
+} // namespace halocline::lattice

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A field: a run-time number of real components on each site of a local box, stored [outer][component][lane].
+// Fields never contain ghosts: those live in the plan's receive slots (halo/), reached by plan.ghost(face).
+// Memory comes from a std::pmr::memory_resource; a comm::slab is one, so fields can live where transports reach them.
+#pragma once
+
+#include <halocline/lattice/site_order.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <memory_resource>
+#include <span>
+#include <utility>
+
+namespace halocline::lattice {
+
+/// Alignment of field storage in bytes: a cache-line pair.
+inline constexpr std::size_t field_alignment = 128;
+
+/// A field of real numbers T (float, double); complex components are two neighbouring real components (re, im).
+/// Move-only: copies of big fields are asked for by name (copy_from).
+template <class T>
+class field {
+  public:
+    field() = default;
+    /// Zero-filled.  Shape: order->outer_sites() x components x order->lane_width().
+    field(std::shared_ptr<const site_order> order, int components,
+          std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+        : order_(std::move(order)), components_(components), memory_(memory),
+          size_(static_cast<std::size_t>(order_->outer_sites() * components * order_->lane_width())) {
+        data_ = static_cast<T*>(memory_->allocate(std::max<std::size_t>(size_, 1) * sizeof(T), field_alignment));
+        std::fill_n(data_, size_, T{});
+    }
+    field(field&& other) noexcept { swap(other); }
+    field& operator=(field&& other) noexcept {
+        field(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~field() {
+        if (data_) memory_->deallocate(data_, std::max<std::size_t>(size_, 1) * sizeof(T), field_alignment);
+    }
+
+    [[nodiscard]] const site_order& order() const { return *order_; }
+    [[nodiscard]] const std::shared_ptr<const site_order>& shared_order() const { return order_; }
+    [[nodiscard]] int components() const { return components_; }
+    [[nodiscard]] std::int64_t volume() const { return order_->volume(); }
+    /// All storage, padding lanes included (they hold zeros, and linear kernels keep them so).
+    [[nodiscard]] std::span<T> values() { return {data_, size_}; }
+    [[nodiscard]] std::span<const T> values() const { return {data_, size_}; }
+    [[nodiscard]] T* data() { return data_; }
+    [[nodiscard]] const T* data() const { return data_; }
+    /// Storage of one outer index: [component][lane].
+    [[nodiscard]] T* outer(std::int64_t o) { return data_ + o * components_ * order_->lane_width(); }
+    [[nodiscard]] const T* outer(std::int64_t o) const { return data_ + o * components_ * order_->lane_width(); }
+    /// Component c of the site with this lexicographic index.  For set-up, tests and references: not for kernels.
+    [[nodiscard]] T& at(std::int64_t site, int c) { return data_[offset(site, c)]; }
+    [[nodiscard]] const T& at(std::int64_t site, int c) const { return data_[offset(site, c)]; }
+
+    void copy_from(const field& other) { std::copy_n(other.data_, size_, data_); }
+    void swap(field& other) noexcept {
+        std::swap(order_, other.order_);
+        std::swap(components_, other.components_);
+        std::swap(memory_, other.memory_);
+        std::swap(size_, other.size_);
+        std::swap(data_, other.data_);
+    }
+
+  private:
+    [[nodiscard]] std::size_t offset(std::int64_t site, int c) const {
+        const std::int64_t position = order_->position(site), w = order_->lane_width();
+        return static_cast<std::size_t>((position / w * components_ + c) * w + position % w);
+    }
+
+    std::shared_ptr<const site_order> order_;
+    int components_ = 0;
+    std::pmr::memory_resource* memory_ = nullptr;
+    std::size_t size_ = 0;
+    T* data_ = nullptr;
+};
+
+/// Links of a gauge configuration: lexicographic order, 72 components: U_mu(x) for mu = x, y, z, t, each a row-major
+/// 3x3 complex matrix acting on column colour vectors.  No boundary sign: that is the operator's.
+using gauge_field = field<double>;
+inline constexpr int link_components = 18;
+inline constexpr int gauge_components = dimensions * link_components;
+/// Reals of a Dirac spinor: 4 spins x 3 colours x (re, im), component 2 * (3 * spin + colour) + {0, 1}.
+inline constexpr int spinor_components = 24;
+
+} // namespace halocline::lattice

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gauge files: DDalphaAMG, NERSC and ILDG/LIME, recognised by content; every rank reads only the sites of its own box.
+// A reader returns *partial* checksums and sums of what it read; the caller reduces them over ranks (lattice/ sees no
+// communication) and hands the totals to check_totals().
+#pragma once
+
+#include <halocline/base/error.hpp>
+#include <halocline/lattice/field.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace halocline::lattice {
+
+enum class gauge_format : std::uint8_t { ddalphaamg, nersc, ildg };
+std::string to_string(gauge_format f);
+
+/// What a gauge file says of itself; made by open_gauge_file() from the head (and LIME records) alone.
+struct gauge_file {
+    std::string path;
+    gauge_format format{};
+    coordinate extents{};          ///< x, y, z, t
+    std::int64_t data_offset = 0;  ///< byte where the links start
+    int real_bytes = 8;            ///< 4 or 8
+    int rows = 3;                  ///< NERSC: 2 or 3
+    bool big_endian = false;
+    std::optional<double> plaquette;      ///< Re tr / 3, where recorded
+    std::optional<double> link_trace;     ///< mean Re tr U / 3 (NERSC), where recorded
+    std::optional<std::uint32_t> nersc_checksum;
+    std::optional<std::array<std::uint32_t, 2>> scidac_checksum; ///< suma, sumb
+    std::vector<std::string> warnings;    ///< trailing bytes, checksums that are not recorded, …
+};
+
+/// What one rank found in its part.  Combine over ranks: `sum` adds (mod 2^32), `xor` xors, counts and traces add,
+/// `max` is the maximum, `finite` is "and".
+struct gauge_totals {
+    std::uint32_t nersc_sum = 0;                  ///< sum
+    std::array<std::uint32_t, 2> scidac_xor{};    ///< xor
+    double link_trace_sum = 0;                    ///< sum of Re tr U
+    std::int64_t links = 0;                       ///< sum
+    double max_unitarity_error = 0;               ///< max |U U^dagger - 1| over elements
+    bool finite = true;                           ///< and
+};
+/// The combination described above.
+gauge_totals combine(const gauge_totals& a, const gauge_totals& b);
+
+/// Looks at the head of a file: format, sizes (in 128-bit arithmetic against the file size, before anything is
+/// allocated), recorded sums.  Err: file_error.
+gauge_file open_gauge_file(const std::string& path);
+
+/// Reads the links of `local`, a box of the lattice that the file repeated periodically covers, into `links`.
+/// Checksum contributions count each site of the *file* once over all ranks: those with global coordinate < extents.
+/// Pre: links has local.extents, lexicographic, 72 components.  Err: file_error (short read, vanished file).
+gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& links);
+
+/// Compares the reduced totals with what the file recorded: checksums, link trace, unitarity (1e-5 / 1e-10 for 32- /
+/// 64-bit files), finiteness.  Err: file_error.  The plaquette is compared by the caller (tolerance below).
+void check_totals(const gauge_file& file, const gauge_totals& totals);
+/// 1e-6 for 32-bit files, 1e-10 for 64-bit ones.
+double plaquette_tolerance(const gauge_file& file);
+
+/// Writes DDalphaAMG or ILDG (64-bit) in two steps so that ranks can write their own parts in parallel:
+/// rank 0 creates the file, everyone writes its sites, rank 0 finishes (ILDG: checksum record) and renames into place.
+class gauge_writer {
+  public:
+    /// Path of the temporary file; the name becomes `path` only in finish().
+    gauge_writer(std::string path, gauge_format format, const coordinate& extents);
+    /// On one rank, first.  Err: file_error.
+    void create();
+    /// On every rank, after create() returned on the creator.  Returns checksum contributions (xor over ranks).
+    gauge_totals write(const box& local, const gauge_field& links);
+    /// On one rank, last; totals reduced over ranks, plaquette as Re tr / 3.  fsync, then rename.
+    void finish(const gauge_totals& totals, double plaquette);
+
+  private:
+    std::string path_;
+    gauge_format format_;
+    coordinate extents_;
+};
+
+} // namespace halocline::lattice

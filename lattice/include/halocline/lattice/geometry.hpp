@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coordinates, boxes and faces of a 4-dimensional lattice.
+// Everywhere in Halocline the order of dimensions is x, y, z, t (index 0..3), and "lexicographic" means x fastest.
+// Gauge files store other orders; only their readers know.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace halocline::lattice {
+
+inline constexpr int dimensions = 4;
+
+/// One integer per dimension, in the order x, y, z, t: a site, or the extents of a box.
+using coordinate = std::array<int, dimensions>;
+
+/// How the lattice closes on itself in one dimension.
+/// Antiperiodic is a sign on the links (dirac::), never on exchanged data: to a halo it is periodic.
+enum class boundary : std::uint8_t { periodic, antiperiodic, open };
+
+/// Product of the extents, in sites.
+constexpr std::int64_t volume(const coordinate& extents) {
+    std::int64_t v = 1;
+    for (int e : extents) v *= e;
+    return v;
+}
+
+/// Position of `c` in the lexicographic order of a box of these extents.  Pre: 0 <= c[mu] < extents[mu].
+constexpr std::int64_t lexicographic_index(const coordinate& c, const coordinate& extents) {
+    return c[0] + std::int64_t{extents[0]} * (c[1] + std::int64_t{extents[1]} * (c[2] + std::int64_t{extents[2]} * c[3]));
+}
+
+/// Inverse of lexicographic_index().
+constexpr coordinate lexicographic_coordinate(std::int64_t index, const coordinate& extents) {
+    coordinate c{};
+    for (int mu = 0; mu < dimensions; ++mu) {
+        c[mu] = static_cast<int>(index % extents[mu]);
+        index /= extents[mu];
+    }
+    return c;
+}
+
+/// 0 for even sites, 1 for odd ones.
+constexpr int parity(const coordinate& c) { return (c[0] + c[1] + c[2] + c[3]) & 1; }
+
+/// A half-open box of sites: [origin, origin + extents).
+struct box {
+    coordinate origin{};
+    coordinate extents{};
+
+    [[nodiscard]] constexpr std::int64_t volume() const { return lattice::volume(extents); }
+    [[nodiscard]] constexpr bool contains(const coordinate& c) const {
+        for (int mu = 0; mu < dimensions; ++mu)
+            if (c[mu] < origin[mu] || c[mu] >= origin[mu] + extents[mu]) return false;
+        return true;
+    }
+    friend constexpr bool operator==(const box&, const box&) = default;
+};
+
+/// The low or the high end of a dimension.
+enum class side : std::uint8_t { low = 0, high = 1 };
+constexpr side opposite(side s) { return s == side::low ? side::high : side::low; }
+
+/// One of the eight faces of a box.  index() runs x-low, x-high, y-low, … t-high.
+struct face {
+    int mu = 0;
+    side end = side::low;
+
+    [[nodiscard]] constexpr int index() const { return 2 * mu + static_cast<int>(end); }
+    [[nodiscard]] constexpr face opposite() const { return {mu, lattice::opposite(end)}; }
+    friend constexpr bool operator==(const face&, const face&) = default;
+};
+inline constexpr int faces = 2 * dimensions;
+constexpr face face_of(int index) { return {index / 2, static_cast<side>(index % 2)}; }
+
+/// "8.8.8.16", as in the flags and error messages.
+std::string to_string(const coordinate& c);
+/// "x-low" … "t-high".
+std::string to_string(face f);
+/// Reads "8.8.8.16" (also with 'x' or ',' between).  Empty if the text is anything else.
+std::optional<coordinate> parse_coordinate(std::string_view text);
+
+} // namespace halocline::lattice

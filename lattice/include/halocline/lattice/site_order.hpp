@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Site order: a bijection between the sites of a local box and storage positions (outer, lane).
+// Fields store [outer][component][W]; W lanes of one outer index are computed together by one SIMD instruction stream.
+// Message order (halo/) is lexicographic per face and does not depend on any of this (docs/decisions/).
+#pragma once
+
+#include <halocline/lattice/geometry.hpp>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace halocline::lattice {
+
+/// How blocks are laid into lanes, for kernels that work block-wise (SAP, the Dirac operator).
+/// Blocks of one colour come first (colour 0 = even sum of the *global* block coordinates), then the other colour.
+/// A group is what W lanes hold together: `blocks_per_group` blocks of one colour, each split over `splits_per_block`
+/// lanes (2^k equal sub-boxes, split in half along dimensions given by `split_mask`).
+/// lane = block_in_group * splits_per_block + sub, where bit j of sub is the half along the j-th split dimension
+/// (ascending mu).  Stepping over a split plane is therefore lane ^ (1 << j).
+/// Inside a group, outer indices run over the sub-box sites: even ones first, then odd ones, each lexicographic.
+/// A dimension is only split if half the block extent is even, so the block-local parity is the same in all lanes.
+struct block_layout {
+    coordinate block{};        ///< block extents in sites
+    coordinate grid{};         ///< blocks of this rank per dimension
+    coordinate grid_origin{};  ///< global block coordinate of the first one
+    coordinate global_grid{};  ///< blocks of the global lattice per dimension
+    coordinate sub{};          ///< extents of one lane's sub-box
+    std::array<bool, dimensions> split{}; ///< dimensions along which a block is split over lanes
+    int lane_width = 1;
+    int blocks_per_group = 1;
+    int splits_per_block = 1;
+    int groups[2] = {0, 0};    ///< groups of colour 0 and 1; colour-0 groups come first
+    int sites_per_group = 0;   ///< outer indices per group = volume(sub)
+    int even_sites = 0;        ///< of these, even ones (block-local parity of the sub-box)
+    bool two_colours = true;   ///< false: red-black is impossible; then all blocks are colour 0
+    /// Local block (lexicographic over `grid`) in each lane-block place: [group][block_in_group], -1 for padding.
+    std::vector<int> block_of;
+    /// Inverse: local block -> group * blocks_per_group + block_in_group.
+    std::vector<int> place_of;
+};
+
+/// A site order; immutable and shared by the fields that use it.
+class site_order {
+  public:
+    /// outer = lexicographic index, W = 1.
+    static std::shared_ptr<const site_order> lexicographic(const coordinate& extents);
+    /// Even sites first (parity of the global coordinate), then odd ones, each lexicographic; W = 1.
+    static std::shared_ptr<const site_order> even_odd(const box& local);
+    /// See block_layout.  Pre: the local box is cut on block boundaries.  `lane_width` is 1, 4, 8 or 16.
+    /// Err: input_error when the block does not divide the local box.
+    static std::shared_ptr<const site_order> blocked(const box& local, const coordinate& global,
+                                                     const coordinate& block, int lane_width);
+
+    [[nodiscard]] const coordinate& extents() const { return extents_; }
+    [[nodiscard]] int lane_width() const { return lane_width_; }
+    /// Outer positions, padding included: storage is outer_sites() * lane_width() sites.
+    [[nodiscard]] std::int64_t outer_sites() const { return outer_sites_; }
+    [[nodiscard]] std::int64_t volume() const { return static_cast<std::int64_t>(position_.size()); }
+    /// Storage position outer * W + lane of the site with this lexicographic index.
+    [[nodiscard]] std::int64_t position(std::int64_t site) const { return position_[static_cast<std::size_t>(site)]; }
+    /// Site at a storage position, -1 for a padding lane.
+    [[nodiscard]] std::int64_t site(std::int64_t position) const { return site_[static_cast<std::size_t>(position)]; }
+    /// The block layout, if this order is blocked; else nullptr.
+    [[nodiscard]] const block_layout* blocks() const { return blocks_ ? &*blocks_ : nullptr; }
+
+  private:
+    site_order() = default;
+    void fill_inverse();
+
+    coordinate extents_{};
+    int lane_width_ = 1;
+    std::int64_t outer_sites_ = 0;
+    std::vector<std::int32_t> position_;
+    std::vector<std::int32_t> site_;
+    std::optional<block_layout> blocks_;
+};
+
+} // namespace halocline::lattice

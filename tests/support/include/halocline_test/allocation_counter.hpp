@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts heap allocations of the whole test program: the proof that a hot path makes none.
+#pragma once
+
+#include <cstdint>
+
+namespace halocline_test {
+
+/// Calls of operator new since the program started, all threads.
+std::uint64_t allocations() noexcept;
+
+} // namespace halocline_test
