@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain reference: the formulas of the operator as they are written, one site after the other, fp64.
+// Tests compare the fast kernels with this; it is also the build step of the clover term.
+#pragma once
+
+#include <halocline/dirac/padded_links.hpp>
+#include <halocline/dirac/wilson_parameters.hpp>
+#include <halocline/halo/plan.hpp>
+
+namespace halocline::dirac {
+
+/// Mean of Re tr P / 3 over all plaquettes of the global lattice, in [-1, 1]. Collective.
+double plaquette(const comm::job& j, const lattice::decomposition& cut, const padded_links& links);
+/// The same for each of the six planes xy, xz, xt, yz, yt, zt.
+std::array<double, 6> plaquette_by_plane(const comm::job& j, const lattice::decomposition& cut,
+                                         const padded_links& links);
+
+/// Diagonal (site-local) part of D, (4 + m0) + clover, as two Hermitian 6x6 matrices per site (spins 0,1 and 2,3; row =
+/// 3 * (spin % 2) + colour), row-major complex: 2 x 36 complex = 144 reals per site, lexicographic.
+lattice::field<double> clover_term(const padded_links& links, const wilson_parameters& p);
+
+/// y = D x on lexicographic spinor fields (24 reals per site).
+class reference_operator {
+  public:
+    /// Collective.
+    reference_operator(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
+                       const wilson_parameters& p);
+    /// Collective.  Err: job_error.
+    void apply(lattice::field<double>& y, const lattice::field<double>& x);
+
+  private:
+    lattice::coordinate extents_{};
+    lattice::field<double> links_; ///< with boundary signs
+    lattice::field<double> clover_;
+    halo::plan spinors_;
+};
+
+/// gamma_mu as (row -> column, value): gamma_mu has one non-zero entry per row. mu = 0..3 is x, y, z, t.
+struct gamma_row {
+    int column;
+    std::complex<double> value;
+};
+const std::array<std::array<gamma_row, 4>, 4>& gamma_matrices();
+
+} // namespace halocline::dirac

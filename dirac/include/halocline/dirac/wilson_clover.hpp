@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fast Wilson-clover operator, fp32 and fp64, on fields in *blocked* site order (lattice::block_layout): SIMD lanes
+// hold different blocks (or halves of them), so block kernels are lane-pure; hops that leave a block go through surface
+// half-spinors, which cross rank boundaries by a halo plan in the same form. Ref: [Luescher2003, Frommer2014].
+#pragma once
+
+#include <halocline/comm/global_sum.hpp>
+#include <halocline/dirac/padded_links.hpp>
+#include <halocline/dirac/wilson_parameters.hpp>
+#include <halocline/halo/plan.hpp>
+
+#include <memory>
+
+namespace halocline::dirac {
+
+/// D = D_block + sum over the 8 faces of hops that cross a block boundary in that direction.
+/// T is float or double. Fields: 24 components, the operator's site order.
+template <class T>
+class wilson_clover {
+  public:
+    /// Collective.  Pre: order->blocks() != nullptr.
+    wilson_clover(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
+                  const wilson_parameters& p, std::shared_ptr<const lattice::site_order> order);
+    ~wilson_clover();
+    wilson_clover(wilson_clover&&) noexcept;
+
+    [[nodiscard]] const std::shared_ptr<const lattice::site_order>& order() const;
+
+    /// y = D x. Collective; the exchange overlaps D_block.
+    [[nodiscard]] comm::status apply(lattice::field<T>& y, const lattice::field<T>& x) noexcept;
+
+    /// y = D_block x: everything that stays inside a block. No communication.
+    void apply_block(lattice::field<T>& y, const lattice::field<T>& x) const noexcept;
+
+    /// Surface half-spinors of x, for all sites where a hop leaves a block; starts the exchange with neighbours.
+    /// colour < 0: sources in all blocks; else only in blocks of that colour (half the messages' bytes).
+    void start_surface(const lattice::field<T>& x, int colour = -1) noexcept;
+    [[nodiscard]] comm::status finish_surface() noexcept;
+    /// y += sum over faces in `face_mask` (bit face.index()) of the hops into blocks from the surfaces of the last
+    /// finish_surface(): face f of the destination block, that is f.end == high is psi(x+mu).
+    /// target_colour < 0: all blocks; else only blocks of that colour.  `scale` multiplies the contribution.
+    void add_surface(lattice::field<T>& y, int target_colour = -1, unsigned face_mask = 0xff, T scale = 1) const noexcept;
+
+    /// Odd-even (Schur) minimal residual inside every block of one colour (colour < 0: all): `steps` steps on
+    /// D_block e = r, started from e = 0; x += e; on return r holds the remaining block residual r - D_block e, and
+    /// `update` holds e. Ref: [Frommer2014] sec. 3; relaxation 1.
+    /// Blocks with a zero residual are left alone (no division by zero).
+    void block_solve(lattice::field<T>& x, lattice::field<T>& r, lattice::field<T>& update, int colour,
+                     int steps) const noexcept;
+
+    /// Statistics of the surface plans.
+    [[nodiscard]] halo::plan_statistics statistics() const;
+    void reset_statistics();
+
+  private:
+    struct impl;
+    std::unique_ptr<impl> impl_;
+};
+extern template class wilson_clover<float>;
+extern template class wilson_clover<double>;
+
+} // namespace halocline::dirac

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters and conventions of the Wilson-clover operator (openQCD / DD-HMC basis; docs of dirac/README.md).
+#pragma once
+
+#include <halocline/lattice/geometry.hpp>
+
+#include <array>
+
+namespace halocline::dirac {
+
+/// D = (4 + m0) - 1/2 sum_mu [ (1 - gamma_mu) U_mu(x) psi(x+mu) + (1 + gamma_mu) U_mu(x-mu)^dagger psi(x-mu) ]
+///     - csw sum_{mu<nu} gamma_mu gamma_nu (Q_munu - Q_munu^dagger) / 16.
+/// Directions are x, y, z, t = 0..3 as everywhere; the clover sum runs in the order T < Z < Y < X.
+struct wilson_parameters {
+    double m0 = -0.5;
+    double csw = 1;
+    std::array<lattice::boundary, lattice::dimensions> boundaries{
+        lattice::boundary::periodic, lattice::boundary::periodic, lattice::boundary::periodic,
+        lattice::boundary::antiperiodic};
+};
+
+} // namespace halocline::dirac
