@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Configures and builds one preset (default: release) with everything installed that it needs.
+# usage: scripts/build.sh [preset] [target ...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+preset=${1:-release}
+shift || true
+
+scripts/install-dependencies.sh
+launcher=()
+command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+log=build/$preset.configure.log
+mkdir -p build
+cmake --preset "$preset" "${launcher[@]}" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+targets=()
+[[ $# -gt 0 ]] && targets=(--target "$@")
+cmake --build --preset "$preset" "${targets[@]}"

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# The main job, from nothing: install, build, make an 8^4 gauge configuration at beta = 6.0 (once), and solve the
+# Wilson-clover system on it with a two-level multigrid on several processes.
+#
+# usage: scripts/demo.sh [--np N] [coarse_solve options]      (default: 2 processes over shared memory)
+#   scripts/demo.sh --transport mpi        the same over MPI: starts mpirun itself
+#   scripts/demo.sh --np 3 --blocks 2.2.2.2
+#   MPIRUN=mpirun.mpich scripts/demo.sh --transport mpi
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+
+np=2
+transport=shm
+options=()
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --np) np=${2:?--np needs a number}; shift 2 ;;
+    --np=*) np=${1#*=}; shift ;;
+    --transport) transport=${2:?--transport needs shm or mpi}; options+=(--transport "$2"); shift 2 ;;
+    --transport=*) transport=${1#*=}; options+=("$1"); shift ;;
+    *) options+=("$1"); shift ;;
+  esac
+done
+[[ $np =~ ^[1-9][0-9]*$ ]] || { echo "demo.sh: --np $np: expected a number of processes >= 1" >&2; exit 2; }
+
+"$here/scripts/build.sh" release coarse_solve generate_gauge halocline-run halocline-info halocline_modules >&2
+bin=$here/build/release/bin
+
+if [[ $transport == mpi ]]; then
+  mpirun=${MPIRUN:-}
+  for candidate in mpirun mpirun.openmpi mpirun.mpich mpiexec; do
+    [[ -n $mpirun ]] || ! command -v "$candidate" >/dev/null || mpirun=$candidate
+  done
+  [[ -n $mpirun ]] || { echo "demo.sh: --transport mpi: no mpirun found; install openmpi-bin or mpich" >&2; exit 2; }
+  launch=("$mpirun" -n "$np")
+  if "$mpirun" --version 2>&1 | grep -qi 'open'; then
+    # Allow more processes than cores, and containers that run as root.
+    export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  fi
+else
+  launch=("$bin/halocline-run" -n "$np" --)
+fi
+exec "${launch[@]}" "$bin/coarse_solve" "${options[@]}"

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs what a bare Debian 12 lacks to build and test Halocline; says nothing when all is there.
+# Without the right to install it prints the exact line to run and stops.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build pkg-config ccache
+  libeigen3-dev libhwy-dev zlib1g-dev                          # libraries
+  libcli11-dev libtomlplusplus-dev nlohmann-json3-dev          # programs
+  libgtest-dev                                                 # tests
+  openmpi-bin libopenmpi-dev mpich libmpich-dev                # transport mpi, both implementations
+)
+[[ ${HALOCLINE_WITHOUT_MPI:-} ]] && packages=("${packages[@]:0:12}")
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+[[ ${#missing[@]} -eq 0 ]] && exit 0
+
+install=(apt-get install -y --no-install-recommends "${missing[@]}")
+run_as_root=()
+if [[ $(id -u) -ne 0 ]]; then
+  if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+    run_as_root=(sudo)
+  else
+    printf 'Missing packages. Run this, then start again:\n  sudo %s\n' "${install[*]}" >&2
+    exit 1
+  fi
+fi
+echo "installing: ${missing[*]}"
+"${run_as_root[@]}" apt-get update -qq
+DEBIAN_FRONTEND=noninteractive "${run_as_root[@]}" "${install[@]}" -qq >/dev/null

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Installs, builds and runs every test on a bare Debian 12; ends with ctest's own summary.
+# usage: scripts/test.sh [ctest options]        e.g. scripts/test.sh -R halo
+#        PRESET=tsan scripts/test.sh -L threads
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+cd "$here"
+preset=${PRESET:-release}
+
+scripts/build.sh "$preset" all >&2
+cd "build/$preset"
+ctest --output-on-failure --timeout 300 "$@"
