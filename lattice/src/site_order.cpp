@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/lattice/site_order.hpp>
+
+#include <halocline/base/error.hpp>
+
+#include <limits>
+#include <utility>
+
+namespace halocline::lattice {
+namespace {
+
+/// Positions are 32-bit: half the memory of the tables, and a rank never has that many sites.
+void check_volume(std::int64_t sites, const coordinate& extents) {
+    for (int e : extents)
+        if (e < 1) throw input_error("local box " + to_string(extents) + ": every extent must be at least 1");
+    if (sites > std::numeric_limits<std::int32_t>::max())
+        throw input_error("local box " + to_string(extents) + " has " + std::to_string(sites) +
+                          " sites with padding; a rank holds at most 2147483647");
+}
+
+/// Rank of every site of a box in the order "even ones first, then odd ones, each lexicographic".
+/// Shape: volume(extents) entries; `offset` is added to the coordinate before its parity is taken.
+std::vector<std::int32_t> even_first(const coordinate& extents, const coordinate& offset) {
+    const std::int64_t sites = volume(extents);
+    std::vector<std::int32_t> rank(static_cast<std::size_t>(sites));
+    std::int32_t next = 0;
+    for (int p = 0; p < 2; ++p)
+        for (std::int64_t s = 0; s < sites; ++s)
+            if (((parity(lexicographic_coordinate(s, extents)) + parity(offset)) & 1) == p)
+                rank[static_cast<std::size_t>(s)] = next++;
+    return rank;
+}
+
+/// Number of groups that hold `blocks` blocks.
+int groups_for(int blocks, int blocks_per_group) { return (blocks + blocks_per_group - 1) / blocks_per_group; }
+
+/// Splits the block over lanes: as few splits as leave the least padding, t first, then z, y, x.
+void choose_splits(block_layout& b, const int (&blocks)[2]) {
+    int splittable = 0;
+    for (int extent : b.block) splittable += extent % 4 == 0 ? 1 : 0;
+
+    const auto padding = [&](int per_group) {
+        int places = 0;
+        for (int n : blocks) places += groups_for(n, per_group) * per_group - n;
+        return places;
+    };
+    int splits = 0;
+    for (int k = 1; k <= splittable && (1 << k) <= b.lane_width; ++k)
+        if (padding(b.lane_width >> k) < padding(b.lane_width >> splits)) splits = k;
+
+    b.splits_per_block = 1 << splits;
+    b.blocks_per_group = b.lane_width >> splits;
+    b.sub = b.block;
+    for (int mu = dimensions - 1; mu >= 0 && splits > 0; --mu) {
+        if (b.block[mu] % 4 != 0) continue;
+        b.split[mu] = true;
+        b.sub[mu] /= 2;
+        --splits;
+    }
+}
+
+/// Deals the blocks out to groups, colour 0 first.
+void place_blocks(block_layout& b, const std::vector<int>& colour, const int (&blocks)[2]) {
+    for (int c = 0; c < 2; ++c) b.groups[c] = groups_for(blocks[c], b.blocks_per_group);
+    b.block_of.assign(static_cast<std::size_t>((b.groups[0] + b.groups[1]) * b.blocks_per_group), -1);
+    b.place_of.resize(colour.size());
+    int next[2] = {0, b.groups[0] * b.blocks_per_group};
+    for (std::size_t i = 0; i < colour.size(); ++i) {
+        const int place = next[colour[i]]++;
+        b.place_of[i] = place;
+        b.block_of[static_cast<std::size_t>(place)] = static_cast<int>(i);
+    }
+}
+
+} // namespace
+
+void site_order::fill_inverse() {
+    site_.assign(static_cast<std::size_t>(outer_sites_ * lane_width_), -1);
+    for (std::size_t s = 0; s < position_.size(); ++s)
+        site_[static_cast<std::size_t>(position_[s])] = static_cast<std::int32_t>(s);
+}
+
+std::shared_ptr<const site_order> site_order::lexicographic(const coordinate& extents) {
+    check_volume(lattice::volume(extents), extents);
+    std::shared_ptr<site_order> order(new site_order);
+    order->extents_ = extents;
+    order->outer_sites_ = lattice::volume(extents);
+    order->position_.resize(static_cast<std::size_t>(order->outer_sites_));
+    for (std::size_t s = 0; s < order->position_.size(); ++s) order->position_[s] = static_cast<std::int32_t>(s);
+    order->fill_inverse();
+    return order;
+}
+
+std::shared_ptr<const site_order> site_order::even_odd(const box& local) {
+    check_volume(local.volume(), local.extents);
+    std::shared_ptr<site_order> order(new site_order);
+    order->extents_ = local.extents;
+    order->outer_sites_ = local.volume();
+    order->position_ = even_first(local.extents, local.origin);
+    order->fill_inverse();
+    return order;
+}
+
+std::shared_ptr<const site_order> site_order::blocked(const box& local, const coordinate& global,
+                                                      const coordinate& block, int lane_width) {
+    if (lane_width != 1 && lane_width != 4 && lane_width != 8 && lane_width != 16)
+        throw input_error("lane width is " + std::to_string(lane_width) + ": it must be 1, 4, 8 or 16");
+    check_volume(local.volume(), local.extents);
+
+    block_layout b;
+    b.block = block;
+    b.lane_width = lane_width;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        if (block[mu] < 1 || local.extents[mu] % block[mu] != 0 || local.origin[mu] % block[mu] != 0 ||
+            global[mu] % block[mu] != 0)
+            throw input_error("blocks of " + to_string(block) + " do not fit the local box " +
+                              to_string(local.extents) + " at " + to_string(local.origin) + " of the lattice " +
+                              to_string(global) + ": every cut in " + "xyzt"[mu] + " must be a multiple of " +
+                              std::to_string(block[mu]));
+        b.grid[mu] = local.extents[mu] / block[mu];
+        b.grid_origin[mu] = local.origin[mu] / block[mu];
+        b.global_grid[mu] = global[mu] / block[mu];
+        // With an odd number of blocks the periodic wrap joins two blocks of one colour (or one with itself).
+        if (b.global_grid[mu] % 2 != 0) b.two_colours = false;
+    }
+
+    std::vector<int> colour(static_cast<std::size_t>(lattice::volume(b.grid)), 0);
+    int blocks[2] = {0, 0};
+    for (std::size_t i = 0; i < colour.size(); ++i) {
+        if (b.two_colours)
+            colour[i] = (parity(lexicographic_coordinate(static_cast<std::int64_t>(i), b.grid)) + parity(b.grid_origin)) & 1;
+        ++blocks[colour[i]];
+    }
+    choose_splits(b, blocks);
+    place_blocks(b, colour, blocks);
+
+    const std::vector<std::int32_t> rank_in_sub = even_first(b.sub, {0, 0, 0, 0});
+    b.sites_per_group = static_cast<int>(rank_in_sub.size());
+    b.even_sites = (b.sites_per_group + 1) / 2;
+
+    std::shared_ptr<site_order> order(new site_order);
+    order->extents_ = local.extents;
+    order->lane_width_ = lane_width;
+    order->outer_sites_ = std::int64_t{b.groups[0] + b.groups[1]} * b.sites_per_group;
+    check_volume(order->outer_sites_ * lane_width, local.extents);
+    order->position_.resize(static_cast<std::size_t>(local.volume()));
+    for (std::size_t s = 0; s < order->position_.size(); ++s) {
+        const coordinate x = lexicographic_coordinate(static_cast<std::int64_t>(s), local.extents);
+        coordinate block_at{}, in_sub{};
+        int lane = 0, bit = 0;
+        for (int mu = 0; mu < dimensions; ++mu) {
+            block_at[mu] = x[mu] / block[mu];
+            const int in_block = x[mu] % block[mu];
+            in_sub[mu] = in_block % b.sub[mu];
+            if (b.split[mu]) lane |= (in_block / b.sub[mu]) << bit++;
+        }
+        const int place = b.place_of[static_cast<std::size_t>(lexicographic_index(block_at, b.grid))];
+        lane += place % b.blocks_per_group * b.splits_per_block;
+        const std::int64_t outer = std::int64_t{place / b.blocks_per_group} * b.sites_per_group +
+                                   rank_in_sub[static_cast<std::size_t>(lexicographic_index(in_sub, b.sub))];
+        order->position_[s] = static_cast<std::int32_t>(outer * lane_width + lane);
+    }
+    order->fill_inverse();
+    order->blocks_ = std::move(b);
+    return order;
+}
+
+} // namespace halocline::lattice
