@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every program does alike: parse the command line, join the job, print once per job, map exceptions to exit codes.
+// Invariant: an input error is the same on every rank (job::collectively sees to that), so rank 0 alone prints it;
+// a job error differs from rank to rank, so each survivor prints its own.
+#pragma once
+
+#include <halocline/comm/job.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
+
+namespace halocline::app {
+
+/// Exit codes of all programs.
+enum exit_code : int {
+    exit_success = 0,
+    exit_failure = 1, ///< not converged, or an error that fits nowhere else
+    exit_input = 2,   ///< bad flag, config, grid or file; the same on every rank
+    exit_job = 3,     ///< a rank died or a deadline passed
+};
+
+/// This rank's run of a program.
+class program {
+  public:
+    /// `name` opens error messages.
+    explicit program(std::string name);
+    /// Rank 0 speaks for the job.  Before join() the launcher's environment tells.
+    [[nodiscard]] bool speaks() const { return rank_ == 0; }
+    [[nodiscard]] int rank() const { return rank_; }
+    [[nodiscard]] const std::string& name() const { return name_; }
+    /// Reads the command line.  `--help` prints on rank 0 and ends the program with 0.  Err: input_error.
+    void parse(CLI::App& cli, int argc, const char* const* argv) const;
+    /// Joins the job of the environment.  Collective, once.  Err: input_error, job_error.
+    const comm::job& join(const comm::job_options& options = {});
+    [[nodiscard]] bool joined() const { return job_ != nullptr; }
+    /// Pre: joined().
+    [[nodiscard]] const comm::job& job() const { return *job_; }
+    /// Prints a line on stdout, on rank 0 only, at once (progress shows through a pipe).
+    void print(std::string_view line) const;
+    /// A line that replaces itself: on a terminal redrawn in place, otherwise nothing.  "" clears it.
+    void print_progress(std::string_view line) const;
+
+  private:
+    std::string name_;
+    int rank_ = 0;
+    std::unique_ptr<comm::job> job_;
+};
+
+/// Runs `body` and returns the exit code of the program.  Exceptions become messages on stderr and a code:
+/// input_error 2 (rank 0 prints), job_error 3 (every rank prints), any other 1 (the rank that threw prints, and aborts
+/// the job so that nobody waits for it).
+int run_program(int argc, const char* const* argv,
+                const std::function<int(program& p, int argc, const char* const* argv)>& body);
+
+} // namespace halocline::app

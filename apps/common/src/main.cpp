@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline_app/main.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+namespace halocline::app {
+namespace {
+
+/// Thrown by parse() for --help and --version.
+struct early_exit {
+    int code;
+};
+
+/// Rank that the launcher gave this process, before there is a job to ask; 0 if none did.
+int launched_rank() {
+    for (const char* name : {"HALOCLINE_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+        if (const char* value = std::getenv(name)) return std::atoi(value);
+    return 0;
+}
+
+/// One write per line: lines of different ranks never interleave.
+void write_line(std::FILE* out, std::string line) {
+    line += '\n';
+    std::fflush(out);
+    for (std::size_t done = 0; done < line.size();) {
+        const ssize_t n = ::write(fileno(out), line.data() + done, line.size() - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return; // nobody listens any more
+        done += static_cast<std::size_t>(n);
+    }
+}
+
+} // namespace
+
+program::program(std::string name) : name_(std::move(name)), rank_(launched_rank()) {}
+
+void program::parse(CLI::App& cli, int argc, const char* const* argv) const {
+    try {
+        cli.parse(argc, argv);
+    } catch (const CLI::Success& request) { // --help, --version: text for stdout
+        std::ostringstream text;
+        cli.exit(request, text, text);
+        std::string lines = text.str();
+        while (!lines.empty() && lines.back() == '\n') lines.pop_back();
+        print(lines);
+        throw early_exit{exit_success};
+    } catch (const CLI::ParseError& wrong) {
+        throw input_error(std::string(wrong.what()) + "  (" + name_ + " --help lists the flags)");
+    }
+}
+
+const comm::job& program::join(const comm::job_options& options) {
+    job_ = std::make_unique<comm::job>(comm::job::from_environment(options));
+    rank_ = job_->rank();
+    return *job_;
+}
+
+void program::print(std::string_view line) const {
+    if (speaks()) write_line(stdout, std::string(line));
+}
+
+void program::print_progress(std::string_view line) const {
+    if (!speaks() || isatty(STDOUT_FILENO) == 0) return;
+    std::fputs(("\r\033[K" + std::string(line)).c_str(), stdout);
+    std::fflush(stdout);
+}
+
+int run_program(int argc, const char* const* argv,
+                const std::function<int(program& p, int argc, const char* const* argv)>& body) {
+    program p(argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "halocline");
+    const auto say = [&](const std::string& what) { write_line(stderr, p.name() + ": " + what); };
+    const auto of_rank = [&](const std::exception& e) { return "rank " + std::to_string(p.rank()) + ": " + e.what(); };
+    try {
+        return body(p, argc, argv);
+    } catch (const early_exit& e) {
+        return e.code;
+    } catch (const input_error& e) {
+        if (p.speaks()) say(std::string("error: ") + e.what());
+        return exit_input;
+    } catch (const job_error& e) {
+        say(of_rank(e));
+        return exit_job;
+    } catch (const std::exception& e) {
+        say(of_rank(e));
+        if (p.joined()) p.job().abort(e.what());
+        return exit_failure;
+    }
+}
+
+} // namespace halocline::app
