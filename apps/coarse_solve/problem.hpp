@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// From settings to a problem: which lattice, cut how, and its links, read and verified.
+#pragma once
+
+#include <halocline/comm/job.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/gauge_file.hpp>
+#include <halocline_app/settings.hpp>
+
+#include <string>
+#include <vector>
+
+namespace halocline::app {
+
+/// The lattice and its cut; no links yet.
+struct problem {
+    lattice::gauge_file file;     ///< head of the configuration
+    lattice::coordinate blocks{}; ///< Schwarz blocks
+    lattice::decomposition cut;
+    std::string why_cut; ///< for people
+};
+
+/// Makes the demo configuration if it is needed and not there yet, opens the file, chooses blocks and cut. Collective.
+/// Err: input_error (grid that disagrees, rank grid that does not fit with the admissible ones, bad file).
+problem define_problem(const comm::job& j, const settings& s);
+
+/// Links of this rank's box, checked: lengths, checksums, link trace, unitarity, plaquette. Collective.
+struct verified_links {
+    lattice::gauge_field links;
+    double plaquette = 0; ///< Re tr / 3
+};
+verified_links read_verified_links(const comm::job& j, const problem& p);
+
+/// The right-hand side on this rank's box, lexicographic, 24 components.
+lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s);
+
+} // namespace halocline::app
