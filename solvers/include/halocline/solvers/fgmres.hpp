@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// FGMRES(m): flexible, right-preconditioned, restarted; and GMRES(m), the same without a preconditioner.
+// One global sum per iteration (two where cancellation shows); no allocation once the workspace exists.
+// Ref: Y. Saad, A flexible inner-outer preconditioned GMRES algorithm, SIAM J. Sci. Comput. 14 (1993) 461 [Saad1993];
+//      Y. Saad, Iterative methods for sparse linear systems, 2nd ed., SIAM 2003, algorithms 6.9, 9.6 [Saad2003].
+#pragma once
+
+#include <halocline/solvers/gram_schmidt.hpp>
+#include <halocline/solvers/hessenberg.hpp>
+#include <halocline/solvers/solve_report.hpp>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+namespace halocline::solvers {
+
+struct fgmres_options : solve_options {
+    int restart_length = 50; ///< m; <= workspace.restart_length()
+    /// Gram-Schmidt is repeated when the new direction keeps no more than this part of ||A z||. 1/sqrt(2) keeps the
+    /// basis orthonormal to machine precision; 0.1 saves global sums and is plenty for inner solves of low accuracy.
+    double reorthogonalise_below = 0.7071;
+};
+
+/// Vectors and small matrices of FGMRES(m), reusable from solve to solve.
+/// Memory: 2 m + 1 vectors; m + 1 for GMRES.
+template <class V>
+class fgmres_workspace {
+  public:
+    /// `flexible` = false: room for gmres() only.
+    template <vector_space<V> S>
+    fgmres_workspace(S& space, int restart_length, bool flexible = true)
+        : h(restart_length + 1), scratch(restart_length + 1), least_squares(restart_length) {
+        for (int i = 0; i <= restart_length; ++i) v.push_back(space.make());
+        for (int i = 0; flexible && i < restart_length; ++i) z.push_back(space.make());
+    }
+    [[nodiscard]] int restart_length() const noexcept { return least_squares.capacity(); }
+
+    std::vector<V> v;                       ///< orthonormal basis of the Krylov space
+    std::vector<V> z;                       ///< z_j = M_j v_j; empty without a preconditioner
+    std::vector<complex> h, scratch;        ///< one column of the Hessenberg matrix; Gram-Schmidt's second pass
+    hessenberg_least_squares least_squares; ///< min_y || beta e_1 - H y ||
+};
+
+namespace detail {
+
+/// Stands for M = 1: no call, no second basis.
+struct no_preconditioner {};
+
+template <class V, vector_space<V> S, linear_operator<V> A, class M, class Callback>
+solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_workspace<V>& work,
+                            const fgmres_options& options, Callback& on_iteration) {
+    constexpr bool preconditioned = !std::is_same_v<M, no_preconditioner>;
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    const stopwatch clock;
+    const int length = std::clamp(options.restart_length, 1, work.restart_length());
+    const std::span<V> v = work.v, z = preconditioned ? work.z : work.v;
+    solve_report report;
+    auto ended = [&](solve_status s) -> solve_report&& {
+        report.status = s;
+        report.seconds = clock.seconds();
+        return std::move(report);
+    };
+    auto ok = [&](comm::status s) { return (report.communication = s) == comm::status::ok; };
+    if (options.keep_history) report.history.reserve(std::clamp(options.max_iterations, 0, 10'000));
+
+    double b_norm = 0;
+    if (!ok(space.norm2(b, b_norm))) return ended(solve_status::failed_communication);
+    if (!std::isfinite(b_norm)) return ended(solve_status::not_finite);
+    if (!options.use_initial_guess || b_norm == 0) space.set_zero(x);
+    if (b_norm == 0) { // A 0 = 0
+        report.relative_residual = report.recurrence_residual = 0;
+        return ended(solve_status::converged);
+    }
+
+    bool x_is_zero = !options.use_initial_guess;
+    double beta = b_norm; // ||r||
+    // v_0 = r = b - A x, beta = ||r||
+    auto residual = [&] {
+        if (x_is_zero) {
+            space.copy(v[0], b);
+            return true;
+        }
+        if (!ok(a(v[0], x))) return false;
+        ++report.matvecs;
+        space.scale(v[0], -1);
+        space.axpy(v[0], 1, b);
+        return ok(space.norm2(v[0], beta));
+    };
+
+    if (!residual()) return ended(solve_status::failed_communication);
+    stagnation_watch true_watch(options.stagnation_window, beta, 0);
+    for (;;) {
+        if (!std::isfinite(beta)) {
+            report.relative_residual = nan;
+            return ended(solve_status::not_finite);
+        }
+        report.relative_residual = beta / b_norm;
+        if (report.iterations == 0) report.recurrence_residual = report.relative_residual;
+        if (report.relative_residual <= options.tolerance) return ended(solve_status::converged);
+        if (report.iterations >= options.max_iterations) return ended(solve_status::max_iterations);
+        if (true_watch.stuck(beta, report.iterations)) return ended(solve_status::stagnated);
+
+        const double beta_start = beta;
+        stagnation_watch watch(options.stagnation_window, beta, report.iterations);
+        bool closed = false, reached = false, stuck = false;
+        space.scale(v[0], 1 / beta);     // v_0 = r / beta
+        work.least_squares.reset(beta);  // g = beta e_1
+        for (int j = 0; j < length && report.iterations < options.max_iterations; ++j) {
+            if constexpr (preconditioned) {
+                if (!ok(m(z[j], v[j]))) return ended(solve_status::failed_communication); // z_j = M_j v_j
+                ++report.preconditioner_applications;
+            }
+            if (!ok(a(v[j + 1], z[j]))) return ended(solve_status::failed_communication); // w = A z_j
+            ++report.matvecs;
+            // w = sum_{i<=j} h_ij v_i + h_{j+1,j} v_{j+1}
+            const std::span<complex> h(work.h.data(), j + 2);
+            const orthonormalised step =
+                orthonormalise(space, v.first(j + 2), h, work.scratch, options.reorthogonalise_below);
+            if (!ok(step.communication)) return ended(solve_status::failed_communication);
+            ++report.iterations;
+            report.reorthogonalisations += step.repeated;
+            if (!step.finite) {
+                report.relative_residual = report.recurrence_residual = nan;
+                return ended(solve_status::not_finite);
+            }
+            // min_y || beta e_1 - H y ||
+            const double rho = work.least_squares.append(h, step.next);
+            report.recurrence_residual = rho / b_norm;
+            if (options.keep_history) report.history.push_back(report.recurrence_residual);
+            on_iteration(iteration_event{report.iterations, report.restarts, report.recurrence_residual});
+            reached = report.recurrence_residual <= options.tolerance;
+            closed = step.next == 0; // happy breakdown, or a singular system
+            stuck = watch.stuck(rho, report.iterations);
+            if (reached || closed || stuck) break;
+        }
+
+        // x = x + Z y, y = R^{-1} g
+        const std::span<const complex> y = work.least_squares.solve(S::epsilon);
+        space.combine(x, 1, y, std::span<const V>(z).first(y.size()));
+        x_is_zero = false;
+        const bool used_up = report.iterations >= options.max_iterations;
+        if (!options.verify && !closed && (reached || stuck || used_up)) {
+            report.relative_residual = nan;
+            return ended(reached ? solve_status::unverified
+                         : stuck ? solve_status::stagnated
+                                 : solve_status::max_iterations);
+        }
+        if (!residual()) return ended(solve_status::failed_communication);
+        if (beta / b_norm > options.tolerance) {
+            report.relative_residual = beta / b_norm;
+            if (stuck) return ended(solve_status::stagnated);
+            // a closed space that didn't hold the solution won't hold it the next time
+            if (closed && beta > 0.5 * beta_start) return ended(solve_status::breakdown);
+            if (!used_up) ++report.restarts;
+        }
+    }
+}
+
+} // namespace detail
+
+/// Solves A x = b with the flexible preconditioner M.  Collective.
+/// "converged" means that ||b - A x|| / ||b|| was computed from x and is <= tolerance; where the recurrence says so and
+/// the true residual doesn't, the solve goes on with a restart.
+/// Pre:  vectors of the workspace were made by `space`.
+/// Cost: per iteration one M, one A, one global sum (two with reorthogonalisation), j + 2 vectors read twice.
+/// Ref:  [Saad1993] algorithm 2.2, [Saad2003] algorithm 9.6.
+template <class V, vector_space<V> S, class A, class M, class Callback = silent>
+    requires linear_operator<A, V> && preconditioner<M, V>
+[[nodiscard]] solve_report fgmres(S& space, A&& a, M&& m, const V& b, V& x, fgmres_workspace<V>& work,
+                                  const fgmres_options& options = {}, Callback&& on_iteration = {}) {
+    return detail::flexible_gmres(space, a, m, b, x, work, options, on_iteration);
+}
+
+/// Solves A x = b, no preconditioner: coarse grids. With options.verify = false it stops on the recurrence, and the
+/// whole solve costs one global sum more than it has iterations.
+/// Ref: [Saad2003] algorithm 6.9 with sec. 6.5.3.
+template <class V, vector_space<V> S, class A, class Callback = silent>
+    requires linear_operator<A, V>
+[[nodiscard]] solve_report gmres(S& space, A&& a, const V& b, V& x, fgmres_workspace<V>& work,
+                                 const fgmres_options& options = {}, Callback&& on_iteration = {}) {
+    detail::no_preconditioner none;
+    return detail::flexible_gmres(space, a, none, b, x, work, options, on_iteration);
+}
+
+} // namespace halocline::solvers

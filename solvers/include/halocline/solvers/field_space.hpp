@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vector space of lattice fields with complex components: component 2k is the real part, 2k + 1 the imaginary part,
+// stored [outer][component][lane]. Products are accumulated in fp64, in an order that depends on the local volume only,
+// and summed over the job by the comm::global_sum that the space was given.
+#pragma once
+
+#include <halocline/comm/global_sum.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/solvers/concepts.hpp>
+
+#include <limits>
+#include <memory_resource>
+
+namespace halocline::solvers {
+
+/// T is float or double. Models vector_space<field_space<T>, lattice::field<T>>.
+template <class T>
+class field_space {
+  public:
+    using vector = lattice::field<T>;
+    static constexpr double epsilon = std::numeric_limits<T>::epsilon();
+
+    /// Vectors get `components` reals per site; components is even.  `sum` outlives the space; sums of more products
+    /// than it takes at once are cut into several.
+    /// Err: input_error for an odd number of components or a sum of fewer than 2 values.
+    field_space(std::shared_ptr<const lattice::site_order> order, int components, comm::global_sum& sum, int max_values = 64,
+                std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+
+    [[nodiscard]] vector make() const { return vector(order_, components_, memory_); }
+    void set_zero(vector& y) const noexcept;
+    void copy(vector& y, const vector& x) const noexcept { y.copy_from(x); }
+    void scale(vector& y, double alpha) const noexcept;
+    void axpy(vector& y, complex a, const vector& x) const noexcept { combine(y, 1, {&a, 1}, {&x, 1}); }
+    /// y = alpha y + sum_i c_i v_i.  Cost: reads y and every v_i once, writes y once.
+    void combine(vector& y, double alpha, std::span<const complex> c, std::span<const vector> v) const noexcept;
+    /// products_i = <v_i, x>.  Cost: one global sum; reads x and every v_i once.
+    [[nodiscard]] comm::status multi_dot(std::span<const vector> v, const vector& x,
+                                         std::span<complex> products) noexcept;
+    /// norm = ||x||.  Cost: one global sum; a second one only for x = 0 and where the squares underflow.
+    [[nodiscard]] comm::status norm2(const vector& x, double& norm) noexcept;
+
+    [[nodiscard]] comm::global_sum& sum() const noexcept { return *sum_; }
+
+  private:
+    std::shared_ptr<const lattice::site_order> order_;
+    int components_;
+    comm::global_sum* sum_;
+    int max_values_;
+    std::pmr::memory_resource* memory_;
+};
+extern template class field_space<float>;
+extern template class field_space<double>;
+
+} // namespace halocline::solvers

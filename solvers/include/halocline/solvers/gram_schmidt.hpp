@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step of Arnoldi's orthonormalisation: classical Gram-Schmidt, all products and the norm in one global sum,
+// repeated once where cancellation shows ("twice is enough", Kahan; [Parlett1998] sec. 6.9, [Giraud2005]).
+#pragma once
+
+#include <halocline/solvers/concepts.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace halocline::solvers {
+
+struct orthonormalised {
+    comm::status communication = comm::status::ok;
+    bool finite = true;   ///< false: NaN or infinity among the products
+    double next = 0;      ///< h_{j+1,j}; exactly 0 if w lies in the span of the basis to working precision
+    bool repeated = false; ///< a second pass (and a second global sum) was needed
+};
+
+/// Makes the last vector w of `vectors` orthogonal to those before it, which are orthonormal, and of norm 1.
+/// On return w_in = sum_i h_i v_i + next v_last. Repeats if || w - sum h_i v_i || <= eta || w ||.
+/// Shape: h holds vectors.size() products (the last one is scratch).  Cost: one global sum, or two.
+template <class V, vector_space<V> S>
+[[nodiscard]] orthonormalised orthonormalise(S& space, std::span<V> vectors, std::span<complex> h,
+                                             std::span<complex> scratch, double eta) {
+    const std::size_t j = vectors.size() - 1; // vectors before w
+    V& w = vectors[j];
+    const std::span<const V> basis = vectors.first(j), all = vectors;
+    orthonormalised step;
+
+    // w = factor w - sum_i c_i v_i
+    auto subtract = [&](double factor, std::span<complex> c) {
+        for (complex& ci : c) ci *= -factor;
+        space.combine(w, factor, c, basis);
+    };
+
+    // h_i = <v_i, w>, omega^2 = <w, w>
+    step.communication = space.multi_dot(all, w, h);
+    if (step.communication != comm::status::ok) return step;
+    const double omega2 = h[j].real();
+    double projected2 = 0;
+    for (std::size_t i = 0; i < j; ++i) projected2 += std::norm(h[i]);
+    // || w - sum h_i v_i ||^2 = omega^2 - sum |h_i|^2 (Pythagoras); no extra sum while nothing cancels
+    double next2 = omega2 - projected2;
+    step.finite = std::isfinite(omega2) && std::isfinite(projected2);
+    if (!step.finite || omega2 == 0) return step;
+
+    const auto c = scratch.first(j);
+    if (next2 > eta * eta * omega2) {
+        step.next = std::sqrt(next2);
+        std::copy_n(h.data(), j, c.data());
+        subtract(1 / step.next, c); // v_{j+1} = (w - sum_i h_i v_i) / h_{j+1,j}
+        return step;
+    }
+
+    step.repeated = true;
+    std::copy_n(h.data(), j, c.data());
+    subtract(1, c); // w = w - sum_i h_i v_i
+    // c_i = <v_i, w>: what the first pass left behind
+    const auto again = scratch.first(j + 1);
+    step.communication = space.multi_dot(all, w, again);
+    if (step.communication != comm::status::ok) return step;
+    next2 = again[j].real();
+    for (std::size_t i = 0; i < j; ++i) {
+        h[i] += again[i]; // h_i = h_i + c_i
+        next2 -= std::norm(again[i]);
+    }
+    step.finite = std::isfinite(next2);
+    // what is left is rounding noise: w was in the span
+    const double noise = 10 * S::epsilon;
+    if (!(next2 > noise * noise * omega2)) return step;
+    step.next = std::sqrt(next2);
+    subtract(1 / step.next, c); // v_{j+1} = (w - sum_i c_i v_i) / h_{j+1,j}
+    return step;
+}
+
+} // namespace halocline::solvers

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a solve was asked for and what became of it. Not converging is a result, not an error: nothing here throws.
+#pragma once
+
+#include <halocline/comm/status.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+namespace halocline::solvers {
+
+/// How a solve ended; the same on every rank, because every decision is taken from global sums.
+enum class solve_status : std::uint8_t {
+    converged,            ///< the true residual was computed and is <= tolerance; nothing else is called converged
+    unverified,           ///< the recurrence reached the tolerance; options.verify = false skipped the true residual
+    max_iterations,       ///< the iterations ran out
+    stagnated,            ///< no progress within options.stagnation_window iterations
+    breakdown,            ///< the Krylov space closed without the solution: A (or A M) is singular
+    not_finite,           ///< NaN or infinity in the data or the arithmetic; x is worthless
+    failed_communication, ///< a peer died or a wait ran out: see solve_report::communication
+};
+std::string_view to_string(solve_status s);
+
+/// Options that all solvers share.
+struct solve_options {
+    double tolerance = 1e-10;       ///< on ||b - A x|| / ||b||
+    int max_iterations = 1000;      ///< over all restarts
+    bool use_initial_guess = false; ///< start from x as it is; false: from x = 0, which saves one matvec
+    bool verify = true;             ///< false (inner solves): stop on the recurrence, never say converged
+    bool keep_history = true;       ///< false (inner solves): the solve allocates nothing at all
+    int stagnation_window = 0;      ///< stop after that many iterations without a gain of 10 %; 0 = never
+};
+
+struct solve_report {
+    solve_status status = solve_status::max_iterations;
+    comm::status communication = comm::status::ok;
+    int iterations = 0;
+    int restarts = 0; ///< cycles begun after the first
+    /// True ||b - A x|| / ||b|| of the x returned; NaN where it was not computed (unverified, failures).
+    double relative_residual = std::numeric_limits<double>::quiet_NaN();
+    double recurrence_residual = std::numeric_limits<double>::quiet_NaN(); ///< what the recurrence believed last
+    int matvecs = 0;
+    int preconditioner_applications = 0;
+    int reorthogonalisations = 0;
+    double seconds = 0;
+    std::vector<double> history; ///< relative recurrence residual after each iteration
+
+    [[nodiscard]] bool converged() const { return status == solve_status::converged; }
+};
+
+/// What a callback sees after each iteration.
+struct iteration_event {
+    int iteration = 0; ///< 1, 2, ...
+    int restart = 0;
+    double residual = 0; ///< relative, by the recurrence
+};
+
+/// The callback that does nothing.
+struct silent {
+    void operator()(const iteration_event&) const noexcept {}
+};
+
+namespace detail {
+
+/// Tells when a residual has not fallen by 10 % for `window` iterations (0: never tells).
+class stagnation_watch {
+  public:
+    explicit stagnation_watch(int window, double start, int iteration) noexcept
+        : window_(window), best_(start), since_(iteration) {}
+    [[nodiscard]] bool stuck(double residual, int iteration) noexcept {
+        if (residual < 0.9 * best_) {
+            best_ = residual;
+            since_ = iteration;
+        }
+        return window_ > 0 && iteration - since_ >= window_;
+    }
+
+  private:
+    int window_;
+    double best_;
+    int since_;
+};
+
+/// Fills report.seconds when the solve ends, whichever way.
+class stopwatch {
+  public:
+    [[nodiscard]] double seconds() const noexcept {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    }
+
+  private:
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+} // namespace detail
+} // namespace halocline::solvers

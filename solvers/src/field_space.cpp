@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/solvers/field_space.hpp>
+
+#include "field_kernels.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace halocline::solvers {
+namespace {
+
+// Reals per pass: x, its partner and the accumulators stay in the first-level cache while the basis streams by.
+// A multiple of 2 lanes for every lane width up to 512.
+constexpr std::size_t chunk = 1024;
+// Products per global sum that fit the stack.
+constexpr std::size_t most_products = 512;
+
+// w = x and u = i x with the sign of the conjugate: <v, x> = sum v w + i sum v u, over reals of v.
+template <class T>
+void widen(const T* x, std::size_t n, std::size_t lanes, double* w, double* u) {
+    for (std::size_t l = 0; l < n; ++l) w[l] = static_cast<double>(x[l]);
+    for (std::size_t k = 0; k < n; k += 2 * lanes) {
+        for (std::size_t l = 0; l < lanes; ++l) {
+            u[k + l] = w[k + lanes + l];  // re(v) im(x)
+            u[k + lanes + l] = -w[k + l]; // - im(v) re(x)
+        }
+    }
+}
+
+} // namespace
+
+template <class T>
+field_space<T>::field_space(std::shared_ptr<const lattice::site_order> order, int components, comm::global_sum& sum,
+                            int max_values, std::pmr::memory_resource* memory)
+    : order_(std::move(order)), components_(components), sum_(&sum),
+      max_values_(std::min(max_values, static_cast<int>(2 * most_products))), memory_(memory) {
+    if (components <= 0 || components % 2 != 0)
+        throw input_error("field_space: " + std::to_string(components) +
+                          " real components; complex fields need an even number, at least 2");
+    if (max_values < 2)
+        throw input_error("field_space: a global sum of " + std::to_string(max_values) +
+                          " values can't hold one complex product; give it at least 2");
+}
+
+template <class T>
+void field_space<T>::set_zero(vector& y) const noexcept {
+    std::fill_n(y.data(), y.values().size(), T{});
+}
+
+template <class T>
+void field_space<T>::scale(vector& y, double alpha) const noexcept {
+    // in fp64: 1 / ||r|| may be out of the range of T while the result isn't
+    for (T& value : y.values()) value = static_cast<T>(alpha * static_cast<double>(value));
+}
+
+template <class T>
+void field_space<T>::combine(vector& y, double alpha, std::span<const complex> c,
+                             std::span<const vector> v) const noexcept {
+    const std::size_t n = y.values().size(), lanes = static_cast<std::size_t>(y.order().lane_width());
+    alignas(64) T s[chunk], t[chunk];
+    for (std::size_t begin = 0; begin < n; begin += chunk) {
+        const std::size_t size = std::min(chunk, n - begin);
+        T* const out = y.data() + begin;
+        // s = alpha y + sum re(c_i) v_i, t = sum im(c_i) v_i
+        const T factor = static_cast<T>(alpha);
+        for (std::size_t l = 0; l < size; ++l) s[l] = factor * out[l];
+        std::fill_n(t, size, T{});
+        for (std::size_t i = 0; i < v.size(); i += kernels::group) {
+            const int count = static_cast<int>(std::min<std::size_t>(kernels::group, v.size() - i));
+            const T* data[kernels::group];
+            T re[kernels::group], im[kernels::group];
+            for (int k = 0; k < count; ++k) {
+                data[k] = v[i + k].data() + begin;
+                re[k] = static_cast<T>(c[i + k].real());
+                im[k] = static_cast<T>(c[i + k].imag());
+            }
+            kernels::accumulate(data, count, re, im, size, s, t);
+        }
+        // y = s + i t
+        for (std::size_t k = 0; k < size; k += 2 * lanes) {
+            for (std::size_t l = 0; l < lanes; ++l) {
+                out[k + l] = s[k + l] - t[k + lanes + l];
+                out[k + lanes + l] = s[k + lanes + l] + t[k + l];
+            }
+        }
+    }
+}
+
+template <class T>
+comm::status field_space<T>::multi_dot(std::span<const vector> v, const vector& x,
+                                       std::span<complex> products) noexcept {
+    const std::size_t n = x.values().size(), lanes = static_cast<std::size_t>(x.order().lane_width());
+    const std::size_t most = static_cast<std::size_t>(max_values_) / 2;
+    alignas(64) double w[chunk], u[chunk];
+    double p[most_products], q[most_products], values[2 * most_products];
+    for (std::size_t first = 0; first < v.size(); first += most) {
+        const std::size_t number = std::min(most, v.size() - first);
+        std::fill_n(p, number, 0.0);
+        std::fill_n(q, number, 0.0);
+        for (std::size_t begin = 0; begin < n; begin += chunk) {
+            const std::size_t size = std::min(chunk, n - begin);
+            widen(x.data() + begin, size, lanes, w, u);
+            for (std::size_t i = 0; i < number; i += kernels::group) {
+                const int count = static_cast<int>(std::min<std::size_t>(kernels::group, number - i));
+                const T* data[kernels::group];
+                for (int k = 0; k < count; ++k) data[k] = v[first + i + k].data() + begin;
+                kernels::add_products(data, count, w, u, size, p + i, q + i);
+            }
+        }
+        for (std::size_t i = 0; i < number; ++i) {
+            values[2 * i] = p[i];
+            values[2 * i + 1] = q[i];
+        }
+        const comm::status s = (*sum_)({values, 2 * number});
+        if (s != comm::status::ok) return s;
+        for (std::size_t i = 0; i < number; ++i) products[first + i] = {values[2 * i], values[2 * i + 1]};
+    }
+    return comm::status::ok;
+}
+
+template <class T>
+comm::status field_space<T>::norm2(const vector& x, double& norm) noexcept {
+    // ||x||^2 = sum (factor x_l)^2 / factor^2
+    auto squares = [&](double factor, double& square) {
+        alignas(64) double w[chunk];
+        square = 0;
+        double unused = 0;
+        for (std::size_t begin = 0, n = x.values().size(); begin < n; begin += chunk) {
+            const std::size_t size = std::min(chunk, n - begin);
+            const T* const data = x.data() + begin;
+            for (std::size_t l = 0; l < size; ++l) w[l] = factor * static_cast<double>(data[l]);
+            const double* const scaled = w;
+            kernels::add_products(&scaled, 1, w, w, size, &square, &unused);
+        }
+        return (*sum_)({&square, 1});
+    };
+    double square = 0;
+    comm::status s = squares(1, square);
+    norm = std::sqrt(square);
+    // squares below 1e-280 may have lost digits to underflow, or everything
+    if (s != comm::status::ok || !(square < 1e-280)) return s;
+    constexpr double up = 0x1p500;
+    s = squares(up, square);
+    norm = std::sqrt(square) / up;
+    return s;
+}
+
+template class field_space<float>;
+template class field_space<double>;
+
+} // namespace halocline::solvers
