@@ -1,37 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links of the local box with a shell of one site around it, corners included: what plaquettes, the clover term and
-// heatbaths need. Set-up data: filled once by blocking exchanges, one dimension after the other.
+// heatbaths need. Set-up data: filled by blocking exchanges, one dimension after the other, each with the shell of the
+// dimensions before it, which is how corners arrive without a message of their own.
 #pragma once
 
 #include <halocline/comm/job.hpp>
+#include <halocline/dirac/su3.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 
-#include <complex>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace halocline::dirac {
 
-/// A row-major 3x3 matrix acting on column colour vectors.
-using su3 = std::array<std::complex<double>, 9>;
-
 class padded_links {
   public:
     /// Collective. Wraps periodically in every dimension (boundary signs belong to the operator).
+    /// Pre: links has the extents of this rank's box, lexicographic, 72 components.  Err: job_error.
     padded_links(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links);
 
     /// U_mu(x).  Pre: -1 <= x[nu] <= extents[nu], local coordinates; mu = 0..3 is x, y, z, t.
-    [[nodiscard]] const su3& operator()(const lattice::coordinate& x, int mu) const;
-    [[nodiscard]] su3& operator()(const lattice::coordinate& x, int mu);
-    /// Refreshes the shell from the owners. Collective.
+    [[nodiscard]] const su3& operator()(const lattice::coordinate& x, int mu) const { return links_[at(x, mu)]; }
+    [[nodiscard]] su3& operator()(const lattice::coordinate& x, int mu) { return links_[at(x, mu)]; }
+    /// Position of U_mu(x) in values().
+    [[nodiscard]] std::size_t at(const lattice::coordinate& x, int mu) const {
+        return static_cast<std::size_t>(mu) * stride_[4] + (x[0] + 1) + (x[1] + 1) * stride_[1] +
+               (x[2] + 1) * stride_[2] + (x[3] + 1) * stride_[3];
+    }
+    /// Distance in values() between U_mu(x) and U_mu(x + nu).
+    [[nodiscard]] std::ptrdiff_t stride(int nu) const { return static_cast<std::ptrdiff_t>(stride_[nu]); }
+    /// All links, shell included: for each mu the padded box, lexicographic.
+    [[nodiscard]] su3* values() { return links_.data(); }
+    [[nodiscard]] const su3* values() const { return links_.data(); }
+
+    /// Refreshes the shell from the owners. Collective.  Err: job_error.
     void exchange(const comm::job& j, const lattice::decomposition& cut);
-    [[nodiscard]] const lattice::coordinate& extents() const { return extents_; }
-    /// Copies the owned links back to a gauge field.
+    /// Refreshes the shell of the links in direction mu that start on sites of this (global) parity, no others.
+    /// Collective.  Err: job_error.
+    void exchange(const comm::job& j, const lattice::decomposition& cut, int mu, int parity);
+
+    /// Extents of the local box.
+    [[nodiscard]] const lattice::coordinate& extents() const { return local_.extents; }
+    /// The local box in the global lattice.
+    [[nodiscard]] const lattice::box& local() const { return local_; }
+    [[nodiscard]] const lattice::coordinate& global() const { return global_; }
+    /// Copies the owned links back to a gauge field.  Pre: same extents, 72 components.
     void store(lattice::gauge_field& links) const;
 
   private:
-    lattice::coordinate extents_{}, padded_{};
+    template <class Select>
+    void exchange_selected(const comm::job& j, const lattice::decomposition& cut, const Select& select);
+
+    lattice::box local_;
+    lattice::coordinate global_{};
+    std::array<std::size_t, 5> stride_{}; ///< of the padded box; the last one is its volume
     std::vector<su3> links_;
 };
+
+/// The links that an operator with these boundaries sees: in each dimension the links that leave the last slice of the
+/// global lattice times 1 (periodic), -1 (antiperiodic) or 0 (open). The shell follows its owners.
+padded_links with_boundaries(padded_links links,
+                             const std::array<lattice::boundary, lattice::dimensions>& boundaries);
 
 } // namespace halocline::dirac

@@ -9,11 +9,15 @@
 
 namespace halocline::dirac {
 
-/// Mean of Re tr P / 3 over all plaquettes of the global lattice, in [-1, 1]. Collective.
+/// Mean of Re tr P / 3 over all plaquettes of the global lattice, in [-1, 1]: same bits on every rank. Collective.
+/// Err: job_error.
 double plaquette(const comm::job& j, const lattice::decomposition& cut, const padded_links& links);
 /// The same for each of the six planes xy, xz, xt, yz, yt, zt.
 std::array<double, 6> plaquette_by_plane(const comm::job& j, const lattice::decomposition& cut,
                                          const padded_links& links);
+
+/// Reals per site of the site-local part: 2 Hermitian 6x6 matrices.
+inline constexpr int clover_components = 144;
 
 /// Diagonal (site-local) part of D, (4 + m0) + clover, as two Hermitian 6x6 matrices per site (spins 0,1 and 2,3; row =
 /// 3 * (spin % 2) + colour), row-major complex: 2 x 36 complex = 144 reals per site, lexicographic.
@@ -22,16 +26,16 @@ lattice::field<double> clover_term(const padded_links& links, const wilson_param
 /// y = D x on lexicographic spinor fields (24 reals per site).
 class reference_operator {
   public:
-    /// Collective.
+    /// Collective.  Err: job_error.
     reference_operator(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
                        const wilson_parameters& p);
     /// Collective.  Err: job_error.
     void apply(lattice::field<double>& y, const lattice::field<double>& x);
 
   private:
-    lattice::coordinate extents_{};
-    lattice::field<double> links_; ///< with boundary signs
-    lattice::field<double> clover_;
+    padded_links links_; ///< with boundary factors
+    lattice::field<double> diagonal_;
+    std::array<lattice::boundary, lattice::dimensions> boundaries_;
     halo::plan spinors_;
 };
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters and conventions of the Wilson-clover operator (openQCD / DD-HMC basis; docs of dirac/README.md).
+// Parameters and conventions of the Wilson-clover operator; gamma matrices of openQCD / DD-HMC (gamma_matrices()).
+// Links act on column colour vectors; spinor component 3 * spin + colour; boundary factors sit on the links that leave
+// the last slice (with_boundaries()).
 #pragma once
 
 #include <halocline/lattice/geometry.hpp>
