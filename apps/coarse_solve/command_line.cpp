@@ -8,7 +8,7 @@
 
 namespace halocline::app {
 
-command_line read_command_line(int argc, char** argv) {
+command_line read_command_line(const program& p, int argc, const char* const* argv) {
     // Each flag is another name of a key in the settings table, which reads and checks the value.
     static constexpr std::array<std::pair<const char*, const char*>, 15> flags{{
         {"--gauge", "lattice.gauge"},
@@ -45,16 +45,7 @@ command_line read_command_line(int argc, char** argv) {
     cli.add_flag("--dry-run", result.dry_run, "print the decomposition and why, memory and messages, and stop");
     cli.add_option("--json", result.json, "write the result as one JSON object to this file");
 
-    try {
-        cli.parse(argc, argv);
-    } catch (const CLI::CallForHelp&) {
-        result.help = true;
-        result.help_text = cli.help();
-        return result;
-    } catch (const CLI::ParseError& problem) {
-        throw config_error("", std::string("command line: ") + problem.what() + " (see --help)");
-    }
-
+    p.parse(cli, argc, argv);
     if (!config.empty()) result.reader.read_file(config);
     result.reader.read_environment();
     for (std::size_t i = 0; i < flags.size(); ++i)

@@ -2,6 +2,7 @@
 // The pinned command line of coarse_solve.
 #pragma once
 
+#include <halocline_app/main.hpp>
 #include <halocline_app/settings.hpp>
 
 #include <string>
@@ -12,11 +13,9 @@ struct command_line {
     settings_reader reader; ///< config file, environment and flags, already merged
     bool dry_run = false;
     std::string json; ///< empty: none
-    bool help = false; ///< --help was asked for; help_text says it
-    std::string help_text;
 };
 
-/// Err: config_error naming the flag or key, its value and what would be right.
-command_line read_command_line(int argc, char** argv);
+/// Err: input_error naming the flag or key, its value and what would be right.
+command_line read_command_line(const program& p, int argc, const char* const* argv);
 
 } // namespace halocline::app

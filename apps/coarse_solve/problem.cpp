@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 namespace halocline::app {
@@ -70,8 +71,8 @@ lattice::decomposition cut_lattice(const coordinate& global, const coordinate& b
 
 } // namespace
 
-problem define_problem(const comm::job& j, const settings& s) {
-    const std::string path = s.gauge.empty() ? demo_configuration(j) : s.gauge;
+problem define_problem(const comm::job& j, const settings& s, const std::function<void(std::string_view)>& tell) {
+    const std::string path = s.gauge.empty() ? demo_configuration(j, tell) : s.gauge;
     lattice::gauge_file file;
     j.collectively([&] { file = lattice::open_gauge_file(path); });
     const coordinate global = global_extents(file, s);

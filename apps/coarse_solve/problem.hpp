@@ -8,8 +8,9 @@
 #include <halocline/lattice/gauge_file.hpp>
 #include <halocline_app/settings.hpp>
 
+#include <functional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace halocline::app {
 
@@ -23,7 +24,8 @@ struct problem {
 
 /// Makes the demo configuration if it is needed and not there yet, opens the file, chooses blocks and cut. Collective.
 /// Err: input_error (grid that disagrees, rank grid that does not fit with the admissible ones, bad file).
-problem define_problem(const comm::job& j, const settings& s);
+/// `tell` gets lines of progress (rank 0).
+problem define_problem(const comm::job& j, const settings& s, const std::function<void(std::string_view)>& tell);
 
 /// Links of this rank's box, checked: lengths, checksums, link trace, unitarity, plaquette. Collective.
 struct verified_links {

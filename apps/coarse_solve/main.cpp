@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// coarse_solve: a gauge configuration goes in, a two-level multigrid solve of D x = b comes out, with the time that its
+// coarse grid spent computing, exchanging halos and summing.
+#include "command_line.hpp"
+#include "dry_run.hpp"
+#include "problem.hpp"
+#include "report.hpp"
+
+#include <halocline/amg/solver.hpp>
+#include <halocline/comm/global_sum.hpp>
+#include <halocline/dirac/reference.hpp>
+#include <halocline_app/main.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+
+namespace halocline::app {
+namespace {
+
+using lattice::field;
+
+comm::job_options job_options_of(const settings& s) {
+    comm::job_options options;
+    options.transports = s.transports;
+    options.deadline = s.deadline;
+    options.slab_bytes = static_cast<std::size_t>(s.slab_gib * 1073741824.0);
+    options.spin_polls = s.spin_polls;
+    return options;
+}
+
+amg::amg_options amg_options_of(const settings& s, const lattice::coordinate& blocks) {
+    amg::amg_options options;
+    options.blocks = blocks;
+    options.vectors = s.vectors;
+    options.setup_iterations = s.setup_iterations;
+    options.sweeps = s.sweeps;
+    options.block_steps = s.block_steps;
+    options.coarse_tolerance = s.coarse_tolerance;
+    options.coarse_restart_length = s.coarse_restart_length;
+    options.coarse_max_restarts = s.coarse_max_restarts;
+    options.seed = s.seed;
+    options.tolerance = s.tolerance;
+    options.restart_length = s.restart_length;
+    options.max_restarts = s.max_restarts;
+    options.max_iterations = s.max_iterations;
+    options.stagnation_stop = s.stagnation_stop;
+    return options;
+}
+
+/// Sums over the job of what a whole-field quantity is made of.
+class totals {
+  public:
+    explicit totals(const comm::job& j) : sum_(j, 4) {}
+
+    double norm(const field<double>& a) {
+        double squares = 0;
+        for (double v : a.values()) squares += v * v;
+        return std::sqrt(reduce({squares, 0}).real());
+    }
+    /// <1, a> when b is all ones; in general sum over conj(b) a.
+    std::complex<double> inner(const field<double>& b, const field<double>& a) {
+        std::complex<double> s = 0;
+        const auto x = a.values(), y = b.values();
+        for (std::size_t k = 0; k < x.size(); k += 2)
+            s += std::conj(std::complex<double>(y[k], y[k + 1])) * std::complex<double>(x[k], x[k + 1]);
+        return reduce(s);
+    }
+    std::complex<double> reduce(std::complex<double> mine) {
+        std::array<double, 2> v{mine.real(), mine.imag()};
+        if (const auto status = sum_(v); status != comm::status::ok) sum_.owner().fail(status, "global sum of results");
+        return {v[0], v[1]};
+    }
+
+  private:
+    comm::global_sum sum_;
+};
+
+std::complex<double> sum_of(const field<double>& a) {
+    std::complex<double> s = 0;
+    const auto v = a.values();
+    for (std::size_t k = 0; k < v.size(); k += 2) s += std::complex<double>(v[k], v[k + 1]);
+    return s;
+}
+
+int solve(program& p, int argc, const char* const* argv) {
+    const command_line command = read_command_line(p, argc, argv);
+    const settings& s = command.reader.values();
+    const comm::job& j = p.join(job_options_of(s));
+    j.agree("configuration of the run", command.reader.effective());
+    if (!command.json.empty())
+        j.collectively([&] { // a path that can't be written is told before the work, not after it
+            if (j.rank() == 0 && !std::ofstream(command.json, std::ios::app))
+                throw input_error("--json " + command.json + ": can't be written");
+        });
+
+    const problem problem = define_problem(j, s, [&](std::string_view line) { p.print(line); });
+    if (command.dry_run) {
+        p.print(describe_dry_run(j, problem, s));
+        return exit_success;
+    }
+    p.print("lattice " + lattice::to_string(problem.cut.global()) + " on " + std::to_string(j.ranks()) + " rank" +
+            (j.ranks() > 1 ? "s " : " ") + lattice::to_string(problem.cut.rank_grid()) + " over " + j.transport() +
+            ", blocks " + lattice::to_string(problem.blocks));
+    for (const auto& warning : problem.file.warnings) p.print("warning: " + warning);
+
+    verified_links verified = read_verified_links(j, problem);
+    char text[200];
+    std::snprintf(text, sizeof text, "read %s '%s': plaquette %.10f", lattice::to_string(problem.file.format).c_str(),
+                  problem.file.path.c_str(), verified.plaquette);
+    p.print(text);
+
+    const dirac::padded_links links(j, problem.cut, verified.links);
+    const auto order = lattice::site_order::lexicographic(problem.cut.local_box(j.rank()).extents);
+    const auto make = [&] { return field<double>(order, lattice::spinor_components); };
+    dirac::reference_operator reference(j, problem.cut, links, s.op);
+    totals total(j);
+
+    run_result result;
+    result.plaquette = verified.plaquette;
+    {
+        settings ones = s;
+        ones.rhs = right_hand_side::ones;
+        const auto one = make_right_hand_side(j, problem, ones);
+        auto d_one = make();
+        reference.apply(d_one, one);
+        result.operator_ones_norm = total.norm(d_one);
+        result.operator_ones_inner = total.inner(one, d_one);
+    }
+
+    amg::solver solver(j, problem.cut, links, s.op, amg_options_of(s, problem.blocks));
+    solver.on_progress([&](const amg::progress& now) {
+        const std::string line = amg::to_string(now);
+        p.print_progress(line);
+        if (now.milestone) p.print(line);
+    });
+    solver.setup();
+    const auto b = make_right_hand_side(j, problem, s);
+    auto x = make();
+    result.solve = solver.solve(x, b);
+    p.print_progress("");
+
+    // The plain reference operator judges the fast one's work.
+    auto r = make();
+    reference.apply(r, x);
+    for (std::size_t k = 0; k < r.values().size(); ++k) r.values()[k] = b.values()[k] - r.values()[k];
+    result.rhs_norm = total.norm(b);
+    result.solution_norm = total.norm(x);
+    result.solution_sum = total.reduce(sum_of(x));
+    const bool owns_site_0 = problem.cut.owner({0, 0, 0, 0}) == j.rank();
+    result.first_component = total.reduce(owns_site_0 ? std::complex<double>(x.at(0, 0), x.at(0, 1)) : 0.0);
+    result.true_relative_residual = result.rhs_norm > 0 ? total.norm(r) / result.rhs_norm : 0;
+    // Judged by another summation order than the solver's own: allow for rounding at the last digit of the tolerance.
+    result.converged = result.solve.converged() && result.true_relative_residual <= s.tolerance * (1 + 1e-3);
+
+    p.print(describe(j, problem, result));
+    if (!command.json.empty())
+        j.collectively([&] {
+            if (j.rank() == 0) write_whole(command.json, to_json(j, problem, result) + "\n");
+        });
+    return result.converged ? exit_success : exit_failure;
+}
+
+} // namespace
+} // namespace halocline::app
+
+int main(int argc, char** argv) { return halocline::app::run_program(argc, argv, halocline::app::solve); }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+namespace halocline::app {
+namespace {
+
+__attribute__((format(printf, 2, 3))) void line(std::string& out, const char* format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    out += text;
+    out += '\n';
+}
+
+nlohmann::json pair(std::complex<double> z) { return nlohmann::json::array({z.real(), z.imag()}); }
+double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+} // namespace
+
+std::string describe(const comm::job& j, const problem& p, const run_result& r) {
+    const auto& s = r.solve;
+    const auto& c = s.coarse;
+    std::string out = "\n";
+    line(out, "%-28s %12s", "seconds (slowest rank)", "");
+    line(out, "  %-26s %12.4f", "set-up", s.setup_seconds);
+    line(out, "  %-26s %12.4f", "solve", s.solve_seconds);
+    line(out, "  %-26s %12.4f  %5.1f %% of solve", "  coarse grid", c.seconds, percent(c.seconds, s.solve_seconds));
+    line(out, "  %-26s %12.4f  %5.1f %% of coarse", "    on-chip", c.on_chip_seconds,
+         percent(c.on_chip_seconds, c.seconds));
+    line(out, "  %-26s %12.4f  %5.1f %%  (pack %.4f, wait %.4f, unpack %.4f; imbalance %.4f of the wait)", "    halo",
+         c.halo_seconds, percent(c.halo_seconds, c.seconds), c.pack_seconds, c.wait_seconds, c.unpack_seconds,
+         c.imbalance_seconds);
+    line(out, "  %-26s %12.4f  %5.1f %%  (%llu sums)", "    global sums", c.global_sum_seconds,
+         percent(c.global_sum_seconds, c.seconds), static_cast<unsigned long long>(c.global_sums));
+    for (const auto& lane : c.lanes)
+        line(out, "  %-26s %12llu messages, %.3f MB (rank 0)", ("coarse halo over " + lane.transport).c_str(),
+             static_cast<unsigned long long>(lane.messages), static_cast<double>(lane.bytes) / 1e6);
+    for (const auto& lane : s.fine_lanes)
+        line(out, "  %-26s %12llu messages, %.3f MB (rank 0)", ("fine halo over " + lane.transport).c_str(),
+             static_cast<unsigned long long>(lane.messages), static_cast<double>(lane.bytes) / 1e6);
+    line(out, "%-28s %12d", "outer iterations", s.outer_iterations);
+    line(out, "%-28s %12.2f", "coarse iterations, average", s.coarse_iterations_average());
+    line(out, "%-28s %12.3e", "true relative residual", r.true_relative_residual);
+    line(out, "%-28s %12.10g", "norm of the solution", r.solution_norm);
+    line(out, "%s on %d rank%s %s over %s (%s)", r.converged ? "converged" : ("NOT converged: " + s.status_text()).c_str(),
+         j.ranks(), j.ranks() == 1 ? "" : "s", lattice::to_string(p.cut.rank_grid()).c_str(), j.transport().c_str(),
+         j.launcher().c_str());
+    out.pop_back();
+    return out;
+}
+
+std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
+    const auto& s = r.solve;
+    const auto& c = s.coarse;
+    nlohmann::ordered_json o;
+    o["program"] = "coarse_solve";
+    o["gauge"] = p.file.path;
+    o["lattice"] = p.cut.global();
+    o["blocks"] = p.blocks;
+    o["plaquette"] = r.plaquette;
+    o["operator_ones_norm"] = r.operator_ones_norm;
+    o["operator_ones_inner"] = pair(r.operator_ones_inner);
+    o["ranks"] = j.ranks();
+    o["rank_grid"] = p.cut.rank_grid();
+    o["transport"] = j.transport();
+    o["launcher"] = j.launcher();
+    o["rhs_norm"] = r.rhs_norm;
+    o["solution_norm"] = r.solution_norm;
+    o["solution_sum"] = pair(r.solution_sum);
+    o["first_component"] = pair(r.first_component);
+    o["true_relative_residual"] = r.true_relative_residual;
+    o["converged"] = r.converged;
+    o["status"] = s.status_text();
+    o["outer_iterations"] = s.outer_iterations;
+    o["coarse_iterations_average"] = s.coarse_iterations_average();
+    o["seconds"] = {{"setup", s.setup_seconds},       {"solve", s.solve_seconds},
+                    {"coarse", c.seconds},            {"on_chip", c.on_chip_seconds},
+                    {"halo", c.halo_seconds},         {"global_sums", c.global_sum_seconds},
+                    {"halo_pack", c.pack_seconds},    {"halo_wait", c.wait_seconds},
+                    {"halo_unpack", c.unpack_seconds}, {"halo_imbalance", c.imbalance_seconds}};
+    o["history"] = s.history;
+    o["notes"] = s.notes;
+    return o.dump();
+}
+
+void write_whole(const std::string& path, const std::string& text) {
+    const std::string temporary = path + "." + std::to_string(::getpid()) + ".tmp";
+    {
+        std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+        out << text;
+        if (!out.flush()) throw file_error(path, "can't be written");
+    }
+    std::error_code failure;
+    std::filesystem::rename(temporary, path, failure);
+    if (failure) throw file_error(path, failure.message());
+}
+
+} // namespace halocline::app

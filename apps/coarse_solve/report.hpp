@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What coarse_solve tells at the end: a table for people, one JSON object for machines.
+#pragma once
+
+#include "problem.hpp"
+
+#include <halocline/amg/solver.hpp>
+
+#include <complex>
+#include <string>
+
+namespace halocline::app {
+
+/// Everything that is told of one run; figures are already reduced over ranks.
+struct run_result {
+    double plaquette = 0;
+    double operator_ones_norm = 0;                ///< |D 1|
+    std::complex<double> operator_ones_inner;     ///< <1, D 1>
+    double rhs_norm = 0;
+    double solution_norm = 0;
+    std::complex<double> solution_sum;            ///< over all components of all sites
+    std::complex<double> first_component;         ///< spin 0, colour 0 of site (0,0,0,0)
+    double true_relative_residual = 0;            ///< |b - D x| / |b| with the plain reference operator
+    bool converged = false;
+    amg::amg_report solve;                        ///< seconds: maximum over ranks
+};
+
+/// The table of the last screen.
+std::string describe(const comm::job& j, const problem& p, const run_result& r);
+/// The pinned JSON object, on one line.
+std::string to_json(const comm::job& j, const problem& p, const run_result& r);
+/// Writes text to a temporary file beside `path` and renames it.  Err: file_error.
+void write_whole(const std::string& path, const std::string& text);
+
+} // namespace halocline::app

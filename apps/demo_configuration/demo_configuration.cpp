@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline_app/demo_configuration.hpp>
+
+#include "heatbath.hpp"
+
+#include <halocline/dirac/reference.hpp>
+#include <halocline/lattice/gauge_file.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <unistd.h>
+#include <vector>
+
+namespace halocline::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr lattice::coordinate extents{8, 8, 8, 8};
+constexpr int sweeps = 300; // from a cold start, 4 overrelaxation sweeps each: far beyond the autocorrelation time
+constexpr gauge::heatbath_options chain{.beta = 6.0, .seed = 20161124, .overrelaxation = 4};
+constexpr const char* file_name = "demo-8.8.8.8-beta6.0.ildg";
+
+/// The first folder that exists or can be made, and can be written.  Err: file_error.
+fs::path data_folder() {
+    std::vector<fs::path> candidates;
+    if (const char* set = std::getenv("HALOCLINE_DATA_DIR")) {
+        candidates.emplace_back(set); // asked for by name: no other will do
+    } else {
+        std::error_code failure;
+        const fs::path program = fs::read_symlink("/proc/self/exe", failure);
+        if (!failure) candidates.push_back(program.parent_path().parent_path() / "share" / "halocline");
+        if (const char* cache = std::getenv("XDG_CACHE_HOME")) candidates.push_back(fs::path(cache) / "halocline");
+        if (const char* home = std::getenv("HOME")) candidates.push_back(fs::path(home) / ".cache" / "halocline");
+    }
+    std::string tried;
+    for (const auto& folder : candidates) {
+        std::error_code failure;
+        if (fs::exists(folder / file_name, failure)) return folder;
+        fs::create_directories(folder, failure);
+        if (!failure && ::access(folder.c_str(), W_OK) == 0) return folder;
+        tried += " " + folder.string();
+    }
+    throw file_error(file_name, "no folder to keep the demo configuration in; tried" + tried +
+                                    "; name one in HALOCLINE_DATA_DIR, or give --gauge");
+}
+
+void generate(const comm::job& j, const std::string& path, const std::function<void(std::string_view)>& tell) {
+    const auto grid = lattice::choose_rank_grid(extents, j.ranks());
+    const auto cut = lattice::decomposition::even(extents, grid.rank_grid);
+    const lattice::box local = cut.local_box(j.rank());
+    auto links = gauge::cold_links(local);
+    dirac::padded_links padded(j, cut, links);
+    gauge::heatbath chain_state(j, cut, chain);
+    char text[160];
+    for (int n = 1; n <= sweeps; ++n) {
+        chain_state.sweep(padded);
+        if (n % 50 == 0 || n == sweeps) {
+            const double plaquette = dirac::plaquette(j, cut, padded);
+            std::snprintf(text, sizeof text, "generating %s: sweep %d of %d, plaquette %.6f", path.c_str(), n, sweeps,
+                          plaquette);
+            if (j.rank() == 0) tell(text);
+        }
+    }
+    padded.store(links);
+    const double plaquette = dirac::plaquette(j, cut, padded);
+
+    // Several jobs may do this at once: each writes a file of its own, and the last rename wins with the same bytes.
+    const std::string unique = j.broadcast(path + "." + std::to_string(::getpid()));
+    lattice::gauge_writer writer(unique, lattice::gauge_format::ildg, extents);
+    j.collectively([&] {
+        if (j.rank() == 0) writer.create();
+    });
+    lattice::gauge_totals mine;
+    j.collectively([&] { mine = writer.write(local, links); });
+    static_assert(std::is_trivially_copyable_v<lattice::gauge_totals>);
+    lattice::gauge_totals totals;
+    for (const std::string& bytes : j.gather({reinterpret_cast<const char*>(&mine), sizeof mine})) {
+        lattice::gauge_totals part;
+        std::memcpy(&part, bytes.data(), sizeof part);
+        totals = lattice::combine(totals, part);
+    }
+    j.collectively([&] {
+        if (j.rank() != 0) return;
+        writer.finish(totals, plaquette);
+        std::error_code failure;
+        fs::rename(unique, path, failure);
+        if (failure) throw file_error(path, failure.message());
+    });
+}
+
+} // namespace
+
+std::string demo_configuration(const comm::job& j, const std::function<void(std::string_view)>& tell) {
+    std::string path;
+    bool exists = false;
+    j.collectively([&] {
+        if (j.rank() != 0) return;
+        const fs::path file = data_folder() / file_name;
+        path = file.string();
+        exists = fs::exists(file);
+    });
+    path = j.broadcast(path);
+    exists = j.broadcast(exists ? "yes" : "no") == "yes";
+    if (!exists) generate(j, path, tell);
+    return path;
+}
+
+} // namespace halocline::app

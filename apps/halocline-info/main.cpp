@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// halocline-info: what this build and this machine can do, what each transport was refused for, and the effective
+// settings with each value's origin. Under a launcher it joins the job and says who serves whom.
+#include "mpi_library.hpp"
+
+#include <halocline/comm/slab.hpp>
+#include <halocline/dirac/wilson_clover.hpp>
+#include <halocline_app/main.hpp>
+#include <halocline_app/settings.hpp>
+
+#include <CLI/CLI.hpp>
+#include <hwy/targets.h>
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+namespace halocline::app {
+namespace {
+
+std::string cpu_model() {
+    std::ifstream in("/proc/cpuinfo");
+    for (std::string line; std::getline(in, line);)
+        if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+    return "unknown";
+}
+
+int allowed_cores() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+std::string memlock_limit() {
+    rlimit limit{};
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    return limit.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_cur / 1024) + " KiB";
+}
+
+int info(program& p, int argc, const char* const* argv) {
+    CLI::App cli{"What this build and this machine can do, and the effective settings with each value's origin."};
+    std::string config, transport;
+    cli.add_option("config", config, "config file");
+    cli.add_option("--transport", transport, "in order of preference, like shm,mpi");
+    p.parse(cli, argc, argv);
+
+    settings_reader reader;
+    if (!config.empty()) reader.read_file(config);
+    reader.read_environment();
+    if (!transport.empty()) reader.set("comm.transports", transport, "--transport");
+    const settings& s = reader.values();
+
+    comm::job_options options;
+    options.transports = s.transports;
+    options.deadline = s.deadline;
+    const comm::job& j = p.join(options);
+
+    const auto row = [&](const std::string& name, const std::string& text) {
+        char line[512];
+        std::snprintf(line, sizeof line, "  %-26s %s", name.c_str(), text.c_str());
+        p.print(line);
+    };
+    p.print("build");
+    row("halocline", HALOCLINE_VERSION " (" HALOCLINE_BUILD_TYPE ", " HALOCLINE_COMPILER ")");
+    std::string modules;
+    for (const auto& m : comm::mpi_modules_present()) modules += (modules.empty() ? "" : ", ") + m;
+    row("transport self", "built in");
+    row("transport shm", "built in");
+    row("transport mpi", modules.empty() ? "no module found (looked in $HALOCLINE_MODULE_PATH and beside the program)"
+                                         : "modules: " + modules);
+    row("transport verbs, ofi", "not built");
+
+    p.print("machine");
+    row("processor", cpu_model());
+    row("cores this process may use", std::to_string(allowed_cores()));
+    std::string simd;
+    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) simd += std::string(simd.empty() ? "" : ", ") + hwy::TargetName(target);
+    row("SIMD targets, best first", simd);
+    row("lane width of the operator", std::to_string(dirac::preferred_lane_width()));
+    row("memlock limit", memlock_limit());
+    const auto launch = comm::mpi_launch_from_environment();
+    row("MPI launcher above", launch ? launch->title + " (" + launch->evidence + ")" : "none");
+
+    p.print("job");
+    row("started by", j.launcher());
+    row("ranks", std::to_string(j.ranks()));
+    char slab[64];
+    std::snprintf(slab, sizeof slab, "%.1f GiB virtual, %.1f MiB used",
+                  static_cast<double>(j.memory().bytes()) / 1073741824.0,
+                  static_cast<double>(j.memory().used()) / 1048576.0);
+    row("slab of rank 0", slab);
+    for (const auto& m : j.members())
+        row("rank " + std::to_string(m.rank), "pid " + std::to_string(m.pid) + " on " + m.host + ", served by " +
+                                                  m.transport + (m.refused.empty() ? "" : " (" + m.refused + ")"));
+
+    p.print("settings (command line > environment > file > default)");
+    for (const auto& key : setting_keys()) row(key.path(), key.show(s) + "   [" + reader.origin(key.path()) + "]");
+    return exit_success;
+}
+
+} // namespace
+} // namespace halocline::app
+
+int main(int argc, char** argv) { return halocline::app::run_program(argc, argv, halocline::app::info); }
