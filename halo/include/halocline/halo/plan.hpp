@@ -8,12 +8,16 @@
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/clock.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 
 #include <array>
+#include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,9 +31,13 @@ struct ghost_widths {
     lattice::coordinate low{1, 1, 1, 1};
     lattice::coordinate high{1, 1, 1, 1};
     friend bool operator==(const ghost_widths&, const ghost_widths&) = default;
+
+    /// Layers behind face f.
+    [[nodiscard]] constexpr int behind(face f) const { return f.end == lattice::side::low ? low[f.mu] : high[f.mu]; }
 };
 
 /// Which of the calling threads this is; the team shares the packing. Default: one thread.
+/// With size > 1 every member calls start() and then finish(), each with its own index and the same size.
 struct team {
     int index = 0;
     int size = 1;
@@ -44,26 +52,35 @@ struct plan_options {
     bool self_exchange = false;
     /// Only source sites (global coordinates) for which this holds are sent; e.g. one parity or one colour of blocks.
     std::function<bool(const lattice::coordinate& global_site)> select;
+    /// Site order of the fields that start(field) copies: its contiguous runs are then prepared here. Fields of any
+    /// other order work too, for one table look-up per site.
+    std::shared_ptr<const lattice::site_order> order;
 };
 
-/// Where time and bytes went, since make or reset; seconds are this rank's.
+/// Where time and bytes went, since make or reset; seconds are this rank's (with a team: its member 0's).
 struct plan_statistics {
     std::uint64_t exchanges = 0;
     double pack_seconds = 0;      ///< in start(): packing (over shm: also moving)
     double wait_seconds = 0;      ///< in finish() and test()
     double unpack_seconds = 0;    ///< 0 for appended ghosts
-    double imbalance_seconds = 0; ///< part of the wait before the peer had even started: it was late
+    double imbalance_seconds = 0; ///< part of the wait before the last peer of this host had even started: it was late
     std::vector<comm::lane_counts> lanes;
 };
 
 /// One message of the plan, as seen from this rank.
 struct plan_message {
-    face where;                    ///< the face at which sites are sent and behind which ghosts arrive
+    face where;                           ///< the face at which sites are sent and behind which ghosts arrive
     int peer = 0;
     std::vector<std::int32_t> send_sites; ///< local lexicographic indices, in message order
-    std::int64_t ghost_sites = 0;  ///< that arrive behind this face
+    std::int64_t ghost_sites = 0;         ///< that arrive behind this face
 };
 
+/// What start() takes: pack(message, first, last, target).
+template <class F>
+concept pack_function = std::invocable<F&, int, std::int64_t, std::int64_t, std::byte*>;
+
+/// Lifetime: destroying a plan never blocks. Peers get a farewell: one that still waits for an exchange of this plan, say
+/// because an exception left it between start() and finish() here, ends with status::aborted.
 class plan {
   public:
     /// Collective.  Err: input_error on every rank (a halo wider than a local box with the numbers, disagreement of
@@ -72,27 +89,33 @@ class plan {
 
     /// Messages of this plan: one per face that has a neighbour through which it is exchanged.
     [[nodiscard]] std::span<const plan_message> messages() const { return messages_; }
-    /// Position in messages(), or -1: the face is not exchanged (undivided dimension, open edge).
+    /// Position in messages(), or -1: the face is not exchanged (undivided dimension, open edge, no width on either
+    /// side).
     [[nodiscard]] int message_of(face f) const { return message_of_[f.index()]; }
 
     /// Starts an exchange. pack(message, first, last, target) writes sites [first, last) of messages()[message] to
     /// target, which is the start of the whole message: over shm that is the neighbour's ghost memory itself.
-    /// Called once per thread of the team with disjoint ranges.
-    template <class Pack>
+    /// Called once per thread of the team with disjoint ranges; an empty range is not called.
+    /// Pre: the sources are complete for every thread of the team; the last exchange is finished; pack does not throw.
+    template <pack_function Pack>
     void start(Pack&& pack, team t = {}) noexcept;
-    /// The same with the built-in copy of a field's components.  Pre: x.components() * sizeof(T) == bytes_per_site.
+    /// The same with the built-in copy of a field's components.  Pre: the field covers the local box with
+    /// components() * sizeof(T) == bytes_per_site; else nothing is sent and finish() says wrong_data.
     template <class T>
     void start(const lattice::field<T>& x, team t = {}) noexcept;
-    /// True when finish() would not wait.
+    /// True when finish() would not wait. With a team: for one of its threads at a time.
     [[nodiscard]] bool test() noexcept;
+    /// Waits until all ghosts are here. With a team: returns when every member has called it, so that the interior
+    /// work of the whole team is done too.  Err: a bad status is sticky; start() then does nothing.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish(), and the typed exception if it failed: for code outside hot loops.
     void finish_or_throw();
 
-    /// Ghosts behind face f: messages()[message_of(f)].ghost_sites x bytes_per_site, 64-byte aligned.
+    /// Ghosts behind face f: messages()[message_of(f)].ghost_sites x bytes_per_site, 64-byte aligned (16 up to 16 B).
     /// Valid from finish(k) to start(k+1).  Pre: message_of(f) >= 0.
     [[nodiscard]] const std::byte* ghost(face f) const noexcept { return ghosts_[f.index()]; }
 
+    /// Finished exchanges.
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
     [[nodiscard]] const plan_options& options() const { return options_; }
     [[nodiscard]] const comm::job& owner() const { return job_; }
@@ -102,14 +125,75 @@ class plan {
     [[nodiscard]] std::string describe() const;
 
   private:
-    // (HALO owns this part)
+    // Where a team meets: counters of the plan's own, because an OpenMP barrier costs a futex call.
+    struct meeting_point {
+        alignas(64) std::atomic<int> packed{0};             // members done with their share of this exchange
+        alignas(64) std::atomic<std::uint64_t> started{0};  // epoch that was sent last
+        alignas(64) std::atomic<int> waiting{0};            // members in finish()
+        alignas(64) std::atomic<std::uint64_t> released{0}; // times that a team left finish()
+    };
+    // Contiguous sites of a message that are contiguous in the field too.
+    struct copy_run {
+        std::int64_t source;  // storage position
+        std::int32_t first;   // site of the message
+        std::int32_t sites;
+    };
+
+    void prepare_messages(const lattice::decomposition& cut);
+    void prepare_runs();
+    void start_copy(const std::byte* values, const lattice::site_order& order, std::size_t component_bytes,
+                    int components, team t) noexcept;
+    comm::status wait() noexcept;
+
     comm::job job_;
     plan_options options_;
+    lattice::coordinate extents_{};
     std::vector<plan_message> messages_;
+    std::vector<bool> same_clock_;            // by message: the peer's stamps can be compared with ours
+    std::vector<std::vector<copy_run>> runs_; // by message; only for options_.order with one lane
     std::array<int, lattice::faces> message_of_{};
     std::array<const std::byte*, lattice::faces> ghosts_{};
     comm::channel_set channels_;
-    std::uint64_t epoch_ = 0;
+    std::unique_ptr<meeting_point> team_;
+    std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
+    comm::status status_ = comm::status::ok;
+
+    // Statistics, in clock ticks.
+    std::uint64_t exchanges_ = 0, pack_ticks_ = 0, wait_ticks_ = 0, imbalance_ticks_ = 0;
 };
+
+template <pack_function Pack>
+void plan::start(Pack&& pack, team t) noexcept {
+    if (status_ != comm::status::ok) return;
+    const std::uint64_t stamp = comm::ticks(), epoch = epoch_ + 1;
+    if (t.size == 1) {
+        channels_.for_each([&](auto& channel) {
+            const std::size_t m = channel.index();
+            const auto sites = static_cast<std::int64_t>(messages_[m].send_sites.size());
+            if (sites > 0) pack(static_cast<int>(m), std::int64_t{0}, sites, channel.target(epoch));
+            channel.send(epoch, stamp); // before the next message is packed: the peer may read on
+        });
+        team_->started.store(epoch, std::memory_order_relaxed);
+    } else {
+        channels_.for_each([&](auto& channel) {
+            const std::size_t m = channel.index();
+            const auto sites = static_cast<std::int64_t>(messages_[m].send_sites.size());
+            const std::int64_t first = sites * t.index / t.size, last = sites * (t.index + 1) / t.size;
+            if (first < last) pack(static_cast<int>(m), first, last, channel.target(epoch));
+        });
+        if (team_->packed.fetch_add(1, std::memory_order_acq_rel) == t.size - 1) { // the last one publishes for all
+            team_->packed.store(0, std::memory_order_relaxed);
+            channels_.for_each([&](auto& channel) { channel.send(epoch, stamp); });
+            team_->started.store(epoch, std::memory_order_release);
+        }
+    }
+    if (t.index == 0) pack_ticks_ += comm::ticks() - stamp;
+}
+
+template <class T>
+void plan::start(const lattice::field<T>& x, team t) noexcept {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "the built-in copy moves components of 4 or 8 bytes");
+    start_copy(reinterpret_cast<const std::byte*>(x.data()), x.order(), sizeof(T), x.components(), t);
+}
 
 } // namespace halocline::halo

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/halo/plan.hpp>
+
+#include "regions.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+namespace halocline::halo {
+namespace {
+
+using lattice::coordinate;
+using lattice::dimensions;
+
+std::string_view name_of(lattice::boundary b) {
+    switch (b) {
+    case lattice::boundary::periodic: return "periodic";
+    case lattice::boundary::antiperiodic: return "antiperiodic";
+    case lattice::boundary::open: return "open";
+    }
+    return "?";
+}
+
+/// Everything about a plan that must be the same on every rank, as text to compare.
+std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
+    std::string text = "'" + o.name + "', " + std::to_string(o.bytes_per_site) + " bytes per site, widths low " +
+                       lattice::to_string(o.widths.low) + " high " + lattice::to_string(o.widths.high) + ", boundaries";
+    for (lattice::boundary b : o.boundaries) text.append(" ").append(name_of(b));
+    if (o.self_exchange) text += ", self-exchange";
+    text += ", lattice " + lattice::to_string(cut.global()) + " cut at";
+    for (int mu = 0; mu < dimensions; ++mu) {
+        text.append(" ").append(1, "xyzt"[mu]);
+        for (int c : cut.cuts(mu)) text.append(c == 0 ? ":" : ",").append(std::to_string(c));
+    }
+    return text;
+}
+
+/// Copies of a few components of one lane out of storage [component][W].
+template <class Word>
+void gather_lane(std::byte* target, const std::byte* source, int components, int lane_width) {
+    for (int c = 0; c < components; ++c)
+        std::memcpy(target + sizeof(Word) * static_cast<std::size_t>(c),
+                    source + sizeof(Word) * static_cast<std::size_t>(c) * static_cast<std::size_t>(lane_width),
+                    sizeof(Word));
+}
+
+/// memcpy for short runs, where the call costs as much as the copy: 96 bytes are a half-spinor in single precision.
+void copy_short(std::byte* target, const std::byte* source, std::size_t bytes) {
+    while (bytes >= 32) {
+        std::memcpy(target, source, 32);
+        target += 32;
+        source += 32;
+        bytes -= 32;
+    }
+    if (bytes > 0) std::memcpy(target, source, bytes);
+}
+constexpr std::size_t short_run_bytes = 256;
+
+/// How a message travels: "direct" is one copy from the field into the neighbour's ghosts.
+const char* path_of(const comm::self_channel&) { return "self"; }
+const char* path_of(const comm::shm_channel&) { return "direct"; }
+const char* path_of(const comm::mpi_channel&) { return "packed"; }
+
+/// Waits for other threads of the own team: they are computing, so the core is soon given away.
+template <class Condition>
+void await_team(Condition&& met) {
+    for (int polls = 0; !met(); ++polls)
+        if (polls >= 64) std::this_thread::yield();
+}
+
+} // namespace
+
+plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options options)
+    : job_(j), options_(std::move(options)), team_(std::make_unique<meeting_point>()) {
+    message_of_.fill(-1);
+    job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
+
+    std::vector<comm::channel_request> requests;
+    job_.collectively([&] {
+        check(cut, options_, job_.ranks());
+        prepare_messages(cut);
+        if (options_.order) prepare_runs();
+        for (const plan_message& m : messages_)
+            requests.push_back({.peer = m.peer,
+                                .key = static_cast<std::uint32_t>(m.where.index()),
+                                .peer_key = static_cast<std::uint32_t>(m.where.opposite().index()),
+                                .send_bytes = m.send_sites.size() * options_.bytes_per_site,
+                                .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * options_.bytes_per_site,
+                                .label = lattice::to_string(m.where)});
+    });
+    channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
+}
+
+void plan::prepare_messages(const lattice::decomposition& cut) {
+    const lattice::box local = cut.local_box(job_.rank());
+    extents_ = local.extents;
+    for (int i = 0; i < lattice::faces; ++i) {
+        const face f = lattice::face_of(i);
+        if (!is_exchanged(cut, options_, job_.rank(), f)) continue;
+
+        plan_message m{.where = f, .peer = cut.neighbour(job_.rank(), f), .send_sites = {}, .ghost_sites = 0};
+        // What goes out at the low face lands behind the neighbour's high face, and the other way round.
+        const lattice::box sent = layers(local, f, options_.widths.behind(f.opposite()));
+        for_each_selected(sent, options_.select, [&](const coordinate& global) {
+            coordinate x = global;
+            for (int mu = 0; mu < dimensions; ++mu) x[mu] -= local.origin[mu];
+            m.send_sites.push_back(static_cast<std::int32_t>(lattice::lexicographic_index(x, local.extents)));
+        });
+        // The neighbour's own coordinates: both ends ask `select` about the same source sites.
+        const lattice::box source = layers(cut.local_box(m.peer), f.opposite(), options_.widths.behind(f));
+        for_each_selected(source, options_.select, [&](const coordinate&) { ++m.ghost_sites; });
+
+        const std::vector<comm::rank_info>& members = job_.members();
+        same_clock_.push_back(members[m.peer].host == members[job_.rank()].host);
+        message_of_[i] = static_cast<int>(messages_.size());
+        messages_.push_back(std::move(m));
+    }
+}
+
+void plan::prepare_runs() {
+    const lattice::site_order& order = *options_.order;
+    if (order.extents() != extents_)
+        throw input_error("halo '" + options_.name + "': the site order is of a box of " + lattice::to_string(order.extents()) +
+                          ", the local box of rank " + std::to_string(job_.rank()) + " is " + lattice::to_string(extents_));
+    if (order.lane_width() != 1) return; // sites are not contiguous: gathered lane by lane
+    for (const plan_message& m : messages_) {
+        std::vector<copy_run>& runs = runs_.emplace_back();
+        for (std::size_t i = 0; i < m.send_sites.size(); ++i) {
+            const std::int64_t position = order.position(m.send_sites[i]);
+            if (runs.empty() || runs.back().source + runs.back().sites != position)
+                runs.push_back({position, static_cast<std::int32_t>(i), 0});
+            ++runs.back().sites;
+        }
+    }
+}
+
+void plan::start_copy(const std::byte* values, const lattice::site_order& order, std::size_t component_bytes,
+                      int components, team t) noexcept {
+    const std::size_t site_bytes = options_.bytes_per_site;
+    if (component_bytes * static_cast<std::size_t>(components) != site_bytes || order.extents() != extents_) {
+        if (t.index == 0) status_ = comm::status::wrong_data;
+        return;
+    }
+    if (&order == options_.order.get() && order.lane_width() == 1) {
+        start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
+            const std::vector<copy_run>& runs = runs_[static_cast<std::size_t>(message)];
+            auto run = std::upper_bound(runs.begin(), runs.end(), first,
+                                        [](std::int64_t site, const copy_run& r) { return site < r.first; }) - 1;
+            for (; first < last; ++run) {
+                const std::int64_t skipped = first - run->first;
+                const std::int64_t sites = std::min<std::int64_t>(run->sites - skipped, last - first);
+                const std::size_t bytes = static_cast<std::size_t>(sites) * site_bytes;
+                const std::byte* source = values + static_cast<std::size_t>(run->source + skipped) * site_bytes;
+                std::byte* where = target + static_cast<std::size_t>(first) * site_bytes;
+                if (bytes <= short_run_bytes)
+                    copy_short(where, source, bytes);
+                else
+                    std::memcpy(where, source, bytes);
+                first += sites;
+            }
+        }, t);
+        return;
+    }
+    const int w = order.lane_width();
+    start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
+        const std::vector<std::int32_t>& sites = messages_[static_cast<std::size_t>(message)].send_sites;
+        for (std::int64_t i = first; i < last; ++i) {
+            const std::int64_t position = order.position(sites[static_cast<std::size_t>(i)]);
+            // storage is [outer][component][W]
+            const std::byte* source = values + static_cast<std::size_t>(position / w * w) * site_bytes +
+                                      static_cast<std::size_t>(position % w) * component_bytes;
+            std::byte* where = target + static_cast<std::size_t>(i) * site_bytes;
+            if (w == 1)
+                copy_short(where, source, site_bytes);
+            else if (component_bytes == 4)
+                gather_lane<std::uint32_t>(where, source, components, w);
+            else
+                gather_lane<std::uint64_t>(where, source, components, w);
+        }
+    }, t);
+}
+
+bool plan::test() noexcept {
+    if (status_ != comm::status::ok || team_->started.load(std::memory_order_acquire) == epoch_) return true;
+    const std::uint64_t before = comm::ticks();
+    const bool arrived = channels_.test(epoch_ + 1);
+    wait_ticks_ += comm::ticks() - before;
+    return arrived;
+}
+
+comm::status plan::finish(team t) noexcept {
+    if (t.size == 1) return wait();
+    // Everybody notes the round before the last one can end it.
+    const std::uint64_t round = team_->released.load(std::memory_order_relaxed);
+    team_->waiting.fetch_add(1, std::memory_order_acq_rel);
+    if (t.index != 0) {
+        await_team([&] { return team_->released.load(std::memory_order_acquire) != round; });
+        return status_;
+    }
+    if (status_ == comm::status::ok)
+        await_team([&] { return team_->started.load(std::memory_order_acquire) != epoch_; });
+    const comm::status now = wait();
+    await_team([&] { return team_->waiting.load(std::memory_order_acquire) == t.size; });
+    team_->waiting.store(0, std::memory_order_relaxed);
+    team_->released.store(round + 1, std::memory_order_release);
+    return now;
+}
+
+comm::status plan::wait() noexcept {
+    if (status_ != comm::status::ok || team_->started.load(std::memory_order_relaxed) == epoch_) return status_;
+    const std::uint64_t before = comm::ticks(), epoch = epoch_ + 1;
+    status_ = channels_.wait(epoch);
+    const std::uint64_t waited = comm::ticks() - before;
+    wait_ticks_ += waited;
+    if (status_ != comm::status::ok) return status_;
+
+    std::uint64_t late = 0; // the last peer to start, after we began to wait
+    channels_.for_each([&](const auto& channel) {
+        const plan_message& m = messages_[channel.index()];
+        ghosts_[m.where.index()] = channel.received(epoch);
+        const std::uint64_t stamp = same_clock_[channel.index()] ? channel.header(epoch).start_stamp : 0;
+        if (stamp > before) late = std::max(late, stamp - before);
+    });
+    imbalance_ticks_ += std::min(late, waited);
+    ++exchanges_;
+    epoch_ = epoch;
+    return status_;
+}
+
+void plan::finish_or_throw() {
+    if (const comm::status s = finish(); s != comm::status::ok) job_.fail(s, "halo " + channels_.pending(epoch_ + 1));
+}
+
+plan_statistics plan::statistics() const {
+    const double seconds = comm::seconds_per_tick();
+    return {.exchanges = exchanges_,
+            .pack_seconds = seconds * static_cast<double>(pack_ticks_),
+            .wait_seconds = seconds * static_cast<double>(wait_ticks_),
+            .unpack_seconds = 0,
+            .imbalance_seconds = seconds * static_cast<double>(imbalance_ticks_),
+            .lanes = channels_.counts(exchanges_)};
+}
+
+void plan::reset_statistics() { exchanges_ = pack_ticks_ = wait_ticks_ = imbalance_ticks_ = 0; }
+
+std::string plan::describe() const {
+    std::string table = "halo '" + options_.name + "', " + std::to_string(options_.bytes_per_site) + " bytes per site\n";
+    char line[160];
+    std::snprintf(line, sizeof line, "  %-7s %5s  %-9s %-7s %10s %12s %10s %12s\n", "face", "peer", "transport", "path",
+                  "send sites", "send bytes", "ghosts", "ghost bytes");
+    table += line;
+    channels_.for_each([&](const auto& channel) {
+        const plan_message& m = messages_[channel.index()];
+        const std::string_view transport = std::remove_cvref_t<decltype(channel)>::transport;
+        std::snprintf(line, sizeof line, "  %-7s %5d  %-9s %-7s %10zu %12zu %10lld %12lld\n", lattice::to_string(m.where).c_str(),
+                      m.peer, transport.data(), path_of(channel), m.send_sites.size(),
+                      m.send_sites.size() * options_.bytes_per_site, static_cast<long long>(m.ghost_sites),
+                      static_cast<long long>(m.ghost_sites) * static_cast<long long>(options_.bytes_per_site));
+        table += line;
+    });
+    if (messages_.empty()) table += "  no message: every dimension wraps locally\n";
+    return table;
+}
+
+} // namespace halocline::halo

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which faces a plan exchanges, and which sites that are. Pure arithmetic on a decomposition: every rank can compute it
+// for every other, so both ends of a message come to the same list without talking.
+#pragma once
+
+#include <halocline/halo/plan.hpp>
+
+namespace halocline::halo {
+
+/// The `width` layers of `local` (global coordinates) at its face f.  Pre: width <= the extent.
+inline lattice::box layers(const lattice::box& local, face f, int width) {
+    lattice::box region = local;
+    region.extents[f.mu] = width;
+    if (f.end == lattice::side::high) region.origin[f.mu] += local.extents[f.mu] - width;
+    return region;
+}
+
+/// Calls visit(global site) for the sites of `region` that `select` holds for (all, if it is empty), x fastest.
+template <class Visit>
+void for_each_selected(const lattice::box& region, const std::function<bool(const lattice::coordinate&)>& select,
+                       Visit&& visit) {
+    for (std::int64_t i = 0; i < region.volume(); ++i) {
+        lattice::coordinate x = lattice::lexicographic_coordinate(i, region.extents);
+        for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += region.origin[mu];
+        if (!select || select(x)) visit(x);
+    }
+}
+
+/// Does dimension mu need messages at all?
+inline bool is_exchanged(const lattice::decomposition& cut, const plan_options& options, int mu) {
+    const bool has_width = options.widths.low[mu] > 0 || options.widths.high[mu] > 0;
+    return has_width && (cut.rank_grid()[mu] > 1 || options.self_exchange);
+}
+
+/// Does `rank` exchange a message through its face f?
+inline bool is_exchanged(const lattice::decomposition& cut, const plan_options& options, int rank, face f) {
+    const bool across_edge = cut.wraps(rank, f);
+    return is_exchanged(cut, options, f.mu) && !(across_edge && options.boundaries[f.mu] == lattice::boundary::open);
+}
+
+/// Refuses what can't be exchanged. The verdict is the same on every rank.
+/// Err: input_error with the numbers.
+void check(const lattice::decomposition& cut, const plan_options& options, int ranks);
+
+} // namespace halocline::halo
