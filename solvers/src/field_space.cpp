@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 namespace halocline::solvers {
 namespace {
@@ -37,10 +38,10 @@ field_space<T>::field_space(std::shared_ptr<const lattice::site_order> order, in
     : order_(std::move(order)), components_(components), sum_(&sum),
       max_values_(std::min(max_values, static_cast<int>(2 * most_products))), memory_(memory) {
     if (components <= 0 || components % 2 != 0)
-        throw input_error("field_space: " + std::to_string(components) +
+        throw input_error(std::string("field_space: ") + std::to_string(components) +
                           " real components; complex fields need an even number, at least 2");
     if (max_values < 2)
-        throw input_error("field_space: a global sum of " + std::to_string(max_values) +
+        throw input_error(std::string("field_space: a global sum of ") + std::to_string(max_values) +
                           " values can't hold one complex product; give it at least 2");
 }
 

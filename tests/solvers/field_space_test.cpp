@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/comm/job.hpp>
+#include <halocline/solvers/fgmres.hpp>
+#include <halocline/solvers/field_space.hpp>
+#include <halocline_test/allocation_counter.hpp>
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace {
+
+using namespace halocline;
+using solvers::complex;
+using solvers::field_space;
+
+template <class T>
+void fill(lattice::field<T>& f, unsigned seed) {
+    std::mt19937_64 g(seed);
+    std::normal_distribution<double> normal;
+    for (std::int64_t site = 0; site < f.volume(); ++site)
+        for (int c = 0; c < f.components(); ++c) f.at(site, c) = static_cast<T>(normal(g));
+}
+template <class T>
+complex value(const lattice::field<T>& f, std::int64_t site, int k) {
+    return {f.at(site, 2 * k), f.at(site, 2 * k + 1)};
+}
+template <class T>
+complex naive_product(const lattice::field<T>& a, const lattice::field<T>& b) {
+    complex sum = 0;
+    for (std::int64_t site = 0; site < a.volume(); ++site)
+        for (int k = 0; k < a.components() / 2; ++k) sum += std::conj(value(a, site, k)) * value(b, site, k);
+    return sum;
+}
+std::shared_ptr<const lattice::site_order> order_of_width(int lanes) {
+    const lattice::coordinate extents{8, 4, 4, 4};
+    if (lanes == 1) return lattice::site_order::lexicographic(extents);
+    return lattice::site_order::blocked(lattice::box{{0, 0, 0, 0}, extents}, extents, {2, 2, 2, 2}, lanes);
+}
+
+template <class T>
+class FieldSpace : public testing::Test {};
+using reals = testing::Types<float, double>;
+TYPED_TEST_SUITE(FieldSpace, reals);
+
+TYPED_TEST(FieldSpace, ProductsAndSumsEqualNaiveOnes) {
+    using T = TypeParam;
+    static_assert(solvers::vector_space<field_space<T>, lattice::field<T>>);
+    const comm::job job = comm::job::single();
+    comm::global_sum sum(job);
+    const double rounding = 40 * std::numeric_limits<T>::epsilon();
+    for (int lanes : {1, 4, 8, 16}) {
+        for (int components : {2, 6, 24}) {
+            const auto order = order_of_width(lanes);
+            field_space<T> space(order, components, sum);
+            std::vector<lattice::field<T>> v;
+            for (unsigned i = 0; i < 11; ++i) fill(v.emplace_back(space.make()), i);
+            lattice::field<T> y = space.make(), before = space.make();
+            fill(y, 100);
+            before.copy_from(y);
+            std::vector<complex> products(v.size()), c(v.size());
+            for (std::size_t i = 0; i < c.size(); ++i) c[i] = {0.5 + 0.1 * double(i), 1 - 0.3 * double(i)};
+            double norm = 0;
+            const auto sums = sum.statistics().sums;
+
+            ASSERT_EQ(space.multi_dot(v, y, products), comm::status::ok);
+            ASSERT_EQ(space.norm2(y, norm), comm::status::ok);
+            space.combine(y, -2, c, v);
+
+            EXPECT_EQ(sum.statistics().sums, sums + 2);
+            const double scale = std::real(naive_product(before, before));
+            EXPECT_NEAR(norm * norm, scale, 1e-12 * scale);
+            for (std::size_t i = 0; i < v.size(); ++i)
+                EXPECT_LE(std::abs(products[i] - naive_product(v[i], before)), 1e-12 * scale);
+            for (std::int64_t site = 0; site < y.volume(); site += 3) {
+                for (int k = 0; k < components / 2; ++k) {
+                    complex expected = -2.0 * value(before, site, k);
+                    for (std::size_t i = 0; i < v.size(); ++i) expected += c[i] * value(v[i], site, k);
+                    EXPECT_LE(std::abs(value(y, site, k) - expected), rounding * 10);
+                }
+            }
+        }
+    }
+}
+
+TYPED_TEST(FieldSpace, AllocatesOnlyInMake) {
+    using T = TypeParam;
+    const comm::job job = comm::job::single();
+    comm::global_sum sum(job);
+    field_space<T> space(order_of_width(4), 24, sum);
+    std::vector<lattice::field<T>> v;
+    for (unsigned i = 0; i < 3; ++i) fill(v.emplace_back(space.make()), i);
+    complex c[2] = {1, 2};
+    double norm = 0;
+
+    const auto before = halocline_test::allocations();
+    (void)space.multi_dot(std::span(v).first(2), v[2], c);
+    (void)space.norm2(v[0], norm);
+    space.combine(v[2], 1, c, std::span<const lattice::field<T>>(v).first(2));
+    space.axpy(v[0], 2, v[1]);
+    space.scale(v[0], 0.5);
+    const auto after = halocline_test::allocations();
+
+    EXPECT_EQ(after, before);
+}
+
+TEST(FieldSpaceDouble, NormIsRightWhereTheSquaresUnderflow) {
+    const comm::job job = comm::job::single();
+    comm::global_sum sum(job);
+    field_space<double> space(order_of_width(1), 2, sum);
+    lattice::field<double> x = space.make();
+    x.at(3, 0) = 3e-200;
+    x.at(5, 1) = 4e-200;
+    double norm = 0;
+
+    ASSERT_EQ(space.norm2(x, norm), comm::status::ok);
+
+    EXPECT_NEAR(norm, 5e-200, 1e-214);
+}
+
+TEST(FieldSpaceDouble, RefusesAnOddNumberOfComponents) {
+    const comm::job job = comm::job::single();
+    comm::global_sum sum(job);
+
+    EXPECT_THROW(field_space<double>(order_of_width(1), 3, sum), input_error);
+}
+
+TEST(FieldSpaceDouble, IterationCountDoesNotDependOnRanks) {
+    std::vector<int> iterations;
+    for (int ranks : {1, 2, 4}) {
+        int counted = 0;
+        comm::run_threads(ranks, [&](const comm::job& job) {
+            const int local_t = 8 / job.ranks();
+            const auto order = lattice::site_order::lexicographic({4, 4, 4, local_t});
+            comm::global_sum sum(job);
+            field_space<double> space(order, 2, sum);
+            lattice::field<double> b = space.make(), x = space.make(), diagonal = space.make();
+            const std::int64_t first = job.rank() * order->volume();
+            for (std::int64_t site = 0; site < order->volume(); ++site) {
+                const double phase = 0.37 * static_cast<double>(first + site);
+                b.at(site, 0) = std::cos(phase);
+                b.at(site, 1) = std::sin(3 * phase);
+                diagonal.at(site, 0) = 2 + std::sin(phase);
+                diagonal.at(site, 1) = std::cos(2 * phase);
+            }
+            auto apply = [&](lattice::field<double>& y, const lattice::field<double>& v) {
+                for (std::int64_t site = 0; site < order->volume(); ++site) {
+                    const complex z = value(diagonal, site, 0) * value(v, site, 0);
+                    y.at(site, 0) = z.real();
+                    y.at(site, 1) = z.imag();
+                }
+                return comm::status::ok;
+            };
+            solvers::fgmres_workspace<lattice::field<double>> work(space, 12, false);
+            solvers::fgmres_options options;
+            options.restart_length = 12;
+
+            const solvers::solve_report report = solvers::gmres(space, apply, b, x, work, options);
+
+            EXPECT_TRUE(report.converged());
+            if (job.rank() == 0) counted = report.iterations;
+        });
+        iterations.push_back(counted);
+    }
+
+    EXPECT_GT(iterations[0], 12);
+    EXPECT_EQ(iterations[1], iterations[0]);
+    EXPECT_EQ(iterations[2], iterations[0]);
+}
+
+} // namespace
