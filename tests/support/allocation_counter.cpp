@@ -2,6 +2,7 @@
 #include <halocline_test/allocation_counter.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 
