@@ -14,6 +14,7 @@
 #include <halocline/comm/shm_channel.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <tuple>
@@ -50,9 +51,10 @@ class channel_set {
     /// Err: input_error on every rank naming both ranks and both values if ends disagree; job_error.
     /// Cost: O(own requests) messages and memory, and one job-wide error decision.
     channel_set(const job& j, std::span<const channel_request> requests, const channel_set_options& options);
-    channel_set(channel_set&&) noexcept = default;
-    channel_set& operator=(channel_set&&) noexcept = default;
-    /// Gives memory back after a handshake with the peers; during unwinding, or when the job failed, parks it instead.
+    channel_set(channel_set&& other) noexcept;
+    channel_set& operator=(channel_set&& other) noexcept;
+    /// Says farewell to the peers and never waits for theirs: the memory is parked until they have come. A peer that
+    /// still waits for an epoch here gets status::aborted.
     ~channel_set();
 
     /// Calls visit(channel) for each channel, lane by lane. channel.index() is the position of its request.
@@ -69,6 +71,8 @@ class channel_set {
     [[nodiscard]] status wait(std::uint64_t epoch) noexcept;
     /// True if wait(epoch) would return at once.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
+    /// Bad since the first wait that failed.
+    [[nodiscard]] status state() const noexcept { return status_; }
 
     /// Waits that had to yield or sleep: more ranks than cores, or a late peer.
     [[nodiscard]] std::uint64_t waits_yielded() const { return waits_yielded_; }
@@ -80,6 +84,7 @@ class channel_set {
     [[nodiscard]] std::string pending(std::uint64_t epoch) const;
 
   private:
+    void close() noexcept;
     template <class Lane, class Visit>
     static void visit_lane(Lane& lane, Visit& visit) {
         for (auto& channel : lane) visit(channel);
@@ -89,7 +94,10 @@ class channel_set {
     std::vector<channel_request> requests_;
     channel_set_options options_;
     std::shared_ptr<job_core> core_;
+    std::byte* block_ = nullptr; // control lines and slots of the self and shm lanes, in the own slab
+    std::size_t block_bytes_ = 0;
     std::uint64_t waits_yielded_ = 0, waits_slept_ = 0;
+    status status_ = status::ok;
 };
 
 } // namespace halocline::comm

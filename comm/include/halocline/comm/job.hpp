@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace halocline::comm {
@@ -29,6 +30,7 @@ struct job_options {
     std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive
     std::size_t slab_bytes = 0;                 ///< virtual size of each rank's slab; 0 = 64 GiB sparse
     int spin_polls = 0;                         ///< polls before yielding; 0 = chosen from ranks and cores
+    bool may_sleep = false; ///< waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake
 };
 
 /// Where a rank lives.
@@ -43,7 +45,9 @@ struct rank_info {
 /// A rank died, or a wait failed: what every survivor reports.
 class rank_failure : public job_error {
   public:
-    rank_failure(status why, int culprit, int pid, std::string host, std::string operation);
+    rank_failure(const std::string& text, status why, int culprit, int pid, std::string host, std::string operation)
+        : job_error(text), why_(why), culprit_(culprit), pid_(pid), host_(std::move(host)),
+          operation_(std::move(operation)) {}
     [[nodiscard]] status why() const { return why_; }
     [[nodiscard]] int culprit() const { return culprit_; } ///< rank, -1 if unknown
     [[nodiscard]] int pid() const { return pid_; }
@@ -101,6 +105,7 @@ class job {
 
     /// For channels, plans and sums.
     [[nodiscard]] job_core& core() const { return *core_; }
+    [[nodiscard]] std::shared_ptr<job_core> share() const { return core_; }
     explicit job(std::shared_ptr<job_core> core) : core_(std::move(core)) {}
 
   private:

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every transport's channel can do: the interface that the lanes of a channel_set share, by shape and not by base
+// class. A channel joins one end here with one end at a peer, both directions, two slots per direction.
+//
+// Epochs count 1, 2, 3, … Fill target(k), send(k); received(k) may be read once arrived(k), until this rank's send(k+1).
+#pragma once
+
+#include <halocline/comm/control_line.hpp>
+#include <halocline/comm/status.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+namespace halocline::comm {
+
+/// Connecting may block, allocate and throw (channel_set does it); every member is noexcept and allocation-free.
+template <class C>
+concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t epoch, std::uint64_t stamp) {
+    { view.index() } noexcept -> std::same_as<std::size_t>;   ///< position of its request in the set
+    { view.peer() } noexcept -> std::same_as<int>;            ///< rank at the other end
+    { c.target(epoch) } noexcept -> std::same_as<std::byte*>; ///< where the payload goes, 64-byte aligned (immediate: 16)
+    { c.send(epoch, stamp) } noexcept;                        ///< publish: all of this epoch is in target(epoch)
+    { c.sent(epoch) } noexcept -> std::same_as<bool>;         ///< may target(epoch) be filled again?
+    { c.arrived(epoch) } noexcept -> std::same_as<bool>;      ///< has the peer's epoch come, or its farewell?
+    { c.check(epoch) } noexcept -> std::same_as<status>;      ///< what came is what the plan says.  Pre: arrived(epoch)
+    { c.received(epoch) } noexcept -> std::same_as<const std::byte*>;
+    { view.header(epoch) } noexcept -> std::same_as<const message_header&>; ///< that came with it
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The channel of a rank with itself: the protocol of shared memory with both ends in the own slab, in a lane of its own.
+#pragma once
+
+#include <halocline/comm/shm_channel.hpp>
+
+namespace halocline::comm {
+
+class self_channel : public shm_channel {
+  public:
+    static constexpr const char* transport = "self";
+    using shm_channel::shm_channel;
+};
+static_assert(channel<self_channel>);
+
+} // namespace halocline::comm

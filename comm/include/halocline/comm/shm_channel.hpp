@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The channel between two ranks that map each other's slabs: the sender writes straight into the receiver's slot, then
+// publishes the epoch in the receiver's control line. A message is one release store, one acquire load and its payload.
+//
+// In the receiver's slab: control line (128 bytes), slot 0, slot 1. Payloads of up to 16 bytes travel in the line itself.
+#pragma once
+
+#include <halocline/comm/channel.hpp>
+#include <halocline/comm/control_line.hpp>
+
+#include <limits>
+
+namespace halocline::comm {
+
+class shm_channel {
+  public:
+    static constexpr const char* transport = "shm";
+    /// Where the bytes of one direction lie, as one rank maps them.
+    struct block {
+        control_line* line = nullptr;
+        std::byte* slots = nullptr;
+        std::size_t stride = 0; ///< from slot 0 to slot 1
+    };
+    /// Bytes of slab that one receiving direction needs; alignment 128.
+    static constexpr std::size_t block_bytes(std::size_t payload_bytes) {
+        return sizeof(control_line) + (in_line(payload_bytes) ? 0 : 2 * slot_stride(payload_bytes));
+    }
+    /// The block that starts at `start`.
+    static block block_at(std::byte* start, std::size_t payload_bytes) noexcept {
+        auto* line = reinterpret_cast<control_line*>(start);
+        if (in_line(payload_bytes)) {
+            return {line, reinterpret_cast<std::byte*>(line->half[0].immediate), sizeof(message_header)};
+        }
+        return {line, start + sizeof(control_line), slot_stride(payload_bytes)};
+    }
+
+    shm_channel(std::size_t index, int peer, std::uint32_t plan_id, std::size_t send_bytes, std::size_t receive_bytes,
+                std::byte* remote, std::byte* local) noexcept
+        : remote_(block_at(remote, send_bytes)), local_(block_at(local, receive_bytes)), index_(index),
+          send_bytes_(send_bytes), receive_bytes_(receive_bytes), peer_(peer), plan_id_(plan_id) {}
+
+    [[nodiscard]] std::size_t index() const noexcept { return index_; }
+    [[nodiscard]] int peer() const noexcept { return peer_; }
+
+    [[nodiscard]] std::byte* target(std::uint64_t epoch) noexcept {
+        return remote_.slots + (epoch & 1) * remote_.stride;
+    }
+    /// field_index: which bound field, for the receiver's header(epoch).
+    void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
+        message_header& header = remote_.line->half[epoch & 1];
+        header.plan_id = plan_id_;
+        header.field_index = field_index;
+        header.bytes = send_bytes_;
+        header.start_stamp = start_stamp;
+        header.epoch.store(epoch, std::memory_order_release);
+        last_ = epoch;
+    }
+    [[nodiscard]] bool sent(std::uint64_t) const noexcept { return true; }
+    [[nodiscard]] bool arrived(std::uint64_t epoch) const noexcept {
+        return here(epoch).epoch.load(std::memory_order_acquire) >= epoch;
+    }
+    [[nodiscard]] status check(std::uint64_t epoch) const noexcept {
+        const message_header& header = here(epoch);
+        if (header.epoch.load(std::memory_order_acquire) == farewell) return status::aborted;
+        const bool as_planned = header.epoch.load(std::memory_order_relaxed) == epoch && header.plan_id == plan_id_ &&
+                                header.bytes == receive_bytes_;
+        return as_planned ? status::ok : status::wrong_data;
+    }
+    [[nodiscard]] const std::byte* received(std::uint64_t epoch) const noexcept {
+        return local_.slots + (epoch & 1) * local_.stride;
+    }
+    [[nodiscard]] const message_header& header(std::uint64_t epoch) const noexcept { return here(epoch); }
+    /// Where the peer's headers arrive.
+    [[nodiscard]] const control_line* line() const noexcept { return local_.line; }
+    [[nodiscard]] std::size_t send_bytes() const noexcept { return send_bytes_; }
+    [[nodiscard]] std::size_t receive_bytes() const noexcept { return receive_bytes_; }
+
+    /// A farewell in place of the next epoch: a peer that waits for it gets status::aborted. Nothing is written to the
+    /// peer's memory after that, so the peer may reuse it.
+    void close() noexcept {
+        message_header& header = remote_.line->half[(last_ + 1) & 1];
+        header.abort = 1;
+        header.epoch.store(farewell, std::memory_order_release);
+    }
+    /// Has the sender into this line said farewell?
+    [[nodiscard]] static bool closed(const control_line& line) noexcept {
+        return line.half[0].epoch.load(std::memory_order_acquire) == farewell ||
+               line.half[1].epoch.load(std::memory_order_acquire) == farewell;
+    }
+
+  private:
+    static constexpr std::uint64_t farewell = std::numeric_limits<std::uint64_t>::max();
+    static constexpr bool in_line(std::size_t bytes) { return bytes <= sizeof(message_header::immediate); }
+    static constexpr std::size_t slot_stride(std::size_t bytes) { return (bytes + 127) / 128 * 128; }
+    [[nodiscard]] const message_header& here(std::uint64_t epoch) const noexcept {
+        return local_.line->half[epoch & 1];
+    }
+
+    block remote_, local_;
+    std::uint64_t last_ = 0; // epoch of the last send
+    std::size_t index_, send_bytes_, receive_bytes_;
+    int peer_;
+    std::uint32_t plan_id_;
+};
+static_assert(channel<shm_channel>);
+
+} // namespace halocline::comm

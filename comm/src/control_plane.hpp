@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control plane: set-up mail between ranks, and who is alive. Apart from the data path, so virtual calls are fine.
+#pragma once
+
+#include <halocline/comm/status.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halocline::comm {
+
+/// Blocking set-up messages of any size. `operation` says what is waited for in a failure.  Err: rank_failure.
+class mail {
+  public:
+    virtual ~mail() = default;
+    /// Bytes of every rank, by rank.
+    virtual std::vector<std::string> gather(std::string_view mine, std::string_view operation) = 0;
+    /// Sends out[i] to peers[i], returns what they sent; a peer may appear several times (order kept). Never the own rank.
+    virtual std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out,
+                                              std::string_view operation) = 0;
+};
+
+/// Who is alive.
+class liveness {
+  public:
+    virtual ~liveness() = default;
+    /// Looks for deaths and writes what it finds to the failure records (job_core::publish).
+    virtual void look() noexcept = 0;
+    /// True if that rank closed its job in good order.
+    [[nodiscard]] virtual bool left(int rank) const noexcept = 0;
+};
+
+/// gather and exchange from one primitive: queues of messages between pairs.
+class pairwise_mail : public mail {
+  public:
+    pairwise_mail(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+    std::vector<std::string> gather(std::string_view mine, std::string_view operation) override;
+    std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out,
+                                      std::string_view operation) override;
+
+  protected:
+    /// Sends out[i] to `to[i]` and receives one message from each of `from`, in order per pair.
+    virtual std::vector<std::string> transfer(std::span<const int> to, std::span<const std::string> out,
+                                              std::span<const int> from, std::string_view operation) = 0;
+    int rank_, ranks_;
+};
+
+} // namespace halocline::comm

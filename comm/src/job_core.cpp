@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job_core.hpp"
+
+#include <halocline/comm/clock.hpp>
+#include <halocline/comm/shm_channel.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <sched.h>
+#include <unistd.h>
+
+namespace halocline::comm {
+namespace {
+
+constexpr std::array known_transports{"self", "shm", "mpi"};
+constexpr std::array planned_transports{"verbs", "ofi"};
+
+/// First writer wins.
+void write(failure_record& record, status why, int culprit, const rank_info* who, std::string_view text) noexcept {
+    std::uint32_t expected = failure_record::none;
+    if (!record.state.compare_exchange_strong(expected, failure_record::being_written, std::memory_order_acq_rel)) return;
+    record.why = why;
+    record.culprit = culprit;
+    if (who != nullptr) {
+        record.pid = who->pid;
+        std::strncpy(record.host, who->host.c_str(), sizeof record.host - 1);
+    }
+    const std::size_t n = std::min(text.size(), sizeof record.text - 1);
+    std::memcpy(record.text, text.data(), n);
+    record.text[n] = '\0';
+    record.state.store(failure_record::there, std::memory_order_release);
+}
+
+std::string joined(const std::vector<std::string>& words, std::string_view between) {
+    std::string s;
+    for (const std::string& w : words) s.append(s.empty() ? "" : between).append(w);
+    return s;
+}
+
+/// The command of this process, as the shell would need it.
+std::string command_line() {
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    std::string all((std::istreambuf_iterator<char>(file)), {});
+    if (all.empty()) return "<program> ...";
+    all.pop_back();
+    std::replace(all.begin(), all.end(), '\0', ' ');
+    return all;
+}
+
+} // namespace
+
+int allowed_cores() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+    return std::max(1, CPU_COUNT(&set));
+}
+
+std::string host_name() {
+    char name[256]{};
+    if (gethostname(name, sizeof name - 1) != 0) return "localhost";
+    return name;
+}
+
+job_core::job_core(int own_rank, int job_ranks, job_options choices, std::string started_by,
+                   std::shared_ptr<node_slab> own_slab)
+    : rank(own_rank), ranks(job_ranks), options(std::move(choices)), launcher(std::move(started_by)),
+      members(static_cast<std::size_t>(job_ranks)), memory(std::move(own_slab)),
+      peer_base(static_cast<std::size_t>(job_ranks), nullptr) {
+    for (int r = 0; r < ranks; ++r) members[r].rank = r;
+    members[rank] = {rank, static_cast<int>(getpid()), host_name(), "self", ""};
+    peer_base[rank] = memory->base();
+    seconds_per_tick(); // measured now, not in the first wait
+}
+
+job_core::~job_core() = default;
+
+void job_core::choose_transports(const std::vector<std::string>& why_no_shm) {
+    for (int peer = 0; peer < ranks; ++peer) {
+        rank_info& member = members[peer];
+        std::vector<std::string> refused;
+        member.transport.clear();
+        if (peer == rank) {
+            member.transport = "self";
+            continue;
+        }
+        for (const std::string& t : options.transports) {
+            if (t == "shm" && peer_base[peer] != nullptr) {
+                member.transport = t;
+            } else if (t == "mpi" && mpi != nullptr) {
+                member.transport = t;
+            } else if (t == "shm") {
+                refused.push_back("shm: " + why_no_shm[peer]);
+            } else if (t == "mpi") {
+                refused.push_back("mpi: this job was not started by an MPI launcher");
+            } else {
+                refused.push_back(t + ": serves only the own rank");
+            }
+            if (!member.transport.empty()) break;
+        }
+        member.refused = joined(refused, "; ");
+        if (member.transport.empty()) {
+            throw input_error("no transport of [" + joined(options.transports, ", ") + "] reaches " + name_of(peer) +
+                              " from " + name_of(rank) + " (" + member.refused + ")");
+        }
+    }
+}
+
+void check_transport_names(const std::vector<std::string>& names, bool mpi_there, int ranks) {
+    bool usable = false;
+    for (const std::string& t : names) {
+        if (std::find(planned_transports.begin(), planned_transports.end(), t) != planned_transports.end()) {
+            throw input_error("transport '" + t + "' is not built in; this build has self, shm, mpi");
+        }
+        if (std::find(known_transports.begin(), known_transports.end(), t) == known_transports.end()) {
+            throw input_error("unknown transport '" + t + "'; known are self, shm, mpi");
+        }
+        usable = usable || t == "shm" || (t == "mpi" && mpi_there) || (t == "self" && ranks == 1);
+    }
+    if (names.empty()) throw input_error("no transport was named; known are self, shm, mpi");
+    if (!usable && std::find(names.begin(), names.end(), "mpi") != names.end()) {
+        throw input_error("transport 'mpi' needs an MPI launcher: mpirun -n " + std::to_string(ranks) + " " +
+                          command_line());
+    }
+    if (!usable) throw input_error("transport 'self' serves only the own rank; " + std::to_string(ranks) +
+                                   " ranks need shm or mpi");
+}
+
+void job_core::sweep() noexcept {
+    std::erase_if(parked, [&](const parked_block& block) {
+        for (const control_line* line : block.lines) {
+            if (!shm_channel::closed(*line)) return false;
+        }
+        memory->deallocate(block.start, block.bytes, alignof(control_line));
+        return true;
+    });
+}
+
+void job_core::publish(status why, int culprit, std::string_view text) noexcept {
+    const rank_info* who = culprit >= 0 ? &members[culprit] : nullptr;
+    write(memory->record(), why, culprit, who, text);
+    // What this rank reports is what the others get: another's record may have been first.
+    const failure_record& mine = memory->record();
+    while (mine.state.load(std::memory_order_acquire) == failure_record::being_written) sched_yield();
+    for (int r = 0; r < ranks; ++r) {
+        if (r == rank || peer_base[r] == nullptr) continue;
+        write(*reinterpret_cast<failure_record*>(peer_base[r]), mine.why, mine.culprit,
+              mine.culprit >= 0 ? &members[mine.culprit] : nullptr, mine.text);
+    }
+}
+
+status job_core::failed() const noexcept {
+    const failure_record& mine = memory->record();
+    return mine.state.load(std::memory_order_acquire) == failure_record::there ? mine.why : status::ok;
+}
+
+status job_core::check(int peer, std::uint64_t since) noexcept {
+    if (const status s = failed(); s != status::ok) return s;
+    if (watch) {
+        watch->look();
+        if (const status s = failed(); s != status::ok) return s;
+        if (peer >= 0 && watch->left(peer)) {
+            publish(status::peer_died, peer, "left the job");
+            return failed();
+        }
+    }
+    if (seconds(ticks() - since) > std::chrono::duration<double>(options.deadline).count()) {
+        publish(status::timed_out, peer, "");
+        return failed();
+    }
+    return status::ok;
+}
+
+void job_core::check_or_raise(int peer, std::uint64_t since, std::string_view operation) {
+    if (const status s = check(peer, since); s != status::ok) raise(s, operation);
+}
+
+std::string job_core::name_of(int r) const {
+    if (r < 0) return "a rank";
+    const rank_info& m = members[r];
+    std::string s = "rank " + std::to_string(r);
+    if (m.pid != 0) s += " (pid " + std::to_string(m.pid) + (m.host.empty() ? "" : " on " + m.host) + ")";
+    return s;
+}
+
+void job_core::raise(status why, std::string_view operation) const {
+    const failure_record& record = memory->record();
+    const std::string me = "rank " + std::to_string(rank) + " (pid " + std::to_string(members[rank].pid) + "): ";
+    const std::string waited = " while this rank waited for " + std::string(operation);
+    int culprit = -1;
+    std::string how;
+    if (why != status::wrong_data && record.state.load(std::memory_order_acquire) == failure_record::there) {
+        why = record.why;
+        culprit = record.culprit;
+        how = record.text;
+    }
+    std::string text;
+    switch (why) {
+    case status::peer_died:
+        text = name_of(culprit) + " " + (how.empty() ? "died" : how) + waited;
+        break;
+    case status::timed_out:
+        text = "nothing came" + (culprit >= 0 ? " from " + name_of(culprit) : std::string()) + " within " +
+               std::to_string(options.deadline.count()) + " ms, although nobody died," + waited;
+        break;
+    case status::aborted:
+        text = how.empty() ? "a peer closed its end" + waited : name_of(culprit) + " gave up" + waited + ": " + how;
+        break;
+    default:
+        text = "what came is not what was agreed (other plan, epoch or size)" + waited;
+        break;
+    }
+    throw rank_failure(me + text, why, culprit, culprit >= 0 ? members[culprit].pid : 0,
+                       culprit >= 0 ? members[culprit].host : std::string(), std::string(operation));
+}
+
+} // namespace halocline::comm

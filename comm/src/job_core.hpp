@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job's copies, plans and sums share on one rank: memory, peers, the control plane, the failure record.
+#pragma once
+
+#include "control_plane.hpp"
+#include "node_slab.hpp"
+
+#include <halocline/comm/control_line.hpp>
+#include <halocline/comm/job.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace halocline::comm {
+
+class mpi_world;
+
+/// The block of a closed channel set: memory that peers may still write until each has said farewell.
+struct parked_block {
+    void* start = nullptr;
+    std::size_t bytes = 0;
+    std::vector<const control_line*> lines;
+};
+
+class job_core {
+  public:
+    job_core(int own_rank, int job_ranks, job_options choices, std::string started_by, std::shared_ptr<node_slab> own_slab);
+    ~job_core();
+    job_core(const job_core&) = delete;
+    job_core& operator=(const job_core&) = delete;
+
+    // Fixed at set-up.
+    int rank = 0, ranks = 1;
+    job_options options;
+    std::string launcher;
+    std::vector<rank_info> members;
+    std::shared_ptr<node_slab> memory;
+    std::vector<slab_mapping> mappings;       // keeps peer_base alive; empty with threads
+    std::vector<std::byte*> peer_base;        // each rank's slab as mapped here; nullptr: not on this node
+    std::shared_ptr<mpi_world> mpi;           // the MPI that started this job, if one did
+    std::unique_ptr<liveness> watch;
+    mail* post = nullptr;                     // set-up mail: the control plane, or far_mail across nodes
+    std::unique_ptr<mail> far_mail;
+    int spin_polls = 0;
+
+    // Set-up state.
+    std::uint32_t next_plan_id = 1; // plans are made collectively, so the count is the same on every rank
+    std::vector<parked_block> parked;
+
+    /// What serves each peer, by options.transports.  Err: input_error (the same on every rank only if collective).
+    void choose_transports(const std::vector<std::string>& why_no_shm);
+    /// Gives back the parked blocks into which nobody will write any more.
+    void sweep() noexcept;
+
+    /// Writes the end of the job into every record that can be reached, unless one is there already.
+    void publish(status why, int culprit, std::string_view text) noexcept;
+    /// The end of the job, if it has ended: first writer's.
+    [[nodiscard]] status failed() const noexcept;
+    [[noreturn]] void raise(status why, std::string_view operation) const;
+    /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks).
+    [[nodiscard]] status check(int peer, std::uint64_t since) noexcept;
+    /// check() as an exception, for set-up waits.
+    void check_or_raise(int peer, std::uint64_t since, std::string_view operation);
+    /// "rank 3 (pid 4711 on hostA)"
+    [[nodiscard]] std::string name_of(int r) const;
+};
+
+/// Throws input_error if a transport is unknown, not built in, or none of them can work in this job.
+void check_transport_names(const std::vector<std::string>& names, bool mpi_there, int ranks);
+/// Cores that this process may use.
+int allowed_cores();
+std::string host_name();
+
+} // namespace halocline::comm

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slab of one rank, a peer's view of it, and the failure record at its start.
+#pragma once
+
+#include <halocline/comm/slab.hpp>
+#include <halocline/comm/status.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace halocline::comm {
+
+/// First thing in each slab: what ended the job, written once by the rank that saw it first.
+struct failure_record {
+    enum : std::uint32_t { none, being_written, there };
+    std::atomic<std::uint32_t> state{none};
+    status why = status::ok;
+    std::int32_t culprit = -1;
+    std::int32_t pid = 0;
+    char host[64]{};
+    char text[960]{}; ///< how it died, or why it gave up
+};
+
+/// A mapping of a slab's file; unmapped at destruction.
+class slab_mapping {
+  public:
+    slab_mapping() = default;
+    slab_mapping(int fd, std::size_t bytes);
+    slab_mapping(slab_mapping&& other) noexcept;
+    slab_mapping& operator=(slab_mapping&& other) noexcept;
+    ~slab_mapping();
+    [[nodiscard]] std::byte* base() const { return base_; }
+
+  private:
+    std::byte* base_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+class node_slab final : public slab {
+  public:
+    /// Err: error naming need, have and remedy.
+    explicit node_slab(std::size_t bytes);
+    ~node_slab() override;
+    node_slab(const node_slab&) = delete;
+    node_slab& operator=(const node_slab&) = delete;
+
+    [[nodiscard]] std::byte* base() const override { return mapping_.base(); }
+    [[nodiscard]] std::size_t bytes() const override { return bytes_; }
+    [[nodiscard]] std::size_t used() const override;
+    [[nodiscard]] std::size_t peak() const override;
+    [[nodiscard]] int fd() const { return fd_; }
+    [[nodiscard]] failure_record& record() const { return *reinterpret_cast<failure_record*>(base()); }
+
+    static constexpr std::size_t default_bytes = std::size_t{64} << 30;
+
+  private:
+    void* do_allocate(std::size_t bytes, std::size_t alignment) override;
+    void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override;
+    [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+    void commit(std::size_t end);
+
+    int fd_ = -1;
+    std::size_t bytes_ = 0;
+    slab_mapping mapping_;
+    mutable std::mutex mutex_;
+    std::map<std::size_t, std::size_t> free_; // offset -> bytes, no two adjacent
+    std::size_t committed_ = 0, used_ = 0, peak_ = 0;
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node_slab.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <new>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+
+namespace halocline::comm {
+namespace {
+
+constexpr std::size_t granule = 128;                       // pair of cache lines: no false sharing between blocks
+constexpr std::size_t commit_step = std::size_t{2} << 20;  // a huge page
+
+constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+
+std::string mebibytes(std::size_t n) { return std::to_string((n + (1 << 20) - 1) >> 20) + " MiB"; }
+
+} // namespace
+
+slab_mapping::slab_mapping(int fd, std::size_t bytes) : bytes_(bytes) {
+    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (p == MAP_FAILED) {
+        throw error("cannot map a slab of " + mebibytes(bytes) + " address space: " + std::strerror(errno) +
+                    "; raise 'ulimit -v' or choose a smaller slab (job_options::slab_bytes)");
+    }
+    base_ = static_cast<std::byte*>(p);
+    madvise(p, bytes, MADV_DONTDUMP);  // both are wishes: refusal changes nothing but speed or the size of a core file
+    madvise(p, bytes, MADV_HUGEPAGE);
+}
+
+slab_mapping::slab_mapping(slab_mapping&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+slab_mapping& slab_mapping::operator=(slab_mapping&& other) noexcept {
+    std::swap(base_, other.base_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+}
+
+slab_mapping::~slab_mapping() {
+    if (base_ != nullptr) munmap(base_, bytes_);
+}
+
+node_slab::node_slab(std::size_t bytes) : bytes_(round_up(bytes == 0 ? default_bytes : bytes, commit_step)) {
+    fd_ = memfd_create("halocline-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd_ < 0) throw error(std::string("cannot make a slab: memfd_create: ") + std::strerror(errno));
+    try {
+        // Sealed: a peer that maps it can't be made to fault by a truncation.
+        if (ftruncate(fd_, static_cast<off_t>(bytes_)) != 0 ||
+            fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+            throw error("cannot make a slab of " + mebibytes(bytes_) + ": " + std::strerror(errno));
+        }
+        mapping_ = slab_mapping(fd_, bytes_);
+        const std::size_t header = round_up(sizeof(failure_record), granule);
+        commit(header);
+        new (base()) failure_record;
+        free_.emplace(header, bytes_ - header);
+    } catch (...) {
+        close(fd_);
+        throw;
+    }
+}
+
+node_slab::~node_slab() { close(fd_); }
+
+std::size_t node_slab::used() const {
+    const std::lock_guard lock(mutex_);
+    return used_;
+}
+
+std::size_t node_slab::peak() const {
+    const std::lock_guard lock(mutex_);
+    return peak_;
+}
+
+void node_slab::commit(std::size_t end) {
+    if (end <= committed_) return;
+    const std::size_t target = std::min(round_up(end, commit_step), bytes_);
+    int failed;
+    do {
+        failed = fallocate(fd_, 0, static_cast<off_t>(committed_), static_cast<off_t>(target - committed_));
+    } while (failed != 0 && errno == EINTR);
+    if (failed != 0) {
+        throw error("slab: need " + mebibytes(target - committed_) + " more, have " + mebibytes(committed_) + ": " +
+                    std::strerror(errno) + "; free memory, or use more nodes or a smaller lattice");
+    }
+    committed_ = target;
+}
+
+void* node_slab::do_allocate(std::size_t bytes, std::size_t alignment) {
+    const std::lock_guard lock(mutex_);
+    const std::size_t need = round_up(std::max<std::size_t>(bytes, 1), granule);
+    const std::size_t align = std::max(alignment, granule);
+    for (auto it = free_.begin(); it != free_.end(); ++it) { // first fit
+        const auto [start, size] = *it;
+        const std::size_t at = round_up(start, align);
+        if (at - start > size || need > size - (at - start)) continue;
+        commit(at + need);
+        const std::size_t end = start + size;
+        if (at == start) {
+            free_.erase(it);
+        } else {
+            it->second = at - start;
+        }
+        if (at + need < end) free_.emplace(at + need, end - at - need);
+        used_ += need;
+        peak_ = std::max(peak_, used_);
+        return base() + at;
+    }
+    throw error("slab: need " + mebibytes(bytes) + ", have " + mebibytes(bytes_ - used_) + " of " + mebibytes(bytes_) +
+                " left; choose a larger slab (job_options::slab_bytes)");
+}
+
+void node_slab::do_deallocate(void* p, std::size_t bytes, std::size_t) {
+    const std::lock_guard lock(mutex_);
+    std::size_t start = static_cast<std::size_t>(static_cast<std::byte*>(p) - base());
+    std::size_t size = round_up(std::max<std::size_t>(bytes, 1), granule);
+    used_ -= size;
+    const auto next = free_.lower_bound(start);
+    if (next != free_.begin()) {
+        const auto before = std::prev(next);
+        if (before->first + before->second == start) {
+            start = before->first;
+            size += before->second;
+            free_.erase(before);
+        }
+    }
+    if (next != free_.end() && next->first == start + size) {
+        size += next->second;
+        free_.erase(next);
+    }
+    free_.emplace(start, size);
+}
+
+} // namespace halocline::comm

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as threads of one process: the same slabs, channels and failure records; peers use the owner's mapping.
+#include "job_core.hpp"
+
+#include <halocline/comm/clock.hpp>
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <unistd.h>
+
+namespace halocline::comm {
+namespace {
+
+/// What the rank-threads share.
+struct thread_world {
+    explicit thread_world(int ranks)
+        : mailbox(static_cast<std::size_t>(ranks)), left(static_cast<std::size_t>(ranks)) {
+        for (auto& box : mailbox) box.from.resize(static_cast<std::size_t>(ranks));
+    }
+    struct mailbox_of {
+        std::mutex mutex;
+        std::condition_variable came;
+        std::vector<std::deque<std::string>> from; // by sender
+    };
+    std::deque<mailbox_of> mailbox; // by receiver; a deque because a box can't move
+    std::deque<std::atomic<bool>> left;
+    std::vector<std::shared_ptr<node_slab>> slabs;
+};
+
+class thread_plane final : public pairwise_mail, public liveness {
+  public:
+    thread_plane(std::shared_ptr<thread_world> world, job_core& core)
+        : pairwise_mail(core.rank, core.ranks), world_(std::move(world)), core_(core) {}
+    ~thread_plane() override { world_->left[rank_].store(true, std::memory_order_release); }
+
+    void look() noexcept override {} // threads of one process die together
+    [[nodiscard]] bool left(int r) const noexcept override { return world_->left[r].load(std::memory_order_acquire); }
+
+  protected:
+    std::vector<std::string> transfer(std::span<const int> to, std::span<const std::string> out,
+                                      std::span<const int> from, std::string_view operation) override {
+        for (std::size_t i = 0; i < to.size(); ++i) {
+            auto& box = world_->mailbox[to[i]];
+            const std::lock_guard lock(box.mutex);
+            box.from[rank_].push_back(out[i]);
+            box.came.notify_one();
+        }
+        std::vector<std::string> in;
+        auto& box = world_->mailbox[rank_];
+        std::unique_lock lock(box.mutex);
+        const std::uint64_t since = ticks();
+        for (const int peer : from) {
+            auto& queue = box.from[peer];
+            while (queue.empty()) {
+                const bool gone = left(peer); // read before the queue: its last message comes first
+                if (!queue.empty()) break;
+                lock.unlock();
+                core_.check_or_raise(gone ? peer : -1, since, operation);
+                lock.lock();
+                if (queue.empty()) box.came.wait_for(lock, std::chrono::milliseconds(20));
+            }
+            in.push_back(std::move(queue.front()));
+            queue.pop_front();
+        }
+        return in;
+    }
+
+  private:
+    std::shared_ptr<thread_world> world_;
+    job_core& core_;
+};
+
+} // namespace
+
+void run_threads(int ranks, const std::function<void(const job&)>& body, const job_options& options) {
+    if (ranks < 1) throw input_error("run_threads: " + std::to_string(ranks) + " ranks; at least 1 is needed");
+    check_transport_names(options.transports, false, ranks);
+    const auto world = std::make_shared<thread_world>(ranks);
+    for (int r = 0; r < ranks; ++r) world->slabs.push_back(std::make_shared<node_slab>(options.slab_bytes));
+
+    std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
+    const auto run = [&](int r) {
+        try {
+            auto core = std::make_shared<job_core>(r, ranks, options, "threads", world->slabs[r]);
+            for (int p = 0; p < ranks; ++p) {
+                core->peer_base[p] = world->slabs[p]->base();
+                core->members[p].pid = core->members[r].pid;
+                core->members[p].host = core->members[r].host;
+            }
+            core->spin_polls = options.spin_polls > 0 ? options.spin_polls : (ranks <= allowed_cores() ? 2000 : 50);
+            auto plane = std::make_unique<thread_plane>(world, *core);
+            core->post = plane.get();
+            core->watch = std::move(plane);
+            core->choose_transports({});
+            const job j(std::move(core));
+            try {
+                body(j);
+            } catch (const std::exception& e) {
+                errors[r] = std::current_exception();
+                j.abort(e.what());
+            } catch (...) {
+                errors[r] = std::current_exception();
+                j.abort("an exception of unknown type");
+            }
+        } catch (...) {
+            errors[r] = std::current_exception();
+        }
+    };
+    std::vector<std::thread> threads;
+    for (int r = 1; r < ranks; ++r) threads.emplace_back(run, r);
+    run(0);
+    for (std::thread& t : threads) t.join();
+
+    // The cause before its consequences: rank failures are what the others saw of it.
+    std::exception_ptr first;
+    for (const std::exception_ptr& e : errors) {
+        if (!e) continue;
+        try {
+            std::rethrow_exception(e);
+        } catch (const rank_failure&) {
+            if (!first) first = e;
+        } catch (...) {
+            std::rethrow_exception(e);
+        }
+    }
+    if (first) std::rethrow_exception(first);
+}
+
+} // namespace halocline::comm

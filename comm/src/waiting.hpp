@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a rank waits: spin, then yield; with every millisecond of waiting a look at who died, who gave up, and the clock.
+#pragma once
+
+#include "job_core.hpp"
+
+#include <halocline/comm/clock.hpp>
+
+#include <algorithm>
+#include <ctime>
+#include <sched.h>
+
+namespace halocline::comm {
+
+inline void pause() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+class waiter {
+  public:
+    explicit waiter(job_core& core) noexcept : core_(core) {}
+
+    /// After a fruitless poll: ok to poll again.
+    [[nodiscard]] status again(int peer) noexcept {
+        if (++polls_ <= core_.spin_polls) {
+            pause();
+            return status::ok;
+        }
+        return slow(peer);
+    }
+    [[nodiscard]] bool yielded() const noexcept { return since_ != 0; }
+    [[nodiscard]] bool slept() const noexcept { return slept_; }
+
+  private:
+    [[gnu::noinline]] status slow(int peer) noexcept {
+        const std::uint64_t now = ticks();
+        if (since_ == 0) {
+            since_ = last_look_ = now;
+            look_every_ = static_cast<std::uint64_t>(1e-3 / seconds_per_tick());
+        }
+        if (now - last_look_ >= look_every_) {
+            last_look_ = now;
+            const status s = core_.check(peer, since_);
+            if (s != status::ok) return s;
+            if (core_.options.may_sleep) {
+                const timespec nap{0, nap_ns_};
+                nanosleep(&nap, nullptr);
+                nap_ns_ = std::min(2 * nap_ns_, 1'000'000L);
+                slept_ = true;
+            }
+        }
+        sched_yield();
+        return status::ok;
+    }
+
+    job_core& core_;
+    int polls_ = 0;
+    std::uint64_t since_ = 0, last_look_ = 0, look_every_ = 0;
+    long nap_ns_ = 50'000;
+    bool slept_ = false;
+};
+
+} // namespace halocline::comm
