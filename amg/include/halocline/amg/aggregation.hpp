@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Aggregation: the interpolation P between the fine lattice and one coarse site per block. The columns of P are the
+// test vectors cut to blocks and to chiralities (spins 0,1 | spins 2,3), orthonormal: P^dagger P = 1, gamma5 P = P Gamma5.
+// All fp32. Ref: [Frommer2014] sec. 3.
+#pragma once
+
+#include <halocline/lattice/field.hpp>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace halocline::amg {
+
+/// Component 2 * (chirality * vectors + i) + {re, im} of a coarse site is the coefficient of test vector i.
+class aggregation {
+  public:
+    /// `fine` is blocked; `coarse` orders the blocks of this rank (lane width 1).
+    /// Err: input_error if a block is too small for so many vectors: 6 * block volume < vectors.
+    aggregation(std::shared_ptr<const lattice::site_order> fine, std::shared_ptr<const lattice::site_order> coarse,
+                int vectors);
+
+    /// Columns <- test vectors, orthonormalised per block and chirality by Gram-Schmidt, twice, products in fp64.
+    /// Err: error naming the block and the vector that depends on those before it; no communication.
+    void define(std::span<const lattice::field<float>> test_vectors);
+
+    /// y = P x, or y += P x.  Cost: reads P once.
+    void prolong(lattice::field<float>& y, const lattice::field<float>& x, bool add = false) const noexcept;
+    /// x = P^dagger y.  Cost: reads P once.
+    void restrict(lattice::field<float>& x, const lattice::field<float>& y) const noexcept;
+    /// x_b = P^dagger y_b for up to 4 fields at once.  With `face_mask` != 0, y_b is known to vanish but at the sites
+    /// next to those faces of the blocks (bit face.index()); only they are read.  Cost: reads P once for all fields.
+    void restrict(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> y,
+                  unsigned face_mask = 0) const noexcept;
+    /// v = column i of one chirality, in all blocks at once: the other chirality is zero.
+    void column(lattice::field<float>& v, int i, int chirality) const noexcept;
+
+    /// Largest element of |P^dagger P - 1| on this rank.
+    [[nodiscard]] double orthonormality_error() const;
+
+    [[nodiscard]] int vectors() const { return vectors_; }
+    /// Reals per coarse site: 2 chiralities x vectors x (re, im).
+    [[nodiscard]] int coarse_components() const { return 4 * vectors_; }
+    [[nodiscard]] const std::shared_ptr<const lattice::site_order>& fine() const { return fine_; }
+    [[nodiscard]] const std::shared_ptr<const lattice::site_order>& coarse() const { return coarse_; }
+
+  private:
+    [[nodiscard]] const lattice::block_layout& blocks() const { return *fine_->blocks(); }
+    [[nodiscard]] float* group(int g, int chirality);
+    [[nodiscard]] const float* group(int g, int chirality) const;
+    void orthonormalise(int g, int chirality);
+    void sum_lanes(std::span<double> lanes) const;
+
+    std::shared_ptr<const lattice::site_order> fine_, coarse_;
+    int vectors_;
+    /// [group][site][chirality][vector][12][lane]: one stream for restrict and prolong.
+    lattice::field<float> columns_;
+    std::ptrdiff_t site_stride_ = 0;
+    std::vector<std::int32_t> coarse_site_;            ///< of [group][block in group]; -1 for padding
+    std::vector<std::int32_t> all_sites_;              ///< 0 ... sites per group - 1
+    std::vector<std::vector<std::int32_t>> face_sites_; ///< sub-box sites next to the faces, by mask
+    mutable std::vector<float> lanes_;                 ///< per-lane coefficients of one group and chirality
+};
+
+} // namespace halocline::amg

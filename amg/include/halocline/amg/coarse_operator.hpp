@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coarse operator D_c = P^dagger D P: one site per block, dense links of N_c = 2 * vectors complex rows to the
+// neighbouring blocks and to itself. fp32. Its halo plans are the ones whose cost a coarse-grid solve is about.
+// Where all global coarse extents are even, D_c couples even sites with odd ones only, besides the diagonal, and the
+// Schur complement on the even sites is available. Ref: [Frommer2014] sec. 3.
+#pragma once
+
+#include <halocline/amg/aggregation.hpp>
+#include <halocline/dirac/wilson_clover.hpp>
+#include <halocline/halo/plan.hpp>
+
+#include <array>
+#include <complex>
+#include <memory>
+#include <vector>
+
+namespace halocline::amg {
+
+/// The coarse lattice of a decomposition: one site per block.
+/// Err: input_error if a cut does not fall on a block boundary, listing the rank grids that do.
+lattice::decomposition coarse_decomposition(const lattice::decomposition& cut, const lattice::coordinate& block);
+
+/// Coarse sites of a rank: even ones first (global parity) where the lattice has two parities, else lexicographic.
+std::shared_ptr<const lattice::site_order> coarse_site_order(const lattice::decomposition& coarse, int rank);
+
+class coarse_operator {
+  public:
+    /// Collective.  `coarse` is what coarse_decomposition() returned, `order` what coarse_site_order() returned.
+    coarse_operator(const comm::job& j, const lattice::decomposition& coarse,
+                    std::shared_ptr<const lattice::site_order> order, int vectors);
+
+    /// Galerkin: D_c = P^dagger D P, and the inverses of the odd diagonal blocks. Collective.
+    /// Err: error naming the site whose diagonal block is singular.
+    /// Cost: 2 * vectors applications of D, and 3 reads of P per 4 of them.
+    [[nodiscard]] comm::status define(const aggregation& p, dirac::wilson_clover<float>& d);
+
+    /// y = D_c x on all sites. Collective; the exchange overlaps with the links that stay on this rank.
+    [[nodiscard]] comm::status apply(lattice::field<float>& y, const lattice::field<float>& x) noexcept;
+
+    /// True where even and odd sites can be separated: every global extent is even.
+    [[nodiscard]] bool bipartite() const { return parities_ == 2; }
+    /// y_e = (D_ee - D_eo D_oo^-1 D_oe) x_e on half fields. Collective.  Pre: bipartite().
+    [[nodiscard]] comm::status apply_schur(lattice::field<float>& y, const lattice::field<float>& x) noexcept;
+    /// y_e = b_e - D_eo D_oo^-1 b_o.  Shape: b a full field, y a half field.  Pre: bipartite().
+    [[nodiscard]] comm::status reduce(lattice::field<float>& y, const lattice::field<float>& b) noexcept;
+    /// x = (x_e, D_oo^-1 (b_o - D_oe x_e)).  Shape: x, b full fields, xe a half field.  Pre: bipartite().
+    [[nodiscard]] comm::status reconstruct(lattice::field<float>& x, const lattice::field<float>& xe,
+                                           const lattice::field<float>& b) noexcept;
+
+    [[nodiscard]] const std::shared_ptr<const lattice::site_order>& order() const { return order_; }
+    /// Site order of half fields: the even sites of this rank; one site of zeros where it has none.
+    [[nodiscard]] const std::shared_ptr<const lattice::site_order>& half_order() const { return half_; }
+    /// Reals per site: 2 N_c.
+    [[nodiscard]] int components() const { return 2 * n_; }
+
+    /// Element (row, column) of the block of `site` (lexicographic) that multiplies its neighbour behind face f, or
+    /// itself (link = -1). For tests. Where both neighbours of a dimension are one site (global extent 2), their links
+    /// are added up in the high one; where the site is its own neighbour (extent 1), in the diagonal.
+    [[nodiscard]] std::complex<float> element(std::int64_t site, int link, int row, int column) const;
+
+    [[nodiscard]] halo::plan_statistics statistics() const;
+    void reset_statistics();
+
+  private:
+    /// A direction that has links of its own: the faces whose hops it collects.
+    struct direction {
+        lattice::face where;
+        unsigned face_mask = 0;
+    };
+    /// Sites of one parity: what a sweep over them reads and what it sends.
+    struct sweep {
+        struct term {
+            int direction; ///< index into directions_
+            int source;    ///< storage position of the source, or place behind the face
+        };
+        int first = 0, last = 0;                 ///< storage positions
+        std::vector<std::vector<term>> local;    ///< per site, sources on this rank
+        std::vector<std::pair<int, std::vector<term>>> remote; ///< (site, sources behind faces), only sites that have any
+    };
+
+    void make_sweeps(const lattice::decomposition& coarse, const lattice::box& box);
+    void start(int parity, const float* x) noexcept;
+    [[nodiscard]] float* matrix(std::int64_t site, int link) { return matrices_.outer(site) + (link + 1) * block_reals_; }
+    [[nodiscard]] const float* matrix(std::int64_t site, int link) const {
+        return matrices_.outer(site) + (link + 1) * block_reals_;
+    }
+    /// y = (keep ? y : 0) + D_pp own + links of the sites of parity p to x; own may be null.
+    /// Pre: start() of the source parity went before.  y, x, own start at their parity's first site.
+    [[nodiscard]] comm::status hop(int parity, float* y, const float* x, const float* own, bool keep) noexcept;
+    void minus_inverse(float* y, const float* x) const noexcept;
+    void set_columns(std::span<const lattice::field<float>> columns, int first_column, int link);
+    void invert_odd();
+
+    comm::job job_;
+    std::shared_ptr<const lattice::site_order> order_, half_;
+    int n_ = 0;        ///< N_c
+    int parities_ = 1; ///< 2: bipartite
+    lattice::coordinate origin_{};
+    std::vector<direction> directions_;
+    std::ptrdiff_t block_reals_ = 0;
+    lattice::field<float> matrices_; ///< [site][diagonal, directions]
+    lattice::field<float> inverses_; ///< [odd site]: -D_oo^-1
+    std::array<sweep, 2> sweeps_;
+    std::vector<halo::plan> plans_;                     ///< by parity of the source sites
+    std::vector<std::vector<std::vector<int>>> packed_; ///< [parity][message]: storage positions in message order
+    lattice::field<float> odd_, odd2_; ///< scratch, odd sites
+};
+
+} // namespace halocline::amg

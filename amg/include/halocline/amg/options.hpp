@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choices and results of the multigrid solver. Defaults are those of [Frommer2014] and never fail on a valid lattice.
+#pragma once
+
+#include <halocline/comm/channel_set.hpp>
+#include <halocline/lattice/geometry.hpp>
+#include <halocline/solvers/solve_report.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace halocline::amg {
+
+/// Block extents: per dimension the largest of 4, 3, 5, 2 that divides the extent into an even number of blocks, else the
+/// whole extent.
+lattice::coordinate default_blocks(const lattice::coordinate& global);
+
+struct amg_options {
+    std::optional<lattice::coordinate> blocks; ///< extents of Schwarz blocks and aggregates; none: default_blocks()
+    int vectors = 28;                          ///< test vectors; N_c = 2 * vectors
+    int setup_iterations = 4;                  ///< inverse iterations with the multigrid of the step before
+    int sweeps = 2;                            ///< of SAP, after the coarse-grid correction
+    int block_steps = 4;                       ///< minimal residual steps per block solve
+    double coarse_tolerance = 5e-2;
+    int coarse_restart_length = 100;
+    int coarse_max_restarts = 5;               ///< at most coarse_max_restarts * coarse_restart_length iterations
+    bool coarse_level = true;                  ///< false: the smoother alone
+    std::uint64_t seed = 1;                    ///< of the random test vectors
+    int lane_width = 0;                        ///< sites per SIMD group, 1, 4, 8 or 16; 0: what this machine prefers
+
+    double tolerance = 1e-10;                  ///< of the true relative residual
+    int restart_length = 50;                   ///< of the outer FGMRES
+    int max_restarts = 20;
+    int max_iterations = 1000;                 ///< and at most max_restarts * restart_length
+    bool stagnation_stop = false;              ///< give up after restart_length iterations without a gain of 10 %
+};
+
+/// What a progress callback sees: each test vector and each iteration of the set-up, each outer iteration of a solve.
+struct progress {
+    enum class phase : std::uint8_t { initial_vectors, setup_iteration, solve };
+    phase where{};
+    int step = 0;           ///< 1, 2, ...
+    int steps = 0;          ///< of the set-up; 0 while solving
+    double residual = 0;    ///< relative, of the solve
+    bool milestone = false; ///< worth a line in a log: the end of a set-up step, every outer iteration
+};
+/// One line, without its end: "set-up iteration 2 of 4", "iteration 7: residual 1.2e-05".
+std::string to_string(const progress& p);
+using progress_callback = std::function<void(const progress&)>;
+
+/// Where time below the finest level went, during one solve.
+struct coarse_costs {
+    std::uint64_t solves = 0;
+    std::uint64_t iterations = 0;
+    double seconds = 0;        ///< everything below the finest level
+    double halo_seconds = 0;   ///< inside start, test and finish of the coarse plans: pack + wait + unpack
+    double pack_seconds = 0;
+    double wait_seconds = 0;
+    double unpack_seconds = 0;
+    double imbalance_seconds = 0; ///< part of the wait before the peer had started
+    double global_sum_seconds = 0;
+    std::uint64_t exchanges = 0;
+    std::uint64_t global_sums = 0;
+    std::uint64_t global_sum_bytes = 0;
+    std::vector<comm::lane_counts> lanes; ///< this rank's messages and bytes, per transport
+    /// The rest: arithmetic and memory traffic on this chip.
+    [[nodiscard]] double on_chip_seconds() const {
+        const double rest = seconds - halo_seconds - global_sum_seconds;
+        return rest > 0 ? rest : 0;
+    }
+};
+
+/// Seconds are the maximum over ranks; counts and bytes are this rank's.
+struct amg_report {
+    solvers::solve_report outer; ///< of the FGMRES in fp64; `relative_residual` is the true one
+    double setup_seconds = 0;
+    double solve_seconds = 0;
+    coarse_costs coarse;
+    std::vector<std::string> notes; ///< fall-backs, one line each
+
+    /// Says so only of the true residual.
+    [[nodiscard]] bool converged() const { return outer.converged(); }
+    /// Coarse iterations per outer iteration.
+    [[nodiscard]] double coarse_iterations_average() const {
+        return outer.iterations > 0 ? static_cast<double>(coarse.iterations) / outer.iterations : 0;
+    }
+};
+
+} // namespace halocline::amg

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// SAP, the multiplicative Schwarz method on blocks of two colours: solve on all blocks of one colour, update the residual
+// of the other, and so on. Ref: M. Luescher, Comput. Phys. Commun. 156 (2004) 209 [Luescher2003]; [Frommer2014] sec. 2.
+#pragma once
+
+#include <halocline/dirac/wilson_clover.hpp>
+
+namespace halocline::amg {
+
+/// Where the blocks have no two colours (an odd number of blocks in some dimension) the method is the additive one: all
+/// blocks at once.
+class sap_smoother {
+  public:
+    /// `d` outlives the smoother.  `block_steps` minimal-residual steps per block and half sweep.
+    sap_smoother(dirac::wilson_clover<float>& d, int block_steps);
+
+    /// `sweeps` sweeps on D x = b from x = 0.  Collective.
+    [[nodiscard]] comm::status from_zero(lattice::field<float>& x, const lattice::field<float>& b, int sweeps) noexcept;
+    /// `sweeps` sweeps on D x = b from the x given.  Collective; costs one D more.
+    [[nodiscard]] comm::status improve(lattice::field<float>& x, const lattice::field<float>& b, int sweeps) noexcept;
+    [[nodiscard]] bool two_colours() const { return two_colours_; }
+
+  private:
+    [[nodiscard]] comm::status sweep(lattice::field<float>& x, int sweeps) noexcept;
+
+    dirac::wilson_clover<float>* d_;
+    int block_steps_;
+    bool two_colours_;
+    lattice::field<float> r_, e_; ///< residual of all blocks; last update
+};
+
+} // namespace halocline::amg

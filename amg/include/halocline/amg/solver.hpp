@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// D x = b for the Wilson-clover operator: FGMRES in fp64, preconditioned by a two-level multigrid in fp32.
+// Fields of callers are lexicographic; inside, both precisions share one blocked site order, so that the change of
+// precision is element by element. Ref: [Frommer2014].
+#pragma once
+
+#include <halocline/amg/options.hpp>
+#include <halocline/amg/two_level.hpp>
+#include <halocline/dirac/padded_links.hpp>
+
+#include <utility>
+
+namespace halocline::amg {
+
+class solver {
+  public:
+    /// Collective.
+    /// Err: input_error on every rank (cuts inside blocks, with the rank grids that would do; blocks that don't divide
+    /// the lattice; too many vectors for a block).
+    solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
+           const dirac::wilson_parameters& p, const amg_options& options = {});
+
+    /// Called at each step of setup() and solve(), on every rank; must not throw.
+    void on_progress(progress_callback tell) { tell_ = std::move(tell); }
+
+    /// Makes the hierarchy. Collective.  Err: error, job_error on every rank.
+    void setup();
+
+    /// Solves D x = b from x = 0. Collective.  Shape: lexicographic, 24 components.  Pre: setup().
+    /// Not converging is a result, not an error.  Err: job_error.
+    amg_report solve(lattice::field<double>& x, const lattice::field<double>& b);
+
+    [[nodiscard]] dirac::wilson_clover<double>& outer_operator() { return d_; }
+    [[nodiscard]] dirac::wilson_clover<float>& inner_operator() { return d32_; }
+    [[nodiscard]] two_level& hierarchy() { return hierarchy_; }
+    [[nodiscard]] const lattice::coordinate& blocks() const { return d_.order()->blocks()->block; }
+
+  private:
+    comm::job job_;
+    amg_options options_;
+    dirac::wilson_clover<double> d_;
+    dirac::wilson_clover<float> d32_;
+    two_level hierarchy_;
+    comm::global_sum sum_;
+    solvers::field_space<double> space_;
+    solvers::fgmres_workspace<lattice::field<double>> work_;
+    lattice::field<double> x_, b_;     ///< blocked
+    lattice::field<float> x32_, b32_;
+    progress_callback tell_;
+    double setup_seconds_ = 0;
+};
+
+} // namespace halocline::amg

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two-level hierarchy: one cycle is restrict -> coarse solve -> prolong -> post-smooth, all in fp32. The set-up finds
+// the aggregation by inverse iteration, bootstrapped from smoothed random vectors that are keyed by (seed, vector, global
+// site): the hierarchy never depends on ranks. Ref: [Frommer2014] algorithm 2, sec. 3.
+#pragma once
+
+#include <halocline/amg/aggregation.hpp>
+#include <halocline/amg/coarse_operator.hpp>
+#include <halocline/amg/options.hpp>
+#include <halocline/amg/sap_smoother.hpp>
+#include <halocline/comm/global_sum.hpp>
+#include <halocline/solvers/field_space.hpp>
+#include <halocline/solvers/fgmres.hpp>
+
+namespace halocline::amg {
+
+/// D_c x = b to a low accuracy: GMRES, on the Schur complement of the even sites where the coarse lattice has parities.
+class coarse_solver {
+  public:
+    /// `d` outlives the solver. Collective.
+    coarse_solver(const comm::job& j, coarse_operator& d, const amg_options& options);
+
+    /// Collective.  Reaching the iteration limit is no failure here; NaN passes through to the outer solver.
+    [[nodiscard]] comm::status operator()(lattice::field<float>& x, const lattice::field<float>& b);
+
+    /// Costs since the last reset, seconds and counts of this rank.
+    [[nodiscard]] coarse_costs costs() const;
+    void reset_costs();
+
+  private:
+    coarse_operator* d_;
+    comm::global_sum sum_;
+    solvers::fgmres_options options_;
+    solvers::field_space<float> space_;
+    solvers::fgmres_workspace<lattice::field<float>> work_;
+    lattice::field<float> b_, x_; ///< half fields
+    coarse_costs costs_;
+};
+
+class two_level {
+  public:
+    /// `d` outlives the hierarchy; `cut` is cut on block boundaries. Collective.
+    /// Err: input_error (cuts inside blocks, too many vectors for a block).
+    two_level(const comm::job& j, const lattice::decomposition& cut, dirac::wilson_clover<float>& d,
+              const amg_options& options);
+    two_level(const two_level&) = delete;
+
+    /// Test vectors, aggregation, coarse operator. Collective.
+    /// Err: error on every rank (dependent vectors, singular diagonal block); job_error.
+    void setup(const progress_callback& tell = {});
+
+    /// x = one cycle on D x = b.  Collective.  Pre: setup().
+    [[nodiscard]] comm::status cycle(lattice::field<float>& x, const lattice::field<float>& b);
+
+    [[nodiscard]] aggregation& interpolation() { return p_; }
+    [[nodiscard]] coarse_operator& coarse() { return dc_; }
+    [[nodiscard]] coarse_solver& solver() { return solve_; }
+    [[nodiscard]] sap_smoother& smoother() { return smooth_; }
+    /// Fall-backs, one line each.
+    [[nodiscard]] std::vector<std::string> notes() const;
+
+  private:
+    void random_vector(lattice::field<float>& v, std::uint32_t number) const;
+    void normalise(lattice::field<float>& v);
+    void define();
+    void check(comm::status s, const char* what) const;
+
+    comm::job job_;
+    amg_options options_;
+    lattice::coordinate global_{};
+    lattice::box local_;
+    dirac::wilson_clover<float>* d_;
+    lattice::decomposition coarse_cut_;
+    aggregation p_;
+    coarse_operator dc_;
+    coarse_solver solve_;
+    sap_smoother smooth_;
+    comm::global_sum sum_;
+    solvers::field_space<float> space_;
+    std::vector<lattice::field<float>> test_vectors_;
+    lattice::field<float> xc_, bc_;
+};
+
+} // namespace halocline::amg

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/amg/aggregation.hpp>
+
+#include "kernels.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <array>
+#include <cmath>
+
+namespace halocline::amg {
+namespace {
+
+constexpr int half_spinor = lattice::spinor_components / 2; // reals of one chirality
+// A vector that keeps less than this part of itself after the projection depends on the others, to fp32.
+constexpr double dependent_below = 1e-5;
+// Sites summed up in fp32 before the sum goes on in fp64.
+constexpr std::size_t fp32_run = 16;
+
+} // namespace
+
+aggregation::aggregation(std::shared_ptr<const lattice::site_order> fine,
+                         std::shared_ptr<const lattice::site_order> coarse, int vectors)
+    : fine_(std::move(fine)), coarse_(std::move(coarse)), vectors_(vectors) {
+    const lattice::block_layout& b = blocks();
+    const std::int64_t room = 6 * lattice::volume(b.block);
+    if (vectors < 1) throw input_error("test vectors: " + std::to_string(vectors) + "; at least 1 is needed");
+    if (vectors > room)
+        throw input_error("too many test vectors for a block: " + std::to_string(vectors) + ", but a block of " +
+                          lattice::to_string(b.block) + " sites has " + std::to_string(room) +
+                          " components per chirality; take fewer vectors or larger blocks");
+    columns_ = lattice::field<float>(fine_, lattice::spinor_components * vectors_);
+    site_stride_ = std::ptrdiff_t{lattice::spinor_components} * vectors_ * b.lane_width;
+    coarse_site_.resize(b.block_of.size());
+    for (std::size_t p = 0; p < b.block_of.size(); ++p)
+        coarse_site_[p] = b.block_of[p] < 0 ? -1 : static_cast<std::int32_t>(coarse_->position(b.block_of[p]));
+
+    // Coordinates of the sites of a sub-box in storage order: read off the first lane of a place that is not padding.
+    std::size_t place = 0;
+    while (b.block_of[place] < 0) ++place;
+    const std::int64_t first = static_cast<std::int64_t>(place) / b.blocks_per_group * b.sites_per_group;
+    const std::int64_t lane = static_cast<std::int64_t>(place) % b.blocks_per_group * b.splits_per_block;
+    face_sites_.resize(1U << lattice::faces);
+    for (int s = 0; s < b.sites_per_group; ++s) {
+        all_sites_.push_back(s);
+        const lattice::coordinate x = lattice::lexicographic_coordinate(
+            fine_->site((first + s) * b.lane_width + lane), fine_->extents());
+        unsigned touched = 0;
+        for (int mu = 0; mu < lattice::dimensions; ++mu) {
+            const int at = x[mu] % b.block[mu] % b.sub[mu];
+            if (at == 0) touched |= 1U << (2 * mu);
+            if (at == b.sub[mu] - 1) touched |= 2U << (2 * mu);
+        }
+        for (unsigned mask = 1; mask < face_sites_.size(); ++mask)
+            if (mask & touched) face_sites_[mask].push_back(s);
+    }
+    lanes_.resize(static_cast<std::size_t>(kernels::batch * vectors_ * 2 * b.lane_width));
+}
+
+float* aggregation::group(int g, int chirality) {
+    return columns_.outer(std::int64_t{g} * blocks().sites_per_group) +
+           std::ptrdiff_t{chirality} * vectors_ * half_spinor * blocks().lane_width;
+}
+const float* aggregation::group(int g, int chirality) const { return const_cast<aggregation*>(this)->group(g, chirality); }
+
+void aggregation::define(std::span<const lattice::field<float>> test_vectors) {
+    const lattice::block_layout& b = blocks();
+    const std::ptrdiff_t w = b.lane_width;
+    for (std::int64_t o = 0; o < fine_->outer_sites(); ++o)
+        for (int c = 0; c < 2; ++c)
+            for (int i = 0; i < vectors_; ++i)
+                std::copy_n(test_vectors[static_cast<std::size_t>(i)].outer(o) + c * half_spinor * w, half_spinor * w,
+                            columns_.outer(o) + (c * vectors_ + i) * half_spinor * w);
+    for (int g = 0; g < b.groups[0] + b.groups[1]; ++g)
+        for (int c = 0; c < 2; ++c) orthonormalise(g, c);
+}
+
+// Sums over the lanes that hold one block; every one of them gets the sum.
+void aggregation::sum_lanes(std::span<double> lanes) const {
+    const auto splits = static_cast<std::size_t>(blocks().splits_per_block);
+    for (std::size_t l = 0; l < lanes.size(); l += splits) {
+        double sum = 0;
+        for (std::size_t s = 0; s < splits; ++s) sum += lanes[l + s];
+        for (std::size_t s = 0; s < splits; ++s) lanes[l + s] = sum;
+    }
+}
+
+void aggregation::orthonormalise(int g, int chirality) {
+    const lattice::block_layout& b = blocks();
+    const int width = b.lane_width;
+    const auto w = static_cast<std::size_t>(width);
+    const kernels::view<float> v{group(g, chirality), site_stride_};
+    const std::span<const std::int32_t> sites = all_sites_;
+    std::vector<double> sums(static_cast<std::size_t>(vectors_) * 2 * w), before(w);
+    std::vector<float> c(sums.size());
+
+    // sums_i = <v_i, v_j> per block, for i in [first, j]
+    const auto project = [&](int first, int j) {
+        const std::size_t n = static_cast<std::size_t>(j - first + 1) * 2 * w;
+        std::fill_n(sums.begin(), n, 0.0);
+        const kernels::view<const float> vj{v.data + std::ptrdiff_t{j} * half_spinor * width, v.stride};
+        const kernels::view<const float> vi{v.data + std::ptrdiff_t{first} * half_spinor * width, v.stride};
+        for (std::size_t s = 0; s < sites.size(); s += fp32_run) {
+            std::fill_n(c.begin(), n, 0.0F);
+            kernels::dots(width, vi, j - first + 1, {&vj, 1}, sites.subspan(s, std::min(fp32_run, sites.size() - s)),
+                          c.data());
+            for (std::size_t k = 0; k < n; ++k) sums[k] += static_cast<double>(c[k]);
+        }
+        sum_lanes({sums.data(), n});
+    };
+    for (int j = 0; j < vectors_; ++j) {
+        const kernels::view<float> vj{v.data + std::ptrdiff_t{j} * half_spinor * width, v.stride};
+        for (int pass = 0; pass < 2; ++pass) { // twice is enough [Parlett1998, sec. 6.9]
+            project(0, j);
+            if (pass == 0) std::copy_n(sums.begin() + static_cast<std::ptrdiff_t>(2 * w) * j, w, before.begin());
+            // v_j = v_j - sum_{i<j} <v_i, v_j> v_i
+            for (std::size_t k = 0; k < static_cast<std::size_t>(j) * 2 * w; ++k) c[k] = static_cast<float>(-sums[k]);
+            if (j > 0) kernels::combine(width, {v.data, v.stride}, j, c.data(), vj, b.sites_per_group, true);
+        }
+        project(j, j);
+        std::fill_n(c.begin(), 2 * w, 0.0F);
+        for (std::size_t l = 0; l < w; ++l) {
+            const int place = g * b.blocks_per_group + static_cast<int>(l) / b.splits_per_block;
+            const int block = b.block_of[static_cast<std::size_t>(place)];
+            if (block < 0) continue;
+            if (!(sums[l] > dependent_below * dependent_below * before[l])) {
+                lattice::coordinate at = lattice::lexicographic_coordinate(block, b.grid);
+                for (int mu = 0; mu < lattice::dimensions; ++mu) at[mu] += b.grid_origin[mu];
+                throw error("test vector " + std::to_string(j) + " depends on those before it in block " +
+                            lattice::to_string(at) + ", chirality " + std::to_string(chirality) +
+                            ": norm " + std::to_string(std::sqrt(before[l])) + " before, " +
+                            std::to_string(std::sqrt(sums[l])) + " after the projection; take fewer vectors");
+            }
+            c[l] = static_cast<float>(1 / std::sqrt(sums[l]));
+        }
+        // v_j = v_j / ||v_j||
+        for (int s = 0; s < b.sites_per_group; ++s)
+            for (int k = 0; k < half_spinor; ++k)
+                for (std::size_t l = 0; l < w; ++l) vj.data[s * vj.stride + std::ptrdiff_t{k} * width + static_cast<std::ptrdiff_t>(l)] *= c[l];
+    }
+}
+
+void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>& x, bool add) const noexcept {
+    const lattice::block_layout& b = blocks();
+    const int w = b.lane_width;
+    for (int g = 0; g < b.groups[0] + b.groups[1]; ++g)
+        for (int c = 0; c < 2; ++c) {
+            for (int place = 0; place < b.blocks_per_group; ++place) {
+                const std::int32_t site = coarse_site_[static_cast<std::size_t>(g * b.blocks_per_group + place)];
+                const float* const from = site < 0 ? nullptr : x.outer(site) + c * 2 * vectors_;
+                for (int k = 0; k < 2 * vectors_; ++k)
+                    for (int s = 0; s < b.splits_per_block; ++s)
+                        lanes_[static_cast<std::size_t>(k * w + place * b.splits_per_block + s)] = from ? from[k] : 0.0F;
+            }
+            float* const target = y.outer(std::int64_t{g} * b.sites_per_group) + c * half_spinor * w;
+            kernels::combine(w, {group(g, c), site_stride_}, vectors_, lanes_.data(),
+                             {target, std::ptrdiff_t{lattice::spinor_components} * w}, b.sites_per_group, add);
+        }
+}
+
+void aggregation::restrict(lattice::field<float>& x, const lattice::field<float>& y) const noexcept {
+    restrict({&x, 1}, {&y, 1});
+}
+
+void aggregation::restrict(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> y,
+                           unsigned face_mask) const noexcept {
+    const lattice::block_layout& b = blocks();
+    const int w = b.lane_width;
+    const std::span<const std::int32_t> sites = face_mask == 0 ? all_sites_ : face_sites_[face_mask];
+    for (int g = 0; g < b.groups[0] + b.groups[1]; ++g)
+        for (int c = 0; c < 2; ++c) {
+            std::array<kernels::view<const float>, kernels::batch> from{};
+            for (std::size_t i = 0; i < y.size(); ++i)
+                from[i] = {y[i].outer(std::int64_t{g} * b.sites_per_group) + c * half_spinor * w,
+                           std::ptrdiff_t{lattice::spinor_components} * w};
+            std::fill(lanes_.begin(), lanes_.end(), 0.0F);
+            kernels::dots(w, {group(g, c), site_stride_}, vectors_, {from.data(), y.size()}, sites, lanes_.data());
+            for (std::size_t i = 0; i < y.size(); ++i)
+                for (int place = 0; place < b.blocks_per_group; ++place) {
+                    const std::int32_t site = coarse_site_[static_cast<std::size_t>(g * b.blocks_per_group + place)];
+                    if (site < 0) continue;
+                    float* const to = x[i].outer(site) + c * 2 * vectors_;
+                    for (int k = 0; k < 2 * vectors_; ++k) {
+                        const float* const lane = lanes_.data() + (static_cast<std::ptrdiff_t>(i) * 2 * vectors_ + k) * w +
+                                                  place * b.splits_per_block;
+                        float sum = 0;
+                        for (int s = 0; s < b.splits_per_block; ++s) sum += lane[s];
+                        to[k] = sum;
+                    }
+                }
+        }
+}
+
+void aggregation::column(lattice::field<float>& v, int i, int chirality) const noexcept {
+    const std::ptrdiff_t n = std::ptrdiff_t{half_spinor} * blocks().lane_width;
+    for (std::int64_t o = 0; o < fine_->outer_sites(); ++o) {
+        std::copy_n(columns_.outer(o) + (chirality * vectors_ + i) * n, n, v.outer(o) + chirality * n);
+        std::fill_n(v.outer(o) + (1 - chirality) * n, n, 0.0F);
+    }
+}
+
+double aggregation::orthonormality_error() const {
+    std::vector<lattice::field<float>> v, x;
+    v.emplace_back(fine_, lattice::spinor_components);
+    x.emplace_back(coarse_, coarse_components());
+    double worst = 0;
+    for (int chirality = 0; chirality < 2; ++chirality)
+        for (int i = 0; i < vectors_; ++i) {
+            column(v[0], i, chirality);
+            restrict(x[0], v[0]);
+            for (std::int64_t site = 0; site < coarse_->volume(); ++site)
+                for (int k = 0; k < coarse_components(); ++k) {
+                    const double expected = k == 2 * (chirality * vectors_ + i) ? 1 : 0;
+                    worst = std::max(worst, std::abs(static_cast<double>(x[0].at(site, k)) - expected));
+                }
+        }
+    return worst;
+}
+
+} // namespace halocline::amg

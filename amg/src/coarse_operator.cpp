@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/amg/coarse_operator.hpp>
+
+#include "kernels.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <Eigen/LU>
+
+#include <algorithm>
+#include <cstring>
+
+namespace halocline::amg {
+namespace {
+
+using lattice::coordinate;
+using lattice::dimensions;
+using lattice::face;
+
+std::shared_ptr<const lattice::site_order> row_of_sites(int sites) {
+    return lattice::site_order::lexicographic({std::max(1, sites), 1, 1, 1});
+}
+
+bool has_two_parities(const coordinate& global) {
+    for (int extent : global)
+        if (extent % 2 != 0) return false;
+    return true;
+}
+
+} // namespace
+
+lattice::decomposition coarse_decomposition(const lattice::decomposition& cut, const coordinate& block) {
+    coordinate global = cut.global();
+    std::array<std::vector<int>, dimensions> cuts;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        if (block[mu] < 1 || global[mu] % block[mu] != 0)
+            throw input_error("blocks of " + lattice::to_string(block) + " do not divide the lattice " +
+                              lattice::to_string(global) + ": in " + "xyzt"[mu] + " the block extent must be a divisor of " +
+                              std::to_string(global[mu]));
+        global[mu] /= block[mu];
+        for (int c : cut.cuts(mu)) {
+            if (c % block[mu] != 0) {
+                std::string admissible;
+                for (const coordinate& grid : lattice::admissible_rank_grids(cut.global(), cut.ranks(), block))
+                    admissible += (admissible.empty() ? "" : ", ") + lattice::to_string(grid);
+                throw input_error("rank grid " + lattice::to_string(cut.rank_grid()) + " cuts " + "xyzt"[mu] + " at " +
+                                  std::to_string(c) + ", inside a block of " + lattice::to_string(block) +
+                                  "; with multigrid, cuts fall on block boundaries. " +
+                                  (admissible.empty() ? "No rank grid of " + std::to_string(cut.ranks()) + " ranks does that"
+                                                      : "Rank grids that do: " + admissible));
+            }
+            cuts[mu].push_back(c / block[mu]);
+        }
+    }
+    return {global, cuts};
+}
+
+std::shared_ptr<const lattice::site_order> coarse_site_order(const lattice::decomposition& coarse, int rank) {
+    const lattice::box box = coarse.local_box(rank);
+    return has_two_parities(coarse.global()) ? lattice::site_order::even_odd(box)
+                                             : lattice::site_order::lexicographic(box.extents);
+}
+
+coarse_operator::coarse_operator(const comm::job& j, const lattice::decomposition& coarse,
+                                 std::shared_ptr<const lattice::site_order> order, int vectors)
+    : job_(j), order_(std::move(order)), n_(2 * vectors), parities_(has_two_parities(coarse.global()) ? 2 : 1),
+      block_reals_(static_cast<std::ptrdiff_t>(kernels::matrix_reals(2 * vectors))) {
+    const lattice::box box = coarse.local_box(j.rank());
+    origin_ = box.origin;
+    halo::plan_options options;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        const int extent = coarse.global()[mu];
+        options.widths.low[mu] = extent > 2 ? 1 : 0;
+        options.widths.high[mu] = extent > 1 ? 1 : 0;
+        const unsigned low = 1U << face{mu, lattice::side::low}.index(), high = 1U << face{mu, lattice::side::high}.index();
+        if (extent > 2) directions_.push_back({{mu, lattice::side::low}, low});
+        if (extent > 1) directions_.push_back({{mu, lattice::side::high}, extent > 2 ? high : low | high});
+    }
+    options.bytes_per_site = static_cast<std::size_t>(components()) * sizeof(float);
+    for (int p = 0; p < parities_; ++p) {
+        options.name = parities_ == 1 ? "coarse" : p == 0 ? "coarse even" : "coarse odd";
+        if (parities_ == 2) options.select = [p](const coordinate& x) { return lattice::parity(x) == p; };
+        plans_.emplace_back(job_, coarse, options);
+    }
+    make_sweeps(coarse, box);
+
+    const auto sites = static_cast<int>(order_->volume());
+    const int odd = parities_ == 2 ? sites - sweeps_[0].last : 0;
+    half_ = row_of_sites(parities_ == 2 ? sweeps_[0].last : sites);
+    const int matrices = static_cast<int>(directions_.size()) + 1;
+    matrices_ = lattice::field<float>(row_of_sites(sites), matrices * static_cast<int>(block_reals_));
+    inverses_ = lattice::field<float>(row_of_sites(odd), static_cast<int>(block_reals_));
+    odd_ = lattice::field<float>(row_of_sites(odd), components());
+    odd2_ = lattice::field<float>(row_of_sites(odd), components());
+}
+
+void coarse_operator::make_sweeps(const lattice::decomposition& coarse, const lattice::box& box) {
+    const auto parity_of = [&](coordinate x) {
+        for (int mu = 0; mu < dimensions; ++mu) x[mu] += box.origin[mu];
+        return parities_ == 2 ? lattice::parity(x) : 0;
+    };
+    const std::int64_t sites = box.volume();
+    int even = 0;
+    for (std::int64_t s = 0; s < sites; ++s) even += parity_of(lattice::lexicographic_coordinate(s, box.extents)) == 0;
+    sweeps_[0].last = even;
+    sweeps_[1].first = even;
+    sweeps_[1].last = static_cast<int>(sites);
+
+    for (int p = 0; p < parities_; ++p) {
+        packed_.emplace_back();
+        for (const halo::plan_message& m : plans_[p].messages()) {
+            packed_[p].emplace_back();
+            for (std::int32_t s : m.send_sites) packed_[p].back().push_back(static_cast<int>(order_->position(s)));
+        }
+    }
+
+    // Place of a site behind a face: ghosts come in the sender's lexicographic order, only those of the source parity.
+    const auto ghost_place = [&](const coordinate& x, int mu) {
+        coordinate plane = box.extents;
+        plane[mu] = 1;
+        coordinate here = x;
+        here[mu] = 0;
+        int place = 0;
+        for (std::int64_t s = 0; s < lattice::lexicographic_index(here, plane); ++s) {
+            coordinate other = lattice::lexicographic_coordinate(s, plane);
+            other[mu] = x[mu];
+            place += parity_of(other) == parity_of(x);
+        }
+        return place;
+    };
+    for (int p = 0; p < parities_; ++p) {
+        sweep& now = sweeps_[p];
+        now.local.resize(static_cast<std::size_t>(now.last - now.first));
+        for (int position = now.first; position < now.last; ++position) {
+            const coordinate x = lattice::lexicographic_coordinate(order_->site(position), box.extents);
+            std::vector<sweep::term> remote;
+            for (int d = 0; d < static_cast<int>(directions_.size()); ++d) {
+                const face f = directions_[d].where;
+                coordinate y = x;
+                y[f.mu] += f.end == lattice::side::high ? 1 : -1;
+                const bool outside = y[f.mu] < 0 || y[f.mu] >= box.extents[f.mu];
+                if (outside && plans_[0].message_of(f) >= 0) {
+                    remote.push_back({d, ghost_place(x, f.mu)});
+                    continue;
+                }
+                y[f.mu] = (y[f.mu] + coarse.global()[f.mu]) % coarse.global()[f.mu];
+                now.local[static_cast<std::size_t>(position - now.first)].push_back(
+                    {d, static_cast<int>(order_->position(lattice::lexicographic_index(y, box.extents)))});
+            }
+            if (!remote.empty()) now.remote.emplace_back(position, std::move(remote));
+        }
+    }
+}
+
+void coarse_operator::start(int parity, const float* x) noexcept {
+    halo::plan& plan = plans_[static_cast<std::size_t>(parity)];
+    if (plan.messages().empty()) return;
+    const std::ptrdiff_t n = components();
+    const int x_first = sweeps_[parity].first;
+    const std::vector<std::vector<int>>& packed = packed_[static_cast<std::size_t>(parity)];
+    plan.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
+        const std::vector<int>& positions = packed[static_cast<std::size_t>(message)];
+        for (std::int64_t s = first; s < last; ++s)
+            std::memcpy(target + static_cast<std::size_t>(s * n) * sizeof(float),
+                        x + (positions[static_cast<std::size_t>(s)] - x_first) * n,
+                        static_cast<std::size_t>(n) * sizeof(float));
+    });
+}
+
+comm::status coarse_operator::hop(int parity, float* y, const float* x, const float* own, bool keep) noexcept {
+    const int source = parities_ == 2 ? 1 - parity : 0;
+    const sweep& now = sweeps_[parity];
+    const std::ptrdiff_t n = components(), x_first = sweeps_[source].first;
+    std::array<kernels::product, lattice::faces + 1> terms;
+    for (int site = now.first; site < now.last; ++site) {
+        const std::ptrdiff_t at = (site - now.first) * n;
+        std::size_t count = 0;
+        if (own) terms[count++] = {matrix(site, -1), own + at};
+        for (const sweep::term& t : now.local[static_cast<std::size_t>(site - now.first)])
+            terms[count++] = {matrix(site, t.direction), x + (t.source - x_first) * n};
+        kernels::multiply(n_, {terms.data(), count}, y + at, keep);
+    }
+    halo::plan& plan = plans_[static_cast<std::size_t>(source)];
+    if (plan.messages().empty()) return comm::status::ok;
+    const comm::status finished = plan.finish();
+    for (const auto& [site, sources] : now.remote) {
+        std::size_t count = 0;
+        for (const sweep::term& t : sources) {
+            const auto* ghost = reinterpret_cast<const float*>(plan.ghost(directions_[static_cast<std::size_t>(t.direction)].where));
+            terms[count++] = {matrix(site, t.direction), ghost + t.source * n};
+        }
+        kernels::multiply(n_, {terms.data(), count}, y + (site - now.first) * n, true);
+    }
+    return finished;
+}
+
+comm::status coarse_operator::apply(lattice::field<float>& y, const lattice::field<float>& x) noexcept {
+    if (parities_ == 1) {
+        start(0, x.data());
+        return hop(0, y.data(), x.data(), x.data(), false);
+    }
+    const std::ptrdiff_t odd = std::ptrdiff_t{sweeps_[1].first} * components();
+    start(0, x.data());
+    start(1, x.data() + odd);
+    const comm::status first = hop(1, y.data() + odd, x.data(), x.data() + odd, false);
+    const comm::status second = hop(0, y.data(), x.data() + odd, x.data(), false);
+    return first != comm::status::ok ? first : second;
+}
+
+// y = -D_oo^-1 x on odd sites
+void coarse_operator::minus_inverse(float* y, const float* x) const noexcept {
+    for (int s = 0; s < sweeps_[1].last - sweeps_[1].first; ++s) {
+        const kernels::product term{inverses_.outer(s), x + std::ptrdiff_t{s} * components()};
+        kernels::multiply(n_, {&term, 1}, y + std::ptrdiff_t{s} * components(), false);
+    }
+}
+
+comm::status coarse_operator::apply_schur(lattice::field<float>& y, const lattice::field<float>& x) noexcept {
+    // w_o = D_oe x_e
+    start(0, x.data());
+    const comm::status first = hop(1, odd_.data(), x.data(), nullptr, false);
+    // y_e = D_ee x_e - D_eo D_oo^-1 w_o
+    minus_inverse(odd2_.data(), odd_.data());
+    start(1, odd2_.data());
+    const comm::status second = hop(0, y.data(), odd2_.data(), x.data(), false);
+    return first != comm::status::ok ? first : second;
+}
+
+comm::status coarse_operator::reduce(lattice::field<float>& y, const lattice::field<float>& b) noexcept {
+    minus_inverse(odd2_.data(), b.data() + std::ptrdiff_t{sweeps_[1].first} * components());
+    start(1, odd2_.data());
+    std::copy_n(b.data(), std::ptrdiff_t{sweeps_[0].last} * components(), y.data());
+    return hop(0, y.data(), odd2_.data(), nullptr, true);
+}
+
+comm::status coarse_operator::reconstruct(lattice::field<float>& x, const lattice::field<float>& xe,
+                                          const lattice::field<float>& b) noexcept {
+    const std::ptrdiff_t odd = std::ptrdiff_t{sweeps_[1].first} * components();
+    start(0, xe.data());
+    std::copy_n(xe.data(), odd, x.data());
+    // w_o = D_oe x_e - b_o
+    const std::ptrdiff_t odd_reals = std::ptrdiff_t{sweeps_[1].last - sweeps_[1].first} * components();
+    for (std::ptrdiff_t i = 0; i < odd_reals; ++i) odd_.data()[i] = -b.data()[odd + i];
+    const comm::status finished = hop(1, odd_.data(), xe.data(), nullptr, true);
+    // x_o = -D_oo^-1 w_o
+    minus_inverse(x.data() + odd, odd_.data());
+    return finished;
+}
+
+comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<float>& d) {
+    using fine_field = lattice::field<float>;
+    const auto make = [](const auto& order, int components, std::size_t count) {
+        std::vector<fine_field> fields;
+        for (std::size_t i = 0; i < count; ++i) fields.emplace_back(order, components);
+        return fields;
+    };
+    fine_field v(p.fine(), lattice::spinor_components);
+    // images[k]: D v for the diagonal (k = 0) and for each direction, of up to 4 columns v
+    std::vector<std::vector<fine_field>> images;
+    for (std::size_t k = 0; k <= directions_.size(); ++k)
+        images.push_back(make(p.fine(), lattice::spinor_components, kernels::batch));
+    std::vector<fine_field> columns = make(order_, components(), kernels::batch);
+    unsigned self = 0; // faces behind which a block finds itself
+    for (int f = 0; f < lattice::faces; ++f) self |= 1U << f;
+    for (const direction& way : directions_) self &= ~way.face_mask;
+
+    comm::status bad = comm::status::ok;
+    const int vectors = p.vectors();
+    for (int chirality = 0; chirality < 2; ++chirality)
+        for (int first = 0; first < vectors; first += kernels::batch) {
+            const auto count = static_cast<std::size_t>(std::min(kernels::batch, vectors - first));
+            for (std::size_t i = 0; i < count; ++i) {
+                p.column(v, first + static_cast<int>(i), chirality);
+                d.start_surface(v);
+                d.apply_block(images[0][i], v);
+                const comm::status finished = d.finish_surface();
+                if (bad == comm::status::ok) bad = finished;
+                if (self) d.add_surface(images[0][i], -1, self);
+                for (std::size_t k = 0; k < directions_.size(); ++k) {
+                    std::fill(images[k + 1][i].values().begin(), images[k + 1][i].values().end(), 0.0F);
+                    d.add_surface(images[k + 1][i], -1, directions_[k].face_mask);
+                }
+            }
+            for (std::size_t k = 0; k <= directions_.size(); ++k) {
+                p.restrict({columns.data(), count}, {images[k].data(), count}, k == 0 ? 0 : directions_[k - 1].face_mask);
+                set_columns({columns.data(), count}, chirality * vectors + first, static_cast<int>(k) - 1);
+            }
+        }
+    if (parities_ == 2) invert_odd();
+    return bad;
+}
+
+void coarse_operator::set_columns(std::span<const lattice::field<float>> columns, int first_column, int link) {
+    for (std::int64_t site = 0; site < order_->volume(); ++site)
+        for (std::size_t i = 0; i < columns.size(); ++i) {
+            const float* const from = columns[i].outer(site);
+            float* const to = matrix(site, link);
+            for (int row = 0; row < n_; ++row) {
+                const kernels::element e = kernels::matrix_element(n_, row, first_column + static_cast<int>(i));
+                to[e.first] = from[2 * row];
+                to[e.first + e.second] = from[2 * row + 1];
+            }
+        }
+}
+
+void coarse_operator::invert_odd() {
+    Eigen::MatrixXcd a(n_, n_);
+    for (int site = sweeps_[1].first; site < sweeps_[1].last; ++site) {
+        const float* const from = matrix(site, -1);
+        for (int column = 0; column < n_; ++column)
+            for (int row = 0; row < n_; ++row) {
+                const kernels::element e = kernels::matrix_element(n_, row, column);
+                a(row, column) = {static_cast<double>(from[e.first]), static_cast<double>(from[e.first + e.second])};
+            }
+        const Eigen::MatrixXcd inverse = a.partialPivLu().inverse();
+        if (!inverse.allFinite()) {
+            coordinate at = lattice::lexicographic_coordinate(order_->site(site), order_->extents());
+            for (int mu = 0; mu < dimensions; ++mu) at[mu] += origin_[mu];
+            throw error("the diagonal block of the coarse operator at coarse site " + lattice::to_string(at) +
+                        " is singular; is the gauge field, or are m0 and csw, what they should be?");
+        }
+        float* const to = inverses_.outer(site - sweeps_[1].first);
+        for (int column = 0; column < n_; ++column)
+            for (int row = 0; row < n_; ++row) {
+                const kernels::element e = kernels::matrix_element(n_, row, column);
+                to[e.first] = static_cast<float>(-inverse(row, column).real());
+                to[e.first + e.second] = static_cast<float>(-inverse(row, column).imag());
+            }
+    }
+}
+
+std::complex<float> coarse_operator::element(std::int64_t site, int link, int row, int column) const {
+    int direction_index = -1;
+    for (int k = 0; link >= 0 && k < static_cast<int>(directions_.size()); ++k)
+        if (directions_[static_cast<std::size_t>(k)].where.index() == link) direction_index = k;
+    if (link >= 0 && direction_index < 0) return {};
+    const kernels::element e = kernels::matrix_element(n_, row, column);
+    const float* const from = matrix(order_->position(site), direction_index);
+    return {from[e.first], from[e.first + e.second]};
+}
+
+halo::plan_statistics coarse_operator::statistics() const {
+    halo::plan_statistics total;
+    for (const halo::plan& plan : plans_) {
+        const halo::plan_statistics s = plan.statistics();
+        total.exchanges += s.exchanges;
+        total.pack_seconds += s.pack_seconds;
+        total.wait_seconds += s.wait_seconds;
+        total.unpack_seconds += s.unpack_seconds;
+        total.imbalance_seconds += s.imbalance_seconds;
+        for (const comm::lane_counts& lane : s.lanes) {
+            auto known = std::find_if(total.lanes.begin(), total.lanes.end(),
+                                      [&](const comm::lane_counts& l) { return l.transport == lane.transport; });
+            if (known == total.lanes.end()) total.lanes.push_back(lane);
+            else {
+                known->messages += lane.messages;
+                known->bytes += lane.bytes;
+            }
+        }
+    }
+    return total;
+}
+
+void coarse_operator::reset_statistics() {
+    for (halo::plan& plan : plans_) plan.reset_statistics();
+}
+
+} // namespace halocline::amg

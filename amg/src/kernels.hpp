@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inner loops of aggregation and coarse operator, compiled once per instruction set and chosen at run time.
+// Fine level: one group of lanes and one chirality at a time. A "block vector" is [12][W] reals per site: 6 complex
+// components (re, im) of W lanes; site s of a view lies at data + s * stride.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace halocline::amg::kernels {
+
+inline constexpr int batch = 4; ///< right-hand sides of one dots() at most
+
+/// `count` vectors of one chirality in one group: vector i of site s at data + s * stride + i * 12 W.
+template <class T>
+struct view {
+    T* data;
+    std::ptrdiff_t stride;
+};
+
+/// acc[(b * count + i)][2][W] += sum over the listed sites of conj(p_i) x_b, per lane (re, im).
+/// Pre: 1 <= x.size() <= batch.  Cost: reads p once for all x.
+void dots(int w, view<const float> p, int count, std::span<const view<const float>> x,
+          std::span<const std::int32_t> sites, float* acc) noexcept;
+
+/// y = (keep ? y : 0) + sum_i c[i][2][W] p_i on sites [0, sites), coefficients per lane.
+void combine(int w, view<const float> p, int count, const float* c, view<float> y, int sites, bool keep) noexcept;
+
+/// A dense complex n x n matrix for multiply(): panels of 16 rows (the last one of 8 where that is enough), each
+/// [column][re, im][row]. SIMD lanes run over rows; one column of a panel is one or two cache lines.
+constexpr std::size_t matrix_reals(int n) {
+    return 2 * static_cast<std::size_t>(n) * ((static_cast<std::size_t>(n) + 7) / 8 * 8);
+}
+/// Where element (row, column) lies: its real part; the imaginary part is `second` further.
+struct element {
+    std::size_t first, second;
+};
+constexpr element matrix_element(int n, int row, int column) {
+    const int panel = row / 16, height = n - 16 * panel <= 8 ? 8 : 16;
+    return {2 * static_cast<std::size_t>(16 * panel * n + column * height) + static_cast<std::size_t>(row % 16),
+            static_cast<std::size_t>(height)};
+}
+
+/// One term of a block-row product.
+struct product {
+    const float* matrix; ///< matrix_reals(n)
+    const float* vector; ///< [n][re, im]
+};
+/// y = (keep ? y : 0) + sum_k A_k v_k, all complex, y and v as [n][re, im].  Cost: reads every matrix once.
+void multiply(int n, std::span<const product> terms, float* y, bool keep) noexcept;
+
+} // namespace halocline::amg::kernels

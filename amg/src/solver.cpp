@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/amg/solver.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+namespace halocline::amg {
+namespace {
+
+using clock = std::chrono::steady_clock;
+double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
+
+std::shared_ptr<const lattice::site_order> blocked_order(const comm::job& j, const lattice::decomposition& cut,
+                                                         const amg_options& options) {
+    const lattice::coordinate block = options.blocks.value_or(default_blocks(cut.global()));
+    static_cast<void>(coarse_decomposition(cut, block)); // its errors name the rank grids that would do
+    const int width = options.lane_width > 0 ? options.lane_width : dirac::preferred_lane_width();
+    return lattice::site_order::blocked(cut.local_box(j.rank()), cut.global(), block, width);
+}
+
+/// y = x, from one site order to another.
+void reorder(lattice::field<double>& y, const lattice::field<double>& x) {
+    for (std::int64_t site = 0; site < x.volume(); ++site)
+        for (int c = 0; c < x.components(); ++c) y.at(site, c) = x.at(site, c);
+}
+
+template <class To, class From>
+void convert(lattice::field<To>& y, const lattice::field<From>& x) noexcept {
+    std::transform(x.values().begin(), x.values().end(), y.data(), [](From v) { return static_cast<To>(v); });
+}
+
+} // namespace
+
+solver::solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
+               const dirac::wilson_parameters& p, const amg_options& options)
+    : job_(j), options_(options), d_(j, cut, links, p, blocked_order(j, cut, options)), d32_(j, cut, links, p, d_.order()),
+      hierarchy_(j, cut, d32_, options), sum_(j, 2 * (options.restart_length + 2)),
+      space_(d_.order(), lattice::spinor_components, sum_, 2 * (options.restart_length + 2)),
+      work_(space_, options.restart_length), x_(space_.make()), b_(space_.make()),
+      x32_(d_.order(), lattice::spinor_components), b32_(d_.order(), lattice::spinor_components) {}
+
+void solver::setup() {
+    const auto start = clock::now();
+    hierarchy_.setup(tell_);
+    setup_seconds_ = seconds_since(start);
+}
+
+amg_report solver::solve(lattice::field<double>& x, const lattice::field<double>& b) {
+    reorder(b_, b);
+    hierarchy_.solver().reset_costs();
+    job_.barrier(); // so that the slowest rank's preparations are not timed as the others' waits
+
+    const auto start = clock::now();
+    solvers::fgmres_options options;
+    options.tolerance = options_.tolerance;
+    options.restart_length = options_.restart_length;
+    options.max_iterations = std::min(options_.max_iterations, options_.max_restarts * options_.restart_length);
+    options.stagnation_window = options_.stagnation_stop ? options_.restart_length : 0;
+    const auto precondition = [&](lattice::field<double>& z, const lattice::field<double>& r) {
+        convert(b32_, r);
+        const comm::status s = hierarchy_.cycle(x32_, b32_);
+        convert(z, x32_);
+        return s;
+    };
+    amg_report report;
+    report.outer = solvers::fgmres(
+        space_, [&](auto& y, const auto& v) { return d_.apply(y, v); }, precondition, b_, x_, work_, options,
+        [&](const solvers::iteration_event& e) {
+            if (tell_) tell_({progress::phase::solve, e.iteration, 0, e.residual, true});
+        });
+    report.solve_seconds = seconds_since(start);
+    if (report.outer.communication != comm::status::ok) job_.fail(report.outer.communication, "the solve");
+    reorder(x, x_);
+
+    report.setup_seconds = setup_seconds_;
+    report.coarse = hierarchy_.solver().costs();
+    report.notes = hierarchy_.notes();
+    coarse_costs& c = report.coarse;
+    const std::array<double*, 9> slowest{&report.setup_seconds, &report.solve_seconds, &c.seconds,
+                                         &c.halo_seconds,       &c.pack_seconds,       &c.wait_seconds,
+                                         &c.unpack_seconds,     &c.imbalance_seconds,  &c.global_sum_seconds};
+    std::array<double, slowest.size()> values{};
+    std::transform(slowest.begin(), slowest.end(), values.begin(), [](const double* s) { return *s; });
+    if (const comm::status s = sum_.maximum(values); s != comm::status::ok) job_.fail(s, "the times of all ranks");
+    for (std::size_t i = 0; i < slowest.size(); ++i) *slowest[i] = values[i];
+    return report;
+}
+
+} // namespace halocline::amg

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/amg/two_level.hpp>
+
+#include <halocline/base/error.hpp>
+#include <halocline/lattice/random.hpp>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+namespace halocline::amg {
+namespace {
+
+using clock = std::chrono::steady_clock;
+double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
+
+solvers::fgmres_options coarse_options(const amg_options& options) {
+    solvers::fgmres_options o;
+    o.tolerance = options.coarse_tolerance;
+    o.restart_length = options.coarse_restart_length;
+    o.max_iterations = options.coarse_restart_length * options.coarse_max_restarts;
+    o.verify = false;       // the outer solver computes the true residual
+    o.keep_history = false; // and nothing is allocated
+    o.reorthogonalise_below = 0.1;
+    return o;
+}
+
+} // namespace
+
+lattice::coordinate default_blocks(const lattice::coordinate& global) {
+    lattice::coordinate block = global;
+    for (int& extent : block)
+        for (int b : {4, 3, 5, 2})
+            if (extent % (2 * b) == 0) {
+                extent = b;
+                break;
+            }
+    return block;
+}
+
+std::string to_string(const progress& p) {
+    const std::string step = std::to_string(p.step), of = " of " + std::to_string(p.steps);
+    switch (p.where) {
+    case progress::phase::initial_vectors: return "set-up: test vector " + step + of + " smoothed";
+    case progress::phase::setup_iteration: return "set-up: iteration " + step + of;
+    case progress::phase::solve: break;
+    }
+    std::array<char, 32> residual{};
+    std::snprintf(residual.data(), residual.size(), "%.3e", p.residual);
+    return "iteration " + step + ": residual " + residual.data();
+}
+
+coarse_solver::coarse_solver(const comm::job& j, coarse_operator& d, const amg_options& options)
+    : d_(&d), sum_(j, 2 * (options.coarse_restart_length + 2)), options_(coarse_options(options)),
+      space_(d.bipartite() ? d.half_order() : d.order(), d.components(), sum_, 2 * (options.coarse_restart_length + 2)),
+      work_(space_, options.coarse_restart_length, false) {
+    if (d.bipartite()) {
+        b_ = space_.make();
+        x_ = space_.make();
+    }
+}
+
+comm::status coarse_solver::operator()(lattice::field<float>& x, const lattice::field<float>& b) {
+    const auto start = clock::now();
+    comm::status bad = comm::status::ok;
+    const auto ok = [&](comm::status s) { return (bad = s) == comm::status::ok; };
+    const auto gmres = [&](auto&& a, const lattice::field<float>& rhs, lattice::field<float>& solution) {
+        const solvers::solve_report report = solvers::gmres(space_, a, rhs, solution, work_, options_);
+        costs_.iterations += static_cast<std::uint64_t>(report.iterations);
+        return ok(report.communication);
+    };
+    if (d_->bipartite()) {
+        // (D_ee - D_eo D_oo^-1 D_oe) x_e = b_e - D_eo D_oo^-1 b_o;  x_o = D_oo^-1 (b_o - D_oe x_e)
+        if (ok(d_->reduce(b_, b)) && gmres([&](auto& y, const auto& v) { return d_->apply_schur(y, v); }, b_, x_))
+            ok(d_->reconstruct(x, x_, b));
+    } else {
+        gmres([&](auto& y, const auto& v) { return d_->apply(y, v); }, b, x);
+    }
+    ++costs_.solves;
+    costs_.seconds += seconds_since(start);
+    return bad;
+}
+
+coarse_costs coarse_solver::costs() const {
+    coarse_costs c = costs_;
+    const halo::plan_statistics halo = d_->statistics();
+    c.exchanges = halo.exchanges;
+    c.pack_seconds = halo.pack_seconds;
+    c.wait_seconds = halo.wait_seconds;
+    c.unpack_seconds = halo.unpack_seconds;
+    c.imbalance_seconds = halo.imbalance_seconds;
+    c.halo_seconds = c.pack_seconds + c.wait_seconds + c.unpack_seconds;
+    c.lanes = halo.lanes;
+    c.global_sums = sum_.statistics().sums;
+    c.global_sum_bytes = sum_.statistics().bytes;
+    c.global_sum_seconds = sum_.statistics().seconds;
+    return c;
+}
+
+void coarse_solver::reset_costs() {
+    costs_ = {};
+    d_->reset_statistics();
+    sum_.reset_statistics();
+}
+
+two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dirac::wilson_clover<float>& d,
+                     const amg_options& options)
+    : job_(j), options_(options), global_(cut.global()), local_(cut.local_box(j.rank())), d_(&d),
+      coarse_cut_(coarse_decomposition(cut, d.order()->blocks()->block)),
+      p_(d.order(), coarse_site_order(coarse_cut_, j.rank()), options.vectors),
+      dc_(j, coarse_cut_, p_.coarse(), options.vectors), solve_(j, dc_, options_), smooth_(d, options.block_steps),
+      sum_(j), space_(d.order(), lattice::spinor_components, sum_), xc_(p_.coarse(), p_.coarse_components()),
+      bc_(p_.coarse(), p_.coarse_components()) {}
+
+std::vector<std::string> two_level::notes() const {
+    std::vector<std::string> notes;
+    const std::string grid = lattice::to_string(coarse_cut_.global());
+    if (!smooth_.two_colours())
+        notes.push_back("blocks " + grid + ": red-black needs an even number in every dimension; additive Schwarz instead");
+    if (!dc_.bipartite())
+        notes.push_back("coarse lattice " + grid +
+                        ": odd-even needs even extents; coarse GMRES without odd-even preconditioning instead");
+    return notes;
+}
+
+void two_level::check(comm::status s, const char* what) const {
+    if (s != comm::status::ok) job_.fail(s, what);
+}
+
+void two_level::random_vector(lattice::field<float>& v, std::uint32_t number) const {
+    for (std::int64_t site = 0; site < v.volume(); ++site) {
+        lattice::coordinate x = lattice::lexicographic_coordinate(site, local_.extents);
+        for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += local_.origin[mu];
+        lattice::site_random random(options_.seed, number, static_cast<std::uint64_t>(lattice::lexicographic_index(x, global_)));
+        for (int c = 0; c < lattice::spinor_components; ++c) v.at(site, c) = static_cast<float>(2 * random.uniform() - 1);
+    }
+}
+
+void two_level::normalise(lattice::field<float>& v) {
+    double norm = 0;
+    check(space_.norm2(v, norm), "the norm of a test vector");
+    if (!(norm > 0) || !std::isfinite(norm))
+        throw error("set-up: a test vector has norm " + std::to_string(norm) +
+                    "; is the gauge field, or are m0 and csw, what they should be?");
+    space_.scale(v, 1 / norm);
+}
+
+void two_level::define() {
+    job_.collectively([&] { p_.define(test_vectors_); });
+    comm::status s = comm::status::ok;
+    job_.collectively([&] { s = dc_.define(p_, *d_); });
+    check(s, "the surfaces of the coarse operator's columns");
+}
+
+void two_level::setup(const progress_callback& tell) {
+    using phase = progress::phase;
+    const int count = options_.vectors;
+    if (!options_.coarse_level) return;
+    test_vectors_.clear();
+    for (int i = 0; i < count; ++i) test_vectors_.push_back(space_.make());
+    lattice::field<float> b = space_.make();
+
+    // v = S_3 S_2 S_1 v with S_k: k sweeps on D x = v
+    for (int i = 0; i < count; ++i) {
+        lattice::field<float>& v = test_vectors_[static_cast<std::size_t>(i)];
+        random_vector(v, static_cast<std::uint32_t>(i));
+        for (int sweeps = 1; sweeps <= 3; ++sweeps) {
+            b.swap(v);
+            check(smooth_.from_zero(v, b, sweeps), "the surfaces of a test vector");
+        }
+        normalise(v);
+        if (tell) tell({phase::initial_vectors, i + 1, count, 0, i + 1 == count});
+    }
+    define();
+
+    for (int k = 0; k < options_.setup_iterations; ++k) {
+        // v = M v with M the multigrid made of the vectors before
+        for (lattice::field<float>& v : test_vectors_) {
+            b.swap(v);
+            check(cycle(v, b), "a set-up cycle");
+            normalise(v);
+        }
+        define();
+        if (tell) tell({phase::setup_iteration, k + 1, options_.setup_iterations, 0, true});
+    }
+    solve_.reset_costs();
+}
+
+comm::status two_level::cycle(lattice::field<float>& x, const lattice::field<float>& b) {
+    if (!options_.coarse_level) return smooth_.from_zero(x, b, options_.sweeps);
+    p_.restrict(bc_, b);                      // b_c = P^dagger b
+    const comm::status s = solve_(xc_, bc_);  // D_c x_c = b_c
+    if (s != comm::status::ok) return s;
+    p_.prolong(x, xc_);                       // x = P x_c
+    return smooth_.improve(x, b, options_.sweeps);
+}
+
+} // namespace halocline::amg
