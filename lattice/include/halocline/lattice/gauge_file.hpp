@@ -4,7 +4,6 @@
 // communication) and hands the totals to check_totals().
 #pragma once
 
-#include <halocline/base/error.hpp>
 #include <halocline/lattice/field.hpp>
 
 #include <array>
@@ -40,45 +39,57 @@ struct gauge_totals {
     std::uint32_t nersc_sum = 0;                  ///< sum
     std::array<std::uint32_t, 2> scidac_xor{};    ///< xor
     double link_trace_sum = 0;                    ///< sum of Re tr U
-    std::int64_t links = 0;                       ///< sum
-    double max_unitarity_error = 0;               ///< max |U U^dagger - 1| over elements
+    std::int64_t links = 0;                       ///< sum; links that the checksums and the trace cover
+    double max_unitarity_error = 0;               ///< max |U U^dagger - 1| over elements; infinite rather than NaN
     bool finite = true;                           ///< and
 };
 /// The combination described above.
 gauge_totals combine(const gauge_totals& a, const gauge_totals& b);
 
-/// Looks at the head of a file: format, sizes (in 128-bit arithmetic against the file size, before anything is
-/// allocated), recorded sums.  Err: file_error.
+/// Looks at the head of a file: format, sizes (compared with the file size before anything is allocated), recorded sums.
+/// Err: file_error for anything that is not a whole gauge file: missing, too short, impossible sizes, unknown format.
 gauge_file open_gauge_file(const std::string& path);
 
 /// Reads the links of `local`, a box of the lattice that the file repeated periodically covers, into `links`.
-/// Checksum contributions count each site of the *file* once over all ranks: those with global coordinate < extents.
-/// Pre: links has local.extents, lexicographic, 72 components.  Err: file_error (short read, vanished file).
+/// Checksums, traces and counts take each site of the *file* once over all ranks: those with global coordinate < extents.
+/// Shape: links has local.extents, lexicographic order, 72 components.
+/// Err:   file_error (short read, vanished file), input_error (wrong shape).
+/// Cost:  one pread per contiguous run of at most 4 MiB.
 gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& links);
 
-/// Compares the reduced totals with what the file recorded: checksums, link trace, unitarity (1e-5 / 1e-10 for 32- /
-/// 64-bit files), finiteness.  Err: file_error.  The plaquette is compared by the caller (tolerance below).
+/// Compares the totals of all ranks with what the file recorded: finiteness, checksums, unitarity (1e-5 / 1e-10 for
+/// 32- / 64-bit files), link trace.  The plaquette is compared by the caller (tolerance below).
+/// Err: file_error; input_error when the totals do not cover the file exactly once.
 void check_totals(const gauge_file& file, const gauge_totals& totals);
 /// 1e-6 for 32-bit files, 1e-10 for 64-bit ones.
 double plaquette_tolerance(const gauge_file& file);
 
-/// Writes DDalphaAMG or ILDG (64-bit) in two steps so that ranks can write their own parts in parallel:
-/// rank 0 creates the file, everyone writes its sites, rank 0 finishes (ILDG: checksum record) and renames into place.
+/// Writes DDalphaAMG or ILDG (64-bit) so that ranks can write their own parts in parallel: one rank creates the file,
+/// everyone writes its sites, the same one rank finishes it. Until then it is `path`.partial, which the creator removes
+/// if it is destroyed before finish().
 class gauge_writer {
   public:
-    /// Path of the temporary file; the name becomes `path` only in finish().
+    /// Err: input_error for a format that isn't written here, or an extent below 1.
     gauge_writer(std::string path, gauge_format format, const coordinate& extents);
-    /// On one rank, first.  Err: file_error.
+    gauge_writer(const gauge_writer&) = delete;
+    gauge_writer& operator=(const gauge_writer&) = delete;
+    ~gauge_writer();
+
+    /// On one rank, first: reserves the space of the whole file.  Err: file_error.
     void create();
-    /// On every rank, after create() returned on the creator.  Returns checksum contributions (xor over ranks).
+    /// On every rank, after create() returned on the creator; on return the part is on disk.
+    /// Returns the part's totals, as read_links() would.  Pre: as read_links(), `local` inside the lattice.
     gauge_totals write(const box& local, const gauge_field& links);
-    /// On one rank, last; totals reduced over ranks, plaquette as Re tr / 3.  fsync, then rename.
+    /// On the creator, last, after every write() returned: checksum record (ILDG) or plaquette (DDalphaAMG), fsync,
+    /// rename to `path`.  `totals`: reduced over ranks.  `plaquette`: Re tr / 3; ILDG has no place for it.
+    /// Err: file_error; input_error when the totals do not cover the lattice, or a link
+    /// is less unitary than a reader of a 64-bit file accepts.
     void finish(const gauge_totals& totals, double plaquette);
 
   private:
-    std::string path_;
-    gauge_format format_;
-    coordinate extents_;
+    std::string path_, partial_;
+    gauge_file layout_; ///< of the file being written: path, offsets, sizes
+    bool created_ = false;
 };
 
 } // namespace halocline::lattice

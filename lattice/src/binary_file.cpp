@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "binary_file.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <system_error>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace halocline::lattice {
+
+std::string to_string(uint128 value) {
+    std::string digits;
+    do digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(value % 10)));
+    while ((value /= 10) != 0);
+    return digits;
+}
+
+binary_file::binary_file(const std::string& path, int flags) : path_(path) {
+    do descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666);
+    while (descriptor_ < 0 && errno == EINTR);
+    if (descriptor_ < 0) fail("can't be opened", errno);
+
+    struct stat status {};
+    const int code = ::fstat(descriptor_, &status) == 0 ? 0 : errno;
+    if (code != 0 || !S_ISREG(status.st_mode)) {
+        ::close(std::exchange(descriptor_, -1)); // a constructor that throws runs no destructor
+        if (code != 0) fail("can't be examined", code);
+        throw file_error(path_, "is not a regular file");
+    }
+    size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+binary_file binary_file::open_to_read(const std::string& path) { return {path, O_RDONLY}; }
+binary_file binary_file::create(const std::string& path) { return {path, O_RDWR | O_CREAT | O_TRUNC}; }
+binary_file binary_file::open_to_write(const std::string& path) { return {path, O_RDWR}; }
+
+binary_file::binary_file(binary_file&& other) noexcept
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}
+
+binary_file::~binary_file() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void binary_file::fail(const std::string& action, int code) const {
+    throw file_error(path_, action + ": " + std::generic_category().message(code));
+}
+
+void binary_file::read(std::uint64_t offset, std::span<std::byte> to) const {
+    while (!to.empty()) {
+        const ssize_t got = ::pread(descriptor_, to.data(), to.size(), static_cast<off_t>(offset));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) fail("reading at byte " + std::to_string(offset) + " failed", errno);
+        if (got == 0)
+            throw file_error(path_, "ends at byte " + std::to_string(offset) + ", " + std::to_string(to.size()) +
+                                        " bytes too early");
+        to = to.subspan(static_cast<std::size_t>(got));
+        offset += static_cast<std::uint64_t>(got);
+    }
+}
+
+std::string binary_file::read_text(std::uint64_t offset, std::size_t length) const {
+    std::string text(length, '\0');
+    read(offset, std::as_writable_bytes(std::span(text)));
+    return text;
+}
+
+void binary_file::write(std::uint64_t offset, std::span<const std::byte> from) const {
+    while (!from.empty()) {
+        const ssize_t put = ::pwrite(descriptor_, from.data(), from.size(), static_cast<off_t>(offset));
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) fail("writing at byte " + std::to_string(offset) + " failed", errno);
+        from = from.subspan(static_cast<std::size_t>(put));
+        offset += static_cast<std::uint64_t>(put);
+    }
+}
+
+void binary_file::write_text(std::uint64_t offset, const std::string& text) const {
+    write(offset, std::as_bytes(std::span(text)));
+}
+
+void binary_file::reserve(std::uint64_t bytes) const {
+    int code = 0;
+    do code = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes));
+    while (code == EINTR);
+    if (code != 0) fail("can't reserve " + std::to_string(bytes) + " bytes", code);
+}
+
+void binary_file::sync() const {
+    int code = 0;
+    do code = ::fsync(descriptor_);
+    while (code != 0 && errno == EINTR);
+    if (code != 0) fail("can't be flushed to disk", errno);
+}
+
+void sync_folder(const std::string& path) {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return;
+    ::fsync(descriptor);
+    ::close(descriptor);
+}
+
+} // namespace halocline::lattice

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files by offset: reads and writes that are complete or throw, and numbers of a given byte order.
+// Private to lattice/.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+namespace halocline::lattice {
+
+/// Wide enough for any product of sizes that a file may claim.
+__extension__ typedef unsigned __int128 uint128;
+std::string to_string(uint128 value);
+
+/// An open file descriptor.  Err: file_error with the system's reason.
+class binary_file {
+  public:
+    /// Only regular files: a pipe or a device has no size and could block for ever.
+    static binary_file open_to_read(const std::string& path);
+    /// Creates or empties the file.
+    static binary_file create(const std::string& path);
+    static binary_file open_to_write(const std::string& path);
+    binary_file(binary_file&& other) noexcept;
+    binary_file& operator=(binary_file&&) = delete;
+    ~binary_file();
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+    /// Bytes in the file when it was opened.
+    [[nodiscard]] std::uint64_t size() const { return size_; }
+    /// Err: file_error when the file ends before the last byte.
+    void read(std::uint64_t offset, std::span<std::byte> to) const;
+    [[nodiscard]] std::string read_text(std::uint64_t offset, std::size_t length) const;
+    void write(std::uint64_t offset, std::span<const std::byte> from) const;
+    void write_text(std::uint64_t offset, const std::string& text) const;
+    /// Reserves the disk space, so that a full disk shows now.
+    void reserve(std::uint64_t bytes) const;
+    /// Returns once everything is on disk.
+    void sync() const;
+
+  private:
+    binary_file(const std::string& path, int flags);
+    [[noreturn]] void fail(const std::string& action, int code) const;
+
+    std::string path_;
+    int descriptor_ = -1;
+    std::uint64_t size_ = 0;
+};
+
+/// Makes names in a folder (a rename) durable.  File systems that can't are left alone.
+void sync_folder(const std::string& path);
+
+template <class Word>
+constexpr Word reverse_bytes(Word value) {
+    if constexpr (sizeof(Word) == 2) return __builtin_bswap16(value);
+    else if constexpr (sizeof(Word) == 4) return __builtin_bswap32(value);
+    else return __builtin_bswap64(value);
+}
+
+/// An unsigned integer of the given byte order.
+template <class Word>
+Word load(const void* from, bool big_endian) {
+    Word value;
+    std::memcpy(&value, from, sizeof value);
+    return big_endian == (std::endian::native == std::endian::big) ? value : reverse_bytes(value);
+}
+template <class Word>
+void store(void* to, Word value, bool big_endian) {
+    if (big_endian != (std::endian::native == std::endian::big)) value = reverse_bytes(value);
+    std::memcpy(to, &value, sizeof value);
+}
+
+} // namespace halocline::lattice

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// DDalphaAMG: int32 nt, nz, ny, nx and float64 3 * plaquette, then the links T, Z, Y, X of every site; little endian.
+#include "gauge_layout.hpp"
+
+namespace halocline::lattice {
+namespace {
+
+constexpr std::size_t head_bytes = 24;
+/// First word of a MILC v5 file, in its own byte order.
+constexpr std::uint32_t milc_magic = 20103;
+
+} // namespace
+
+gauge_file open_ddalphaamg(const binary_file& file) {
+    if (file.size() < head_bytes)
+        throw file_error(file.path(), "has " + std::to_string(file.size()) + " bytes: too few for any gauge file");
+    const std::string head = file.read_text(0, head_bytes);
+    const auto first = load<std::uint32_t>(head.data(), false);
+    if (first == milc_magic || reverse_bytes(first) == milc_magic)
+        throw file_error(file.path(), "is a MILC file; DDalphaAMG, NERSC and ILDG files can be read");
+
+    gauge_file g;
+    g.path = file.path();
+    g.format = gauge_format::ddalphaamg;
+    g.data_offset = head_bytes;
+    for (int mu = 0; mu < dimensions; ++mu)
+        g.extents[mu] = static_cast<int>(load<std::uint32_t>(head.data() + 4 * (3 - mu), false));
+    const auto plaquette3 = std::bit_cast<double>(load<std::uint64_t>(head.data() + 16, false));
+    try {
+        check_size(g, file.size());
+    } catch (const file_error& e) {
+        throw file_error(g.path, std::string("is neither LIME nor NERSC, and not DDalphaAMG: ") +
+                                     std::string(e.what()).substr(g.path.size() + 4));
+    }
+    // Re tr of an SU(3) matrix is in [-3/2, 3]; written so that a NaN is refused too.
+    if (!(plaquette3 >= -1.5 && plaquette3 <= 3))
+        throw file_error(g.path, "DDalphaAMG head gives 3 * plaquette = " + std::to_string(plaquette3) +
+                                     ": it must be between -1.5 and 3");
+    g.plaquette = plaquette3 / 3;
+    return g;
+}
+
+} // namespace halocline::lattice
