@@ -67,8 +67,10 @@ void program::print(std::string_view line) const {
     if (speaks()) write_line(stdout, std::string(line));
 }
 
+bool program::on_terminal() { return isatty(STDOUT_FILENO) != 0; }
+
 void program::print_progress(std::string_view line) const {
-    if (!speaks() || isatty(STDOUT_FILENO) == 0) return;
+    if (!speaks() || !on_terminal()) return;
     std::fputs(("\r\033[K" + std::string(line)).c_str(), stdout);
     std::fflush(stdout);
 }

@@ -43,6 +43,8 @@ class program {
     [[nodiscard]] const comm::job& job() const { return *job_; }
     /// Prints a line on stdout, on rank 0 only, at once (progress shows through a pipe).
     void print(std::string_view line) const;
+    /// True if stdout is a terminal.
+    [[nodiscard]] static bool on_terminal();
     /// A line that replaces itself: on a terminal redrawn in place, otherwise nothing.  "" clears it.
     void print_progress(std::string_view line) const;
 

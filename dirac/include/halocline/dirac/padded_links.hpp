@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace halocline::dirac {
@@ -33,8 +34,8 @@ class padded_links {
     /// Distance in values() between U_mu(x) and U_mu(x + nu).
     [[nodiscard]] std::ptrdiff_t stride(int nu) const { return static_cast<std::ptrdiff_t>(stride_[nu]); }
     /// All links, shell included: for each mu the padded box, lexicographic.
-    [[nodiscard]] su3* values() { return links_.data(); }
-    [[nodiscard]] const su3* values() const { return links_.data(); }
+    [[nodiscard]] std::span<su3> values() { return links_; }
+    [[nodiscard]] std::span<const su3> values() const { return links_; }
 
     /// Refreshes the shell from the owners. Collective.  Err: job_error.
     void exchange(const comm::job& j, const lattice::decomposition& cut);

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// generate_gauge: a quenched SU(3) configuration by heatbath and overrelaxation, the same bits for any number of ranks.
+#include "binning.hpp"
+#include "heatbath.hpp"
+
+#include <halocline/dirac/reference.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/gauge_file.hpp>
+#include <halocline_app/main.hpp>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace halocline;
+using lattice::coordinate;
+
+struct arguments {
+    std::string grid = "8.8.8.8", rank_grid, transport, start = "cold", output, format = "ddalphaamg", json;
+    gauge::heatbath_options chain;
+    int thermalisation = 100, sweeps = 50, measure_every = 1;
+};
+
+arguments read_command_line(const app::program& p, int argc, const char* const* argv) {
+    arguments a;
+    CLI::App cli("Quenched SU(3) gauge configuration: Wilson action, heatbath and overrelaxation.\n"
+                 "The links depend on the seed and the flags, never on the number of ranks.",
+                 p.name());
+    cli.add_option("--grid", a.grid, "extents x.y.z.t, all even")->capture_default_str();
+    cli.add_option("--beta", a.chain.beta, "coupling")->capture_default_str();
+    cli.add_option("--seed", a.chain.seed, "of all random numbers")->capture_default_str();
+    cli.add_option("--thermalisation", a.thermalisation, "sweeps before the first measurement")
+        ->check(CLI::NonNegativeNumber)->capture_default_str();
+    cli.add_option("--sweeps", a.sweeps, "sweeps after that")->check(CLI::NonNegativeNumber)->capture_default_str();
+    cli.add_option("--overrelaxation", a.chain.overrelaxation, "overrelaxation sweeps per heatbath sweep")
+        ->check(CLI::NonNegativeNumber)->capture_default_str();
+    cli.add_option("--measure-every", a.measure_every, "sweeps from one plaquette to the next")
+        ->check(CLI::PositiveNumber)->capture_default_str();
+    cli.add_option("--start", a.start, "links to begin with")->check(CLI::IsMember({"cold", "hot"}))->capture_default_str();
+    cli.add_option("--mpi", a.rank_grid, "rank grid x.y.z.t (default: the one with the smallest surface)");
+    cli.add_option("--transport", a.transport, "for halos and sums: shm or mpi")->check(CLI::IsMember({"shm", "mpi"}));
+    cli.add_option("--output", a.output, "file to write (default: none)");
+    cli.add_option("--format", a.format, "of the file")->check(CLI::IsMember({"ildg", "ddalphaamg"}))->capture_default_str();
+    cli.add_option("--json", a.json, "file for the results");
+    p.parse(cli, argc, argv);
+    return a;
+}
+
+coordinate parse_extents(const char* flag, const std::string& text) {
+    const auto extents = lattice::parse_coordinate(text);
+    if (!extents || std::any_of(extents->begin(), extents->end(), [](int e) { return e < 1; }))
+        throw input_error(std::string(flag) + " '" + text + "': want four positive numbers like 8.8.8.8 (x.y.z.t)");
+    return *extents;
+}
+
+lattice::decomposition decompose(const coordinate& global, const std::string& rank_grid, int ranks) {
+    if (rank_grid.empty()) return lattice::decomposition::even(global, lattice::choose_rank_grid(global, ranks).rank_grid);
+    const coordinate grid = parse_extents("--mpi", rank_grid);
+    if (lattice::volume(grid) != ranks) {
+        std::string fitting;
+        for (const coordinate& other : lattice::admissible_rank_grids(global, ranks, {1, 1, 1, 1}))
+            fitting += (fitting.empty() ? "" : ", ") + lattice::to_string(other);
+        throw input_error("--mpi " + lattice::to_string(grid) + " has " + std::to_string(lattice::volume(grid)) +
+                          " ranks, the job has " + std::to_string(ranks) +
+                          (fitting.empty() ? "; no rank grid fits " : "; rank grids that fit ") +
+                          lattice::to_string(global) + (fitting.empty() ? "" : ": " + fitting));
+    }
+    return lattice::decomposition::even(global, grid);
+}
+
+lattice::gauge_totals reduce(const comm::job& j, const lattice::gauge_totals& mine) {
+    static_assert(std::is_trivially_copyable_v<lattice::gauge_totals>);
+    lattice::gauge_totals total;
+    for (const std::string& bytes : j.gather({reinterpret_cast<const char*>(&mine), sizeof mine})) {
+        lattice::gauge_totals part;
+        std::memcpy(&part, bytes.data(), sizeof part);
+        total = combine(total, part);
+    }
+    return total;
+}
+
+/// Writes the links, then reads the file back and compares every bit. Collective.  Err: file_error.
+void write_and_verify(const comm::job& j, const lattice::box& local, const coordinate& global,
+                      const lattice::gauge_field& links, double plaquette, const arguments& a) {
+    const auto format = a.format == "ildg" ? lattice::gauge_format::ildg : lattice::gauge_format::ddalphaamg;
+    lattice::gauge_writer writer(a.output, format, global);
+    lattice::gauge_totals written;
+    j.collectively([&] { if (j.rank() == 0) writer.create(); });
+    j.collectively([&] { written = writer.write(local, links); });
+    written = reduce(j, written);
+    j.collectively([&] { if (j.rank() == 0) writer.finish(written, plaquette); });
+
+    lattice::gauge_field back(links.shared_order(), lattice::gauge_components);
+    lattice::gauge_file file;
+    lattice::gauge_totals read;
+    j.collectively([&] {
+        file = lattice::open_gauge_file(a.output);
+        read = lattice::read_links(file, local, back);
+        if (!std::equal(links.values().begin(), links.values().end(), back.values().begin()))
+            throw file_error(a.output, "read back, it differs from what was written");
+    });
+    read = reduce(j, read);
+    j.collectively([&] { lattice::check_totals(file, read); });
+}
+
+int run(app::program& p, int argc, const char* const* argv) {
+    const arguments a = read_command_line(p, argc, argv);
+    const coordinate global = parse_extents("--grid", a.grid);
+    comm::job_options options;
+    if (!a.transport.empty()) options.transports = {a.transport};
+    const comm::job& j = p.join(options);
+
+    const lattice::decomposition cut = decompose(global, a.rank_grid, j.ranks());
+    const lattice::box local = cut.local_box(j.rank());
+    gauge::heatbath chain(j, cut, a.chain);
+    dirac::padded_links links(j, cut, a.start == "hot" ? gauge::hot_links(local, global, a.chain.seed)
+                                                       : gauge::cold_links(local));
+    char line[256];
+    std::snprintf(line, sizeof line, "lattice %s, beta %g, seed %llu; %d ranks as %s (%s); %d + %d sweeps of 1 heatbath and %d overrelaxation",
+                  lattice::to_string(global).c_str(), a.chain.beta, static_cast<unsigned long long>(a.chain.seed),
+                  j.ranks(), lattice::to_string(cut.rank_grid()).c_str(), j.transport().c_str(), a.thermalisation,
+                  a.sweeps, a.chain.overrelaxation);
+    p.print(line);
+
+    const auto begin = std::chrono::steady_clock::now();
+    const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+    std::vector<double> measured;
+    const int total = a.thermalisation + a.sweeps, plain_line_every = std::max(1, total / 10);
+    for (int sweep = 1; sweep <= total; ++sweep) {
+        chain.sweep(links);
+        const int after = sweep - a.thermalisation;
+        const bool measure = after > 0 && after % a.measure_every == 0, report = sweep % plain_line_every == 0;
+        if (!measure && !report) continue;
+        const double value = dirac::plaquette(j, cut, links);
+        if (measure) measured.push_back(value);
+        std::snprintf(line, sizeof line, "sweep %d of %d  plaquette %.6f  %.1f s", sweep, total, value, elapsed());
+        p.print_progress(line);
+        if (report && !p.on_terminal()) p.print(line);
+    }
+    p.print_progress("");
+
+    const double last = dirac::plaquette(j, cut, links);
+    const gauge::binned_mean mean = gauge::mean_with_binning(measured);
+    if (!measured.empty()) {
+        std::snprintf(line, sizeof line, "plaquette %.7f, error %.1e (%zu measurements, bins of %d); of the last sweep %.13f",
+                      mean.mean, mean.error, measured.size(), mean.bin, last);
+        p.print(line);
+    }
+    if (!a.output.empty()) {
+        lattice::gauge_field owned(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
+        links.store(owned);
+        write_and_verify(j, local, global, owned, last, a);
+        p.print("wrote " + a.output + " (" + a.format + ", read back and verified), plaquette " + std::to_string(last));
+    }
+    j.collectively([&] {
+        if (a.json.empty() || j.rank() != 0) return;
+        const auto number = [](double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(); };
+        const nlohmann::json result{{"grid", global}, {"beta", a.chain.beta}, {"seed", a.chain.seed}, {"start", a.start},
+                                    {"thermalisation", a.thermalisation}, {"sweeps", a.sweeps},
+                                    {"overrelaxation", a.chain.overrelaxation}, {"measurements", measured.size()},
+                                    {"plaquette", number(mean.mean)}, {"plaquette_error", number(mean.error)},
+                                    {"last_plaquette", last}, {"ranks", j.ranks()}, {"rank_grid", cut.rank_grid()},
+                                    {"transport", j.transport()}, {"output", a.output}, {"seconds", elapsed()}};
+        std::ofstream out(a.json);
+        out << result.dump(2) << '\n';
+        if (!out.flush()) throw file_error(a.json, std::string("can't write the results: ") + std::strerror(errno));
+    });
+    return app::exit_success;
+}
+
+} // namespace
+
+int main(int argc, char** argv) { return halocline::app::run_program(argc, argv, run); }
