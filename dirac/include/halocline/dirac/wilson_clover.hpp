@@ -56,6 +56,9 @@ class wilson_clover {
     struct impl;
     std::unique_ptr<impl> impl_;
 };
+/// The lane width that is fastest on this machine: one vector of float of the widest SIMD target it can run.
+[[nodiscard]] int preferred_lane_width();
+
 extern template class wilson_clover<float>;
 extern template class wilson_clover<double>;
 
