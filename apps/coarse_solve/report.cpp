@@ -32,12 +32,13 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     const auto& s = r.solve;
     const auto& c = s.coarse;
     std::string out = "\n";
+    for (const auto& note : s.notes) line(out, "note: %s", note.c_str());
     line(out, "%-28s %12s", "seconds (slowest rank)", "");
     line(out, "  %-26s %12.4f", "set-up", s.setup_seconds);
     line(out, "  %-26s %12.4f", "solve", s.solve_seconds);
     line(out, "  %-26s %12.4f  %5.1f %% of solve", "  coarse grid", c.seconds, percent(c.seconds, s.solve_seconds));
-    line(out, "  %-26s %12.4f  %5.1f %% of coarse", "    on-chip", c.on_chip_seconds,
-         percent(c.on_chip_seconds, c.seconds));
+    line(out, "  %-26s %12.4f  %5.1f %% of coarse", "    on-chip", c.on_chip_seconds(),
+         percent(c.on_chip_seconds(), c.seconds));
     line(out, "  %-26s %12.4f  %5.1f %%  (pack %.4f, wait %.4f, unpack %.4f; imbalance %.4f of the wait)", "    halo",
          c.halo_seconds, percent(c.halo_seconds, c.seconds), c.pack_seconds, c.wait_seconds, c.unpack_seconds,
          c.imbalance_seconds);
@@ -46,14 +47,11 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     for (const auto& lane : c.lanes)
         line(out, "  %-26s %12llu messages, %.3f MB (rank 0)", ("coarse halo over " + lane.transport).c_str(),
              static_cast<unsigned long long>(lane.messages), static_cast<double>(lane.bytes) / 1e6);
-    for (const auto& lane : s.fine_lanes)
-        line(out, "  %-26s %12llu messages, %.3f MB (rank 0)", ("fine halo over " + lane.transport).c_str(),
-             static_cast<unsigned long long>(lane.messages), static_cast<double>(lane.bytes) / 1e6);
-    line(out, "%-28s %12d", "outer iterations", s.outer_iterations);
+    line(out, "%-28s %12d", "outer iterations", s.outer.iterations);
     line(out, "%-28s %12.2f", "coarse iterations, average", s.coarse_iterations_average());
     line(out, "%-28s %12.3e", "true relative residual", r.true_relative_residual);
     line(out, "%-28s %12.10g", "norm of the solution", r.solution_norm);
-    line(out, "%s on %d rank%s %s over %s (%s)", r.converged ? "converged" : ("NOT converged: " + s.status_text()).c_str(),
+    line(out, "%s on %d rank%s %s over %s (%s)", r.converged ? "converged" : ("NOT converged: " + std::string(solvers::to_string(s.outer.status))).c_str(),
          j.ranks(), j.ranks() == 1 ? "" : "s", lattice::to_string(p.cut.rank_grid()).c_str(), j.transport().c_str(),
          j.launcher().c_str());
     out.pop_back();
@@ -81,15 +79,15 @@ std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
     o["first_component"] = pair(r.first_component);
     o["true_relative_residual"] = r.true_relative_residual;
     o["converged"] = r.converged;
-    o["status"] = s.status_text();
-    o["outer_iterations"] = s.outer_iterations;
+    o["status"] = solvers::to_string(s.outer.status);
+    o["outer_iterations"] = s.outer.iterations;
     o["coarse_iterations_average"] = s.coarse_iterations_average();
     o["seconds"] = {{"setup", s.setup_seconds},       {"solve", s.solve_seconds},
-                    {"coarse", c.seconds},            {"on_chip", c.on_chip_seconds},
+                    {"coarse", c.seconds},            {"on_chip", c.on_chip_seconds()},
                     {"halo", c.halo_seconds},         {"global_sums", c.global_sum_seconds},
                     {"halo_pack", c.pack_seconds},    {"halo_wait", c.wait_seconds},
                     {"halo_unpack", c.unpack_seconds}, {"halo_imbalance", c.imbalance_seconds}};
-    o["history"] = s.history;
+    o["history"] = s.outer.history;
     o["notes"] = s.notes;
     return o.dump();
 }
