@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/base/error.hpp>
+#include <halocline/lattice/decomposition.hpp>
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace halocline::lattice;
+using halocline::input_error;
+
+TEST(Decomposition, UnevenCutGivesFirstRanksOneUnitMore) {
+    const auto cut = decomposition::even({8, 8, 8, 8}, {1, 1, 1, 3}, {2, 2, 2, 2});
+
+    EXPECT_EQ(cut.cuts(3), (std::vector{0, 4, 6, 8})); // 2 + 1 + 1 units
+    EXPECT_EQ(cut.local_box(0), (box{{0, 0, 0, 0}, {8, 8, 8, 4}}));
+    EXPECT_EQ(cut.local_box(2), (box{{0, 0, 0, 6}, {8, 8, 8, 2}}));
+}
+
+TEST(Decomposition, EverySiteBelongsToTheOneBoxThatContainsIt) {
+    std::mt19937 random(1);
+    const auto draw = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+    for (int trial = 0; trial < 50; ++trial) {
+        coordinate global{}, grid{}, unit{};
+        for (int mu = 0; mu < dimensions; ++mu) {
+            unit[mu] = draw(1, 2);
+            const int units = draw(1, 4);
+            global[mu] = units * unit[mu];
+            grid[mu] = draw(1, units);
+        }
+        const auto cut = decomposition::even(global, grid, unit);
+
+        std::int64_t sites = 0;
+        for (int rank = 0; rank < cut.ranks(); ++rank) sites += cut.local_box(rank).volume();
+
+        EXPECT_EQ(sites, volume(global));
+        for (std::int64_t s = 0; s < volume(global); ++s) {
+            const coordinate x = lexicographic_coordinate(s, global);
+            ASSERT_TRUE(cut.local_box(cut.owner(x)).contains(x));
+        }
+    }
+}
+
+TEST(Decomposition, NeighboursAreMutualAndWrapAtTheEdge) {
+    const auto cut = decomposition::even({6, 4, 5, 2}, {3, 2, 1, 2});
+    for (int rank = 0; rank < cut.ranks(); ++rank) {
+        EXPECT_EQ(cut.rank_at(cut.grid_position(rank)), rank);
+        for (int i = 0; i < faces; ++i) {
+            const face f = face_of(i);
+            const int other = cut.neighbour(rank, f);
+            const box here = cut.local_box(rank), there = cut.local_box(other);
+            const int beyond = f.end == side::high ? here.origin[f.mu] + here.extents[f.mu] : here.origin[f.mu] - 1;
+
+            EXPECT_EQ(cut.neighbour(other, f.opposite()), rank);
+            EXPECT_EQ(cut.wraps(rank, f), beyond < 0 || beyond == cut.global()[f.mu]);
+            coordinate x = here.origin;
+            x[f.mu] = (beyond + cut.global()[f.mu]) % cut.global()[f.mu];
+            EXPECT_TRUE(there.contains(x));
+        }
+    }
+}
+
+TEST(Decomposition, RefusesCutsThatDoNotPartition) {
+    const std::vector<int> whole{0, 4};
+    for (const std::vector<int>& bad : {std::vector<int>{}, {0}, {0, 3}, {1, 4}, {0, 2, 2, 4}, {0, 3, 2, 4}})
+        EXPECT_THROW(decomposition({4, 4, 4, 4}, {whole, whole, bad, whole}), input_error);
+    EXPECT_THROW(decomposition::even({4, 4, 4, 4}, {1, 1, 1, 5}), input_error);
+    EXPECT_THROW(decomposition::even({4, 4, 4, 4}, {1, 1, 0, 1}), input_error);
+    EXPECT_THROW(decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}, {3, 1, 1, 1}), input_error);
+    EXPECT_THROW(decomposition::even({4, 0, 4, 4}, {1, 1, 1, 1}), input_error);
+}
+
+TEST(RankGrid, FewestSitesFirstAndTiesCutTFirst) {
+    EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 2).rank_grid, (coordinate{1, 1, 1, 2}));
+    EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 4).rank_grid, (coordinate{1, 1, 1, 4})); // as many sites as 1.1.2.2
+    EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 4, {{4, 4, 4, 4}}).rank_grid, (coordinate{1, 1, 2, 2}));
+    EXPECT_EQ(choose_rank_grid({16, 8, 8, 8}, 2).rank_grid, (coordinate{2, 1, 1, 1}));
+    EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 3, {{2, 2, 2, 2}}).rank_grid, (coordinate{1, 1, 1, 3}));
+}
+
+TEST(RankGrid, ListHoldsExactlyTheGridsThatFit) {
+    const coordinate global{4, 6, 2, 12}, unit{2, 2, 2, 4};
+    for (int ranks = 1; ranks <= 20; ++ranks) {
+        const auto grids = admissible_rank_grids(global, ranks, unit);
+        std::size_t expected = 0;
+        for (int x = 1; x <= 2; ++x)
+            for (int y = 1; y <= 3; ++y)
+                for (int t = 1; t <= 3; ++t) expected += x * y * t == ranks ? 1 : 0;
+
+        EXPECT_EQ(grids.size(), expected) << ranks;
+        for (const coordinate& g : grids) EXPECT_EQ(decomposition::even(global, g, unit).ranks(), ranks);
+    }
+}
+
+TEST(RankGrid, RefusalNamesTheLargestAdmissibleNumber) {
+    try {
+        (void)choose_rank_grid({8, 8, 8, 8}, 7, {{2, 2, 2, 2}});
+        FAIL() << "7 ranks can't share 4 units per dimension";
+    } catch (const input_error& e) {
+        EXPECT_NE(std::string(e.what()).find("below is 6"), std::string::npos) << e.what();
+    }
+    EXPECT_THROW((void)choose_rank_grid({8, 8, 8, 8}, 0), input_error);
+}
+
+TEST(RankGrid, ReasonNamesTheGridAndItsCost) {
+    const auto choice = choose_rank_grid({8, 8, 8, 8}, 2);
+
+    EXPECT_NE(choice.why.find("1.1.1.2"), std::string::npos);
+    EXPECT_NE(choice.why.find("1024 sites"), std::string::npos);
+}

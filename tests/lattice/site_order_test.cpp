@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/base/error.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/site_order.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using namespace halocline::lattice;
+
+namespace {
+
+struct blocked_case {
+    coordinate global, block;
+    box local;
+};
+const std::vector<blocked_case> blocked_cases{
+    {{8, 8, 8, 8}, {4, 4, 4, 4}, {{0, 0, 0, 0}, {8, 8, 8, 8}}},
+    {{8, 8, 8, 8}, {4, 4, 4, 4}, {{0, 0, 0, 4}, {8, 8, 8, 4}}},
+    {{8, 8, 8, 8}, {2, 2, 2, 2}, {{0, 0, 0, 4}, {8, 8, 8, 2}}},
+    {{4, 4, 4, 4}, {2, 2, 2, 2}, {{2, 0, 2, 0}, {2, 4, 2, 4}}},
+    {{6, 6, 10, 4}, {3, 3, 5, 2}, {{3, 0, 5, 2}, {3, 6, 5, 2}}},
+    {{7, 5, 3, 4}, {7, 5, 3, 2}, {{0, 0, 0, 0}, {7, 5, 3, 4}}},
+    {{4, 4, 4, 8}, {4, 4, 4, 4}, {{0, 0, 0, 0}, {4, 4, 4, 8}}},
+    {{12, 4, 4, 8}, {4, 2, 2, 8}, {{4, 0, 0, 0}, {4, 4, 4, 8}}}};
+
+void expect_bijection(const site_order& order) {
+    std::int64_t found = 0;
+    for (std::int64_t p = 0; p < order.outer_sites() * order.lane_width(); ++p) {
+        if (order.site(p) < 0) continue;
+        ASSERT_EQ(order.position(order.site(p)), p);
+        ++found;
+    }
+    EXPECT_EQ(found, order.volume());
+    EXPECT_EQ(found, volume(order.extents()));
+}
+
+} // namespace
+
+TEST(SiteOrder, LexicographicIsTheIdentity) {
+    const auto order = site_order::lexicographic({2, 3, 4, 5});
+    for (std::int64_t s = 0; s < order->volume(); ++s) EXPECT_EQ(order->position(s), s);
+    expect_bijection(*order);
+}
+
+TEST(SiteOrder, EvenOddUsesGlobalParity) {
+    const box local{{1, 0, 2, 0}, {3, 3, 1, 5}};
+    const auto order = site_order::even_odd(local);
+
+    expect_bijection(*order);
+    int last = 0;
+    std::int64_t last_site = -1;
+    for (std::int64_t p = 0; p < order->volume(); ++p) {
+        coordinate x = lexicographic_coordinate(order->site(p), local.extents);
+        for (int mu = 0; mu < dimensions; ++mu) x[mu] += local.origin[mu];
+        if (parity(x) != last) last_site = -1;
+        EXPECT_GE(parity(x), last);
+        EXPECT_GT(order->site(p), last_site);
+        last = parity(x);
+        last_site = order->site(p);
+    }
+    EXPECT_EQ(last, 1);
+}
+
+TEST(SiteOrder, BlockedIsABijectionForEveryWidth) {
+    for (const auto& c : blocked_cases)
+        for (int w : {1, 4, 8, 16}) {
+            SCOPED_TRACE(to_string(c.global) + " blocks " + to_string(c.block) + " W " + std::to_string(w));
+            expect_bijection(*site_order::blocked(c.local, c.global, c.block, w));
+        }
+}
+
+TEST(SiteOrder, LanesOfOneOuterIndexShareColourAndBlockParity) {
+    for (const auto& c : blocked_cases)
+        for (int w : {1, 4, 8, 16}) {
+            const auto order = site_order::blocked(c.local, c.global, c.block, w);
+            const block_layout& b = *order->blocks();
+            for (std::int64_t o = 0; o < order->outer_sites(); ++o) {
+                const std::int64_t group = o / b.sites_per_group;
+                const int colour = group < b.groups[0] ? 0 : 1;
+                const int expected_parity = o % b.sites_per_group < b.even_sites ? 0 : 1;
+                for (int lane = 0; lane < w; ++lane) {
+                    const std::int64_t site = order->site(o * w + lane);
+                    if (site < 0) continue;
+                    coordinate in_block{}, block_at{};
+                    const coordinate x = lexicographic_coordinate(site, c.local.extents);
+                    for (int mu = 0; mu < dimensions; ++mu) {
+                        in_block[mu] = x[mu] % c.block[mu];
+                        block_at[mu] = (c.local.origin[mu] + x[mu]) / c.block[mu];
+                    }
+                    ASSERT_EQ(parity(in_block), expected_parity);
+                    ASSERT_EQ(b.two_colours ? parity(block_at) : 0, colour);
+                }
+            }
+        }
+}
+
+TEST(SiteOrder, SteppingOverASplitPlaneFlipsOneLaneBit) {
+    bool any = false;
+    for (const auto& c : blocked_cases)
+        for (int w : {4, 8, 16}) {
+            const auto order = site_order::blocked(c.local, c.global, c.block, w);
+            const block_layout& b = *order->blocks();
+            int bit = 0;
+            for (int mu = 0; mu < dimensions; ++mu) {
+                if (!b.split[mu]) continue;
+                for (std::int64_t s = 0; s < order->volume(); ++s) {
+                    coordinate x = lexicographic_coordinate(s, c.local.extents);
+                    if (x[mu] % c.block[mu] >= b.sub[mu]) continue;
+                    x[mu] += b.sub[mu]; // the same place in the other half
+                    const std::int64_t there = order->position(lexicographic_index(x, c.local.extents));
+                    ASSERT_EQ(there, order->position(s) ^ (1 << bit));
+                    any = true;
+                }
+                ++bit;
+            }
+            EXPECT_EQ(1 << bit, b.splits_per_block);
+        }
+    EXPECT_TRUE(any);
+}
+
+TEST(SiteOrder, SplitsAsLittleAsFillsTheLanes) {
+    const auto layout = [](const box& local, int w) {
+        return *site_order::blocked(local, {8, 8, 8, 8}, {4, 4, 4, 4}, w)->blocks();
+    };
+    const box whole{{0, 0, 0, 0}, {8, 8, 8, 8}}, half{{0, 0, 0, 0}, {8, 8, 8, 4}};
+
+    EXPECT_EQ(layout(whole, 8).splits_per_block, 1);
+    EXPECT_EQ(layout(half, 8).splits_per_block, 2);
+    EXPECT_EQ(layout(half, 8).sub, (coordinate{4, 4, 4, 2})); // t first
+    EXPECT_EQ(layout(half, 16).splits_per_block, 4);
+    EXPECT_EQ(layout(half, 16).sub, (coordinate{4, 4, 2, 2}));
+}
+
+TEST(SiteOrder, PadsWhereSplittingCannotHelp) {
+    const auto order = site_order::blocked({{0, 0, 0, 0}, {4, 4, 4, 4}}, {4, 4, 4, 4}, {2, 2, 2, 2}, 16);
+    const block_layout& b = *order->blocks();
+
+    EXPECT_EQ(b.splits_per_block, 1); // 2 sites can't be halved into even halves
+    EXPECT_EQ(b.groups[0] + b.groups[1], 2);
+    EXPECT_EQ(order->outer_sites() * 16, 2 * order->volume());
+    EXPECT_EQ(std::count(b.block_of.begin(), b.block_of.end(), -1), 16);
+}
+
+TEST(SiteOrder, OddNumbersOfBlocksHaveOneColour) {
+    const auto order = site_order::blocked({{0, 0, 0, 0}, {4, 4, 4, 4}}, {4, 4, 4, 12}, {2, 2, 2, 4}, 4);
+
+    EXPECT_FALSE(order->blocks()->two_colours);
+    EXPECT_EQ(order->blocks()->groups[1], 0);
+}
+
+TEST(SiteOrder, RefusesBlocksThatDoNotFit) {
+    const box local{{0, 0, 0, 2}, {4, 4, 4, 4}};
+    EXPECT_THROW(site_order::blocked(local, {4, 4, 4, 8}, {4, 4, 4, 4}, 4), halocline::input_error); // origin
+    EXPECT_THROW(site_order::blocked(local, {4, 4, 4, 8}, {3, 4, 4, 2}, 4), halocline::input_error); // extent
+    EXPECT_THROW(site_order::blocked(local, {4, 4, 4, 9}, {4, 4, 4, 2}, 4), halocline::input_error); // global
+    EXPECT_THROW(site_order::blocked(local, {4, 4, 4, 8}, {4, 4, 4, 2}, 3), halocline::input_error); // width
+}
+
+TEST(Field, StoresComponentsPerLaneAndZeroFills) {
+    const auto order = site_order::blocked({{0, 0, 0, 0}, {4, 4, 4, 4}}, {4, 4, 4, 4}, {2, 2, 2, 2}, 4);
+    field<float> f(order, 3);
+    for (float v : f.values()) ASSERT_EQ(v, 0.0F);
+
+    for (std::int64_t s = 0; s < f.volume(); ++s)
+        for (int c = 0; c < 3; ++c) f.at(s, c) = static_cast<float>(3 * s + c + 1);
+
+    for (std::int64_t s = 0; s < f.volume(); ++s) {
+        const std::int64_t p = order->position(s);
+        for (int c = 0; c < 3; ++c) ASSERT_EQ(f.outer(p / 4)[c * 4 + p % 4], static_cast<float>(3 * s + c + 1));
+    }
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(f.data()) % field_alignment, 0U);
+}
