@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A channel over two-sided MPI: persistent requests made once, started each epoch. A message is its header and then the
+// payload; the receive of epoch k + 1 is posted when k is sent, so that a message never has to wait for it.
+#pragma once
+
+#include <halocline/comm/channel.hpp>
+#include <halocline/comm/control_line.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory_resource>
+#include <new>
+#include <string>
+
+struct halocline_mpi_channel; // private: comm/src/mpi_module.h
+
+namespace halocline::comm {
+
+class mpi_world; // private: comm/src/mpi_library.hpp
+
+class mpi_channel {
+  public:
+    static constexpr const char* transport = "mpi";
+    /// This end: buffers from `memory`, and a tag for what the peer will send here. Local; then tag() goes to the peer.
+    /// Both must outlive the channel.  Err: job_error.
+    mpi_channel(mpi_world& world, std::pmr::memory_resource& memory, std::size_t index, int peer, std::uint32_t plan_id,
+                std::size_t send_bytes, std::size_t receive_bytes);
+    /// What the peer's end needs for connect().
+    [[nodiscard]] int tag() const { return tag_; }
+    /// Makes the requests and posts the first receive. Local.  Err: job_error.
+    void connect(int peer_tag);
+    mpi_channel(mpi_channel&& other) noexcept;
+    mpi_channel& operator=(mpi_channel&& other) noexcept;
+    /// Says farewell and never waits for the peer's: until that has come the world keeps the memory and the tag.
+    ~mpi_channel();
+
+    [[nodiscard]] std::size_t index() const noexcept { return index_; }
+    [[nodiscard]] int peer() const noexcept { return peer_; }
+
+    /// Where the payload of `epoch` is to be written.  Pre: sent(epoch - 1).
+    [[nodiscard]] std::byte* target(std::uint64_t) noexcept { return send_ + sizeof(message_header); }
+    /// Sends what target(epoch) holds; `stamp` is this rank's clock at the start of the exchange.
+    /// Pre: arrived(epoch - 1) and sent(epoch - 1).
+    void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept;
+    /// Has the peer's message of `epoch` arrived? Also true when it never will: then check(epoch) says why.
+    [[nodiscard]] bool arrived(std::uint64_t epoch) noexcept;
+    /// May the memory of target(epoch) be written again?
+    [[nodiscard]] bool sent(std::uint64_t epoch) noexcept;
+    /// The peer's payload, 64-byte aligned; valid until send(epoch + 1).  Pre: arrived(epoch).
+    [[nodiscard]] const std::byte* received(std::uint64_t epoch) const noexcept {
+        return receive_[epoch & 1] + sizeof(message_header);
+    }
+    /// What came with it.  Pre: arrived(epoch).
+    [[nodiscard]] const message_header& header(std::uint64_t epoch) const noexcept {
+        return *std::launder(reinterpret_cast<const message_header*>(receive_[epoch & 1]));
+    }
+    /// Does that header belong to this plan, epoch and size?  Pre: arrived(epoch).
+    [[nodiscard]] status check(std::uint64_t epoch) const noexcept;
+    /// What MPI said, if it was MPI that failed; else empty.
+    [[nodiscard]] std::string trouble() const;
+
+    /// A farewell in place of the next epoch: a peer that waits for it gets status::aborted.
+    void close() noexcept;
+    /// Has the peer said farewell too, and is ours delivered? Then nothing is under way any more, in no direction.
+    [[nodiscard]] bool closed() noexcept;
+
+  private:
+    static constexpr std::uint64_t farewell = std::numeric_limits<std::uint64_t>::max();
+    friend class mpi_world; // keeps the ends whose peers have not said farewell
+    bool post(std::uint64_t epoch) noexcept;
+    void release() noexcept;
+    void swap(mpi_channel& other) noexcept;
+
+    mpi_world* world_ = nullptr;
+    std::pmr::memory_resource* memory_ = nullptr;
+    halocline_mpi_channel* requests_ = nullptr;
+    std::byte* buffer_ = nullptr; // one block: send, receive 0, receive 1
+    std::size_t buffer_bytes_ = 0;
+    std::byte* send_ = nullptr;
+    std::array<std::byte*, 2> receive_{};
+    std::size_t send_bytes_ = 0, receive_bytes_ = 0, index_ = 0;
+    std::uint64_t posted_ = 0;  // receives of epochs <= this one were started
+    std::uint64_t arrived_ = 0; // and this many are done
+    std::uint64_t started_ = 0; // sends of epochs <= this one were started
+    std::uint64_t sent_ = 0;
+    std::uint32_t plan_id_ = 0;
+    int peer_ = 0, tag_ = -1, error_ = 0;
+    bool farewell_sent_ = false, farewell_came_ = false;
+};
+static_assert(channel<mpi_channel>);
+
+} // namespace halocline::comm

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// One MPI behind the C interface of mpi_module.h. The same source is compiled for each installed MPI; it sees nothing
+// else of halocline. Everything that waits is a non-blocking operation and a test loop, so that a caller who learns of
+// a death can give up; only MPI_Init_thread and MPI_Finalize block.
+#include "mpi_module.h"
+
+#include <mpi.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <sched.h>
+
+struct halocline_mpi_world {
+    MPI_Comm setup = MPI_COMM_NULL; // collectives and set-up exchanges
+    MPI_Comm data = MPI_COMM_NULL;  // channels: their tags are all of this communicator's
+    MPI_Datatype unit = MPI_DATATYPE_NULL;
+    int rank = 0, size = 1, max_tag = 0;
+};
+
+struct halocline_mpi_channel {
+    MPI_Request send = MPI_REQUEST_NULL;
+    MPI_Request receive[2]{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    bool receiving[2]{false, false};
+    MPI_Request farewell = MPI_REQUEST_NULL;
+    const halocline_mpi_world* world = nullptr;
+    int peer = 0, send_tag = 0;
+    alignas(HALOCLINE_MPI_UNIT) unsigned char last[HALOCLINE_MPI_UNIT]{}; // what farewell sends
+};
+
+namespace {
+
+bool left = false; // the job failed: MPI is not called any more
+
+#define HALOCLINE_TRY(call)                                                                                            \
+    if (const int code = (call); code != MPI_SUCCESS) return code
+
+// More ranks than cores: let the peer run.
+int wait_all(std::vector<MPI_Request>& requests, halocline_mpi_give_up give_up, void* context) {
+    for (;;) {
+        int done = 0;
+        HALOCLINE_TRY(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE));
+        if (done) return HALOCLINE_MPI_OK;
+        if (give_up(context)) return HALOCLINE_MPI_GAVE_UP;
+        sched_yield();
+    }
+}
+
+int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) {
+    std::vector<MPI_Request> one{request};
+    return wait_all(one, give_up, context);
+}
+
+void finalize_at_exit() {
+    int finalized = 0;
+    if (left || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
+    MPI_Finalize();
+}
+
+int initialize() {
+    int done = 0;
+    HALOCLINE_TRY(MPI_Initialized(&done));
+    if (done) return MPI_SUCCESS; // the program's own MPI: the program finalises it
+    int provided = 0;
+    // Any thread of a team may be the one that starts an exchange, never two at a time.
+    HALOCLINE_TRY(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
+    std::atexit(finalize_at_exit); // after MPI's own handlers, so it runs before them
+    return MPI_SUCCESS;
+}
+
+int duplicate(MPI_Comm& copy, halocline_mpi_give_up give_up, void* context) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    HALOCLINE_TRY(MPI_Comm_idup(MPI_COMM_WORLD, &copy, &request));
+    if (const int code = wait_one(request, give_up, context); code != HALOCLINE_MPI_OK) return code;
+    return MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
+}
+
+int open(halocline_mpi_give_up give_up, void* context, halocline_mpi_world** world) {
+    HALOCLINE_TRY(initialize());
+    auto* w = new halocline_mpi_world;
+    *world = w;
+    if (const int code = duplicate(w->setup, give_up, context); code != HALOCLINE_MPI_OK) return code;
+    if (const int code = duplicate(w->data, give_up, context); code != HALOCLINE_MPI_OK) return code;
+    HALOCLINE_TRY(MPI_Comm_rank(w->data, &w->rank));
+    HALOCLINE_TRY(MPI_Comm_size(w->data, &w->size));
+    int* bound = nullptr;
+    int found = 0;
+    HALOCLINE_TRY(MPI_Comm_get_attr(w->data, MPI_TAG_UB, static_cast<void*>(&bound), &found));
+    w->max_tag = found ? *bound : 32767; // what the standard guarantees
+    HALOCLINE_TRY(MPI_Type_contiguous(HALOCLINE_MPI_UNIT, MPI_BYTE, &w->unit));
+    return MPI_Type_commit(&w->unit);
+}
+
+// Communicators are not freed: that is collective, and the world of a job lives as long as the job.
+void close(halocline_mpi_world* world) {
+    if (world && !left && world->unit != MPI_DATATYPE_NULL) MPI_Type_free(&world->unit);
+    delete world;
+}
+
+void leave() { left = true; }
+
+void abort(int code) {
+    left = true;
+    MPI_Abort(MPI_COMM_WORLD, code);
+}
+
+int rank(const halocline_mpi_world* world) { return world->rank; }
+int size(const halocline_mpi_world* world) { return world->size; }
+int max_tag(const halocline_mpi_world* world) { return world->max_tag; }
+
+const char* version() {
+    static const std::string text = [] {
+        char raw[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+        int length = 0;
+        if (MPI_Get_library_version(raw, &length) != MPI_SUCCESS) return std::string("MPI of unknown version");
+        const auto number_after = [&](const char* mark) {
+            const char* at = std::strstr(raw, mark);
+            if (!at) return std::string();
+            at += std::strlen(mark);
+            at += std::strspn(at, " \tv");
+            return std::string(at, std::strcspn(at, " ,\t\n"));
+        };
+        if (const std::string number = number_after("Open MPI"); !number.empty()) return "Open MPI " + number;
+        if (const std::string number = number_after("MPICH Version:"); !number.empty()) return "MPICH " + number;
+        return std::string(raw, std::strcspn(raw, ",\n"));
+    }();
+    return text.c_str();
+}
+
+void describe(int code, char* text, size_t bytes) {
+    char raw[MPI_MAX_ERROR_STRING] = {};
+    int length = 0;
+    if (MPI_Error_string(code, raw, &length) != MPI_SUCCESS) std::snprintf(raw, sizeof raw, "error code %d", code);
+    std::snprintf(text, bytes, "%s", raw);
+}
+
+int allgather(halocline_mpi_world* world, const void* mine, const uint64_t* bytes, void* all,
+              halocline_mpi_give_up give_up, void* context) {
+    const auto ranks = static_cast<std::size_t>(world->size);
+    std::vector<int> counts(ranks), places(ranks);
+    uint64_t total = 0;
+    for (std::size_t r = 0; r < ranks; ++r) {
+        if (total + bytes[r] > INT_MAX) return MPI_ERR_COUNT;
+        counts[r] = static_cast<int>(bytes[r]);
+        places[r] = static_cast<int>(total);
+        total += bytes[r];
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    HALOCLINE_TRY(MPI_Iallgatherv(mine, counts[static_cast<std::size_t>(world->rank)], MPI_BYTE, all, counts.data(),
+                                  places.data(), MPI_BYTE, world->setup, &request));
+    return wait_one(request, give_up, context);
+}
+
+// Non-overtaking delivery keeps both the order per peer and successive exchanges apart: one tag is enough.
+int exchange(halocline_mpi_world* world, int count, const int* peers, const void* const* out, const uint64_t* out_bytes,
+             halocline_mpi_allocate allocate, halocline_mpi_give_up give_up, void* context) {
+    constexpr int tag = 1;
+    std::vector<MPI_Request> requests;
+    requests.reserve(2 * static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) {
+        if (out_bytes[i] > INT_MAX) return MPI_ERR_COUNT;
+        MPI_Request request = MPI_REQUEST_NULL;
+        HALOCLINE_TRY(MPI_Isend(out[i], static_cast<int>(out_bytes[i]), MPI_BYTE, peers[i], tag, world->setup, &request));
+        requests.push_back(request);
+    }
+    for (int i = 0; i < count; ++i) {
+        MPI_Message message = MPI_MESSAGE_NULL;
+        MPI_Status status;
+        for (;;) {
+            int found = 0;
+            HALOCLINE_TRY(MPI_Improbe(peers[i], tag, world->setup, &found, &message, &status));
+            if (found) break;
+            if (give_up(context)) return HALOCLINE_MPI_GAVE_UP;
+            sched_yield();
+        }
+        int bytes = 0;
+        HALOCLINE_TRY(MPI_Get_count(&status, MPI_BYTE, &bytes));
+        void* target = allocate(context, i, static_cast<uint64_t>(bytes));
+        if (!target && bytes > 0) return MPI_ERR_NO_MEM;
+        MPI_Request request = MPI_REQUEST_NULL;
+        HALOCLINE_TRY(MPI_Imrecv(target, bytes, MPI_BYTE, &message, &request));
+        requests.push_back(request);
+    }
+    return wait_all(requests, give_up, context);
+}
+
+// Messages are counted in units of 64 bytes: 2^31 of them are 128 GiB.
+int units(uint64_t bytes, int* count) {
+    const uint64_t n = bytes / HALOCLINE_MPI_UNIT;
+    if (bytes % HALOCLINE_MPI_UNIT != 0 || n > INT_MAX) return MPI_ERR_COUNT;
+    *count = static_cast<int>(n);
+    return MPI_SUCCESS;
+}
+
+// Local: the peer's end may be gone already. A receive that a large message has begun to fill can't be cancelled; it is
+// left to finish by itself.
+int channel_close(halocline_mpi_channel* channel) {
+    if (!channel) return 1;
+    if (left) return 0;
+    int idle = 1;
+    for (int slot = 0; slot < 2; ++slot) {
+        MPI_Request& request = channel->receive[slot];
+        if (request == MPI_REQUEST_NULL) continue;
+        int done = 1;
+        if (channel->receiving[slot]) {
+            MPI_Cancel(&request);
+            if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) done = 0;
+        }
+        if (!done) idle = 0;
+        if (done) MPI_Request_free(&request);
+    }
+    if (channel->send != MPI_REQUEST_NULL) {
+        int done = 0;
+        if (MPI_Test(&channel->send, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done) idle = 0;
+        if (done) MPI_Request_free(&channel->send);
+    }
+    int said = 0;
+    if (MPI_Test(&channel->farewell, &said, MPI_STATUS_IGNORE) != MPI_SUCCESS || !said) idle = 0;
+    if (idle) delete channel;
+    return idle;
+}
+
+int channel_open(halocline_mpi_world* world, const halocline_mpi_channel_spec* spec, halocline_mpi_channel** channel) {
+    int send_count = 0, receive_count = 0;
+    HALOCLINE_TRY(units(spec->send_bytes, &send_count));
+    HALOCLINE_TRY(units(spec->receive_bytes, &receive_count));
+    auto* c = new halocline_mpi_channel;
+    *channel = c;
+    c->world = world;
+    c->peer = spec->peer;
+    c->send_tag = spec->send_tag;
+    HALOCLINE_TRY(MPI_Send_init(spec->send, send_count, world->unit, spec->peer, spec->send_tag, world->data, &c->send));
+    for (int slot = 0; slot < 2; ++slot) {
+        HALOCLINE_TRY(MPI_Recv_init(spec->receive[slot], receive_count, world->unit, spec->peer, spec->receive_tag,
+                                    world->data, &c->receive[slot]));
+    }
+    return HALOCLINE_MPI_OK;
+}
+
+int receive_start(halocline_mpi_channel* channel, int slot) {
+    channel->receiving[slot] = true;
+    return MPI_Start(&channel->receive[slot]);
+}
+
+int receive_test(halocline_mpi_channel* channel, int slot, int* done) {
+    const int code = MPI_Test(&channel->receive[slot], done, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS || *done) channel->receiving[slot] = false;
+    if (code == MPI_SUCCESS) return HALOCLINE_MPI_OK;
+    int kind = MPI_SUCCESS;
+    MPI_Error_class(code, &kind);
+    return kind == MPI_ERR_TRUNCATE ? HALOCLINE_MPI_TRUNCATED : code;
+}
+
+int send_start(halocline_mpi_channel* channel) { return MPI_Start(&channel->send); }
+
+int send_test(halocline_mpi_channel* channel, int* done) {
+    return MPI_Test(&channel->send, done, MPI_STATUS_IGNORE);
+}
+
+int farewell_start(halocline_mpi_channel* channel, const void* unit) {
+    std::memcpy(channel->last, unit, sizeof channel->last);
+    return MPI_Isend(channel->last, 1, channel->world->unit, channel->peer, channel->send_tag, channel->world->data,
+                     &channel->farewell);
+}
+
+int farewell_test(halocline_mpi_channel* channel, int* done) {
+    return MPI_Test(&channel->farewell, done, MPI_STATUS_IGNORE);
+}
+
+constexpr halocline_mpi_module module_table{
+    HALOCLINE_MPI_MODULE_ABI,
+    sizeof(halocline_mpi_module),
+    open,
+    close,
+    leave,
+    abort,
+    rank,
+    size,
+    max_tag,
+    version,
+    describe,
+    allgather,
+    exchange,
+    channel_open,
+    channel_close,
+    receive_start,
+    receive_test,
+    send_start,
+    send_test,
+    farewell_start,
+    farewell_test,
+};
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) const halocline_mpi_module* halocline_mpi_module_table() {
+    return &module_table;
+}

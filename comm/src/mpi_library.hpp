@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding and loading the module of the MPI that started this process, and that MPI's world as set-up sees it.
+// No program links libmpi: which one it is shows in the launcher's environment (docs/decisions/0005-mpi-as-modules.md).
+#pragma once
+
+#include "mpi_module.h"
+
+#include <halocline/comm/mpi_channel.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halocline::comm {
+
+/// What the environment says about an MPI launcher.
+struct mpi_launch {
+    std::string module;   ///< "openmpi", "mpich", or the path of a module
+    std::string title;    ///< "Open MPI", "MPICH"
+    std::string evidence; ///< "OMPI_COMM_WORLD_SIZE=4"
+    int ranks = 0;        ///< 0: the launcher does not say
+};
+
+/// The MPI launcher above this process, if there is one. $HALOCLINE_MPI (openmpi, mpich, or a path) overrides which
+/// module is taken, not how many ranks the launcher says.
+std::optional<mpi_launch> mpi_launch_from_environment();
+
+/// Where modules are looked for, in this order: $HALOCLINE_MODULE_PATH, beside the program, where they were built, where
+/// they are installed.
+std::vector<std::filesystem::path> mpi_module_folders();
+
+/// The modules found there, by name, for reports.
+std::vector<std::string> mpi_modules_present();
+
+/// MPI's world through a loaded module. Move-free: channels point at it.
+class mpi_world {
+  public:
+    /// Asked while something waits; throwing is allowed and ends the wait.
+    using progress = std::function<void()>;
+
+    /// Loads the module and joins its world. Collective over the launcher's ranks.
+    /// Err: input_error: no such module, another ABI, or the launcher started several ranks and this MPI sees one.
+    explicit mpi_world(const mpi_launch& launch, const progress& check = {});
+    ~mpi_world();
+    mpi_world(const mpi_world&) = delete;
+    mpi_world& operator=(const mpi_world&) = delete;
+
+    [[nodiscard]] int rank() const { return rank_; }
+    [[nodiscard]] int ranks() const { return ranks_; }
+    /// "Open MPI 4.1.4"
+    [[nodiscard]] const std::string& version() const { return version_; }
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+    /// Bytes of every rank, by rank. Collective.  Err: what `check` throws; job_error if MPI fails.
+    [[nodiscard]] std::vector<std::string> allgather(std::string_view mine, const progress& check) const;
+    /// Sends out[i] to peers[i], returns what they sent; order kept per peer.
+    [[nodiscard]] std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out,
+                                                    const progress& check) const;
+    /// The job failed: no MPI call from this process any more, so that it can end while others are dead.
+    void leave() const noexcept;
+    /// Ends all processes of the launcher with this exit code.
+    void abort(int exit_code) const noexcept;
+
+    /// A tag for messages to this rank, used by no live channel of this world.  Err: job_error when MPI has no more.
+    [[nodiscard]] int take_tag();
+    void return_tag(int tag) noexcept;
+
+    /// Takes over an end whose peer has not said farewell yet; released when it has, or with the world.
+    void keep(mpi_channel&& end) noexcept;
+
+    [[nodiscard]] const halocline_mpi_module& module() const { return *module_; }
+    [[nodiscard]] halocline_mpi_world* handle() const { return world_; }
+    /// MPI's text for an error code.
+    [[nodiscard]] std::string describe(int code) const;
+
+  private:
+    void sweep() noexcept;
+    void require(int code, std::string_view call) const;
+
+    const halocline_mpi_module* module_ = nullptr;
+    halocline_mpi_world* world_ = nullptr;
+    std::filesystem::path path_;
+    std::string version_;
+    int rank_ = 0, ranks_ = 1;
+    int next_tag_ = 0;
+    std::vector<int> free_tags_;
+    std::vector<mpi_channel> kept_;
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The C interface between comm/ and a loadable module that wraps one MPI. Compiled into both sides; a module is compiled
+ * once per MPI (comm/modules) and loaded at set-up, so that no program links libmpi (docs/decisions/0005-mpi-as-modules.md).
+ * Functions that can fail return HALOCLINE_MPI_OK, one of the negative codes below, or an error code of that MPI. */
+#ifndef HALOCLINE_COMM_MPI_MODULE_H
+#define HALOCLINE_COMM_MPI_MODULE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised with every change below; a module of another number is refused. */
+#define HALOCLINE_MPI_MODULE_ABI 1u
+#define HALOCLINE_MPI_MODULE_ENTRY "halocline_mpi_module_table"
+
+/* TRUNCATED: a message was longer than its receive. */
+enum { HALOCLINE_MPI_OK = 0, HALOCLINE_MPI_GAVE_UP = -1, HALOCLINE_MPI_TRUNCATED = -2 };
+
+/* A private duplicate of MPI_COMM_WORLD. */
+typedef struct halocline_mpi_world halocline_mpi_world;
+/* Persistent requests to and from one peer. */
+typedef struct halocline_mpi_channel halocline_mpi_channel;
+
+/* Asked between polls of everything that waits; non-zero: give up (the operation is then abandoned, the job lost). */
+typedef int (*halocline_mpi_give_up)(void* context);
+/* Memory for what peers[index] sent. */
+typedef void* (*halocline_mpi_allocate)(void* context, int index, uint64_t bytes);
+
+typedef struct halocline_mpi_channel_spec {
+    int peer;
+    int send_tag;    /* what the peer calls receive_tag */
+    int receive_tag; /* unique among the live channels of this world, <= max_tag */
+    void* send;
+    void* receive[2];
+    uint64_t send_bytes; /* multiples of HALOCLINE_MPI_UNIT: counts stay small beyond 2 GiB */
+    uint64_t receive_bytes;
+} halocline_mpi_channel_spec;
+
+enum { HALOCLINE_MPI_UNIT = 64 };
+
+typedef struct halocline_mpi_module {
+    uint32_t abi;
+    uint32_t bytes; /* sizeof this struct */
+
+    /* MPI_Init_thread unless the program already did, and a duplicate of the world. Finalises at exit() what it
+     * initialised, unless leave() was called. */
+    int (*open)(halocline_mpi_give_up, void* context, halocline_mpi_world** world);
+    void (*close)(halocline_mpi_world*);
+    /* The job failed: this process will not call MPI again, not even MPI_Finalize, which would wait for the dead. */
+    void (*leave)(void);
+    /* Ends the job through MPI_Abort. */
+    void (*abort)(int code);
+
+    int (*rank)(const halocline_mpi_world*);
+    int (*size)(const halocline_mpi_world*);
+    int (*max_tag)(const halocline_mpi_world*);
+    /* Of the library that was found at run time: "Open MPI 4.1.4". */
+    const char* (*version)(void);
+    /* Text of an error code. */
+    void (*describe)(int code, char* text, size_t bytes);
+
+    /* bytes[r] from rank r, one after the other in `all`.  Pre: bytes are the same on every rank; the sum < 2^31. */
+    int (*allgather)(halocline_mpi_world*, const void* mine, const uint64_t* bytes, void* all, halocline_mpi_give_up,
+                     void* context);
+    /* Sends out[i] to peers[i] and receives what it sent; a peer may appear several times, order kept. */
+    int (*exchange)(halocline_mpi_world*, int count, const int* peers, const void* const* out,
+                    const uint64_t* out_bytes, halocline_mpi_allocate, halocline_mpi_give_up, void* context);
+
+    /* Set-up of a channel: local. Buffers must outlive it. */
+    int (*channel_open)(halocline_mpi_world*, const halocline_mpi_channel_spec*, halocline_mpi_channel**);
+    /* Takes back receives that nobody will serve; never waits. 1: nothing touches the buffers any more, 0: keep them. */
+    int (*channel_close)(halocline_mpi_channel*);
+    /* The data path: none of these waits. A request is tested until done, then started again. */
+    int (*receive_start)(halocline_mpi_channel*, int slot);
+    int (*receive_test)(halocline_mpi_channel*, int slot, int* done);
+    int (*send_start)(halocline_mpi_channel*);
+    int (*send_test)(halocline_mpi_channel*, int* done);
+    /* One message of HALOCLINE_MPI_UNIT bytes in place of the next payload; copied, once per channel. */
+    int (*farewell_start)(halocline_mpi_channel*, const void* unit);
+    int (*farewell_test)(halocline_mpi_channel*, int* done);
+} halocline_mpi_module;
+
+/* The only symbol of a module. */
+typedef const halocline_mpi_module* (*halocline_mpi_module_entry)(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
