@@ -9,9 +9,6 @@
 namespace halocline::lattice {
 namespace {
 
-/// Buffer of one read or write.
-constexpr std::int64_t run_bytes = 4 << 20;
-
 std::string scientific(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.12g", value);

@@ -22,6 +22,8 @@ inline constexpr std::uint32_t lime_magic = 0x456789ab;
 inline constexpr std::string_view nersc_begin = "BEGIN_HEADER";
 /// More than this after the data is not an accident of a writer but another file.
 inline constexpr std::uint64_t max_trailing_bytes = 4096;
+/// Buffer of one read or write.
+inline constexpr std::int64_t run_bytes = 4 << 20;
 
 /// Bytes of the four links of a site.
 int site_bytes(const gauge_file& file);

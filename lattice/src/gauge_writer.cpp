@@ -11,7 +11,6 @@
 namespace halocline::lattice {
 namespace {
 
-constexpr std::int64_t run_bytes = 4 << 20;
 constexpr std::uint16_t message_begin = 0x8000, message_end = 0x4000;
 
 /// A LIME record's head.
