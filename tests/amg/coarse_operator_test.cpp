@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "problem.hpp"
+
+#include <halocline/amg/two_level.hpp>
+#include <halocline/base/error.hpp>
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace {
+
+using namespace halocline;
+using lattice::coordinate;
+
+/// Operator, hierarchy and a few vectors on one rank of a job.
+struct problem {
+    problem(const comm::job& j, const coordinate& global, const coordinate& rank_grid, const coordinate& block,
+            const amg::amg_options& options, int lane_width = 4)
+        : cut(lattice::decomposition::even(global, rank_grid, block)), local(cut.local_box(j.rank())),
+          links(j, cut, amg_test::gauge_near_unity(cut, j.rank(), 0.25)),
+          d(j, cut, links, {}, lattice::site_order::blocked(local, global, block, lane_width)),
+          hierarchy(j, cut, d, options), coarse(amg::coarse_decomposition(cut, block)),
+          coarse_local(coarse.local_box(j.rank())) {}
+    [[nodiscard]] lattice::field<float> fine_field() const { return {d.order(), lattice::spinor_components}; }
+    [[nodiscard]] lattice::field<float> coarse_field(std::uint32_t stream = 0) {
+        lattice::field<float> f(hierarchy.coarse().order(), hierarchy.coarse().components());
+        amg_test::fill_random(f, coarse_local, coarse.global(), stream);
+        return f;
+    }
+
+    lattice::decomposition cut;
+    lattice::box local;
+    dirac::padded_links links;
+    dirac::wilson_clover<float> d;
+    amg::two_level hierarchy;
+    lattice::decomposition coarse;
+    lattice::box coarse_local;
+};
+
+amg::amg_options few_vectors(int vectors, int setup_iterations = 0) {
+    amg::amg_options options;
+    options.vectors = vectors;
+    options.setup_iterations = setup_iterations;
+    return options;
+}
+
+void expect_ok(comm::status s) { ASSERT_EQ(s, comm::status::ok) << comm::to_string(s); }
+
+struct shape {
+    coordinate global, rank_grid, block;
+};
+
+class CoarseOperator : public testing::TestWithParam<shape> {
+  protected:
+    void run(const std::function<void(problem&)>& body) const {
+        const shape s = GetParam();
+        comm::run_threads(static_cast<int>(lattice::volume(s.rank_grid)), [&](const comm::job& j) {
+            problem p(j, s.global, s.rank_grid, s.block, few_vectors(6));
+            p.hierarchy.setup();
+            body(p);
+        });
+    }
+};
+
+TEST_P(CoarseOperator, IsTheGalerkinProduct) {
+    run([](problem& p) {
+        const lattice::field<float> x = p.coarse_field(1);
+        lattice::field<float> dx = p.coarse_field(), rapx = p.coarse_field(), px = p.fine_field(), dpx = p.fine_field();
+
+        expect_ok(p.hierarchy.coarse().apply(dx, x));
+        p.hierarchy.interpolation().prolong(px, x);
+        expect_ok(p.d.apply(dpx, px));
+        p.hierarchy.interpolation().restrict(rapx, dpx);
+
+        EXPECT_LT(amg_test::distance(dx, rapx), 1e-5);
+    });
+}
+
+TEST_P(CoarseOperator, IsGamma5Hermitian) {
+    run([](problem& p) {
+        const lattice::field<float> x = p.coarse_field(1);
+        lattice::field<float> y = p.coarse_field(2), dx = p.coarse_field(), dy = p.coarse_field();
+        const auto gamma5 = [](lattice::field<float>& v) {
+            for (std::int64_t s = 0; s < v.volume(); ++s)
+                for (int c = v.components() / 2; c < v.components(); ++c) v.at(s, c) = -v.at(s, c);
+        };
+        comm::global_sum sum(p.hierarchy.owner());
+        const auto inner = [&](const lattice::field<float>& a, const lattice::field<float>& b) {
+            std::array<double, 2> values{};
+            for (std::size_t k = 0; k < a.values().size(); k += 2) {
+                const double ar = a.values()[k], ai = a.values()[k + 1], br = b.values()[k], bi = b.values()[k + 1];
+                values[0] += ar * br + ai * bi;
+                values[1] += ar * bi - ai * br;
+            }
+            expect_ok(sum(values));
+            return std::complex<double>(values[0], values[1]);
+        };
+
+        // <y, Gamma5 D x> = <Gamma5 D y, x>
+        expect_ok(p.hierarchy.coarse().apply(dx, x));
+        gamma5(dx);
+        expect_ok(p.hierarchy.coarse().apply(dy, y));
+        gamma5(dy);
+
+        const std::complex<double> left = inner(y, dx), right = inner(dy, x);
+        const double scale = std::sqrt(inner(dx, dx).real() * inner(y, y).real());
+        EXPECT_LT(std::abs(left - right), 1e-5 * scale);
+        EXPECT_GT(std::abs(left), 1e-4 * scale);
+    });
+}
+
+TEST_P(CoarseOperator, SchurFormSolvesTheSameSystem) {
+    run([](problem& p) {
+        amg::coarse_operator& d = p.hierarchy.coarse();
+        if (!d.bipartite()) return; // nothing to separate: the other shapes cover it
+        const lattice::field<float> x = p.coarse_field(1);
+        lattice::field<float> b = p.coarse_field(), again = p.coarse_field(3);
+        lattice::field<float> xe(d.half_order(), d.components()), sxe(d.half_order(), d.components()),
+            be(d.half_order(), d.components());
+        const std::int64_t even = (x.volume() + (lattice::parity(p.coarse_local.origin) == 0 ? 1 : 0)) / 2;
+        std::copy_n(x.data(), even * d.components(), xe.data());
+
+        expect_ok(d.apply(b, x)); // b = D x
+        expect_ok(d.reduce(be, b));
+        expect_ok(d.apply_schur(sxe, xe));
+        expect_ok(d.reconstruct(again, xe, b));
+
+        if (even > 0) EXPECT_LT(amg_test::distance(sxe, be), 2e-5); // S x_e = b_e - D_eo D_oo^-1 b_o
+        EXPECT_LT(amg_test::distance(again, x), 2e-5);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, CoarseOperator,
+                         testing::Values(shape{{4, 4, 4, 8}, {1, 1, 1, 1}, {2, 2, 2, 2}},
+                                         shape{{4, 4, 4, 8}, {1, 1, 1, 2}, {2, 2, 2, 2}},
+                                         shape{{8, 4, 4, 4}, {2, 1, 2, 1}, {2, 2, 2, 2}},
+                                         shape{{4, 4, 4, 8}, {1, 1, 1, 3}, {2, 2, 2, 2}},
+                                         shape{{4, 4, 4, 4}, {1, 1, 2, 2}, {2, 2, 2, 2}},
+                                         shape{{6, 5, 4, 3}, {3, 1, 1, 1}, {2, 5, 2, 3}}));
+
+/// Every element of D_c by (global coarse site, link, row, column).
+std::map<std::array<int, 4>, std::complex<float>> elements(const coordinate& rank_grid) {
+    std::map<std::array<int, 4>, std::complex<float>> all;
+    std::mutex guard;
+    comm::run_threads(static_cast<int>(lattice::volume(rank_grid)), [&](const comm::job& j) {
+        problem p(j, {4, 4, 4, 6}, rank_grid, {2, 2, 2, 2}, few_vectors(4, 1), j.rank() % 2 == 0 ? 4 : 8);
+        p.hierarchy.setup();
+        const std::scoped_lock lock(guard);
+        for (std::int64_t s = 0; s < p.coarse_local.volume(); ++s)
+            for (int link = -1; link < lattice::faces; ++link)
+                for (int row = 0; row < 8; ++row)
+                    for (int column = 0; column < 8; ++column) {
+                        const auto site = static_cast<int>(amg_test::global_index(p.coarse_local, p.coarse.global(), s));
+                        all[{site, link, row, column}] = p.hierarchy.coarse().element(s, link, row, column);
+                    }
+    });
+    return all;
+}
+
+TEST(Hierarchy, DoesNotDependOnRanksNorLanes) {
+    const auto reference = elements({1, 1, 1, 1});
+    for (const coordinate& grid : {coordinate{1, 1, 1, 2}, coordinate{2, 1, 2, 1}, coordinate{1, 1, 1, 3}}) {
+        const auto other = elements(grid);
+
+        ASSERT_EQ(other.size(), reference.size());
+        double worst = 0, largest = 0;
+        for (const auto& [key, value] : reference) {
+            worst = std::max(worst, static_cast<double>(std::abs(value - other.at(key))));
+            largest = std::max(largest, static_cast<double>(std::abs(value)));
+        }
+        EXPECT_LT(worst, 2e-5 * largest) << lattice::to_string(grid);
+    }
+}
+
+TEST(CoarseDecomposition, CutInsideABlockNamesTheGridsThatWouldDo) {
+    const auto cut = lattice::decomposition::even({8, 8, 8, 8}, {1, 1, 1, 4});
+    try {
+        static_cast<void>(amg::coarse_decomposition(cut, {4, 4, 4, 4}));
+        FAIL() << "a cut inside a block was accepted";
+    } catch (const input_error& e) {
+        EXPECT_NE(std::string(e.what()).find("1.1.1.4"), std::string::npos) << e.what();
+        EXPECT_NE(std::string(e.what()).find("1.1.2.2"), std::string::npos) << e.what();
+    }
+}
+
+} // namespace

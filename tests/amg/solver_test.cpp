@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "problem.hpp"
+
+#include <halocline/amg/solver.hpp>
+#include <halocline/base/error.hpp>
+#include <halocline/dirac/reference.hpp>
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+namespace {
+
+using namespace halocline;
+using lattice::coordinate;
+
+struct outcome {
+    amg::amg_report report;
+    double residual = 0; ///< of the plain reference operator
+    std::vector<amg::progress> seen;
+};
+
+/// Solves D x = random on a gauge field near unity, ranks as threads; what rank 0 reports.
+outcome solve(const coordinate& global, const coordinate& rank_grid, const amg::amg_options& options, double m0 = -0.4) {
+    outcome result;
+    const coordinate block = options.blocks.value_or(amg::default_blocks(global));
+    comm::run_threads(static_cast<int>(lattice::volume(rank_grid)), [&](const comm::job& j) {
+        const auto cut = lattice::decomposition::even(global, rank_grid, block);
+        const lattice::box local = cut.local_box(j.rank());
+        const dirac::padded_links links(j, cut, amg_test::gauge_near_unity(cut, j.rank(), 0.25));
+        dirac::wilson_parameters p;
+        p.m0 = m0;
+        const auto order = lattice::site_order::lexicographic(local.extents);
+        lattice::field<double> x(order, lattice::spinor_components), b(order, lattice::spinor_components),
+            dx(order, lattice::spinor_components);
+        amg_test::fill_random(b, local, global, 5);
+        amg::solver solver(j, cut, links, p, options);
+        std::vector<amg::progress> seen;
+        solver.on_progress([&](const amg::progress& now) { seen.push_back(now); });
+
+        solver.setup();
+        const amg::amg_report report = solver.solve(x, b);
+
+        dirac::reference_operator reference(j, cut, links, p);
+        reference.apply(dx, x);
+        comm::global_sum sum(j);
+        std::array<double, 2> squares{};
+        for (std::size_t i = 0; i < b.values().size(); ++i) {
+            squares[0] += (b.values()[i] - dx.values()[i]) * (b.values()[i] - dx.values()[i]);
+            squares[1] += b.values()[i] * b.values()[i];
+        }
+        ASSERT_EQ(sum(squares), comm::status::ok);
+        if (j.rank() == 0) result = {report, std::sqrt(squares[0] / squares[1]), seen};
+    });
+    return result;
+}
+
+amg::amg_options twelve_vectors() {
+    amg::amg_options options;
+    options.vectors = 12;
+    options.setup_iterations = 2;
+    return options;
+}
+
+TEST(Solver, ReachesTheToleranceByTheReferenceOperator) {
+    const outcome o = solve({4, 4, 4, 8}, {1, 1, 1, 1}, twelve_vectors());
+
+    EXPECT_TRUE(o.report.converged());
+    EXPECT_LE(o.residual, 1.01e-10);
+    EXPECT_TRUE(o.report.notes.empty());
+    EXPECT_EQ(o.report.coarse.solves, static_cast<std::uint64_t>(o.report.outer.iterations));
+    EXPECT_GT(o.report.coarse_iterations_average(), 1);
+    EXPECT_GT(o.report.coarse.seconds, 0);
+    EXPECT_LE(o.report.coarse.seconds, o.report.solve_seconds);
+}
+
+TEST(Solver, CountsAreTheSameOnAnyNumberOfRanks) {
+    amg::amg_options options = twelve_vectors();
+    options.blocks = coordinate{2, 2, 2, 2};
+    const outcome one = solve({4, 4, 4, 8}, {1, 1, 1, 1}, options);
+
+    for (const coordinate& grid : {coordinate{1, 1, 1, 2}, coordinate{1, 1, 1, 4}, coordinate{1, 1, 1, 3}}) {
+        const outcome more = solve({4, 4, 4, 8}, grid, options);
+
+        EXPECT_TRUE(more.report.converged());
+        EXPECT_LE(more.residual, 1.01e-10);
+        EXPECT_EQ(more.report.outer.iterations, one.report.outer.iterations) << lattice::to_string(grid);
+        EXPECT_EQ(more.report.coarse.iterations, one.report.coarse.iterations) << lattice::to_string(grid);
+        EXPECT_GT(more.report.coarse.exchanges, 0U);
+        EXPECT_GT(more.report.coarse.global_sums, more.report.coarse.iterations);
+    }
+}
+
+TEST(Solver, CoarseLevelAtLeastHalvesTheIterations) {
+    amg::amg_options options = twelve_vectors();
+    const outcome two_levels = solve({8, 8, 4, 8}, {1, 1, 1, 1}, options, -1.0);
+
+    options.coarse_level = false;
+    const outcome smoother_alone = solve({8, 8, 4, 8}, {1, 1, 1, 1}, options, -1.0);
+
+    EXPECT_TRUE(two_levels.report.converged());
+    EXPECT_GE(smoother_alone.report.outer.iterations, 2 * two_levels.report.outer.iterations);
+    EXPECT_EQ(smoother_alone.report.coarse.solves, 0U);
+}
+
+TEST(Solver, OddLatticesFallBackAndSaySo) {
+    for (const coordinate& global : {coordinate{7, 5, 3, 4}, coordinate{6, 6, 6, 6}, coordinate{4, 4, 4, 8}}) {
+        const outcome o = solve(global, {1, 1, 1, 1}, twelve_vectors());
+
+        EXPECT_TRUE(o.report.converged()) << lattice::to_string(global);
+        EXPECT_LE(o.residual, 1.01e-10);
+        EXPECT_EQ(o.report.notes.size(), global[0] == 7 ? 2U : 0U);
+    }
+}
+
+TEST(Solver, RunsToTheIterationLimitAndSaysSo) {
+    amg::amg_options options = twelve_vectors();
+    options.max_iterations = 3;
+
+    const outcome o = solve({4, 4, 4, 4}, {1, 1, 1, 1}, options);
+
+    EXPECT_FALSE(o.report.converged());
+    EXPECT_EQ(o.report.outer.status, solvers::solve_status::max_iterations);
+    EXPECT_EQ(o.report.outer.iterations, 3);
+    EXPECT_GT(o.report.outer.relative_residual, options.tolerance);
+}
+
+TEST(Solver, TellsItsProgress) {
+    const outcome o = solve({4, 4, 4, 4}, {1, 1, 1, 1}, twelve_vectors());
+
+    ASSERT_EQ(o.seen.size(), 12U + 2U + static_cast<std::size_t>(o.report.outer.iterations));
+    EXPECT_EQ(amg::to_string(o.seen[0]), "set-up: test vector 1 of 12 smoothed");
+    EXPECT_EQ(amg::to_string(o.seen[13]), "set-up: iteration 2 of 2");
+    EXPECT_EQ(amg::to_string(o.seen[14]).substr(0, 22), "iteration 1: residual ");
+}
+
+TEST(Solver, TooSmallBlocksAreRefusedWithTheNumbers) {
+    amg::amg_options options;
+    options.blocks = coordinate{1, 1, 2, 2};
+    try {
+        static_cast<void>(solve({4, 4, 4, 4}, {1, 1, 1, 1}, options));
+        FAIL() << "28 vectors in a block of 24 components";
+    } catch (const input_error& e) {
+        EXPECT_NE(std::string(e.what()).find("28"), std::string::npos) << e.what();
+        EXPECT_NE(std::string(e.what()).find("24 components"), std::string::npos) << e.what();
+    }
+}
+
+} // namespace
