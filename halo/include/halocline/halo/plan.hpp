@@ -51,10 +51,10 @@ struct plan_options {
     /// Exchange undivided periodic dimensions with oneself instead of wrapping locally (tests on one rank).
     bool self_exchange = false;
     /// Only source sites (global coordinates) for which this holds are sent; e.g. one parity or one colour of blocks.
-    std::function<bool(const lattice::coordinate& global_site)> select;
+    std::function<bool(const lattice::coordinate& global_site)> select{};
     /// Site order of the fields that start(field) copies: its contiguous runs are then prepared here. Fields of any
     /// other order work too, for one table look-up per site.
-    std::shared_ptr<const lattice::site_order> order;
+    std::shared_ptr<const lattice::site_order> order{};
 };
 
 /// Where time and bytes went, since make or reset; seconds are this rank's (with a team: its member 0's).

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// The oracle of all halo tests: every component of every site holds a hash of its global coordinate and of the epoch, so
+// a ghost is right only if it is the copy of exactly the site, component and epoch that it should be.
+// What ghosts should be is derived from the receiver's side (own box, continued over the edge and wrapped), which is not
+// how the plan does it.
+#pragma once
+
+#include <halocline/comm/job.hpp>
+#include <halocline/halo/plan.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+namespace halocline_test {
+
+using namespace halocline;
+using lattice::coordinate;
+using lattice::dimensions;
+
+inline std::uint64_t mixed(std::uint64_t x) { // splitmix64
+    x += 0x9e3779b97f4a7c15U;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    return x ^ (x >> 31);
+}
+
+/// Bits of one component, as many as T has.
+template <class T>
+std::array<std::byte, sizeof(T)> oracle_value(const coordinate& site, const coordinate& global, int component,
+                                              std::uint64_t epoch) {
+    const auto index = static_cast<std::uint64_t>(lattice::lexicographic_index(site, global));
+    const std::uint64_t hash = mixed(mixed(index) + 1000 * epoch + static_cast<std::uint64_t>(component));
+    std::array<std::byte, sizeof(T)> bits;
+    std::memcpy(bits.data(), &hash, sizeof(T));
+    return bits;
+}
+
+template <class T>
+void fill_with_oracle(lattice::field<T>& x, const lattice::decomposition& cut, int rank, std::uint64_t epoch) {
+    const lattice::box local = cut.local_box(rank);
+    for (std::int64_t s = 0; s < x.volume(); ++s) {
+        coordinate site = lattice::lexicographic_coordinate(s, local.extents);
+        for (int mu = 0; mu < dimensions; ++mu) site[mu] += local.origin[mu];
+        for (int c = 0; c < x.components(); ++c)
+            std::memcpy(&x.at(s, c), oracle_value<T>(site, cut.global(), c, epoch).data(), sizeof(T));
+    }
+}
+
+/// Global coordinates of the ghosts behind face f, in message order; empty if the face is not exchanged.
+inline std::vector<coordinate> expected_ghosts(const lattice::decomposition& cut, int rank,
+                                               const halo::plan_options& options, lattice::face f) {
+    const bool low = f.end == lattice::side::low;
+    if (cut.rank_grid()[f.mu] == 1 && !options.self_exchange) return {};
+    const lattice::box local = cut.local_box(rank);
+    const int width = low ? options.widths.low[f.mu] : options.widths.high[f.mu];
+    lattice::box shell = local;
+    shell.extents[f.mu] = width;
+    shell.origin[f.mu] += low ? -width : local.extents[f.mu];
+    const int extent = cut.global()[f.mu];
+    const bool beyond = shell.origin[f.mu] < 0 || shell.origin[f.mu] >= extent;
+    if (beyond && options.boundaries[f.mu] == lattice::boundary::open) return {};
+
+    std::vector<coordinate> sites;
+    for (int t = 0; t < shell.extents[3]; ++t)
+        for (int z = 0; z < shell.extents[2]; ++z)
+            for (int y = 0; y < shell.extents[1]; ++y)
+                for (int x = 0; x < shell.extents[0]; ++x) {
+                    coordinate site{shell.origin[0] + x, shell.origin[1] + y, shell.origin[2] + z, shell.origin[3] + t};
+                    site[f.mu] = (site[f.mu] + extent) % extent;
+                    if (!options.select || options.select(site)) sites.push_back(site);
+                }
+    return sites;
+}
+
+/// Number of ghost components that are not what they should be; ghosts that should be there and aren't count too.
+template <class T>
+std::int64_t wrong_ghosts(const halo::plan& plan, const lattice::decomposition& cut, int components,
+                          std::uint64_t epoch) {
+    const int rank = plan.owner().rank();
+    std::int64_t wrong = 0;
+    for (int i = 0; i < lattice::faces; ++i) {
+        const lattice::face f = lattice::face_of(i);
+        const std::vector<coordinate> sites = expected_ghosts(cut, rank, plan.options(), f);
+        const int message = plan.message_of(f);
+        const std::int64_t ghost_sites = message < 0 ? 0 : plan.messages()[static_cast<std::size_t>(message)].ghost_sites;
+        if (ghost_sites != static_cast<std::int64_t>(sites.size())) {
+            ++wrong;
+            continue;
+        }
+        const std::byte* ghost = plan.ghost(f);
+        for (const coordinate& site : sites)
+            for (int c = 0; c < components; ++c, ghost += sizeof(T))
+                wrong += std::memcmp(ghost, oracle_value<T>(site, cut.global(), c, epoch).data(), sizeof(T)) != 0;
+    }
+    return wrong;
+}
+
+/// One random plan; the same on every rank that draws it from the same generator state.
+struct halo_case {
+    lattice::decomposition cut;
+    halo::plan_options options;
+    coordinate block{1, 1, 1, 1};
+    int order = 0; ///< 0 lexicographic, 1 even/odd, 2 blocked
+    int lane_width = 1;
+    int components = 1;
+    bool prepared = false; ///< the plan is told the order in advance
+    std::string text;
+};
+
+inline int drawn(std::mt19937& g, int low, int high) { // [low, high]; the same with every standard library
+    return low + static_cast<int>(g() % static_cast<unsigned>(high - low + 1));
+}
+
+inline halo_case random_case(std::mt19937& g, int ranks) {
+    coordinate grid{1, 1, 1, 1};
+    for (int rest = ranks, p = 2; rest > 1;) {
+        if (rest % p != 0) {
+            ++p;
+            continue;
+        }
+        grid[drawn(g, 0, 3)] *= p;
+        rest /= p;
+    }
+    halo::plan_options options;
+    options.self_exchange = drawn(g, 0, 2) == 0;
+    coordinate global{}, block{}, least{};
+    std::array<std::vector<int>, dimensions> cuts;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        block[mu] = drawn(g, 0, 3) == 0 ? 2 : 1;
+        cuts[mu].push_back(0);
+        least[mu] = 1000;
+        for (int i = 0; i < grid[mu]; ++i) {
+            const int extent = block[mu] * drawn(g, 1, 4);
+            least[mu] = std::min(least[mu], extent);
+            cuts[mu].push_back(cuts[mu].back() + extent);
+        }
+        global[mu] = cuts[mu].back();
+        options.widths.low[mu] = drawn(g, 0, std::min(3, least[mu]));
+        options.widths.high[mu] = drawn(g, 0, std::min(3, least[mu]));
+        options.boundaries[mu] = static_cast<lattice::boundary>(drawn(g, 0, 2));
+    }
+    switch (drawn(g, 0, 3)) {
+    case 0: options.select = [](const coordinate& x) { return lattice::parity(x) == 0; }; break;
+    case 1: options.select = [](const coordinate& x) { return (x[0] / 2 + x[1] / 2 + x[2] / 2 + x[3] / 2) % 2 == 1; }; break;
+    default: break;
+    }
+    halo_case c{.cut = lattice::decomposition(global, cuts), .options = options, .block = block, .text = {}};
+    c.order = drawn(g, 0, 2);
+    c.lane_width = std::array{1, 4, 8, 16}[static_cast<std::size_t>(drawn(g, 0, 3))];
+    c.components = drawn(g, 1, 7);
+    c.prepared = drawn(g, 0, 1) == 1;
+    c.text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) + " low " +
+             lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) + " order " +
+             std::to_string(c.order) + " W " + std::to_string(c.lane_width) + " components " +
+             std::to_string(c.components);
+    return c;
+}
+
+template <class T>
+void exchange_and_check(const comm::job& j, halo_case c) {
+    const lattice::box local = c.cut.local_box(j.rank());
+    const auto order = c.order == 0   ? lattice::site_order::lexicographic(local.extents)
+                       : c.order == 1 ? lattice::site_order::even_odd(local)
+                                      : lattice::site_order::blocked(local, c.cut.global(), c.block, c.lane_width);
+    c.options.bytes_per_site = sizeof(T) * static_cast<std::size_t>(c.components);
+    if (c.prepared) c.options.order = order;
+    halo::plan plan(j, c.cut, c.options);
+    lattice::field<T> x(order, c.components);
+    for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+        fill_with_oracle(x, c.cut, j.rank(), epoch);
+
+        plan.start(x);
+        const comm::status status = plan.finish();
+
+        ASSERT_EQ(status, comm::status::ok) << c.text;
+        ASSERT_EQ(plan.epoch(), epoch);
+        ASSERT_EQ(wrong_ghosts<T>(plan, c.cut, c.components, epoch), 0) << "rank " << j.rank() << ", " << c.text;
+    }
+}
+
+/// `count` random plans on the ranks of j, drawn from `seed`.
+inline void exchange_random_cases(const comm::job& j, unsigned seed, int count) {
+    std::mt19937 generator(seed);
+    for (int i = 0; i < count; ++i) {
+        const halo_case c = random_case(generator, j.ranks());
+        if (i % 2 == 0)
+            exchange_and_check<double>(j, c);
+        else
+            exchange_and_check<float>(j, c);
+        if (testing::Test::HasFatalFailure()) return j.abort("test failed");
+    }
+}
+
+} // namespace halocline_test
