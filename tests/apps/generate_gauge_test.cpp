@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// generate_gauge from outside, as a user starts it.
+#include <halocline/lattice/gauge_file.hpp>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace {
+
+using namespace halocline;
+
+/// A folder of its own for each test, removed at the end.
+class GenerateGauge : public testing::Test {
+  protected:
+    void SetUp() override {
+        std::string name = (std::filesystem::temp_directory_path() / "halocline-XXXXXX").string();
+        ASSERT_NE(mkdtemp(name.data()), nullptr);
+        folder_ = name;
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
+    [[nodiscard]] std::string content(const std::string& name) const {
+        std::ifstream in(path(name), std::ios::binary);
+        return (std::ostringstream() << in.rdbuf()).str();
+    }
+    /// Exit code; stdout and stderr are in "out" and "err".
+    [[nodiscard]] int run(int ranks, const std::string& flags) const {
+        const std::string bin = HALOCLINE_BIN;
+        const std::string launcher = ranks > 1 ? bin + "/halocline-run -n " + std::to_string(ranks) + " -- " : "";
+        const int status = std::system((launcher + bin + "/generate_gauge " + flags + " >" + path("out") + " 2>" + path("err")).c_str());
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+    [[nodiscard]] int lines_with(const std::string& text) const {
+        std::istringstream in(content("err"));
+        int count = 0;
+        for (std::string line; std::getline(in, line);) count += line.find(text) != std::string::npos;
+        return count;
+    }
+
+  private:
+    std::filesystem::path folder_;
+};
+
+TEST_F(GenerateGauge, WritesTheSameBytesOnEveryNumberOfRanks) {
+    const std::string chain = "--grid 4.4.2.6 --start hot --seed 9 --thermalisation 2 --sweeps 1 --output ";
+
+    ASSERT_EQ(run(1, chain + path("one")), 0) << content("err");
+    ASSERT_EQ(run(2, chain + path("two")), 0) << content("err");
+    ASSERT_EQ(run(4, chain + path("four") + " --mpi 2.2.1.1"), 0) << content("err");
+
+    EXPECT_EQ(content("one").size(), 24 + 576 * 4 * 4 * 2 * 6U);
+    EXPECT_EQ(content("one"), content("two"));
+    EXPECT_EQ(content("one"), content("four"));
+}
+
+TEST_F(GenerateGauge, ResultsAndFilesAgree) {
+    ASSERT_EQ(run(2, "--grid 4.4.4.4 --beta 5.7 --thermalisation 5 --sweeps 8 --measure-every 2 --format ildg --output " +
+                         path("links.ildg") + " --json " + path("results.json")),
+              0)
+        << content("err");
+
+    const auto results = nlohmann::json::parse(content("results.json"));
+    const auto file = lattice::open_gauge_file(path("links.ildg"));
+    EXPECT_EQ(file.format, lattice::gauge_format::ildg);
+    EXPECT_EQ(file.extents, (lattice::coordinate{4, 4, 4, 4}));
+    EXPECT_TRUE(file.scidac_checksum.has_value());
+    EXPECT_EQ(results["measurements"], 4);
+    EXPECT_EQ(results["ranks"], 2);
+    EXPECT_GT(results["plaquette"], 0.45);
+    EXPECT_GT(results["plaquette_error"], 0);
+    EXPECT_GT(results["last_plaquette"], 0.45);
+}
+
+TEST_F(GenerateGauge, BadInputIsOneMessageAndExitCodeTwo) {
+    const struct {
+        const char* flags;
+        const char* message;
+    } cases[] = {
+        {"--grid 4.4.3.4", "extent 3 in z"},
+        {"--grid 4.4.4", "--grid '4.4.4'"},
+        {"--grid 4.4.4.4 --mpi 3.1.1.1", "--mpi 3.1.1.1 has 3 ranks, the job has 2"},
+        {"--grid 4.4.4.4 --beta -1", "beta -1"},
+        {"--grid 4.4.4.4 --sweep 3", "--sweep"},
+        {"--grid 4.4.4.4 --format nersc", "nersc"},
+        {"--grid 4.4.4.4 --thermalisation 0 --sweeps 1 --output /nowhere/links", "/nowhere/links"},
+    };
+    for (const auto& c : cases) {
+        EXPECT_EQ(run(2, c.flags), 2) << c.flags;
+        EXPECT_EQ(lines_with(c.message), 1) << c.flags << ": " << content("err");
+    }
+}
+
+TEST_F(GenerateGauge, HelpIsPrintedOnce) {
+    EXPECT_EQ(run(2, "--help"), 0);
+
+    const std::string out = content("out");
+    EXPECT_NE(out.find("--overrelaxation"), std::string::npos);
+    EXPECT_EQ(out.find("--overrelaxation"), out.rfind("--overrelaxation"));
+}
+
+} // namespace

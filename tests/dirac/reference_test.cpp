@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference operator from its own laws: needs no data.
+#include "dirac_fields.hpp"
+
+#include <halocline/comm/job.hpp>
+#include <halocline/dirac/reference.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline_test;
+using complex = std::complex<double>;
+
+constexpr complex i_unit{0, 1};
+
+using matrix4 = std::array<std::array<complex, 4>, 4>;
+
+matrix4 dense_gamma(int mu) {
+    matrix4 m{};
+    for (int row = 0; row < 4; ++row) {
+        const dirac::gamma_row& entry = dirac::gamma_matrices()[mu][row];
+        m[row][entry.column] = entry.value;
+    }
+    return m;
+}
+
+matrix4 product(const matrix4& a, const matrix4& b) {
+    matrix4 c{};
+    for (int i = 0; i < 4; ++i)
+        for (int k = 0; k < 4; ++k)
+            for (int l = 0; l < 4; ++l) c[i][l] += a[i][k] * b[k][l];
+    return c;
+}
+
+void apply_gamma5(spinor_field& psi) {
+    for (std::int64_t site = 0; site < psi.volume(); ++site)
+        for (int c = 12; c < 24; ++c) psi.at(site, c) = -psi.at(site, c);
+}
+
+/// psi(x) <- g(x) psi(x)
+void rotate(spinor_field& psi, const lattice::box& local, const coordinate& global) {
+    for_each_site(local, [&](std::int64_t site, const coordinate& x) {
+        const su3 g = random_su3(9, x, global, 0);
+        for (int spin = 0; spin < 4; ++spin) {
+            std::array<complex, 3> in, out{};
+            for (int a = 0; a < 3; ++a) in[a] = {psi.at(site, 6 * spin + 2 * a), psi.at(site, 6 * spin + 2 * a + 1)};
+            for (int a = 0; a < 3; ++a)
+                for (int b = 0; b < 3; ++b) out[a] += g[3 * a + b] * in[b];
+            for (int a = 0; a < 3; ++a) psi.at(site, 6 * spin + 2 * a) = out[a].real(), psi.at(site, 6 * spin + 2 * a + 1) = out[a].imag();
+        }
+    });
+}
+
+/// g(x) U_mu(x) g(x + mu)^dagger on random links
+gauge_field transformed_links(const lattice::box& local, const coordinate& global) {
+    return make_links(local, [&](const coordinate& x, int mu) {
+        coordinate next = x;
+        next[mu] = (next[mu] + 1) % global[mu];
+        return dirac::multiply_adjoint(
+            dirac::multiply(random_su3(9, x, global, 0), random_su3(1, x, global, mu)), random_su3(9, next, global, 0));
+    });
+}
+
+double largest_difference(const spinor_field& a, const spinor_field& b) {
+    double largest = 0;
+    for (std::size_t k = 0; k < a.values().size(); ++k) largest = std::fmax(largest, std::abs(a.values()[k] - b.values()[k]));
+    return largest;
+}
+
+struct shape {
+    coordinate global, rank_grid;
+};
+/// Odd and uneven extents, extent 1, size 2 with one neighbour on both sides, 1 to 8 ranks.
+const std::vector<shape> shapes{{{4, 3, 2, 5}, {1, 1, 1, 1}}, {{4, 3, 2, 5}, {1, 1, 1, 2}}, {{2, 3, 4, 3}, {2, 1, 2, 1}},
+                                {{5, 1, 3, 4}, {3, 1, 1, 1}}, {{2, 2, 2, 2}, {2, 2, 2, 1}}, {{1, 2, 7, 3}, {1, 1, 2, 3}}};
+
+template <class Body> // body(job, cut, local box)
+void on_every_shape(Body&& body) {
+    for (const shape& s : shapes) {
+        SCOPED_TRACE(lattice::to_string(s.global) + " on " + lattice::to_string(s.rank_grid));
+        comm::run_threads(static_cast<int>(lattice::volume(s.rank_grid)), [&](const job& j) {
+            const auto cut = decomposition::even(s.global, s.rank_grid);
+            body(j, cut, cut.local_box(j.rank()));
+        });
+    }
+}
+
+dirac::wilson_parameters with_t_boundary(lattice::boundary t) {
+    dirac::wilson_parameters p;
+    p.boundaries[3] = t;
+    return p;
+}
+
+TEST(Gamma, MatricesAnticommuteAndSquareToOne) {
+    for (int mu = 0; mu < 4; ++mu)
+        for (int nu = 0; nu < 4; ++nu) {
+            const matrix4 ab = product(dense_gamma(mu), dense_gamma(nu)), ba = product(dense_gamma(nu), dense_gamma(mu));
+            for (int i = 0; i < 4; ++i)
+                for (int k = 0; k < 4; ++k) EXPECT_EQ(ab[i][k] + ba[i][k], complex(mu == nu && i == k ? 2 : 0));
+        }
+}
+
+TEST(Gamma, FiveIsTheProductTZYX) {
+    const matrix4 five = product(product(dense_gamma(3), dense_gamma(2)), product(dense_gamma(1), dense_gamma(0)));
+
+    for (int i = 0; i < 4; ++i)
+        for (int k = 0; k < 4; ++k) EXPECT_EQ(five[i][k], complex(i != k ? 0 : i < 2 ? 1 : -1));
+}
+
+TEST(PaddedLinks, ShellWithCornersIsTheOwnersLinks) {
+    on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
+        const coordinate& n = cut.global();
+
+        const dirac::padded_links links(j, cut, random_links(local, n));
+
+        int wrong = 0;
+        for_each_site({{-1, -1, -1, -1}, {local.extents[0] + 2, local.extents[1] + 2, local.extents[2] + 2, local.extents[3] + 2}},
+                      [&](std::int64_t, const coordinate& x) {
+                          coordinate g;
+                          for (int nu = 0; nu < 4; ++nu) g[nu] = (local.origin[nu] + x[nu] + n[nu]) % n[nu];
+                          for (int mu = 0; mu < 4; ++mu) wrong += links(x, mu) != random_su3(1, g, n, mu);
+                      });
+        EXPECT_EQ(wrong, 0);
+    });
+}
+
+TEST(PaddedLinks, ExchangeOfOneParityRefreshesThatAndNothingElse) {
+    on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
+        const coordinate& n = cut.global();
+        dirac::padded_links links(j, cut, random_links(local, n));
+        const int mu = 2, parity = 1;
+        for_each_site({{}, local.extents}, [&](std::int64_t, const coordinate& x) { // every owned link changes
+            coordinate g;
+            for (int nu = 0; nu < 4; ++nu) g[nu] = local.origin[nu] + x[nu];
+            for (int direction = 0; direction < 4; ++direction) links(x, direction) = random_su3(2, g, n, direction);
+        });
+
+        links.exchange(j, cut, mu, parity);
+
+        int wrong = 0;
+        for_each_site({{-1, -1, -1, -1}, {local.extents[0] + 2, local.extents[1] + 2, local.extents[2] + 2, local.extents[3] + 2}},
+                      [&](std::int64_t, const coordinate& x) {
+                          coordinate g;
+                          for (int nu = 0; nu < 4; ++nu) g[nu] = (local.origin[nu] + x[nu] + n[nu]) % n[nu];
+                          const bool owned = lattice::box{{}, local.extents}.contains(x);
+                          for (int direction = 0; direction < 4; ++direction) {
+                              const bool fresh = owned || (direction == mu && lattice::parity(g) == parity);
+                              wrong += links(x, direction) != random_su3(fresh ? 2 : 1, g, n, direction);
+                          }
+                      });
+        EXPECT_EQ(wrong, 0);
+    });
+}
+
+TEST(PaddedLinks, StoreGivesBackTheGaugeField) {
+    on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
+        const gauge_field links = random_links(local, cut.global());
+        gauge_field back = unit_links(local);
+
+        dirac::padded_links(j, cut, links).store(back);
+
+        EXPECT_TRUE(std::equal(links.values().begin(), links.values().end(), back.values().begin()));
+    });
+}
+
+TEST(Plaquette, IsOneOnUnitLinks) {
+    on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
+        EXPECT_DOUBLE_EQ(dirac::plaquette(j, cut, {j, cut, unit_links(local)}), 1);
+    });
+}
+
+TEST(Plaquette, IsInvariantUnderGaugeTransformations) {
+    on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
+        const auto before = dirac::plaquette_by_plane(j, cut, {j, cut, random_links(local, cut.global())});
+
+        const auto after = dirac::plaquette_by_plane(j, cut, {j, cut, transformed_links(local, cut.global())});
+
+        for (int plane = 0; plane < 6; ++plane) EXPECT_NEAR(after[plane], before[plane], 1e-13);
+    });
+}
+
+TEST(Plaquette, DoesNotDependOnTheRankGrid) {
+    const coordinate global{4, 6, 3, 4};
+    const auto on = [&](const coordinate& rank_grid) {
+        double result = 0;
+        comm::run_threads(static_cast<int>(lattice::volume(rank_grid)), [&](const job& j) {
+            const auto cut = decomposition::even(global, rank_grid);
+            const double value = dirac::plaquette(j, cut, {j, cut, random_links(cut.local_box(j.rank()), global)});
+            if (j.rank() == 0) result = value;
+        });
+        return result;
+    };
+
+    const double whole = on({1, 1, 1, 1});
+
+    EXPECT_NEAR(on({2, 1, 1, 1}), whole, 1e-15);
+    EXPECT_NEAR(on({1, 2, 1, 2}), whole, 1e-15);
+    EXPECT_NEAR(on({1, 1, 3, 1}), whole, 1e-15);
+}
+
+TEST(CloverTerm, IsHermitian) {
+    on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
+        const auto term = dirac::clover_term({j, cut, random_links(local, cut.global())}, {});
+
+        double largest = 0, off_diagonal = 0;
+        const auto entry = [&](std::int64_t site, int chirality, int row, int column) {
+            const int c = 2 * (36 * chirality + 6 * row + column);
+            return complex(term.at(site, c), term.at(site, c + 1));
+        };
+        for (std::int64_t site = 0; site < term.volume(); ++site)
+            for (int chirality = 0; chirality < 2; ++chirality)
+                for (int row = 0; row < 6; ++row)
+                    for (int column = 0; column < 6; ++column) {
+                        const complex a = entry(site, chirality, row, column), b = entry(site, chirality, column, row);
+                        largest = std::fmax(largest, std::abs(a - std::conj(b)));
+                        if (row != column) off_diagonal = std::fmax(off_diagonal, std::abs(a));
+                    }
+        EXPECT_LT(largest, 1e-14);
+        EXPECT_GT(off_diagonal, 0.01);
+    });
+}
+
+TEST(CloverTerm, IsTheMassOnUnitLinks) {
+    on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
+        const auto term = dirac::clover_term({j, cut, unit_links(local)}, with_t_boundary(lattice::boundary::periodic));
+
+        for (std::int64_t site = 0; site < term.volume(); ++site)
+            for (int c = 0; c < dirac::clover_components; ++c) EXPECT_EQ(term.at(site, c), c % 72 % 14 == 0 ? 3.5 : 0);
+    });
+}
+
+TEST(CloverTerm, DoesNotSeeAnAntiperiodicSign) {
+    on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
+        const dirac::padded_links links(j, cut, random_links(local, cut.global()));
+
+        const auto periodic = dirac::clover_term(links, with_t_boundary(lattice::boundary::periodic));
+        const auto antiperiodic = dirac::clover_term(links, with_t_boundary(lattice::boundary::antiperiodic));
+
+        EXPECT_EQ(largest_difference(periodic, antiperiodic), 0);
+    });
+}
+
+TEST(ReferenceOperator, OfAConstantIsTheMassOnUnitLinks) {
+    on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
+        dirac::reference_operator d(j, cut, {j, cut, unit_links(local)}, with_t_boundary(lattice::boundary::periodic));
+        const spinor_field x = ones(local);
+        spinor_field y = ones(local);
+
+        d.apply(y, x);
+
+        for (std::int64_t site = 0; site < y.volume(); ++site)
+            for (int c = 0; c < 24; ++c) EXPECT_NEAR(y.at(site, c), c % 2 == 0 ? -0.5 : 0, 1e-14);
+    });
+}
+
+TEST(ReferenceOperator, IsGamma5Hermitian) {
+    for (const auto t : {lattice::boundary::periodic, lattice::boundary::antiperiodic, lattice::boundary::open})
+        on_every_shape([t](const job& j, const decomposition& cut, const lattice::box& local) {
+            dirac::reference_operator d(j, cut, {j, cut, random_links(local, cut.global())}, with_t_boundary(t));
+            const spinor_field a = random_spinor(local, cut.global(), 1), b = random_spinor(local, cut.global(), 2);
+            spinor_field da = ones(local), db = ones(local);
+
+            d.apply(da, a);
+            d.apply(db, b);
+            apply_gamma5(da);
+            apply_gamma5(db);
+
+            // <a, gamma5 D b> = <gamma5 D a, b>
+            const complex left = inner(j, a, db), right = inner(j, da, b);
+            EXPECT_LT(std::abs(left - right), 1e-12 * std::sqrt(inner(j, da, da).real() * inner(j, b, b).real()));
+        });
+}
+
+TEST(ReferenceOperator, IsGaugeCovariant) {
+    on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
+        const coordinate& n = cut.global();
+        dirac::reference_operator d(j, cut, {j, cut, random_links(local, n)}, {});
+        dirac::reference_operator d_transformed(j, cut, {j, cut, transformed_links(local, n)}, {});
+        const spinor_field psi = random_spinor(local, n, 1);
+        spinor_field g_psi = random_spinor(local, n, 1), y = ones(local), z = ones(local);
+        rotate(g_psi, local, n);
+
+        d.apply(y, psi);
+        rotate(y, local, n);
+        d_transformed.apply(z, g_psi);
+
+        EXPECT_LT(largest_difference(y, z), 1e-12); // g D[U] psi = D[U^g] g psi
+    });
+}
+
+TEST(ReferenceOperator, OpenBoundaryCutsTheHopsAcrossIt) {
+    on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
+        const int last = cut.global()[3] - 1;
+        dirac::reference_operator d(j, cut, {j, cut, random_links(local, cut.global())},
+                                    with_t_boundary(lattice::boundary::open));
+        spinor_field x = random_spinor(local, cut.global(), 1), y = ones(local);
+        for_each_site(local, [&](std::int64_t site, const coordinate& g) {
+            if (g[3] == 0 || last < 2) return;
+            for (int c = 0; c < 24; ++c) x.at(site, c) = 0; // only slice 0 is a source
+        });
+
+        d.apply(y, x);
+
+        if (last < 2) return;
+        for_each_site(local, [&](std::int64_t site, const coordinate& g) {
+            if (g[3] != last) return;
+            for (int c = 0; c < 24; ++c) EXPECT_EQ(y.at(site, c), 0);
+        });
+    });
+}
+
+} // namespace
