@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# halocline_add_mpi_test(<folder>.<name> TARGET <executable> RANKS 2 4 [ARGS ...] [LABELS ...] [TIMEOUT s])
+#
+# Runs a program that is there already under each MPI's own mpirun: `comm.mpi_test.openmpi.r2`. The same binary for all:
+# nothing is linked against an MPI. An MPI without module or launcher gives no test (named in the configure summary).
+find_program(HALOCLINE_MPIRUN_OPENMPI NAMES mpirun.openmpi)
+find_program(HALOCLINE_MPIRUN_MPICH NAMES mpirun.mpich)
+
+# Ranks on fewer cores than ranks, as root, on this host only.
+set(HALOCLINE_OPENMPI_ENVIRONMENT
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+  OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none)
+
+function(halocline_add_mpi_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET;TIMEOUT" "RANKS;ARGS;LABELS")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  foreach(mpi openmpi mpich)
+    string(TOUPPER ${mpi} upper)
+    if(NOT TARGET halocline-mpi-${mpi} OR NOT HALOCLINE_MPIRUN_${upper})
+      continue()
+    endif()
+    foreach(ranks IN LISTS arg_RANKS)
+      set(test ${name}.${mpi}.r${ranks})
+      add_test(NAME ${test} COMMAND ${HALOCLINE_MPIRUN_${upper}} -n ${ranks} $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
+      set_tests_properties(${test} PROPERTIES
+        TIMEOUT ${arg_TIMEOUT} LABELS "mpi;${arg_LABELS}" PROCESSORS ${ranks}
+        SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]" ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
+    endforeach()
+  endforeach()
+endfunction()

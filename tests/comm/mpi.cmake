@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests of transport and bootstrap `mpi`: one binary each, run under every MPI that is there.
+include(HaloclineMpiTest)
+
+function(halocline_add_mpi_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/comm/src) # the modules' side of comm is private
+  target_link_libraries(${name} PRIVATE ${arg_LINK} halocline_test_support GTest::gtest halocline_warnings)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+endfunction()
+
+halocline_add_mpi_program(comm_mpi_world_test SOURCES mpi_world_test.cpp LINK halocline::comm)
+halocline_add_mpi_test(comm.mpi_world_test TARGET comm_mpi_world_test RANKS 2 4 ARGS --gtest_filter=-MpiWorldGivenUp.*)
+halocline_add_mpi_test(comm.mpi_world_given_up TARGET comm_mpi_world_test RANKS 2 ARGS --gtest_filter=MpiWorldGivenUp.*)
+
+# No program links an MPI.
+add_test(NAME comm.mpi_is_not_linked COMMAND ldd $<TARGET_FILE:comm_mpi_world_test>)
+set_tests_properties(comm.mpi_is_not_linked PROPERTIES FAIL_REGULAR_EXPRESSION "libmpi;libmpich;libopen-" LABELS mpi)
+
+# What each refuses without a launcher, and the launcher of one with the module of the other.
+halocline_add_mpi_program(comm_mpi_pairing_test SOURCES mpi_pairing_test.cpp LINK halocline::comm)
+if(TARGET halocline-mpi-openmpi OR TARGET halocline-mpi-mpich)
+  add_test(NAME comm.mpi_pairing_test COMMAND comm_mpi_pairing_test --gtest_filter=MpiModules.*:MpiLaunch.*)
+  set_tests_properties(comm.mpi_pairing_test PROPERTIES LABELS mpi TIMEOUT 30)
+endif()
+foreach(pair openmpi.mpich mpich.openmpi)
+  string(REGEX MATCH "^[a-z]+" launcher ${pair})
+  string(REGEX MATCH "[a-z]+$" module ${pair})
+  string(TOUPPER ${launcher} upper)
+  if(TARGET halocline-mpi-${module} AND HALOCLINE_MPIRUN_${upper})
+    add_test(NAME comm.mpi_pairing_test.${launcher}_with_${module} COMMAND ${CMAKE_COMMAND} -E env
+      HALOCLINE_MPI=${module} ${HALOCLINE_MPIRUN_${upper}} -n 2 $<TARGET_FILE:comm_mpi_pairing_test>
+      --gtest_filter=MpiPairing.*)
+    set_tests_properties(comm.mpi_pairing_test.${launcher}_with_${module} PROPERTIES
+      LABELS mpi TIMEOUT 60 PROCESSORS 2 ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
+  endif()
+endforeach()

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said when MPI can't be what the launcher says. Run as `env HALOCLINE_MPI=... mpirun.<the other> -n 2`, and alone.
+#include "mpi_library.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace halocline::comm {
+namespace {
+
+std::string refusal(const mpi_launch& launch) {
+    try {
+        mpi_world world(launch);
+    } catch (const input_error& e) {
+        return e.what();
+    }
+    return "no error";
+}
+
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(MpiPairing, OtherMpisLauncherIsRefusedNamingBoth) {
+    const auto launch = mpi_launch_from_environment().value();
+    const std::string other = launch.module == "mpich" ? "MPICH" : "Open MPI";
+
+    const std::string text = refusal(launch);
+
+    EXPECT_TRUE(says(text, launch.title + "'s and started 2 ranks")) << text;
+    EXPECT_TRUE(says(text, other) && says(text, "sees a world of 1")) << text;
+}
+
+TEST(MpiModules, MissingOneIsNamedWithTheRemedy) {
+    const std::string text = refusal({"/nowhere/halocline-mpi-other.so", "Other MPI", "OTHER_SIZE=2", 2});
+
+    EXPECT_TRUE(says(text, "/nowhere/halocline-mpi-other.so")) << text;
+    EXPECT_TRUE(says(text, "OTHER_SIZE=2")) << text;
+}
+
+TEST(MpiModules, FoundBesideTheProgram) { EXPECT_FALSE(mpi_modules_present().empty()); }
+
+TEST(MpiModules, ModulePathComesFirst) {
+    setenv("HALOCLINE_MODULE_PATH", "/first:/second", 1);
+
+    const auto folders = mpi_module_folders();
+
+    unsetenv("HALOCLINE_MODULE_PATH");
+    ASSERT_GE(folders.size(), 3u);
+    EXPECT_EQ(folders[0], "/first");
+    EXPECT_EQ(folders[1], "/second");
+    EXPECT_EQ(folders[2].filename(), "halocline");
+}
+
+TEST(MpiModules, SomethingElseThanAModuleIsRefused) {
+    const auto path = std::filesystem::temp_directory_path() / ("not-a-module-" + std::to_string(getpid()) + ".so");
+    std::filesystem::copy_file("/proc/self/exe", path, std::filesystem::copy_options::overwrite_existing);
+
+    const std::string text = refusal({path.string(), "", "HALOCLINE_MPI", 0});
+
+    std::filesystem::remove(path);
+    EXPECT_TRUE(says(text, "no usable module " + path.string())) << text;
+}
+
+TEST(MpiLaunch, OpenMpiWinsOverPmi) {
+    setenv("PMI_SIZE", "3", 1);
+    setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+    const char* choice = std::getenv("HALOCLINE_MPI");
+    const std::string kept = choice ? choice : "";
+    unsetenv("HALOCLINE_MPI");
+
+    const auto launch = mpi_launch_from_environment();
+
+    unsetenv("PMI_SIZE");
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+    if (choice) setenv("HALOCLINE_MPI", kept.c_str(), 1);
+    ASSERT_TRUE(launch);
+    EXPECT_EQ(launch->module, "openmpi");
+    EXPECT_EQ(launch->ranks, 4);
+}
+
+TEST(MpiLaunch, NoLauncherIsNone) {
+    unsetenv("HALOCLINE_MPI");
+    unsetenv("PMI_SIZE");
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+
+    EXPECT_FALSE(mpi_launch_from_environment());
+}
+
+} // namespace
+} // namespace halocline::comm

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPI's world through its module, and channels over it, below any job. Run under each MPI's mpirun, the same binary.
+#include "mpi_library.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory_resource>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sched.h>
+
+namespace halocline::comm {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// Fails instead of hanging.
+mpi_world::progress at_most(std::chrono::seconds limit = std::chrono::seconds(30)) {
+    return [end = clock::now() + limit] {
+        if (clock::now() > end) throw job_error("the test waited too long");
+    };
+}
+
+/// One world for all tests: MPI starts once per process.
+mpi_world& world() {
+    static mpi_world w(mpi_launch_from_environment().value(), at_most());
+    return w;
+}
+
+void wait(const std::function<bool()>& done) {
+    const auto check = at_most();
+    while (!done()) {
+        check();
+        sched_yield();
+    }
+}
+
+/// Both directions between this rank and `peer`, connected.
+mpi_channel connected(int peer, std::uint32_t plan_id, std::size_t send_bytes, std::size_t receive_bytes) {
+    mpi_channel c(world(), *std::pmr::new_delete_resource(), 0, peer, plan_id, send_bytes, receive_bytes);
+    const std::string tag = std::to_string(c.tag());
+    c.connect(std::stoi(world().exchange(std::span(&peer, 1), std::span(&tag, 1), at_most()).front()));
+    return c;
+}
+
+int partner() { return world().rank() ^ 1; }
+
+std::byte pattern(int rank, std::uint64_t epoch, std::size_t place) {
+    return static_cast<std::byte>((static_cast<std::size_t>(rank) * 31 + epoch * 7 + place * 13) % 251);
+}
+
+TEST(MpiWorld, IsWhatTheLauncherStarted) {
+    const auto launch = mpi_launch_from_environment().value();
+
+    EXPECT_EQ(world().ranks(), launch.ranks);
+    EXPECT_EQ(world().version().rfind(launch.title + " ", 0), 0u) << world().version();
+}
+
+TEST(MpiWorld, GatherKeepsRanksAndSizes) {
+    const std::string mine(static_cast<std::size_t>(world().rank()), static_cast<char>('a' + world().rank()));
+
+    const auto all = world().allgather(mine, at_most());
+
+    ASSERT_EQ(all.size(), static_cast<std::size_t>(world().ranks()));
+    for (int r = 0; r < world().ranks(); ++r) {
+        EXPECT_EQ(all[r], std::string(static_cast<std::size_t>(r), static_cast<char>('a' + r)));
+    }
+}
+
+TEST(MpiWorld, ExchangeKeepsTheOrderPerPeer) {
+    const int next = (world().rank() + 1) % world().ranks();
+    const int previous = (world().rank() + world().ranks() - 1) % world().ranks();
+    const std::vector<int> peers{next, previous, next, previous};
+    const auto text = [](int from, int to, int n) {
+        return std::to_string(from) + ">" + std::to_string(to) + "#" + std::to_string(n);
+    };
+    const int me = world().rank();
+    const std::vector<std::string> out{text(me, next, 0), text(me, previous, 0), text(me, next, 1), text(me, previous, 1)};
+
+    const auto in = world().exchange(peers, out, at_most());
+
+    if (next == previous) { // two ranks: all four go to one peer
+        EXPECT_EQ(in, (std::vector<std::string>{text(next, me, 0), text(next, me, 0), text(next, me, 1), text(next, me, 1)}));
+    } else {
+        EXPECT_EQ(in, (std::vector<std::string>{text(next, me, 0), text(previous, me, 0), text(next, me, 1), text(previous, me, 1)}));
+    }
+}
+
+class MpiChannel : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(MpiChannel, CarriesEveryEpoch) {
+    const std::size_t bytes = GetParam();
+    const int peer = partner();
+    mpi_channel c = connected(peer, 7, bytes, bytes);
+    const std::uint64_t epochs = bytes > 100'000 ? 20 : 200;
+
+    for (std::uint64_t k = 1; k <= epochs; ++k) {
+        std::byte* target = c.target(k);
+        for (std::size_t i = 0; i < bytes; ++i) target[i] = pattern(world().rank(), k, i);
+        c.send(k, 1000 + k);
+        wait([&] { return c.arrived(k) && c.sent(k); });
+
+        ASSERT_EQ(c.check(k), status::ok) << k;
+        ASSERT_EQ(c.header(k).start_stamp, 1000 + k);
+        const std::byte* got = c.received(k);
+        ASSERT_EQ(reinterpret_cast<std::uintptr_t>(got) % 64, 0u);
+        for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(got[i], pattern(peer, k, i)) << k << " " << i;
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Bytes, MpiChannel, testing::Values(0, 1, 16, 4096, 65'537, 3'000'000));
+
+TEST(MpiChannel, NothingArrivesBeforeItIsSent) {
+    mpi_channel c = connected(partner(), 8, 64, 64);
+    EXPECT_FALSE(c.arrived(1));
+    EXPECT_FALSE(c.arrived(2));
+    EXPECT_FALSE(c.sent(1));
+    (void)world().allgather("", at_most());
+
+    c.send(1, 0);
+    wait([&] { return c.arrived(1) && c.sent(1); });
+    (void)world().allgather("", at_most());
+    EXPECT_FALSE(c.arrived(2));
+    (void)world().allgather("", at_most()); // before anybody's farewell
+}
+
+TEST(MpiChannel, AnotherPlanOrSizeIsWrongData) {
+    const int peer = partner();
+    const bool odd = world().rank() % 2 == 1;
+    mpi_channel other_plan = connected(peer, odd ? 9 : 10, 64, 64);
+    mpi_channel other_size = connected(peer, 11, odd ? 64 : 32, 64); // the even end sends too little
+    mpi_channel too_long = connected(peer, 12, 1000, odd ? 64 : 1000);
+
+    for (mpi_channel* c : {&other_plan, &other_size, &too_long}) {
+        c->send(1, 0);
+        wait([&] { return c->arrived(1); });
+    }
+
+    EXPECT_EQ(other_plan.check(1), status::wrong_data);
+    EXPECT_EQ(other_size.check(1), odd ? status::wrong_data : status::ok);
+    EXPECT_EQ(too_long.check(1), odd ? status::wrong_data : status::ok);
+    EXPECT_EQ(too_long.trouble().empty(), !odd);
+    (void)world().allgather("", at_most());
+}
+
+TEST(MpiChannel, FarewellEndsThePeersWait) {
+    mpi_channel c = connected(partner(), 13, 64, 64);
+    c.send(1, 0);
+    wait([&] { return c.arrived(1) && c.sent(1); });
+
+    if (world().rank() % 2 == 0) {
+        c.close();
+    } else {
+        c.send(2, 0);
+        wait([&] { return c.arrived(2); });
+        EXPECT_EQ(c.check(2), status::aborted);
+        c.close();
+    }
+    wait([&] { return c.closed(); });
+    (void)world().allgather("", at_most());
+}
+
+TEST(MpiChannel, TagsComeBackAndNoMessageIsMixedUp) {
+    int highest = 0;
+    for (std::uint32_t round = 0; round < 100; ++round) {
+        mpi_channel a = connected(partner(), 100 + round, 64, 64);
+        mpi_channel b = connected(partner(), 300 + round, 64, 64);
+        highest = std::max({highest, a.tag(), b.tag()});
+        for (mpi_channel* c : {&a, &b}) {
+            *c->target(1) = pattern(world().rank(), round, c == &a ? 0 : 1);
+            c->send(1, 0);
+        }
+        for (mpi_channel* c : {&a, &b}) {
+            wait([&] { return c->arrived(1) && c->sent(1); });
+            ASSERT_EQ(c->check(1), status::ok) << round;
+            ASSERT_EQ(*c->received(1), pattern(partner(), round, c == &a ? 0 : 1)) << round;
+        }
+    }
+    EXPECT_LT(highest, 100) << "of 200 channels, few are open at a time";
+}
+
+// A run of its own: what the even ranks send here is never received.
+TEST(MpiWorldGivenUp, WaitEnds) {
+    const int peer = partner();
+    const std::string out = "to a rank that does not answer";
+    int asked = 0;
+    const auto soon = [&] {
+        if (++asked == 100) throw job_error("given up");
+    };
+
+    if (world().rank() % 2 == 0) {
+        EXPECT_THROW((void)world().exchange(std::span(&peer, 1), std::span(&out, 1), soon), job_error);
+        EXPECT_EQ(asked, 100);
+    }
+}
+
+} // namespace
+} // namespace halocline::comm
