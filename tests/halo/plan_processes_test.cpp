@@ -1,16 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans with ranks as processes: the body of PlanOnRanks.GhostEqualsNeighbourFace, over whatever transport the job has.
+// Plans with ranks as processes: the body of PlanOnRanks.GhostEqualsNeighbourFace, over shared memory under halocline-run
+// and over MPI under an MPI launcher.
 #include "oracle.hpp"
+
+#include <cstdlib>
 
 using namespace halocline_test;
 
 namespace {
 /// One job for the whole program: made once, because a launcher is joined once.
 const comm::job& the_job() {
-    static const comm::job j = comm::job::from_environment();
+    static const comm::job j = [] {
+        const bool under_mpi = std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr || std::getenv("PMI_SIZE") != nullptr;
+        comm::job_options options;
+        options.transports = {under_mpi ? "mpi" : "shm"};
+        return comm::job::from_environment(options);
+    }();
     return j;
 }
 } // namespace
+
+TEST(PlanOfProcesses, UsesTheTransportOfItsLauncher) {
+    const comm::job& j = the_job();
+    if (j.ranks() == 1) {
+        EXPECT_EQ(j.transport(), "self");
+    } else {
+        EXPECT_EQ(j.transport(), j.launcher() == "halocline-run" ? "shm" : "mpi") << j.launcher();
+    }
+}
 
 TEST(PlanOfProcesses, GhostEqualsNeighbourFace) { exchange_random_cases(the_job(), 1964, 60); }
 
