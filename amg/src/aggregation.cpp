@@ -110,7 +110,7 @@ void aggregation::orthonormalise(int g, int chirality) {
     };
     for (int j = 0; j < vectors_; ++j) {
         const kernels::view<float> vj{v.data + std::ptrdiff_t{j} * half_spinor * width, v.stride};
-        for (int pass = 0; pass < 2; ++pass) { // twice is enough [Parlett1998, sec. 6.9]
+        for (int pass = 0; pass < 2; ++pass) { // the second pass removes what rounding left
             project(0, j);
             if (pass == 0) std::copy_n(sums.begin() + static_cast<std::ptrdiff_t>(2 * w) * j, w, before.begin());
             // v_j = v_j - sum_{i<j} <v_i, v_j> v_i

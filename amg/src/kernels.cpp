@@ -17,25 +17,30 @@ template <int W, int B>
 HWY_INLINE void dots_of(view<const float> p, int count, const view<const float>* x, const std::int32_t* sites,
                         std::size_t site_count, float* HWY_RESTRICT acc) {
     const hn::CappedTag<float, W> d;
+    using vec = hn::Vec<decltype(d)>;
     constexpr int lanes = static_cast<int>(hn::MaxLanes(hn::CappedTag<float, W>()));
+    // one right-hand side stays in registers while the vectors stream past; several are read again from cache
+    constexpr bool hold = B == 1;
     for (std::size_t n = 0; n < site_count; ++n) {
         const float* const p_site = p.data + sites[n] * p.stride;
         const float* x_site[B];
         for (int b = 0; b < B; ++b) x_site[b] = x[b].data + sites[n] * x[b].stride;
         for (int l = 0; l < W; l += lanes) {
+            vec held[2 * complex_components];
+            for (int k = 0; hold && k < 2 * complex_components; ++k) held[k] = hn::LoadU(d, x_site[0] + k * W + l);
             for (int i = 0; i < count; ++i) {
                 const float* const v = p_site + i * 2 * complex_components * W + l;
-                hn::Vec<decltype(d)> re[B], im[B];
+                vec re[B], im[B];
                 for (int b = 0; b < B; ++b) {
                     float* const a = acc + (b * count + i) * 2 * W + l;
                     re[b] = hn::LoadU(d, a);
                     im[b] = hn::LoadU(d, a + W);
                 }
                 for (int k = 0; k < complex_components; ++k) {
-                    const auto vr = hn::LoadU(d, v + 2 * k * W), vi = hn::LoadU(d, v + (2 * k + 1) * W);
+                    const vec vr = hn::LoadU(d, v + 2 * k * W), vi = hn::LoadU(d, v + (2 * k + 1) * W);
                     for (int b = 0; b < B; ++b) {
-                        const auto xr = hn::LoadU(d, x_site[b] + 2 * k * W + l);
-                        const auto xi = hn::LoadU(d, x_site[b] + (2 * k + 1) * W + l);
+                        const vec xr = hold ? held[2 * k] : hn::LoadU(d, x_site[b] + 2 * k * W + l);
+                        const vec xi = hold ? held[2 * k + 1] : hn::LoadU(d, x_site[b] + (2 * k + 1) * W + l);
                         // conj(v) x
                         re[b] = hn::MulAdd(vi, xi, hn::MulAdd(vr, xr, re[b]));
                         im[b] = hn::NegMulAdd(vi, xr, hn::MulAdd(vr, xi, im[b]));

@@ -184,6 +184,7 @@ void two_level::setup(const progress_callback& tell) {
         define();
         if (tell) tell({phase::setup_iteration, k + 1, options_.setup_iterations, 0, true});
     }
+    test_vectors_.clear(); // P holds what is left of them
     solve_.reset_costs();
 }
 
