@@ -29,6 +29,7 @@ namespace {
 /// Blocks whose sites are sources of an exchange: all, colour 0, colour 1.
 constexpr int source_sets = 3;
 constexpr int source_set(int colour) { return colour < 0 ? 0 : 1 + colour; }
+constexpr unsigned all_faces = (1U << lattice::faces) - 1;
 
 int direction(face f) { return f.end == side::high ? 1 : -1; }
 
@@ -179,8 +180,13 @@ struct wilson_clover<T>::impl {
     struct surfaces {
         std::unique_ptr<halo::plan> plan;
         std::array<kernels::surface_sources, lattice::faces> to_local, to_message;
-        std::array<kernels::surface_targets, lattice::faces> targets;
+        /// Targets of on-rank sources alone, and those that need at least one ghost.
+        std::array<kernels::surface_targets, lattice::faces> from_local, from_ghosts;
     };
+    enum class part { local, ghosts };
+    void add(lattice::field<T>& y, part which, int first_group, int last_group, unsigned face_mask, T scale) const;
+    void apply_block(lattice::field<T>& y, const lattice::field<T>& x, int group) const;
+
     std::array<surfaces, source_sets> sets;
     std::array<std::vector<std::int32_t>, lattice::faces> local_entry; ///< [site]: place in local_table, 0: none
     std::array<std::vector<T>, lattice::faces> local_table;            ///< entry 0 holds zeros
@@ -308,10 +314,13 @@ void wilson_clover<T>::impl::make_surfaces(int set) {
             ghost_entry.push_back(selected(ghost) ? ghosts++ : -1);
         }
 
-        kernels::surface_targets& targets = s.targets[index];
+        const auto begin_group = [&] {
+            const auto begin = [](auto& list) { list.begin.push_back(static_cast<std::int32_t>(list.outer.size())); };
+            begin(s.to_local[index]), begin(s.to_message[index]);
+            begin(s.from_local[index]), begin(s.from_ghosts[index]);
+        };
         for (std::int64_t outer = 0; outer < order->outer_sites(); ++outer) {
-            if (outer % blocks().sites_per_group == 0)
-                targets.begin.push_back(static_cast<std::int32_t>(targets.outer.size()));
+            if (outer % blocks().sites_per_group == 0) begin_group();
             std::vector<std::int32_t> to_local(lanes, -1), to_message(lanes, -1), from(lanes, 0);
             for (int lane = 0; lane < lanes; ++lane) {
                 const std::int64_t site = order->site(outer * lanes + lane);
@@ -341,9 +350,10 @@ void wilson_clover<T>::impl::make_surfaces(int set) {
             };
             keep(s.to_local[index], to_local, -1);
             keep(s.to_message[index], to_message, -1);
-            keep(targets, from, 0);
+            const bool ghosts_needed = std::ranges::any_of(from, [](std::int32_t e) { return (e & 1) != 0; });
+            keep(ghosts_needed ? s.from_ghosts[index] : s.from_local[index], from, 0);
         }
-        targets.begin.push_back(static_cast<std::int32_t>(targets.outer.size()));
+        begin_group(); // the end of the last one
     }
 }
 
@@ -362,24 +372,47 @@ const std::shared_ptr<const lattice::site_order>& wilson_clover<T>::order() cons
 }
 
 template <class T>
+void wilson_clover<T>::impl::apply_block(lattice::field<T>& y, const lattice::field<T>& x, int group) const {
+    const std::int64_t spinors = group_offset(group, kernels::spinor_reals);
+    kernel.apply(stencil, links_half.data() + group_offset(group, kernels::site_link_reals),
+                 clover.data() + group_offset(group, kernels::site_clover_reals), y.data() + spinors, x.data() + spinors);
+}
+
+template <class T>
+void wilson_clover<T>::impl::add(lattice::field<T>& y, part which, int first_group, int last_group, unsigned face_mask,
+                                 T scale) const {
+    const surfaces& s = sets[current];
+    // group by group: all faces of a group find its links and spinors in cache
+    for (int g = first_group; g < last_group; ++g)
+        for (int f = 0; f < lattice::faces; ++f) {
+            if ((face_mask >> f & 1) == 0) continue;
+            const bool remote = which == part::ghosts && s.plan->message_of(lattice::face_of(f)) >= 0;
+            const T* const tables[2] = {
+                local_table[f].data(),
+                remote ? reinterpret_cast<const T*>(s.plan->ghost(lattice::face_of(f))) : nullptr};
+            kernel.consume[f](which == part::local ? s.from_local[f] : s.from_ghosts[f], g, g + 1, links_half.data(),
+                              y.data(), tables, scale);
+        }
+}
+
+template <class T>
 comm::status wilson_clover<T>::apply(lattice::field<T>& y, const lattice::field<T>& x) noexcept {
+    const impl& d = *impl_;
+    const auto [first, last] = d.groups(-1);
     start_surface(x);
-    apply_block(y, x); // while the messages fly
+    for (int g = first; g < last; ++g) { // while the messages fly
+        d.apply_block(y, x, g);
+        d.add(y, impl::part::local, g, g + 1, all_faces, T{1});
+    }
     const comm::status arrived = finish_surface();
-    if (arrived == comm::status::ok) add_surface(y);
+    if (arrived == comm::status::ok) d.add(y, impl::part::ghosts, first, last, all_faces, T{1});
     return arrived;
 }
 
 template <class T>
 void wilson_clover<T>::apply_block(lattice::field<T>& y, const lattice::field<T>& x) const noexcept {
-    const impl& d = *impl_;
-    const auto [first, last] = d.groups(-1);
-    for (int g = first; g < last; ++g) {
-        const std::int64_t spinors = d.group_offset(g, kernels::spinor_reals);
-        d.kernel.apply(d.stencil, d.links_half.data() + d.group_offset(g, kernels::site_link_reals),
-                       d.clover.data() + d.group_offset(g, kernels::site_clover_reals), y.data() + spinors,
-                       x.data() + spinors);
-    }
+    const auto [first, last] = impl_->groups(-1);
+    for (int g = first; g < last; ++g) impl_->apply_block(y, x, g);
 }
 
 template <class T>
@@ -387,14 +420,17 @@ void wilson_clover<T>::start_surface(const lattice::field<T>& x, int colour) noe
     impl& d = *impl_;
     d.current = source_set(colour);
     typename impl::surfaces& s = d.sets[d.current];
+    const auto [first_group, last_group] = d.groups(colour);
     // Messages first: they travel while the local tables are filled.
     s.plan->start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
         const int f = s.plan->messages()[message].where.opposite().index();
-        d.kernel.produce[f](s.to_message[f], d.links_half.data(), x.data(), reinterpret_cast<T*>(target), first, last);
+        d.kernel.produce[f](s.to_message[f], first_group, last_group, d.links_half.data(), x.data(),
+                            reinterpret_cast<T*>(target), first, last);
     });
-    for (int f = 0; f < lattice::faces; ++f)
-        d.kernel.produce[f](s.to_local[f], d.links_half.data(), x.data(), d.local_table[f].data(), 0,
-                            std::numeric_limits<std::int32_t>::max());
+    for (int g = first_group; g < last_group; ++g)
+        for (int f = 0; f < lattice::faces; ++f)
+            d.kernel.produce[f](s.to_local[f], g, g + 1, d.links_half.data(), x.data(), d.local_table[f].data(), 0,
+                                std::numeric_limits<std::int32_t>::max());
 }
 
 template <class T>
@@ -404,18 +440,9 @@ comm::status wilson_clover<T>::finish_surface() noexcept {
 
 template <class T>
 void wilson_clover<T>::add_surface(lattice::field<T>& y, int target_colour, unsigned face_mask, T scale) const noexcept {
-    const impl& d = *impl_;
-    const typename impl::surfaces& s = d.sets[d.current];
-    const auto [first, last] = d.groups(target_colour);
-    for (int f = 0; f < lattice::faces; ++f) {
-        if ((face_mask >> f & 1) == 0) continue;
-        const bool remote = s.plan->message_of(lattice::face_of(f)) >= 0;
-        const T* const tables[2] = {d.local_table[f].data(),
-                                    remote ? reinterpret_cast<const T*>(s.plan->ghost(lattice::face_of(f))) : nullptr};
-        const kernels::surface_targets& targets = s.targets[f];
-        d.kernel.consume[f](targets, d.links_half.data(), y.data(), tables, scale, targets.begin[first],
-                            targets.begin[last]);
-    }
+    const auto [first, last] = impl_->groups(target_colour);
+    impl_->add(y, impl::part::local, first, last, face_mask, scale);
+    impl_->add(y, impl::part::ghosts, first, last, face_mask, scale);
 }
 
 template <class T>
@@ -458,6 +485,6 @@ void wilson_clover<T>::reset_statistics() {
 template class wilson_clover<float>;
 template class wilson_clover<double>;
 
-int preferred_lane_width() { return std::clamp(kernels::vector_bytes() / static_cast<int>(sizeof(float)), 4, 16); }
+int preferred_lane_width() { return std::clamp(kernels::vector_bytes() / static_cast<int>(sizeof(float)), 4, 8); }
 
 } // namespace halocline::dirac

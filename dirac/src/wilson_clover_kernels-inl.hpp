@@ -357,13 +357,13 @@ struct kernels_of {
     };
 
     template <int F>
-    static void produce(const surface_sources& sources, const T* links, const T* x, T* entries, std::int64_t first,
-                        std::int64_t last) {
+    static void produce(const surface_sources& sources, int group, int end, const T* links, const T* x, T* entries,
+                        std::int64_t first, std::int64_t last) {
         const tag d;
         lane_buffer buffer;
-        for (std::size_t i = 0; i < sources.outer.size(); ++i)
+        for (std::int64_t i = sources.begin[group]; i < sources.begin[end]; ++i)
             for (int v = 0; v < vectors; ++v) {
-                const std::int64_t outer = sources.outer[i];
+                const std::int64_t outer = sources.outer[static_cast<std::size_t>(i)];
                 half_spinor<V> h = project<F>(x + outer * spinor_reals * W + v * N);
                 if constexpr (F % 2 == 0)
                     h = multiply<F>(links + (outer * site_link_reals + F / 2 * link_reals) * W + v * N, h);
@@ -372,7 +372,7 @@ struct kernels_of {
                 hn::StoreInterleaved4(a.c[2].re, a.c[2].im, b.c[0].re, b.c[0].im, d, buffer.quads[1]);
                 hn::StoreInterleaved4(b.c[1].re, b.c[1].im, b.c[2].re, b.c[2].im, d, buffer.quads[2]);
                 for (int lane = 0; lane < N; ++lane) {
-                    const std::int32_t entry = sources.entry[i * W + static_cast<std::size_t>(v * N + lane)];
+                    const std::int32_t entry = sources.entry[static_cast<std::size_t>(i * W + v * N + lane)];
                     if (entry < first || entry >= last) continue;
                     T* to = entries + std::int64_t{entry} * half_spinor_reals;
                     for (int q = 0; q < 3; ++q) std::memcpy(to + 4 * q, buffer.quads[q] + 4 * lane, 4 * sizeof(T));
@@ -381,12 +381,12 @@ struct kernels_of {
     }
 
     template <int F>
-    static void consume(const surface_targets& targets, const T* links, T* y, const T* const (&tables)[2], T scale,
-                        std::int64_t first, std::int64_t last) {
+    static void consume(const surface_targets& targets, int group, int end, const T* links, T* y,
+                        const T* const (&tables)[2], T scale) {
         const tag d;
         const V factor = hn::Set(d, scale);
         lane_buffer buffer;
-        for (std::int64_t i = first; i < last; ++i)
+        for (std::int64_t i = targets.begin[group]; i < targets.begin[end]; ++i)
             for (int v = 0; v < vectors; ++v) {
                 for (int lane = 0; lane < N; ++lane) {
                     const std::int32_t entry = targets.entry[static_cast<std::size_t>(i * W + v * N + lane)];

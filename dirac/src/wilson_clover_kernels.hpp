@@ -60,6 +60,7 @@ struct block_stencil {
 struct surface_sources {
     std::vector<std::int32_t> outer; ///< outer index of the field
     std::vector<std::int32_t> entry; ///< [.][lane]: place in the table, -1: nothing
+    std::vector<std::int32_t> begin; ///< [group + 1]: first one of each group
 };
 
 /// Sites that take half-spinors from a local table (table 0) or from ghosts (table 1).
@@ -78,12 +79,13 @@ struct table {
     /// wilson_clover::block_solve on one group. `schur` holds D_ee on even sites and -1/D_oo on odd ones; `work` is one
     /// group of spinors.
     void (*solve)(const block_stencil<T>& s, const T* links, const T* schur, T* x, T* r, T* e, T* work, int steps);
-    /// Writes entries [first, last) of a table of half-spinors: the hop's projection; backward also times the link.
-    void (*produce[lattice::faces])(const surface_sources& s, const T* links, const T* x, T* entries, std::int64_t first,
-                                    std::int64_t last);
-    /// y += scale * hops from the tables, for targets [first, last).
-    void (*consume[lattice::faces])(const surface_targets& s, const T* links, T* y, const T* const (&tables)[2], T scale,
+    /// Writes entries [first, last) of a table of half-spinors, as far as their sources are in groups [group, end): the
+    /// hop's projection; backward also times the link.
+    void (*produce[lattice::faces])(const surface_sources& s, int group, int end, const T* links, const T* x, T* entries,
                                     std::int64_t first, std::int64_t last);
+    /// y += scale * hops from the tables, for targets in groups [group, end).
+    void (*consume[lattice::faces])(const surface_targets& s, int group, int end, const T* links, T* y,
+                                    const T* const (&tables)[2], T scale);
 };
 
 /// Pre: lane_width is 1, 4, 8 or 16.
