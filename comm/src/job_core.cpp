@@ -156,12 +156,12 @@ status job_core::failed() const noexcept {
     return mine.state.load(std::memory_order_acquire) == failure_record::there ? mine.why : status::ok;
 }
 
-status job_core::check(int peer, std::uint64_t since) noexcept {
+status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
     if (const status s = failed(); s != status::ok) return s;
     if (watch) {
         watch->look();
         if (const status s = failed(); s != status::ok) return s;
-        if (peer >= 0 && watch->left(peer)) {
+        if (peer >= 0 && peer == gone) {
             publish(status::peer_died, peer, "left the job");
             return failed();
         }
@@ -173,8 +173,8 @@ status job_core::check(int peer, std::uint64_t since) noexcept {
     return status::ok;
 }
 
-void job_core::check_or_raise(int peer, std::uint64_t since, std::string_view operation) {
-    if (const status s = check(peer, since); s != status::ok) raise(s, operation);
+void job_core::check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone) {
+    if (const status s = check(peer, since, gone); s != status::ok) raise(s, operation);
 }
 
 std::string job_core::name_of(int r) const {

@@ -58,7 +58,7 @@ class thread_plane final : public pairwise_mail, public liveness {
                 const bool gone = left(peer); // read before the queue: its last message comes first
                 if (!queue.empty()) break;
                 lock.unlock();
-                core_.check_or_raise(gone ? peer : -1, since, operation);
+                core_.check_or_raise(peer, since, operation, gone ? peer : -1);
                 lock.lock();
                 if (queue.empty()) box.came.wait_for(lock, std::chrono::milliseconds(20));
             }

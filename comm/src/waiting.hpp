@@ -44,8 +44,9 @@ class waiter {
         }
         if (now - last_look_ >= look_every_) {
             last_look_ = now;
-            const status s = core_.check(peer, since_);
+            const status s = core_.check(peer, since_, gone_);
             if (s != status::ok) return s;
+            gone_ = core_.watch && core_.watch->left(peer) ? peer : -1; // its last message may be here: poll once more
             if (core_.options.may_sleep) {
                 const timespec nap{0, nap_ns_};
                 nanosleep(&nap, nullptr);
@@ -59,6 +60,7 @@ class waiter {
 
     job_core& core_;
     int polls_ = 0;
+    int gone_ = -1;
     std::uint64_t since_ = 0, last_look_ = 0, look_every_ = 0;
     long nap_ns_ = 50'000;
     bool slept_ = false;

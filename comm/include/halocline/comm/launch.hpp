@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between halocline-run and the ranks it starts. The environment says who a rank is and the number of an inherited
+// stream socket; frames on it, each way: u64 length, bytes. A rank's frame is its part of a gather. The launcher answers
+// 'g' and (u64 length, bytes) of every rank, or 'd', i32 rank, i32 pid, text: that rank ended before it gave its part.
+#pragma once
+
+namespace halocline::comm::launch {
+
+inline constexpr const char* rank_variable = "HALOCLINE_RANK";
+inline constexpr const char* ranks_variable = "HALOCLINE_SIZE";
+inline constexpr const char* socket_variable = "HALOCLINE_BOOTSTRAP_FD";
+inline constexpr char gathered = 'g', died = 'd';
+
+} // namespace halocline::comm::launch

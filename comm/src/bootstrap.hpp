@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a rank learns who it is and reaches the others for the first time. A launcher gives a rank number and a gather of
+// a few bytes; everything after that goes over the ranks' own sockets (socket_plane).
+#pragma once
+
+#include "job_core.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halocline::comm {
+
+class mpi_world;
+
+struct bootstrap {
+    int rank = 0, ranks = 1;
+    std::string launcher;
+    /// Bytes of every rank, by rank. Bounded by the deadline; notices ranks that died.  Err: rank_failure, job_error.
+    std::function<std::vector<std::string>(std::string_view mine)> gather;
+    /// The MPI that started the job, if one did: its world also carries set-up mail between nodes.
+    std::shared_ptr<mpi_world> mpi;
+};
+
+/// The job of halocline-run, if that started this process.
+std::optional<bootstrap> local_bootstrap(const job_options& options);
+/// The job of an MPI launcher, if one started this process. (mpi_bootstrap.cpp)
+std::optional<bootstrap> mpi_bootstrap(const job_options& options);
+/// Set-up mail through MPI: for jobs whose ranks can't all reach each other's sockets. (mpi_bootstrap.cpp)
+std::unique_ptr<mail> mpi_mail(job_core& core);
+
+/// Makes the job: slabs, sockets between the ranks of a node, choice of transports. Collective.
+std::shared_ptr<job_core> join(bootstrap start, const job_options& options);
+
+} // namespace halocline::comm

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "socket_plane.hpp"
+
+#include <halocline/comm/clock.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace halocline::comm {
+namespace {
+
+constexpr std::uint64_t goodbye_length = ~std::uint64_t{0};
+constexpr int patience_ms = 20; // a failure record is looked at this often while nothing comes
+
+/// First bytes on a connection, each way; the slab's descriptor travels with them.
+struct greeting {
+    std::array<char, 8> magic{'h', 'a', 'l', 'o', 'c', 'l', '0', '1'};
+    std::int32_t rank = -1;
+    std::array<char, 32> secret{};
+};
+
+sockaddr_un address_of(const std::string& name, socklen_t& length) {
+    sockaddr_un a{};
+    a.sun_family = AF_UNIX;
+    std::memcpy(a.sun_path + 1, name.data(), name.size()); // the leading 0: abstract namespace
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    return a;
+}
+
+[[noreturn]] void fail_system(const std::string& what) { throw error(what + ": " + std::strerror(errno)); }
+
+bool send_greeting(int socket, const greeting& g, int slab) {
+    iovec part{const_cast<greeting*>(&g), sizeof g};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr m{};
+    m.msg_iov = &part;
+    m.msg_iovlen = 1;
+    m.msg_control = control.data();
+    m.msg_controllen = control.size();
+    cmsghdr* c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof slab);
+    std::memcpy(CMSG_DATA(c), &slab, sizeof slab);
+    return sendmsg(socket, &m, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof g);
+}
+
+/// The slab's descriptor, or none if the other side is not who it should be.
+descriptor receive_greeting(int socket, greeting& g) {
+    iovec part{&g, sizeof g};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr m{};
+    m.msg_iov = &part;
+    m.msg_iovlen = 1;
+    m.msg_control = control.data();
+    m.msg_controllen = control.size();
+    const ssize_t n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    descriptor slab;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&m); n > 0 && c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
+        slab = descriptor(fd);
+    }
+    if (n != static_cast<ssize_t>(sizeof g) || g.magic != greeting{}.magic) return descriptor();
+    return slab;
+}
+
+/// The kernel's word on who is at the other end; pid 0 means another pid namespace.
+bool is_process(int socket, int pid) {
+    ucred who{};
+    socklen_t n = sizeof who;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid() &&
+           (who.pid == pid || who.pid == 0);
+}
+
+} // namespace
+
+descriptor::~descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+}
+
+listener::listener(int backlog) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    if (!socket_) fail_system("cannot make a socket for the ranks of this node");
+    std::array<unsigned char, 16> noise{};
+    if (getrandom(noise.data(), noise.size(), 0) != static_cast<ssize_t>(noise.size())) fail_system("getrandom");
+    name_ = "halocline-";
+    for (const unsigned char c : noise) name_ += {"0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
+    socklen_t length = 0;
+    const sockaddr_un a = address_of(name_, length);
+    if (bind(socket_.fd(), reinterpret_cast<const sockaddr*>(&a), length) != 0 ||
+        listen(socket_.fd(), std::max(backlog, 16)) != 0) {
+        fail_system("cannot listen for the ranks of this node");
+    }
+}
+
+socket_plane::socket_plane(job_core& core, listener door, const std::vector<peer_address>& peers,
+                           const std::string& secret)
+    : pairwise_mail(core.rank, core.ranks), core_(core), link_of_(static_cast<std::size_t>(core.ranks), -1) {
+    for (const peer_address& p : peers) {
+        link_of_[p.rank] = static_cast<int>(links_.size());
+        link& l = links_.emplace_back();
+        l.rank = p.rank;
+        l.pid = p.pid;
+        l.process = descriptor(static_cast<int>(syscall(SYS_pidfd_open, p.pid, 0)));
+        // ESRCH: dead already; its socket, which nobody answers, says the same. Older kernels: the socket alone.
+    }
+    greet(std::move(door), peers, secret);
+    for (const link& l : links_) watched_.push_back({l.socket.fd(), POLLRDHUP, 0});
+    for (const link& l : links_) watched_.push_back({l.process.fd(), POLLIN, 0});
+}
+
+void socket_plane::greet(listener door, const std::vector<peer_address>& peers, const std::string& secret) {
+    greeting mine;
+    mine.rank = rank_;
+    std::copy_n(secret.begin(), std::min(secret.size(), mine.secret.size()), mine.secret.begin());
+    const std::string operation = "the ranks of this node to connect";
+    const std::uint64_t since = ticks();
+    std::vector<bool> greeted(links_.size(), false);
+    std::size_t missing = links_.size();
+
+    const auto died = [&](link& l) {
+        core_.publish(status::peer_died, l.rank, "");
+        core_.check_or_raise(l.rank, since, operation);
+    };
+    const auto map = [&](link& l, const descriptor& slab) {
+        core_.mappings.emplace_back(slab.fd(), core_.memory->bytes());
+        core_.peer_base[l.rank] = core_.mappings.back().base();
+        greeted[link_of_[l.rank]] = true;
+        --missing;
+    };
+
+    // The higher rank knocks; the backlog takes all, so that nobody waits for anybody here.
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+        if (peers[i].rank > rank_) continue;
+        link& l = links_[i];
+        l.socket = descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        if (!l.socket) fail_system("cannot make a socket to " + core_.name_of(l.rank));
+        socklen_t length = 0;
+        const sockaddr_un a = address_of(peers[i].socket_name, length);
+        if (connect(l.socket.fd(), reinterpret_cast<const sockaddr*>(&a), length) != 0 ||
+            !is_process(l.socket.fd(), l.pid) || !send_greeting(l.socket.fd(), mine, core_.memory->fd())) {
+            if (errno != ECONNREFUSED && errno != EPIPE && errno != ECONNRESET) {
+                fail_system("cannot connect to " + core_.name_of(l.rank));
+            }
+            died(l);
+        }
+    }
+    std::vector<descriptor> visitors; // not yet known
+    std::vector<pollfd> polled;
+    while (missing > 0) {
+        polled.assign(1, {door.fd(), POLLIN, 0});
+        for (const descriptor& v : visitors) polled.push_back({v.fd(), POLLIN, 0});
+        for (std::size_t i = 0; i < links_.size(); ++i) {
+            polled.push_back({greeted[i] ? -1 : links_[i].socket.fd(), POLLIN, 0});
+            polled.push_back({greeted[i] ? -1 : links_[i].process.fd(), POLLIN, 0});
+        }
+        poll(polled.data(), polled.size(), patience_ms);
+
+        for (std::size_t i = 0; i < links_.size(); ++i) { // those that this rank knocked at
+            link& l = links_[i];
+            if (greeted[i] || !l.socket) continue;
+            if ((polled[1 + visitors.size() + 2 * i].revents & (POLLIN | POLLHUP)) == 0) continue;
+            greeting theirs;
+            const descriptor slab = receive_greeting(l.socket.fd(), theirs);
+            if (!slab || theirs.rank != l.rank || theirs.secret != mine.secret) died(l);
+            map(l, slab);
+        }
+        std::vector<int> ready;
+        for (std::size_t v = 0; v < visitors.size(); ++v) {
+            if (polled[1 + v].revents != 0) ready.push_back(static_cast<int>(v));
+        }
+        for (auto v = ready.rbegin(); v != ready.rend(); ++v) { // those that knocked here
+            descriptor visitor = std::move(visitors[*v]);
+            visitors.erase(visitors.begin() + *v);
+            greeting theirs;
+            const descriptor slab = receive_greeting(visitor.fd(), theirs);
+            const bool known = slab && theirs.secret == mine.secret && theirs.rank > rank_ && theirs.rank < ranks_ &&
+                               link_of_[theirs.rank] >= 0;
+            if (!known) continue; // a stranger: the descriptor closes
+            link& l = to(theirs.rank);
+            if (greeted[link_of_[l.rank]] || !is_process(visitor.fd(), l.pid)) continue;
+            l.socket = std::move(visitor);
+            if (!send_greeting(l.socket.fd(), mine, core_.memory->fd())) died(l);
+            map(l, slab);
+        }
+        while (true) {
+            descriptor visitor(accept4(door.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+            if (!visitor) break;
+            visitors.push_back(std::move(visitor));
+        }
+        for (std::size_t i = 0; i < links_.size(); ++i) {
+            pollfd process{links_[i].process.fd(), POLLIN, 0};
+            if (!greeted[i] && poll(&process, 1, 0) > 0) died(links_[i]);
+        }
+        core_.check_or_raise(-1, since, operation);
+    }
+}
+
+socket_plane::~socket_plane() {
+    const int patience = std::uncaught_exceptions() > 0 ? 0 : 200;
+    for (link& l : links_) {
+        if (l.gone || !l.socket) continue;
+        l.unsent.append(reinterpret_cast<const char*>(&goodbye_length), sizeof goodbye_length);
+        write(l);
+        pollfd p{l.socket.fd(), POLLOUT, 0};
+        if (!l.unsent.empty() && poll(&p, 1, patience) > 0) write(l);
+    }
+}
+
+socket_plane::link& socket_plane::to(int r) {
+    if (r < 0 || r >= ranks_ || link_of_[r] < 0) {
+        throw job_error("rank " + std::to_string(rank_) + " has no connection to rank " + std::to_string(r));
+    }
+    return links_[link_of_[r]];
+}
+
+bool socket_plane::left(int r) const noexcept {
+    return link_of_[r] >= 0 && links_[link_of_[r]].goodbye && links_[link_of_[r]].came.empty();
+}
+
+void socket_plane::write(link& l) {
+    while (!l.unsent.empty()) {
+        const ssize_t n = ::send(l.socket.fd(), l.unsent.data(), l.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0) {
+            if (errno == EINTR) continue;
+            if (errno != EAGAIN) l.unsent.clear(); // the reader is gone: reading tells how
+            return;
+        }
+        l.unsent.erase(0, static_cast<std::size_t>(n));
+    }
+}
+
+void socket_plane::read(link& l) {
+    if (l.gone) return;
+    bool ended_here = false;
+    while (true) {
+        std::array<char, 65536> buffer;
+        const ssize_t n = ::recv(l.socket.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) break;
+        if (n <= 0) {
+            ended_here = true;
+            break;
+        }
+        l.half.append(buffer.data(), static_cast<std::size_t>(n));
+    }
+    std::size_t at = 0;
+    while (l.half.size() - at >= sizeof(std::uint64_t)) {
+        std::uint64_t length = 0;
+        std::memcpy(&length, l.half.data() + at, sizeof length);
+        if (length == goodbye_length) {
+            l.goodbye = true;
+            at += sizeof length;
+            continue;
+        }
+        if (l.half.size() - at - sizeof length < length) break;
+        l.came.push_back(l.half.substr(at + sizeof length, length));
+        at += sizeof length + length;
+    }
+    l.half.erase(0, at);
+    if (ended_here) ended(l);
+}
+
+void socket_plane::ended(link& l) noexcept {
+    if (l.gone) return;
+    l.gone = true;
+    const std::size_t n = links_.size();
+    const std::size_t i = static_cast<std::size_t>(&l - links_.data());
+    if (watched_.size() == 2 * n) watched_[i].fd = watched_[n + i].fd = -1; // nothing more to see
+    if (!l.goodbye) core_.publish(status::peer_died, l.rank, "");
+}
+
+void socket_plane::look() noexcept {
+    if (poll(watched_.data(), watched_.size(), 0) <= 0) return;
+    const std::size_t n = links_.size();
+    for (std::size_t i = 0; i < n; ++i) {
+        if (watched_[i].revents == 0 && watched_[n + i].revents == 0) continue;
+        const bool process_ended = watched_[n + i].revents != 0;
+        read(links_[i]); // its last words may be a goodbye
+        if (process_ended) ended(links_[i]);
+    }
+}
+
+std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, std::span<const std::string> out,
+                                                std::span<const int> from, std::string_view operation) {
+    for (std::size_t i = 0; i < peers_to.size(); ++i) {
+        link& l = to(peers_to[i]);
+        const std::uint64_t length = out[i].size();
+        l.unsent.append(reinterpret_cast<const char*>(&length), sizeof length).append(out[i]);
+        write(l);
+    }
+    std::vector<std::string> in;
+    std::vector<pollfd> polled(links_.size());
+    const std::uint64_t since = ticks();
+    int gone = -1;
+    while (true) {
+        while (in.size() < from.size() && !to(from[in.size()]).came.empty()) {
+            auto& came = to(from[in.size()]).came;
+            in.push_back(std::move(came.front()));
+            came.pop_front();
+        }
+        const auto unsent = std::find_if(links_.begin(), links_.end(), [](const link& l) { return !l.unsent.empty(); });
+        if (in.size() == from.size() && unsent == links_.end()) return in;
+
+        const int peer = in.size() < from.size() ? from[in.size()] : unsent->rank;
+        core_.check_or_raise(peer, since, operation, gone);
+        for (std::size_t i = 0; i < links_.size(); ++i) {
+            const link& l = links_[i];
+            const int events = POLLIN | (l.unsent.empty() ? 0 : POLLOUT);
+            polled[i] = {l.gone ? -1 : l.socket.fd(), static_cast<short>(events), 0};
+        }
+        // Something may have come with the look at the living: then there is no need to wait.
+        const bool there = in.size() < from.size() && !to(peer).came.empty();
+        poll(polled.data(), polled.size(), there ? 0 : patience_ms);
+        gone = left(peer) ? peer : -1; // before reading: what it sent first is taken first
+        for (std::size_t i = 0; i < links_.size(); ++i) {
+            if (polled[i].revents & (POLLIN | POLLHUP | POLLERR)) read(links_[i]);
+            if (polled[i].revents & POLLOUT) write(links_[i]);
+        }
+    }
+}
+
+} // namespace halocline::comm

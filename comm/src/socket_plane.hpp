@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control plane of ranks that are processes of one node: a stream socket per pair for set-up mail, slab descriptors
+// and liveness (EOF), and a pidfd per peer, because a forked child can hold a dead rank's socket open.
+#pragma once
+
+#include "job_core.hpp"
+
+#include <deque>
+#include <poll.h>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace halocline::comm {
+
+/// A file descriptor that closes itself.
+class descriptor {
+  public:
+    explicit descriptor(int fd = -1) : fd_(fd) {}
+    descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    descriptor& operator=(descriptor&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~descriptor();
+    [[nodiscard]] int fd() const { return fd_; }
+    explicit operator bool() const { return fd_ >= 0; }
+
+  private:
+    int fd_;
+};
+
+/// A listening socket under a random name in the abstract namespace: nothing in the file system, gone with its owner.
+class listener {
+  public:
+    explicit listener(int backlog);
+    [[nodiscard]] const std::string& name() const { return name_; }
+    [[nodiscard]] int fd() const { return socket_.fd(); }
+
+  private:
+    std::string name_;
+    descriptor socket_;
+};
+
+/// A peer to connect to.
+struct peer_address {
+    int rank = 0;
+    std::string socket_name;
+    int pid = 0;
+};
+
+class socket_plane final : public pairwise_mail, public liveness {
+  public:
+    /// Connects each pair of these ranks once, swaps the job's secret and the slabs' descriptors, and maps the peers'
+    /// slabs into core.peer_base.  Err: rank_failure.
+    socket_plane(job_core& core, listener door, const std::vector<peer_address>& peers, const std::string& secret);
+    /// Says goodbye, so that the end of the sockets isn't taken for a death.
+    ~socket_plane() override;
+
+    void look() noexcept override;
+    [[nodiscard]] bool left(int rank) const noexcept override;
+
+  protected:
+    std::vector<std::string> transfer(std::span<const int> to, std::span<const std::string> out,
+                                      std::span<const int> from, std::string_view operation) override;
+
+  private:
+    struct link {
+        int rank = 0;
+        int pid = 0;
+        descriptor socket, process;
+        std::string unsent;            // frames still to be written
+        std::string half;              // a frame that is not complete
+        std::deque<std::string> came;  // complete messages
+        bool goodbye = false;          // closed its job in good order
+        bool gone = false;             // socket ended or process ended
+    };
+    [[nodiscard]] link& to(int rank);
+    void greet(listener door, const std::vector<peer_address>& peers, const std::string& secret);
+    void read(link& l);
+    void write(link& l);
+    void ended(link& l) noexcept;
+
+    job_core& core_;
+    std::vector<link> links_;       // one per peer of this node
+    std::vector<int> link_of_;      // by rank, -1: none
+    std::vector<pollfd> watched_;   // sockets, then processes; no allocation in look()
+};
+
+} // namespace halocline::comm
