@@ -250,7 +250,7 @@ double quantile(std::vector<double> values, double q) {
 struct contender {
     std::string who, mode, transport;
     std::vector<double> us, flags; ///< of kept slices: batches, probes
-    int dropped = 0;
+    int kept = 0, dropped = 0; ///< slices
 };
 
 struct bench_options {
@@ -304,15 +304,20 @@ bench_options parse(int argc, char** argv) {
 }
 
 std::string json_line(const contender& c, const point& p, int ranks, bool pinned, const std::string& host) {
+    const auto number = [](const std::vector<double>& values, double q) { // null: every slice was dropped
+        char text[32];
+        std::snprintf(text, sizeof text, "%.4f", quantile(values, q));
+        return values.empty() ? std::string("null") : std::string(text);
+    };
     char line[640];
     std::snprintf(line, sizeof line,
                   R"({"bench":"halo","who":"%s","mode":"%s","transport":"%s","ranks":%d,"threads":1,"L":[%d,%d,%d,%d],)"
-                  R"("bytes_per_site":%d,"cut":[%d,%d,%d,%d],"layout":"appended","flag_ns":%.1f,"us_median":%.4f,)"
-                  R"("us_p95":%.4f,"batches":%zu,"slices_dropped":%d,"pinned":%s,"host":"%s","compiler":"%s"})",
+                  R"("bytes_per_site":%d,"cut":[%d,%d,%d,%d],"layout":"appended","flag_ns":%s,"us_median":%s,)"
+                  R"("us_p95":%s,"slices_kept":%d,"slices_dropped":%d,"pinned":%s,"host":"%s","compiler":"%s"})",
                   c.who.c_str(), c.mode.c_str(), c.transport.c_str(), ranks, p.extent, p.extent, p.extent, p.extent,
                   p.bytes_per_site, p.mu == 0 ? ranks : 1, p.mu == 1 ? ranks : 1, p.mu == 2 ? ranks : 1,
-                  p.mu == 3 ? ranks : 1, quantile(c.flags, 0.5), quantile(c.us, 0.5), quantile(c.us, 0.95),
-                  c.us.size(), c.dropped, pinned ? "true" : "false", host.c_str(), __VERSION__);
+                  p.mu == 3 ? ranks : 1, number(c.flags, 0.5).c_str(), number(c.us, 0.5).c_str(),
+                  number(c.us, 0.95).c_str(), c.kept, c.dropped, pinned ? "true" : "false", host.c_str(), __VERSION__);
     return line;
 }
 
@@ -338,9 +343,16 @@ class driver {
         result.push_back({.who = "ours", .mode = job_.transport() == "shm" ? "direct" : "packed",
                           .transport = job_.transport(), .us = {}, .flags = {}});
         const std::size_t points = options_.extents.size() * options_.bytes.size() * options_.cuts.size();
-        const double slice = std::min(0.5, options_.seconds / static_cast<double>(points * result.size() * rounds));
-
-        for (int round = 0; round < rounds; ++round)
+        // Half of the time is for rounds in place of dropped slices.
+        const double budget = options_.seconds / static_cast<double>(points);
+        const double slice = std::min(0.5, budget / (2 * rounds * static_cast<double>(result.size())));
+        const std::uint64_t begin = comm::ticks();
+        const auto enough = [&](int round) {
+            if (round < rounds) return false;
+            const bool kept = std::all_of(result.begin(), result.end(), [](const contender& c) { return c.kept >= rounds; });
+            return kept || slowest(job_, {comm::seconds(comm::ticks() - begin)})[0] > budget;
+        };
+        for (int round = 0; !enough(round); ++round)
             for (contender& c : result) {
                 const bool ours = c.who == "ours";
                 run_slice(c, slice, plan, x, [&] {
@@ -388,6 +400,7 @@ class driver {
             ++c.dropped;
             return;
         }
+        ++c.kept;
         c.us.insert(c.us.end(), us.begin(), us.end());
         c.flags.insert(c.flags.end(), flags.begin(), flags.end());
     }
