@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as processes: started by halocline-run.
+#include "bodies.hpp"
+
+#include <algorithm>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline_test;
+
+TEST(Processes, ChannelsDeliverEveryEpochInOrder) {
+    const job j = job::from_environment();
+    expect_epochs_in_order(j, 200, j.ranks() <= 2 ? 100'000 : 2'000);
+    expect_epochs_in_order(j, 16, 1'000);
+    expect_epochs_in_order(j, 1 << 20, 20, j.ranks() / 2);
+}
+
+TEST(Processes, GlobalSumEqualsSerialSumWithTheSameBitsEverywhere) {
+    expect_sums_equal_serial(job::from_environment());
+}
+
+TEST(Processes, LargeMessagesCrossBothWaysAtOnce) {
+    const job j = job::from_environment();
+    std::vector<int> peers;
+    std::vector<std::string> out;
+    for (int r = 0; r < j.ranks(); ++r) {
+        peers.push_back(r);
+        out.emplace_back(1 << 20, static_cast<char>('a' + j.rank()));
+    }
+
+    const auto in = j.exchange(peers, out);
+
+    for (int r = 0; r < j.ranks(); ++r) EXPECT_EQ(in[r], std::string(1 << 20, static_cast<char>('a' + r)));
+    EXPECT_EQ(j.broadcast("from " + std::to_string(j.rank()), j.ranks() - 1), "from " + std::to_string(j.ranks() - 1));
+}
+
+TEST(Processes, DisagreementIsTheSameErrorEverywhere) {
+    const job j = job::from_environment();
+    if (j.ranks() == 1) return; // one rank agrees with itself
+    std::string text;
+    try {
+        j.agree("the grid", j.rank() == 1 ? "8.8.8.8" : "4.4.4.4");
+    } catch (const input_error& e) {
+        text = e.what();
+    }
+    EXPECT_EQ(text, "ranks disagree on the grid: rank 0 has '4.4.4.4', rank 1 has '8.8.8.8'");
+    j.agree("the text", text);
+}
+
+TEST(Processes, MembersAreKnownWithTheirTransports) {
+    const job j = job::from_environment();
+    for (const rank_info& m : j.members()) EXPECT_EQ(m.transport, m.rank == j.rank() ? "self" : "shm");
+    EXPECT_EQ(j.transport(), j.ranks() == 1 ? "self" : "shm");
+    EXPECT_EQ(j.launcher(), "halocline-run");
+}
+
+TEST(Processes, MpiWithoutAnMpiLauncherNamesTheCommand) {
+    job_options options;
+    options.transports = {"mpi"};
+    try {
+        const job j = job::from_environment(options);
+        FAIL();
+    } catch (const input_error& e) {
+        EXPECT_NE(std::string(e.what()).find("mpirun -n "), std::string::npos) << e.what();
+    }
+}
+
+} // namespace

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens when ranks die: real kills of real processes. This program is both the test and, with "rank", the ranks.
+#include <halocline/comm/global_sum.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline::comm;
+using clock_type = std::chrono::steady_clock;
+
+std::string self, runner;
+
+/// A rank of the job under test: announces itself, then works until it is killed or fails.
+int be_rank(const std::string& mode) {
+    try {
+        if (mode == "join" && std::string(std::getenv("HALOCLINE_RANK")) == "1") {
+            std::printf("pid 1 %d\n", static_cast<int>(getpid()));
+            std::fflush(stdout);
+            std::this_thread::sleep_for(std::chrono::seconds(20)); // never joins
+        }
+        const job j = job::from_environment();
+        std::printf("pid %d %d\n", j.rank(), static_cast<int>(getpid()));
+        std::fflush(stdout);
+        if (mode == "exit" && j.rank() == 1) std::_Exit(7);
+        if (mode == "ok") return 0;
+        global_sum sum(j, 8);
+        for (double v[3]{};;) {
+            if (mode == "setup") {
+                j.barrier();
+            } else if (mode == "plan") {
+                global_sum other(j, 4);
+            } else if (const status s = sum(v); s != status::ok) {
+                j.fail(s, sum.pending());
+            }
+        }
+    } catch (const rank_failure& e) {
+        std::printf("failure of %d: %s\n", e.culprit(), e.what());
+        std::fflush(stdout);
+        return 3;
+    }
+}
+
+struct running_job {
+    pid_t launcher = -1;
+    FILE* output = nullptr;
+    std::vector<pid_t> ranks;
+    std::vector<std::string> failures;
+
+    running_job(int n, const std::string& mode, std::size_t announced) : ranks(static_cast<std::size_t>(n), -1) {
+        int pipe_ends[2];
+        if (pipe(pipe_ends) != 0) std::abort();
+        launcher = fork();
+        if (launcher == 0) {
+            dup2(pipe_ends[1], STDOUT_FILENO);
+            dup2(pipe_ends[1], STDERR_FILENO);
+            ::close(pipe_ends[0]);
+            ::close(pipe_ends[1]);
+            execl(runner.c_str(), runner.c_str(), "-n", std::to_string(n).c_str(), "--timeout", "15", "--", self.c_str(),
+                  "rank", mode.c_str(), nullptr);
+            _exit(127);
+        }
+        ::close(pipe_ends[1]);
+        output = fdopen(pipe_ends[0], "r");
+        for (std::size_t seen = 0; seen < announced && line();) {
+            seen = 0;
+            for (const pid_t p : ranks) seen += p > 0;
+        }
+    }
+    ~running_job() { std::fclose(output); }
+    bool line() {
+        char text[2048];
+        if (std::fgets(text, sizeof text, output) == nullptr) return false;
+        int rank = -1, pid = -1;
+        if (std::sscanf(text, "pid %d %d", &rank, &pid) == 2) ranks[rank] = pid;
+        if (std::string(text).starts_with("failure")) failures.emplace_back(text);
+        return true;
+    }
+    int wait() {
+        while (line()) {
+        }
+        int how = 0;
+        waitpid(launcher, &how, 0);
+        return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+    }
+    [[nodiscard]] bool anybody_alive() const {
+        for (const pid_t p : ranks) {
+            if (p > 0 && kill(p, 0) == 0) return true;
+        }
+        return false;
+    }
+};
+
+class Killed : public testing::TestWithParam<const char*> {};
+
+TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
+    std::mt19937 random(7);
+    for (int round = 0; round < 5; ++round) {
+        running_job job_under_test(3, GetParam(), 3);
+        const int victim = static_cast<int>(random() % 3);
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
+
+        const auto begin = clock_type::now();
+        kill(job_under_test.ranks[victim], SIGKILL);
+        const int code = job_under_test.wait();
+
+        EXPECT_LT(clock_type::now() - begin, std::chrono::seconds(1));
+        EXPECT_EQ(code, 3);
+        ASSERT_EQ(job_under_test.failures.size(), 2u);
+        const std::string name =
+            "rank " + std::to_string(victim) + " (pid " + std::to_string(job_under_test.ranks[victim]);
+        for (const std::string& f : job_under_test.failures) {
+            EXPECT_NE(f.find(name), std::string::npos) << f;
+            EXPECT_NE(f.find("while this rank waited for"), std::string::npos) << f;
+        }
+        EXPECT_FALSE(job_under_test.anybody_alive());
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(During, Killed, testing::Values("setup", "plan", "sum"));
+
+TEST(Kill, BeforeJoiningIsReportedToThoseWhoWait) {
+    running_job job_under_test(3, "join", 1);
+
+    kill(job_under_test.ranks[1], SIGKILL);
+    const int code = job_under_test.wait();
+
+    EXPECT_EQ(code, 3);
+    ASSERT_EQ(job_under_test.failures.size(), 2u);
+    EXPECT_NE(job_under_test.failures[0].find("rank 1 (pid " + std::to_string(job_under_test.ranks[1])), std::string::npos);
+}
+
+TEST(Kill, IsReportedWhileTheLauncherIsStopped) {
+    running_job job_under_test(3, "sum", 3);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    kill(job_under_test.launcher, SIGSTOP);
+
+    const auto begin = clock_type::now();
+    kill(job_under_test.ranks[2], SIGKILL);
+    while (job_under_test.failures.size() < 2 && job_under_test.line()) {
+    }
+
+    EXPECT_LT(clock_type::now() - begin, std::chrono::seconds(1));
+    EXPECT_EQ(job_under_test.failures.size(), 2u);
+    kill(job_under_test.launcher, SIGCONT);
+    EXPECT_EQ(job_under_test.wait(), 3);
+}
+
+TEST(Kill, OfTheLauncherLeavesNobody) {
+    running_job job_under_test(3, "sum", 3);
+
+    kill(job_under_test.launcher, SIGKILL);
+    job_under_test.wait();
+
+    const auto end = clock_type::now() + std::chrono::seconds(2);
+    while (job_under_test.anybody_alive() && clock_type::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_FALSE(job_under_test.anybody_alive());
+}
+
+TEST(Launcher, EndsWithTheCodeOfTheFirstRankThatFailed) {
+    running_job failing(2, "exit", 2);
+    EXPECT_EQ(failing.wait(), 7);
+    running_job fine(2, "ok", 2);
+    EXPECT_EQ(fine.wait(), 0);
+}
+
+TEST(Launcher, LeavesNothingInSharedMemory) {
+    const auto count = [] {
+        const auto files = std::filesystem::directory_iterator("/dev/shm");
+        return std::count_if(begin(files), end(files), [](const auto& f) {
+            return f.path().filename().string().find("halocline") != std::string::npos;
+        });
+    };
+    running_job job_under_test(2, "sum", 2);
+    kill(job_under_test.ranks[0], SIGKILL);
+    job_under_test.wait();
+    EXPECT_EQ(count(), 0);
+}
+
+int exit_code_of(const std::string& arguments) {
+    const int how = std::system((runner + " " + arguments + " >/dev/null 2>&1").c_str());
+    return WEXITSTATUS(how);
+}
+
+TEST(Launcher, BadArgumentsEndWithTwo) {
+    EXPECT_EQ(exit_code_of("--help"), 0);
+    EXPECT_EQ(exit_code_of(""), 2);
+    EXPECT_EQ(exit_code_of("-n 0 -- true"), 2);
+    EXPECT_EQ(exit_code_of("-n x -- true"), 2);
+    EXPECT_EQ(exit_code_of("-n 2"), 2);
+    EXPECT_EQ(exit_code_of("--color -n 2 -- true"), 2);
+    EXPECT_EQ(exit_code_of("-n 2 -- no-such-program-here"), 2);
+    EXPECT_EQ(exit_code_of("-n 2 -- true"), 0);
+    EXPECT_EQ(exit_code_of("-n 2 --timeout 0.2 -- sleep 5"), 3);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc == 3 && std::string(argv[1]) == "rank") return be_rank(argv[2]);
+    testing::InitGoogleTest(&argc, argv);
+    self = std::filesystem::read_symlink("/proc/self/exe");
+    runner = argc > 1 ? argv[1] : "halocline-run";
+    return RUN_ALL_TESTS();
+}

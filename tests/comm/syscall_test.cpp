@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// No system calls between send and wait: after set-up the ranks install a seccomp filter that kills the process at any
+// system call but exit_group. This program is both the test and, with "rank", the ranks.
+#include <halocline/comm/clock.hpp>
+#include <halocline/comm/global_sum.hpp>
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstddef>
+#include <filesystem>
+#include <limits>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <string>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace halocline::comm;
+
+std::string self, runner;
+
+void forbid_system_calls() {
+    sock_filter program[] = {
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+        {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_exit_group},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS},
+    };
+    const sock_fprog filter{4, program};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) std::_Exit(99);
+}
+
+/// Exit code 10: all went well. "call": makes one system call on purpose.
+int be_rank(const std::string& mode) {
+    job_options options;
+    options.spin_polls = std::numeric_limits<int>::max(); // other load must not push a wait over its budget
+    const job j = job::from_environment(options);
+    const int other = 1 - j.rank();
+    const channel_request request{other, 0, 0, 4096, 4096, "face"};
+    channel_set set(j, {&request, 1}, {"pair", ""});
+    global_sum sum(j, 8);
+    double v[3]{1, 2, 3};
+    std::uint64_t k = 0;
+    const auto steps = [&] {
+        for (int i = 0; i < 50; ++i) {
+            ++k;
+            set.for_each([&](auto& c) {
+                c.target(k)[0] = std::byte{1};
+                c.send(k, ticks());
+            });
+            if (set.wait(k) != status::ok || sum(v) != status::ok || sum({v, 1}) != status::ok) std::_Exit(1);
+        }
+    };
+    steps();
+    j.barrier();
+    forbid_system_calls();
+    steps();
+    if (mode == "call") (void)getppid();
+    std::_Exit(10);
+}
+
+int run(const char* mode) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        execl(runner.c_str(), runner.c_str(), "-n", "2", "--timeout", "30", "--", self.c_str(), "rank", mode, nullptr);
+        _exit(127);
+    }
+    int how = 0;
+    waitpid(pid, &how, 0);
+    return WEXITSTATUS(how);
+}
+
+TEST(HotPath, MakesNoSystemCalls) { EXPECT_EQ(run("none"), 10); }
+
+TEST(HotPath, TheFilterCatchesASystemCall) { EXPECT_EQ(run("call"), 128 + SIGSYS); }
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc == 3 && std::string(argv[1]) == "rank") return be_rank(argv[2]);
+    testing::InitGoogleTest(&argc, argv);
+    self = std::filesystem::read_symlink("/proc/self/exe");
+    runner = argc > 1 ? argv[1] : "halocline-run";
+    return RUN_ALL_TESTS();
+}
