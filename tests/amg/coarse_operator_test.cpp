@@ -3,6 +3,7 @@
 
 #include <halocline/amg/two_level.hpp>
 #include <halocline/base/error.hpp>
+#include <halocline_test/allocation_counter.hpp>
 
 #include <gtest/gtest.h>
 
@@ -176,6 +177,22 @@ TEST(Hierarchy, DoesNotDependOnRanksNorLanes) {
         }
         EXPECT_LT(worst, 2e-5 * largest) << lattice::to_string(grid);
     }
+}
+
+TEST(Hierarchy, CycleAllocatesNothing) {
+    // one rank: the counter counts every thread, and job barriers allocate
+    comm::run_threads(1, [](const comm::job& j) {
+        problem p(j, {4, 4, 4, 8}, {1, 1, 1, 1}, {2, 2, 2, 2}, few_vectors(6));
+        p.hierarchy.setup();
+        lattice::field<float> x = p.fine_field(), b = p.fine_field();
+        amg_test::fill_random(b, p.local, p.cut.global(), 3);
+        expect_ok(p.hierarchy.cycle(x, b));
+        const std::uint64_t before = halocline_test::allocations();
+
+        for (int k = 0; k < 3; ++k) expect_ok(p.hierarchy.cycle(x, b));
+
+        EXPECT_EQ(halocline_test::allocations(), before);
+    });
 }
 
 TEST(CoarseDecomposition, CutInsideABlockNamesTheGridsThatWouldDo) {
