@@ -35,7 +35,8 @@ struct halocline_mpi_channel {
 
 namespace {
 
-bool left = false; // the job failed: MPI is not called any more
+bool left = false;   // the job failed: MPI is not called any more
+int open_worlds = 0; // not zero at exit(): the program ends in the middle of a job, the others do not
 
 #define HALOCLINE_TRY(call)                                                                                            \
     if (const int code = (call); code != MPI_SUCCESS) return code
@@ -58,7 +59,7 @@ int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) 
 
 void finalize_at_exit() {
     int finalized = 0;
-    if (left || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
+    if (left || open_worlds > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
     MPI_Finalize();
 }
 
@@ -83,6 +84,7 @@ int duplicate(MPI_Comm& copy, halocline_mpi_give_up give_up, void* context) {
 int open(halocline_mpi_give_up give_up, void* context, halocline_mpi_world** world) {
     HALOCLINE_TRY(initialize());
     auto* w = new halocline_mpi_world;
+    ++open_worlds;
     *world = w;
     if (const int code = duplicate(w->setup, give_up, context); code != HALOCLINE_MPI_OK) return code;
     if (const int code = duplicate(w->data, give_up, context); code != HALOCLINE_MPI_OK) return code;
@@ -98,6 +100,7 @@ int open(halocline_mpi_give_up give_up, void* context, halocline_mpi_world** wor
 
 // Communicators are not freed: that is collective, and the world of a job lives as long as the job.
 void close(halocline_mpi_world* world) {
+    if (world) --open_worlds;
     if (world && !left && world->unit != MPI_DATATYPE_NULL) MPI_Type_free(&world->unit);
     delete world;
 }
@@ -187,6 +190,12 @@ int exchange(halocline_mpi_world* world, int count, const int* peers, const void
         requests.push_back(request);
     }
     return wait_all(requests, give_up, context);
+}
+
+void progress(halocline_mpi_world* world) {
+    if (left) return;
+    int found = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world->setup, &found, MPI_STATUS_IGNORE);
 }
 
 // Messages are counted in units of 64 bytes: 2^31 of them are 128 GiB.
@@ -286,6 +295,7 @@ constexpr halocline_mpi_module module_table{
     describe,
     allgather,
     exchange,
+    progress,
     channel_open,
     channel_close,
     receive_start,

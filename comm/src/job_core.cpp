@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job_core.hpp"
 
+#include "mpi_library.hpp"
+
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/shm_channel.hpp>
 
@@ -141,6 +143,7 @@ void job_core::sweep() noexcept {
 void job_core::publish(status why, int culprit, std::string_view text) noexcept {
     const rank_info* who = culprit >= 0 ? &members[culprit] : nullptr;
     write(memory->record(), why, culprit, who, text);
+    if (mpi) mpi->leave(); // MPI_Finalize would wait for the dead
     // What this rank reports is what the others get: another's record may have been first.
     const failure_record& mine = memory->record();
     while (mine.state.load(std::memory_order_acquire) == failure_record::being_written) sched_yield();
@@ -158,6 +161,7 @@ status job_core::failed() const noexcept {
 
 status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
     if (const status s = failed(); s != status::ok) return s;
+    if (mpi) mpi->poll(); // a wait over sockets must not stop what MPI has under way
     if (watch) {
         watch->look();
         if (const status s = failed(); s != status::ok) return s;
@@ -186,6 +190,7 @@ std::string job_core::name_of(int r) const {
 }
 
 void job_core::raise(status why, std::string_view operation) const {
+    if (mpi) mpi->leave();
     const failure_record& record = memory->record();
     const std::string me = "rank " + std::to_string(rank) + " (pid " + std::to_string(members[rank].pid) + "): ";
     const std::string waited = " while this rank waited for " + std::string(operation);

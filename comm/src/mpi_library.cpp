@@ -268,6 +268,11 @@ std::vector<std::string> mpi_world::exchange(std::span<const int> peers, std::sp
     return in;
 }
 
+void mpi_world::poll() noexcept {
+    sweep();
+    module_->progress(world_);
+}
+
 void mpi_world::leave() const noexcept { module_->leave(); }
 void mpi_world::abort(int exit_code) const noexcept { module_->abort(exit_code); }
 

@@ -62,6 +62,8 @@ class mpi_world {
     /// Sends out[i] to peers[i], returns what they sent; order kept per peer.
     [[nodiscard]] std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out,
                                                     const progress& check) const;
+    /// For waits on something else than MPI: started sends and farewells move on.
+    void poll() noexcept;
     /// The job failed: no MPI call from this process any more, so that it can end while others are dead.
     void leave() const noexcept;
     /// Ends all processes of the launcher with this exit code.

@@ -46,7 +46,7 @@ typedef struct halocline_mpi_module {
     uint32_t bytes; /* sizeof this struct */
 
     /* MPI_Init_thread unless the program already did, and a duplicate of the world. Finalises at exit() what it
-     * initialised, unless leave() was called. */
+     * initialised, unless leave() was called or a world is still open then. */
     int (*open)(halocline_mpi_give_up, void* context, halocline_mpi_world** world);
     void (*close)(halocline_mpi_world*);
     /* The job failed: this process will not call MPI again, not even MPI_Finalize, which would wait for the dead. */
@@ -68,6 +68,9 @@ typedef struct halocline_mpi_module {
     /* Sends out[i] to peers[i] and receives what it sent; a peer may appear several times, order kept. */
     int (*exchange)(halocline_mpi_world*, int count, const int* peers, const void* const* out,
                     const uint64_t* out_bytes, halocline_mpi_allocate, halocline_mpi_give_up, void* context);
+
+    /* Lets MPI move what was started: some of it moves only while MPI is called. Never waits. */
+    void (*progress)(halocline_mpi_world*);
 
     /* Set-up of a channel: local. Buffers must outlive it. */
     int (*channel_open)(halocline_mpi_world*, const halocline_mpi_channel_spec*, halocline_mpi_channel**);

@@ -14,6 +14,9 @@ halocline_add_mpi_program(comm_mpi_world_test SOURCES mpi_world_test.cpp LINK ha
 halocline_add_mpi_test(comm.mpi_world_test TARGET comm_mpi_world_test RANKS 2 4 ARGS --gtest_filter=-MpiWorldGivenUp.*)
 halocline_add_mpi_test(comm.mpi_world_given_up TARGET comm_mpi_world_test RANKS 2 ARGS --gtest_filter=MpiWorldGivenUp.*)
 
+halocline_add_mpi_program(comm_mpi_job_test SOURCES mpi_job_test.cpp LINK halocline::comm)
+halocline_add_mpi_test(comm.mpi_job_test TARGET comm_mpi_job_test RANKS 2 4)
+
 # No program links an MPI.
 add_test(NAME comm.mpi_is_not_linked COMMAND ldd $<TARGET_FILE:comm_mpi_world_test>)
 set_tests_properties(comm.mpi_is_not_linked PROPERTIES FAIL_REGULAR_EXPRESSION "libmpi;libmpich;libopen-" LABELS mpi)
