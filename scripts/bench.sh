@@ -5,7 +5,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 question=${1:-halo}
 shift || true
-"$here/scripts/build.sh" release "bench_$question" halocline-run halocline_modules >&2
+"$here/scripts/build.sh" release "bench_$question" halocline-run >&2
 bin=$here/build/release/bin
 case $question in
   halo) exec "$bin/halocline-run" -n 2 -- "$bin/bench_halo" "$@" ;;

@@ -23,7 +23,7 @@ while [[ $# -gt 0 ]]; do
 done
 [[ $np =~ ^[1-9][0-9]*$ ]] || { echo "demo.sh: --np $np: expected a number of processes >= 1" >&2; exit 2; }
 
-"$here/scripts/build.sh" release coarse_solve generate_gauge halocline-run halocline-info halocline_modules >&2
+"$here/scripts/build.sh" release coarse_solve generate_gauge halocline-run halocline-info >&2
 bin=$here/build/release/bin
 
 if [[ $transport == mpi ]]; then

@@ -42,8 +42,8 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     line(out, "  %-26s %12.4f  %5.1f %%  (pack %.4f, wait %.4f, unpack %.4f; imbalance %.4f of the wait)", "    halo",
          c.halo_seconds, percent(c.halo_seconds, c.seconds), c.pack_seconds, c.wait_seconds, c.unpack_seconds,
          c.imbalance_seconds);
-    line(out, "  %-26s %12.4f  %5.1f %%  (%llu sums)", "    global sums", c.global_sum_seconds,
-         percent(c.global_sum_seconds, c.seconds), static_cast<unsigned long long>(c.global_sums));
+    line(out, "  %-26s %12.4f  %5.1f %%  (%llu sums, %.3f MB sent by rank 0)", "    global sums", c.global_sum_seconds,
+         percent(c.global_sum_seconds, c.seconds), static_cast<unsigned long long>(c.global_sums), static_cast<double>(c.global_sum_bytes) / 1e6);
     for (const auto& lane : c.lanes)
         line(out, "  %-26s %12llu messages, %.3f MB (rank 0)", ("coarse halo over " + lane.transport).c_str(),
              static_cast<unsigned long long>(lane.messages), static_cast<double>(lane.bytes) / 1e6);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-function(halocline_add_program_test name source filter)
+function(halocline_add_program_test name source)
   string(REPLACE "." "_" target ${name})
   add_executable(${target} ${source})
   target_link_libraries(${target} PRIVATE
@@ -8,12 +8,9 @@ function(halocline_add_program_test name source filter)
     HALOCLINE_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALOCLINE_SOURCE="${PROJECT_SOURCE_DIR}")
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_dependencies(${target} coarse_solve generate_gauge halocline-run halocline-info)
-  if(TARGET halocline_modules)
-    add_dependencies(${target} halocline_modules)
-  endif()
 endfunction()
 
-halocline_add_program_test(apps.coarse_solve_test ${CMAKE_CURRENT_LIST_DIR}/coarse_solve_test.cpp "")
+halocline_add_program_test(apps.coarse_solve_test ${CMAKE_CURRENT_LIST_DIR}/coarse_solve_test.cpp)
 # One entry per question, so that a failure names itself; serial, because they time and oversubscribe.
 foreach(suite Demo Transports Bits BadInput Faults OddLattices Configs)
   add_test(NAME apps.coarse_solve_test.${suite} COMMAND apps_coarse_solve_test --gtest_filter=${suite}.*)
