@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dry_run.hpp"
 
+#include <halocline_app/main.hpp>
+
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 
 namespace halocline::app {
 namespace {
 
 using lattice::dimensions;
-
-__attribute__((format(printf, 2, 3))) void line(std::string& out, const char* format, ...) {
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    std::vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    out += text;
-    out += '\n';
-}
 
 /// Messages that one rank sends per exchange of one layer, and sites in them.
 struct surface {
@@ -43,19 +33,19 @@ double mebibytes(double bytes) { return bytes / (1024.0 * 1024.0); }
 std::string describe_dry_run(const comm::job& j, const problem& p, const settings& s) {
     const int ranks = j.ranks();
     std::string out;
-    line(out, "lattice        %s (%lld sites), %s '%s'", lattice::to_string(p.cut.global()).c_str(),
+    append_line(out, "lattice        %s (%lld sites), %s '%s'", lattice::to_string(p.cut.global()).c_str(),
          static_cast<long long>(lattice::volume(p.cut.global())), lattice::to_string(p.file.format).c_str(),
          p.file.path.c_str());
-    line(out, "blocks         %s", lattice::to_string(p.blocks).c_str());
-    line(out, "rank grid      %s: %s", lattice::to_string(p.cut.rank_grid()).c_str(), p.why_cut.c_str());
+    append_line(out, "blocks         %s", lattice::to_string(p.blocks).c_str());
+    append_line(out, "rank grid      %s: %s", lattice::to_string(p.cut.rank_grid()).c_str(), p.why_cut.c_str());
     for (int mu = 0; mu < dimensions; ++mu) {
         std::string parts;
         const auto& cuts = p.cut.cuts(mu);
         for (std::size_t i = 0; i + 1 < cuts.size(); ++i)
             parts += (i ? " + " : "") + std::to_string(cuts[i + 1] - cuts[i]);
-        line(out, "  %c            %s", "xyzt"[mu], parts.c_str());
+        append_line(out, "  %c            %s", "xyzt"[mu], parts.c_str());
     }
-    line(out, "rank order     lexicographic over the rank grid, x fastest; all ranks of this job share %s",
+    append_line(out, "rank order     lexicographic over the rank grid, x fastest; all ranks of this job share %s",
          ranks == 1 ? "one process" : j.transport() == "shm" ? "one node" : j.transport().c_str());
 
     // Per rank, what dominates: links and clover in both precisions, test vectors, Krylov basis, coarse operator.
@@ -63,8 +53,8 @@ std::string describe_dry_run(const comm::job& j, const problem& p, const setting
     const double operator_reals = 72 + 72 + 72;                    // links, clover, its inverse
     const double krylov_reals = 24.0 * (2 * s.restart_length + 6); // flexible: v and z
     const double coarse_components = 2.0 * s.vectors;
-    line(out, "%s", "");
-    line(out, "%4s %-12s %-14s %10s %10s %12s %12s", "rank", "position", "local box", "memory MiB", "messages",
+    append_line(out, "%s", "");
+    append_line(out, "%4s %-12s %-14s %10s %10s %12s %12s", "rank", "position", "local box", "memory MiB", "messages",
          "fine KiB", "coarse KiB");
     for (int r = 0; r < ranks; ++r) {
         const lattice::box local = p.cut.local_box(r);
@@ -77,13 +67,13 @@ std::string describe_dry_run(const comm::job& j, const problem& p, const setting
         lattice::coordinate coarse_box{};
         for (int mu = 0; mu < dimensions; ++mu) coarse_box[mu] = local.extents[mu] / p.blocks[mu];
         const surface fine = surface_of(p.cut, local.extents), coarse = surface_of(p.cut, coarse_box);
-        line(out, "%4d %-12s %-14s %10.1f %10d %12.1f %12.1f", r, lattice::to_string(p.cut.grid_position(r)).c_str(),
+        append_line(out, "%4d %-12s %-14s %10.1f %10d %12.1f %12.1f", r, lattice::to_string(p.cut.grid_position(r)).c_str(),
              lattice::to_string(local.extents).c_str(), mebibytes(bytes), fine.messages,
              static_cast<double>(fine.sites) * 12 * 8 / 1024,
              static_cast<double>(coarse.sites) * coarse_components * 8 / 1024);
     }
-    line(out, "%s", "");
-    line(out, "fine exchange: half-spinors, 96 B per site in fp64 (48 B in the fp32 smoother); coarse: %.0f B per site",
+    append_line(out, "%s", "");
+    append_line(out, "fine exchange: half-spinors, 96 B per site in fp64 (48 B in the fp32 smoother); coarse: %.0f B per site",
          coarse_components * 8);
     return out;
 }

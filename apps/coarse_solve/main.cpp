@@ -9,6 +9,7 @@
 #include <halocline/amg/solver.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/dirac/reference.hpp>
+#include <halocline_app/configuration.hpp>
 #include <halocline_app/main.hpp>
 
 #include <cmath>
@@ -104,7 +105,7 @@ int solve(program& p, int argc, const char* const* argv) {
             ", blocks " + lattice::to_string(problem.blocks));
     for (const auto& warning : problem.file.warnings) p.print("warning: " + warning);
 
-    verified_links verified = read_verified_links(j, problem);
+    const verified_links verified = read_configuration(j, problem.cut, problem.file);
     char text[200];
     std::snprintf(text, sizeof text, "read %s '%s': plaquette %.10f", lattice::to_string(problem.file.format).c_str(),
                   problem.file.path.c_str(), verified.plaquette);

@@ -2,15 +2,10 @@
 #include "problem.hpp"
 
 #include <halocline/amg/options.hpp>
-#include <halocline/dirac/padded_links.hpp>
-#include <halocline/dirac/reference.hpp>
 #include <halocline/lattice/random.hpp>
 #include <halocline_app/demo_configuration.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstring>
 
 namespace halocline::app {
 namespace {
@@ -84,35 +79,6 @@ problem define_problem(const comm::job& j, const settings& s, const std::functio
     std::string why;
     auto cut = cut_lattice(global, blocks, j.ranks(), s, why);
     return {std::move(file), blocks, std::move(cut), std::move(why)};
-}
-
-verified_links read_verified_links(const comm::job& j, const problem& p) {
-    const lattice::box local = p.cut.local_box(j.rank());
-    verified_links result;
-    lattice::gauge_totals mine;
-    j.collectively([&] {
-        result.links = lattice::gauge_field(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
-        mine = lattice::read_links(p.file, local, result.links);
-    });
-
-    // Totals of all ranks; a trivially copyable record, so its bytes can travel as they are.
-    static_assert(std::is_trivially_copyable_v<lattice::gauge_totals>);
-    lattice::gauge_totals totals;
-    for (const std::string& bytes : j.gather({reinterpret_cast<const char*>(&mine), sizeof mine})) {
-        lattice::gauge_totals part;
-        std::memcpy(&part, bytes.data(), sizeof part);
-        totals = lattice::combine(totals, part);
-    }
-    lattice::check_totals(p.file, totals);
-
-    result.plaquette = dirac::plaquette(j, p.cut, dirac::padded_links(j, p.cut, result.links));
-    if (p.file.plaquette && !(std::abs(result.plaquette - *p.file.plaquette) <= lattice::plaquette_tolerance(p.file))) {
-        char text[160];
-        std::snprintf(text, sizeof text, "plaquette %.12f, but the file says %.12f (tolerance %.0e): corrupted links",
-                      result.plaquette, *p.file.plaquette, lattice::plaquette_tolerance(p.file));
-        throw file_error(p.file.path, text);
-    }
-    return result;
 }
 
 lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From settings to a problem: which lattice, cut how, and its links, read and verified.
+// From settings to a problem: which lattice, cut how, and which right-hand side.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -26,13 +26,6 @@ struct problem {
 /// Err: input_error (grid that disagrees, rank grid that does not fit with the admissible ones, bad file).
 /// `tell` gets lines of progress (rank 0).
 problem define_problem(const comm::job& j, const settings& s, const std::function<void(std::string_view)>& tell);
-
-/// Links of this rank's box, checked: lengths, checksums, link trace, unitarity, plaquette. Collective.
-struct verified_links {
-    lattice::gauge_field links;
-    double plaquette = 0; ///< Re tr / 3
-};
-verified_links read_verified_links(const comm::job& j, const problem& p);
 
 /// The right-hand side on this rank's box, lexicographic, 24 components.
 lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s);

@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
 
+#include <halocline_app/main.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>
 
 namespace halocline::app {
 namespace {
-
-__attribute__((format(printf, 2, 3))) void line(std::string& out, const char* format, ...) {
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    std::vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    out += text;
-    out += '\n';
-}
 
 nlohmann::json pair(std::complex<double> z) { return nlohmann::json::array({z.real(), z.imag()}); }
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
@@ -32,26 +22,26 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     const auto& s = r.solve;
     const auto& c = s.coarse;
     std::string out = "\n";
-    for (const auto& note : s.notes) line(out, "note: %s", note.c_str());
-    line(out, "%-28s %12s", "seconds (slowest rank)", "");
-    line(out, "  %-26s %12.4f", "set-up", s.setup_seconds);
-    line(out, "  %-26s %12.4f", "solve", s.solve_seconds);
-    line(out, "  %-26s %12.4f  %5.1f %% of solve", "  coarse grid", c.seconds, percent(c.seconds, s.solve_seconds));
-    line(out, "  %-26s %12.4f  %5.1f %% of coarse", "    on-chip", c.on_chip_seconds(),
+    for (const auto& note : s.notes) append_line(out, "note: %s", note.c_str());
+    append_line(out, "%-28s %12s", "seconds (slowest rank)", "");
+    append_line(out, "  %-26s %12.4f", "set-up", s.setup_seconds);
+    append_line(out, "  %-26s %12.4f", "solve", s.solve_seconds);
+    append_line(out, "  %-26s %12.4f  %5.1f %% of solve", "  coarse grid", c.seconds, percent(c.seconds, s.solve_seconds));
+    append_line(out, "  %-26s %12.4f  %5.1f %% of coarse", "    on-chip", c.on_chip_seconds(),
          percent(c.on_chip_seconds(), c.seconds));
-    line(out, "  %-26s %12.4f  %5.1f %%  (pack %.4f, wait %.4f, unpack %.4f; imbalance %.4f of the wait)", "    halo",
+    append_line(out, "  %-26s %12.4f  %5.1f %%  (pack %.4f, wait %.4f, unpack %.4f; imbalance %.4f of the wait)", "    halo",
          c.halo_seconds, percent(c.halo_seconds, c.seconds), c.pack_seconds, c.wait_seconds, c.unpack_seconds,
          c.imbalance_seconds);
-    line(out, "  %-26s %12.4f  %5.1f %%  (%llu sums, %.3f MB sent by rank 0)", "    global sums", c.global_sum_seconds,
+    append_line(out, "  %-26s %12.4f  %5.1f %%  (%llu sums, %.3f MB sent by rank 0)", "    global sums", c.global_sum_seconds,
          percent(c.global_sum_seconds, c.seconds), static_cast<unsigned long long>(c.global_sums), static_cast<double>(c.global_sum_bytes) / 1e6);
     for (const auto& lane : c.lanes)
-        line(out, "  %-26s %12llu messages, %.3f MB (rank 0)", ("coarse halo over " + lane.transport).c_str(),
+        append_line(out, "  %-26s %12llu messages, %.3f MB (rank 0)", ("coarse halo over " + lane.transport).c_str(),
              static_cast<unsigned long long>(lane.messages), static_cast<double>(lane.bytes) / 1e6);
-    line(out, "%-28s %12d", "outer iterations", s.outer.iterations);
-    line(out, "%-28s %12.2f", "coarse iterations, average", s.coarse_iterations_average());
-    line(out, "%-28s %12.3e", "true relative residual", r.true_relative_residual);
-    line(out, "%-28s %12.10g", "norm of the solution", r.solution_norm);
-    line(out, "%s on %d rank%s %s over %s (%s)", r.converged ? "converged" : ("NOT converged: " + std::string(solvers::to_string(s.outer.status))).c_str(),
+    append_line(out, "%-28s %12d", "outer iterations", s.outer.iterations);
+    append_line(out, "%-28s %12.2f", "coarse iterations, average", s.coarse_iterations_average());
+    append_line(out, "%-28s %12.3e", "true relative residual", r.true_relative_residual);
+    append_line(out, "%-28s %12.10g", "norm of the solution", r.solution_norm);
+    append_line(out, "%s on %d rank%s %s over %s (%s)", r.converged ? "converged" : ("NOT converged: " + std::string(solvers::to_string(s.outer.status))).c_str(),
          j.ranks(), j.ranks() == 1 ? "" : "s", lattice::to_string(p.cut.rank_grid()).c_str(), j.transport().c_str(),
          j.launcher().c_str());
     out.pop_back();

@@ -6,6 +6,7 @@
 #include <halocline/dirac/reference.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/gauge_file.hpp>
+#include <halocline_app/configuration.hpp>
 #include <halocline_app/main.hpp>
 
 #include <CLI/CLI.hpp>
@@ -79,39 +80,19 @@ lattice::decomposition decompose(const coordinate& global, const std::string& ra
     return lattice::decomposition::even(global, grid);
 }
 
-lattice::gauge_totals reduce(const comm::job& j, const lattice::gauge_totals& mine) {
-    static_assert(std::is_trivially_copyable_v<lattice::gauge_totals>);
-    lattice::gauge_totals total;
-    for (const std::string& bytes : j.gather({reinterpret_cast<const char*>(&mine), sizeof mine})) {
-        lattice::gauge_totals part;
-        std::memcpy(&part, bytes.data(), sizeof part);
-        total = combine(total, part);
-    }
-    return total;
-}
-
-/// Writes the links, then reads the file back and compares every bit. Collective.  Err: file_error.
-void write_and_verify(const comm::job& j, const lattice::box& local, const coordinate& global,
-                      const lattice::gauge_field& links, double plaquette, const arguments& a) {
+/// Writes the links, then reads the file back with all its checks and compares every bit. Collective.  Err: file_error.
+void write_and_verify(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,
+                      double plaquette, const arguments& a) {
     const auto format = a.format == "ildg" ? lattice::gauge_format::ildg : lattice::gauge_format::ddalphaamg;
-    lattice::gauge_writer writer(a.output, format, global);
-    lattice::gauge_totals written;
-    j.collectively([&] { if (j.rank() == 0) writer.create(); });
-    j.collectively([&] { written = writer.write(local, links); });
-    written = reduce(j, written);
-    j.collectively([&] { if (j.rank() == 0) writer.finish(written, plaquette); });
+    app::write_configuration(j, cut, links, plaquette, format, a.output);
 
-    lattice::gauge_field back(links.shared_order(), lattice::gauge_components);
     lattice::gauge_file file;
-    lattice::gauge_totals read;
+    j.collectively([&] { file = lattice::open_gauge_file(a.output); });
+    const app::verified_links back = app::read_configuration(j, cut, file);
     j.collectively([&] {
-        file = lattice::open_gauge_file(a.output);
-        read = lattice::read_links(file, local, back);
-        if (!std::equal(links.values().begin(), links.values().end(), back.values().begin()))
+        if (!std::ranges::equal(links.values(), back.links.values()))
             throw file_error(a.output, "read back, it differs from what was written");
     });
-    read = reduce(j, read);
-    j.collectively([&] { lattice::check_totals(file, read); });
 }
 
 int run(app::program& p, int argc, const char* const* argv) {
@@ -160,7 +141,7 @@ int run(app::program& p, int argc, const char* const* argv) {
     if (!a.output.empty()) {
         lattice::gauge_field owned(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
         links.store(owned);
-        write_and_verify(j, local, global, owned, last, a);
+        write_and_verify(j, cut, owned, last, a);
         p.print("wrote " + a.output + " (" + a.format + ", read back and verified), plaquette " + std::to_string(last));
     }
     j.collectively([&] {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -73,6 +74,16 @@ void program::print_progress(std::string_view line) const {
     if (!speaks() || !on_terminal()) return;
     std::fputs(("\r\033[K" + std::string(line)).c_str(), stdout);
     std::fflush(stdout);
+}
+
+void append_line(std::string& out, const char* format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    out += text;
+    out += '\n';
 }
 
 int run_program(int argc, const char* const* argv,

@@ -54,6 +54,9 @@ class program {
     std::unique_ptr<comm::job> job_;
 };
 
+/// out += the formatted line and its end.
+__attribute__((format(printf, 2, 3))) void append_line(std::string& out, const char* format, ...);
+
 /// Runs `body` and returns the exit code of the program.  Exceptions become messages on stderr and a code:
 /// input_error 2 (rank 0 prints), job_error 3 (every rank prints), any other 1 (the rank that threw prints, and aborts
 /// the job so that nobody waits for it).

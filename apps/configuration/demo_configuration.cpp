@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline_app/demo_configuration.hpp>
 
+#include <halocline_app/configuration.hpp>
+
 #include "heatbath.hpp"
 
 #include <halocline/dirac/reference.hpp>
@@ -8,7 +10,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <unistd.h>
@@ -70,22 +71,9 @@ void generate(const comm::job& j, const std::string& path, const std::function<v
 
     // Several jobs may do this at once: each writes a file of its own, and the last rename wins with the same bytes.
     const std::string unique = j.broadcast(path + "." + std::to_string(::getpid()));
-    lattice::gauge_writer writer(unique, lattice::gauge_format::ildg, extents);
-    j.collectively([&] {
-        if (j.rank() == 0) writer.create();
-    });
-    lattice::gauge_totals mine;
-    j.collectively([&] { mine = writer.write(local, links); });
-    static_assert(std::is_trivially_copyable_v<lattice::gauge_totals>);
-    lattice::gauge_totals totals;
-    for (const std::string& bytes : j.gather({reinterpret_cast<const char*>(&mine), sizeof mine})) {
-        lattice::gauge_totals part;
-        std::memcpy(&part, bytes.data(), sizeof part);
-        totals = lattice::combine(totals, part);
-    }
+    write_configuration(j, cut, links, plaquette, lattice::gauge_format::ildg, unique);
     j.collectively([&] {
         if (j.rank() != 0) return;
-        writer.finish(totals, plaquette);
         std::error_code failure;
         fs::rename(unique, path, failure);
         if (failure) throw file_error(path, failure.message());

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading and writing a gauge configuration with all ranks of a job: each handles its own box, checksums and sums are
+// reduced, and what the file promises is compared with what was found.
+#pragma once
+
+#include <halocline/comm/job.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/gauge_file.hpp>
+
+#include <string>
+
+namespace halocline::app {
+
+/// Links of this rank's box (lexicographic), checked: lengths, checksums, link trace, unitarity, plaquette.
+struct verified_links {
+    lattice::gauge_field links;
+    double plaquette = 0; ///< Re tr / 3
+};
+/// Collective.  Err: file_error on every rank.
+verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_file& file);
+
+/// Writes the links of all ranks; the name appears when the file is whole. Collective.  Err: file_error on every rank.
+/// `plaquette` is Re tr / 3, for the formats that record it.
+void write_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,
+                         double plaquette, lattice::gauge_format format, const std::string& path);
+
+} // namespace halocline::app
