@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 halocline_add_test(apps.heatbath_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/generate_gauge_heatbath_test.cpp
-                   LINK halocline_heatbath)
+                   LINK halocline_heatbath LABELS threads)
 halocline_add_test(apps.generate_gauge_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/generate_gauge_test.cpp
                    LINK halocline::lattice nlohmann_json::nlohmann_json)
 target_compile_definitions(apps_generate_gauge_test PRIVATE HALOCLINE_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")

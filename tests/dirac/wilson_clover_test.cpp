@@ -254,7 +254,7 @@ TEST(WilsonClover, BlockSolveReturnsTheResidualOfItsUpdate) {
     });
 }
 
-TEST(WilsonClover, HasTheKnownNormsOnThePublicFiles) {
+TEST(PublicFiles, HaveTheKnownNorms) {
     struct known {
         const char* file;
         coordinate extents, block;
