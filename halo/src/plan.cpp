@@ -61,6 +61,13 @@ void copy_short(std::byte* target, const std::byte* source, std::size_t bytes) {
 }
 constexpr std::size_t short_run_bytes = 256;
 
+/// Sites [first, last) of a message, each a run of its own (a face in x): the size is known to the compiler.
+template <std::size_t Bytes, class Run>
+void copy_sites(std::byte* target, const std::byte* values, const Run* runs, std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i)
+        std::memcpy(target + static_cast<std::size_t>(i) * Bytes, values + static_cast<std::size_t>(runs[i].source) * Bytes, Bytes);
+}
+
 /// How a message travels: "direct" is one copy from the field into the neighbour's ghosts.
 const char* path_of(const comm::self_channel&) { return "self"; }
 const char* path_of(const comm::shm_channel&) { return "direct"; }
@@ -149,6 +156,13 @@ void plan::start_copy(const std::byte* values, const lattice::site_order& order,
     if (&order == options_.order.get() && order.lane_width() == 1) {
         start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
             const std::vector<copy_run>& runs = runs_[static_cast<std::size_t>(message)];
+            if (runs.size() == messages_[static_cast<std::size_t>(message)].send_sites.size())
+                switch (site_bytes) { // half-spinors and spinors, in single and double precision
+                case 48: return copy_sites<48>(target, values, runs.data(), first, last);
+                case 96: return copy_sites<96>(target, values, runs.data(), first, last);
+                case 192: return copy_sites<192>(target, values, runs.data(), first, last);
+                default: break;
+                }
             auto run = std::upper_bound(runs.begin(), runs.end(), first,
                                         [](std::int64_t site, const copy_run& r) { return site < r.first; }) - 1;
             for (; first < last; ++run) {
