@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How close is an exchange to one hand-written copy?  halocline-run -n 2 -- bench_halo   (or mpirun … bench_halo --peer-mpi)
+// How close is an exchange to one hand-written copy, and how far from MPI?  scripts/bench.sh halo
+//   (halocline-run -n 2 -- bench_halo [--peer 'NAME=COMMAND'], or mpirun … bench_halo --peer-mpi for ours over MPI)
 //
 // "limit" is a plain loop that copies each face straight into the neighbour's slot in shared memory, with the flag
 // protocol of our appended ghosts: two slots in turn, an epoch per slot. Short slices of both alternate; each is
-// bracketed by a probe of the flag time between two cores, and dropped if the probes differ by more than 15 %. The source
+// bracketed by a probe of the flag time between two cores, and dropped if the probes differ by more than 15 %; a point
+// with fewer than 3 slices left takes them all and is marked as noisy. The source
 // is dirtied before each step, outside the timed part; the payload of the last step of each slice is verified.
+// A peer is a program of another MPI that takes its turns in the same rounds, by orders through a pipe (halo_mpi.cpp);
+// our ranks sleep meanwhile, and its ranks sleep while ours work.
 
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/job.hpp>
@@ -13,14 +17,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <fcntl.h>
 #include <sched.h>
 #include <sstream>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
@@ -247,22 +254,89 @@ double quantile(std::vector<double> values, double q) {
     return values[n];
 }
 
+/// A foreign program that answers orders "mode L bytes cut seconds" with microseconds per exchange, a line each.
+class peer_program {
+  public:
+    explicit peer_program(const std::string& name_and_command) {
+        const auto equals = name_and_command.find('=');
+        name_ = name_and_command.substr(0, equals);
+        command_ = equals == std::string::npos ? "" : name_and_command.substr(equals + 1);
+        if (name_.empty() || command_.empty()) throw input_error("--peer " + name_and_command + ": expected NAME=COMMAND");
+    }
+    ~peer_program() {
+        if (orders_) std::fclose(orders_); // the end of its input is its order to end
+        if (answers_) std::fclose(answers_);
+        if (process_ > 0) waitpid(process_, nullptr, 0);
+    }
+    peer_program(const peer_program&) = delete;
+    peer_program& operator=(const peer_program&) = delete;
+
+    [[nodiscard]] const std::string& name() const { return name_; }
+    void start() {
+        int orders[2], answers[2];
+        if (pipe2(orders, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0)
+            throw error(std::string("pipe: ") + std::strerror(errno));
+        process_ = fork();
+        if (process_ == 0) {
+            dup2(orders[0], STDIN_FILENO);
+            dup2(answers[1], STDOUT_FILENO);
+            execl("/bin/sh", "sh", "-c", ("exec " + command_).c_str(), nullptr);
+            _exit(127);
+        }
+        std::signal(SIGPIPE, SIG_IGN); // a peer that ended is told by ask()
+        close(orders[0]);
+        close(answers[1]);
+        orders_ = fdopen(orders[1], "w");
+        answers_ = fdopen(answers[0], "r");
+        if (process_ < 0) throw error(std::string("fork: ") + std::strerror(errno));
+    }
+    /// Err: error when the program ended or says something else.
+    std::vector<double> ask(const std::string& order) {
+        char line[1024];
+        std::fprintf(orders_, "%s\n", order.c_str());
+        if (std::fflush(orders_) != 0 || std::fgets(line, sizeof line, answers_) == nullptr)
+            throw error("peer " + name_ + " ended at order '" + order + "': " + command_);
+        std::stringstream stream(line);
+        std::vector<double> us;
+        for (double value = 0; stream >> value;) us.push_back(value);
+        if (us.empty()) throw error("peer " + name_ + " answered '" + std::string(line) + "' to order '" + order + "'");
+        return us;
+    }
+
+  private:
+    std::string name_, command_;
+    pid_t process_ = -1;
+    std::FILE *orders_ = nullptr, *answers_ = nullptr;
+};
+
 struct contender {
     std::string who, mode, transport;
-    std::vector<double> us, flags; ///< of kept slices: batches, probes
-    int kept = 0, dropped = 0; ///< slices
+    std::vector<double> us{}, flags{};                 ///< of kept slices: batches, probes
+    std::vector<double> dropped_us{}, dropped_flags{}; ///< of the others
+    int kept = 0, dropped = 0;                         ///< slices
+    peer_program* peer = nullptr;                      ///< on rank 0
+
+    /// Where fewer slices are kept than this, the figures are those of all slices, and marked as noisy.
+    static constexpr int fewest_slices = 3;
+    [[nodiscard]] bool noisy() const { return kept < fewest_slices; }
+    void settle() {
+        if (!noisy()) return;
+        us.insert(us.end(), dropped_us.begin(), dropped_us.end());
+        flags.insert(flags.end(), dropped_flags.begin(), dropped_flags.end());
+    }
 };
 
 struct bench_options {
-    double seconds = 30;
+    double seconds = 150;
     std::vector<int> extents{4, 8, 12, 16}, bytes{96, 192}, cuts{3, 0};
-    std::string json;
+    std::string json, git = "unknown";
+    std::vector<std::string> peers;
     bool peer_mpi = false;
 };
 
 [[noreturn]] void usage(const std::string& wrong) {
     throw input_error(wrong + "\nusage: bench_halo [--seconds S] [--L 4,8,12,16] [--bytes 96,192] [--cut t,x] "
-                              "[--json FILE] [--peer-mpi]");
+                              "[--quick] [--json FILE] [--git HASH] [--peer NAME=COMMAND]... [--peer-mpi]");
 }
 
 std::vector<int> numbers(const std::string& text) {
@@ -281,12 +355,20 @@ bench_options parse(int argc, char** argv) {
             o.peer_mpi = true;
             continue;
         }
+        if (flag == "--quick") { // a smoke test of everything
+            o.seconds = 3;
+            o.extents = {4, 8};
+            o.bytes = {96};
+            continue;
+        }
         if (i + 1 == argc) usage("'" + flag + "' is unknown or lacks its value");
         const std::string value = argv[++i];
         if (flag == "--seconds") o.seconds = std::atof(value.c_str());
         else if (flag == "--L") o.extents = numbers(value);
         else if (flag == "--bytes") o.bytes = numbers(value);
         else if (flag == "--json") o.json = value;
+        else if (flag == "--git") o.git = value;
+        else if (flag == "--peer") o.peers.push_back(value);
         else if (flag == "--cut") {
             o.cuts.clear();
             for (const char c : value)
@@ -303,28 +385,24 @@ bench_options parse(int argc, char** argv) {
     return o;
 }
 
-std::string json_line(const contender& c, const point& p, int ranks, bool pinned, const std::string& host) {
-    const auto number = [](const std::vector<double>& values, double q) { // null: every slice was dropped
-        char text[32];
-        std::snprintf(text, sizeof text, "%.4f", quantile(values, q));
-        return values.empty() ? std::string("null") : std::string(text);
-    };
-    char line[640];
+std::string json_line(const contender& c, const point& p, int ranks, bool pinned, const std::string& host,
+                      const std::string& git) {
+    char line[768];
     std::snprintf(line, sizeof line,
                   R"({"bench":"halo","who":"%s","mode":"%s","transport":"%s","ranks":%d,"threads":1,"L":[%d,%d,%d,%d],)"
-                  R"("bytes_per_site":%d,"cut":[%d,%d,%d,%d],"layout":"appended","flag_ns":%s,"us_median":%s,)"
-                  R"("us_p95":%s,"slices_kept":%d,"slices_dropped":%d,"pinned":%s,"host":"%s","compiler":"%s"})",
+                  R"("bytes_per_site":%d,"cut":[%d,%d,%d,%d],"layout":"appended","flag_ns":%.1f,"us_min":%.4f,"us_median":%.4f,)"
+                  R"("us_p95":%.4f,"slices_kept":%d,"slices_dropped":%d,"noisy":%s,"pinned":%s,"host":"%s","compiler":"%s","git":"%s"})",
                   c.who.c_str(), c.mode.c_str(), c.transport.c_str(), ranks, p.extent, p.extent, p.extent, p.extent,
                   p.bytes_per_site, p.mu == 0 ? ranks : 1, p.mu == 1 ? ranks : 1, p.mu == 2 ? ranks : 1,
-                  p.mu == 3 ? ranks : 1, number(c.flags, 0.5).c_str(), number(c.us, 0.5).c_str(),
-                  number(c.us, 0.95).c_str(), c.kept, c.dropped, pinned ? "true" : "false", host.c_str(), __VERSION__);
+                  p.mu == 3 ? ranks : 1, quantile(c.flags, 0.5), quantile(c.us, 0),
+                  quantile(c.us, 0.5), quantile(c.us, 0.95), c.kept, c.dropped, c.noisy() ? "true" : "false", pinned ? "true" : "false", host.c_str(), __VERSION__, git.c_str());
     return line;
 }
 
 class driver {
   public:
-    driver(const comm::job& j, const bench_options& o)
-        : job_(j), options_(o), memory_(j), spins_(j.ranks() <= cores() ? 2000 : 50) {}
+    driver(const comm::job& j, const bench_options& o, std::deque<peer_program>& peers)
+        : job_(j), options_(o), peers_(peers), memory_(j), spins_(j.ranks() <= cores() ? 2000 : 50) {}
 
     /// Measures one point; every rank gets the same result.
     std::vector<contender> measure(const point& p) {
@@ -339,9 +417,12 @@ class driver {
         one_copy limit(memory_, plan, p, x, spins_);
 
         std::vector<contender> result;
-        if (!options_.peer_mpi) result.push_back({.who = "limit", .mode = "one-copy", .transport = "shm", .us = {}, .flags = {}});
+        if (!options_.peer_mpi) result.push_back({.who = "limit", .mode = "one-copy", .transport = "shm"});
         result.push_back({.who = "ours", .mode = job_.transport() == "shm" ? "direct" : "packed",
-                          .transport = job_.transport(), .us = {}, .flags = {}});
+                          .transport = job_.transport()});
+        for (peer_program& peer : peers_)
+            for (const char* mode : {"packed", "in-place"})
+                result.push_back({.who = peer.name(), .mode = mode, .transport = "mpi", .peer = &peer});
         const std::size_t points = options_.extents.size() * options_.bytes.size() * options_.cuts.size();
         // Half of the time is for rounds in place of dropped slices.
         const double budget = options_.seconds / static_cast<double>(points);
@@ -354,6 +435,10 @@ class driver {
         };
         for (int round = 0; !enough(round); ++round)
             for (contender& c : result) {
+                if (c.peer) {
+                    run_peer_slice(c, slice, p);
+                    continue;
+                }
                 const bool ours = c.who == "ours";
                 run_slice(c, slice, plan, x, [&] {
                     if (!ours) return limit.exchange();
@@ -364,11 +449,25 @@ class driver {
         job_.barrier();
         limit.clear();
         job_.barrier();
+        for (contender& c : result) c.settle();
         return result;
     }
 
   private:
     static constexpr int rounds = 5, batches = 16;
+
+    void run_peer_slice(contender& c, double slice, const point& p) {
+        const double probe = std::min(5e-3, slice / 6);
+        const double before = flag_ns(job_, memory_, probe, spins_, probe_epoch_);
+        std::vector<double> us;
+        job_.collectively([&] { // the other ranks sleep
+            char order[96];
+            std::snprintf(order, sizeof order, "%s %d %d %c %g", c.mode.c_str(), p.extent, p.bytes_per_site, "xyzt"[p.mu], slice * 2 / 3);
+            if (job_.rank() == 0) us = c.peer->ask(order);
+        });
+        const double after = flag_ns(job_, memory_, probe, spins_, probe_epoch_);
+        note(c, us, before, after);
+    }
 
     template <class Exchange, class Ghost>
     void run_slice(contender& c, double slice, const halo::plan& plan, source& x, Exchange&& exchange, Ghost&& ghost) {
@@ -394,15 +493,18 @@ class driver {
         verify(c, plan, x, ghost);
         const double after = flag_ns(job_, memory_, probe, spins_, probe_epoch_);
 
-        const std::vector<double> us = slowest(job_, mine);
+        note(c, slowest(job_, mine), before, after);
+    }
+
+    /// Keeps a slice if the machine had the same speed before and after it.
+    void note(contender& c, const std::vector<double>& us, double before, double after) {
         const std::vector<double> flags = slowest(job_, {before, after});
-        if (std::abs(flags[0] - flags[1]) > 0.15 * std::max(flags[0], flags[1])) {
-            ++c.dropped;
-            return;
-        }
-        ++c.kept;
-        c.us.insert(c.us.end(), us.begin(), us.end());
-        c.flags.insert(c.flags.end(), flags.begin(), flags.end());
+        const bool keep = std::abs(flags[0] - flags[1]) <= 0.15 * std::max(flags[0], flags[1]);
+        ++(keep ? c.kept : c.dropped);
+        std::vector<double>& all_us = keep ? c.us : c.dropped_us;
+        std::vector<double>& all_flags = keep ? c.flags : c.dropped_flags;
+        all_us.insert(all_us.end(), us.begin(), us.end());
+        all_flags.insert(all_flags.end(), flags.begin(), flags.end());
     }
 
     template <class Ghost>
@@ -420,6 +522,7 @@ class driver {
 
     const comm::job& job_;
     const bench_options& options_;
+    std::deque<peer_program>& peers_;
     shared_memory memory_;
     int spins_;
     std::uint64_t step_ = 0, probe_epoch_ = 0;
@@ -431,6 +534,14 @@ int run(int argc, char** argv) {
     job_options.transports = {o.peer_mpi ? "mpi" : "shm"};
     const comm::job j = comm::job::from_environment(job_options);
     if (j.ranks() < 2) throw input_error("bench_halo needs 2 ranks or more: halocline-run -n 2 -- bench_halo");
+    if (!o.peers.empty() && j.ranks() != 2) throw input_error("--peer: peers of MPI are measured on 2 ranks, not " + std::to_string(j.ranks()));
+    std::deque<peer_program> peers;
+    j.collectively([&] {
+        for (const std::string& text : o.peers) {
+            peers.emplace_back(text);
+            if (j.rank() == 0) peers.back().start(); // before this rank is pinned: its children would be, too
+        }
+    });
     const bool pinned = j.ranks() <= cores();
     if (pinned) {
         cpu_set_t all, one;
@@ -447,22 +558,21 @@ int run(int argc, char** argv) {
 
     const bool table = j.rank() == 0 && isatty(STDOUT_FILENO) != 0;
     const std::string& host = j.members()[static_cast<std::size_t>(j.rank())].host;
-    if (table) std::printf("%-8s %6s %4s  %-6s %-9s %10s %10s %8s %8s\n", "L", "B/site", "cut", "who", "mode", "us median", "us p95", "flag ns", "/limit");
-    driver bench(j, o);
+    if (table) std::printf("%-8s %6s %4s  %-8s %-9s %10s %10s %10s %8s %8s %8s %6s\n", "L", "B/site", "cut", "who", "mode", "us min", "us median", "us p95", "flag ns", "/limit", "min/min", "kept");
+    driver bench(j, o, peers);
     for (const int mu : o.cuts)
         for (const int bytes : o.bytes)
             for (const int extent : o.extents) {
                 const point p{extent, bytes, mu};
-                double limit = 0;
+                double limit = 0, least = 0;
                 for (const contender& c : bench.measure(p)) {
                     if (j.rank() != 0) continue;
                     const double us = quantile(c.us, 0.5);
-                    if (c.who == "limit") limit = us;
-                    const std::string line = json_line(c, p, j.ranks(), pinned, host);
+                    if (c.who == "limit") limit = us, least = quantile(c.us, 0);
+                    const std::string line = json_line(c, p, j.ranks(), pinned, host, o.git);
                     if (json) std::fprintf(json, "%s\n", line.c_str());
                     if (!table) std::printf("%s\n", line.c_str());
-                    else if (c.us.empty()) std::printf("%-8d %6d %4c  %-6s %-9s every slice was dropped: the machine changed speed\n", extent, bytes, "xyzt"[mu], c.who.c_str(), c.mode.c_str());
-                    else std::printf("%-8d %6d %4c  %-6s %-9s %10.3f %10.3f %8.0f %8.2f\n", extent, bytes, "xyzt"[mu], c.who.c_str(), c.mode.c_str(), us, quantile(c.us, 0.95), quantile(c.flags, 0.5), limit > 0 ? us / limit : 0.0);
+                    else std::printf("%-8d %6d %4c  %-8s %-9s %10.3f %10.3f %10.3f %8.0f %8.2f %8.2f %4d/%d%s\n", extent, bytes, "xyzt"[mu], c.who.c_str(), c.mode.c_str(), quantile(c.us, 0), us, quantile(c.us, 0.95), quantile(c.flags, 0.5), limit > 0 ? us / limit : 0.0, least > 0 ? quantile(c.us, 0) / least : 0.0, c.kept, c.kept + c.dropped, c.noisy() ? " noisy" : "");
                     std::fflush(stdout);
                 }
             }

@@ -1,13 +1,35 @@
 #!/usr/bin/env bash
 # Runs a bench from a fresh clone: ratios in one run, a table for eyes, JSON lines for machines.
-# usage: scripts/bench.sh [question] [options]     questions: halo (default), dirac
+# usage: scripts/bench.sh [question] [options]
+#   halo (default)   exchanges beside the one-copy limit and each installed MPI: 3 minutes; --quick for a look
+#   dirac            the Wilson-clover operator on one rank
+#   solve            set-up and solve of the multigrid; --np N ranks (default 2); --peer 'COMMAND' takes turns with it
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 question=${1:-halo}
 shift || true
 "$here/scripts/build.sh" release "bench_$question" halocline-run >&2
 bin=$here/build/release/bin
+
+# Open MPI as root, and in containers without leave to bind: the benches pin their ranks themselves.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+
+git=$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)
 case $question in
-  halo) exec "$bin/halocline-run" -n 2 -- "$bin/bench_halo" "$@" ;;
+  halo)
+    peers=()
+    for mpi in openmpi mpich; do
+      if [[ -x $bin/bench_halo_$mpi ]] && command -v "mpirun.$mpi" >/dev/null; then
+        peers+=(--peer "$mpi=mpirun.$mpi -n 2 '$bin/bench_halo_$mpi'")
+      else
+        echo "bench.sh: no $mpi here: it is left out" >&2
+      fi
+    done
+    exec "$bin/halocline-run" -n 2 -- "$bin/bench_halo" --git "$git" "${peers[@]}" "$@" ;;
+  solve)
+    np=2
+    if [[ ${1:-} == --np ]]; then np=${2:?--np needs a number}; shift 2; fi
+    exec "$bin/halocline-run" -n "$np" -- "$bin/bench_solve" --git "$git" "$@" ;;
   *) exec "$bin/bench_$question" "$@" ;;
 esac
