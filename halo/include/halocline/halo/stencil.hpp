@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Star stencils on a decomposed lattice: start, for_interior, finish, for_boundary.
+// Sites are visited in runs along x. Each neighbour of a run is itself a run: of the field, of the field behind the wrap,
+// or of the ghosts in the plan's receive slots. So a kernel reads through pointers and never asks where a site is.
+#pragma once
+
+#include <halocline/halo/plan.hpp>
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+// "The iterations of the next loop don't depend on each other": the contract of a kernel.
+#if defined(__clang__)
+#define HALOCLINE_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define HALOCLINE_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#else
+#define HALOCLINE_INDEPENDENT_ITERATIONS
+#endif
+
+namespace halocline::halo {
+
+/// A star stencil: up to `radius` steps along one dimension, on fields of `components` components.
+/// Known to the compiler, which makes one straight loop over x of it.
+struct star {
+    int radius = 1;
+    int components = 1;
+};
+
+struct stencil_options {
+    std::string name = "stencil";
+    /// Beyond an open edge lie the values of stencil::set_outside(), 0 at first.
+    std::array<lattice::boundary, lattice::dimensions> boundaries{};
+    /// Exchange undivided periodic dimensions with oneself instead of wrapping locally (tests on one rank).
+    bool self_exchange = false;
+};
+
+/// What a kernel sees of one site: its values, and those of its neighbours along each dimension.
+template <class T, star Star>
+class neighbourhood {
+  public:
+    /// Consecutive sites along x, and where the neighbours of the first one are: near[mu][k + radius].
+    struct run {
+        std::int64_t first = 0; ///< local lexicographic index
+        const T* here = nullptr;
+        std::array<std::array<const T*, 2 * Star.radius + 1>, lattice::dimensions> near{};
+    };
+    /// Site i of a run.
+    neighbourhood(const run& r, std::int64_t i) : run_(r), i_(i) {}
+
+    /// Local lexicographic index of this site.
+    [[nodiscard]] std::int64_t index() const { return run_.first + i_; }
+    /// Component c of this site.
+    [[nodiscard]] T here(int c = 0) const { return run_.here[i_ * Star.components + c]; }
+    /// Component c of the site k steps along mu.  Pre: 1 <= |k| <= radius.
+    [[nodiscard]] T at(int mu, int k, int c = 0) const { return run_.near[mu][k + Star.radius][i_ * Star.components + c]; }
+
+  private:
+    const run& run_;
+    std::int64_t i_;
+};
+
+/// Where the star neighbours of a local box are. Knows extents, not fields; made once.
+/// The box `leaves` itself in a dimension if its neighbours there lie behind faces; otherwise it closes on itself.
+class star_table {
+  public:
+    /// A site of source 0, the field itself, or of source 1 + f.index(): the layers behind face f, in message order.
+    struct place {
+        std::int32_t source = 0;
+        std::int32_t site = 0;
+    };
+    /// Consecutive sites along x.
+    struct run {
+        std::int32_t first = 0;
+        std::int32_t sites = 0;
+    };
+
+    star_table(const lattice::coordinate& extents, const std::array<bool, lattice::dimensions>& leaves, int radius);
+
+    [[nodiscard]] const lattice::coordinate& extents() const { return extents_; }
+    /// Interior: sites at positions [interior_first, interior_last) in every dimension.
+    [[nodiscard]] int interior_first(int mu) const { return leaves_[mu] ? std::min(radius_, extents_[mu]) : 0; }
+    [[nodiscard]] int interior_last(int mu) const {
+        return leaves_[mu] ? std::max(extents_[mu] - radius_, interior_first(mu)) : extents_[mu];
+    }
+    /// Sites to go from position p in mu to the one k steps on, over the wrap.  Pre: p is interior in mu.
+    [[nodiscard]] std::int64_t step(int mu, int p, int k) const { return steps_[mu][p * (2 * radius_ + 1) + k + radius_]; }
+
+    /// All other sites, as runs whose neighbours are runs too.
+    [[nodiscard]] const std::vector<run>& boundary() const { return boundary_; }
+    /// Neighbours of the first site of boundary()[r]: by mu, then k = -radius … radius (0 being the site).
+    [[nodiscard]] const place* places(std::size_t r) const { return &places_[r * places_per_run()]; }
+
+  private:
+    [[nodiscard]] std::size_t places_per_run() const { return lattice::dimensions * (2 * radius_ + 1); }
+    [[nodiscard]] place neighbour(lattice::coordinate x, int mu, int k) const;
+    void add_boundary(const lattice::coordinate& first, int sites);
+
+    lattice::coordinate extents_{};
+    std::array<bool, lattice::dimensions> leaves_{};
+    int radius_ = 1;
+    std::array<std::vector<std::int64_t>, lattice::dimensions> steps_;
+    std::vector<run> boundary_;
+    std::vector<place> places_;
+};
+
+/// A stencil on fields of this rank's box, and its halo plan:
+///
+///     s.start(u);               // the faces of u go out
+///     s.for_interior(kernel);   // sites that need no ghost
+///     s.finish_or_throw();      // the ghosts are here
+///     s.for_boundary(kernel);   // the other sites
+///
+/// kernel(n), n a neighbourhood, is called once per site in no promised order. It may write what belongs to its own site
+/// n.index(), and nothing that is read. The same `[&](const auto& n) { … }` serves both calls.
+template <class T, star Star = star{}>
+class stencil {
+    static_assert(Star.radius >= 1 && Star.components >= 1);
+
+  public:
+    /// Collective.  Err: as of halo::plan; input_error for an antiperiodic boundary (a sign is no matter of halos).
+    stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options = {});
+
+    /// A field of zeros for this stencil: lexicographic, no ghosts in it.
+    [[nodiscard]] lattice::field<T> make_field() const { return {order_, Star.components}; }
+    /// This rank's part of the lattice.
+    [[nodiscard]] const lattice::box& local_box() const { return local_; }
+    /// Sets what lies beyond open edges: value(x, c) is component c at x, global coordinates up to `radius` off the
+    /// lattice. At any time but during for_boundary().
+    template <class Value>
+        requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
+    void set_outside(Value&& value);
+
+    /// Starts the exchange. u is read until for_boundary() has returned.
+    /// Err: input_error for a field that is not of make_field()'s kind.
+    void start(const lattice::field<T>& u);
+    /// kernel for every site whose neighbours are all in this rank's box, over the wrap or not.  Pre: start().
+    template <class Kernel>
+    void for_interior(Kernel&& kernel) const;
+    [[nodiscard]] comm::status finish() noexcept { return plan_.finish(); }
+    void finish_or_throw() { plan_.finish_or_throw(); }
+    /// kernel for every other site.  Err: error if the exchange is not finished: ghosts would be stale.
+    template <class Kernel>
+    void for_boundary(Kernel&& kernel) const;
+
+    [[nodiscard]] const plan& exchange() const { return plan_; }
+
+  private:
+    using neighbours = neighbourhood<T, Star>;
+    using run = typename neighbours::run;
+
+    template <class Kernel>
+    static void visit(const run& r, std::int64_t first, std::int64_t last, Kernel& kernel) {
+        HALOCLINE_INDEPENDENT_ITERATIONS
+        for (std::int64_t i = first; i < last; ++i) kernel(neighbours(r, i));
+    }
+
+    lattice::box local_;
+    std::shared_ptr<const lattice::site_order> order_;
+    plan plan_;
+    star_table table_;
+    std::array<std::vector<T>, lattice::faces> outside_; // behind the open edges of this rank, in message order
+    const T* values_ = nullptr;                          // of the field that was started last
+    std::uint64_t epoch_ = 0;                            // exchange that brings its ghosts
+};
+
+/// Does a box of this cut leave itself in each dimension, see star_table?
+std::array<bool, lattice::dimensions> leaving(const lattice::decomposition& cut, const stencil_options& options);
+
+template <class T, star Star>
+stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options)
+    : local_(cut.local_box(std::min(j.rank(), cut.ranks() - 1))), // the plan refuses a job of another size
+      order_(lattice::site_order::lexicographic(local_.extents)),
+      plan_(j, cut,
+            {.name = options.name,
+             .widths = {{Star.radius, Star.radius, Star.radius, Star.radius},
+                        {Star.radius, Star.radius, Star.radius, Star.radius}},
+             .boundaries = options.boundaries,
+             .bytes_per_site = sizeof(T) * Star.components,
+             .self_exchange = options.self_exchange,
+             .select = {},
+             .order = order_}),
+      table_(local_.extents, leaving(cut, options), Star.radius) {
+    for (int i = 0; i < lattice::faces; ++i) {
+        const face f = lattice::face_of(i);
+        if (leaving(cut, options)[f.mu] && plan_.message_of(f) < 0)
+            outside_[i].resize(local_.volume() / local_.extents[f.mu] * Star.radius * Star.components);
+    }
+}
+
+template <class T, star Star>
+template <class Value>
+    requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
+void stencil<T, Star>::set_outside(Value&& value) {
+    for (int i = 0; i < lattice::faces; ++i) {
+        const face f = lattice::face_of(i);
+        lattice::coordinate extents = local_.extents, origin = local_.origin;
+        extents[f.mu] = Star.radius;
+        origin[f.mu] += f.end == lattice::side::low ? -Star.radius : local_.extents[f.mu];
+        for (std::size_t k = 0; k < outside_[i].size(); ++k) {
+            lattice::coordinate x = lattice::lexicographic_coordinate(static_cast<std::int64_t>(k) / Star.components, extents);
+            for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += origin[mu];
+            outside_[i][k] = value(std::as_const(x), static_cast<int>(k % Star.components));
+        }
+    }
+}
+
+template <class T, star Star>
+void stencil<T, Star>::start(const lattice::field<T>& u) {
+    if (u.shared_order() != order_ || u.components() != Star.components)
+        throw input_error("stencil '" + plan_.options().name + "': the field was not made by this stencil's make_field()");
+    values_ = u.data();
+    epoch_ = plan_.epoch() + 1;
+    plan_.start(u);
+}
+
+template <class T, star Star>
+template <class Kernel>
+void stencil<T, Star>::for_interior(Kernel&& kernel) const {
+    constexpr int radius = Star.radius, components = Star.components;
+    const lattice::coordinate& e = table_.extents();
+    // Sites with all x neighbours in their row; those before and behind them reach over the wrap, if x has one.
+    const int first = std::min(radius, e[0]), last = std::max(first, e[0] - radius);
+    const bool wraps = table_.interior_first(0) == 0;
+    run r;
+    const auto place = [&](int mu, int position) {
+        for (int k = -radius; k <= radius; ++k) r.near[mu][k + radius] = r.here + table_.step(mu, position, k) * components;
+    };
+    const auto place_in_row = [&] {
+        for (int k = -radius; k <= radius; ++k) r.near[0][k + radius] = r.here + k * components;
+    };
+    lattice::coordinate x{};
+    for (x[3] = table_.interior_first(3); x[3] < table_.interior_last(3); ++x[3])
+        for (x[2] = table_.interior_first(2); x[2] < table_.interior_last(2); ++x[2]) {
+            // One run for the whole plane of x and y: in it, only neighbours in y change from row to row, at a wrap.
+            r.first = lattice::lexicographic_index(x, e);
+            r.here = values_ + r.first * components;
+            place(3, x[3]);
+            place(2, x[2]);
+            place_in_row();
+            for (int y = table_.interior_first(1); y < table_.interior_last(1); ++y) {
+                const std::int64_t row = std::int64_t{y} * e[0];
+                if (y <= radius || y >= e[1] - radius) place(1, y);
+                visit(r, row + first, row + last, kernel);
+                if (!wraps) continue;
+                for (int i = 0; i < e[0]; i = i + 1 == first ? last : i + 1) {
+                    place(0, i);
+                    kernel(neighbours(r, row + i));
+                }
+                place_in_row();
+            }
+        }
+}
+
+template <class T, star Star>
+template <class Kernel>
+void stencil<T, Star>::for_boundary(Kernel&& kernel) const {
+    if (plan_.epoch() != epoch_)
+        throw error("stencil '" + plan_.options().name + "': for_boundary() before finish(): its ghosts are stale");
+    std::array<const T*, 1 + lattice::faces> sources{values_};
+    for (int i = 0; i < lattice::faces; ++i)
+        sources[1 + i] = plan_.message_of(lattice::face_of(i)) >= 0
+                             ? reinterpret_cast<const T*>(plan_.ghost(lattice::face_of(i)))
+                             : outside_[i].data();
+    run r;
+    for (std::size_t b = 0; b < table_.boundary().size(); ++b) {
+        r.first = table_.boundary()[b].first;
+        r.here = values_ + r.first * Star.components;
+        const star_table::place* place = table_.places(b);
+        for (auto& along : r.near)
+            for (const T*& neighbour : along) {
+                neighbour = sources[place->source] + std::int64_t{place->site} * Star.components;
+                ++place;
+            }
+        visit(r, 0, table_.boundary()[b].sites, kernel);
+    }
+}
+
+} // namespace halocline::halo

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stencils on ranks as threads, against plain loops over the whole lattice in one array. All numbers are small integers
+// in doubles, so every order of additions gives the same bits.
+#include <halocline/halo/stencil.hpp>
+
+#include "oracle.hpp"
+
+#include <halocline_test/allocation_counter.hpp>
+
+#include <atomic>
+#include <barrier>
+
+using namespace halocline_test;
+using halo::star;
+using halo::stencil;
+using halo::stencil_options;
+using lattice::boundary;
+using lattice::box;
+using lattice::decomposition;
+using lattice::field;
+
+namespace {
+
+comm::job_options small_job() {
+    comm::job_options options;
+    options.transports = {"shm"};
+    options.slab_bytes = 64 << 20;
+    options.deadline = std::chrono::seconds(20);
+    return options;
+}
+
+void run(int ranks, const std::function<void(const comm::job&)>& body) { comm::run_threads(ranks, body, small_job()); }
+
+double first_value(const coordinate& x, int c) {
+    std::uint64_t h = mixed(static_cast<std::uint64_t>(c));
+    for (int mu = 0; mu < dimensions; ++mu) h = mixed(h + static_cast<std::uint64_t>(x[mu]));
+    return static_cast<double>(h % 1000);
+}
+double outside_value(const coordinate& x, int c) { return 7.0 + x[0] + 3 * x[1] + 5 * x[2] + 11 * x[3] + 13 * c; }
+/// Another weight for every neighbour, so that no two can be taken for each other.
+double weight(int mu, int k) { return 1 + 10 * mu + k; }
+
+/// The lattice in one array, stepped by the definition of the stencil.
+template <star Star>
+std::vector<double> by_definition(const coordinate& e, const std::array<boundary, dimensions>& boundaries, int steps) {
+    constexpr int n = Star.components;
+    std::vector<double> u(static_cast<std::size_t>(lattice::volume(e) * n)), next(u.size());
+    const auto site = [&](const coordinate& x) { return static_cast<std::size_t>(lattice::lexicographic_index(x, e) * n); };
+    for (std::int64_t i = 0; i < lattice::volume(e); ++i)
+        for (int c = 0; c < n; ++c)
+            u[static_cast<std::size_t>(i * n + c)] = first_value(lattice::lexicographic_coordinate(i, e), c);
+    for (int step = 0; step < steps; ++step) {
+        for (std::int64_t i = 0; i < lattice::volume(e); ++i) {
+            const coordinate x = lattice::lexicographic_coordinate(i, e);
+            for (int c = 0; c < n; ++c) {
+                const int other = (c + 1) % n;
+                double sum = u[site(x) + static_cast<std::size_t>(c)];
+                for (int mu = 0; mu < dimensions; ++mu)
+                    for (int k = -Star.radius; k <= Star.radius; ++k) {
+                        if (k == 0) continue;
+                        coordinate y = x;
+                        y[mu] += k;
+                        const bool beyond = y[mu] < 0 || y[mu] >= e[mu];
+                        if (beyond && boundaries[mu] == boundary::open) {
+                            sum += weight(mu, k) * outside_value(y, other);
+                            continue;
+                        }
+                        while (y[mu] < 0) y[mu] += e[mu];
+                        y[mu] %= e[mu];
+                        sum += weight(mu, k) * u[site(y) + static_cast<std::size_t>(other)];
+                    }
+                next[site(x) + static_cast<std::size_t>(c)] = sum;
+            }
+        }
+        u.swap(next);
+    }
+    return u;
+}
+
+constexpr int steps = 3;
+
+/// Runs the stencil and compares bits; also: each site once, and the interior is what needs no ghost.
+template <star Star>
+void compare(const comm::job& j, const decomposition& cut, const stencil_options& options, const std::string& text) {
+    constexpr int n = Star.components;
+    stencil<double, Star> s(j, cut, options);
+    s.set_outside(outside_value);
+    field<double> u = s.make_field(), next = s.make_field();
+    const box local = s.local_box();
+    const auto global_site = [&](std::int64_t i) {
+        coordinate x = lattice::lexicographic_coordinate(i, local.extents);
+        for (int mu = 0; mu < dimensions; ++mu) x[mu] += local.origin[mu];
+        return x;
+    };
+    for (std::int64_t i = 0; i < u.volume(); ++i)
+        for (int c = 0; c < n; ++c) u.at(i, c) = first_value(global_site(i), c);
+    std::vector<int> visits(static_cast<std::size_t>(u.volume()));
+
+    std::int64_t interior = 0;
+    const auto kernel = [&](const auto& site) {
+        for (int c = 0; c < n; ++c) {
+            double sum = site.here(c);
+            for (int mu = 0; mu < dimensions; ++mu)
+                for (int k = 1; k <= Star.radius; ++k)
+                    sum += weight(mu, -k) * site.at(mu, -k, (c + 1) % n) + weight(mu, k) * site.at(mu, k, (c + 1) % n);
+            next.data()[site.index() * n + c] = sum;
+        }
+        ++visits[static_cast<std::size_t>(site.index())];
+    };
+    for (int step = 0; step < steps; ++step) {
+        s.start(u);
+        s.for_interior(kernel);
+        interior = std::count(visits.begin(), visits.end(), step + 1);
+        s.finish_or_throw();
+        s.for_boundary(kernel);
+        u.swap(next);
+    }
+
+    EXPECT_EQ(std::count(visits.begin(), visits.end(), steps), u.volume()) << text;
+    std::int64_t without_ghosts = 1;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        const bool closed = cut.rank_grid()[mu] == 1 && options.boundaries[mu] == boundary::periodic && !options.self_exchange;
+        without_ghosts *= closed ? local.extents[mu] : std::max(0, local.extents[mu] - 2 * Star.radius);
+    }
+    EXPECT_EQ(interior, without_ghosts) << text;
+    const std::vector<double> right = by_definition<Star>(cut.global(), options.boundaries, steps);
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < u.volume(); ++i)
+        for (int c = 0; c < n; ++c)
+            wrong += u.at(i, c) != right[static_cast<std::size_t>(lattice::lexicographic_index(global_site(i), cut.global()) * n + c)];
+    EXPECT_EQ(wrong, 0) << "rank " << j.rank() << " of " << j.ranks() << ": " << text;
+}
+
+/// A random cut over the ranks of j: extents from 1 (undivided) or the radius (divided) on, mostly uneven.
+template <star Star>
+void compare_random_cases(const comm::job& j, unsigned seed, int count) {
+    std::mt19937 g(seed);
+    for (int i = 0; i < count; ++i) {
+        coordinate grid{1, 1, 1, 1}, global{};
+        for (int rest = j.ranks(), p = 2; rest > 1;) {
+            if (rest % p != 0) {
+                ++p;
+                continue;
+            }
+            grid[drawn(g, 0, 3)] *= p;
+            rest /= p;
+        }
+        stencil_options options;
+        options.self_exchange = drawn(g, 0, 3) == 0;
+        std::array<std::vector<int>, dimensions> cuts;
+        for (int mu = 0; mu < dimensions; ++mu) {
+            const bool exchanged = grid[mu] > 1 || options.self_exchange;
+            cuts[mu].push_back(0);
+            for (int p = 0; p < grid[mu]; ++p)
+                cuts[mu].push_back(cuts[mu].back() + drawn(g, exchanged ? Star.radius : 1, mu == 0 ? 9 : 5));
+            global[mu] = cuts[mu].back();
+            options.boundaries[mu] = drawn(g, 0, 2) == 0 ? boundary::open : boundary::periodic;
+        }
+        std::string text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) + " open";
+        for (boundary b : options.boundaries) text += b == boundary::open ? " yes" : " no";
+        compare<Star>(j, decomposition(global, cuts), options, text + (options.self_exchange ? " self-exchange" : ""));
+        if (testing::Test::HasFailure()) return j.abort("test failed");
+    }
+}
+
+} // namespace
+
+class StencilOnRanks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Threads, StencilOnRanks, testing::Values(1, 2, 3, 4, 8));
+
+TEST_P(StencilOnRanks, EqualsPlainLoopsOverTheWholeLattice) {
+    const auto seed = 1822U + static_cast<unsigned>(GetParam());
+    std::printf("seed %u\n", seed);
+    run(GetParam(), [&](const comm::job& j) {
+        compare_random_cases<star{}>(j, seed, 20);
+        compare_random_cases<star{.radius = 2}>(j, seed, 20);
+        compare_random_cases<star{.radius = 1, .components = 3}>(j, seed, 10);
+        compare_random_cases<star{.radius = 3, .components = 2}>(j, seed, 5);
+    });
+}
+
+TEST(Stencil, WorksOnExtentsOneAndTwo) {
+    const std::array<boundary, dimensions> open{boundary::open, boundary::open, boundary::open, boundary::open};
+    run(1, [&](const comm::job& j) {
+        for (const coordinate& e : {coordinate{1, 1, 1, 1}, {2, 2, 2, 2}, {1, 2, 1, 2}, {5, 1, 1, 1}, {1, 1, 1, 5}, {2, 7, 1, 1}}) {
+            const decomposition cut = decomposition::even(e, {1, 1, 1, 1});
+            compare<star{}>(j, cut, {}, "periodic " + lattice::to_string(e));
+            compare<star{.radius = 2}>(j, cut, {}, "periodic " + lattice::to_string(e));
+            compare<star{.radius = 2}>(j, cut, {.boundaries = open}, "open " + lattice::to_string(e));
+        }
+    });
+    run(2, [&](const comm::job& j) { compare<star{}>(j, decomposition::even({1, 1, 1, 2}, {1, 1, 1, 2}), {}, "one site each"); });
+}
+
+TEST(Stencil, OutsideIsZeroUntilSetAndMayChangeBetweenSteps) {
+    const auto cut = decomposition::even({3, 1, 1, 1}, {1, 1, 1, 1});
+    stencil_options options;
+    options.boundaries[0] = boundary::open;
+    const comm::job j = comm::job::single(small_job());
+    stencil<double> s(j, cut, options);
+    field<double> u = s.make_field(), next = s.make_field();
+    const auto sum_along_x = [&](const auto& n) { next.data()[n.index()] = n.at(0, -1) + n.at(0, 1); };
+    const auto step = [&] {
+        s.start(u);
+        s.for_interior(sum_along_x);
+        s.finish_or_throw();
+        s.for_boundary(sum_along_x);
+        return std::vector<double>(next.values().begin(), next.values().end());
+    };
+    u.values()[1] = 10;
+
+    EXPECT_EQ(step(), (std::vector<double>{10, 0, 10}));
+    s.set_outside([](const coordinate& x, int) { return x[0] < 0 ? 1.0 : 2.0; });
+    EXPECT_EQ(step(), (std::vector<double>{11, 0, 12}));
+}
+
+TEST(Stencil, RefusesToReadStaleGhosts) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    stencil<double> s(j, cut, {.self_exchange = true});
+    field<double> u = s.make_field();
+    const auto nothing = [](const auto&) {};
+
+    for (int step = 0; step < 2; ++step) {
+        s.start(u);
+        EXPECT_THROW(s.for_boundary(nothing), error);
+        s.finish_or_throw();
+        EXPECT_NO_THROW(s.for_boundary(nothing));
+    }
+}
+
+TEST(Stencil, RefusesForeignFieldsAndAntiperiodicBoundaries) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    stencil<double> s(j, cut);
+
+    field<double> foreign(lattice::site_order::even_odd({{0, 0, 0, 0}, {4, 4, 4, 4}}), 1);
+    EXPECT_THROW(s.start(foreign), input_error);
+    EXPECT_THROW(s.start(field<double>()), input_error);
+    stencil_options options;
+    options.boundaries[3] = boundary::antiperiodic;
+    EXPECT_THROW((stencil<double>(j, cut, options)), input_error);
+    EXPECT_THROW((stencil<double>(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 2}))), input_error);
+}
+
+TEST(Stencil, MakesNoAllocationInTheTimeLoop) {
+    const auto cut = decomposition::even({8, 4, 4, 7}, {1, 1, 1, 2});
+    std::barrier meet(2);
+
+    run(2, [&](const comm::job& j) {
+        stencil_options options;
+        options.boundaries[0] = boundary::open;
+        stencil<float, star{.radius = 2}> s(j, cut, options);
+        field<float> u = s.make_field(), next = s.make_field();
+        const auto kernel = [&](const auto& n) { next.data()[n.index()] = n.here() + n.at(3, 2) + n.at(0, -2); };
+        meet.arrive_and_wait();
+        const std::uint64_t before = allocations();
+        meet.arrive_and_wait();
+        for (int step = 0; step < 100; ++step) {
+            s.start(u);
+            s.for_interior(kernel);
+            s.finish_or_throw();
+            s.for_boundary(kernel);
+            s.set_outside([&](const coordinate&, int) { return 0.0F; });
+            u.swap(next);
+        }
+        meet.arrive_and_wait();
+        const std::uint64_t after = allocations();
+        meet.arrive_and_wait();
+
+        EXPECT_EQ(after - before, 0U);
+    });
+}
