@@ -7,6 +7,7 @@
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/gauge_file.hpp>
 #include <halocline_app/configuration.hpp>
+#include <halocline_app/grid.hpp>
 #include <halocline_app/main.hpp>
 
 #include <CLI/CLI.hpp>
@@ -58,28 +59,6 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
     return a;
 }
 
-coordinate parse_extents(const char* flag, const std::string& text) {
-    const auto extents = lattice::parse_coordinate(text);
-    if (!extents || std::any_of(extents->begin(), extents->end(), [](int e) { return e < 1; }))
-        throw input_error(std::string(flag) + " '" + text + "': want four positive numbers like 8.8.8.8 (x.y.z.t)");
-    return *extents;
-}
-
-lattice::decomposition decompose(const coordinate& global, const std::string& rank_grid, int ranks) {
-    if (rank_grid.empty()) return lattice::decomposition::even(global, lattice::choose_rank_grid(global, ranks).rank_grid);
-    const coordinate grid = parse_extents("--mpi", rank_grid);
-    if (lattice::volume(grid) != ranks) {
-        std::string fitting;
-        for (const coordinate& other : lattice::admissible_rank_grids(global, ranks, {1, 1, 1, 1}))
-            fitting += (fitting.empty() ? "" : ", ") + lattice::to_string(other);
-        throw input_error("--mpi " + lattice::to_string(grid) + " has " + std::to_string(lattice::volume(grid)) +
-                          " ranks, the job has " + std::to_string(ranks) +
-                          (fitting.empty() ? "; no rank grid fits " : "; rank grids that fit ") +
-                          lattice::to_string(global) + (fitting.empty() ? "" : ": " + fitting));
-    }
-    return lattice::decomposition::even(global, grid);
-}
-
 /// Writes the links, then reads the file back with all its checks and compares every bit. Collective.  Err: file_error.
 void write_and_verify(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,
                       double plaquette, const arguments& a) {
@@ -97,12 +76,12 @@ void write_and_verify(const comm::job& j, const lattice::decomposition& cut, con
 
 int run(app::program& p, int argc, const char* const* argv) {
     const arguments a = read_command_line(p, argc, argv);
-    const coordinate global = parse_extents("--grid", a.grid);
+    const coordinate global = app::parse_extents("--grid", a.grid);
     comm::job_options options;
     if (!a.transport.empty()) options.transports = {a.transport};
     const comm::job& j = p.join(options);
 
-    const lattice::decomposition cut = decompose(global, a.rank_grid, j.ranks());
+    const lattice::decomposition cut = app::decompose(global, a.rank_grid, j.ranks());
     const lattice::box local = cut.local_box(j.rank());
     gauge::heatbath chain(j, cut, a.chain);
     dirac::padded_links links(j, cut, a.start == "hot" ? gauge::hot_links(local, global, a.chain.seed)

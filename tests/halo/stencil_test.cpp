@@ -87,13 +87,8 @@ void compare(const comm::job& j, const decomposition& cut, const stencil_options
     s.set_outside(outside_value);
     field<double> u = s.make_field(), next = s.make_field();
     const box local = s.local_box();
-    const auto global_site = [&](std::int64_t i) {
-        coordinate x = lattice::lexicographic_coordinate(i, local.extents);
-        for (int mu = 0; mu < dimensions; ++mu) x[mu] += local.origin[mu];
-        return x;
-    };
     for (std::int64_t i = 0; i < u.volume(); ++i)
-        for (int c = 0; c < n; ++c) u.at(i, c) = first_value(global_site(i), c);
+        for (int c = 0; c < n; ++c) u.at(i, c) = first_value(s.global_site(i), c);
     std::vector<int> visits(static_cast<std::size_t>(u.volume()));
 
     std::int64_t interior = 0;
@@ -127,7 +122,7 @@ void compare(const comm::job& j, const decomposition& cut, const stencil_options
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < u.volume(); ++i)
         for (int c = 0; c < n; ++c)
-            wrong += u.at(i, c) != right[static_cast<std::size_t>(lattice::lexicographic_index(global_site(i), cut.global()) * n + c)];
+            wrong += u.at(i, c) != right[static_cast<std::size_t>(lattice::lexicographic_index(s.global_site(i), cut.global()) * n + c)];
     EXPECT_EQ(wrong, 0) << "rank " << j.rank() << " of " << j.ranks() << ": " << text;
 }
 

@@ -132,6 +132,12 @@ class stencil {
     [[nodiscard]] lattice::field<T> make_field() const { return {order_, Star.components}; }
     /// This rank's part of the lattice.
     [[nodiscard]] const lattice::box& local_box() const { return local_; }
+    /// Global coordinate of the site with this local lexicographic index.
+    [[nodiscard]] lattice::coordinate global_site(std::int64_t index) const {
+        lattice::coordinate x = lattice::lexicographic_coordinate(index, local_.extents);
+        for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += local_.origin[mu];
+        return x;
+    }
     /// Sets what lies beyond open edges: value(x, c) is component c at x, global coordinates up to `radius` off the
     /// lattice. At any time but during for_boundary().
     template <class Value>

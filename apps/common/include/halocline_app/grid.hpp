@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flags --grid and --mpi of programs without a config file.
+#pragma once
+
+#include <halocline/lattice/decomposition.hpp>
+
+#include <string>
+
+namespace halocline::app {
+
+/// "8.8.8.16" as extents.  Err: input_error naming the flag and the text.
+lattice::coordinate parse_extents(const char* flag, const std::string& text);
+
+/// `global` cut over a rank grid given as text; empty: over the one with the smallest surface.
+/// Err: input_error with the rank grids that would fit.
+lattice::decomposition decompose(const lattice::coordinate& global, const std::string& rank_grid, int ranks);
+
+} // namespace halocline::app

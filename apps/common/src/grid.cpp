@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline_app/grid.hpp>
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+
+namespace halocline::app {
+
+using lattice::coordinate;
+
+coordinate parse_extents(const char* flag, const std::string& text) {
+    const auto extents = lattice::parse_coordinate(text);
+    if (!extents || std::any_of(extents->begin(), extents->end(), [](int e) { return e < 1; }))
+        throw input_error(std::string(flag) + " '" + text + "': want four positive numbers like 8.8.8.8 (x.y.z.t)");
+    return *extents;
+}
+
+lattice::decomposition decompose(const coordinate& global, const std::string& rank_grid, int ranks) {
+    if (rank_grid.empty()) return lattice::decomposition::even(global, lattice::choose_rank_grid(global, ranks).rank_grid);
+    const coordinate grid = parse_extents("--mpi", rank_grid);
+    if (lattice::volume(grid) != ranks) {
+        std::string fitting;
+        for (const coordinate& other : lattice::admissible_rank_grids(global, ranks, {1, 1, 1, 1}))
+            fitting += (fitting.empty() ? "" : ", ") + lattice::to_string(other);
+        throw input_error("--mpi " + lattice::to_string(grid) + " has " + std::to_string(lattice::volume(grid)) +
+                          " ranks, the job has " + std::to_string(ranks) +
+                          (fitting.empty() ? "; no rank grid fits " : "; rank grids that fit ") +
+                          lattice::to_string(global) + (fitting.empty() ? "" : ": " + fitting));
+    }
+    return lattice::decomposition::even(global, grid);
+}
+
+} // namespace halocline::app

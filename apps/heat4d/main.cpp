@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// heat4d: diffusion of one Fourier mode on a 4-dimensional torus, against its analytic decay. The mode is an eigenvector of
+// the discrete step too, so that the comparison is exact up to rounding.
+#include "diffuse.hpp"
+
+#include <halocline_app/grid.hpp>
+#include <halocline_app/main.hpp>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <numbers>
+#include <string>
+
+namespace {
+
+using namespace halocline;
+using lattice::coordinate;
+
+struct arguments {
+    std::string grid = "16.16.16.16", rank_grid, transport, json;
+    int steps = 100;
+    double alpha = 0.1;
+};
+
+arguments read_command_line(const app::program& p, int argc, const char* const* argv) {
+    arguments a;
+    CLI::App cli("Diffusion on a 4-dimensional torus by explicit Euler, checked against the analytic decay of a Fourier mode.\n"
+                 "Exit code: 0 the decay is right, 1 it is not, 2 bad input, 3 a rank died or a deadline passed.",
+                 p.name());
+    cli.add_option("--grid", a.grid, "lattice x.y.z.t")->capture_default_str();
+    cli.add_option("--mpi", a.rank_grid, "rank grid x.y.z.t (default: the one with the smallest surface)");
+    cli.add_option("--steps", a.steps, "time steps")->check(CLI::NonNegativeNumber)->capture_default_str();
+    cli.add_option("--alpha", a.alpha, "diffusivity x time step / spacing^2; stable up to 1/8")
+        ->check(CLI::Range(0.0, 0.125))->capture_default_str();
+    cli.add_option("--transport", a.transport, "for halos: shm or mpi")->check(CLI::IsMember({"shm", "mpi"}));
+    cli.add_option("--json", a.json, "file for the results");
+    p.parse(cli, argc, argv);
+    return a;
+}
+
+/// What a rank's part of u says about the mode; combined over ranks by adding (the deviation: by the maximum).
+struct summary {
+    long double projection = 0, norm = 0; ///< <mode, u> and <mode, mode>; the sums must not round more than the steps
+    double deviation = 0;                 ///< max |u - expected * mode|
+    std::uint64_t checksum = 0;           ///< bits of u(x) times an odd number of x, modulo 2^64: independent of the cut
+};
+
+summary combine(const comm::job& j, const summary& mine) {
+    summary total;
+    for (const std::string& bytes : j.gather({reinterpret_cast<const char*>(&mine), sizeof mine})) {
+        summary part;
+        std::memcpy(&part, bytes.data(), sizeof part);
+        total.projection += part.projection;
+        total.norm += part.norm;
+        total.deviation = std::max(total.deviation, part.deviation);
+        total.checksum += part.checksum;
+    }
+    return total;
+}
+
+int run(app::program& p, int argc, const char* const* argv) {
+    const arguments a = read_command_line(p, argc, argv);
+    const coordinate global = app::parse_extents("--grid", a.grid);
+    comm::job_options options;
+    if (!a.transport.empty()) options.transports = {a.transport};
+    const comm::job& j = p.join(options);
+    const lattice::decomposition cut = app::decompose(global, a.rank_grid, j.ranks());
+
+    // cos(k x) with k = 2 pi / L in every dimension; one step multiplies it by lambda = 1 - alpha sum 4 sin^2(k / 2).
+    const auto mode = [&](const coordinate& x) {
+        double phase = 0;
+        for (int mu = 0; mu < lattice::dimensions; ++mu) phase += static_cast<double>(x[mu]) / global[mu];
+        return std::cos(2 * std::numbers::pi * phase);
+    };
+    double lambda = 1, k_squared = 0;
+    for (const int extent : global) {
+        if (extent == 1) continue; // the mode is constant there
+        const double k = 2 * std::numbers::pi / extent;
+        lambda -= a.alpha * 4 * std::sin(k / 2) * std::sin(k / 2);
+        k_squared += k * k;
+    }
+    const double expected = std::pow(lambda, a.steps), continuum = std::exp(-a.alpha * k_squared * a.steps);
+
+    j.barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    const lattice::field<double> u = app::diffuse(j, cut, a.alpha, a.steps, mode);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+    summary mine;
+    const lattice::box local = cut.local_box(j.rank());
+    for (std::int64_t i = 0; i < u.volume(); ++i) {
+        coordinate x = lattice::lexicographic_coordinate(i, local.extents);
+        for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += local.origin[mu];
+        const double value = u.values()[i], m = mode(x);
+        mine.projection += static_cast<long double>(value) * m;
+        mine.norm += static_cast<long double>(m) * m;
+        mine.deviation = std::max(mine.deviation, std::abs(value - expected * m));
+        mine.checksum += std::bit_cast<std::uint64_t>(value) *
+                         (2 * static_cast<std::uint64_t>(lattice::lexicographic_index(x, global)) + 1);
+    }
+    const summary total = combine(j, mine);
+    const auto amplitude = static_cast<double>(total.projection / total.norm);
+    // The mode began with amplitude 1: what is left of it can't be told better than 1's rounding.
+    constexpr double rounding = std::numeric_limits<double>::epsilon();
+    const double error = std::abs(amplitude - expected) / std::max(std::abs(expected), rounding);
+    const bool right = error <= std::max(1e-12, 4 * rounding * a.steps);
+
+    char text[400], checksum[20];
+    std::snprintf(checksum, sizeof checksum, "%016llx", static_cast<unsigned long long>(total.checksum));
+    std::snprintf(text, sizeof text,
+                  "lattice %s on %d rank%s %s over %s: %d steps in %.3f s\n"
+                  "amplitude %.15e, checksum %s\n"
+                  "expected  %.15e  (lambda^steps; relative error %.1e, largest deviation of a site %.1e)\n"
+                  "continuum %.15e  (exp(-alpha k^2 steps))",
+                  lattice::to_string(global).c_str(), j.ranks(), j.ranks() > 1 ? "s" : "", lattice::to_string(cut.rank_grid()).c_str(),
+                  j.transport().c_str(), a.steps, seconds, amplitude, checksum, expected, error, total.deviation, continuum);
+    p.print(text);
+    if (!right) p.print("the decay is wrong");
+    j.collectively([&] {
+        if (a.json.empty() || j.rank() != 0) return;
+        const nlohmann::json result{{"grid", global}, {"ranks", j.ranks()}, {"rank_grid", cut.rank_grid()},
+                                    {"transport", j.transport()}, {"steps", a.steps}, {"alpha", a.alpha},
+                                    {"amplitude", amplitude}, {"expected", expected}, {"continuum", continuum},
+                                    {"relative_error", error}, {"largest_deviation", total.deviation},
+                                    {"checksum", checksum}, {"seconds", seconds}};
+        std::ofstream out(a.json);
+        out << result.dump(2) << '\n';
+        if (!out.flush()) throw file_error(a.json, std::string("can't write the results: ") + std::strerror(errno));
+    });
+    return right ? app::exit_success : app::exit_failure;
+}
+
+} // namespace
+
+int main(int argc, char** argv) { return halocline::app::run_program(argc, argv, run); }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// heat4d from outside, and beside its twin in plain MPI.
+#include <gtest/gtest.h>
+#include <halocline_test/run_command.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <numbers>
+
+using namespace halocline_test;
+
+namespace {
+
+const std::string bin = HALOCLINE_BIN;
+
+command_result heat(int ranks, const std::string& flags) {
+    return run_command(bin + "/halocline-run -n " + std::to_string(ranks) + " -- " + bin + "/heat4d " + flags);
+}
+
+nlohmann::json results(int ranks, const std::string& flags) {
+    const scratch_folder scratch;
+    const command_result r = heat(ranks, flags + " --json " + (scratch / "r.json"));
+    EXPECT_EQ(r.exit_code, 0) << flags << ": " << r.out << r.err;
+    return nlohmann::json::parse(read_text(scratch / "r.json"), nullptr, false);
+}
+
+/// The lines from the one that starts with `first` to the one that is `last`, both included.
+std::string passage(const std::string& path, const std::string& first, const std::string& last) {
+    const std::string text = read_text(std::string(HALOCLINE_SOURCE_DIR) + "/" + path);
+    const std::size_t begin = text.find("\n" + first), end = text.find("\n" + last + "\n", begin + 1);
+    if (begin == std::string::npos || end == std::string::npos) return {};
+    return text.substr(begin + 1, end + last.size() + 1 - begin);
+}
+
+} // namespace
+
+TEST(Heat4d, DecaysByTheEigenvalue) {
+    const auto r = results(1, "--grid 12.8.10.6 --steps 40 --alpha 0.11");
+
+    double lambda = 1;
+    for (int extent : {12, 8, 10, 6}) lambda -= 0.11 * 4 * std::pow(std::sin(std::numbers::pi / extent), 2);
+    const double expected = std::pow(lambda, 40);
+    EXPECT_NEAR(r["amplitude"].get<double>() / expected, 1, 1e-12);
+    EXPECT_LT(r["largest_deviation"].get<double>(), 1e-14);
+    EXPECT_NEAR(std::log(r["continuum"].get<double>()) / std::log(expected), 1, 0.15); // lattice spacing
+    EXPECT_GT(std::abs(r["continuum"].get<double>() / expected - 1), 1e-3);
+}
+
+TEST(Heat4d, GivesTheSameBitsOnEveryCut) {
+    const std::string flags = "--grid 6.4.5.8 --steps 30 ";
+    const auto one = results(1, flags);
+
+    EXPECT_EQ(one["ranks"], 1);
+    for (const auto& r : {results(2, flags), results(2, flags + "--mpi 2.1.1.1"), results(3, flags + "--mpi 1.1.3.1"),
+                          results(4, flags), results(4, flags + "--mpi 1.2.1.2"), results(4, flags + "--mpi 1.4.1.1")}) {
+        EXPECT_EQ(r["checksum"], one["checksum"]) << r.dump();
+        EXPECT_NEAR(r["amplitude"].get<double>() / one["amplitude"].get<double>(), 1, 1e-14);
+    }
+    EXPECT_NE(results(1, "--grid 6.4.5.8 --steps 31")["checksum"], one["checksum"]);
+}
+
+TEST(Heat4d, GivesTheSameBitsAsPlainMpi) {
+    const std::string flags = "--grid 8.4.4.8 --steps 25 --alpha 0.12";
+    const std::string ours = results(2, flags)["checksum"];
+    int compared = 0;
+    for (const std::string mpi : {"openmpi", "mpich"}) {
+        const std::string program = bin + "/heat4d_mpi." + mpi;
+        if (!std::filesystem::exists(program) || run_command("which mpirun." + mpi).exit_code != 0) continue;
+        for (const char* ranks : {"1", "2", "4"}) {
+            const command_result theirs = run_command("mpirun." + mpi + " -n " + ranks + " " + program + " 8 4 4 8 25 0.12");
+            ASSERT_EQ(theirs.exit_code, 0) << theirs.err;
+            EXPECT_EQ(nlohmann::json::parse(theirs.out)["checksum"], ours) << mpi << " on " << ranks << " ranks";
+        }
+        // Our program under that launcher, over that MPI.
+        const scratch_folder scratch;
+        const command_result same = run_command("mpirun." + mpi + " -n 2 " + bin + "/heat4d --transport mpi " + flags +
+                                                " --json " + (scratch / "r.json"));
+        ASSERT_EQ(same.exit_code, 0) << same.err;
+        const auto r = nlohmann::json::parse(read_text(scratch / "r.json"));
+        EXPECT_EQ(r["transport"], "mpi");
+        EXPECT_EQ(r["checksum"], ours);
+        ++compared;
+    }
+    if (compared == 0) GTEST_SKIP() << "no MPI here";
+}
+
+TEST(Heat4d, BadInputIsOneMessageAndExitCodeTwo) {
+    const struct {
+        const char* flags;
+        const char* message;
+    } cases[] = {{"--grid 4.4.4", "--grid '4.4.4'"},
+                 {"--mpi 3.1.1.1", "--mpi 3.1.1.1 has 3 ranks, the job has 2"},
+                 {"--grid 1.1.1.1", "1.1.1.1"},
+                 {"--alpha 0.2", "--alpha"},
+                 {"--steps -1", "--steps"},
+                 {"--grid 4.4.4.4 --json /nowhere/r.json", "/nowhere/r.json"}};
+    for (const auto& c : cases) {
+        const command_result r = heat(2, c.flags);
+        EXPECT_EQ(r.exit_code, 2) << c.flags << ": " << r.err;
+        const std::size_t found = r.err.find(c.message);
+        EXPECT_NE(found, std::string::npos) << c.flags << ": " << r.err;
+        EXPECT_EQ(r.err.find(c.message, found + 1), std::string::npos) << r.err;
+    }
+}
+
+// What the documents show is what is compiled and tested.
+TEST(Heat4d, DocumentsShowTheCodeThatRuns) {
+    const std::string ours = passage("apps/heat4d/diffuse.cpp", "lattice::field<double> diffuse", "}");
+    const std::string steps = passage("apps/heat4d/diffuse.cpp", "    for (int n = 0; n < steps; ++n) {", "    }");
+    const std::string theirs = passage("apps/heat4d/heat4d_mpi.cpp", "    // Two arrays take turns", "    }");
+    const std::string their_steps = passage("apps/heat4d/heat4d_mpi.cpp", "    for (int n = 0; n < steps; ++n) {", "    }");
+    const std::string readme = read_text(std::string(HALOCLINE_SOURCE_DIR) + "/README.md");
+    const std::string porting = read_text(std::string(HALOCLINE_SOURCE_DIR) + "/docs/porting-from-mpi.md");
+
+    for (const std::string* part : {&ours, &steps, &theirs, &their_steps}) ASSERT_FALSE(part->empty());
+    EXPECT_NE(readme.find(ours), std::string::npos);
+    for (const std::string* part : {&steps, &theirs, &their_steps})
+        EXPECT_NE(porting.find(*part), std::string::npos) << *part;
+}
