@@ -3,6 +3,7 @@
 # usage: scripts/bench.sh [question] [options]
 #   halo (default)   exchanges beside the one-copy limit and each installed MPI: 3 minutes; --quick for a look
 #   dirac            the Wilson-clover operator on one rank
+#   stencil          halo::stencil beside hand-written loops; --seconds S
 #   solve            set-up and solve of the multigrid; --np N ranks (default 2); --peer 'COMMAND' takes turns with it
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)

@@ -91,7 +91,7 @@ TEST(Heat4d, BadInputIsOneMessageAndExitCodeTwo) {
         const char* message;
     } cases[] = {{"--grid 4.4.4", "--grid '4.4.4'"},
                  {"--mpi 3.1.1.1", "--mpi 3.1.1.1 has 3 ranks, the job has 2"},
-                 {"--grid 1.1.1.1", "1.1.1.1"},
+                 {"--grid 1.1.1.1", "can't be cut over 2 ranks"},
                  {"--alpha 0.2", "--alpha"},
                  {"--steps -1", "--steps"},
                  {"--grid 4.4.4.4 --json /nowhere/r.json", "/nowhere/r.json"}};
