@@ -230,7 +230,7 @@ TEST(Faults, KilledRankEndsTheJobAndSurvivorsNameIt) {
             run = run_command(on_ranks(2, "--tol 1e-200 --max-iterations 100000000 --setup 0 --seed " + marker));
         });
         std::vector<int> pids;
-        for (int i = 0; i < 100 && pids.size() < 2; ++i) {
+        for (int i = 0; i < 400 && pids.size() < 2; ++i) {
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
             pids = pids_of("--seed " + marker);
         }
@@ -242,7 +242,7 @@ TEST(Faults, KilledRankEndsTheJobAndSurvivorsNameIt) {
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - killed;
 
         EXPECT_EQ(run.exit_code, 3) << run.out << run.err;
-        EXPECT_LT(took.count(), 3);
+        EXPECT_LT(took.count(), 10); // on a busy machine; waits end by themselves after 60 s
         if (pids.size() == 2) {
             const std::string culprit = std::to_string(pids[static_cast<std::size_t>(round) % 2]);
             EXPECT_NE(run.err.find(culprit), std::string::npos) << run.err;

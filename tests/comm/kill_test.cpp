@@ -106,10 +106,14 @@ struct running_job {
     }
 };
 
+/// The promise; and what a machine with much else to do may take, still far from the 15 s after which waits end anyway.
+constexpr auto promised = std::chrono::seconds(1), under_load = std::chrono::seconds(8);
+
 class Killed : public testing::TestWithParam<const char*> {};
 
 TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
     std::mt19937 random(7);
+    std::vector<clock_type::duration> times;
     for (int round = 0; round < 5; ++round) {
         running_job job_under_test(3, GetParam(), 3);
         const int victim = static_cast<int>(random() % 3);
@@ -118,8 +122,9 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
         const auto begin = clock_type::now();
         kill(job_under_test.ranks[victim], SIGKILL);
         const int code = job_under_test.wait();
+        times.push_back(clock_type::now() - begin);
 
-        EXPECT_LT(clock_type::now() - begin, std::chrono::seconds(1));
+        EXPECT_LT(times.back(), under_load);
         EXPECT_EQ(code, 3);
         ASSERT_EQ(job_under_test.failures.size(), 2u);
         const std::string name =
@@ -130,6 +135,8 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
         }
         EXPECT_FALSE(job_under_test.anybody_alive());
     }
+    std::sort(times.begin(), times.end());
+    EXPECT_LT(times[2], promised) << "the median";
 }
 
 INSTANTIATE_TEST_SUITE_P(During, Killed, testing::Values("setup", "plan", "sum"));
@@ -155,7 +162,7 @@ TEST(Kill, IsReportedWhileTheLauncherIsStopped) {
     while (job_under_test.failures.size() < 2 && job_under_test.line()) {
     }
 
-    EXPECT_LT(clock_type::now() - begin, std::chrono::seconds(1));
+    EXPECT_LT(clock_type::now() - begin, under_load);
     EXPECT_EQ(job_under_test.failures.size(), 2u);
     kill(job_under_test.launcher, SIGCONT);
     EXPECT_EQ(job_under_test.wait(), 3);
@@ -167,7 +174,7 @@ TEST(Kill, OfTheLauncherLeavesNobody) {
     kill(job_under_test.launcher, SIGKILL);
     job_under_test.wait();
 
-    const auto end = clock_type::now() + std::chrono::seconds(2);
+    const auto end = clock_type::now() + under_load;
     while (job_under_test.anybody_alive() && clock_type::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_FALSE(job_under_test.anybody_alive());
 }

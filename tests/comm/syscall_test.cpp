@@ -62,7 +62,8 @@ int be_rank(const std::string& mode) {
     forbid_system_calls();
     steps();
     if (mode == "call") (void)getppid();
-    std::_Exit(10);
+    syscall(SYS_exit_group, 10); // not _exit: a sanitizer would look for leaks first
+    __builtin_unreachable();
 }
 
 int run(const char* mode) {

@@ -173,16 +173,18 @@ TEST(Job, AbortEndsTheWaitsOfAllWithItsReason) {
 
 TEST(Job, AWaitEndsAtTheDeadline) {
     job_options options;
-    options.deadline = std::chrono::milliseconds(200);
-    std::atomic<bool> timed_out{false};
+    options.deadline = std::chrono::milliseconds(1500); // set-up on a busy machine must not meet it
+    std::atomic<bool> timed_out{false}, over{false};
     run_threads(2, [&](const job& j) {
         global_sum sum(j, 1);
         double v = 1;
         if (j.rank() == 1) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(600));
+            over.wait(false); // alive, but silent
             return;
         }
         timed_out = sum({&v, 1}) == status::timed_out;
+        over = true;
+        over.notify_one();
     }, options);
     EXPECT_TRUE(timed_out);
 }

@@ -329,12 +329,19 @@ TEST(Plan, ComputesWhileThePeerIsLate) {
 TEST(Plan, CallsALatePeerImbalance) {
     const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
 
+    std::atomic<bool> first_started{false};
     run(2, [&](const comm::job& j) {
         plan p(j, cut, {.bytes_per_site = 8});
         lattice::field<double> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 1);
-        j.barrier();
-        if (j.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        if (j.rank() == 1) {
+            first_started.wait(false);
+            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        }
         p.start(x);
+        if (j.rank() == 0) {
+            first_started = true;
+            first_started.notify_one();
+        }
         ASSERT_EQ(p.finish(), status::ok);
 
         const auto s = p.statistics();
