@@ -34,9 +34,8 @@ comm::status sap_smoother::sweep(lattice::field<float>& x, int sweeps) noexcept 
         if (half + 1 == sweeps * colours) break; // nobody reads the residual any more
         // r = r - (D - D_block) e on the other colour
         d_->start_surface(e_, colour);
-        const comm::status s = d_->finish_surface();
+        const comm::status s = d_->finish_and_add_surface(r_, two_colours_ ? 1 - colour : -1, -1.0F);
         if (s != comm::status::ok) return s;
-        d_->add_surface(r_, two_colours_ ? 1 - colour : -1, 0xff, -1.0F);
     }
     return comm::status::ok;
 }

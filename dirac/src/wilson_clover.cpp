@@ -446,6 +446,15 @@ void wilson_clover<T>::add_surface(lattice::field<T>& y, int target_colour, unsi
 }
 
 template <class T>
+comm::status wilson_clover<T>::finish_and_add_surface(lattice::field<T>& y, int target_colour, T scale) noexcept {
+    const auto [first, last] = impl_->groups(target_colour);
+    impl_->add(y, impl::part::local, first, last, all_faces, scale);
+    const comm::status arrived = finish_surface();
+    if (arrived == comm::status::ok) impl_->add(y, impl::part::ghosts, first, last, all_faces, scale);
+    return arrived;
+}
+
+template <class T>
 void wilson_clover<T>::block_solve(lattice::field<T>& x, lattice::field<T>& r, lattice::field<T>& update, int colour,
                                    int steps) const noexcept {
     const impl& d = *impl_;

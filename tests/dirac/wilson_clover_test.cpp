@@ -188,6 +188,24 @@ void expect_faces_sum_up(problem<T>& p) {
     EXPECT_TRUE(padding_is_zero(by_colour));
 }
 
+/// Adding while messages fly gives the bits that adding afterwards gives, on every source and target.
+template <class T>
+void expect_overlap_keeps_bits(problem<T>& p) {
+    const field<T> x = p.random(1);
+    for (int source = -1; source < 2; ++source)
+        for (int target = -1; target < 2; ++target) {
+            field<T> after = p.random(2), during = p.random(2);
+
+            p.fast.start_surface(x, source);
+            ASSERT_EQ(p.fast.finish_surface(), comm::status::ok);
+            p.fast.add_surface(after, target, 0xff, T(-0.5));
+            p.fast.start_surface(x, source);
+            ASSERT_EQ(p.fast.finish_and_add_surface(during, target, T(-0.5)), comm::status::ok);
+
+            EXPECT_TRUE(std::ranges::equal(during.values(), after.values())) << source << " to " << target;
+        }
+}
+
 /// What block_solve() returns is the residual of what it added to x.
 template <class T>
 void expect_residual_identity(problem<T>& p, int colour) {
@@ -362,9 +380,11 @@ TEST_P(WilsonCloverOnRanks, EqualsTheReferenceAndTheSumOfBlocksAndFaces) {
             problem<double> p(j, c, grid, w);
             expect_apply_equals_reference(p);
             expect_faces_sum_up(p);
+            expect_overlap_keeps_bits(p);
             problem<float> q(j, c, grid, w);
             expect_apply_equals_reference(q);
             expect_faces_sum_up(q);
+            expect_overlap_keeps_bits(q);
             EXPECT_GT(q.fast.statistics().exchanges, 0U);
         }
     }, small_job());

@@ -41,6 +41,10 @@ class wilson_clover {
     /// target_colour < 0: all blocks; else only blocks of that colour.  `scale` multiplies the contribution.
     void add_surface(lattice::field<T>& y, int target_colour = -1, unsigned face_mask = 0xff, T scale = 1) const noexcept;
 
+    /// finish_surface() and add_surface() of all faces in one: what needs no ghosts is added while the messages fly.
+    /// The same bits. On a bad status y has lost its meaning.
+    [[nodiscard]] comm::status finish_and_add_surface(lattice::field<T>& y, int target_colour = -1, T scale = 1) noexcept;
+
     /// Odd-even (Schur) minimal residual inside every block of one colour (colour < 0: all): `steps` steps on
     /// D_block e = r, started from e = 0; x += e; on return r holds the remaining block residual r - D_block e, and
     /// `update` holds e. Ref: [Frommer2014] sec. 3; relaxation 1.
