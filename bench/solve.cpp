@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <map>
 #include <regex>
@@ -74,7 +75,9 @@ int bench(program& p, int argc, const char* const* argv) {
     if (!peer.empty() && peer_setup.empty() && peer_solve.empty())
         throw input_error("--peer needs --peer-solve or --peer-setup: which part of its output are seconds?");
 
-    const comm::job& j = p.join({});
+    comm::job_options patient;
+    patient.deadline = std::chrono::minutes(10); // for the peer's turn
+    const comm::job& j = p.join(patient);
     if (gauge.empty()) gauge = demo_configuration(j, [&](std::string_view line) { p.print(line); });
     lattice::gauge_file file;
     j.collectively([&] { file = lattice::open_gauge_file(gauge); });
