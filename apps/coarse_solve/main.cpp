@@ -14,7 +14,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 
 namespace halocline::app {
 namespace {
@@ -91,8 +90,7 @@ int solve(program& p, int argc, const char* const* argv) {
     j.agree("configuration of the run", command.reader.effective());
     if (!command.json.empty())
         j.collectively([&] { // a path that can't be written is told before the work, not after it
-            if (j.rank() == 0 && !std::ofstream(command.json, std::ios::app))
-                throw input_error("--json " + command.json + ": can't be written");
+            if (j.rank() == 0) check_writable(command.json);
         });
 
     const problem problem = define_problem(j, s, [&](std::string_view line) { p.print(line); });
@@ -100,6 +98,7 @@ int solve(program& p, int argc, const char* const* argv) {
         p.print(describe_dry_run(j, problem, s));
         return exit_success;
     }
+    check_memory(j, problem);
     p.print("lattice " + lattice::to_string(problem.cut.global()) + " on " + std::to_string(j.ranks()) + " rank" +
             (j.ranks() > 1 ? "s " : " ") + lattice::to_string(problem.cut.rank_grid()) + " over " + j.transport() +
             ", blocks " + lattice::to_string(problem.blocks));

@@ -5,7 +5,11 @@
 #include <halocline/lattice/random.hpp>
 #include <halocline_app/demo_configuration.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <limits>
 
 namespace halocline::app {
 namespace {
@@ -13,29 +17,46 @@ namespace {
 using lattice::coordinate;
 using lattice::to_string;
 
-coordinate times(const coordinate& a, const coordinate& b) {
+/// Extents of `file` repeated `tile` times.  Err: input_error if that is no lattice of this world.
+coordinate repeated(const coordinate& file, const coordinate& tile) {
     coordinate c{};
-    for (int mu = 0; mu < lattice::dimensions; ++mu) c[mu] = a[mu] * b[mu];
+    for (int mu = 0; mu < lattice::dimensions; ++mu) {
+        const std::int64_t extent = std::int64_t{file[mu]} * tile[mu];
+        if (extent > std::numeric_limits<int>::max())
+            throw input_error("--tile " + to_string(tile) + " makes an extent of " + std::to_string(extent) +
+                              "; the largest is " + std::to_string(std::numeric_limits<int>::max()));
+        c[mu] = static_cast<int>(extent);
+    }
     return c;
 }
 
 /// Global extents: the file's, repeated as asked for.
-coordinate global_extents(const lattice::gauge_file& file, const settings& s) {
+coordinate global_extents(const coordinate& file, const settings& s) {
     if (!s.gauge.empty()) {
-        const coordinate global = times(file.extents, s.tile);
+        const coordinate global = repeated(file, s.tile);
         if (s.grid && *s.grid != global)
             throw input_error("--grid " + to_string(*s.grid) + " disagrees with '" + s.gauge + "', which holds " +
-                              to_string(file.extents) +
-                              (global == file.extents ? "" : " and repeated by --tile gives " + to_string(global)) +
+                              to_string(file) +
+                              (global == file ? "" : " and repeated by --tile gives " + to_string(global)) +
                               "; leave --grid out or give " + to_string(global));
         return global;
     }
-    if (!s.grid) return file.extents;
+    if (!s.grid) return file;
     for (int mu = 0; mu < lattice::dimensions; ++mu)
-        if ((*s.grid)[mu] % file.extents[mu] != 0)
+        if ((*s.grid)[mu] % file[mu] != 0)
             throw input_error("--grid " + to_string(*s.grid) + ": without --gauge the demo configuration of " +
-                              to_string(file.extents) + " is repeated, so each extent must be a multiple of 8");
+                              to_string(file) + " is repeated, so each extent must be a multiple of 8");
     return *s.grid;
+}
+
+/// Sites are counted in 64 bits, bytes of all their links too.
+void check_volume(const coordinate& global) {
+    constexpr double most_sites = 1e15;
+    double sites = 1;
+    for (const int extent : global) sites *= extent;
+    if (sites > most_sites)
+        throw input_error("lattice " + to_string(global) + " has more than 1e15 sites, which no machine can hold; "
+                          "check --grid and --tile");
 }
 
 std::string list(const std::vector<coordinate>& grids) {
@@ -67,10 +88,11 @@ lattice::decomposition cut_lattice(const coordinate& global, const coordinate& b
 } // namespace
 
 problem define_problem(const comm::job& j, const settings& s, const std::function<void(std::string_view)>& tell) {
-    const std::string path = s.gauge.empty() ? demo_configuration(j, tell) : s.gauge;
     lattice::gauge_file file;
-    j.collectively([&] { file = lattice::open_gauge_file(path); });
-    const coordinate global = global_extents(file, s);
+    const auto open = [&](const std::string& path) { j.collectively([&] { file = lattice::open_gauge_file(path); }); };
+    if (!s.gauge.empty()) open(s.gauge);
+    const coordinate global = global_extents(s.gauge.empty() ? demo_extents : file.extents, s);
+    check_volume(global);
     const coordinate blocks = s.blocks.value_or(amg::default_blocks(global));
     for (int mu = 0; mu < lattice::dimensions; ++mu)
         if (global[mu] % blocks[mu] != 0)
@@ -78,7 +100,25 @@ problem define_problem(const comm::job& j, const settings& s, const std::functio
                               "; the default would be " + to_string(amg::default_blocks(global)));
     std::string why;
     auto cut = cut_lattice(global, blocks, j.ranks(), s, why);
+    // Last, because making the demo configuration takes seconds and bad input is told at once.
+    if (s.gauge.empty()) open(demo_configuration(j, tell));
     return {std::move(file), blocks, std::move(cut), std::move(why)};
+}
+
+void check_memory(const comm::job& j, const problem& p) {
+    // Links in fp64 twice, padded, the reference's clover and its inverse in fp32: what no option makes smaller.
+    constexpr double bytes_per_site = 3000;
+    const bool one_host = j.transport() == "shm" || j.ranks() == 1;
+    const lattice::coordinate& extents = one_host ? p.cut.global() : p.cut.local_box(j.rank()).extents;
+    const double need = bytes_per_site * static_cast<double>(lattice::volume(extents));
+    const double have = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+    j.collectively([&] {
+        if (need <= have) return;
+        char text[200];
+        std::snprintf(text, sizeof text, "lattice %s needs at least %.0f GiB on this host, which has %.0f GiB; take a "
+                      "smaller lattice or more hosts", to_string(p.cut.global()).c_str(), need / 0x1p30, have / 0x1p30);
+        throw input_error(text);
+    });
 }
 
 lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s) {

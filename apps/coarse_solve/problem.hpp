@@ -22,10 +22,13 @@ struct problem {
     std::string why_cut; ///< for people
 };
 
-/// Makes the demo configuration if it is needed and not there yet, opens the file, chooses blocks and cut. Collective.
+/// Chooses blocks and cut; makes the demo configuration if it is needed and not there yet; opens the file. Collective.
 /// Err: input_error (grid that disagrees, rank grid that does not fit with the admissible ones, bad file).
 /// `tell` gets lines of progress (rank 0).
 problem define_problem(const comm::job& j, const settings& s, const std::function<void(std::string_view)>& tell);
+
+/// Refuses a lattice that this host's memory can't hold, before the kernel ends a rank for it. Collective.  Err: input_error.
+void check_memory(const comm::job& j, const problem& p);
 
 /// The right-hand side on this rank's box, lexicographic, 24 components.
 lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s);

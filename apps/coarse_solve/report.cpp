@@ -5,10 +5,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <unistd.h>
 
 namespace halocline::app {
 namespace {
@@ -82,16 +86,48 @@ std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
     return o.dump();
 }
 
+namespace {
+
+std::string beside(const std::string& path) { return path + "." + std::to_string(::getpid()) + ".tmp"; }
+
+/// A pipe or a device (/dev/null, /dev/stdout) is written to; a file put in its place would destroy it.
+bool is_stream(const std::string& path) {
+    std::error_code none;
+    const auto status = std::filesystem::status(path, none);
+    return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+}
+
+} // namespace
+
+void check_writable(const std::string& path) {
+    if (std::filesystem::is_directory(path)) throw input_error("--json " + path + ": can't be written: it is a folder");
+    if (is_stream(path)) return;
+    const std::string temporary = beside(path);
+    const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) throw input_error("--json " + path + ": can't be written: " + std::strerror(errno));
+    ::close(file);
+    ::unlink(temporary.c_str());
+}
+
 void write_whole(const std::string& path, const std::string& text) {
-    const std::string temporary = path + "." + std::to_string(::getpid()) + ".tmp";
+    const bool stream = is_stream(path);
+    const std::string temporary = stream ? path : beside(path);
     {
-        std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+        std::ofstream out(temporary, std::ios::binary | (stream ? std::ios::app : std::ios::trunc));
         out << text;
-        if (!out.flush()) throw file_error(path, "can't be written");
+        if (!out.flush()) {
+            const std::string why = std::strerror(errno);
+            if (!stream) ::unlink(temporary.c_str());
+            throw file_error(path, "can't be written: " + why);
+        }
     }
+    if (stream) return;
     std::error_code failure;
     std::filesystem::rename(temporary, path, failure);
-    if (failure) throw file_error(path, failure.message());
+    if (failure) {
+        ::unlink(temporary.c_str());
+        throw file_error(path, failure.message());
+    }
 }
 
 } // namespace halocline::app

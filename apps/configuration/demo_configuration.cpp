@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr lattice::coordinate extents{8, 8, 8, 8};
+constexpr lattice::coordinate extents = demo_extents;
 constexpr int sweeps = 120; // from a cold start, 4 overrelaxation sweeps each: far beyond the thermalisation time
 constexpr gauge::heatbath_options chain{.beta = 6.0, .seed = 20161124, .overrelaxation = 4};
 constexpr const char* file_name = "demo-8.8.8.8-beta6.0.ildg";

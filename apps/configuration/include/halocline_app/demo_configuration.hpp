@@ -4,12 +4,15 @@
 #pragma once
 
 #include <halocline/comm/job.hpp>
+#include <halocline/lattice/geometry.hpp>
 
 #include <functional>
 #include <string>
 #include <string_view>
 
 namespace halocline::app {
+
+inline constexpr lattice::coordinate demo_extents{8, 8, 8, 8};
 
 /// Path of the configuration, an ILDG file in $HALOCLINE_DATA_DIR, else in ../share/halocline beside the program, else
 /// in the user's cache folder: the first of these that can be written. Collective.
