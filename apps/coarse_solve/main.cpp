@@ -131,8 +131,10 @@ int solve(program& p, int argc, const char* const* argv) {
     amg::solver solver(j, problem.cut, links, s.op, amg_options_of(s, problem.blocks));
     solver.on_progress([&](const amg::progress& now) {
         const std::string line = amg::to_string(now);
-        p.print_progress(line);
-        if (now.milestone) p.print(line);
+        if (now.milestone)
+            p.print(line);
+        else
+            p.print_progress(line);
     });
     solver.setup();
     const auto b = make_right_hand_side(j, problem, s);

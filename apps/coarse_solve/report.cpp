@@ -90,8 +90,10 @@ namespace {
 
 std::string beside(const std::string& path) { return path + "." + std::to_string(::getpid()) + ".tmp"; }
 
-/// A pipe or a device (/dev/null, /dev/stdout) is written to; a file put in its place would destroy it.
+/// A pipe or a device (/dev/null, /dev/stdout, whatever that is redirected to) is written to; a file put in its place
+/// would destroy it.
 bool is_stream(const std::string& path) {
+    if (path.starts_with("/dev/") || path.starts_with("/proc/")) return true;
     std::error_code none;
     const auto status = std::filesystem::status(path, none);
     return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);

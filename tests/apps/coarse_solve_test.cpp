@@ -154,6 +154,50 @@ TEST(Bits, AreTheSameFromRunToRun) {
         EXPECT_EQ(first[key], second[key]) << key;
 }
 
+/// A smooth random configuration: exp of small anti-Hermitian matrices, so that solves converge.
+void write_smooth(const std::string& path, const halocline::lattice::coordinate& extents) {
+    using namespace halocline::lattice;
+    using matrix = std::array<complex, 9>;
+    const auto product = [](const matrix& a, const matrix& b) {
+        matrix c{};
+        for (int i = 0; i < 3; ++i)
+            for (int j = 0; j < 3; ++j)
+                for (int k = 0; k < 3; ++k) c[std::size_t(3 * i + j)] += a[std::size_t(3 * i + k)] * b[std::size_t(3 * k + j)];
+        return c;
+    };
+    gauge_field links(site_order::lexicographic(extents), gauge_components);
+    for (std::int64_t site = 0; site < links.volume(); ++site)
+        for (int mu = 0; mu < 4; ++mu) {
+            site_random random(77, static_cast<std::uint32_t>(mu), static_cast<std::uint64_t>(site));
+            matrix h{};
+            for (int i = 0; i < 3; ++i)
+                for (int k = i + 1; k < 3; ++k) {
+                    h[std::size_t(3 * i + k)] = 0.2 * complex(random.normal(), random.normal());
+                    h[std::size_t(3 * k + i)] = -std::conj(h[std::size_t(3 * i + k)]);
+                }
+            const double a = 0.2 * random.normal(), b = 0.2 * random.normal();
+            h[0] = complex(0, a);
+            h[4] = complex(0, b);
+            h[8] = complex(0, -a - b);
+            matrix u{1, 0, 0, 0, 1, 0, 0, 0, 1}, term = u;
+            for (int n = 1; n < 30; ++n) {
+                term = product(term, h);
+                for (auto& z : term) z /= n;
+                for (std::size_t k = 0; k < 9; ++k) u[k] += term[k];
+            }
+            for (int k = 0; k < 9; ++k) {
+                links.at(site, 18 * mu + 2 * k) = u[std::size_t(k)].real();
+                links.at(site, 18 * mu + 2 * k + 1) = u[std::size_t(k)].imag();
+            }
+        }
+    const box local{{0, 0, 0, 0}, extents};
+    gauge_writer writer(path, gauge_format::ildg, extents);
+    writer.create();
+    const auto totals = writer.write(local, links);
+    // ILDG records no plaquette, so any value will do here.
+    writer.finish(totals, 0);
+}
+
 struct bad_input {
     const char* arguments;
     const char* says; ///< part of the message
@@ -165,6 +209,7 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
     std::ofstream(scratch / "section.toml") << "[solvr]\nseed = 1\n";
     std::ofstream(scratch / "broken.toml") << "[solver\n";
     std::ofstream(scratch / "not-a-gauge-file") << "hello";
+    write_smooth(scratch / "small.ildg", {2, 2, 2, 2});
     const std::string here = scratch / "";
     const bad_input cases[] = {
         {"--grid 8.8.8", "four whole numbers"},
@@ -187,6 +232,11 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         {"HERE/broken.toml", "broken.toml:1"},
         {"/nowhere/config.toml", "/nowhere/config.toml"},
         {"--json /nowhere/result.json", "/nowhere/result.json"},
+        {"--json HERE/", "is a folder"},
+        {"--json HERE/never.json --mpi 2.2.2.2", "needs 16 ranks"},
+        {"--grid 2147483640.2147483640.2147483640.2147483640", "1e15 sites"},
+        {"--grid 400.400.400.400", "GiB"},
+        {"--gauge HERE/small.ildg --tile 2147483647.1.1.1", "--tile"},
         {"--no-such-flag", "no-such-flag"},
     };
     for (const auto& c : cases) {
@@ -202,6 +252,26 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         EXPECT_EQ(run.err.find("error:", first + 1), std::string::npos) << "more than one message:\n" << run.err;
         EXPECT_LT(run.seconds, 5) << arguments; // the promise is 1 s; a loaded machine gets more
     }
+    EXPECT_FALSE(std::filesystem::exists(scratch / "never.json"));
+}
+
+TEST(BadInput, IsToldBeforeTheDemoConfigurationIsMade) {
+    const scratch_folder scratch;
+    for (const char* flag : {"--grid 12.8.8.8", "--blocks 3.4.4.4", "--mpi 4.1.1.1"}) {
+        const auto run = run_command("env HALOCLINE_DATA_DIR=" + (scratch / "") + " " + on_ranks(2, flag));
+
+        EXPECT_EQ(run.exit_code, 2) << flag << run.err;
+        EXPECT_EQ(run.out.find("generating"), std::string::npos) << run.out;
+        EXPECT_TRUE(std::filesystem::is_empty(scratch / "")) << flag;
+    }
+}
+
+TEST(Configs, JsonToADeviceLeavesTheDeviceThere) {
+    const auto run = run_command(on_ranks(1, "--max-iterations 1 --setup 0 --vectors 4 --json /dev/stdout"));
+
+    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_NE(run.out.find("\"true_relative_residual\""), std::string::npos) << run.out;
+    EXPECT_TRUE(std::filesystem::is_symlink("/dev/stdout"));
 }
 
 /// Every rank's process of a job that halocline-run started.
@@ -250,50 +320,6 @@ TEST(Faults, KilledRankEndsTheJobAndSurvivorsNameIt) {
         }
         EXPECT_TRUE(pids_of("--seed " + marker).empty()) << "orphans";
     }
-}
-
-/// A smooth random configuration: exp of small anti-Hermitian matrices, so that solves converge.
-void write_smooth(const std::string& path, const halocline::lattice::coordinate& extents) {
-    using namespace halocline::lattice;
-    using matrix = std::array<complex, 9>;
-    const auto product = [](const matrix& a, const matrix& b) {
-        matrix c{};
-        for (int i = 0; i < 3; ++i)
-            for (int j = 0; j < 3; ++j)
-                for (int k = 0; k < 3; ++k) c[std::size_t(3 * i + j)] += a[std::size_t(3 * i + k)] * b[std::size_t(3 * k + j)];
-        return c;
-    };
-    gauge_field links(site_order::lexicographic(extents), gauge_components);
-    for (std::int64_t site = 0; site < links.volume(); ++site)
-        for (int mu = 0; mu < 4; ++mu) {
-            site_random random(77, static_cast<std::uint32_t>(mu), static_cast<std::uint64_t>(site));
-            matrix h{};
-            for (int i = 0; i < 3; ++i)
-                for (int k = i + 1; k < 3; ++k) {
-                    h[std::size_t(3 * i + k)] = 0.2 * complex(random.normal(), random.normal());
-                    h[std::size_t(3 * k + i)] = -std::conj(h[std::size_t(3 * i + k)]);
-                }
-            const double a = 0.2 * random.normal(), b = 0.2 * random.normal();
-            h[0] = complex(0, a);
-            h[4] = complex(0, b);
-            h[8] = complex(0, -a - b);
-            matrix u{1, 0, 0, 0, 1, 0, 0, 0, 1}, term = u;
-            for (int n = 1; n < 30; ++n) {
-                term = product(term, h);
-                for (auto& z : term) z /= n;
-                for (std::size_t k = 0; k < 9; ++k) u[k] += term[k];
-            }
-            for (int k = 0; k < 9; ++k) {
-                links.at(site, 18 * mu + 2 * k) = u[std::size_t(k)].real();
-                links.at(site, 18 * mu + 2 * k + 1) = u[std::size_t(k)].imag();
-            }
-        }
-    const box local{{0, 0, 0, 0}, extents};
-    gauge_writer writer(path, gauge_format::ildg, extents);
-    writer.create();
-    const auto totals = writer.write(local, links);
-    // ILDG records no plaquette, so any value will do here.
-    writer.finish(totals, 0);
 }
 
 TEST(OddLattices, DefaultsNeverFail) {

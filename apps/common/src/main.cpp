@@ -65,7 +65,8 @@ const comm::job& program::join(const comm::job_options& options) {
 }
 
 void program::print(std::string_view line) const {
-    if (speaks()) write_line(stdout, std::string(line));
+    // A live progress line that is still there makes way.
+    if (speaks()) write_line(stdout, (on_terminal() ? "\r\033[K" : "") + std::string(line));
 }
 
 bool program::on_terminal() { return isatty(STDOUT_FILENO) != 0; }
@@ -89,7 +90,9 @@ void append_line(std::string& out, const char* format, ...) {
 int run_program(int argc, const char* const* argv,
                 const std::function<int(program& p, int argc, const char* const* argv)>& body) {
     program p(argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "halocline");
-    const auto say = [&](const std::string& what) { write_line(stderr, p.name() + ": " + what); };
+    const auto say = [&](const std::string& what) {
+        write_line(stderr, (isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "") + p.name() + ": " + what);
+    };
     const auto of_rank = [&](const std::exception& e) { return "rank " + std::to_string(p.rank()) + ": " + e.what(); };
     try {
         return body(p, argc, argv);
