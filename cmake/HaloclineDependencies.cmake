@@ -14,6 +14,9 @@ if(HALOCLINE_BUILD_APPS)
   pkg_check_modules(TOMLPP REQUIRED IMPORTED_TARGET tomlplusplus)
 endif()
 
+# libfabric's headers; the library itself is loaded at run time by jobs that use transport ofi.
+pkg_check_modules(LIBFABRIC QUIET libfabric>=1.9)
+
 # Each MPI that is installed gets its own module; programs never link libmpi (docs/decisions/).
 find_program(HALOCLINE_MPICXX_OPENMPI NAMES mpicxx.openmpi)
 find_program(HALOCLINE_MPICXX_MPICH NAMES mpicxx.mpich)

@@ -7,10 +7,11 @@ packages=(
   g++ cmake ninja-build pkg-config ccache
   libeigen3-dev libhwy-dev zlib1g-dev                          # libraries
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev          # programs
+  libfabric-dev                                                # transport ofi
   libgtest-dev                                                 # tests
   openmpi-bin libopenmpi-dev mpich libmpich-dev                # transport mpi, both implementations
 )
-[[ ${HALOCLINE_WITHOUT_MPI:-} ]] && packages=("${packages[@]:0:12}")
+[[ ${HALOCLINE_WITHOUT_MPI:-} ]] && packages=("${packages[@]:0:13}")
 
 missing=()
 for package in "${packages[@]}"; do

@@ -23,6 +23,7 @@ using lattice::field;
 comm::job_options job_options_of(const settings& s) {
     comm::job_options options;
     options.transports = s.transports;
+    options.ofi_provider = s.ofi_provider;
     options.deadline = s.deadline;
     options.slab_bytes = static_cast<std::size_t>(s.slab_gib * 1073741824.0);
     options.spin_polls = s.spin_polls;

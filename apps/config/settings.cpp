@@ -179,9 +179,12 @@ std::vector<setting_key> make_keys() {
     add(integer_key("level.1", "restart_length", "coarse GMRES basis", &settings::coarse_restart_length, 1, 1000));
     add(integer_key("level.1", "max_restarts", "coarse GMRES restarts", &settings::coarse_max_restarts, 1, 1000));
 
-    add({"comm", "transports", "in order of preference; for each peer the first that reaches it: shm, mpi",
+    add({"comm", "transports", "in order of preference; for each peer the first that reaches it: shm, ofi, mpi",
          [](settings& s, const std::string& text) { s.transports = read_list(text); },
          [](const settings& s) { return show_list(s.transports); }});
+    add({"comm", "ofi_provider", "provider of libfabric; \"\": its own first choice",
+         [](settings& s, const std::string& text) { s.ofi_provider = text; },
+         [](const settings& s) { return s.ofi_provider; }});
     add({"comm", "slab_gib", "virtual size of each rank's slab (sparse: only what is used takes memory)",
          [](settings& s, const std::string& text) {
              s.slab_gib = read_real(text, 1.0 / 64, 65536, "a size in GiB from 0.015625 to 65536");

@@ -2,6 +2,7 @@
 // halocline-info: what this build and this machine can do, what each transport was refused for, and the effective
 // settings with each value's origin. Under a launcher it joins the job and says who serves whom.
 #include "mpi_library.hpp"
+#include "ofi_world.hpp"
 
 #include <halocline/comm/slab.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
@@ -55,6 +56,7 @@ int info(program& p, int argc, const char* const* argv) {
 
     comm::job_options options;
     options.transports = s.transports;
+    options.ofi_provider = s.ofi_provider;
     options.deadline = s.deadline;
     const comm::job& j = p.join(options);
 
@@ -71,7 +73,8 @@ int info(program& p, int argc, const char* const* argv) {
     row("transport shm", "built in");
     row("transport mpi", modules.empty() ? "no module found (looked in $HALOCLINE_MODULE_PATH and beside the program)"
                                          : "modules: " + modules);
-    row("transport verbs, ofi", "not built");
+    row("transport ofi", comm::ofi_present());
+    row("transport verbs", "not built");
 
     p.print("machine");
     row("processor", cpu_model());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap.hpp"
 
+#include "ofi_world.hpp"
 #include "socket_plane.hpp"
 #include "wire.hpp"
 
@@ -35,7 +36,8 @@ std::string random_secret() {
 std::string options_text(const job_options& o) {
     std::string s = "transports";
     for (const std::string& t : o.transports) s += " " + t;
-    return s + ", deadline " + std::to_string(o.deadline.count()) + " ms, slab " + std::to_string(o.slab_bytes) + " bytes";
+    return s + ", deadline " + std::to_string(o.deadline.count()) + " ms, slab " + std::to_string(o.slab_bytes) + " bytes" +
+           (o.ofi_provider.empty() ? "" : ", ofi provider " + o.ofi_provider);
 }
 
 /// What each rank tells the others at first.
@@ -62,6 +64,50 @@ struct card {
         return c;
     }
 };
+
+/// Is there a pair of ranks that no transport before `ofi` reaches? Same answer on every rank.
+bool needs_ofi(const std::vector<std::string>& transports, const std::vector<card>& cards, bool mpi_there) {
+    bool one_node = true;
+    for (const card& c : cards) one_node = one_node && c.node == cards[0].node;
+    for (const std::string& t : transports) {
+        if (t == "ofi") return cards.size() > 1;
+        if ((t == "shm" && one_node) || (t == "mpi" && mpi_there)) return false;
+    }
+    return false;
+}
+
+/// Opens libfabric on every rank, or on none. Collective.  Returns why not.
+std::string open_ofi(const job& j, bool one_node) {
+    std::shared_ptr<ofi_world> world;
+    std::string mine, why_not;
+    try {
+        world = std::make_shared<ofi_world>(j.options().ofi_provider, one_node);
+        mine = wire_writer().text("").text(world->provider()).text(world->address()).take();
+    } catch (const std::exception& e) {
+        mine = wire_writer().text(e.what()).text("").text("").take();
+    }
+    std::vector<std::string> addresses, providers;
+    for (const std::string& bytes : j.gather(mine)) {
+        wire_reader reader(bytes);
+        const std::string trouble = reader.text();
+        const std::string who = "rank " + std::to_string(addresses.size()) + ": ";
+        providers.push_back(reader.text());
+        addresses.push_back(reader.text());
+        if (!why_not.empty()) continue;
+        if (!trouble.empty()) {
+            why_not = who + trouble;
+        } else if (providers.back() != providers.front()) {
+            why_not = who + "libfabric chose " + providers.back() + ", on rank 0 " + providers.front() +
+                      "; name one (job_options::ofi_provider)";
+        }
+    }
+    j.collectively([&] {
+        if (!why_not.empty()) return;
+        world->connect(addresses, j.rank());
+        j.core().ofi = std::move(world);
+    });
+    return why_not;
+}
 
 } // namespace
 
@@ -109,7 +155,10 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
         core->post = core->far_mail.get();
     }
     core->watch = std::move(plane);
-    job(core).collectively([&] { core->choose_transports(why_no_shm); });
+    const job j(core);
+    std::string why_no_ofi;
+    if (needs_ofi(options.transports, cards, core->mpi != nullptr)) why_no_ofi = open_ofi(j, ranks_here == start.ranks);
+    j.collectively([&] { core->choose_transports(why_no_shm, why_no_ofi); });
     return core;
 }
 

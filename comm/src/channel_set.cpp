@@ -15,8 +15,6 @@
 namespace halocline::comm {
 namespace {
 
-static_assert(channel<mpi_channel>);
-
 /// What a peer says of one of its ends.
 struct remote_end {
     std::uint32_t key = 0, peer_key = 0;
@@ -24,6 +22,7 @@ struct remote_end {
     std::string label;
     std::uint64_t offset = 0; ///< of its receive block in its slab
     int tag = -1;             ///< of MPI, for what is sent to it
+    std::string card;         ///< of libfabric
 };
 
 /// What a peer says of its ends with this rank.
@@ -130,7 +129,12 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
     // Who has to be asked; and where this rank's receive blocks lie.
     peer_ends by_peer;
     std::vector<std::uint64_t> offset(requests_.size(), 0);
-    const auto over_mpi = [&](const channel_request& r) { return core.members[r.peer].transport == mpi_channel::transport; };
+    const auto over = [&](const char* transport, const channel_request& r) {
+        return core.members[r.peer].transport == transport;
+    };
+    const auto in_block = [&](const channel_request& r) { // self and shm: one block of the slab for all
+        return !over(ofi_channel::transport, r) && !over(mpi_channel::transport, r);
+    };
     try {
         j.collectively([&] {
             std::map<std::uint32_t, std::size_t> keys;
@@ -145,7 +149,7 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
                                       " for '" + requests_[keys[r.key]].label + "' and for '" + r.label + "'");
                 }
                 by_peer[r.peer].push_back(i);
-                if (over_mpi(r)) continue;
+                if (!in_block(r)) continue;
                 offset[i] = block_bytes_;
                 block_bytes_ += shm_channel::block_bytes(r.receive_bytes);
             }
@@ -154,18 +158,23 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
             }
         });
         for (std::size_t i = 0; i < requests_.size(); ++i) {
-            if (!over_mpi(requests_[i])) new (block_ + offset[i]) control_line;
+            if (in_block(requests_[i])) new (block_ + offset[i]) control_line;
         }
         check_symmetry(j, by_peer, options_.name);
 
         auto& mpi_lane = std::get<std::vector<mpi_channel>>(lanes_);
-        std::map<std::size_t, std::size_t> in_mpi_lane; // request -> position
+        auto& ofi_lane = std::get<std::vector<ofi_channel>>(lanes_);
+        std::map<std::size_t, std::size_t> in_mpi_lane, in_ofi_lane; // request -> position
         j.collectively([&] {
             for (std::size_t i = 0; i < requests_.size(); ++i) {
                 const channel_request& r = requests_[i];
-                if (!over_mpi(r)) continue;
-                in_mpi_lane[i] = mpi_lane.size();
-                mpi_lane.emplace_back(*core.mpi, *core.memory, i, r.peer, plan_id, r.send_bytes, r.receive_bytes);
+                if (over(mpi_channel::transport, r)) {
+                    in_mpi_lane[i] = mpi_lane.size();
+                    mpi_lane.emplace_back(*core.mpi, *core.memory, i, r.peer, plan_id, r.send_bytes, r.receive_bytes);
+                } else if (over(ofi_channel::transport, r)) {
+                    in_ofi_lane[i] = ofi_lane.size();
+                    ofi_lane.emplace_back(*core.ofi, *core.memory, i, r.peer, plan_id, r.send_bytes, r.receive_bytes);
+                }
             }
         });
 
@@ -184,6 +193,8 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
                 w.number<std::uint64_t>(r.receive_bytes).text(r.label);
                 w.number<std::uint64_t>(static_cast<std::uint64_t>(block - core.memory->base()));
                 w.number(in_lane == in_mpi_lane.end() ? -1 : mpi_lane[in_lane->second].tag());
+                const auto in_ofi = in_ofi_lane.find(i);
+                w.text(in_ofi == in_ofi_lane.end() ? "" : ofi_lane[in_ofi->second].card());
             }
             peers.push_back(peer);
             out.push_back(w.take());
@@ -209,6 +220,7 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
                     e.label = reader.text();
                     e.offset = reader.number<std::uint64_t>();
                     e.tag = reader.number<int>();
+                    e.card = reader.text();
                 }
                 require_equal(options_.name, "the name of the plan", me, options_.name, peer, theirs.name);
                 require_equal(options_.name, "the number of the plan", me, plan_id, peer, theirs.plan_id);
@@ -219,6 +231,10 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
                     const remote_end& e = matching_end(options_.name, me, r, theirs);
                     if (transport == mpi_channel::transport) {
                         mpi_lane[in_mpi_lane[i]].connect(e.tag);
+                        continue;
+                    }
+                    if (transport == ofi_channel::transport) {
+                        ofi_lane[in_ofi_lane[i]].connect(e.card);
                         continue;
                     }
                     std::byte* const remote = core.peer_base[peer] + e.offset;
@@ -233,6 +249,19 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
                 }
             }
         });
+        // Connections are made by the first write: now, so that an unreachable peer is an error of the set-up.
+        if (core.ofi) {
+            j.collectively([&] {
+                for (ofi_channel& c : ofi_lane) {
+                    const std::string operation = "the first write from " + rank_text(c.peer()) + " over ofi";
+                    for (waiter waiting(core); !c.connected();) {
+                        if (const status s = waiting.again(c.peer()); s != status::ok) core.raise(s, operation);
+                    }
+                    if (c.trouble().empty()) continue;
+                    core.raise(core.lost(c.peer(), "can't be reached: " + c.trouble()), operation);
+                }
+            });
+        }
     } catch (...) {
         // Nobody has sent anything: no farewells are due, unless a rank died half-way; then the job is over anyway.
         if (block_ != nullptr && core.failed() == status::ok) {
@@ -267,6 +296,7 @@ void channel_set::close() noexcept {
     for_each([](auto& c) {
         if constexpr (requires { c.close(); }) c.close();
     });
+    std::get<std::vector<ofi_channel>>(lanes_).clear();
     std::get<std::vector<mpi_channel>>(lanes_).clear();
     if (block_ != nullptr) {
         // The receiving ends of these lanes: their senders' farewells free the block.
@@ -295,6 +325,9 @@ status channel_set::wait(std::uint64_t epoch) noexcept {
             }
             if (const status s = c.check(epoch); s != status::ok) {
                 status_ = s;
+                if constexpr (requires { c.trouble(); }) {
+                    if (s == status::peer_died) status_ = core_->lost(c.peer(), "can't be reached: " + c.trouble());
+                }
                 return;
             }
         }
@@ -322,10 +355,11 @@ std::vector<lane_counts> channel_set::counts(std::uint64_t epochs) const {
     std::vector<lane_counts> result;
     const auto add = [&](const auto& lane) {
         if (lane.empty()) return;
-        lane_counts counts{std::remove_cvref_t<decltype(lane.front())>::transport, 0, 0};
+        lane_counts counts{std::remove_cvref_t<decltype(lane.front())>::transport, 0, 0, 0};
         for (const auto& c : lane) {
             counts.messages += epochs;
             counts.bytes += epochs * requests_[c.index()].send_bytes;
+            if constexpr (requires { c.writes(); }) counts.writes += c.writes();
         }
         result.push_back(counts);
     };

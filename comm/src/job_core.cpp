@@ -2,6 +2,7 @@
 #include "job_core.hpp"
 
 #include "mpi_library.hpp"
+#include "ofi_world.hpp"
 
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/shm_channel.hpp>
@@ -16,8 +17,8 @@
 namespace halocline::comm {
 namespace {
 
-constexpr std::array known_transports{"self", "shm", "mpi"};
-constexpr std::array planned_transports{"verbs", "ofi"};
+constexpr std::array known_transports{"self", "shm", "ofi", "mpi"};
+constexpr std::array planned_transports{"verbs"};
 
 /// First writer wins.
 void write(failure_record& record, status why, int culprit, const rank_info* who, std::string_view text) noexcept {
@@ -77,9 +78,18 @@ job_core::job_core(int own_rank, int job_ranks, job_options choices, std::string
     seconds_per_tick(); // measured now, not in the first wait
 }
 
-job_core::~job_core() = default;
+job_core::~job_core() {
+    if (!ofi) return;
+    // Farewells of closed channels may be under way, and the last messages before them.
+    ofi->finish([&] {
+        if (watch) watch->look();
+        bool somebody = false;
+        for (int r = 0; r < ranks; ++r) somebody = somebody || (r != rank && watch && !watch->left(r));
+        return failed() != status::ok || !somebody;
+    });
+}
 
-void job_core::choose_transports(const std::vector<std::string>& why_no_shm) {
+void job_core::choose_transports(const std::vector<std::string>& why_no_shm, const std::string& why_no_ofi) {
     for (int peer = 0; peer < ranks; ++peer) {
         rank_info& member = members[peer];
         std::vector<std::string> refused;
@@ -91,10 +101,12 @@ void job_core::choose_transports(const std::vector<std::string>& why_no_shm) {
         for (const std::string& t : options.transports) {
             if (t == "shm" && peer_base[peer] != nullptr) {
                 member.transport = t;
-            } else if (t == "mpi" && mpi != nullptr) {
+            } else if ((t == "mpi" && mpi != nullptr) || (t == "ofi" && ofi != nullptr)) {
                 member.transport = t;
             } else if (t == "shm") {
                 refused.push_back("shm: " + why_no_shm[peer]);
+            } else if (t == "ofi") {
+                refused.push_back("ofi: " + why_no_ofi);
             } else if (t == "mpi") {
                 refused.push_back("mpi: this job was not started by an MPI launcher");
             } else {
@@ -111,23 +123,26 @@ void job_core::choose_transports(const std::vector<std::string>& why_no_shm) {
 }
 
 void check_transport_names(const std::vector<std::string>& names, bool mpi_there, int ranks) {
+    const std::string_view all = ofi_is_built() ? "self, shm, ofi, mpi" : "self, shm, mpi";
     bool usable = false;
     for (const std::string& t : names) {
-        if (std::find(planned_transports.begin(), planned_transports.end(), t) != planned_transports.end()) {
-            throw input_error("transport '" + t + "' is not built in; this build has self, shm, mpi");
+        const bool planned = std::find(planned_transports.begin(), planned_transports.end(), t) != planned_transports.end();
+        if (planned || (t == "ofi" && !ofi_is_built())) {
+            throw input_error("transport '" + t + "' is not built in; this build has " + std::string(all) +
+                              (t == "ofi" ? "; install libfabric-dev and configure again" : ""));
         }
         if (std::find(known_transports.begin(), known_transports.end(), t) == known_transports.end()) {
-            throw input_error("unknown transport '" + t + "'; known are self, shm, mpi");
+            throw input_error("unknown transport '" + t + "'; known are " + std::string(all));
         }
-        usable = usable || t == "shm" || (t == "mpi" && mpi_there) || (t == "self" && ranks == 1);
+        usable = usable || t == "shm" || t == "ofi" || (t == "mpi" && mpi_there) || (t == "self" && ranks == 1);
     }
-    if (names.empty()) throw input_error("no transport was named; known are self, shm, mpi");
+    if (names.empty()) throw input_error("no transport was named; known are " + std::string(all));
     if (!usable && std::find(names.begin(), names.end(), "mpi") != names.end()) {
         throw input_error("transport 'mpi' needs an MPI launcher: mpirun -n " + std::to_string(ranks) + " " +
                           command_line());
     }
     if (!usable) throw input_error("transport 'self' serves only the own rank; " + std::to_string(ranks) +
-                                   " ranks need shm or mpi");
+                                   " ranks need shm, ofi or mpi");
 }
 
 void job_core::sweep() noexcept {
@@ -161,7 +176,9 @@ status job_core::failed() const noexcept {
 
 status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
     if (const status s = failed(); s != status::ok) return s;
-    if (mpi) mpi->poll(); // a wait over sockets must not stop what MPI has under way
+    // A wait over sockets must not stop what these have under way.
+    if (mpi) mpi->poll();
+    if (ofi) ofi->poll();
     if (watch) {
         watch->look();
         if (const status s = failed(); s != status::ok) return s;
@@ -175,6 +192,16 @@ status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
         return failed();
     }
     return status::ok;
+}
+
+status job_core::lost(int peer, std::string_view how) noexcept {
+    const std::uint64_t since = ticks();
+    while (failed() == status::ok && watch && seconds(ticks() - since) < 0.5) {
+        watch->look();
+        sched_yield();
+    }
+    if (failed() == status::ok) publish(status::peer_died, peer, how);
+    return failed();
 }
 
 void job_core::check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone) {

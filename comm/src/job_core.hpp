@@ -15,6 +15,7 @@
 namespace halocline::comm {
 
 class mpi_world;
+class ofi_world;
 
 /// The block of a closed channel set: memory that peers may still write until each has said farewell.
 struct parked_block {
@@ -39,6 +40,7 @@ class job_core {
     std::vector<slab_mapping> mappings;       // keeps peer_base alive; empty with threads
     std::vector<std::byte*> peer_base;        // each rank's slab as mapped here; nullptr: not on this node
     std::shared_ptr<mpi_world> mpi;           // the MPI that started this job, if one did
+    std::shared_ptr<ofi_world> ofi;           // on all ranks or on none: if it serves anybody
     std::unique_ptr<liveness> watch;
     mail* post = nullptr;                     // set-up mail: the control plane, or far_mail across nodes
     std::unique_ptr<mail> far_mail;
@@ -49,12 +51,15 @@ class job_core {
     std::vector<parked_block> parked;
 
     /// What serves each peer, by options.transports.  Err: input_error (the same on every rank only if collective).
-    void choose_transports(const std::vector<std::string>& why_no_shm);
+    void choose_transports(const std::vector<std::string>& why_no_shm, const std::string& why_no_ofi);
     /// Gives back the parked blocks into which nobody will write any more.
     void sweep() noexcept;
 
     /// Writes the end of the job into every record that can be reached, unless one is there already.
     void publish(status why, int culprit, std::string_view text) noexcept;
+    /// A transport says that `peer` can't be reached: who died, if that is found within half a second; else that is
+    /// the end of the job, with `how`.
+    [[nodiscard]] status lost(int peer, std::string_view how) noexcept;
     /// The end of the job, if it has ended: first writer's.
     [[nodiscard]] status failed() const noexcept;
     [[noreturn]] void raise(status why, std::string_view operation) const;

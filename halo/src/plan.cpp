@@ -71,6 +71,7 @@ void copy_sites(std::byte* target, const std::byte* values, const Run* runs, std
 /// How a message travels: "direct" is one copy from the field into the neighbour's ghosts.
 const char* path_of(const comm::self_channel&) { return "self"; }
 const char* path_of(const comm::shm_channel&) { return "direct"; }
+const char* path_of(const comm::ofi_channel&) { return "packed"; }
 const char* path_of(const comm::mpi_channel&) { return "packed"; }
 
 /// Waits for other threads of the own team: they are computing, so the core is soon given away.

@@ -53,6 +53,34 @@ inline void expect_epochs_in_order(const job& j, std::size_t bytes, std::uint64_
     EXPECT_EQ(wrong, 0u) << "rank " << j.rank();
 }
 
+/// One byte of a message.
+inline std::byte byte_pattern(int sender, std::uint32_t key, std::uint64_t epoch, std::size_t place) {
+    return static_cast<std::byte>((static_cast<std::size_t>(sender) * 31 + key * 17 + epoch * 7 + place * 13) % 251);
+}
+
+/// Every byte of every message is what its sender wrote in that epoch; for sizes that are no multiple of 8.
+inline void expect_bytes_in_order(const job& j, std::size_t bytes, std::uint64_t epochs) {
+    const auto requests = ring(j, bytes);
+    channel_set set(j, requests, {"ring", "bytes"});
+    std::uint64_t wrong = 0;
+    for (std::uint64_t k = 1; k <= epochs; ++k) {
+        set.for_each([&](auto& c) {
+            for (std::size_t i = 0; i < bytes; ++i) {
+                c.target(k)[i] = byte_pattern(j.rank(), requests[c.index()].key, k, i);
+            }
+            c.send(k, ticks());
+        });
+        const status s = set.wait(k);
+        if (s != status::ok) j.fail(s, set.pending(k));
+        set.for_each([&](auto& c) {
+            for (std::size_t i = 0; i < bytes; ++i) {
+                wrong += c.received(k)[i] != byte_pattern(c.peer(), requests[c.index()].peer_key, k, i);
+            }
+        });
+    }
+    EXPECT_EQ(wrong, 0u) << "rank " << j.rank() << ", " << bytes << " bytes";
+}
+
 /// Sums equal the serial sum to rounding, and their bits are the same on every rank.
 inline void expect_sums_equal_serial(const job& j) {
     global_sum sum(j, 40);

@@ -10,6 +10,7 @@
 
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/mpi_channel.hpp>
+#include <halocline/comm/ofi_channel.hpp>
 #include <halocline/comm/self_channel.hpp>
 #include <halocline/comm/shm_channel.hpp>
 
@@ -42,6 +43,7 @@ struct lane_counts {
     std::string transport;
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t writes = 0; ///< of remote memory, where the transport counts them (ofi)
 };
 
 class channel_set {
@@ -90,7 +92,9 @@ class channel_set {
         for (auto& channel : lane) visit(channel);
     }
 
-    std::tuple<std::vector<self_channel>, std::vector<shm_channel>, std::vector<mpi_channel>> lanes_;
+    std::tuple<std::vector<self_channel>, std::vector<shm_channel>, std::vector<ofi_channel>,
+               std::vector<mpi_channel>>
+        lanes_;
     std::vector<channel_request> requests_;
     channel_set_options options_;
     std::shared_ptr<job_core> core_;

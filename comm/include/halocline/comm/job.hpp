@@ -30,6 +30,9 @@ struct job_options {
     std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive
     std::size_t slab_bytes = 0;                 ///< virtual size of each rank's slab; 0 = 64 GiB sparse
     int spin_polls = 0;                         ///< polls before yielding; 0 = chosen from ranks and cores
+    /// Provider of libfabric for transport "ofi", e.g. "tcp;ofi_rxm", "shm", "sockets"; "": libfabric's first that can
+    /// do RMA writes with remote completion data.
+    std::string ofi_provider;
     bool may_sleep = false; ///< waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake
 };
 
@@ -38,7 +41,7 @@ struct rank_info {
     int rank = 0;
     int pid = 0;
     std::string host;
-    std::string transport; ///< what serves it from here: "self", "shm", "mpi"
+    std::string transport; ///< what serves it from here: "self", "shm", "ofi", "mpi"
     std::string refused;   ///< why the transports before that were not used; empty if the first was
 };
 
@@ -75,7 +78,7 @@ class job {
     [[nodiscard]] const job_options& options() const;
     /// One entry per rank.
     [[nodiscard]] const std::vector<rank_info>& members() const;
-    /// "self", "shm", "mpi", or joined with '+' when peers are served by several; "self" on one rank.
+    /// "self", "shm", "ofi", "mpi", or joined with '+' when peers are served by several; "self" on one rank.
     [[nodiscard]] std::string transport() const;
     /// "halocline-run", "Open MPI 4.1.4", "threads", "single".
     [[nodiscard]] std::string launcher() const;

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ofi_world.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/comm/clock.hpp>
+#include <halocline/comm/job.hpp>
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cstring>
+#include <dlfcn.h>
+#include <netinet/in.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <sched.h>
+
+namespace halocline::comm {
+namespace {
+
+constexpr std::uint32_t version = FI_VERSION(1, 9); // of the interface that is asked for
+
+// The 32 bits that come with a write: which end, and what it is.
+constexpr std::uint32_t tag_bits = 2, tag_mask = 3;
+constexpr std::uint32_t message_tag = 0; // and 1: the slot
+constexpr std::uint32_t greeting_tag = 2, farewell_tag = 3;
+constexpr std::uint32_t most_ends = std::uint32_t{1} << (32 - tag_bits);
+
+/// The few functions of libfabric that are not inline calls through its objects.
+struct library {
+    decltype(&::fi_getinfo) getinfo = nullptr;
+    decltype(&::fi_freeinfo) freeinfo = nullptr;
+    decltype(&::fi_dupinfo) dupinfo = nullptr;
+    decltype(&::fi_fabric) fabric = nullptr;
+    decltype(&::fi_strerror) strerror = nullptr;
+    decltype(&::fi_version) version = nullptr;
+    std::string why_not;
+
+    library() {
+        void* handle = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
+        if (handle == nullptr) {
+            why_not = std::string("libfabric can't be loaded: ") + dlerror();
+            return;
+        }
+        const auto find = [&](auto& function, const char* name) {
+            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
+            if (function == nullptr && why_not.empty()) why_not = std::string("libfabric.so.1 has no ") + name;
+        };
+        find(getinfo, "fi_getinfo");
+        find(freeinfo, "fi_freeinfo");
+        find(dupinfo, "fi_dupinfo");
+        find(fabric, "fi_fabric");
+        find(strerror, "fi_strerror");
+        find(version, "fi_version");
+    }
+};
+
+/// Loaded at the first use and never unloaded: providers leave threads and handlers behind.
+const library& lib() {
+    static const library l;
+    return l;
+}
+
+struct info_deleter {
+    void operator()(fi_info* i) const { lib().freeinfo(i); }
+};
+using info_list = std::unique_ptr<fi_info, info_deleter>;
+
+/// What is asked for: reliable datagrams, RMA writes with 4 bytes of remote completion data. Local buffers are
+/// registered, contexts are given, polling makes progress, so whatever of that a provider wants is there.
+info_list wanted(std::string_view provider) {
+    info_list hints(lib().dupinfo(nullptr));
+    if (!hints) throw job_error("libfabric: out of memory");
+    hints->caps = FI_MSG | FI_RMA | FI_WRITE | FI_REMOTE_WRITE;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    hints->domain_attr->threading = FI_THREAD_DOMAIN; // a plan lets one thread at a time send or poll
+    hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    hints->domain_attr->cq_data_size = sizeof(std::uint32_t);
+    if (!provider.empty()) hints->fabric_attr->prov_name = strndup(provider.data(), provider.size());
+    return hints;
+}
+
+info_list usable(std::string_view provider) {
+    const info_list hints = wanted(provider);
+    fi_info* found = nullptr;
+    const int code = lib().getinfo(version, nullptr, nullptr, 0, hints.get(), &found);
+    if (code != 0 && code != -FI_ENODATA) throw job_error(std::string("libfabric: fi_getinfo: ") + lib().strerror(-code));
+    return info_list(found);
+}
+
+std::string provider_names() {
+    std::string names;
+    const info_list all = usable("");
+    for (const fi_info* i = all.get(); i != nullptr; i = i->next) {
+        const std::string name = i->fabric_attr->prov_name;
+        if ((", " + names + ",").find(", " + name + ",") == std::string::npos) names += (names.empty() ? "" : ", ") + name;
+    }
+    return names.empty() ? "none" : names;
+}
+
+bool is_loopback(const fi_info& i) {
+    if (i.src_addr == nullptr) return false;
+    if (i.addr_format == FI_SOCKADDR_IN || i.addr_format == FI_SOCKADDR) {
+        sockaddr_in in;
+        if (i.src_addrlen < sizeof in) return false;
+        std::memcpy(&in, i.src_addr, sizeof in);
+        return in.sin_family == AF_INET && ntohl(in.sin_addr.s_addr) >> 24 == 127;
+    }
+    return false;
+}
+
+constexpr std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
+
+template <class T>
+void close_object(T*& object) noexcept {
+    if (object != nullptr) fi_close(&object->fid);
+    object = nullptr;
+}
+
+} // namespace
+
+bool ofi_is_built() { return true; }
+
+std::string ofi_present() {
+    if (!lib().why_not.empty()) return "built in, but " + lib().why_not;
+    const std::uint32_t v = lib().version();
+    return "libfabric " + std::to_string(FI_MAJOR(v)) + "." + std::to_string(FI_MINOR(v)) + " with " + provider_names();
+}
+
+struct ofi_world::endpoint {
+    info_list list;
+    const fi_info* info = nullptr; // the one in use
+    std::string provider;
+    fid_fabric* fabric = nullptr;
+    fid_domain* domain = nullptr;
+    fid_av* addresses = nullptr;
+    fid_cq* completions = nullptr;
+    fid_ep* ep = nullptr;
+    std::vector<fi_addr_t> peers; // by rank
+    std::size_t largest_write = 0;
+    int error = 0; // of the endpoint itself
+
+    [[nodiscard]] bool has(std::uint64_t mr_mode) const {
+        return (static_cast<std::uint64_t>(info->domain_attr->mr_mode) & mr_mode) != 0;
+    }
+    void require(long code, const char* call) const {
+        if (code < 0) {
+            throw job_error("libfabric (" + provider + "): " + call + ": " + lib().strerror(static_cast<int>(-code)));
+        }
+    }
+    ~endpoint() {
+        // The endpoint first: nothing is written to this rank's memory after that.
+        close_object(ep);
+        close_object(completions);
+        close_object(addresses);
+        close_object(domain);
+        close_object(fabric);
+    }
+};
+
+ofi_world::ofi_world(std::string_view provider, bool one_node, std::size_t largest_write)
+    : at_(std::make_unique<endpoint>()) {
+    if (!lib().why_not.empty()) throw input_error(lib().why_not);
+    endpoint& e = *at_;
+    e.list = usable(provider);
+    if (!e.list) {
+        throw input_error("libfabric has no provider '" + std::string(provider) +
+                          "' that can do RMA writes with remote completion data on reliable datagrams; it has " +
+                          provider_names());
+    }
+    e.info = e.list.get();
+    for (const fi_info* i = e.info; one_node && i != nullptr; i = i->next) {
+        if (std::strcmp(i->fabric_attr->prov_name, e.info->fabric_attr->prov_name) == 0 && is_loopback(*i)) {
+            e.info = i;
+            break;
+        }
+    }
+    e.provider = e.info->fabric_attr->prov_name;
+    e.largest_write = std::min(e.info->ep_attr->max_msg_size, largest_write);
+
+    e.require(lib().fabric(e.info->fabric_attr, &e.fabric, nullptr), "fi_fabric");
+    auto* const info = const_cast<fi_info*>(e.info); // libfabric's calls take it so and leave it alone
+    e.require(fi_domain(e.fabric, info, &e.domain, nullptr), "fi_domain");
+    fi_av_attr av{};
+    av.type = e.info->domain_attr->av_type;
+    e.require(fi_av_open(e.domain, &av, &e.addresses, nullptr), "fi_av_open");
+    fi_cq_attr cq{};
+    cq.format = FI_CQ_FORMAT_DATA;
+    cq.wait_obj = FI_WAIT_NONE;
+    cq.size = std::max<std::size_t>(4096, e.info->tx_attr->size + e.info->rx_attr->size);
+    e.require(fi_cq_open(e.domain, &cq, &e.completions, nullptr), "fi_cq_open");
+    e.require(fi_endpoint(e.domain, info, &e.ep, nullptr), "fi_endpoint");
+    e.require(fi_ep_bind(e.ep, &e.addresses->fid, 0), "fi_ep_bind of the addresses");
+    e.require(fi_ep_bind(e.ep, &e.completions->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind of the completions");
+    e.require(fi_enable(e.ep), "fi_enable");
+}
+
+ofi_world::~ofi_world() {
+    // Regions must go before the domain, but not before the endpoint stops writing into them.
+    close_object(at_->ep);
+    for (auto& end : ends_) {
+        if (end) close_end(*end);
+    }
+}
+
+const std::string& ofi_world::provider() const { return at_->provider; }
+
+std::string ofi_world::address() const {
+    std::string name(64, '\0');
+    std::size_t bytes = name.size();
+    int code = fi_getname(&at_->ep->fid, name.data(), &bytes);
+    if (code == -FI_ETOOSMALL) {
+        name.resize(bytes);
+        code = fi_getname(&at_->ep->fid, name.data(), &bytes);
+    }
+    at_->require(code, "fi_getname");
+    name.resize(bytes);
+    return name;
+}
+
+void ofi_world::connect(std::span<const std::string> addresses, int own_rank) {
+    at_->peers.assign(addresses.size(), FI_ADDR_UNSPEC);
+    for (std::size_t r = 0; r < addresses.size(); ++r) {
+        if (static_cast<int>(r) == own_rank) continue;
+        const int inserted = fi_av_insert(at_->addresses, addresses[r].data(), 1, &at_->peers[r], 0, nullptr);
+        at_->require(inserted, "fi_av_insert");
+        if (inserted != 1) throw job_error("libfabric (" + at_->provider + ") refuses the address of rank " + std::to_string(r));
+    }
+}
+
+ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_t send_bytes, std::size_t receive_bytes) {
+    sweep();
+    auto end = std::make_unique<ofi_end>();
+    ofi_end& e = *end;
+    e.memory = &memory;
+    e.peer = peer;
+    e.message_bytes = sizeof(message_header) + send_bytes;
+    const auto pieces = [&](std::size_t payload) {
+        return static_cast<std::uint32_t>((sizeof(message_header) + payload - 1) / at_->largest_write + 1);
+    };
+    e.pieces_in = pieces(receive_bytes);
+    e.pieces_out = e.next_piece = pieces(send_bytes);
+    e.receive_stride = round_up(sizeof(message_header) + receive_bytes);
+    e.send_stride = round_up(e.message_bytes);
+    e.block_bytes = 2 * sizeof(ofi_letters) + 2 * e.receive_stride + e.send_stride;
+    e.operations.resize(e.pieces_out + 2);
+    for (ofi_operation& o : e.operations) o.end = &e;
+
+    if (free_ids_.empty()) {
+        if (ends_.size() >= most_ends) throw job_error("libfabric: " + std::to_string(ends_.size()) + " channels are open, no more can be told apart");
+        e.id = static_cast<std::uint32_t>(ends_.size());
+        ends_.emplace_back();
+        // So that the data path never allocates.
+        free_ids_.reserve(ends_.capacity());
+        waiting_.reserve(ends_.capacity());
+    } else {
+        e.id = free_ids_.back();
+        free_ids_.pop_back();
+    }
+    try {
+        e.block = static_cast<std::byte*>(memory.allocate(e.block_bytes, alignof(message_header)));
+        new (e.block) ofi_letters;
+        new (&e.letters_out()) ofi_letters;
+        for (std::byte* message : {e.slots(), e.slots() + e.receive_stride, e.send_buffer()}) new (message) message_header;
+        at_->require(fi_mr_reg(at_->domain, e.block, e.block_bytes, FI_WRITE | FI_REMOTE_WRITE, 0,
+                               at_->has(FI_MR_PROV_KEY) ? 0 : e.id + 1, 0, &e.region, nullptr),
+                     "registering memory (fi_mr_reg)");
+    } catch (...) {
+        if (e.block != nullptr) memory.deallocate(e.block, e.block_bytes, alignof(message_header));
+        free_ids_.push_back(e.id);
+        throw;
+    }
+    e.descriptor = at_->has(FI_MR_LOCAL) ? fi_mr_desc(e.region) : nullptr;
+    e.key = fi_mr_key(e.region);
+    e.base = at_->has(FI_MR_VIRT_ADDR) ? reinterpret_cast<std::uintptr_t>(e.block) : 0;
+    e.error = at_->error;
+    ends_[e.id] = std::move(end);
+    return e;
+}
+
+int ofi_world::write(ofi_end& e, const std::byte* from, std::size_t bytes, std::uint64_t remote_offset, std::uint32_t tag,
+                     ofi_operation& operation) noexcept {
+    const std::uint32_t data = e.peer_id << tag_bits | tag;
+    const ssize_t code = fi_writedata(at_->ep, from, bytes, e.descriptor, data, at_->peers[e.peer],
+                                      e.peer_base + remote_offset, e.peer_key, &operation);
+    if (code == 0) {
+        ++e.under_way;
+        ++e.writes;
+    }
+    return static_cast<int>(code);
+}
+
+int ofi_world::push_all(ofi_end& e) noexcept {
+    const std::byte* const letters = reinterpret_cast<const std::byte*>(&e.letters_out());
+    if (e.greeting_due) {
+        const int code = write(e, letters + offsetof(ofi_letters, greeting), 8, offsetof(ofi_letters, greeting),
+                               greeting_tag, e.operations[e.pieces_out]);
+        if (code != 0) return code;
+        e.greeting_due = false;
+    }
+    for (; e.next_piece < e.pieces_out; ++e.next_piece) {
+        const std::size_t start = e.next_piece * at_->largest_write;
+        const std::size_t bytes = std::min(at_->largest_write, e.message_bytes - start);
+        const auto slot = static_cast<std::uint32_t>(e.epoch & 1);
+        // The peer's slots are as large as what this end sends.
+        const int code = write(e, e.send_buffer() + start, bytes, sizeof(ofi_letters) + slot * e.send_stride + start,
+                               message_tag + slot, e.operations[e.next_piece]);
+        if (code != 0) return code;
+    }
+    if (e.farewell_due) {
+        const int code = write(e, letters + offsetof(ofi_letters, messages_sent), 8,
+                               offsetof(ofi_letters, messages_sent), farewell_tag, e.operations[e.pieces_out + 1]);
+        if (code != 0) return code;
+        e.farewell_due = false;
+    }
+    return 0;
+}
+
+void ofi_world::push(ofi_end& e) noexcept {
+    if (e.waiting || e.error) return;
+    const int code = push_all(e);
+    if (code == -FI_EAGAIN) {
+        e.waiting = true;
+        waiting_.push_back(&e);
+    } else if (code != 0) {
+        fail(&e, code, nullptr);
+    }
+}
+
+void ofi_world::poll() noexcept {
+    fi_cq_data_entry entries[16];
+    constexpr ssize_t most = 16;
+    for (int round = 0; round < 4; ++round) {
+        const ssize_t n = fi_cq_read(at_->completions, entries, most);
+        for (ssize_t i = 0; i < n; ++i) {
+            if (entries[i].flags & FI_REMOTE_CQ_DATA) {
+                arrive(entries[i].data);
+            } else if (entries[i].op_context != nullptr) {
+                --static_cast<ofi_operation*>(entries[i].op_context)->end->under_way;
+            }
+        }
+        if (n == -FI_EAVAIL) {
+            fi_cq_err_entry why{};
+            if (fi_cq_readerr(at_->completions, &why, 0) != 1) break;
+            char text[128]{};
+            const char* said = fi_cq_strerror(at_->completions, why.prov_errno, why.err_data, text, sizeof text);
+            auto* operation = static_cast<ofi_operation*>(why.op_context);
+            if (operation != nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
+                --operation->end->under_way;
+                fail(operation->end, -why.err, said);
+            } else {
+                fail(nullptr, -why.err, said);
+            }
+        } else if (n < 0 && n != -FI_EAGAIN) {
+            fail(nullptr, static_cast<int>(n), nullptr);
+            break;
+        } else if (n < most) {
+            break;
+        }
+    }
+    // Those that wait for room, the first first; what finds none now keeps its turn.
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+        ofi_end& e = *waiting_[i];
+        const int code = e.error ? 0 : push_all(e);
+        e.waiting = code == -FI_EAGAIN;
+        if (e.waiting) {
+            waiting_[kept++] = &e;
+        } else if (code != 0) {
+            fail(&e, code, nullptr);
+        }
+    }
+    waiting_.resize(kept);
+}
+
+void ofi_world::arrive(std::uint64_t data) noexcept {
+    const auto bits = static_cast<std::uint32_t>(data);
+    const std::uint32_t id = bits >> tag_bits, tag = bits & tag_mask;
+    if (id >= ends_.size() || !ends_[id]) {
+        fail(nullptr, -FI_EOTHER, "a write for a channel that does not exist");
+        return;
+    }
+    ofi_end& e = *ends_[id];
+    if (tag == greeting_tag) {
+        e.greeted = true;
+    } else if (tag == farewell_tag) {
+        e.farewell_came = true;
+    } else if (++e.pieces[tag] == e.pieces_in) {
+        e.pieces[tag] = 0;
+        ++e.came[tag];
+    }
+}
+
+void ofi_world::fail(ofi_end* end, int code, const char* text) noexcept {
+    if (code == 0) code = -FI_EOTHER;
+    if (trouble_[0] == '\0') {
+        std::snprintf(trouble_, sizeof trouble_, "%s%s%s", lib().strerror(-code), text && *text ? ": " : "", text ? text : "");
+    }
+    if (end != nullptr) {
+        end->error = code;
+        return;
+    }
+    at_->error = code;
+    for (auto& e : ends_) {
+        if (e) e->error = code;
+    }
+}
+
+std::string ofi_world::describe(int code) const {
+    return "libfabric (" + at_->provider + "): " + (trouble_[0] != '\0' ? trouble_ : lib().strerror(-code));
+}
+
+void ofi_world::release(ofi_end& e) noexcept { e.released = true; }
+
+void ofi_world::close_end(ofi_end& e) noexcept {
+    close_object(e.region);
+    e.memory->deallocate(e.block, e.block_bytes, alignof(message_header));
+}
+
+void ofi_world::sweep() noexcept {
+    for (auto& e : ends_) {
+        if (!e || !e->released || e->error || !e->idle() || !e->ended()) continue;
+        close_end(*e);
+        free_ids_.push_back(e->id);
+        e = nullptr;
+    }
+}
+
+void ofi_world::finish(const std::function<bool()>& give_up) noexcept {
+    constexpr double most = 2; // seconds
+    const auto done = [&](const std::unique_ptr<ofi_end>& e) {
+        return !e || !e->joined || e->error || (e->idle() && e->ended());
+    };
+    const std::uint64_t since = ticks();
+    while (!std::all_of(ends_.begin(), ends_.end(), done) && seconds(ticks() - since) < most && !give_up()) {
+        poll();
+        sched_yield();
+    }
+    // A stream provider may still hold the last bytes of a completed write.
+    for (int i = 0; i < 16; ++i) poll();
+}
+
+} // namespace halocline::comm

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's place in libfabric: one domain, one reliable-datagram endpoint, one completion queue and one address vector,
+// shared by all channels of the job. The library is loaded when a job first needs it (docs/decisions/0008-ofi.md);
+// a build without its headers has ofi/absent.cpp in place of ofi/world.cpp.
+#pragma once
+
+#include <halocline/comm/control_line.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <memory_resource>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct fid_mr; // libfabric's
+
+namespace halocline::comm {
+
+/// Is transport `ofi` in this build?
+[[nodiscard]] bool ofi_is_built();
+/// "libfabric 1.17 with tcp;ofi_rxm, shm", or why there is none; for reports.
+[[nodiscard]] std::string ofi_present();
+
+struct ofi_end;
+
+/// What a write is known by until it completes. libfabric owns `scratch` meanwhile, where a provider asks for that
+/// (FI_CONTEXT, FI_CONTEXT2).
+struct ofi_operation {
+    void* scratch[8]{};
+    ofi_end* end = nullptr;
+};
+
+/// What is told beside messages, 8 bytes each, written apart.
+struct ofi_letters {
+    std::uint64_t greeting = 1;
+    std::uint64_t messages_sent = 0; ///< the farewell: nothing follows that many
+    std::uint64_t unused[6]{};
+};
+static_assert(sizeof(ofi_letters) == 64);
+
+/// One end of a channel. Its block: the peer's letters, slot 0, slot 1; the message to send, the letters to send.
+struct ofi_end {
+    std::pmr::memory_resource* memory = nullptr;
+    std::byte* block = nullptr;
+    std::size_t block_bytes = 0, receive_stride = 0, send_stride = 0, message_bytes = 0; // the last: header and payload
+    fid_mr* region = nullptr;
+    void* descriptor = nullptr;
+    std::uint64_t key = 0;  ///< of the region, for the peer
+    std::uint64_t base = 0; ///< how the peer addresses the block: its address or 0, as the provider wants it
+    std::uint32_t id = 0;   ///< what comes with each write to this end
+    std::uint32_t pieces_in = 0, pieces_out = 0; // of a message
+
+    int peer = -1;
+    std::uint32_t peer_id = 0;
+    std::uint64_t peer_key = 0, peer_base = 0;
+
+    // Written by ofi_world::poll().
+    std::uint64_t came[2]{};   ///< messages that are whole, per slot
+    std::uint32_t pieces[2]{}; ///< of the message that is not
+    bool joined = false, greeted = false, farewell_came = false;
+
+    // What is to be written, in this order.
+    bool greeting_due = false, farewell_due = false;
+    std::uint64_t epoch = 0;            ///< of the message in the send buffer
+    std::uint32_t next_piece = 0;       ///< pieces_out: all of it is under way
+    std::uint32_t under_way = 0;        ///< writes that have not completed
+    bool farewell_said = false, released = false, waiting = false; // waiting: in the world's queue, for room
+    std::uint64_t writes = 0;
+    std::vector<ofi_operation> operations; // pieces, greeting, farewell
+    int error = 0;
+
+    [[nodiscard]] bool idle() const { return under_way == 0 && next_piece == pieces_out && !greeting_due && !farewell_due; }
+    [[nodiscard]] std::byte* slots() const { return block + sizeof(ofi_letters); }
+    [[nodiscard]] std::byte* send_buffer() const { return slots() + 2 * receive_stride; }
+    [[nodiscard]] ofi_letters& letters_in() const { return *std::launder(reinterpret_cast<ofi_letters*>(block)); }
+    [[nodiscard]] ofi_letters& letters_out() const {
+        return *std::launder(reinterpret_cast<ofi_letters*>(send_buffer() + send_stride));
+    }
+    /// Has the peer's farewell come, and all that it sent before? Writes may overtake each other.
+    [[nodiscard]] bool ended() const { return farewell_came && came[0] + came[1] >= letters_in().messages_sent; }
+};
+
+class ofi_world {
+  public:
+    /// Opens libfabric's `provider` ("": its own first choice that can do RMA). `one_node`: all ranks of the job share a
+    /// node, and a loopback interface is taken if the provider has one. `largest_write`: writes are split at that size
+    /// if the provider's own is larger.
+    /// Err: input_error: no library, no such provider, or none with RMA and remote completion data.
+    explicit ofi_world(std::string_view provider, bool one_node,
+                       std::size_t largest_write = std::numeric_limits<std::size_t>::max());
+    ~ofi_world();
+    ofi_world(const ofi_world&) = delete;
+    ofi_world& operator=(const ofi_world&) = delete;
+
+    /// "tcp;ofi_rxm"
+    [[nodiscard]] const std::string& provider() const;
+    /// This endpoint's, for the peers.
+    [[nodiscard]] std::string address() const;
+    /// Takes every rank's address, by rank; nothing goes over the wire.  Err: job_error.
+    void connect(std::span<const std::string> addresses, int own_rank);
+
+    /// An end with memory that the peer may write.  Err: job_error; what `memory` throws.
+    [[nodiscard]] ofi_end& open(std::pmr::memory_resource& memory, int peer, std::size_t send_bytes,
+                                std::size_t receive_bytes);
+    /// Writes what is due at that end, as far as there is room; the rest as poll() finds room.
+    void push(ofi_end& end) noexcept;
+    /// Takes completions, then writes what waits for room.
+    void poll() noexcept;
+    /// The channel is gone: the end goes when its peer's farewell has come and nothing is under way.
+    void release(ofi_end& end) noexcept;
+    /// Polls until nothing is left to be written and every peer said farewell, `give_up` says so, or for 2 seconds.
+    void finish(const std::function<bool()>& give_up) noexcept;
+    /// What went wrong, for an end's error.
+    [[nodiscard]] std::string describe(int code) const;
+
+  private:
+    struct endpoint; // of libfabric's types
+    void arrive(std::uint64_t data) noexcept;
+    void fail(ofi_end* end, int code, const char* text) noexcept;
+    int write(ofi_end& end, const std::byte* from, std::size_t bytes, std::uint64_t remote_offset, std::uint32_t tag,
+              ofi_operation& operation) noexcept;
+    int push_all(ofi_end& end) noexcept;
+    void close_end(ofi_end& end) noexcept;
+    void sweep() noexcept;
+
+    std::unique_ptr<endpoint> at_;
+    std::vector<std::unique_ptr<ofi_end>> ends_; // by id; nullptr: free
+    std::vector<std::uint32_t> free_ids_;
+    std::vector<ofi_end*> waiting_; // for room
+    char trouble_[256]{};           // the first
+};
+
+} // namespace halocline::comm

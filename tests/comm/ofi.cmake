@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests of transport `ofi`: one binary, run over each provider that every machine has.
+if(NOT LIBFABRIC_FOUND OR NOT TARGET halocline-run)
+  return()
+endif()
+add_executable(comm_ofi_channel_test ofi_channel_test.cpp)
+target_include_directories(comm_ofi_channel_test PRIVATE ${PROJECT_SOURCE_DIR}/comm/src) # ofi_world is private
+target_link_libraries(comm_ofi_channel_test PRIVATE halocline::comm halocline_test_support GTest::gtest halocline_warnings)
+set_target_properties(comm_ofi_channel_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+add_dependencies(comm_ofi_channel_test halocline-run)
+foreach(provider "tcp\;ofi_rxm" shm sockets)
+  string(REGEX MATCH "^[a-z]+" short ${provider})
+  foreach(ranks 2 4)
+    set(name comm.ofi_channel_test.${short}.r${ranks})
+    add_test(NAME ${name} COMMAND halocline-run -n ${ranks} -- $<TARGET_FILE:comm_ofi_channel_test> "${provider}")
+    set_tests_properties(${name} PROPERTIES LABELS ofi TIMEOUT 120 PROCESSORS ${ranks})
+  endforeach()
+endforeach()

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transport `ofi` between processes started by halocline-run; the provider is the argument.
+#include "bodies.hpp"
+
+#include "ofi_world.hpp"
+
+#include <halocline/comm/slab.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline_test;
+
+std::string provider;
+
+job over_ofi() {
+    job_options options;
+    options.transports = {"ofi"};
+    options.ofi_provider = provider;
+    options.deadline = std::chrono::seconds(20);
+    return job::from_environment(options);
+}
+
+TEST(Ofi, ServesEveryPeer) {
+    const job j = over_ofi();
+    for (const rank_info& m : j.members()) EXPECT_EQ(m.transport, m.rank == j.rank() ? "self" : "ofi");
+    EXPECT_EQ(j.transport(), "ofi");
+}
+
+TEST(Ofi, ChannelsDeliverMessagesOfEverySize) {
+    const job j = over_ofi();
+    for (const std::size_t bytes : {0, 1, 63, 64, 65, 511, 512, 513, 8191, 8192, 8193, 65'536, 1 << 20}) {
+        expect_bytes_in_order(j, bytes, bytes > 100'000 ? 10 : 50);
+    }
+}
+
+TEST(Ofi, ChannelsDeliverEveryEpochInOrder) {
+    const job j = over_ofi();
+    expect_epochs_in_order(j, 200, j.ranks() <= 2 ? 10'000 : 1'000);
+    expect_epochs_in_order(j, 4096, 500, j.ranks() / 2);
+}
+
+TEST(Ofi, GlobalSumEqualsSerialSumWithTheSameBitsEverywhere) { expect_sums_equal_serial(over_ofi()); }
+
+TEST(Ofi, EveryMessageIsAnRmaWrite) {
+    const job j = over_ofi();
+    const auto requests = ring(j, 1000);
+    channel_set set(j, requests, {"ring", ""});
+    constexpr std::uint64_t epochs = 7;
+    for (std::uint64_t k = 1; k <= epochs; ++k) {
+        set.for_each([&](auto& c) { c.send(k, 0); });
+        ASSERT_EQ(set.wait(k), status::ok) << set.pending(k);
+    }
+
+    const auto counts = set.counts(epochs);
+
+    ASSERT_EQ(counts.size(), 1u);
+    EXPECT_EQ(counts[0].transport, "ofi");
+    EXPECT_EQ(counts[0].messages, 2 * epochs);
+    EXPECT_EQ(counts[0].bytes, 2 * epochs * 1000);
+    EXPECT_EQ(counts[0].writes, 2 * (epochs + 1)); // and a greeting each
+}
+
+TEST(Ofi, AClosedPlanEndsThePeersWaitAndAllThatWasSentArrives) {
+    const job j = over_ofi();
+    for (int round = 0; round < 20; ++round) {
+        channel_set set(j, ring(j, 64), {"ring", ""});
+        set.for_each([&](auto& c) { c.send(1, 0); });
+        ASSERT_EQ(set.wait(1), status::ok) << set.pending(1);
+        if (j.rank() == 0) {
+            set = channel_set();
+        } else if (j.rank() == 1) {
+            set.for_each([&](auto& c) { c.send(2, 0); });
+            EXPECT_EQ(set.wait(2), status::aborted);
+        }
+        j.barrier();
+    }
+}
+
+TEST(Ofi, MemoryOfClosedPlansComesBack) {
+    const job j = over_ofi();
+    // Two plans at a time: farewells of the one before may still be under way.
+    std::size_t used = 0;
+    for (int round = 0; round < 30; ++round) {
+        channel_set set(j, ring(j, 100'000), {"ring", ""});
+        set.for_each([&](auto& c) { c.send(1, 0); });
+        ASSERT_EQ(set.wait(1), status::ok) << set.pending(1);
+        j.barrier();
+        if (round == 5) used = j.memory().used();
+    }
+    EXPECT_LE(j.memory().used(), 3 * used);
+}
+
+TEST(Ofi, MessagesLongerThanAWriteAreSplit) {
+    job_options options;
+    options.transports = {"shm"}; // carries the set-up; the world under test is apart
+    const job j = job::from_environment(options);
+    constexpr std::size_t bytes = 10'000;
+    ofi_world world(provider, true, 4096);
+    const auto addresses = j.gather(world.address());
+    world.connect(addresses, j.rank());
+    const int peer = j.rank() ^ 1;
+    {
+        ofi_channel c(world, *std::pmr::new_delete_resource(), 0, peer, 1, bytes, bytes);
+        c.connect(j.exchange(std::span(&peer, 1), std::vector{c.card()}).front());
+        const auto wait = [&](auto done) {
+            const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+            while (!done() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+            ASSERT_TRUE(done());
+        };
+        wait([&] { return c.connected(); });
+        for (std::uint64_t k = 1; k <= 100; ++k) {
+            for (std::size_t i = 0; i < bytes; ++i) c.target(k)[i] = byte_pattern(j.rank(), 0, k, i);
+            c.send(k, k);
+            wait([&] { return c.arrived(k) && c.sent(k); });
+            ASSERT_EQ(c.check(k), status::ok) << c.trouble();
+            std::size_t wrong = 0;
+            for (std::size_t i = 0; i < bytes; ++i) wrong += c.received(k)[i] != byte_pattern(peer, 0, k, i);
+            ASSERT_EQ(wrong, 0u) << "epoch " << k;
+        }
+        EXPECT_EQ(c.writes(), 3 * 100 + 1u); // 64 + 10 000 bytes are three writes; and the greeting
+    }
+    world.finish([] { return false; });
+}
+
+/// Sockets of this process: inode -> local address as in /proc/net/tcp.
+std::set<std::string> addresses_in_use() {
+    std::set<std::string> inodes, addresses;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code gone;
+        const std::string target = std::filesystem::read_symlink(entry, gone).string();
+        if (target.starts_with("socket:[")) inodes.insert(target.substr(8, target.size() - 9));
+    }
+    for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6", "/proc/net/udp", "/proc/net/udp6"}) {
+        std::ifstream file(table);
+        std::string line;
+        for (std::getline(file, line); std::getline(file, line);) {
+            std::istringstream words(line);
+            const std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
+            if (word.size() > 9 && inodes.contains(word[9])) addresses.insert(word[1].substr(0, word[1].find(':')));
+        }
+    }
+    return addresses;
+}
+
+TEST(Ofi, OneNodeUsesNoAddressButLoopback) {
+    const job j = over_ofi();
+    channel_set set(j, ring(j, 64), {"ring", ""});
+
+    const auto addresses = addresses_in_use();
+
+    EXPECT_EQ(addresses, provider == "shm" ? std::set<std::string>{} : std::set<std::string>{"0100007F"});
+    j.barrier(); // nobody leaves before all have looked
+}
+
+TEST(Ofi, AnUnknownProviderIsTheSameErrorEverywhere) {
+    job_options options;
+    options.transports = {"ofi"};
+    options.ofi_provider = "pigeon";
+    std::string text;
+    try {
+        job::from_environment(options);
+    } catch (const input_error& e) {
+        text = e.what();
+    }
+    EXPECT_NE(text.find("no provider 'pigeon'"), std::string::npos) << text;
+    EXPECT_NE(text.find("tcp;ofi_rxm"), std::string::npos) << text;
+    job::from_environment().agree("the text", text);
+}
+
+TEST(Ofi, AProviderWithoutUseIsPassedOverWithTheReason) {
+    job_options options;
+    options.transports = {"ofi", "shm"};
+    options.ofi_provider = "pigeon";
+    const job j = job::from_environment(options);
+    EXPECT_EQ(j.transport(), "shm");
+    EXPECT_NE(j.members()[1 - std::min(j.rank(), 1)].refused.find("pigeon"), std::string::npos);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    testing::InitGoogleTest(&argc, argv);
+    if (argc > 1) provider = argv[1];
+    return RUN_ALL_TESTS();
+}
