@@ -140,6 +140,37 @@ TEST(Transports, SharedMemoryAndEachMpiGiveTheSameBits) {
     if (mpis == 0) GTEST_SKIP() << "no mpirun installed";
 }
 
+#ifdef HALOCLINE_WITH_OFI
+TEST(Transports, SharedMemoryAndLibfabricGiveTheSameBits) {
+    const char* arguments = "--mpi 1.1.1.2 --vectors 12 --setup 2 ";
+    const json shm = solve(ranks(2), arguments);
+    for (const char* provider : {"tcp;ofi_rxm", "shm"}) {
+        const json other = solve(
+            [&](const std::string& a) {
+                return "env 'HALOCLINE_COMM_OFI_PROVIDER=" + std::string(provider) + "' " + on_ranks(2, a);
+            },
+            std::string(arguments) + "--transport ofi");
+        EXPECT_EQ(other["transport"], "ofi");
+        for (const char* key : {"solution_norm", "solution_sum", "first_component", "true_relative_residual",
+                                "outer_iterations", "coarse_iterations_average", "history"})
+            EXPECT_EQ(other[key], shm[key]) << key << " " << provider;
+    }
+}
+
+TEST(Transports, LibfabricWorksUnderEachMpiLauncher) {
+    int mpis = 0;
+    for (const char* mpirun : {"mpirun.openmpi", "mpirun.mpich"}) {
+        if (!installed(mpirun)) continue;
+        ++mpis;
+        const json result = solve([&](const std::string& a) { return under_mpi(mpirun, 2, a); },
+                                  "--vectors 8 --setup 1 --transport ofi");
+        EXPECT_EQ(result["transport"], "ofi") << mpirun;
+        EXPECT_TRUE(result["converged"]) << mpirun;
+    }
+    if (mpis == 0) GTEST_SKIP() << "no mpirun installed";
+}
+#endif
+
 TEST(Transports, ProgramsDoNotLinkMpi) {
     const auto run = run_command("ldd " + bin + "/coarse_solve");
 

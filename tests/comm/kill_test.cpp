@@ -27,14 +27,20 @@ using clock_type = std::chrono::steady_clock;
 std::string self, runner;
 
 /// A rank of the job under test: announces itself, then works until it is killed or fails.
-int be_rank(const std::string& mode) {
+int be_rank(std::string mode) {
     try {
+        job_options options;
+        if (mode.starts_with("ofi-")) { // over libfabric, which never tells: liveness is apart from the data path
+            mode.erase(0, 4);
+            options.transports = {"ofi"};
+            options.ofi_provider = "tcp;ofi_rxm";
+        }
         if (mode == "join" && std::string(std::getenv("HALOCLINE_RANK")) == "1") {
             std::printf("pid 1 %d\n", static_cast<int>(getpid()));
             std::fflush(stdout);
             std::this_thread::sleep_for(std::chrono::seconds(20)); // never joins
         }
-        const job j = job::from_environment();
+        const job j = job::from_environment(options);
         std::printf("pid %d %d\n", j.rank(), static_cast<int>(getpid()));
         std::fflush(stdout);
         if (mode == "exit" && j.rank() == 1) std::_Exit(7);
@@ -140,6 +146,9 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(During, Killed, testing::Values("setup", "plan", "sum"));
+#ifdef HALOCLINE_WITH_OFI
+INSTANTIATE_TEST_SUITE_P(OverOfi, Killed, testing::Values("ofi-plan", "ofi-sum"));
+#endif
 
 TEST(Kill, BeforeJoiningIsReportedToThoseWhoWait) {
     running_job job_under_test(3, "join", 1);

@@ -30,7 +30,7 @@ struct job_options {
     std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive
     std::size_t slab_bytes = 0;                 ///< virtual size of each rank's slab; 0 = 64 GiB sparse
     int spin_polls = 0;                         ///< polls before yielding; 0 = chosen from ranks and cores
-    /// Provider of libfabric for transport "ofi", e.g. "tcp;ofi_rxm", "shm", "sockets"; "": libfabric's first that can
+    /// Provider of libfabric for transport "ofi", e.g. "tcp;ofi_rxm" or "shm"; "": libfabric's first that can
     /// do RMA writes with remote completion data.
     std::string ofi_provider;
     bool may_sleep = false; ///< waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake
