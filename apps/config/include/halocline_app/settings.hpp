@@ -58,7 +58,7 @@ struct settings {
     int coarse_max_restarts = 5;
     // [comm]
     std::vector<std::string> transports{"shm", "mpi"};
-    std::string ofi_provider;
+    std::string ofi_provider{};
     double slab_gib = 64;
     int spin_polls = 0;
     // [faults]

@@ -32,7 +32,7 @@ struct job_options {
     int spin_polls = 0;                         ///< polls before yielding; 0 = chosen from ranks and cores
     /// Provider of libfabric for transport "ofi", e.g. "tcp;ofi_rxm" or "shm"; "": libfabric's first that can
     /// do RMA writes with remote completion data.
-    std::string ofi_provider;
+    std::string ofi_provider{};
     bool may_sleep = false; ///< waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake
 };
 
