@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
-# Formats every source of the project in place (clang-format 14).
+# Formats the given sources in place, by default those changed since the last commit (clang-format 14).
+# usage: scripts/format.sh [FILE ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-git ls-files '*.cpp' '*.hpp' '*.h' | xargs clang-format-14 -i --style=file
+files=("$@")
+[[ $# -gt 0 ]] || mapfile -t files < <(git diff --name-only --diff-filter=d HEAD -- '*.cpp' '*.hpp' '*.h')
+[[ ${#files[@]} -eq 0 ]] || clang-format-14 -i --style=file "${files[@]}"
