@@ -112,6 +112,7 @@ struct child {
     std::string incoming, outgoing;
     std::optional<std::string> part; // of the gather under way
     bool running = true;
+    int how = 0; ///< it ended so, in waitpid's words
 };
 
 class launcher {
@@ -249,6 +250,7 @@ class launcher {
             const auto c = std::find_if(ranks_.begin(), ranks_.end(), [&](const child& x) { return x.pid == pid; });
             if (c == ranks_.end()) continue;
             c->running = false;
+            c->how = how;
             const auto rank = c - ranks_.begin();
             const int code = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
             if (WIFSIGNALED(how) && !killing_) {
@@ -339,7 +341,7 @@ class launcher {
             }
         } else if (one) {
             for (std::size_t r = 0; r < ranks_.size(); ++r) {
-                if (!ranks_[r].running && !ranks_[r].part) tell_of_end(r, 0);
+                if (!ranks_[r].running && !ranks_[r].part) tell_of_end(r, ranks_[r].how);
             }
         }
     }
