@@ -280,6 +280,9 @@ class peer_program {
         if (process_ == 0) {
             dup2(orders[0], STDIN_FILENO);
             dup2(answers[1], STDOUT_FILENO);
+            cpu_set_t all; // halocline-run has pinned this rank; the peer chooses for itself
+            std::memset(&all, 0xff, sizeof all);
+            sched_setaffinity(0, sizeof all, &all);
             execl("/bin/sh", "sh", "-c", ("exec " + command_).c_str(), nullptr);
             _exit(127);
         }
@@ -539,7 +542,7 @@ int run(int argc, char** argv) {
     j.collectively([&] {
         for (const std::string& text : o.peers) {
             peers.emplace_back(text);
-            if (j.rank() == 0) peers.back().start(); // before this rank is pinned: its children would be, too
+            if (j.rank() == 0) peers.back().start();
         }
     });
     const bool pinned = j.ranks() <= cores();

@@ -15,8 +15,10 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <regex>
+#include <sched.h>
 #include <string>
 #include <sys/wait.h>
 #include <vector>
@@ -34,7 +36,13 @@ double median(std::vector<double> v) {
 }
 
 std::string output_of(const std::string& command) {
+    // halocline-run has pinned this rank; the peer chooses its cores for itself.
+    cpu_set_t mine, all;
+    std::memset(&all, 0xff, sizeof all);
+    sched_getaffinity(0, sizeof mine, &mine);
+    sched_setaffinity(0, sizeof all, &all);
     std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+    sched_setaffinity(0, sizeof mine, &mine);
     if (pipe == nullptr) throw error("--peer: can't start '" + command + "'");
     std::string text;
     std::array<char, 4096> part{};
