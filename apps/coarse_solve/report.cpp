@@ -33,9 +33,9 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     append_line(out, "  %-26s %12.4f  %5.1f %% of solve", "  coarse grid", c.seconds, percent(c.seconds, s.solve_seconds));
     append_line(out, "  %-26s %12.4f  %5.1f %% of coarse", "    on-chip", c.on_chip_seconds(),
          percent(c.on_chip_seconds(), c.seconds));
-    append_line(out, "  %-26s %12.4f  %5.1f %%  (pack %.4f, wait %.4f, unpack %.4f; imbalance %.4f of the wait)", "    halo",
-         c.halo_seconds, percent(c.halo_seconds, c.seconds), c.pack_seconds, c.wait_seconds, c.unpack_seconds,
-         c.imbalance_seconds);
+    append_line(out, "  %-26s %12.4f  %5.1f %%  (pack %.4f, wait %.4f of which late peer %.4f, unpack %.4f)", "    halo",
+         c.halo_seconds, percent(c.halo_seconds, c.seconds), c.pack_seconds, c.wait_seconds, c.imbalance_seconds,
+         c.unpack_seconds);
     append_line(out, "  %-26s %12.4f  %5.1f %%  (%llu sums, %.3f MB sent by rank 0)", "    global sums", c.global_sum_seconds,
          percent(c.global_sum_seconds, c.seconds), static_cast<unsigned long long>(c.global_sums), static_cast<double>(c.global_sum_bytes) / 1e6);
     for (const auto& lane : c.lanes)

@@ -100,7 +100,10 @@ int info(program& p, int argc, const char* const* argv) {
                                                   m.transport + (m.refused.empty() ? "" : " (" + m.refused + ")"));
 
     p.print("settings (command line > environment > file > default)");
-    for (const auto& key : setting_keys()) row(key.path(), key.show(s) + "   [" + reader.origin(key.path()) + "]");
+    for (const auto& key : setting_keys()) {
+        const std::string value = key.show(s);
+        row(key.path(), (value.empty() ? "(none)" : value) + "   [" + reader.origin(key.path()) + "]");
+    }
     return exit_success;
 }
 
