@@ -132,9 +132,11 @@ class launcher {
             deadline_ = start + std::chrono::duration_cast<clock_type::duration>(
                                     std::chrono::duration<double>(settings_.timeout));
         }
+        make_lifelines();
         for (std::size_t r = 0; r < ranks_.size(); ++r) {
             if (!spawn(r)) return exit_code_;
         }
+        close_lifelines();
         while (running() > 0) {
             wait();
             reap();
@@ -169,6 +171,33 @@ class launcher {
         }
     }
 
+    /// One pipe per rank (launch.hpp).
+    void make_lifelines() {
+        lifelines_.resize(ranks_.size());
+        for (auto& line : lifelines_) {
+            if (pipe2(line.data(), O_CLOEXEC) != 0)
+                throw error(std::string("no more descriptors for ") + std::to_string(ranks_.size()) +
+                            " ranks: " + std::strerror(errno));
+        }
+    }
+    /// In rank r: its own writing end and the others' reading ends stay open in the program, the rest do not.
+    void keep_lifelines(std::size_t r) const {
+        const std::int32_t pid = getpid();
+        std::string list;
+        for (std::size_t other = 0; other < lifelines_.size(); ++other) {
+            const int kept = lifelines_[other][other == r ? 1 : 0];
+            fcntl(kept, F_SETFD, 0);
+            list += (other ? "," : "") + std::to_string(kept);
+            if (other != r) [[maybe_unused]] const ssize_t n = ::write(lifelines_[r][1], &pid, sizeof pid);
+        }
+        setenv(comm::launch::lifelines_variable, list.c_str(), 1);
+    }
+    void close_lifelines() {
+        for (const auto& line : lifelines_)
+            for (const int end : line) ::close(end);
+        lifelines_.clear();
+    }
+
     bool spawn(std::size_t r) {
         std::array<int, 2> pair{}, report{};
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0 || pipe2(report.data(), O_CLOEXEC) != 0) {
@@ -195,6 +224,7 @@ class launcher {
             setenv(comm::launch::rank_variable, std::to_string(r).c_str(), 1);
             setenv(comm::launch::ranks_variable, std::to_string(ranks_.size()).c_str(), 1);
             setenv(comm::launch::socket_variable, std::to_string(pair[1]).c_str(), 1);
+            keep_lifelines(r);
             execvp(settings_.command[0], settings_.command.data());
             const int why = errno;
             [[maybe_unused]] const ssize_t n = ::write(report[1], &why, sizeof why);
@@ -364,6 +394,7 @@ class launcher {
     }
 
     settings settings_;
+    std::vector<std::array<int, 2>> lifelines_; // reading, writing end; open here only while ranks are started
     std::vector<child> ranks_;
     sigset_t before_{};
     int signals_ = -1;

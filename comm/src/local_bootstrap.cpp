@@ -6,6 +6,7 @@
 
 #include <halocline/comm/launch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -13,8 +14,11 @@
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
+#include <sstream>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace halocline::comm {
 namespace {
@@ -35,8 +39,9 @@ int number_in(const char* variable) {
 /// One gather through the launcher.
 class hub {
   public:
-    hub(int fd, int rank, int ranks, std::chrono::milliseconds deadline)
-        : fd_(fd), rank_(rank), ranks_(ranks), deadline_(deadline) {}
+    /// lifelines: a descriptor per rank (launch.hpp); not owned, open as long as the process.
+    hub(int fd, int rank, int ranks, std::vector<int> lifelines, std::chrono::milliseconds deadline)
+        : fd_(fd), rank_(rank), ranks_(ranks), lifelines_(std::move(lifelines)), deadline_(deadline) {}
 
     std::vector<std::string> operator()(std::string_view mine) const {
         const auto end = std::chrono::steady_clock::now() + deadline_;
@@ -53,9 +58,7 @@ class hub {
         if (reader.number<char>() == launch::died) {
             const int culprit = reader.number<std::int32_t>();
             const int pid = reader.number<std::int32_t>();
-            throw rank_failure(me() + "rank " + std::to_string(culprit) + " (pid " + std::to_string(pid) + ") " +
-                                   std::string(answer.substr(9)) + " while this rank waited for every rank to join the job",
-                               status::peer_died, culprit, pid, host_name(), "every rank to join the job");
+            dead(culprit, pid, answer.substr(9));
         }
         std::vector<std::string> all(static_cast<std::size_t>(ranks_));
         for (std::string& part : all) part = reader.text();
@@ -71,12 +74,28 @@ class hub {
         throw rank_failure(me() + why + " while this rank waited for every rank to join the job", s, -1, 0, host_name(),
                            "every rank to join the job");
     }
+    [[noreturn]] void dead(int culprit, int pid, const std::string& how) const {
+        throw rank_failure(me() + "rank " + std::to_string(culprit) + " (pid " + std::to_string(pid) + ") " + how +
+                               " while this rank waited for every rank to join the job",
+                           status::peer_died, culprit, pid, host_name(), "every rank to join the job");
+    }
     void wait_for(int events, time_point end) const {
+        std::vector<pollfd> polled{{fd_, static_cast<short>(events), 0}};
+        for (int r = 0; r < ranks_; ++r) polled.push_back({r == rank_ ? -1 : lifelines_[r], 0, 0}); // only their end tells
         while (true) {
             const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
             if (left.count() <= 0) lost("not every rank came within " + std::to_string(deadline_.count()) + " ms", status::timed_out);
-            pollfd p{fd_, static_cast<short>(events), 0};
-            if (poll(&p, 1, static_cast<int>(std::min<long>(left.count(), 60'000))) > 0) return;
+            if (poll(polled.data(), polled.size(), static_cast<int>(std::min<long>(left.count(), 60'000))) <= 0) continue;
+            if (polled[0].revents != 0) return;
+            for (int r = 0; r < ranks_; ++r) {
+                if (polled[r + 1].revents == 0) continue;
+                // The launcher knows how it ended, or has the answer already; unless it is stopped.
+                constexpr int patience_ms = 200;
+                if (poll(polled.data(), 1, patience_ms) > 0) return;
+                std::int32_t pid = -1;
+                const bool known = ::read(lifelines_[r], &pid, sizeof pid) == static_cast<ssize_t>(sizeof pid);
+                dead(r, known ? pid : -1, "ended");
+            }
         }
     }
     [[nodiscard]] std::size_t moved(ssize_t n) const {
@@ -92,8 +111,23 @@ class hub {
     }
 
     int fd_, rank_, ranks_;
+    std::vector<int> lifelines_;
     std::chrono::milliseconds deadline_;
 };
+
+/// The descriptors in $HALOCLINE_LIFELINES, one per rank; programs that a rank starts don't get them.
+std::vector<int> lifelines_of(int ranks) {
+    const char* text = std::getenv(launch::lifelines_variable);
+    std::vector<int> lines;
+    std::istringstream in(text == nullptr ? "" : text);
+    for (std::string item; std::getline(in, item, ',');) lines.push_back(std::atoi(item.c_str()));
+    const bool open = std::all_of(lines.begin(), lines.end(), [](int fd) { return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0; });
+    if (!open || lines.size() != static_cast<std::size_t>(ranks)) {
+        throw input_error(std::string(launch::lifelines_variable) + "='" + (text == nullptr ? "" : text) +
+                          "': one open descriptor per rank is expected; start the program by halocline-run of this version");
+    }
+    return lines;
+}
 
 } // namespace
 
@@ -113,7 +147,7 @@ std::optional<bootstrap> local_bootstrap(const job_options& options) {
                           launch::rank_variable + " for a job of one rank");
     }
     start.launcher = "halocline-run";
-    start.gather = hub(fd, start.rank, start.ranks, options.deadline);
+    start.gather = hub(fd, start.rank, start.ranks, lifelines_of(start.ranks), options.deadline);
     return start;
 }
 

@@ -161,6 +161,23 @@ TEST(Kill, BeforeJoiningIsReportedToThoseWhoWait) {
     EXPECT_NE(job_under_test.failures[0].find("rank 1 (pid " + std::to_string(job_under_test.ranks[1])), std::string::npos);
 }
 
+TEST(Kill, BeforeJoiningIsReportedWhileTheLauncherIsStopped) {
+    running_job job_under_test(3, "join", 1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100)); // all ranks have been started
+    kill(job_under_test.launcher, SIGSTOP);
+
+    const auto begin = clock_type::now();
+    kill(job_under_test.ranks[1], SIGKILL);
+    while (job_under_test.failures.size() < 2 && job_under_test.line()) {
+    }
+
+    EXPECT_LT(clock_type::now() - begin, under_load);
+    ASSERT_EQ(job_under_test.failures.size(), 2u);
+    EXPECT_NE(job_under_test.failures[0].find("rank 1 (pid " + std::to_string(job_under_test.ranks[1])), std::string::npos);
+    kill(job_under_test.launcher, SIGCONT);
+    EXPECT_EQ(job_under_test.wait(), 3);
+}
+
 TEST(Kill, IsReportedWhileTheLauncherIsStopped) {
     running_job job_under_test(3, "sum", 3);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
