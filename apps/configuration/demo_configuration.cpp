@@ -49,6 +49,7 @@ fs::path data_folder() {
                                     "; name one in HALOCLINE_DATA_DIR, or give --gauge");
 }
 
+/// Generates with all ranks of `j` and writes to `path`, which is removed again if that fails.
 void generate(const comm::job& j, const std::string& path, const std::function<void(std::string_view)>& tell) {
     const auto grid = lattice::choose_rank_grid(extents, j.ranks());
     const auto cut = lattice::decomposition::even(extents, grid.rank_grid);
@@ -61,23 +62,20 @@ void generate(const comm::job& j, const std::string& path, const std::function<v
         chain_state.sweep(padded);
         if (n % 50 == 0 || n == sweeps) {
             const double plaquette = dirac::plaquette(j, cut, padded);
-            std::snprintf(text, sizeof text, "generating %s: sweep %d of %d, plaquette %.6f", path.c_str(), n, sweeps,
+            std::snprintf(text, sizeof text, "generating the demo configuration: sweep %d of %d, plaquette %.6f", n, sweeps,
                           plaquette);
             if (j.rank() == 0) tell(text);
         }
     }
     padded.store(links);
     const double plaquette = dirac::plaquette(j, cut, padded);
-
-    // Several jobs may do this at once: each writes a file of its own, and the last rename wins with the same bytes.
-    const std::string unique = j.broadcast(path + "." + std::to_string(::getpid()));
-    write_configuration(j, cut, links, plaquette, lattice::gauge_format::ildg, unique);
-    j.collectively([&] {
-        if (j.rank() != 0) return;
-        std::error_code failure;
-        fs::rename(unique, path, failure);
-        if (failure) throw file_error(path, failure.message());
-    });
+    try {
+        write_configuration(j, cut, links, plaquette, lattice::gauge_format::ildg, path);
+    } catch (...) {
+        std::error_code ignored;
+        if (j.rank() == 0) fs::remove(path, ignored);
+        throw;
+    }
 }
 
 } // namespace
@@ -93,7 +91,23 @@ std::string demo_configuration(const comm::job& j, const std::function<void(std:
     });
     path = j.broadcast(path);
     exists = j.broadcast(exists ? "yes" : "no") == "yes";
-    if (!exists) generate(j, path, tell);
+    if (exists) return path;
+
+    // Several jobs may do this at once: each writes a file of its own, and the last rename wins with the same bytes.
+    const std::string unique = j.broadcast(path + "." + std::to_string(::getpid()));
+    if (lattice::admissible_rank_grids(extents, j.ranks(), {1, 1, 1, 1}).empty()) {
+        j.collectively([&] { // rank 0 alone: the links are the same for every rank grid
+            if (j.rank() == 0) generate(comm::job::single(), unique, tell);
+        });
+    } else {
+        generate(j, unique, tell);
+    }
+    j.collectively([&] {
+        if (j.rank() != 0) return;
+        std::error_code failure;
+        fs::rename(unique, path, failure);
+        if (failure) throw file_error(path, failure.message());
+    });
     return path;
 }
 

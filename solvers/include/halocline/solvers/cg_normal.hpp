@@ -4,11 +4,9 @@
 // Ref: [Saad2003] algorithm 8.4 (CGNR).
 #pragma once
 
-#include <halocline/solvers/concepts.hpp>
-#include <halocline/solvers/solve_report.hpp>
+#include <halocline/solvers/solve_run.hpp>
 
-#include <algorithm>
-#include <utility>
+#include <limits>
 
 namespace halocline::solvers {
 
@@ -27,54 +25,31 @@ template <class V, vector_space<V> S, class D, class Adjoint, class Callback = s
 [[nodiscard]] solve_report cg_normal(S& space, D&& d, Adjoint&& d_dagger, const V& b, V& x,
                                      cg_normal_workspace<V>& work, const solve_options& options = {},
                                      Callback&& on_iteration = {}) {
-    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-    const detail::stopwatch clock;
     auto& [r, z, p, w] = work;
-    solve_report report;
-    auto ended = [&](solve_status s) -> solve_report&& {
-        report.status = s;
-        if (s == solve_status::not_finite || s == solve_status::unverified) report.relative_residual = nan;
-        report.seconds = clock.seconds();
-        return std::move(report);
-    };
-    auto ok = [&](comm::status s) { return (report.communication = s) == comm::status::ok; };
-    if (options.keep_history) report.history.reserve(std::clamp(options.max_iterations, 0, 10'000));
-
-    double b_norm = 0;
-    if (!ok(space.norm2(b, b_norm))) return ended(solve_status::failed_communication);
-    if (!std::isfinite(b_norm)) return ended(solve_status::not_finite);
-    if (!options.use_initial_guess || b_norm == 0) space.set_zero(x);
-    if (b_norm == 0) { // D 0 = 0
-        report.relative_residual = report.recurrence_residual = 0;
-        return ended(solve_status::converged);
-    }
+    detail::solve_run run(options);
+    solve_report& report = run.report;
+    if (const auto over = run.begin(space, b, x)) return run.end(*over); // D 0 = 0
 
     bool stuck = false, closed = false;
     double last_start = std::numeric_limits<double>::infinity();
     for (;;) {
         // r = b - D x
         double rho = 0;
-        if (!ok(d(r, x))) return ended(solve_status::failed_communication);
-        ++report.matvecs;
-        space.scale(r, -1);
-        space.axpy(r, 1, b);
-        if (!ok(space.norm2(r, rho))) return ended(solve_status::failed_communication);
-        if (!std::isfinite(rho)) return ended(solve_status::not_finite);
-        report.relative_residual = rho / b_norm;
-        if (report.iterations == 0) report.recurrence_residual = report.relative_residual;
-        if (report.relative_residual <= options.tolerance) return ended(solve_status::converged);
-        if (stuck) return ended(solve_status::stagnated);
-        if (closed && rho > 0.5 * last_start) return ended(solve_status::breakdown);
-        if (report.iterations >= options.max_iterations) return ended(solve_status::max_iterations);
+        if (!run.residual(space, d, r, b, x, rho)) return run.end(solve_status::failed_communication);
+        if (!std::isfinite(rho)) return run.end(solve_status::not_finite);
+        if (run.verified(rho)) return run.end(solve_status::converged);
+        if (stuck) return run.end(solve_status::stagnated);
+        if (closed && rho > 0.5 * last_start) return run.end(solve_status::breakdown);
+        if (report.iterations >= options.max_iterations) return run.end(solve_status::max_iterations);
         if (report.iterations > 0) ++report.restarts;
         last_start = rho;
 
         // z = D^dagger r, p = z
         double z_norm = 0;
-        if (!ok(d_dagger(z, r)) || !ok(space.norm2(z, z_norm))) return ended(solve_status::failed_communication);
+        if (!run.ok(d_dagger(z, r)) || !run.ok(space.norm2(z, z_norm))) return run.end(solve_status::failed_communication);
         ++report.matvecs;
-        if (!std::isfinite(z_norm)) return ended(solve_status::not_finite);
-        if (z_norm == 0) return ended(solve_status::breakdown); // r is orthogonal to the range of D
+        if (!std::isfinite(z_norm)) return run.end(solve_status::not_finite);
+        if (z_norm == 0) return run.end(solve_status::breakdown); // r is orthogonal to the range of D
         space.copy(p, z);
 
         detail::stagnation_watch watch(options.stagnation_window, rho, report.iterations);
@@ -82,10 +57,10 @@ template <class V, vector_space<V> S, class D, class Adjoint, class Callback = s
         while (report.iterations < options.max_iterations) {
             // w = D p
             double w_norm = 0;
-            if (!ok(d(w, p)) || !ok(space.norm2(w, w_norm))) return ended(solve_status::failed_communication);
+            if (!run.ok(d(w, p)) || !run.ok(space.norm2(w, w_norm))) return run.end(solve_status::failed_communication);
             ++report.matvecs;
             ++report.iterations;
-            if (!std::isfinite(w_norm)) return ended(solve_status::not_finite);
+            if (!std::isfinite(w_norm)) return run.end(solve_status::not_finite);
             closed = w_norm == 0;
             if (closed) break;
             // alpha = <z, z> / <w, w>
@@ -94,15 +69,12 @@ template <class V, vector_space<V> S, class D, class Adjoint, class Callback = s
             space.axpy(r, -alpha, w); // r = r - alpha w
             // z = D^dagger r
             double z_norm_new = 0;
-            if (!ok(space.norm2(r, rho)) || !ok(d_dagger(z, r)) || !ok(space.norm2(z, z_norm_new)))
-                return ended(solve_status::failed_communication);
+            if (!run.ok(space.norm2(r, rho)) || !run.ok(d_dagger(z, r)) || !run.ok(space.norm2(z, z_norm_new)))
+                return run.end(solve_status::failed_communication);
             ++report.matvecs;
-            if (!std::isfinite(rho) || !std::isfinite(z_norm_new)) return ended(solve_status::not_finite);
-            report.recurrence_residual = rho / b_norm;
-            if (options.keep_history) report.history.push_back(report.recurrence_residual);
-            on_iteration(iteration_event{report.iterations, report.restarts, report.recurrence_residual});
-            if (report.recurrence_residual <= options.tolerance) {
-                if (!options.verify) return ended(solve_status::unverified);
+            if (!std::isfinite(rho) || !std::isfinite(z_norm_new)) return run.end(solve_status::not_finite);
+            if (run.reached(rho, on_iteration)) {
+                if (!options.verify) return run.end(solve_status::unverified);
                 break;
             }
             stuck = watch.stuck(rho, report.iterations);

@@ -7,11 +7,11 @@
 
 #include <halocline/solvers/gram_schmidt.hpp>
 #include <halocline/solvers/hessenberg.hpp>
-#include <halocline/solvers/solve_report.hpp>
+#include <halocline/solvers/solve_run.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <type_traits>
-#include <utility>
 
 namespace halocline::solvers {
 
@@ -51,55 +51,28 @@ template <class V, vector_space<V> S, linear_operator<V> A, class M, class Callb
 solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_workspace<V>& work,
                             const fgmres_options& options, Callback& on_iteration) {
     constexpr bool preconditioned = !std::is_same_v<M, no_preconditioner>;
-    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-    const stopwatch clock;
     const int length = std::clamp(options.restart_length, 1, work.restart_length());
     const std::span<V> v = work.v, z = preconditioned ? work.z : work.v;
-    solve_report report;
-    auto ended = [&](solve_status s) -> solve_report&& {
-        report.status = s;
-        report.seconds = clock.seconds();
-        return std::move(report);
-    };
-    auto ok = [&](comm::status s) { return (report.communication = s) == comm::status::ok; };
-    if (options.keep_history) report.history.reserve(std::clamp(options.max_iterations, 0, 10'000));
-
-    double b_norm = 0;
-    if (!ok(space.norm2(b, b_norm))) return ended(solve_status::failed_communication);
-    if (!std::isfinite(b_norm)) return ended(solve_status::not_finite);
-    if (!options.use_initial_guess || b_norm == 0) space.set_zero(x);
-    if (b_norm == 0) { // A 0 = 0
-        report.relative_residual = report.recurrence_residual = 0;
-        return ended(solve_status::converged);
-    }
+    solve_run run(options);
+    solve_report& report = run.report;
+    if (const auto over = run.begin(space, b, x)) return run.end(*over);
 
     bool x_is_zero = !options.use_initial_guess;
-    double beta = b_norm; // ||r||
+    double beta = run.b_norm; // ||r||
     // v_0 = r = b - A x, beta = ||r||
     auto residual = [&] {
-        if (x_is_zero) {
-            space.copy(v[0], b);
-            return true;
-        }
-        if (!ok(a(v[0], x))) return false;
-        ++report.matvecs;
-        space.scale(v[0], -1);
-        space.axpy(v[0], 1, b);
-        return ok(space.norm2(v[0], beta));
+        if (!x_is_zero) return run.residual(space, a, v[0], b, x, beta);
+        space.copy(v[0], b);
+        return true;
     };
 
-    if (!residual()) return ended(solve_status::failed_communication);
+    if (!residual()) return run.end(solve_status::failed_communication);
     stagnation_watch true_watch(options.stagnation_window, beta, 0);
     for (;;) {
-        if (!std::isfinite(beta)) {
-            report.relative_residual = nan;
-            return ended(solve_status::not_finite);
-        }
-        report.relative_residual = beta / b_norm;
-        if (report.iterations == 0) report.recurrence_residual = report.relative_residual;
-        if (report.relative_residual <= options.tolerance) return ended(solve_status::converged);
-        if (report.iterations >= options.max_iterations) return ended(solve_status::max_iterations);
-        if (true_watch.stuck(beta, report.iterations)) return ended(solve_status::stagnated);
+        if (!std::isfinite(beta)) return run.end(solve_status::not_finite);
+        if (run.verified(beta)) return run.end(solve_status::converged);
+        if (report.iterations >= options.max_iterations) return run.end(solve_status::max_iterations);
+        if (true_watch.stuck(beta, report.iterations)) return run.end(solve_status::stagnated);
 
         const double beta_start = beta;
         stagnation_watch watch(options.stagnation_window, beta, report.iterations);
@@ -108,28 +81,25 @@ solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_works
         work.least_squares.reset(beta);  // g = beta e_1
         for (int j = 0; j < length && report.iterations < options.max_iterations; ++j) {
             if constexpr (preconditioned) {
-                if (!ok(m(z[j], v[j]))) return ended(solve_status::failed_communication); // z_j = M_j v_j
+                if (!run.ok(m(z[j], v[j]))) return run.end(solve_status::failed_communication); // z_j = M_j v_j
                 ++report.preconditioner_applications;
             }
-            if (!ok(a(v[j + 1], z[j]))) return ended(solve_status::failed_communication); // w = A z_j
+            if (!run.ok(a(v[j + 1], z[j]))) return run.end(solve_status::failed_communication); // w = A z_j
             ++report.matvecs;
             // w = sum_{i<=j} h_ij v_i + h_{j+1,j} v_{j+1}
             const std::span<complex> h(work.h.data(), j + 2);
             const orthonormalised step =
                 orthonormalise(space, v.first(j + 2), h, work.scratch, options.reorthogonalise_below);
-            if (!ok(step.communication)) return ended(solve_status::failed_communication);
+            if (!run.ok(step.communication)) return run.end(solve_status::failed_communication);
             ++report.iterations;
             report.reorthogonalisations += step.repeated;
             if (!step.finite) {
-                report.relative_residual = report.recurrence_residual = nan;
-                return ended(solve_status::not_finite);
+                report.recurrence_residual = std::numeric_limits<double>::quiet_NaN();
+                return run.end(solve_status::not_finite);
             }
             // min_y || beta e_1 - H y ||
             const double rho = work.least_squares.append(h, step.next);
-            report.recurrence_residual = rho / b_norm;
-            if (options.keep_history) report.history.push_back(report.recurrence_residual);
-            on_iteration(iteration_event{report.iterations, report.restarts, report.recurrence_residual});
-            reached = report.recurrence_residual <= options.tolerance;
+            reached = run.reached(rho, on_iteration);
             closed = step.next == 0; // happy breakdown, or a singular system
             stuck = watch.stuck(rho, report.iterations);
             if (reached || closed || stuck) break;
@@ -140,18 +110,17 @@ solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_works
         space.combine(x, 1, y, std::span<const V>(z).first(y.size()));
         x_is_zero = false;
         const bool used_up = report.iterations >= options.max_iterations;
-        if (!options.verify && !closed && (reached || stuck || used_up)) {
-            report.relative_residual = nan;
-            return ended(reached ? solve_status::unverified
-                         : stuck ? solve_status::stagnated
-                                 : solve_status::max_iterations);
-        }
-        if (!residual()) return ended(solve_status::failed_communication);
-        if (beta / b_norm > options.tolerance) {
-            report.relative_residual = beta / b_norm;
-            if (stuck) return ended(solve_status::stagnated);
+        if (!options.verify && !closed && (reached || stuck || used_up))
+            return run.end(reached ? solve_status::unverified
+                           : stuck ? solve_status::stagnated
+                                   : solve_status::max_iterations,
+                           false);
+        if (!residual()) return run.end(solve_status::failed_communication);
+        if (beta / run.b_norm > options.tolerance) {
+            report.relative_residual = beta / run.b_norm;
+            if (stuck) return run.end(solve_status::stagnated);
             // a closed space that didn't hold the solution won't hold it the next time
-            if (closed && beta > 0.5 * beta_start) return ended(solve_status::breakdown);
+            if (closed && beta > 0.5 * beta_start) return run.end(solve_status::breakdown);
             if (!used_up) ++report.restarts;
         }
     }

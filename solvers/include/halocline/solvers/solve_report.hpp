@@ -4,8 +4,7 @@
 
 #include <halocline/comm/status.hpp>
 
-#include <chrono>
-#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -82,17 +81,6 @@ class stagnation_watch {
     int window_;
     double best_;
     int since_;
-};
-
-/// Fills report.seconds when the solve ends, whichever way.
-class stopwatch {
-  public:
-    [[nodiscard]] double seconds() const noexcept {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    }
-
-  private:
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 } // namespace detail
