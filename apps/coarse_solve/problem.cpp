@@ -80,6 +80,14 @@ lattice::decomposition cut_lattice(const coordinate& global, const coordinate& b
         why = "given by --mpi";
         return lattice::decomposition::even(global, g, blocks);
     }
+    if (admissible.empty() && !s.blocks) {
+        coordinate smaller = blocks;
+        for (int mu = 0; mu < lattice::dimensions; ++mu)
+            if (global[mu] % 4 == 0) smaller[mu] = 2; // an even number of blocks is left
+        if (!lattice::admissible_rank_grids(global, ranks, smaller).empty())
+            throw input_error("lattice " + to_string(global) + " in blocks of " + to_string(blocks) + " can't be cut over " +
+                              std::to_string(ranks) + " ranks; --blocks " + to_string(smaller) + " allows it");
+    }
     const auto choice = lattice::choose_rank_grid(global, ranks, {.granularity = blocks});
     why = choice.why;
     return lattice::decomposition::even(global, choice.rank_grid, blocks);

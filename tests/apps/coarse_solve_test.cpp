@@ -286,6 +286,13 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
     EXPECT_FALSE(std::filesystem::exists(scratch / "never.json"));
 }
 
+TEST(BadInput, RanksThatTheDefaultBlocksForbidAreToldWhichBlocksAllowThem) {
+    const auto run = run_command(on_ranks(3, ""));
+
+    EXPECT_EQ(run.exit_code, 2) << run.out;
+    EXPECT_NE(run.err.find("--blocks 2.2.2.2 allows it"), std::string::npos) << run.err;
+}
+
 TEST(BadInput, IsToldBeforeTheDemoConfigurationIsMade) {
     const scratch_folder scratch;
     for (const char* flag : {"--grid 12.8.8.8", "--blocks 3.4.4.4", "--mpi 4.1.1.1"}) {
