@@ -65,17 +65,6 @@ struct card {
     }
 };
 
-/// Is there a pair of ranks that no transport before `ofi` reaches? Same answer on every rank.
-bool needs_ofi(const std::vector<std::string>& transports, const std::vector<card>& cards, bool mpi_there) {
-    bool one_node = true;
-    for (const card& c : cards) one_node = one_node && c.node == cards[0].node;
-    for (const std::string& t : transports) {
-        if (t == "ofi") return cards.size() > 1;
-        if ((t == "shm" && one_node) || (t == "mpi" && mpi_there)) return false;
-    }
-    return false;
-}
-
 /// Opens libfabric on every rank, or on none. Collective.  Returns why not.
 std::string open_ofi(const job& j, bool one_node) {
     std::shared_ptr<ofi_world> world;
@@ -156,9 +145,14 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     }
     core->watch = std::move(plane);
     const job j(core);
-    std::string why_no_ofi;
-    if (needs_ofi(options.transports, cards, core->mpi != nullptr)) why_no_ofi = open_ofi(j, ranks_here == start.ranks);
-    j.collectively([&] { core->choose_transports(why_no_shm, why_no_ofi); });
+    refusals refused{std::move(why_no_shm), {}};
+    const bool one_node = ranks_here == start.ranks;
+    for (const std::string& t : options.transports) {
+        // Opened on all ranks or none, and only if some pair of ranks is reached by nothing before it.
+        if (start.ranks == 1 || (t == "shm" && one_node) || (t == "mpi" && core->mpi)) break;
+        if (t == "ofi" && (refused.for_all[t] = open_ofi(j, one_node)).empty()) break;
+    }
+    j.collectively([&] { core->choose_transports(refused); });
     return core;
 }
 

@@ -1,120 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/comm/channel_set.hpp>
 
+#include "channel_agreement.hpp"
 #include "job_core.hpp"
-#include "mpi_library.hpp"
 #include "waiting.hpp"
 #include "wire.hpp"
 
-#include <algorithm>
 #include <array>
-#include <map>
 #include <new>
 #include <utility>
 
 namespace halocline::comm {
 namespace {
 
-/// What a peer says of one of its ends.
-struct remote_end {
-    std::uint32_t key = 0, peer_key = 0;
-    std::uint64_t send_bytes = 0, receive_bytes = 0;
-    std::string label;
-    std::uint64_t offset = 0; ///< of its receive block in its slab
-    int tag = -1;             ///< of MPI, for what is sent to it
-    std::string card;         ///< of libfabric
-};
+// What the channels of a lane are made in: one line per lane.
+ofi_world& world_of(const job_core& core, const ofi_channel*) { return *core.ofi; }
+mpi_world& world_of(const job_core& core, const mpi_channel*) { return *core.mpi; }
 
-/// What a peer says of its ends with this rank.
-struct remote_set {
-    std::uint32_t plan_id = 0;
-    std::string name, shape, transport;
-    std::vector<remote_end> ends;
-};
-
-std::uint64_t mixed(std::uint64_t x) { // splitmix64
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
+/// Does this request get a channel of kind C?
+template <class C>
+bool serves(const job_core& core, const channel_request& r) {
+    return core.members[r.peer].transport == C::transport;
 }
 
-std::string rank_text(int r) { return "rank " + std::to_string(r); }
-
-using peer_ends = std::map<int, std::vector<std::size_t>>; // peer -> positions of requests
-
-/// Every rank names the ranks that name it, equally often? Otherwise the exchange of the ends would hang.
-/// Each pair adds and subtracts the same number if so, hence the sum over ranks is 0.  Cost: 8 bytes per rank.
-void check_symmetry(const job& j, const peer_ends& by_peer, const std::string& name) {
-    const auto me = static_cast<std::uint64_t>(j.rank());
-    std::uint64_t sum = 0;
-    wire_writer list;
-    for (const auto& [p, ends] : by_peer) {
-        const auto peer = static_cast<std::uint64_t>(p);
-        if (peer == me) continue;
-        const std::uint64_t h = mixed(mixed(std::min(me, peer)) ^ mixed(~std::max(me, peer)) ^ (ends.size() << 32));
-        sum += me < peer ? h : -h;
+template <class C>
+void await_connection(job_core& core, C& c) {
+    const std::string operation = "the first write from rank " + std::to_string(c.peer()) + " over " + C::transport;
+    for (waiter waiting(core); !c.connected();) {
+        if (const status s = waiting.again(c.peer()); s != status::ok) core.raise(s, operation);
     }
-    std::uint64_t total = 0;
-    for (const std::string& part : j.gather(wire_writer().number(sum).take())) {
-        total += wire_reader(part).number<std::uint64_t>();
-    }
-    if (total == 0) return;
-
-    for (const auto& [p, ends] : by_peer) list.number(p).number<std::uint64_t>(ends.size());
-    std::map<std::pair<int, int>, std::uint64_t> ends_of; // (rank, peer) -> how many
-    const std::vector<std::string> lists = j.gather(list.take());
-    for (int r = 0; r < j.ranks(); ++r) {
-        for (wire_reader reader(lists[r]); !reader.empty();) {
-            const int p = reader.number<int>();
-            ends_of[{r, p}] = reader.number<std::uint64_t>();
-        }
-    }
-    for (const auto& [pair, count] : ends_of) {
-        const auto back = ends_of.find({pair.second, pair.first});
-        const std::uint64_t other = back == ends_of.end() ? 0 : back->second;
-        if (other != count) {
-            throw input_error("'" + name + "': " + rank_text(pair.first) + " wants " + std::to_string(count) +
-                              " channels with " + rank_text(pair.second) + ", which wants " + std::to_string(other));
-        }
-    }
-}
-
-template <class T>
-void require_equal(const std::string& name, std::string_view what, int me, const T& mine, int peer, const T& theirs) {
-    if (mine == theirs) return;
-    const auto text = [](const T& value) {
-        if constexpr (std::is_same_v<T, std::string>) {
-            return "'" + value + "'";
-        } else {
-            return std::to_string(value);
-        }
-    };
-    throw input_error("'" + name + "': " + std::string(what) + " differs: " + rank_text(me) + " has " + text(mine) +
-                      ", " + rank_text(peer) + " has " + text(theirs));
-}
-
-/// The end of `peer` that belongs to `r`, sizes compared.
-const remote_end& matching_end(const std::string& name, int me, const channel_request& r, const remote_set& theirs) {
-    const auto it = std::find_if(theirs.ends.begin(), theirs.ends.end(),
-                                 [&](const remote_end& e) { return e.key == r.peer_key; });
-    const std::string mine = rank_text(me) + " '" + r.label + "'";
-    if (it == theirs.ends.end() || it->peer_key != r.key) {
-        throw input_error("'" + name + "': " + mine + " (key " + std::to_string(r.key) + ") expects key " +
-                          std::to_string(r.peer_key) + " of " + rank_text(r.peer) +
-                          (it == theirs.ends.end() ? std::string(", which has no such end")
-                                                   : ", which expects key " + std::to_string(it->peer_key)));
-    }
-    const std::string other = rank_text(r.peer) + " '" + it->label + "'";
-    if (r.send_bytes != it->receive_bytes) {
-        throw input_error("'" + name + "': " + mine + " sends " + std::to_string(r.send_bytes) + " bytes, " + other +
-                          " expects " + std::to_string(it->receive_bytes));
-    }
-    if (r.receive_bytes != it->send_bytes) {
-        throw input_error("'" + name + "': " + mine + " expects " + std::to_string(r.receive_bytes) + " bytes, " +
-                          other + " sends " + std::to_string(it->send_bytes));
-    }
-    return *it;
+    if (c.trouble().empty()) return;
+    core.raise(core.lost(c.peer(), "can't be reached: " + c.trouble()), operation);
 }
 
 } // namespace
@@ -123,143 +39,72 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
     : requests_(requests.begin(), requests.end()), options_(options) {
     job_core& core = j.core();
     const std::uint32_t plan_id = core.next_plan_id++;
-    const int me = core.rank;
     core.sweep();
+    const auto for_each_request_of = [&]<class C>(const C*, auto&& visit) {
+        for (std::size_t i = 0; i < requests_.size(); ++i) {
+            if (serves<C>(core, requests_[i])) visit(i, requests_[i]);
+        }
+    };
 
-    // Who has to be asked; and where this rank's receive blocks lie.
-    peer_ends by_peer;
-    std::vector<std::uint64_t> offset(requests_.size(), 0);
-    const auto over = [&](const char* transport, const channel_request& r) {
-        return core.members[r.peer].transport == transport;
-    };
-    const auto in_block = [&](const channel_request& r) { // self and shm: one block of the slab for all
-        return !over(ofi_channel::transport, r) && !over(mpi_channel::transport, r);
-    };
     try {
+        requests_by_peer by_peer;
+        std::vector<std::uint64_t> offset(requests_.size(), 0); // of a request's receive memory in the block
         j.collectively([&] {
-            std::map<std::uint32_t, std::size_t> keys;
-            for (std::size_t i = 0; i < requests_.size(); ++i) {
-                const channel_request& r = requests_[i];
-                if (r.peer < 0 || r.peer >= core.ranks) {
-                    throw input_error("'" + options_.name + "': peer " + std::to_string(r.peer) + " of '" + r.label +
-                                      "' is not a rank of this job (0 to " + std::to_string(core.ranks - 1) + ")");
+            by_peer = sorted_by_peer(j, requests_, options_.name);
+            for_each_lane([&]<class C>(std::vector<C>&) {
+                if constexpr (!carded_channel<C>) {
+                    for_each_request_of(static_cast<C*>(nullptr), [&](std::size_t i, const channel_request& r) {
+                        offset[i] = block_bytes_;
+                        block_bytes_ += C::block_bytes(r.receive_bytes);
+                    });
                 }
-                if (!keys.emplace(r.key, i).second) {
-                    throw input_error("'" + options_.name + "': " + rank_text(me) + " uses key " + std::to_string(r.key) +
-                                      " for '" + requests_[keys[r.key]].label + "' and for '" + r.label + "'");
-                }
-                by_peer[r.peer].push_back(i);
-                if (!in_block(r)) continue;
-                offset[i] = block_bytes_;
-                block_bytes_ += shm_channel::block_bytes(r.receive_bytes);
-            }
+            });
             if (block_bytes_ > 0) {
                 block_ = static_cast<std::byte*>(core.memory->allocate(block_bytes_, alignof(control_line)));
             }
         });
-        for (std::size_t i = 0; i < requests_.size(); ++i) {
-            if (in_block(requests_[i])) new (block_ + offset[i]) control_line;
-        }
         check_symmetry(j, by_peer, options_.name);
 
-        auto& mpi_lane = std::get<std::vector<mpi_channel>>(lanes_);
-        auto& ofi_lane = std::get<std::vector<ofi_channel>>(lanes_);
-        std::map<std::size_t, std::size_t> in_mpi_lane, in_ofi_lane; // request -> position
+        // The own ends, and what the peers must know of them.
+        std::vector<std::string> cards(requests_.size());
         j.collectively([&] {
-            for (std::size_t i = 0; i < requests_.size(); ++i) {
-                const channel_request& r = requests_[i];
-                if (over(mpi_channel::transport, r)) {
-                    in_mpi_lane[i] = mpi_lane.size();
-                    mpi_lane.emplace_back(*core.mpi, *core.memory, i, r.peer, plan_id, r.send_bytes, r.receive_bytes);
-                } else if (over(ofi_channel::transport, r)) {
-                    in_ofi_lane[i] = ofi_lane.size();
-                    ofi_lane.emplace_back(*core.ofi, *core.memory, i, r.peer, plan_id, r.send_bytes, r.receive_bytes);
-                }
-            }
-        });
-
-        // One message to each peer: all ends with it.
-        std::vector<int> peers;
-        std::vector<std::string> out;
-        for (const auto& [peer, ends] : by_peer) {
-            wire_writer w;
-            w.number(plan_id).text(options_.name).text(options_.shape).text(core.members[peer].transport);
-            w.number<std::uint64_t>(ends.size());
-            for (const std::size_t i : ends) {
-                const channel_request& r = requests_[i];
-                const std::byte* block = block_ == nullptr ? core.memory->base() : block_ + offset[i];
-                const auto in_lane = in_mpi_lane.find(i);
-                w.number(r.key).number(r.peer_key).number<std::uint64_t>(r.send_bytes);
-                w.number<std::uint64_t>(r.receive_bytes).text(r.label);
-                w.number<std::uint64_t>(static_cast<std::uint64_t>(block - core.memory->base()));
-                w.number(in_lane == in_mpi_lane.end() ? -1 : mpi_lane[in_lane->second].tag());
-                const auto in_ofi = in_ofi_lane.find(i);
-                w.text(in_ofi == in_ofi_lane.end() ? "" : ofi_lane[in_ofi->second].card());
-            }
-            peers.push_back(peer);
-            out.push_back(w.take());
-        }
-        const std::vector<std::string> in = j.exchange(peers, out);
-
-        j.collectively([&] {
-            for (std::size_t n = 0; n < peers.size(); ++n) {
-                const int peer = peers[n];
-                const std::string& transport = core.members[peer].transport;
-                remote_set theirs;
-                wire_reader reader(in[n]);
-                theirs.plan_id = reader.number<std::uint32_t>();
-                theirs.name = reader.text();
-                theirs.shape = reader.text();
-                theirs.transport = reader.text();
-                theirs.ends.resize(reader.number<std::uint64_t>());
-                for (remote_end& e : theirs.ends) {
-                    e.key = reader.number<std::uint32_t>();
-                    e.peer_key = reader.number<std::uint32_t>();
-                    e.send_bytes = reader.number<std::uint64_t>();
-                    e.receive_bytes = reader.number<std::uint64_t>();
-                    e.label = reader.text();
-                    e.offset = reader.number<std::uint64_t>();
-                    e.tag = reader.number<int>();
-                    e.card = reader.text();
-                }
-                require_equal(options_.name, "the name of the plan", me, options_.name, peer, theirs.name);
-                require_equal(options_.name, "the number of the plan", me, plan_id, peer, theirs.plan_id);
-                require_equal(options_.name, "the transport", me, transport, peer, theirs.transport);
-                require_equal(options_.name, "the shape", me, options_.shape, peer, theirs.shape);
-                for (const std::size_t i : by_peer[peer]) {
-                    const channel_request& r = requests_[i];
-                    const remote_end& e = matching_end(options_.name, me, r, theirs);
-                    if (transport == mpi_channel::transport) {
-                        mpi_lane[in_mpi_lane[i]].connect(e.tag);
-                        continue;
-                    }
-                    if (transport == ofi_channel::transport) {
-                        ofi_lane[in_ofi_lane[i]].connect(e.card);
-                        continue;
-                    }
-                    std::byte* const remote = core.peer_base[peer] + e.offset;
-                    std::byte* const local = block_ + offset[i];
-                    if (peer == me) {
-                        std::get<std::vector<self_channel>>(lanes_).emplace_back(i, peer, plan_id, r.send_bytes,
-                                                                                 r.receive_bytes, remote, local);
+            for_each_lane([&]<class C>(std::vector<C>& lane) {
+                for_each_request_of(static_cast<C*>(nullptr), [&](std::size_t i, const channel_request& r) {
+                    if constexpr (carded_channel<C>) {
+                        lane.emplace_back(world_of(core, static_cast<C*>(nullptr)), *core.memory, i, r.peer, plan_id,
+                                          r.send_bytes, r.receive_bytes);
+                        cards[i] = lane.back().card();
                     } else {
-                        std::get<std::vector<shm_channel>>(lanes_).emplace_back(i, peer, plan_id, r.send_bytes,
-                                                                                r.receive_bytes, remote, local);
+                        new (block_ + offset[i]) control_line;
+                        cards[i] = wire_writer().number<std::int64_t>(block_ + offset[i] - core.memory->base()).take();
                     }
-                }
-            }
+                });
+            });
         });
-        // Connections are made by the first write: now, so that an unreachable peer is an error of the set-up.
-        if (core.ofi) {
-            j.collectively([&] {
-                for (ofi_channel& c : ofi_lane) {
-                    const std::string operation = "the first write from " + rank_text(c.peer()) + " over ofi";
-                    for (waiter waiting(core); !c.connected();) {
-                        if (const status s = waiting.again(c.peer()); s != status::ok) core.raise(s, operation);
-                    }
-                    if (c.trouble().empty()) continue;
-                    core.raise(core.lost(c.peer(), "can't be reached: " + c.trouble()), operation);
+
+        const own_ends ends{plan_id, options_, requests_, by_peer};
+        const std::vector<std::string> came = exchange_ends(j, ends, cards);
+        j.collectively([&] {
+            cards = matching_cards(j, ends, came);
+            for_each_lane([&]<class C>(std::vector<C>& lane) {
+                if constexpr (carded_channel<C>) {
+                    for (C& c : lane) c.connect(cards[c.index()]);
+                } else {
+                    for_each_request_of(static_cast<C*>(nullptr), [&](std::size_t i, const channel_request& r) {
+                        std::byte* const remote = core.peer_base[r.peer] + wire_reader(cards[i]).number<std::int64_t>();
+                        lane.emplace_back(i, r.peer, plan_id, r.send_bytes, r.receive_bytes, remote, block_ + offset[i]);
+                    });
                 }
+            });
+        });
+        // Connections may be made by the first write: now, so that an unreachable peer is an error of the set-up.
+        if (core.greets()) {
+            j.collectively([&] {
+                for_each_lane([&]<class C>(std::vector<C>& lane) {
+                    if constexpr (carded_channel<C>) {
+                        for (C& c : lane) await_connection(core, c);
+                    }
+                });
             });
         }
     } catch (...) {
@@ -296,8 +141,9 @@ void channel_set::close() noexcept {
     for_each([](auto& c) {
         if constexpr (requires { c.close(); }) c.close();
     });
-    std::get<std::vector<ofi_channel>>(lanes_).clear();
-    std::get<std::vector<mpi_channel>>(lanes_).clear();
+    for_each_lane([]<class C>(std::vector<C>& lane) {
+        if constexpr (carded_channel<C>) lane.clear(); // its worlds keep what peers may still write
+    });
     if (block_ != nullptr) {
         // The receiving ends of these lanes: their senders' farewells free the block.
         parked_block parked{block_, block_bytes_, {}};
@@ -353,17 +199,16 @@ bool channel_set::test(std::uint64_t epoch) noexcept {
 
 std::vector<lane_counts> channel_set::counts(std::uint64_t epochs) const {
     std::vector<lane_counts> result;
-    const auto add = [&](const auto& lane) {
+    for_each_lane([&]<class C>(const std::vector<C>& lane) {
         if (lane.empty()) return;
-        lane_counts counts{std::remove_cvref_t<decltype(lane.front())>::transport, 0, 0, 0};
+        lane_counts counts{C::transport, 0, 0, 0};
         for (const auto& c : lane) {
             counts.messages += epochs;
             counts.bytes += epochs * requests_[c.index()].send_bytes;
             if constexpr (requires { c.writes(); }) counts.writes += c.writes();
         }
         result.push_back(counts);
-    };
-    std::apply([&](const auto&... lane) { (add(lane), ...); }, lanes_);
+    });
     return result;
 }
 
@@ -378,7 +223,7 @@ std::string channel_set::pending(std::uint64_t epoch) const {
         if (there) return;
         const channel_request& r = requests_[c.index()];
         if (first.empty()) {
-            first = r.label + " from " + rank_text(r.peer) + " over " + std::remove_cvref_t<decltype(c)>::transport;
+            first = r.label + " from rank " + std::to_string(r.peer) + " over " + std::remove_cvref_t<decltype(c)>::transport;
         } else {
             ++more;
         }

@@ -17,8 +17,21 @@
 namespace halocline::comm {
 namespace {
 
-constexpr std::array known_transports{"self", "shm", "ofi", "mpi"};
-constexpr std::array planned_transports{"verbs"};
+bool always() { return true; }
+bool never() { return false; }
+
+struct known_transport {
+    std::string_view name;
+    bool (*built)();
+    std::string_view remedy; ///< if it is not
+};
+constexpr std::array known_transports{
+    known_transport{"self", always, ""},
+    known_transport{"shm", always, ""},
+    known_transport{"verbs", never, ""},
+    known_transport{"ofi", ofi_is_built, "; install libfabric-dev and configure again"},
+    known_transport{"mpi", always, ""},
+};
 
 /// First writer wins.
 void write(failure_record& record, status why, int culprit, const rank_info* who, std::string_view text) noexcept {
@@ -89,60 +102,60 @@ job_core::~job_core() {
     });
 }
 
-void job_core::choose_transports(const std::vector<std::string>& why_no_shm, const std::string& why_no_ofi) {
-    for (int peer = 0; peer < ranks; ++peer) {
-        rank_info& member = members[peer];
-        std::vector<std::string> refused;
-        member.transport.clear();
-        if (peer == rank) {
+std::string job_core::why_not(const std::string& transport, int peer, const refusals& refused) const {
+    if (transport == "shm") return peer_base[peer] != nullptr ? "" : refused.shm[peer];
+    if (transport == "mpi") return mpi ? "" : "this job was not started by an MPI launcher";
+    if (const auto it = refused.for_all.find(transport); it != refused.for_all.end()) return it->second;
+    return transport == "self" ? "serves only the own rank" : "";
+}
+
+void job_core::choose_transports(const refusals& refused) {
+    for (rank_info& member : members) {
+        if (member.rank == rank) {
             member.transport = "self";
             continue;
         }
+        member.transport.clear();
+        std::vector<std::string> reasons;
         for (const std::string& t : options.transports) {
-            if (t == "shm" && peer_base[peer] != nullptr) {
+            const std::string reason = why_not(t, member.rank, refused);
+            if (reason.empty()) {
                 member.transport = t;
-            } else if ((t == "mpi" && mpi != nullptr) || (t == "ofi" && ofi != nullptr)) {
-                member.transport = t;
-            } else if (t == "shm") {
-                refused.push_back("shm: " + why_no_shm[peer]);
-            } else if (t == "ofi") {
-                refused.push_back("ofi: " + why_no_ofi);
-            } else if (t == "mpi") {
-                refused.push_back("mpi: this job was not started by an MPI launcher");
-            } else {
-                refused.push_back(t + ": serves only the own rank");
+                break;
             }
-            if (!member.transport.empty()) break;
+            reasons.push_back(t + ": " + reason);
         }
-        member.refused = joined(refused, "; ");
+        member.refused = joined(reasons, "; ");
         if (member.transport.empty()) {
-            throw input_error("no transport of [" + joined(options.transports, ", ") + "] reaches " + name_of(peer) +
+            throw input_error("no transport of [" + joined(options.transports, ", ") + "] reaches " + name_of(member.rank) +
                               " from " + name_of(rank) + " (" + member.refused + ")");
         }
     }
 }
 
 void check_transport_names(const std::vector<std::string>& names, bool mpi_there, int ranks) {
-    const std::string_view all = ofi_is_built() ? "self, shm, ofi, mpi" : "self, shm, mpi";
+    std::vector<std::string> built;
+    for (const known_transport& k : known_transports) {
+        if (k.built()) built.emplace_back(k.name);
+    }
+    const std::string all = joined(built, ", ");
     bool usable = false;
     for (const std::string& t : names) {
-        const bool planned = std::find(planned_transports.begin(), planned_transports.end(), t) != planned_transports.end();
-        if (planned || (t == "ofi" && !ofi_is_built())) {
-            throw input_error("transport '" + t + "' is not built in; this build has " + std::string(all) +
-                              (t == "ofi" ? "; install libfabric-dev and configure again" : ""));
+        const auto known = std::find_if(known_transports.begin(), known_transports.end(),
+                                        [&](const known_transport& k) { return k.name == t; });
+        if (known == known_transports.end()) throw input_error("unknown transport '" + t + "'; known are " + all);
+        if (!known->built()) {
+            throw input_error("transport '" + t + "' is not built in; this build has " + all + std::string(known->remedy));
         }
-        if (std::find(known_transports.begin(), known_transports.end(), t) == known_transports.end()) {
-            throw input_error("unknown transport '" + t + "'; known are " + std::string(all));
-        }
-        usable = usable || t == "shm" || t == "ofi" || (t == "mpi" && mpi_there) || (t == "self" && ranks == 1);
+        usable = usable || (t == "mpi" ? mpi_there : t != "self" || ranks == 1);
     }
-    if (names.empty()) throw input_error("no transport was named; known are " + std::string(all));
+    if (names.empty()) throw input_error("no transport was named; known are " + all);
     if (!usable && std::find(names.begin(), names.end(), "mpi") != names.end()) {
         throw input_error("transport 'mpi' needs an MPI launcher: mpirun -n " + std::to_string(ranks) + " " +
                           command_line());
     }
     if (!usable) throw input_error("transport 'self' serves only the own rank; " + std::to_string(ranks) +
-                                   " ranks need shm, ofi or mpi");
+                                   " ranks need one of " + all);
 }
 
 void job_core::sweep() noexcept {

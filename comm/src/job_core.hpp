@@ -8,6 +8,7 @@
 #include <halocline/comm/control_line.hpp>
 #include <halocline/comm/job.hpp>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,12 @@ struct parked_block {
     void* start = nullptr;
     std::size_t bytes = 0;
     std::vector<const control_line*> lines;
+};
+
+/// Why transports are not used, as found when the job was joined.
+struct refusals {
+    std::vector<std::string> shm;               ///< by peer; read only where the peer's slab is not mapped
+    std::map<std::string, std::string> for_all; ///< by transport that no rank has: verbs, ofi
 };
 
 class job_core {
@@ -50,8 +57,10 @@ class job_core {
     std::uint32_t next_plan_id = 1; // plans are made collectively, so the count is the same on every rank
     std::vector<parked_block> parked;
 
+    /// Do channels try their connections before the first message? Same on every rank.
+    [[nodiscard]] bool greets() const { return ofi != nullptr; }
     /// What serves each peer, by options.transports.  Err: input_error (the same on every rank only if collective).
-    void choose_transports(const std::vector<std::string>& why_no_shm, const std::string& why_no_ofi);
+    void choose_transports(const refusals& refused);
     /// Gives back the parked blocks into which nobody will write any more.
     void sweep() noexcept;
 
@@ -70,6 +79,10 @@ class job_core {
     void check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone = -1);
     /// "rank 3 (pid 4711 on hostA)"
     [[nodiscard]] std::string name_of(int r) const;
+
+  private:
+    /// Empty: it reaches the peer.
+    [[nodiscard]] std::string why_not(const std::string& transport, int peer, const refusals& refused) const;
 };
 
 /// Throws input_error if a transport is unknown, not built in, or none of them can work in this job.

@@ -2,6 +2,7 @@
 #include <halocline/comm/mpi_channel.hpp>
 
 #include "mpi_library.hpp"
+#include "wire.hpp"
 
 #include <halocline/base/error.hpp>
 
@@ -37,7 +38,10 @@ mpi_channel::mpi_channel(mpi_world& world, std::pmr::memory_resource& memory, st
     for (std::byte* message : {send_, receive_[0], receive_[1]}) new (message) message_header;
 }
 
-void mpi_channel::connect(int peer_tag) {
+std::string mpi_channel::card() const { return wire_writer().number(tag_).take(); }
+
+void mpi_channel::connect(const std::string& peer_card) {
+    const int peer_tag = wire_reader(peer_card).number<int>();
     const halocline_mpi_channel_spec spec{peer_,
                                           peer_tag,
                                           tag_,
@@ -115,10 +119,7 @@ bool mpi_channel::post(std::uint64_t epoch) noexcept {
 void mpi_channel::send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index) noexcept {
     if (error_) return;
     auto& header = *std::launder(reinterpret_cast<message_header*>(send_));
-    header.plan_id = plan_id_;
-    header.field_index = field_index;
-    header.bytes = send_bytes_;
-    header.start_stamp = start_stamp;
+    header.fill(plan_id_, field_index, send_bytes_, start_stamp);
     header.epoch.store(epoch, std::memory_order_relaxed);
     // Slot (epoch + 1) & 1 held epoch - 1, which ends with this call: room for the peer's next message.
     if (!farewell_came_ && !post(epoch + 1)) return;
@@ -151,11 +152,8 @@ bool mpi_channel::sent(std::uint64_t epoch) noexcept {
 status mpi_channel::check(std::uint64_t epoch) const noexcept {
     if (error_ == HALOCLINE_MPI_TRUNCATED) return status::wrong_data;
     if (error_) return status::peer_died;
-    const message_header& h = header(epoch);
     if (farewell_came_ && epoch >= arrived_) return status::aborted;
-    const bool as_planned =
-        h.epoch.load(std::memory_order_relaxed) == epoch && h.plan_id == plan_id_ && h.bytes == receive_bytes_;
-    return as_planned ? status::ok : status::wrong_data;
+    return header(epoch).is(plan_id_, epoch, receive_bytes_) ? status::ok : status::wrong_data;
 }
 
 void mpi_channel::close() noexcept {

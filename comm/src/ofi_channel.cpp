@@ -62,10 +62,7 @@ void ofi_channel::swap(ofi_channel& other) noexcept {
 void ofi_channel::send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index) noexcept {
     if (end_->error) return;
     auto& header = *std::launder(reinterpret_cast<message_header*>(send_));
-    header.plan_id = plan_id_;
-    header.field_index = field_index;
-    header.bytes = send_bytes_;
-    header.start_stamp = start_stamp;
+    header.fill(plan_id_, field_index, send_bytes_, start_stamp);
     header.epoch.store(epoch, std::memory_order_relaxed);
     started_ = epoch;
     end_->epoch = epoch;
@@ -94,10 +91,7 @@ status ofi_channel::check(std::uint64_t epoch) const noexcept {
         if (end_->error) return status::peer_died;
         return status::aborted;
     }
-    const message_header& h = header(epoch);
-    const bool as_planned =
-        h.epoch.load(std::memory_order_relaxed) == epoch && h.plan_id == plan_id_ && h.bytes == receive_bytes_;
-    if (!as_planned) return status::wrong_data;
+    if (!header(epoch).is(plan_id_, epoch, receive_bytes_)) return status::wrong_data;
     return end_->error ? status::peer_died : status::ok;
 }
 

@@ -68,12 +68,6 @@ void copy_sites(std::byte* target, const std::byte* values, const Run* runs, std
         std::memcpy(target + static_cast<std::size_t>(i) * Bytes, values + static_cast<std::size_t>(runs[i].source) * Bytes, Bytes);
 }
 
-/// How a message travels: "direct" is one copy from the field into the neighbour's ghosts.
-const char* path_of(const comm::self_channel&) { return "self"; }
-const char* path_of(const comm::shm_channel&) { return "direct"; }
-const char* path_of(const comm::ofi_channel&) { return "packed"; }
-const char* path_of(const comm::mpi_channel&) { return "packed"; }
-
 /// Waits for other threads of the own team: they are computing, so the core is soon given away.
 template <class Condition>
 void await_team(Condition&& met) {
@@ -271,9 +265,9 @@ std::string plan::describe() const {
     table += line;
     channels_.for_each([&](const auto& channel) {
         const plan_message& m = messages_[channel.index()];
-        const std::string_view transport = std::remove_cvref_t<decltype(channel)>::transport;
+        using kind = std::remove_cvref_t<decltype(channel)>;
         std::snprintf(line, sizeof line, "  %-7s %5d  %-9s %-7s %10zu %12zu %10lld %12lld\n", lattice::to_string(m.where).c_str(),
-                      m.peer, transport.data(), path_of(channel), m.send_sites.size(),
+                      m.peer, kind::transport, kind::path, m.send_sites.size(),
                       m.send_sites.size() * options_.bytes_per_site, static_cast<long long>(m.ghost_sites),
                       static_cast<long long>(m.ghost_sites) * static_cast<long long>(options_.bytes_per_site));
         table += line;

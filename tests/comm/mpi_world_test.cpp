@@ -45,8 +45,8 @@ void wait(const std::function<bool()>& done) {
 /// Both directions between this rank and `peer`, connected.
 mpi_channel connected(int peer, std::uint32_t plan_id, std::size_t send_bytes, std::size_t receive_bytes) {
     mpi_channel c(world(), *std::pmr::new_delete_resource(), 0, peer, plan_id, send_bytes, receive_bytes);
-    const std::string tag = std::to_string(c.tag());
-    c.connect(std::stoi(world().exchange(std::span(&peer, 1), std::span(&tag, 1), at_most()).front()));
+    const std::string card = c.card();
+    c.connect(world().exchange(std::span(&peer, 1), std::span(&card, 1), at_most()).front());
     return c;
 }
 

@@ -11,10 +11,13 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace halocline::comm {
 
 /// Connecting may block, allocate and throw (channel_set does it); every member is noexcept and allocation-free.
+/// C::transport is its name in options and reports; C::path how a message travels: "self", "direct" (written in place by
+/// the sender) or "packed".
 template <class C>
 concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t epoch, std::uint64_t stamp) {
     { view.index() } noexcept -> std::same_as<std::size_t>;   ///< position of its request in the set
@@ -26,6 +29,18 @@ concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t
     { c.check(epoch) } noexcept -> std::same_as<status>;      ///< what came is what the plan says.  Pre: arrived(epoch)
     { c.received(epoch) } noexcept -> std::same_as<const std::byte*>;
     { view.header(epoch) } noexcept -> std::same_as<const message_header&>; ///< that came with it
+};
+
+/// A channel between memories that the two ranks can't both map. Each rank makes its end in its world of that transport,
+/// the ends' cards cross, then each end connects to the other: C(world, memory, index, peer, plan id, send bytes,
+/// receive bytes), card(), connect(peer's card), connected(). Channels without cards are joined through mapped slabs.
+template <class C>
+concept carded_channel = channel<C> && requires(C& c, const C& view, const std::string& card) {
+    typename C::world_type;
+    { view.card() } -> std::same_as<std::string>;
+    c.connect(card);                                      ///< local
+    { c.connected() } noexcept -> std::same_as<bool>;     ///< asked until true: the peer can be reached, or trouble()
+    { view.trouble() } -> std::same_as<std::string>;      ///< what the transport said when it failed; else empty
 };
 
 } // namespace halocline::comm

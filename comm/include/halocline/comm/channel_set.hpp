@@ -62,11 +62,15 @@ class channel_set {
     /// Calls visit(channel) for each channel, lane by lane. channel.index() is the position of its request.
     template <class Visit>
     void for_each(Visit&& visit) noexcept {
-        std::apply([&](auto&... lane) { (visit_lane(lane, visit), ...); }, lanes_);
+        for_each_lane([&](auto& lane) {
+            for (auto& channel : lane) visit(channel);
+        });
     }
     template <class Visit>
     void for_each(Visit&& visit) const noexcept {
-        std::apply([&](const auto&... lane) { (visit_lane(lane, visit), ...); }, lanes_);
+        for_each_lane([&](const auto& lane) {
+            for (const auto& channel : lane) visit(channel);
+        });
     }
     /// Waits until every channel's epoch k has arrived here and every send of k is done (its target may be reused).
     /// noexcept, no allocation, no lock; no system call on self and shm while the wait stays within its spin budget.
@@ -87,9 +91,13 @@ class channel_set {
 
   private:
     void close() noexcept;
-    template <class Lane, class Visit>
-    static void visit_lane(Lane& lane, Visit& visit) {
-        for (auto& channel : lane) visit(channel);
+    template <class Visit>
+    void for_each_lane(Visit&& visit) {
+        std::apply([&](auto&... lane) { (visit(lane), ...); }, lanes_);
+    }
+    template <class Visit>
+    void for_each_lane(Visit&& visit) const {
+        std::apply([&](const auto&... lane) { (visit(lane), ...); }, lanes_);
     }
 
     std::tuple<std::vector<self_channel>, std::vector<shm_channel>, std::vector<ofi_channel>,

@@ -19,6 +19,18 @@ struct alignas(64) message_header {
     std::uint64_t start_stamp = 0; ///< sender's clock at start(): tells a late peer from a slow transfer
     std::uint64_t abort = 0;       ///< non-zero: the plan was cancelled, reason code
     std::uint64_t immediate[2]{};  ///< room for a payload of 16 bytes beside the flag
+
+    /// All that a whole message says of itself but its epoch, which is stored when the rest is there.
+    void fill(std::uint32_t plan, std::uint32_t field, std::uint64_t payload_bytes, std::uint64_t stamp) noexcept {
+        plan_id = plan;
+        field_index = field;
+        bytes = payload_bytes;
+        start_stamp = stamp;
+    }
+    /// Is this of that plan, epoch and size?
+    [[nodiscard]] bool is(std::uint32_t plan, std::uint64_t of_epoch, std::uint64_t payload_bytes) const noexcept {
+        return epoch.load(std::memory_order_relaxed) == of_epoch && plan_id == plan && bytes == payload_bytes;
+    }
 };
 static_assert(sizeof(message_header) == 64);
 

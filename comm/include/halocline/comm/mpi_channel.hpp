@@ -23,14 +23,20 @@ class mpi_world; // private: comm/src/mpi_library.hpp
 class mpi_channel {
   public:
     static constexpr const char* transport = "mpi";
-    /// This end: buffers from `memory`, and a tag for what the peer will send here. Local; then tag() goes to the peer.
+    static constexpr const char* path = "packed";
+    using world_type = mpi_world;
+    /// This end: buffers from `memory`, and a tag for what the peer will send here. Local; then card() goes to the peer.
     /// Both must outlive the channel.  Err: job_error.
     mpi_channel(mpi_world& world, std::pmr::memory_resource& memory, std::size_t index, int peer, std::uint32_t plan_id,
                 std::size_t send_bytes, std::size_t receive_bytes);
     /// What the peer's end needs for connect().
-    [[nodiscard]] int tag() const { return tag_; }
+    [[nodiscard]] std::string card() const;
     /// Makes the requests and posts the first receive. Local.  Err: job_error.
-    void connect(int peer_tag);
+    void connect(const std::string& peer_card);
+    /// Of what the peer sends here; no other channel of this world has it.
+    [[nodiscard]] int tag() const { return tag_; }
+    /// MPI reaches every rank of its world: nothing is tried before the first message.
+    [[nodiscard]] bool connected() const noexcept { return requests_ != nullptr; }
     mpi_channel(mpi_channel&& other) noexcept;
     mpi_channel& operator=(mpi_channel&& other) noexcept;
     /// Says farewell and never waits for the peer's: until that has come the world keeps the memory and the tag.
@@ -89,6 +95,6 @@ class mpi_channel {
     int peer_ = 0, tag_ = -1, error_ = 0;
     bool farewell_sent_ = false, farewell_came_ = false;
 };
-static_assert(channel<mpi_channel>);
+static_assert(carded_channel<mpi_channel>);
 
 } // namespace halocline::comm

@@ -20,6 +20,8 @@ struct ofi_end;  // private: comm/src/ofi_world.hpp
 class ofi_channel {
   public:
     static constexpr const char* transport = "ofi";
+    static constexpr const char* path = "packed";
+    using world_type = ofi_world;
     /// This end: buffers from `memory`, registered for the peer's writes. Local; then card() goes to the peer.
     /// `memory` and the world must outlive the channel.  Err: job_error.
     ofi_channel(ofi_world& world, std::pmr::memory_resource& memory, std::size_t index, int peer, std::uint32_t plan_id,
@@ -75,6 +77,6 @@ class ofi_channel {
     int peer_ = 0;
     std::uint32_t plan_id_ = 0;
 };
-static_assert(channel<ofi_channel>);
+static_assert(carded_channel<ofi_channel>);
 
 } // namespace halocline::comm

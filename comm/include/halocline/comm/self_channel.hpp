@@ -9,6 +9,7 @@ namespace halocline::comm {
 class self_channel : public shm_channel {
   public:
     static constexpr const char* transport = "self";
+    static constexpr const char* path = "self";
     using shm_channel::shm_channel;
 };
 static_assert(channel<self_channel>);

@@ -15,6 +15,7 @@ namespace halocline::comm {
 class shm_channel {
   public:
     static constexpr const char* transport = "shm";
+    static constexpr const char* path = "direct";
     /// Where the bytes of one direction lie, as one rank maps them.
     struct block {
         control_line* line = nullptr;
@@ -48,10 +49,7 @@ class shm_channel {
     /// field_index: which bound field, for the receiver's header(epoch).
     void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
         message_header& header = remote_.line->half[epoch & 1];
-        header.plan_id = plan_id_;
-        header.field_index = field_index;
-        header.bytes = send_bytes_;
-        header.start_stamp = start_stamp;
+        header.fill(plan_id_, field_index, send_bytes_, start_stamp);
         header.epoch.store(epoch, std::memory_order_release);
         last_ = epoch;
     }
@@ -62,9 +60,7 @@ class shm_channel {
     [[nodiscard]] status check(std::uint64_t epoch) const noexcept {
         const message_header& header = here(epoch);
         if (header.epoch.load(std::memory_order_acquire) == farewell) return status::aborted;
-        const bool as_planned = header.epoch.load(std::memory_order_relaxed) == epoch && header.plan_id == plan_id_ &&
-                                header.bytes == receive_bytes_;
-        return as_planned ? status::ok : status::wrong_data;
+        return header.is(plan_id_, epoch, receive_bytes_) ? status::ok : status::wrong_data;
     }
     [[nodiscard]] const std::byte* received(std::uint64_t epoch) const noexcept {
         return local_.slots + (epoch & 1) * local_.stride;
