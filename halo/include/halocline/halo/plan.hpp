@@ -9,6 +9,7 @@
 
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/halo/plan_statistics.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 
@@ -55,16 +56,6 @@ struct plan_options {
     /// Site order of the fields that start(field) copies: its contiguous runs are then prepared here. Fields of any
     /// other order work too, for one table look-up per site.
     std::shared_ptr<const lattice::site_order> order{};
-};
-
-/// Where time and bytes went, since make or reset; seconds are this rank's (with a team: its member 0's).
-struct plan_statistics {
-    std::uint64_t exchanges = 0;
-    double pack_seconds = 0;      ///< in start(): packing (over shm: also moving)
-    double wait_seconds = 0;      ///< in finish() and test()
-    double unpack_seconds = 0;    ///< 0 for appended ghosts
-    double imbalance_seconds = 0; ///< part of the wait before the last peer of this host had even started: it was late
-    std::vector<comm::lane_counts> lanes;
 };
 
 /// One message of the plan, as seen from this rank.

@@ -63,6 +63,10 @@ class site_order {
     [[nodiscard]] std::int64_t site(std::int64_t position) const { return site_[static_cast<std::size_t>(position)]; }
     /// The block layout, if this order is blocked; else nullptr.
     [[nodiscard]] const block_layout* blocks() const { return blocks_ ? &*blocks_ : nullptr; }
+    /// Every site in the same place?  Cost: O(volume), unless it is the same object.
+    [[nodiscard]] bool places_like(const site_order& other) const {
+        return this == &other || (extents_ == other.extents_ && lane_width_ == other.lane_width_ && position_ == other.position_);
+    }
 
   private:
     site_order() = default;

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A field as a plan sees it: where it lies, in which order its sites are stored, and how many bytes a site has.
+// The field must outlive the plans that it is bound to, and keep its place in memory.
+#pragma once
+
+#include <halocline/lattice/field.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace halocline::halo {
+
+/// What the components of a field are: a plan that adds must know.
+enum class scalar : std::uint8_t { bits, float32, float64 };
+
+/// One site of a field.
+struct site_shape {
+    int components = 1;
+    std::size_t component_bytes = 0;
+    scalar kind = scalar::bits;
+
+    [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(components) * component_bytes; }
+    friend bool operator==(const site_shape&, const site_shape&) = default;
+};
+
+struct field_view {
+    std::byte* data = nullptr;
+    std::shared_ptr<const lattice::site_order> order;
+    site_shape shape;
+
+    /// Of the whole storage, padding lanes included.
+    [[nodiscard]] std::size_t bytes() const {
+        return static_cast<std::size_t>(order->outer_sites() * order->lane_width()) * shape.bytes();
+    }
+};
+
+/// View of a field of components of 4 or 8 bytes.
+template <class T>
+field_view view(lattice::field<T>& x) {
+    static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+    constexpr scalar kind = std::is_same_v<T, float>    ? scalar::float32
+                            : std::is_same_v<T, double> ? scalar::float64
+                                                        : scalar::bits;
+    return {reinterpret_cast<std::byte*>(x.data()), x.shared_order(), {x.components(), sizeof(T), kind}};
+}
+
+} // namespace halocline::halo

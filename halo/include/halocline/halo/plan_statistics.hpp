@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time and the bytes of a plan went.
+#pragma once
+
+#include <halocline/comm/channel_set.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace halocline::halo {
+
+/// Where time and bytes went, since make or reset; seconds are this rank's (with a team: its member 0's).
+struct plan_statistics {
+    std::uint64_t exchanges = 0;
+    double pack_seconds = 0;      ///< in start(): packing (over shm: also moving)
+    double wait_seconds = 0;      ///< in finish() and test()
+    double unpack_seconds = 0;    ///< 0 for appended ghosts
+    double imbalance_seconds = 0; ///< part of the wait before the last peer of this host had even started: it was late
+    std::vector<comm::lane_counts> lanes;
+};
+
+} // namespace halocline::halo

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The general exchange: any sites of any rank go to any sites of others, in place, any number of times. Halos with a shell
+// in the field (padded_plan), transposes, irregular unions of boxes are lists of transfers.
+// A rank names its own ends only; both ends of a transfer list its sites in the same order. One message per peer.
+//
+// Contract: sources are not written, destinations neither read nor written, between start() and finish(). Both halves are
+// noexcept, free of allocation and lock. Destinations of exchange k keep their values until start(k+1) with that binding.
+#pragma once
+
+#include <halocline/comm/channel_set.hpp>
+#include <halocline/halo/field_view.hpp>
+#include <halocline/halo/plan_statistics.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace halocline::halo {
+
+/// One end of what goes from one rank to another (or to itself).
+struct transfer {
+    int peer = 0;
+    std::uint32_t tag = 0;           ///< the same at both ends; names it among all from one rank to the other
+    std::vector<std::int32_t> sites; ///< lexicographic indices in the field's box, in message order
+};
+
+/// The sites of `part`, x fastest, as indices of a box of these extents.  Pre: part lies in it; its origin counts from the
+/// box's first site.
+std::vector<std::int32_t> sites_of(const lattice::box& part, const lattice::coordinate& extents);
+
+/// What one exchange moves: sites of source[i] go to sites of destination[i] of the peers, for all i in one message.
+/// Where they are the same fields (halos) no site may be both sent and received.
+struct binding {
+    std::vector<field_view> source;
+    std::vector<field_view> destination;
+};
+/// A binding of one field to itself.
+template <class T>
+binding bind(lattice::field<T>& x) {
+    return {{view(x)}, {view(x)}};
+}
+/// A binding of several fields to themselves.
+template <class T, class... More>
+binding bind(lattice::field<T>& x, lattice::field<More>&... more) {
+    return {{view(x), view(more)...}, {view(x), view(more)...}};
+}
+
+/// How the values to a peer travel.
+enum class path : std::uint8_t {
+    automatic, ///< by the cost model of the job
+    direct,    ///< one copy from the source straight to the peer's destination: shared memory, fields in slabs
+    packed,    ///< through a slot at the peer, who unpacks
+};
+std::string_view to_string(path p);
+
+struct region_plan_options {
+    std::string name = "regions";
+    path way = path::automatic; ///< the same on every rank.  Err: input_error if direct is asked for and can't be had
+    /// Add what arrives to the destinations, by peer and tag, when all is here: the same bits each time. Always packed.
+    bool add = false;
+};
+
+/// Lifetime: the fields outlive the plan. Destroying a plan never blocks; a peer that still waits for it gets
+/// status::aborted.
+class region_plan {
+  public:
+    /// Collective. Rebinding chooses one of `bindings` (at least one; all of one shape and site order): ranks choose
+    /// alike in meaning, their numbers of bindings may differ.
+    /// Err: input_error on every rank: the ends of a transfer disagree (both values are named), a site that the field
+    /// does not have, a destination that is filled twice; job_error.
+    /// Cost: O(own transfers) messages, time and memory, and one sum over the job.
+    region_plan(const comm::job& j, std::vector<transfer> sends, std::vector<transfer> receives, std::vector<binding> bindings,
+                region_plan_options options = {});
+    region_plan(region_plan&&) noexcept;
+    region_plan& operator=(region_plan&&) noexcept;
+    ~region_plan();
+
+    /// Starts an exchange of bindings[which].  Pre: 0 <= which < bindings; the last exchange is finished.
+    void start(int which = 0) noexcept;
+    /// Moves what can be moved now; true when finish() would not wait.
+    [[nodiscard]] bool test() noexcept;
+    /// Waits until everything is in place here and what was sent has left.
+    [[nodiscard]] comm::status finish() noexcept;
+    /// finish(), and the typed exception if it failed: for code outside hot loops.
+    void finish_or_throw();
+    /// Positions in `receives` that came into place since the last call, each once per exchange: work on them can go on
+    /// while others travel. Moves what can be moved, as test() does. The list is valid until the next call.
+    [[nodiscard]] std::span<const int> completed() noexcept;
+
+    /// Finished exchanges.
+    [[nodiscard]] std::uint64_t epoch() const;
+    [[nodiscard]] const region_plan_options& options() const;
+    [[nodiscard]] plan_statistics statistics() const;
+    void reset_statistics();
+    /// Bytes of slab beyond the fields: slots and control lines.
+    [[nodiscard]] std::size_t slab_bytes() const;
+    /// A table: peer, transport, path and why, transfers, sites, bytes.
+    [[nodiscard]] std::string describe() const;
+
+  private:
+    struct state;
+    std::unique_ptr<state> s_;
+};
+
+} // namespace halocline::halo

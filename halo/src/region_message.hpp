@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a region_plan knows of its message with one peer, and how the two ends come to agree on it.
+#pragma once
+
+#include "site_copy.hpp"
+
+#include <halocline/halo/region_plan.hpp>
+
+#include <string>
+#include <vector>
+
+namespace halocline::halo {
+
+/// Everything between this rank and one peer, both directions.
+struct region_message {
+    int peer = 0;
+    path way = path::packed; ///< the same at both ends
+    std::string why;         ///< that way
+    std::int64_t send_sites = 0, receive_sites = 0;
+    std::vector<site_copy> out; ///< by field: source -> message, or source -> the peer's destination (direct)
+    std::vector<site_copy> in;  ///< by field: message -> destination (packed)
+    /// Direct: where the peer's destinations lie in its slab, [its binding][field].
+    std::vector<std::vector<std::size_t>> targets;
+    std::vector<int> receives;          ///< positions in the plan's list of receives
+    bool there = false;                 ///< this exchange's values are in place
+    const std::byte* arrived = nullptr; ///< the message of this exchange, for adding
+};
+
+/// One message per peer that is named in either list, by rank. Collective, see region_plan's constructor.
+std::vector<region_message> make_messages(const comm::job& j, const std::vector<transfer>& sends,
+                                          const std::vector<transfer>& receives, const std::vector<binding>& bindings,
+                                          const region_plan_options& options);
+
+} // namespace halocline::halo

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/halo/region_plan.hpp>
+
+#include "region_message.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/comm/clock.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace halocline::halo {
+
+std::string_view to_string(path p) {
+    switch (p) {
+    case path::automatic: return "automatic";
+    case path::direct: return "direct";
+    case path::packed: return "packed";
+    }
+    return "?";
+}
+
+struct region_plan::state {
+    state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
+          std::vector<binding> fields, region_plan_options choices);
+
+    void start(int which) noexcept;
+    bool test() noexcept;
+    comm::status finish() noexcept;
+    void unpack(const region_message& m, const std::byte* message) const noexcept;
+    /// Puts into place what has arrived; what is added waits for all, because the order counts.
+    void advance() noexcept;
+    void add_all() noexcept;
+    void note(region_message& m) noexcept;
+
+    [[nodiscard]] bool started() const { return started_ != epoch; }
+
+    comm::job job;
+    region_plan_options options;
+    std::vector<binding> bindings;
+    std::vector<region_message> messages; // by peer
+    std::vector<bool> same_clock;         // by message: the peer's stamps can be compared with ours
+    std::vector<int> reported;            // room for completed()
+    std::size_t unreported = 0;           // position in `reported` of what completed() has not said yet
+    comm::channel_set channels;
+    std::uint64_t epoch = 0, started_ = 0; // finished, and started, exchanges
+    int bound = 0;
+    comm::status status = comm::status::ok;
+    std::uint64_t exchanges = 0, pack_ticks = 0, wait_ticks = 0, unpack_ticks = 0, imbalance_ticks = 0;
+};
+
+region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
+                          std::vector<binding> fields, region_plan_options choices)
+    : job(j), options(std::move(choices)), bindings(std::move(fields)) {
+    std::string shape = options.add ? "added" : "copied";
+    job.collectively([&] {
+        if (bindings.empty()) throw input_error("'" + options.name + "': no field is bound");
+        for (const field_view& f : bindings.front().source) shape += ", " + std::to_string(f.shape.bytes()) + " bytes per site";
+    });
+    messages = make_messages(job, sends, receives, bindings, options);
+    std::size_t bytes = 0;
+    for (const field_view& f : bindings.front().source) bytes += f.shape.bytes();
+    std::vector<comm::channel_request> requests;
+    for (const region_message& m : messages) {
+        // One end per peer, named by the peer's rank.
+        requests.push_back({.peer = m.peer,
+                            .key = static_cast<std::uint32_t>(m.peer),
+                            .peer_key = static_cast<std::uint32_t>(job.rank()),
+                            .send_bytes = static_cast<std::size_t>(m.send_sites) * bytes,
+                            .receive_bytes = static_cast<std::size_t>(m.receive_sites) * bytes,
+                            .label = "values"});
+        same_clock.push_back(job.members()[m.peer].host == job.members()[job.rank()].host);
+    }
+    channels = comm::channel_set(job, requests, {.name = options.name, .shape = shape});
+    reported.reserve(receives.size());
+}
+
+void region_plan::state::start(int which) noexcept {
+    if (status != comm::status::ok) return;
+    const std::uint64_t stamp = comm::ticks(), k = epoch + 1;
+    bound = which;
+    reported.clear();
+    unreported = 0;
+    const std::vector<field_view>& source = bindings[static_cast<std::size_t>(which)].source;
+    channels.for_each([&](auto& channel) {
+        region_message& m = messages[channel.index()];
+        m.there = false;
+        std::byte* message = channel.target(k);
+        for (std::size_t f = 0; f < source.size(); ++f) {
+            m.out[f].copy(source[f].data, message, source[f].shape);
+            message += static_cast<std::size_t>(m.send_sites) * source[f].shape.bytes();
+        }
+        channel.send(k, stamp, static_cast<std::uint32_t>(which));
+    });
+    started_ = k;
+    pack_ticks += comm::ticks() - stamp;
+}
+
+void region_plan::state::unpack(const region_message& m, const std::byte* message) const noexcept {
+    const std::vector<field_view>& destination = bindings[static_cast<std::size_t>(bound)].destination;
+    for (std::size_t f = 0; f < destination.size(); ++f) {
+        if (options.add)
+            m.in[f].add(message, destination[f].data, destination[f].shape);
+        else
+            m.in[f].copy(message, destination[f].data, destination[f].shape);
+        message += static_cast<std::size_t>(m.receive_sites) * destination[f].shape.bytes();
+    }
+}
+
+void region_plan::state::advance() noexcept {
+    const std::uint64_t k = epoch + 1;
+    channels.for_each([&](auto& channel) {
+        region_message& m = messages[channel.index()];
+        if (m.there || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
+        const std::uint64_t before = comm::ticks();
+        unpack(m, channel.received(k));
+        unpack_ticks += comm::ticks() - before;
+        note(m);
+    });
+}
+
+void region_plan::state::add_all() noexcept {
+    const std::uint64_t before = comm::ticks();
+    channels.for_each([&](auto& channel) { messages[channel.index()].arrived = channel.received(epoch + 1); });
+    for (region_message& m : messages) { // by peer, whatever the transports
+        unpack(m, m.arrived);
+        note(m);
+    }
+    unpack_ticks += comm::ticks() - before;
+}
+
+void region_plan::state::note(region_message& m) noexcept {
+    m.there = true;
+    for (const int i : m.receives) reported.push_back(i);
+}
+
+bool region_plan::state::test() noexcept {
+    if (status != comm::status::ok || !started()) return true;
+    if (!options.add) advance();
+    return channels.test(epoch + 1);
+}
+
+comm::status region_plan::state::finish() noexcept {
+    if (status != comm::status::ok || !started()) return status;
+    const std::uint64_t before = comm::ticks(), k = epoch + 1;
+    status = channels.wait(k);
+    const std::uint64_t waited = comm::ticks() - before;
+    wait_ticks += waited;
+    if (status != comm::status::ok) return status;
+
+    std::uint64_t late = 0; // the last peer to start, after we began to wait
+    channels.for_each([&](auto& channel) {
+        const std::uint64_t stamp = same_clock[channel.index()] ? channel.header(k).start_stamp : 0;
+        if (stamp > before) late = std::max(late, stamp - before);
+    });
+    imbalance_ticks += std::min(late, waited);
+    if (options.add)
+        add_all();
+    else
+        advance();
+    ++exchanges;
+    epoch = k;
+    return status;
+}
+
+region_plan::region_plan(const comm::job& j, std::vector<transfer> sends, std::vector<transfer> receives,
+                         std::vector<binding> bindings, region_plan_options options)
+    : s_(std::make_unique<state>(j, sends, receives, std::move(bindings), std::move(options))) {}
+region_plan::region_plan(region_plan&&) noexcept = default;
+region_plan& region_plan::operator=(region_plan&&) noexcept = default;
+region_plan::~region_plan() = default;
+
+void region_plan::start(int which) noexcept { s_->start(which); }
+bool region_plan::test() noexcept { return s_->test(); }
+comm::status region_plan::finish() noexcept { return s_->finish(); }
+
+void region_plan::finish_or_throw() {
+    if (const comm::status bad = finish(); bad != comm::status::ok)
+        s_->job.fail(bad, "regions " + s_->channels.pending(s_->epoch + 1));
+}
+
+std::span<const int> region_plan::completed() noexcept {
+    if (s_->started() && s_->status == comm::status::ok && !s_->options.add) s_->advance();
+    const std::size_t first = std::exchange(s_->unreported, s_->reported.size());
+    return std::span(s_->reported).subspan(first);
+}
+
+std::uint64_t region_plan::epoch() const { return s_->epoch; }
+const region_plan_options& region_plan::options() const { return s_->options; }
+
+plan_statistics region_plan::statistics() const {
+    const double seconds = comm::seconds_per_tick();
+    return {.exchanges = s_->exchanges,
+            .pack_seconds = seconds * static_cast<double>(s_->pack_ticks),
+            .wait_seconds = seconds * static_cast<double>(s_->wait_ticks),
+            .unpack_seconds = seconds * static_cast<double>(s_->unpack_ticks),
+            .imbalance_seconds = seconds * static_cast<double>(s_->imbalance_ticks),
+            .lanes = s_->channels.counts(s_->exchanges)};
+}
+
+void region_plan::reset_statistics() {
+    s_->exchanges = s_->pack_ticks = s_->wait_ticks = s_->unpack_ticks = s_->imbalance_ticks = 0;
+}
+
+std::string region_plan::describe() const {
+    std::string table = "regions '" + s_->options.name + "'\n";
+    char line[160];
+    std::snprintf(line, sizeof line, "  %5s  %-9s %-7s %12s %12s  %s\n", "peer", "transport", "path", "send sites", "receives", "why");
+    table += line;
+    s_->channels.for_each([&](const auto& channel) {
+        const region_message& m = s_->messages[channel.index()];
+        const std::string_view transport = std::remove_cvref_t<decltype(channel)>::transport;
+        std::snprintf(line, sizeof line, "  %5d  %-9s %-7s %12lld %12lld  ", m.peer, transport.data(), to_string(m.way).data(),
+                      static_cast<long long>(m.send_sites), static_cast<long long>(m.receive_sites));
+        table += line + m.why + "\n";
+    });
+    if (s_->messages.empty()) table += "  no message\n";
+    return table;
+}
+
+} // namespace halocline::halo

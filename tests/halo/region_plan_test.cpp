@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exchanges that are no faces of a box: unions of boxes, transposes. Ranks are threads.
+#include "oracle.hpp"
+
+#include <halocline/comm/slab.hpp>
+#include <halocline/halo/region_plan.hpp>
+
+#include <algorithm>
+
+using namespace halocline_test;
+using comm::status;
+using halo::region_plan;
+using halo::transfer;
+using lattice::box;
+using lattice::field;
+using lattice::site_order;
+
+namespace {
+
+comm::job_options small_job() {
+    comm::job_options options;
+    options.transports = {"shm"};
+    options.slab_bytes = 64 << 20;
+    options.deadline = std::chrono::seconds(20);
+    return options;
+}
+void run(int ranks, const std::function<void(const comm::job&)>& body) { comm::run_threads(ranks, body, small_job()); }
+
+/// Storage of a number of sites in a row.
+std::shared_ptr<const site_order> row_of(std::int64_t sites) {
+    return site_order::lexicographic({static_cast<int>(std::max<std::int64_t>(sites, 1)), 1, 1, 1});
+}
+
+/// Disjoint boxes of a lattice, each with an owner: what adaptive refinement leaves.
+struct patch {
+    box interior;
+    int rank = 0;
+    std::int64_t first = 0; ///< its first site in the owner's storage, which holds the grown boxes one after another
+    [[nodiscard]] box grown(int width) const {
+        box g = interior;
+        for (int mu = 0; mu < dimensions; ++mu) {
+            g.origin[mu] -= width;
+            g.extents[mu] += 2 * width;
+        }
+        return g;
+    }
+};
+
+std::vector<patch> random_patches(std::mt19937& g, int ranks, int width) {
+    std::vector<patch> patches;
+    std::vector<std::int64_t> used(static_cast<std::size_t>(ranks), 0);
+    for (int x = 0; x < 9; x += 3)
+        for (int y = 0; y < 8; y += 4)
+            for (int z = 0; z < 6; z += 2) {
+                if (drawn(g, 0, 3) == 0) continue;
+                patch p{{{x, y, z, 0}, {drawn(g, 1, 3), drawn(g, 1, 4), drawn(g, 1, 2), 1}}, drawn(g, 0, ranks - 1), 0};
+                p.first = used[static_cast<std::size_t>(p.rank)];
+                used[static_cast<std::size_t>(p.rank)] += p.grown(width).volume();
+                patches.push_back(p);
+            }
+    return patches;
+}
+
+box intersection(const box& a, const box& b) {
+    box c;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        c.origin[mu] = std::max(a.origin[mu], b.origin[mu]);
+        c.extents[mu] = std::max(0, std::min(a.origin[mu] + a.extents[mu], b.origin[mu] + b.extents[mu]) - c.origin[mu]);
+    }
+    return c;
+}
+
+/// Sites of `part` in the storage of p.
+std::vector<std::int32_t> sites_in(const patch& p, const box& part, int width) {
+    const box g = p.grown(width);
+    box local = part;
+    for (int mu = 0; mu < dimensions; ++mu) local.origin[mu] -= g.origin[mu];
+    std::vector<std::int32_t> sites = halo::sites_of(local, g.extents);
+    for (std::int32_t& s : sites) s += static_cast<std::int32_t>(p.first);
+    return sites;
+}
+
+/// Where the sites of p's grown box are owned: found by looking at every site of every patch.
+const patch* owner_of(const std::vector<patch>& patches, const coordinate& x) {
+    for (const patch& p : patches)
+        if (p.interior.contains(x)) return &p;
+    return nullptr;
+}
+
+double value_at(const coordinate& x, int component, std::uint64_t epoch) {
+    coordinate shifted = x;
+    for (int& c : shifted) c += 4;
+    const auto index = static_cast<std::uint64_t>(lattice::lexicographic_index(shifted, {32, 32, 32, 32}));
+    return static_cast<double>(mixed(mixed(index) + 1000 * epoch + static_cast<std::uint64_t>(component)) >> 12);
+}
+constexpr double poison = -7.25;
+
+class RegionPlanOnRanks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Threads, RegionPlanOnRanks, testing::Values(1, 2, 3, 4, 6));
+
+TEST_P(RegionPlanOnRanks, FillsTheShellsOfARandomUnionOfBoxes) {
+    constexpr unsigned seed = 4711;
+    constexpr int components = 3;
+    std::printf("seed %u\n", seed);
+    run(GetParam(), [&](const comm::job& j) {
+        std::mt19937 generator(seed);
+        for (int round = 0; round < 30; ++round) {
+            const int width = drawn(generator, 1, 2);
+            const std::vector<patch> patches = random_patches(generator, j.ranks(), width);
+            std::vector<transfer> sends, receives;
+            std::int64_t sites = 0;
+            for (std::size_t a = 0; a < patches.size(); ++a) {
+                if (patches[a].rank == j.rank()) sites += patches[a].grown(width).volume();
+                for (std::size_t b = 0; b < patches.size(); ++b) {
+                    const box part = intersection(patches[a].interior, patches[b].grown(width));
+                    if (a == b || part.volume() == 0) continue;
+                    const auto tag = static_cast<std::uint32_t>(a * patches.size() + b);
+                    if (patches[a].rank == j.rank()) sends.push_back({patches[b].rank, tag, sites_in(patches[a], part, width)});
+                    if (patches[b].rank == j.rank()) receives.push_back({patches[a].rank, tag, sites_in(patches[b], part, width)});
+                }
+            }
+            field<double> x(row_of(sites), components, round % 2 == 0 ? static_cast<std::pmr::memory_resource*>(&j.memory()) : std::pmr::get_default_resource());
+            const auto of_each_site = [&](auto&& visit) {
+                for (const patch& p : patches)
+                    for (std::int64_t i = 0; p.rank == j.rank() && i < p.grown(width).volume(); ++i) {
+                        coordinate c = lattice::lexicographic_coordinate(i, p.grown(width).extents);
+                        for (int mu = 0; mu < dimensions; ++mu) c[mu] += p.grown(width).origin[mu];
+                        visit(p, c, p.first + i);
+                    }
+            };
+            region_plan plan(j, sends, receives, {halo::bind(x)}, {.name = "patches"});
+            for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+                of_each_site([&](const patch& p, const coordinate& c, std::int64_t site) {
+                    for (int k = 0; k < components; ++k) x.at(site, k) = p.interior.contains(c) ? value_at(c, k, epoch) : poison;
+                });
+
+                plan.start();
+                ASSERT_EQ(plan.finish(), status::ok);
+
+                std::int64_t wrong = 0;
+                of_each_site([&](const patch&, const coordinate& c, std::int64_t site) {
+                    const bool owned = owner_of(patches, c) != nullptr; // else it must stay as it was
+                    for (int k = 0; k < components; ++k) wrong += x.at(site, k) != (owned ? value_at(c, k, epoch) : poison);
+                });
+                ASSERT_EQ(wrong, 0) << "rank " << j.rank() << " round " << round << " epoch " << epoch;
+            }
+        }
+    });
+}
+
+TEST_P(RegionPlanOnRanks, TransposesADistributedMatrix) {
+    constexpr int rows = 13, columns = 17, components = 2;
+    run(GetParam(), [&](const comm::job& j) {
+        const int n = j.ranks(), me = j.rank();
+        const auto begin = [&](int size, int rank) { return size * rank / n; };
+        const auto count = [&](int size, int rank) { return begin(size, rank + 1) - begin(size, rank); };
+        // Before: each rank has some rows. After: it has some columns, each a row of the transposed matrix.
+        const coordinate before{columns, count(rows, me), 1, 1}, after{rows, count(columns, me), 1, 1};
+        std::vector<transfer> sends, receives;
+        for (int r = 0; r < n; ++r) {
+            sends.push_back({r, 0, halo::sites_of({{begin(columns, r), 0, 0, 0}, {count(columns, r), before[1], 1, 1}}, before)});
+            transfer in{r, 0, {}};
+            for (int i = begin(rows, r); i < begin(rows, r + 1); ++i) // the sender's order: its rows
+                for (int c = 0; c < after[1]; ++c) in.sites.push_back(static_cast<std::int32_t>(c * rows + i));
+            receives.push_back(in);
+        }
+        field<float> a(site_order::lexicographic(before), components, &j.memory());
+        field<float> t(site_order::lexicographic(after), components, &j.memory());
+        region_plan plan(j, sends, receives, {{{halo::view(a)}, {halo::view(t)}}}, {.name = "transpose"});
+        const auto element = [](int row, int column, int c) { return static_cast<float>(1000 * row + 10 * column + c); };
+        for (int i = 0; i < before[1]; ++i)
+            for (int k = 0; k < columns; ++k)
+                for (int c = 0; c < components; ++c) a.at(i * columns + k, c) = element(begin(rows, me) + i, k, c);
+
+        plan.start();
+        ASSERT_EQ(plan.finish(), status::ok);
+
+        for (int k = 0; k < after[1]; ++k)
+            for (int i = 0; i < rows; ++i)
+                for (int c = 0; c < components; ++c) ASSERT_EQ(t.at(k * rows + i, c), element(i, begin(columns, me) + k, c));
+    });
+}
+
+} // namespace
+
+TEST(RegionPlan, ReportsEachTransferOnceAsItComesIntoPlace) {
+    run(2, [&](const comm::job& j) {
+        field<double> x(row_of(8), 1, &j.memory());
+        const int other = 1 - j.rank();
+        region_plan plan(j, {{other, 5, {0}}, {j.rank(), 6, {1}}}, {{other, 5, {2}}, {j.rank(), 6, {3}}}, {halo::bind(x)});
+        for (int k = 0; k < 50; ++k) {
+            std::vector<int> seen;
+            plan.start();
+            for (int polls = 0; polls < 3; ++polls)
+                for (const int i : plan.completed()) seen.push_back(i);
+            ASSERT_EQ(plan.finish(), status::ok);
+            for (const int i : plan.completed()) seen.push_back(i);
+
+            EXPECT_TRUE(plan.completed().empty());
+            std::sort(seen.begin(), seen.end());
+            EXPECT_EQ(seen, (std::vector<int>{0, 1}));
+        }
+    });
+}
+
+TEST(RegionPlan, AddsInFixedOrder) {
+    run(3, [&](const comm::job& j) {
+        field<double> x(row_of(4), 1);
+        const int n = j.ranks();
+        std::vector<transfer> sends, receives;
+        for (int r = 0; r < n; ++r) {
+            sends.push_back({r, 0, {0}});
+            receives.push_back({r, 0, {1}});
+        }
+        region_plan plan(j, sends, receives, {halo::bind(x)}, {.add = true});
+        const auto value = [](int rank) { return rank == 1 ? 1e16 : 1.0; };
+        for (int k = 0; k < 100; ++k) {
+            x.at(0, 0) = value(j.rank());
+            x.at(1, 0) = 0.5;
+            plan.start();
+            ASSERT_EQ(plan.finish(), status::ok);
+            ASSERT_EQ(x.at(1, 0), ((0.5 + value(0)) + value(1)) + value(2)); // any other order rounds otherwise
+        }
+    });
+}
+
+namespace {
+std::string error_of(int ranks, const std::function<void(const comm::job&)>& body) {
+    std::vector<std::string> texts(static_cast<std::size_t>(ranks));
+    run(ranks, [&](const comm::job& j) {
+        try {
+            body(j);
+        } catch (const input_error& e) {
+            texts[static_cast<std::size_t>(j.rank())] = e.what();
+        }
+    });
+    for (const std::string& text : texts) EXPECT_EQ(text, texts.front());
+    return texts.front();
+}
+} // namespace
+
+TEST(RegionPlan, NamesBothEndsOfATransferThatDisagree) {
+    const std::string text = error_of(2, [](const comm::job& j) {
+        field<double> x(row_of(8), 1);
+        const int other = 1 - j.rank();
+        region_plan plan(j, {{other, 9, {0, 1}}}, {{other, 9, j.rank() == 0 ? std::vector<std::int32_t>{4, 5} : std::vector<std::int32_t>{4, 5, 6}}},
+                         {halo::bind(x)}, {.name = "uneven"});
+    });
+    EXPECT_EQ(text, "'uneven': rank 0 sends 2 sites as tag 9 to rank 1, which expects 3 sites");
+}
+
+TEST(RegionPlan, RefusesSitesThatAreNotInTheField) {
+    const std::string text = error_of(1, [](const comm::job& j) {
+        field<double> x(row_of(8), 1);
+        region_plan plan(j, {{0, 0, {8}}}, {{0, 0, {1}}}, {halo::bind(x)});
+    });
+    EXPECT_NE(text.find("site 8 is not in the field of 8 sites"), std::string::npos) << text;
+}
+
+TEST(RegionPlan, RefusesADestinationThatIsFilledTwice) {
+    const std::string text = error_of(1, [](const comm::job& j) {
+        field<double> x(row_of(8), 1);
+        region_plan plan(j, {{0, 0, {1}}, {0, 1, {2}}}, {{0, 0, {4}}, {0, 1, {4}}}, {halo::bind(x)});
+    });
+    EXPECT_NE(text.find("site 4 is received twice"), std::string::npos) << text;
+}
