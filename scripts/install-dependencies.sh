@@ -8,10 +8,11 @@ packages=(
   libeigen3-dev libhwy-dev zlib1g-dev                          # libraries
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev          # programs
   libfabric-dev                                                # transport ofi
+  libibverbs-dev ibverbs-providers                             # transport verbs
   libgtest-dev                                                 # tests
-  openmpi-bin libopenmpi-dev mpich libmpich-dev                # transport mpi, both implementations
+  qemu-system-x86 busybox-static kmod cpio iproute2 perftest   # tests of verbs: scripts/verbs-vm.sh
 )
-[[ ${HALOCLINE_WITHOUT_MPI:-} ]] && packages=("${packages[@]:0:13}")
+[[ ${HALOCLINE_WITHOUT_MPI:-} ]] || packages+=(openmpi-bin libopenmpi-dev mpich libmpich-dev) # transport mpi, both
 
 missing=()
 for package in "${packages[@]}"; do

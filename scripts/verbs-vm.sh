@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Runs one shell command in a throw-away machine with a soft-RoCE device, rxe0: a real verbs device where the host's
+# kernel has none. The machine is emulated (QEMU without KVM, ~15 s to boot), its root file system is the host's own.
+# usage: scripts/verbs-vm.sh 'COMMAND'     in the current folder, as root, with TMPDIR=/run (sockets work there)
+# exit status: the command's; 77: no such machine can be had here, and why; 124: it took too long; 125: it never ran
+#   VERBS_VM_SECONDS (300)   for boot and command         VERBS_VM_CPUS (2), VERBS_VM_MEMORY (3072, MiB)
+#   VERBS_VM_CACHE           where the kernel is kept     (~/.cache/halocline/verbs-vm)
+set -euo pipefail
+command=${1:?usage: scripts/verbs-vm.sh \'COMMAND\'}
+seconds=${VERBS_VM_SECONDS:-300}
+cache=${VERBS_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/halocline/verbs-vm}
+modules=(virtio_pci 9pnet_virtio 9p crc32_generic crc32_pclmul ib_uverbs rdma_ucm rdma_rxe veth sch_netem)
+PATH=$PATH:/usr/sbin:/sbin
+
+skip() { echo "verbs-vm: skipped: $*" >&2; exit 77; }
+for tool in qemu-system-x86_64:qemu-system-x86 busybox:busybox-static depmod:kmod modprobe:kmod cpio:cpio rdma:iproute2; do
+  command -v "${tool%:*}" >/dev/null || skip "no ${tool%:*} (package ${tool#*:}; scripts/install-dependencies.sh)"
+done
+mkdir -p "$cache" 2>/dev/null && [[ -w $cache ]] || skip "can't write to $cache (set VERBS_VM_CACHE)"
+
+# Debian's generic kernel: the file of its package, nothing is installed. Its module list is part of what is cached.
+make_boot_files() {
+  local package=linux-image-amd64 depends work
+  depends=$(apt-cache depends "$package" 2>/dev/null | awk '/Depends:/{print $2; exit}')
+  if [[ ! $depends && $(id -u) -eq 0 ]]; then
+    apt-get update -qq || true
+    depends=$(apt-cache depends "$package" 2>/dev/null | awk '/Depends:/{print $2; exit}')
+  fi
+  [[ $depends ]] || skip "apt knows no $package (apt-get update)"
+  work=$(mktemp -d "$cache/kernel.XXXXXX")
+  trap 'rm -rf "$cache"/kernel.*' EXIT
+  (cd "$work" && apt-get download -qq "$depends" 2>download.log) || skip "apt-get download $depends: $(tail -1 "$work/download.log")"
+  dpkg-deb --fsys-tarfile "$work"/*.deb | tar -x -C "$work" ./boot ./lib/modules
+  local version=("$work"/lib/modules/*) initrd=$work/initrd
+  version=${version[0]##*/}
+  depmod -b "$work" "$version"
+  mkdir -p "$initrd"/{bin,modules,proc,sys,dev,root}
+  cp "$(command -v busybox)" "$initrd/bin/busybox"
+  for module in "${modules[@]}"; do
+    modprobe -d "$work" -S "$version" --show-depends "$module"
+  done | awk '$1 == "insmod" && !seen[$2]++ {print $2}' | while read -r file; do
+    cp "$file" "$initrd/modules/"
+    basename "$file" >>"$initrd/modules/in-order"
+  done
+  guest_init >"$initrd/init"
+  chmod +x "$initrd/init"
+  (cd "$initrd" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/initrd.gz"
+  mv "$work/initrd.gz" "$cache/initrd.gz"
+  mv "$work/boot/vmlinuz-$version" "$cache/vmlinuz"
+  rm -rf "$work"
+}
+
+# First process of the guest: modules, the host's files, the command, power off.
+guest_init() {
+  cat <<'INIT'
+#!/bin/busybox sh
+b=/bin/busybox
+$b mount -t proc none /proc
+$b mount -t sysfs none /sys
+$b mount -t devtmpfs none /dev
+for module in $($b cat /modules/in-order); do $b insmod "/modules/$module"; done
+$b mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=loose host /root || echo "verbs-vm: no host files"
+$b mount -t proc none /root/proc
+$b mount -t sysfs none /root/sys
+$b mount -t devtmpfs none /root/dev
+$b mkdir -p /root/dev/shm /root/dev/pts
+$b mount -t tmpfs none /root/dev/shm
+$b mount -t tmpfs none /root/run
+$b chroot /root /bin/bash "$($b sed 's/.*guest=\([^ ]*\).*/\1/' /proc/cmdline)/guest.sh"
+$b poweroff -f
+INIT
+}
+
+# One at a time makes the files; a change of this script makes them anew.
+exec 9>"$cache/lock"
+flock 9
+stamp=$(cksum <"${BASH_SOURCE[0]}")
+if [[ ! -e $cache/vmlinuz || $(cat "$cache/stamp" 2>/dev/null) != "$stamp" ]]; then
+  make_boot_files
+  echo "$stamp" >"$cache/stamp"
+fi
+flock -u 9
+
+run=$(mktemp -d "$cache/run.XXXXXX")
+trap 'rm -rf "$run"' EXIT
+printf '%s\n' "$command" >"$run/command.sh"
+cat >"$run/guest.sh" <<GUEST
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TMPDIR=/run
+hostname verbs-vm
+ip link set lo up
+ip link add veth0 type veth peer name veth1
+ip addr add 10.9.0.1/24 dev veth0
+ip link set veth0 up
+ip link set veth1 up
+rdma link add rxe0 type rxe netdev veth0
+ulimit -l unlimited
+cd "$PWD"
+timeout --kill-after=5 $((seconds > 60 ? seconds - 30 : seconds)) bash "$run/command.sh" >"$run/output" 2>&1
+echo \$? >"$run/status"
+sync
+GUEST
+timeout --kill-after=5 "$seconds" qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -smp "${VERBS_VM_CPUS:-2}" \
+  -m "${VERBS_VM_MEMORY:-3072}" -kernel "$cache/vmlinuz" -initrd "$cache/initrd.gz" \
+  -append "console=ttyS0 quiet panic=-1 guest=$run" -nographic -no-reboot -nic none \
+  -virtfs local,path=/,mount_tag=host,security_model=none,multidevs=remap </dev/null >"$run/console" 2>&1 || true
+[[ -e $run/output ]] && cat "$run/output"
+[[ -s $run/status ]] && exit "$(cat "$run/status")"
+cat "$run/console" >&2
+[[ -e $run/output ]] && { echo "verbs-vm: stopped after $seconds s" >&2; exit 124; }
+echo "verbs-vm: the command never ran" >&2
+exit 125
