@@ -40,34 +40,6 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
     return text;
 }
 
-/// Copies of a few components of one lane out of storage [component][W].
-template <class Word>
-void gather_lane(std::byte* target, const std::byte* source, int components, int lane_width) {
-    for (int c = 0; c < components; ++c)
-        std::memcpy(target + sizeof(Word) * static_cast<std::size_t>(c),
-                    source + sizeof(Word) * static_cast<std::size_t>(c) * static_cast<std::size_t>(lane_width),
-                    sizeof(Word));
-}
-
-/// memcpy for short runs, where the call costs as much as the copy: 96 bytes are a half-spinor in single precision.
-void copy_short(std::byte* target, const std::byte* source, std::size_t bytes) {
-    while (bytes >= 32) {
-        std::memcpy(target, source, 32);
-        target += 32;
-        source += 32;
-        bytes -= 32;
-    }
-    if (bytes > 0) std::memcpy(target, source, bytes);
-}
-constexpr std::size_t short_run_bytes = 256;
-
-/// Sites [first, last) of a message, each a run of its own (a face in x): the size is known to the compiler.
-template <std::size_t Bytes, class Run>
-void copy_sites(std::byte* target, const std::byte* values, const Run* runs, std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i)
-        std::memcpy(target + static_cast<std::size_t>(i) * Bytes, values + static_cast<std::size_t>(runs[i].source) * Bytes, Bytes);
-}
-
 /// Waits for other threads of the own team: they are computing, so the core is soon given away.
 template <class Condition>
 void await_team(Condition&& met) {
@@ -86,7 +58,7 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
     job_.collectively([&] {
         check(cut, options_, job_.ranks());
         prepare_messages(cut);
-        if (options_.order) prepare_runs();
+        if (options_.order) prepare_tables();
         for (const plan_message& m : messages_)
             requests.push_back({.peer = m.peer,
                                 .key = static_cast<std::uint32_t>(m.where.index()),
@@ -124,20 +96,17 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
     }
 }
 
-void plan::prepare_runs() {
+void plan::prepare_tables() {
     const lattice::site_order& order = *options_.order;
     if (order.extents() != extents_)
         throw input_error("halo '" + options_.name + "': the site order is of a box of " + lattice::to_string(order.extents()) +
                           ", the local box of rank " + std::to_string(job_.rank()) + " is " + lattice::to_string(extents_));
-    if (order.lane_width() != 1) return; // sites are not contiguous: gathered lane by lane
+    std::vector<std::int32_t> places;
     for (const plan_message& m : messages_) {
-        std::vector<copy_run>& runs = runs_.emplace_back();
-        for (std::size_t i = 0; i < m.send_sites.size(); ++i) {
-            const std::int64_t position = order.position(m.send_sites[i]);
-            if (runs.empty() || runs.back().source + runs.back().sites != position)
-                runs.push_back({position, static_cast<std::int32_t>(i), 0});
-            ++runs.back().sites;
-        }
+        places.clear();
+        for (const std::int32_t site : m.send_sites) places.push_back(static_cast<std::int32_t>(order.position(site)));
+        tables_.emplace_back(std::ssize(places), options_.bytes_per_site, site_places{places, order.lane_width()},
+                             site_places{});
     }
 }
 
@@ -148,48 +117,21 @@ void plan::start_copy(const std::byte* values, const lattice::site_order& order,
         if (t.index == 0) status_ = comm::status::wrong_data;
         return;
     }
-    if (&order == options_.order.get() && order.lane_width() == 1) {
+    if (&order == options_.order.get()) {
         start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-            const std::vector<copy_run>& runs = runs_[static_cast<std::size_t>(message)];
-            if (runs.size() == messages_[static_cast<std::size_t>(message)].send_sites.size())
-                switch (site_bytes) { // half-spinors and spinors, in single and double precision
-                case 48: return copy_sites<48>(target, values, runs.data(), first, last);
-                case 96: return copy_sites<96>(target, values, runs.data(), first, last);
-                case 192: return copy_sites<192>(target, values, runs.data(), first, last);
-                default: break;
-                }
-            auto run = std::upper_bound(runs.begin(), runs.end(), first,
-                                        [](std::int64_t site, const copy_run& r) { return site < r.first; }) - 1;
-            for (; first < last; ++run) {
-                const std::int64_t skipped = first - run->first;
-                const std::int64_t sites = std::min<std::int64_t>(run->sites - skipped, last - first);
-                const std::size_t bytes = static_cast<std::size_t>(sites) * site_bytes;
-                const std::byte* source = values + static_cast<std::size_t>(run->source + skipped) * site_bytes;
-                std::byte* where = target + static_cast<std::size_t>(first) * site_bytes;
-                if (bytes <= short_run_bytes)
-                    copy_short(where, source, bytes);
-                else
-                    std::memcpy(where, source, bytes);
-                first += sites;
-            }
+            tables_[static_cast<std::size_t>(message)].copy(values, target, first, last, component_bytes);
         }, t);
         return;
     }
-    const int w = order.lane_width();
+    const auto w = static_cast<std::size_t>(order.lane_width());
     start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
         const std::vector<std::int32_t>& sites = messages_[static_cast<std::size_t>(message)].send_sites;
+        target += static_cast<std::size_t>(first) * site_bytes;
         for (std::int64_t i = first; i < last; ++i) {
-            const std::int64_t position = order.position(sites[static_cast<std::size_t>(i)]);
-            // storage is [outer][component][W]
-            const std::byte* source = values + static_cast<std::size_t>(position / w * w) * site_bytes +
-                                      static_cast<std::size_t>(position % w) * component_bytes;
-            std::byte* where = target + static_cast<std::size_t>(i) * site_bytes;
-            if (w == 1)
-                copy_short(where, source, site_bytes);
-            else if (component_bytes == 4)
-                gather_lane<std::uint32_t>(where, source, components, w);
-            else
-                gather_lane<std::uint64_t>(where, source, components, w);
+            const auto position = static_cast<std::size_t>(order.position(sites[static_cast<std::size_t>(i)]));
+            const std::byte* source = values + position / w * w * site_bytes + position % w * component_bytes;
+            for (int c = 0; c < components; ++c, target += component_bytes, source += w * component_bytes)
+                std::memcpy(target, source, component_bytes);
         }
     }, t);
 }

@@ -9,6 +9,7 @@
 
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/halo/copy_table.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
@@ -53,8 +54,8 @@ struct plan_options {
     bool self_exchange = false;
     /// Only source sites (global coordinates) for which this holds are sent; e.g. one parity or one colour of blocks.
     std::function<bool(const lattice::coordinate& global_site)> select{};
-    /// Site order of the fields that start(field) copies: its contiguous runs are then prepared here. Fields of any
-    /// other order work too, for one table look-up per site.
+    /// Site order of the fields that start(field) copies: the copies are then prepared here (copy_table). Fields of any
+    /// other order work too, site by site.
     std::shared_ptr<const lattice::site_order> order{};
 };
 
@@ -123,15 +124,8 @@ class plan {
         alignas(64) std::atomic<int> waiting{0};            // members in finish()
         alignas(64) std::atomic<std::uint64_t> released{0}; // times that a team left finish()
     };
-    // Contiguous sites of a message that are contiguous in the field too.
-    struct copy_run {
-        std::int64_t source;  // storage position
-        std::int32_t first;   // site of the message
-        std::int32_t sites;
-    };
-
     void prepare_messages(const lattice::decomposition& cut);
-    void prepare_runs();
+    void prepare_tables();
     void start_copy(const std::byte* values, const lattice::site_order& order, std::size_t component_bytes,
                     int components, team t) noexcept;
     comm::status wait() noexcept;
@@ -141,7 +135,7 @@ class plan {
     lattice::coordinate extents_{};
     std::vector<plan_message> messages_;
     std::vector<bool> same_clock_;            // by message: the peer's stamps can be compared with ours
-    std::vector<std::vector<copy_run>> runs_; // by message; only for options_.order with one lane
+    std::vector<copy_table> tables_;          // by message; for options_.order
     std::array<int, lattice::faces> message_of_{};
     std::array<const std::byte*, lattice::faces> ghosts_{};
     comm::channel_set channels_;
