@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast does a flag travel between two cores just now? Machines that are shared have several modes, seconds apart;
+// timings of different modes must not be compared.
+#pragma once
+
+#include "support/shared_area.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <sched.h>
+
+namespace halocline::bench {
+
+/// Waits until `flag` has reached `epoch`; after `spins` polls the core is offered to others between polls.
+inline void await(const std::atomic<std::uint64_t>& flag, std::uint64_t epoch, int spins) {
+    for (int polls = 0; flag.load(std::memory_order_acquire) < epoch; ++polls)
+        if (polls > spins) sched_yield();
+}
+/// How often a rank of this job polls before it yields: seldom, where ranks outnumber cores.
+int spins_of(const comm::job& j);
+
+/// Flags bounce between ranks 2i and 2i + 1.
+class flag_probe {
+  public:
+    explicit flag_probe(const comm::job& j);
+    /// Collective: nanoseconds of one way, of the slowest pair; 0 on a single rank.
+    double operator()(double seconds);
+    /// A machine in its fast mode answers within this.
+    static constexpr double fast_ns = 100;
+
+  private:
+    std::atomic<std::uint64_t>& flag(int rank) { return *reinterpret_cast<std::atomic<std::uint64_t>*>(area_.of(rank)); }
+    double bounce(double seconds);
+
+    comm::job job_;
+    shared_area area_;
+    int spins_;
+    std::uint64_t epoch_ = 0;
+};
+
+} // namespace halocline::bench

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// One flat JSON object in a line: what a bench prints for machines.
+#pragma once
+
+#include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace halocline::bench {
+
+class json_line {
+  public:
+    json_line& add(std::string_view key, std::string_view text) {
+        std::string quoted = "\"";
+        for (const char c : text) {
+            if (c == '"' || c == '\\') quoted += '\\';
+            if (static_cast<unsigned char>(c) >= 0x20) quoted += c;
+        }
+        return raw(key, quoted + '"');
+    }
+    json_line& add(std::string_view key, const char* text) { return add(key, std::string_view(text)); }
+    json_line& add(std::string_view key, int value) { return raw(key, std::to_string(value)); }
+    json_line& add(std::string_view key, bool value) { return raw(key, value ? "true" : "false"); }
+    json_line& add(std::string_view key, double value) {
+        char text[32];
+        std::snprintf(text, sizeof text, "%.5g", value);
+        return raw(key, text);
+    }
+    json_line& add(std::string_view key, std::span<const int> values) {
+        std::string list;
+        for (const int v : values) list += (list.empty() ? "" : ",") + std::to_string(v);
+        return raw(key, "[" + list + "]");
+    }
+    [[nodiscard]] std::string text() const { return "{" + members_ + "}"; }
+
+  private:
+    json_line& raw(std::string_view key, const std::string& value) {
+        members_ += (members_.empty() ? "\"" : ",\"") + std::string(key) + "\":" + value;
+        return *this;
+    }
+    std::string members_;
+};
+
+} // namespace halocline::bench

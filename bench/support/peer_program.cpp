@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/peer_program.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <sched.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace halocline::bench {
+
+peer_program::peer_program(const std::string& name_and_command) {
+    const auto equals = name_and_command.find('=');
+    name_ = name_and_command.substr(0, equals);
+    command_ = equals == std::string::npos ? "" : name_and_command.substr(equals + 1);
+    if (name_.empty() || command_.empty()) throw input_error("--peer " + name_and_command + ": expected NAME=COMMAND");
+}
+
+peer_program::~peer_program() {
+    if (orders_) std::fclose(orders_);
+    if (answers_) std::fclose(answers_);
+    if (process_ > 0) waitpid(process_, nullptr, 0);
+}
+
+void peer_program::start() {
+    int orders[2], answers[2];
+    if (pipe2(orders, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0)
+        throw error(std::string("pipe: ") + std::strerror(errno));
+    process_ = fork();
+    if (process_ < 0) throw error(std::string("fork: ") + std::strerror(errno));
+    if (process_ == 0) {
+        dup2(orders[0], STDIN_FILENO);
+        dup2(answers[1], STDOUT_FILENO);
+        cpu_set_t all; // this rank may be pinned; the peer chooses for itself
+        std::memset(&all, 0xff, sizeof all);
+        sched_setaffinity(0, sizeof all, &all);
+        execl("/bin/sh", "sh", "-c", ("exec " + command_).c_str(), nullptr);
+        _exit(127);
+    }
+    std::signal(SIGPIPE, SIG_IGN); // a peer that ended is told by ask()
+    close(orders[0]);
+    close(answers[1]);
+    orders_ = fdopen(orders[1], "w");
+    answers_ = fdopen(answers[0], "r");
+}
+
+std::string peer_program::answer_to(const std::string& order) {
+    char line[8192];
+    std::fprintf(orders_, "%s\n", order.c_str());
+    if (std::fflush(orders_) != 0 || std::fgets(line, sizeof line, answers_) == nullptr)
+        throw error("peer " + name_ + " ended at order '" + order + "': " + command_);
+    return line;
+}
+
+slice_times peer_program::ask(const comm::job& j, const std::string& order) {
+    std::string answer;
+    j.collectively([&] { // the other ranks sleep
+        if (j.rank() == 0) answer = answer_to(order);
+    });
+    std::stringstream measures(j.broadcast(answer));
+    slice_times times;
+    for (std::string measure; std::getline(measures, measure, ';');) {
+        std::stringstream numbers(measure);
+        times.emplace_back();
+        for (double value = 0; numbers >> value;) times.back().push_back(value);
+        if (times.back().empty()) throw error("peer " + name_ + " answered '" + answer + "' to order '" + order + "'");
+    }
+    return times;
+}
+
+} // namespace halocline::bench

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A foreign program that takes part in the rounds of a bench: it answers each order, a line on its standard input, with
+// one line of times. It is a program of its own because two MPI libraries can't share a process.
+// Between orders it sleeps, and while it works the ranks of the bench do.
+#pragma once
+
+#include "support/rounds.hpp"
+
+#include <cstdio>
+#include <string>
+#include <sys/types.h>
+
+namespace halocline::bench {
+
+class peer_program {
+  public:
+    /// "NAME=COMMAND".  Err: input_error if it isn't.
+    explicit peer_program(const std::string& name_and_command);
+    /// Closes its input, which is its order to end, and waits for that.
+    ~peer_program();
+    peer_program(const peer_program&) = delete;
+    peer_program& operator=(const peer_program&) = delete;
+
+    [[nodiscard]] const std::string& name() const { return name_; }
+    /// On rank 0: runs the command with /bin/sh, free to use all cores.
+    void start();
+    /// Collective: gives the order on rank 0; every rank gets the answer: numbers, ';' between measures.
+    /// Err: error when the program ended or says something else.
+    slice_times ask(const comm::job& j, const std::string& order);
+
+  private:
+    [[nodiscard]] std::string answer_to(const std::string& order);
+
+    std::string name_, command_;
+    pid_t process_ = -1;
+    std::FILE *orders_ = nullptr, *answers_ = nullptr;
+};
+
+} // namespace halocline::bench

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/rounds.hpp"
+
+#include <halocline/comm/clock.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace halocline::bench {
+
+void series::add(const slice_times& times, double before_ns, double after_ns) {
+    ++slices;
+    flag_ns.insert(flag_ns.end(), {before_ns, after_ns});
+    us.resize(std::max(us.size(), times.size()));
+    for (std::size_t m = 0; m < times.size(); ++m) us[m].insert(us[m].end(), times[m].begin(), times[m].end());
+}
+
+std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span<const contender> contenders,
+                                const round_options& options) {
+    std::vector<outcome> result(contenders.size());
+    // A third of the time is for rounds in place of dropped slices, and for probes.
+    const double turn = options.seconds / (1.5 * options.rounds * static_cast<double>(std::max<std::size_t>(contenders.size(), 1)));
+    const double slice = std::min(options.longest_slice, turn), probe_seconds = std::min(5e-3, slice / 6);
+    const std::uint64_t begin = comm::ticks();
+    const auto enough = [&](int round) {
+        if (round < options.rounds) return false;
+        const bool all_kept = std::all_of(result.begin(), result.end(), [&](const outcome& o) {
+            return std::max(o.kept[0].slices, o.kept[1].slices) >= options.rounds;
+        });
+        return all_kept || slowest(j, {comm::seconds(comm::ticks() - begin)})[0] > options.seconds;
+    };
+    for (int round = 0; !enough(round); ++round)
+        for (std::size_t c = 0; c < contenders.size(); ++c) {
+            const double before = probe(probe_seconds);
+            const slice_times times = contenders[c].slice(slice);
+            const double after = probe(probe_seconds);
+            const bool steady = std::abs(before - after) <= 0.15 * std::max(before, after);
+            const auto speed = std::max(before, after) < flag_probe::fast_ns ? outcome::fast : outcome::slow;
+            (steady ? result[c].kept[speed] : result[c].dropped).add(times, before, after);
+        }
+    for (outcome& o : result) {
+        if (!o.noisy()) continue;
+        o.kept[outcome::slow] = series{};
+        std::swap(o.kept[outcome::slow], o.dropped);
+    }
+    return result;
+}
+
+std::vector<double> slowest(const comm::job& j, const std::vector<double>& mine) {
+    std::vector<double> result = mine;
+    if (j.ranks() == 1) return result;
+    const std::string bytes(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(double));
+    for (const std::string& theirs : j.gather(bytes))
+        for (std::size_t i = 0; i < result.size(); ++i) {
+            double value = 0;
+            std::memcpy(&value, theirs.data() + i * sizeof(double), sizeof(double));
+            result[i] = std::max(result[i], value);
+        }
+    return result;
+}
+
+} // namespace halocline::bench

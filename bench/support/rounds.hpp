@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contenders take turns in short slices, so that all see the same machine. Each slice is bracketed by a flag probe; a
+// slice whose probes differ by more than 15 % saw the machine change its mode and is dropped. What is kept is sorted by
+// mode (fast: a flag takes less than 100 ns): a ratio is of slices of one mode.
+#pragma once
+
+#include "support/flag_probe.hpp"
+
+#include <array>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace halocline::bench {
+
+/// Microseconds per step of several batches, for each measure that a bench takes.
+using slice_times = std::vector<std::vector<double>>;
+
+struct contender {
+    std::string who, mode, transport;
+    /// Collective: works for about so many seconds. Every rank gets the same times: those of the slowest rank.
+    std::function<slice_times(double seconds)> slice;
+};
+
+/// What was kept of a contender in one mode of the machine.
+struct series {
+    int slices = 0;
+    std::vector<double> flag_ns{};
+    slice_times us{}; ///< by measure: the batches of all slices
+    void add(const slice_times& times, double before_ns, double after_ns);
+};
+/// All of one contender.
+struct outcome {
+    enum speed : std::size_t { fast, slow };
+    std::array<series, 2> kept{}; ///< by speed
+    series dropped{};
+    /// Fewer slices than this are no figure of a mode.
+    static constexpr int fewest_slices = 3;
+    /// The modes in which the contender can be compared. Where there is none, all slices count for the slower: noisy.
+    [[nodiscard]] bool noisy() const { return kept[fast].slices < fewest_slices && kept[slow].slices < fewest_slices; }
+};
+
+struct round_options {
+    double seconds = 10;       ///< for all rounds together
+    int rounds = 5;            ///< at least; more, within the time, in place of dropped slices
+    double longest_slice = 0.3;
+};
+
+/// Collective: rounds of all contenders in turn.
+std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span<const contender> contenders,
+                                const round_options& options);
+
+/// Numbers of all ranks, element-wise maximum. Collective.
+std::vector<double> slowest(const comm::job& j, const std::vector<double>& mine);
+
+} // namespace halocline::bench

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is printed of many timings.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace halocline::bench {
+
+/// The value below which the share q of all lies; 0 of nothing.
+inline double quantile(std::vector<double> values, double q) {
+    if (values.empty()) return 0;
+    const auto n = static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1) + 0.5);
+    std::nth_element(values.begin(), values.begin() + n, values.end());
+    return values[static_cast<std::size_t>(n)];
+}
+inline double median(const std::vector<double>& values) { return quantile(values, 0.5); }
+
+} // namespace halocline::bench

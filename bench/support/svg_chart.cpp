@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/svg_chart.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+
+namespace halocline::bench {
+namespace {
+
+constexpr int panel_width = 380, panel_height = 300, left = 56, top = 60, gap = 40, bottom = 64, legend_row = 18;
+
+constexpr const char* style = R"(<style>
+text { font: 11px sans-serif; fill: #222 } .title { font-size: 14px; font-weight: bold } .grid { stroke: #ddd }
+.l0 { stroke: #0072b2 } .l1 { stroke: #d55e00 } .l2 { stroke: #009e73 } .l3 { stroke: #cc79a7 } .l4 { stroke: #e69f00 } .l5 { stroke: #56b4e9 } .l6 { stroke: #777 } .l7 { stroke: #a6761d }
+polyline, circle { fill: none; stroke-width: 1.8 } .back { fill: #fff }
+@media (prefers-color-scheme: dark) { text { fill: #ddd } .grid { stroke: #444 } .back { fill: #16181c } }
+</style>
+)";
+
+class svg_text {
+  public:
+    __attribute__((format(printf, 2, 3))) void add(const char* format, ...) {
+        char line[512];
+        va_list values;
+        va_start(values, format);
+        std::vsnprintf(line, sizeof line, format, values);
+        va_end(values);
+        text_ += line;
+    }
+    void add_text(double x, double y, const char* attributes, const std::string& words) {
+        std::string escaped;
+        for (const char c : words) escaped += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
+        add("<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes);
+        text_ += escaped + "</text>\n";
+    }
+    std::string take() { return std::move(text_); }
+
+  private:
+    std::string text_;
+};
+
+} // namespace
+
+std::string svg_chart(const std::string& title, const std::string& y_label, const std::vector<chart_panel>& panels) {
+    double least = HUGE_VAL, most = 0;
+    std::vector<std::string> names;
+    for (const chart_panel& p : panels)
+        for (const chart_panel::line& l : p.lines) {
+            if (std::find(names.begin(), names.end(), l.name) == names.end()) names.push_back(l.name);
+            for (const double v : l.values)
+                if (v > 0) least = std::min(least, v), most = std::max(most, v);
+        }
+    if (most == 0) least = most = 1;
+    const double low = std::floor(std::log10(least)), high = std::max(low + 1, std::ceil(std::log10(most)));
+    const auto y_of = [&](double v) { return top + panel_height * (high - std::log10(v)) / (high - low); };
+
+    svg_text svg;
+    const int width = left + static_cast<int>(panels.size()) * (panel_width + gap);
+    const int height = top + panel_height + bottom + legend_row * static_cast<int>((names.size() + 3) / 4);
+    svg.add("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\">\n", width, height);
+    std::string head = svg.take() + style;
+    svg.add("<rect class=\"back\" width=\"%d\" height=\"%d\"/>\n", width, height);
+    svg.add_text(left, 22, "class=\"title\"", title);
+    svg.add_text(8, 40, "", y_label);
+    for (std::size_t i = 0; i < panels.size(); ++i) {
+        const chart_panel& p = panels[i];
+        const double x0 = left + static_cast<double>(i) * (panel_width + gap);
+        svg.add_text(x0 + 60, top - 8, "", p.title);
+        for (double decade = low; decade <= high; ++decade) {
+            const double v = std::pow(10, decade);
+            svg.add("<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", x0, x0 + panel_width, y_of(v), y_of(v));
+            char label[32];
+            std::snprintf(label, sizeof label, "%g", v);
+            svg.add_text(x0 - 4, y_of(v) + 4, "text-anchor=\"end\"", label);
+        }
+        const double step = panel_width / static_cast<double>(std::max<std::size_t>(p.categories.size(), 1));
+        const auto x_of = [&](std::size_t c) { return x0 + step * (static_cast<double>(c) + 0.5); };
+        for (std::size_t c = 0; c < p.categories.size(); ++c) {
+            char turned[96];
+            std::snprintf(turned, sizeof turned, "text-anchor=\"end\" transform=\"rotate(-35 %.1f %d)\"", x_of(c), top + panel_height + 16);
+            svg.add_text(x_of(c), top + panel_height + 16, turned, p.categories[c]);
+        }
+        for (const chart_panel::line& l : p.lines) {
+            const auto colour = static_cast<int>((std::find(names.begin(), names.end(), l.name) - names.begin()) % 8);
+            std::string points;
+            for (std::size_t c = 0; c < l.values.size(); ++c) {
+                if (l.values[c] <= 0) continue;
+                char xy[48];
+                std::snprintf(xy, sizeof xy, "%.1f,%.1f ", x_of(c), y_of(l.values[c]));
+                points += xy;
+                svg.add("<circle class=\"l%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n", colour, x_of(c), y_of(l.values[c]));
+            }
+            svg.add("<polyline class=\"l%d\" points=\"", colour);
+            head += svg.take() + points + "\"/>\n";
+        }
+        head += svg.take();
+    }
+    for (std::size_t n = 0; n < names.size(); ++n) {
+        const double x = left + static_cast<double>(n % 4) * width / 4.4;
+        const double y = top + panel_height + bottom + legend_row * static_cast<double>(n / 4);
+        svg.add("<line class=\"l%d\" stroke-width=\"2\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", static_cast<int>(n % 8), x, x + 18, y - 4, y - 4);
+        svg.add_text(x + 24, y, "", names[n]);
+    }
+    return head + svg.take() + "</svg>\n";
+}
+
+} // namespace halocline::bench
