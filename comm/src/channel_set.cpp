@@ -40,6 +40,7 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
     job_core& core = j.core();
     const std::uint32_t plan_id = core.next_plan_id++;
     core.sweep();
+    const std::size_t used_before = core.memory->used();
     const auto for_each_request_of = [&]<class C>(const C*, auto&& visit) {
         for (std::size_t i = 0; i < requests_.size(); ++i) {
             if (serves<C>(core, requests_[i])) visit(i, requests_[i]);
@@ -114,6 +115,7 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
         }
         throw;
     }
+    memory_bytes_ = core.memory->used() - used_before;
     core_ = j.share();
 }
 
@@ -128,6 +130,7 @@ channel_set& channel_set::operator=(channel_set&& other) noexcept {
     core_ = std::exchange(other.core_, nullptr);
     block_ = std::exchange(other.block_, nullptr);
     block_bytes_ = std::exchange(other.block_bytes_, 0);
+    memory_bytes_ = std::exchange(other.memory_bytes_, 0);
     waits_yielded_ = other.waits_yielded_;
     waits_slept_ = other.waits_slept_;
     status_ = other.status_;

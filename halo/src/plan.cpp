@@ -17,27 +17,11 @@ namespace {
 using lattice::coordinate;
 using lattice::dimensions;
 
-std::string_view name_of(lattice::boundary b) {
-    switch (b) {
-    case lattice::boundary::periodic: return "periodic";
-    case lattice::boundary::antiperiodic: return "antiperiodic";
-    case lattice::boundary::open: return "open";
-    }
-    return "?";
-}
-
 /// Everything about a plan that must be the same on every rank, as text to compare.
 std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
-    std::string text = "'" + o.name + "', " + std::to_string(o.bytes_per_site) + " bytes per site, widths low " +
-                       lattice::to_string(o.widths.low) + " high " + lattice::to_string(o.widths.high) + ", boundaries";
-    for (lattice::boundary b : o.boundaries) text.append(" ").append(name_of(b));
-    if (o.self_exchange) text += ", self-exchange";
-    text += ", lattice " + lattice::to_string(cut.global()) + " cut at";
-    for (int mu = 0; mu < dimensions; ++mu) {
-        text.append(" ").append(1, "xyzt"[mu]);
-        for (int c : cut.cuts(mu)) text.append(c == 0 ? ":" : ",").append(std::to_string(c));
-    }
-    return text;
+    std::string text = "'" + o.name + "', " + std::to_string(o.bytes_per_site) + " bytes per site, ";
+    if (o.self_exchange) text += "self-exchange, ";
+    return text + shape_text(cut, o.widths, o.boundaries);
 }
 
 /// Waits for other threads of the own team: they are computing, so the core is soon given away.
@@ -56,7 +40,11 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
 
     std::vector<comm::channel_request> requests;
     job_.collectively([&] {
-        check(cut, options_, job_.ranks());
+        const std::string who = "halo '" + options_.name + "': ";
+        check({.who = who, .widths = options_.widths, .boundaries = options_.boundaries, .self_exchange = options_.self_exchange},
+              cut, job_.ranks());
+        if (options_.bytes_per_site == 0)
+            throw input_error(who + "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
         prepare_messages(cut);
         if (options_.order) prepare_tables();
         for (const plan_message& m : messages_)

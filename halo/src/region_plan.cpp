@@ -203,6 +203,8 @@ void region_plan::reset_statistics() {
     s_->exchanges = s_->pack_ticks = s_->wait_ticks = s_->unpack_ticks = s_->imbalance_ticks = 0;
 }
 
+std::size_t region_plan::slab_bytes() const { return s_->channels.memory_bytes(); }
+
 std::string region_plan::describe() const {
     std::string table = "regions '" + s_->options.name + "'\n";
     char line[160];

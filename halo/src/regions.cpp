@@ -10,13 +10,11 @@ namespace halocline::halo {
 using lattice::dimensions;
 using lattice::side;
 
-void check(const lattice::decomposition& cut, const plan_options& options, int ranks) {
-    const std::string who = "halo '" + options.name + "': ";
+void check(const width_check& options, const lattice::decomposition& cut, int ranks) {
+    const std::string& who = options.who;
     if (cut.ranks() != ranks)
         throw input_error(who + "the lattice is cut over " + std::to_string(cut.ranks()) + " ranks (rank grid " +
                           lattice::to_string(cut.rank_grid()) + "), the job has " + std::to_string(ranks));
-    if (options.bytes_per_site == 0)
-        throw input_error(who + "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
     for (int mu = 0; mu < dimensions; ++mu) {
         for (const face f : {face{mu, side::low}, face{mu, side::high}}) {
             const int width = options.widths.behind(f);
@@ -40,6 +38,26 @@ void check(const lattice::decomposition& cut, const plan_options& options, int r
             }
         }
     }
+}
+
+std::string shape_text(const lattice::decomposition& cut, const ghost_widths& widths,
+                       const std::array<lattice::boundary, dimensions>& boundaries) {
+    const auto name_of = [](lattice::boundary b) {
+        switch (b) {
+        case lattice::boundary::periodic: return " periodic";
+        case lattice::boundary::antiperiodic: return " antiperiodic";
+        case lattice::boundary::open: return " open";
+        }
+        return " ?";
+    };
+    std::string text = "widths low " + lattice::to_string(widths.low) + " high " + lattice::to_string(widths.high) + ", boundaries";
+    for (lattice::boundary b : boundaries) text += name_of(b);
+    text += ", lattice " + lattice::to_string(cut.global()) + " cut at";
+    for (int mu = 0; mu < dimensions; ++mu) {
+        text.append(" ").append(1, "xyzt"[mu]);
+        for (int c : cut.cuts(mu)) text.append(c == 0 ? ":" : ",").append(std::to_string(c));
+    }
+    return text;
 }
 
 } // namespace halocline::halo

@@ -26,20 +26,33 @@ void for_each_selected(const lattice::box& region, const std::function<bool(cons
     }
 }
 
-/// Does dimension mu need messages at all?
-inline bool is_exchanged(const lattice::decomposition& cut, const plan_options& options, int mu) {
+/// Does dimension mu need messages at all?  Options: of a plan, or a width_check.
+template <class Options>
+bool is_exchanged(const lattice::decomposition& cut, const Options& options, int mu) {
     const bool has_width = options.widths.low[mu] > 0 || options.widths.high[mu] > 0;
     return has_width && (cut.rank_grid()[mu] > 1 || options.self_exchange);
 }
 
 /// Does `rank` exchange a message through its face f?
-inline bool is_exchanged(const lattice::decomposition& cut, const plan_options& options, int rank, face f) {
+template <class Options>
+bool is_exchanged(const lattice::decomposition& cut, const Options& options, int rank, face f) {
     const bool across_edge = cut.wraps(rank, f);
     return is_exchanged(cut, options, f.mu) && !(across_edge && options.boundaries[f.mu] == lattice::boundary::open);
 }
 
+/// What of a plan's options says whether there can be such a plan at all.
+struct width_check {
+    std::string who; ///< "halo 'name': "
+    ghost_widths widths;
+    std::array<lattice::boundary, lattice::dimensions> boundaries;
+    bool self_exchange = false;
+};
 /// Refuses what can't be exchanged. The verdict is the same on every rank.
 /// Err: input_error with the numbers.
-void check(const lattice::decomposition& cut, const plan_options& options, int ranks);
+void check(const width_check& plan, const lattice::decomposition& cut, int ranks);
+
+/// The part of a plan's shape that every layout has, as text to compare.
+std::string shape_text(const lattice::decomposition& cut, const ghost_widths& widths,
+                       const std::array<lattice::boundary, lattice::dimensions>& boundaries);
 
 } // namespace halocline::halo

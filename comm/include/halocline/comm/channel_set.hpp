@@ -85,6 +85,8 @@ class channel_set {
     [[nodiscard]] std::uint64_t waits_slept() const { return waits_slept_; }
     [[nodiscard]] std::vector<lane_counts> counts(std::uint64_t epochs) const;
     [[nodiscard]] std::size_t size() const;
+    /// Bytes of this rank's slab that the channels take: slots, buffers and control lines.
+    [[nodiscard]] std::size_t memory_bytes() const { return memory_bytes_; }
     [[nodiscard]] const channel_request& request(std::size_t index) const { return requests_[index]; }
     /// What the last failed wait was waiting for: "halo 'coarse' epoch 17: t-low from rank 3 over shm".
     [[nodiscard]] std::string pending(std::uint64_t epoch) const;
@@ -108,6 +110,7 @@ class channel_set {
     std::shared_ptr<job_core> core_;
     std::byte* block_ = nullptr; // control lines and slots of the self and shm lanes, in the own slab
     std::size_t block_bytes_ = 0;
+    std::size_t memory_bytes_ = 0; // block and buffers of the other lanes
     std::uint64_t waits_yielded_ = 0, waits_slept_ = 0;
     status status_ = status::ok;
 };

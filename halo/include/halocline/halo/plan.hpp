@@ -10,6 +10,7 @@
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/halo/copy_table.hpp>
+#include <halocline/halo/ghost_widths.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
@@ -25,18 +26,6 @@
 #include <vector>
 
 namespace halocline::halo {
-
-using lattice::face;
-
-/// Ghost layers per dimension and side: low[mu] layers behind the low face, high[mu] behind the high one.
-struct ghost_widths {
-    lattice::coordinate low{1, 1, 1, 1};
-    lattice::coordinate high{1, 1, 1, 1};
-    friend bool operator==(const ghost_widths&, const ghost_widths&) = default;
-
-    /// Layers behind face f.
-    [[nodiscard]] constexpr int behind(face f) const { return f.end == lattice::side::low ? low[f.mu] : high[f.mu]; }
-};
 
 /// Which of the calling threads this is; the team shares the packing. Default: one thread.
 /// With size > 1 every member calls start() and then finish(), each with its own index and the same size.

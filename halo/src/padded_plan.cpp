@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/halo/padded_plan.hpp>
+
+#include "regions.hpp"
+#include "shell_regions.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace halocline::halo {
+namespace {
+
+using lattice::dimensions;
+
+/// Everything about a plan that must be the same on every rank, as text to compare.
+std::string shape_of(const lattice::decomposition& cut, const padded_options& o) {
+    std::string text = "padded " + shape_text(cut, o.widths, o.boundaries);
+    text += o.shape == shell::faces ? ", faces" : ", with corners ";
+    if (o.shape == shell::box) text += to_string(o.corners);
+    if (o.parity) text += ", parity " + std::to_string(*o.parity);
+    text.append(", path ").append(to_string(o.way));
+    if (o.reverse) text += ", reverse";
+    return text;
+}
+
+void check_fields(const lattice::box& outer, const padded_options& o, const std::vector<binding>& bindings, int rank) {
+    for (const binding& b : bindings)
+        for (const std::vector<field_view>* views : {&b.source, &b.destination})
+            for (const field_view& f : *views)
+                if (f.order->extents() != outer.extents)
+                    throw input_error("'" + o.name + "': a field covers " + lattice::to_string(f.order->extents()) +
+                                      "; on rank " + std::to_string(rank) + " the local box grown by the ghost widths is " +
+                                      lattice::to_string(outer.extents));
+}
+
+} // namespace
+
+std::string_view to_string(corner_route r) {
+    switch (r) {
+    case corner_route::automatic: return "automatic";
+    case corner_route::at_once: return "at once";
+    case corner_route::by_dimension: return "by dimension";
+    }
+    return "?";
+}
+
+padded_plan::padded_plan(const comm::job& j, const lattice::decomposition& cut, padded_options options,
+                         std::vector<binding> bindings)
+    : job_(j), options_(std::move(options)) {
+    job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
+    job_.collectively([&] {
+        check({.who = "halo '" + options_.name + "': ", .widths = options_.widths, .boundaries = options_.boundaries, .self_exchange = true},
+              cut, job_.ranks());
+        if (options_.parity && *options_.parity != 0 && *options_.parity != 1)
+            throw input_error("halo '" + options_.name + "': parity " + std::to_string(*options_.parity) + ": must be 0 or 1");
+        check_fields(grown(cut.local_box(job_.rank()), options_.widths), options_, bindings, job_.rank());
+    });
+    route_ = options_.shape == shell::faces || options_.corners == corner_route::automatic ? corner_route::at_once : options_.corners;
+
+    std::vector<shell_transfers> lists;
+    if (route_ == corner_route::at_once)
+        lists.push_back(shell_at_once(cut, job_.rank(), options_));
+    else
+        for (int mu = 0; mu < dimensions; ++mu)
+            if (options_.widths.low[mu] > 0 || options_.widths.high[mu] > 0)
+                lists.push_back(shell_along(cut, job_.rank(), options_, mu));
+    for (const shell_transfers& t : lists) {
+        first_ghost_.push_back(ghosts_.size());
+        ghosts_.insert(ghosts_.end(), t.ghosts.begin(), t.ghosts.end());
+        phases_.emplace_back(job_, t.sends, t.receives, bindings, region_plan_options{.name = options_.name, .way = options_.way});
+    }
+    if (options_.reverse) {
+        const shell_transfers t = shell_at_once(cut, job_.rank(), options_);
+        std::vector<binding> swapped;
+        for (const binding& b : bindings) swapped.push_back({b.destination, b.source});
+        backward_.emplace(job_, t.receives, t.sends, swapped,
+                          region_plan_options{.name = options_.name + " (reverse)", .way = path::packed, .add = true});
+    }
+    reported_.reserve(ghosts_.size());
+}
+
+void padded_plan::start(int which) noexcept {
+    if (status_ != comm::status::ok) return;
+    reported_.clear();
+    bound_ = which;
+    phase_ = 0;
+    running_ = running::forward;
+    if (!phases_.empty()) phases_[0].start(which);
+}
+
+void padded_plan::start_reverse(int which) noexcept {
+    if (status_ != comm::status::ok) return;
+    running_ = running::backward;
+    backward_->start(which);
+}
+
+bool padded_plan::test() noexcept {
+    if (status_ != comm::status::ok || running_ == running::nothing) return true;
+    if (running_ == running::backward) return backward_->test();
+    while (phase_ < phases_.size() && phases_[phase_].test()) {
+        if (phase_ + 1 == phases_.size()) return true;
+        status_ = phases_[phase_].finish(); // does not wait
+        if (status_ != comm::status::ok) return true;
+        phases_[++phase_].start(bound_);
+    }
+    return phase_ >= phases_.size();
+}
+
+comm::status padded_plan::finish() noexcept {
+    if (status_ != comm::status::ok || running_ == running::nothing) return status_;
+    if (running_ == running::backward) {
+        status_ = backward_->finish();
+    } else {
+        while (phase_ < phases_.size()) {
+            status_ = phases_[phase_].finish();
+            if (status_ != comm::status::ok) return status_;
+            if (++phase_ < phases_.size()) phases_[phase_].start(bound_);
+        }
+        ++epoch_;
+    }
+    if (status_ == comm::status::ok) running_ = running::nothing;
+    return status_;
+}
+
+void padded_plan::finish_or_throw() {
+    if (finish() == comm::status::ok) return;
+    if (running_ == running::backward) return backward_->finish_or_throw();
+    phases_[phase_].finish_or_throw();
+}
+
+std::span<const int> padded_plan::completed() noexcept {
+    reported_.clear();
+    if (running_ == running::backward) return {};
+    (void)test();
+    for (std::size_t p = 0; p < phases_.size() && p <= phase_; ++p)
+        for (const int i : phases_[p].completed()) reported_.push_back(static_cast<int>(first_ghost_[p]) + i);
+    return reported_;
+}
+
+plan_statistics padded_plan::statistics() const {
+    plan_statistics sum;
+    const auto add = [&](const region_plan& p) {
+        const plan_statistics s = p.statistics();
+        sum.pack_seconds += s.pack_seconds;
+        sum.wait_seconds += s.wait_seconds;
+        sum.unpack_seconds += s.unpack_seconds;
+        sum.imbalance_seconds += s.imbalance_seconds;
+        for (const comm::lane_counts& l : s.lanes) {
+            const auto same = std::find_if(sum.lanes.begin(), sum.lanes.end(),
+                                           [&](const comm::lane_counts& have) { return have.transport == l.transport; });
+            if (same == sum.lanes.end()) {
+                sum.lanes.push_back(l);
+                continue;
+            }
+            same->messages += l.messages;
+            same->bytes += l.bytes;
+            same->writes += l.writes;
+        }
+        return s.exchanges;
+    };
+    for (const region_plan& p : phases_) sum.exchanges = add(p);
+    if (backward_) sum.exchanges += add(*backward_);
+    return sum;
+}
+
+void padded_plan::reset_statistics() {
+    for (region_plan& p : phases_) p.reset_statistics();
+    if (backward_) backward_->reset_statistics();
+}
+
+std::size_t padded_plan::slab_bytes() const {
+    std::size_t sum = backward_ ? backward_->slab_bytes() : 0;
+    for (const region_plan& p : phases_) sum += p.slab_bytes();
+    return sum;
+}
+
+std::string padded_plan::describe() const {
+    std::string text = "halo '" + options_.name + "', padded, widths low " + lattice::to_string(options_.widths.low) + " high " +
+                       lattice::to_string(options_.widths.high);
+    if (options_.shape == shell::box) text.append(", corners ").append(to_string(route_)).append(why_.empty() ? "" : ": " + why_);
+    text += "\n";
+    for (const region_plan& p : phases_) text += p.describe();
+    if (backward_) text += backward_->describe();
+    return text;
+}
+
+} // namespace halocline::halo

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Halos with their ghosts in the field. Ranks are threads.
+#include "padded_oracle.hpp"
+
+#include <halocline_test/allocation_counter.hpp>
+
+#include <atomic>
+#include <barrier>
+#include <set>
+
+using namespace halocline_test;
+using comm::status;
+using lattice::decomposition;
+using lattice::field;
+
+namespace {
+
+comm::job_options small_job() {
+    comm::job_options options;
+    options.transports = {"shm"};
+    options.slab_bytes = 64 << 20;
+    options.deadline = std::chrono::seconds(20);
+    return options;
+}
+void run(int ranks, const std::function<void(const comm::job&)>& body) { comm::run_threads(ranks, body, small_job()); }
+
+constexpr unsigned seed = 19640521;
+
+/// A padded field of this rank.
+template <class T>
+field<T> make_field(const comm::job& j, const decomposition& cut, const halo::ghost_widths& widths, int components) {
+    return {site_order::lexicographic(halo::grown(cut.local_box(j.rank()), widths).extents), components, &j.memory()};
+}
+
+} // namespace
+
+class PaddedPlanOnRanks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Threads, PaddedPlanOnRanks, testing::Values(1, 2, 3, 4, 5, 6, 8, 12));
+
+TEST_P(PaddedPlanOnRanks, GhostsAreCopiesAndAllElseStays) {
+    const auto ranks = static_cast<unsigned>(GetParam());
+    std::printf("seed %u\n", seed + ranks);
+    run(GetParam(), [&](const comm::job& j) { exchange_random_padded_cases(j, seed + ranks, 60, 4); });
+}
+
+TEST(PaddedPlan, SendsOneMessageToEachDistinctNeighbourForAllCorners) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+
+    run(2, [&](const comm::job& j) {
+        auto x = make_field<double>(j, cut, {}, 1);
+        padded_plan p(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::at_once}, {halo::bind(x)});
+        p.start();
+        ASSERT_EQ(p.finish(), status::ok);
+
+        EXPECT_EQ(p.ghosts().size(), 80U);
+        std::uint64_t messages = 0;
+        for (const auto& lane : p.statistics().lanes) messages += lane.messages;
+        EXPECT_EQ(messages, 2U); // the other rank and itself
+    });
+}
+
+TEST(PaddedPlan, SendsTwoMessagesAtMostPerDimensionByDimension) {
+    const auto cut = decomposition::even({6, 3, 3, 3}, {3, 1, 1, 1});
+
+    run(3, [&](const comm::job& j) {
+        const halo::ghost_widths widths{{1, 1, 0, 0}, {1, 1, 0, 0}};
+        auto x = make_field<double>(j, cut, widths, 1);
+        padded_plan p(j, cut, {.widths = widths, .shape = halo::shell::box, .corners = halo::corner_route::by_dimension},
+                      {halo::bind(x)});
+        p.start();
+        ASSERT_EQ(p.finish(), status::ok);
+
+        std::uint64_t messages = 0;
+        for (const auto& lane : p.statistics().lanes) messages += lane.messages;
+        EXPECT_EQ(messages, 2U + 1U); // x: both neighbours; y: itself
+    });
+}
+
+TEST(PaddedPlan, ReportsEachGhostRegionOnce) {
+    const auto cut = decomposition::even({4, 2, 2, 4}, {2, 1, 1, 2});
+
+    for (const auto route : {halo::corner_route::at_once, halo::corner_route::by_dimension})
+        run(4, [&](const comm::job& j) {
+            auto x = make_field<float>(j, cut, {}, 2);
+            padded_plan p(j, cut, {.shape = halo::shell::box, .corners = route}, {halo::bind(x)});
+            for (int k = 0; k < 20; ++k) {
+                std::multiset<int> seen;
+                p.start();
+                for (int polls = 0; polls < 5; ++polls)
+                    for (const int g : p.completed()) seen.insert(g);
+                ASSERT_EQ(p.finish(), status::ok);
+                for (const int g : p.completed()) seen.insert(g);
+
+                ASSERT_EQ(seen.size(), p.ghosts().size());
+                ASSERT_EQ(std::set<int>(seen.begin(), seen.end()).size(), p.ghosts().size());
+            }
+        });
+}
+
+TEST(PaddedPlan, SeveralPlansAreInFlightAtOnce) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 2, 2});
+    const halo::ghost_widths wide{{2, 1, 1, 2}, {1, 2, 2, 1}};
+
+    run(4, [&](const comm::job& j) {
+        auto a = make_field<double>(j, cut, wide, 3);
+        auto b = make_field<float>(j, cut, wide, 5);
+        const padded_options o{.name = "a", .widths = wide, .shape = halo::shell::box};
+        padded_options e = o;
+        e.parity = 1;
+        padded_plan p(j, cut, o, {halo::bind(a)}), q(j, cut, e, {halo::bind(b)});
+        for (std::uint64_t k = 1; k <= 20; ++k) {
+            fill_padded(a, cut, j.rank(), wide, k);
+            fill_padded(b, cut, j.rank(), wide, 100 + k);
+            // Ranks start and finish them in different orders.
+            padded_plan& first = j.rank() % 2 == 0 ? p : q;
+            padded_plan& second = j.rank() % 2 == 0 ? q : p;
+            first.start();
+            second.start();
+            ASSERT_EQ((k % 3 == 0 ? first : second).finish(), status::ok);
+            ASSERT_EQ((k % 3 == 0 ? second : first).finish(), status::ok);
+            ASSERT_EQ(wrong_words(a, cut, j.rank(), o, k), 0);
+            ASSERT_EQ(wrong_words(b, cut, j.rank(), e, 100 + k), 0);
+        }
+    });
+}
+
+TEST(PaddedPlan, MakesNoAllocationBetweenStartAndFinish) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    std::barrier meet(2);
+
+    run(2, [&](const comm::job& j) {
+        auto x = make_field<float>(j, cut, {}, 24);
+        auto y = make_field<float>(j, cut, {}, 24);
+        padded_plan once(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::at_once, .reverse = true},
+                         {halo::bind(x), halo::bind(y)});
+        padded_plan serial(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension}, {halo::bind(x)});
+        bool ok = true;
+        std::size_t seen = 0;
+        meet.arrive_and_wait();
+        const std::uint64_t before = halocline_test::allocations();
+        meet.arrive_and_wait();
+        for (int k = 0; k < 100; ++k) {
+            once.start(k % 2);
+            seen += once.completed().size();
+            ok = once.finish() == status::ok && ok;
+            seen += once.completed().size();
+            serial.start();
+            (void)serial.test();
+            ok = serial.finish() == status::ok && ok;
+            once.start_reverse(k % 2);
+            ok = once.finish() == status::ok && ok;
+        }
+        meet.arrive_and_wait();
+        const std::uint64_t after = halocline_test::allocations();
+        meet.arrive_and_wait();
+
+        EXPECT_TRUE(ok);
+        EXPECT_EQ(seen, 100U * 80U);
+        EXPECT_EQ(after - before, 0U);
+    });
+}
+
+// <H x, y> = <x, H^T y>, exactly: the values are small whole numbers, so that no sum rounds.
+TEST(PaddedPlan, ReverseIsTheAdjoint) {
+    for (const int ranks : {1, 2, 3, 4, 6}) {
+        std::mt19937 generator(7U + static_cast<unsigned>(ranks));
+        for (int round = 0; round < 25; ++round) {
+            padded_case c = random_padded_case(generator, ranks);
+            c.options.reverse = true;
+            std::vector<double> left(static_cast<std::size_t>(ranks)), right(left), ghosts(left);
+            run(ranks, [&](const comm::job& j) {
+                const lattice::box local = c.cut.local_box(j.rank()), outer = halo::grown(local, c.options.widths);
+                const auto order = padded_order(outer, c.order, c.lane_width);
+                field<double> x(order, 2), y(order, 2);
+                std::mt19937 draw(static_cast<unsigned>(j.rank()) + 100U * static_cast<unsigned>(round));
+                for_each_site(outer, [&](const coordinate& at, std::int64_t i) {
+                    // Ghosts that H does not fill are no part of its image.
+                    const bool inside = local.contains(at), image = inside || is_filled(c.cut, j.rank(), c.options, at);
+                    for (int k = 0; k < 2; ++k) {
+                        x.at(i, k) = inside ? drawn(draw, -1000, 1000) : 0;
+                        y.at(i, k) = image ? drawn(draw, -1000, 1000) : 0;
+                    }
+                });
+                field<double> hx(order, 2), hty(order, 2);
+                hx.copy_from(x);
+                hty.copy_from(y);
+                padded_plan p(j, c.cut, c.options, {halo::bind(hx), halo::bind(hty)});
+                p.start(0);
+                ASSERT_EQ(p.finish(), status::ok);
+                p.start_reverse(1);
+                ASSERT_EQ(p.finish(), status::ok);
+
+                const auto me = static_cast<std::size_t>(j.rank());
+                for_each_site(outer, [&](const coordinate& at, std::int64_t i) {
+                    const bool inside = local.contains(at);
+                    for (int k = 0; k < 2; ++k) {
+                        left[me] += hx.at(i, k) * y.at(i, k);
+                        if (inside) right[me] += x.at(i, k) * hty.at(i, k);
+                        if (!inside) ghosts[me] += std::abs(hty.at(i, k) - y.at(i, k));
+                    }
+                });
+            });
+            double l = 0, r = 0;
+            for (std::size_t i = 0; i < left.size(); ++i) {
+                l += left[i];
+                r += right[i];
+                EXPECT_EQ(ghosts[i], 0) << c.text; // ghosts keep their values
+            }
+            ASSERT_EQ(l, r) << c.text;
+        }
+    }
+}
+
+TEST(PaddedPlan, ReverseHasTheSameBitsEachTime) {
+    const auto cut = decomposition::even({4, 4, 2, 4}, {2, 2, 1, 1});
+
+    run(4, [&](const comm::job& j) {
+        auto x = make_field<float>(j, cut, {}, 3);
+        padded_plan p(j, cut, {.shape = halo::shell::box, .reverse = true}, {halo::bind(x)});
+        std::vector<float> first;
+        for (int k = 0; k < 50; ++k) {
+            std::mt19937 draw(static_cast<unsigned>(j.rank()));
+            for (float& v : x.values()) v = static_cast<float>(draw()) * 1e-3F;
+            p.start_reverse();
+            ASSERT_EQ(p.finish(), status::ok);
+            if (k == 0) first.assign(x.values().begin(), x.values().end());
+            ASSERT_EQ(std::memcmp(first.data(), x.data(), first.size() * sizeof(float)), 0);
+        }
+    });
+}
+
+TEST(PaddedPlan, RefusesAFieldWithoutShell) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    field<double> x(site_order::lexicographic({4, 4, 4, 4}), 1);
+
+    try {
+        padded_plan p(j, cut, {.name = "bare"}, {halo::bind(x)});
+        ADD_FAILURE() << "no exception";
+    } catch (const input_error& e) {
+        EXPECT_NE(std::string(e.what()).find("'bare': a field covers 4.4.4.4; on rank 0 the local box grown by the ghost widths is 6.6.6.6"),
+                  std::string::npos) << e.what();
+    }
+}
+
+TEST(PaddedPlan, RefusesAHaloWiderThanALocalBox) {
+    const decomposition cut({4, 4, 4, 7}, {{{0, 4}, {0, 4}, {0, 4}, {0, 3, 5, 7}}});
+    std::atomic<int> refused{0};
+
+    run(3, [&](const comm::job& j) {
+        const halo::ghost_widths widths{{0, 0, 0, 3}, {0, 0, 0, 1}};
+        auto x = make_field<double>(j, cut, widths, 1);
+        try {
+            padded_plan p(j, cut, {.name = "wide", .widths = widths}, {halo::bind(x)});
+        } catch (const input_error& e) {
+            refused += std::string(e.what()).find("ghost width 3 behind t-low is wider than the local box of rank 1, 4.4.4.2 with 2 in t") !=
+                       std::string::npos;
+        }
+    });
+    EXPECT_EQ(refused, 3);
+}
