@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens when ranks die: real kills of real processes. This program is both the test and, with "rank", the ranks.
 #include <halocline/comm/global_sum.hpp>
+#include <halocline/comm/messenger.hpp>
+#include <halocline/comm/slab.hpp>
 
 #include <gtest/gtest.h>
 
@@ -26,6 +28,23 @@ using clock_type = std::chrono::steady_clock;
 
 std::string self, runner;
 
+/// Small messages to whoever comes first and large ones round a ring, for ever.
+[[noreturn]] void exchange_messages(const job& j) {
+    messenger m(j);
+    constexpr std::size_t n = 1 << 20;
+    const std::span out(static_cast<std::byte*>(j.memory().allocate(n)), n), in(static_cast<std::byte*>(j.memory().allocate(n)), n);
+    const int next = (j.rank() + 1) % j.ranks();
+    while (true) {
+        message_request small, large;
+        m.isend(small, out.first(8), next, 1);
+        m.isend(large, out, next, 2);
+        status s = m.recv(in, any_source, 1);
+        if (s == status::ok) s = m.recv(in, any_source, 2);
+        if (s == status::ok) s = m.wait(large);
+        if (s != status::ok) j.fail(s, m.pending());
+    }
+}
+
 /// A rank of the job under test: announces itself, then works until it is killed or fails.
 int be_rank(std::string mode) {
     try {
@@ -45,6 +64,7 @@ int be_rank(std::string mode) {
         std::fflush(stdout);
         if (mode == "exit" && j.rank() == 1) std::_Exit(7);
         if (mode == "ok") return 0;
+        if (mode == "messages") exchange_messages(j);
         global_sum sum(j, 8);
         for (double v[3]{};;) {
             if (mode == "setup") {
@@ -145,7 +165,7 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
     EXPECT_LT(times[2], promised) << "the median";
 }
 
-INSTANTIATE_TEST_SUITE_P(During, Killed, testing::Values("setup", "plan", "sum"));
+INSTANTIATE_TEST_SUITE_P(During, Killed, testing::Values("setup", "plan", "sum", "messages"));
 #ifdef HALOCLINE_WITH_OFI
 INSTANTIATE_TEST_SUITE_P(OverOfi, Killed, testing::Values("ofi-plan", "ofi-sum"));
 #endif

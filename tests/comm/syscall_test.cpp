@@ -3,6 +3,8 @@
 // system call but exit_group. This program is both the test and, with "rank", the ranks.
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/global_sum.hpp>
+#include <halocline/comm/messenger.hpp>
+#include <halocline/comm/slab.hpp>
 
 #include <gtest/gtest.h>
 
@@ -45,6 +47,14 @@ int be_rank(const std::string& mode) {
     const channel_request request{other, 0, 0, 4096, 4096, "face"};
     channel_set set(j, {&request, 1}, {"pair", ""});
     global_sum sum(j, 8);
+    messenger messages(j);
+    constexpr std::size_t n = 200'000;
+    const std::span out(static_cast<std::byte*>(j.memory().allocate(n)), n), in(static_cast<std::byte*>(j.memory().allocate(n)), n);
+    const auto send_and_receive = [&](std::size_t bytes) {
+        message_request sent;
+        messages.isend(sent, out.first(bytes), other, 1);
+        return messages.recv(in, any_source, any_tag) == status::ok && messages.wait(sent) == status::ok;
+    };
     double v[3]{1, 2, 3};
     std::uint64_t k = 0;
     const auto steps = [&] {
@@ -54,6 +64,8 @@ int be_rank(const std::string& mode) {
                 c.target(k)[0] = std::byte{1};
                 c.send(k, ticks());
             });
+            for (const std::size_t bytes : {std::size_t{8}, std::size_t{4096}, n})
+                if (!send_and_receive(bytes)) std::_Exit(1);
             if (set.wait(k) != status::ok || sum(v) != status::ok || sum({v, 1}) != status::ok) std::_Exit(1);
         }
     };

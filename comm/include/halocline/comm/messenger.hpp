@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between ranks of one node, matched by (source, tag, context) as in MPI: for codes whose partners or sizes are
+// not known beforehand. What repeats belongs in a channel_set or a plan, which match once and for all.
+//
+// Three protocols, by size, after Hybrid MPI (Friedley et al., SC'13): immediate (the payload lies beside the flag),
+// direct (the receiver copies once, out of the sender's memory), synergistic (both copy pieces of one large message).
+#pragma once
+
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace halocline::comm {
+
+inline constexpr int any_source = -1, any_tag = -1;
+
+/// What a receive got.
+struct message_info {
+    int source = any_source;
+    int tag = any_tag;
+    std::size_t bytes = 0;
+};
+
+class message_engine; // private: comm/src/message_engine.hpp
+
+/// One send or receive under way. The caller's memory, so that their number has no limit but the caller's; may be used
+/// again when done. A request that is destroyed earlier is withdrawn, but a peer may still read or write its buffer.
+class message_request {
+  public:
+    message_request() = default;
+    ~message_request();
+    message_request(const message_request&) = delete;
+    message_request& operator=(const message_request&) = delete;
+
+    /// Also true before first use.
+    [[nodiscard]] bool done() const noexcept { return state_ == state::done; }
+    /// Of a receive that is done.
+    [[nodiscard]] const message_info& info() const noexcept { return info_; }
+
+  private:
+    friend class message_engine;
+    friend struct request_list;
+    enum class state : std::uint8_t {
+        done,
+        queued,      ///< a send that found no room yet
+        announced,   ///< a send whose buffer the receiver will copy
+        posted,      ///< a receive without message
+        synergistic, ///< a receive, copied by both ends
+        staged,      ///< a receive, through copies in the sender's slab
+    };
+
+    state state_ = state::done;
+    int peer_ = any_source, tag_ = any_tag;
+    std::uint32_t context_ = 0;
+    std::uint32_t record_ = 0;      ///< of an announced send, or of the send that is being received
+    std::byte* data_ = nullptr;     ///< a send's is only read
+    std::size_t bytes_ = 0;         ///< to send; room of a receive
+    std::uint64_t number_ = 0;      ///< order of posting; generation of the record
+    std::uint64_t pieces_done_ = 0; ///< that this end copied
+    message_request *next_ = nullptr, *before_ = nullptr;
+    message_engine* engine_ = nullptr; ///< while under way
+    message_info info_;
+};
+
+/// Equal on all ranks.
+struct messenger_options {
+    std::string name = "messages";
+    /// Messages per peer that may come before their receive is posted. When the place is used up, that peer's next
+    /// messages stay with it: its sends remain under way until receives are posted. Memory: 320 bytes each, touched when used.
+    std::size_t unexpected = 1024;
+    /// Largest immediate message; at most largest_immediate.
+    std::size_t immediate_bytes = 232;
+    static constexpr std::size_t largest_immediate = 296;
+    /// Smallest synergistic message.
+    std::size_t synergistic_bytes = 64 * 1024;
+    /// Memory outside slabs is read by process_vm_readv where the system allows it; false: never.
+    bool read_processes = true;
+};
+
+/// Messages received by each way.
+struct message_counts {
+    std::uint64_t immediate = 0, direct = 0, synergistic = 0;
+    std::uint64_t read = 0;       ///< of the direct ones: by process_vm_readv
+    std::uint64_t staged = 0;     ///< through copies in the sender's slab
+    std::uint64_t unexpected = 0; ///< came before their receive
+    std::uint64_t pieces_sent = 0; ///< pieces of synergistic messages that this rank copied as their sender
+};
+
+/// Order: messages of one sender with the same tag and context are received in the order of their sends; a receive takes
+/// the oldest message that it matches, a message the oldest receive.
+/// Progress is made inside every call, on all requests. Memory of the messenger is bounded by its options: a flood of
+/// messages that nobody receives ends in sends that stay under way (and in their deadlines), not in growth.
+/// After set-up all members but describe() and pending() are noexcept and neither allocate nor lock; system calls: none
+/// within the spin budget of a wait but process_vm_readv, for buffers outside slabs.
+class messenger {
+  public:
+    /// Collective.  Err: input_error naming a rank that does not share its memory with this one; job_error.
+    explicit messenger(const job& j, const messenger_options& options = {});
+    messenger(messenger&&) noexcept;
+    messenger& operator=(messenger&&) noexcept;
+    /// Never waits. Ends requests that are still under way.
+    ~messenger();
+
+    /// Bytes: any number, also 0 and more than 2^32.  Pre: request is done; 0 <= tag; data stays as it is until the
+    /// request is done again. Large buffers are fastest in slabs (job::memory). To one peer, 64 messages that are not
+    /// immediate can wait for their receives at a time; later ones stay behind them.
+    void isend(message_request& request, std::span<const std::byte> data, int to, int tag,
+               std::uint32_t context = 0) noexcept;
+    /// from may be any_source, tag may be any_tag. A message that is longer than `into` is status::wrong_data.
+    void irecv(message_request& request, std::span<std::byte> into, int from, int tag,
+               std::uint32_t context = 0) noexcept;
+    /// True when done, or when state() is bad.
+    [[nodiscard]] bool test(message_request& request) noexcept;
+    [[nodiscard]] status wait(message_request& request) noexcept;
+    [[nodiscard]] status wait_all(std::span<message_request> requests) noexcept;
+    [[nodiscard]] status wait_all(std::span<message_request* const> requests) noexcept;
+    /// As wait_all, but status::timed_out after that time; the job goes on, and so do the requests.
+    [[nodiscard]] status wait_all_for(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
+    /// Is a message there that such a receive would get? Tells its source, tag and size.
+    [[nodiscard]] bool probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;
+
+    [[nodiscard]] status send(std::span<const std::byte> data, int to, int tag, std::uint32_t context = 0) noexcept;
+    [[nodiscard]] status recv(std::span<std::byte> into, int from, int tag, message_info* info = nullptr,
+                              std::uint32_t context = 0) noexcept;
+
+    /// Bad since the first wait that failed.
+    [[nodiscard]] status state() const noexcept;
+    /// What that wait was waiting for: "'messages': a receive from rank 1, tag 5".
+    [[nodiscard]] std::string pending() const;
+    [[nodiscard]] const message_counts& counts() const noexcept;
+    /// How each peer's memory is reached, a line each, and the thresholds.
+    [[nodiscard]] std::string describe() const;
+    [[nodiscard]] const job& owner() const noexcept;
+
+  private:
+    std::unique_ptr<message_engine> engine_;
+};
+
+} // namespace halocline::comm

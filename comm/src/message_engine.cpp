@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "message_engine.hpp"
+
+#include "bulk_copy.hpp"
+#include "waiting.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/uio.h>
+
+namespace halocline::comm {
+namespace {
+
+/// A piece of a message that both ends copy: an eighth of it, so that neither waits long for the other's last one, but
+/// large enough that a piece costs more than the move of the counter's cache line (docs/decisions/0009-messages.md).
+std::uint64_t piece_bytes(std::uint64_t bytes) {
+    return std::clamp<std::uint64_t>(bytes / 8 / 4096 * 4096, 16 * 1024, 128 * 1024);
+}
+std::uint64_t pieces_of(std::uint64_t bytes, std::uint64_t piece) { return (bytes + piece - 1) / piece; }
+
+bool matches(int tag, std::uint32_t context, int message_tag, std::uint32_t message_context) {
+    return context == message_context && (tag == any_tag || tag == message_tag);
+}
+
+} // namespace
+
+unexpected_message* unexpected_store::push() noexcept {
+    unexpected_message* m = free_;
+    if (m != nullptr) {
+        free_ = m->next;
+    } else if (used_ < room_) {
+        m = &all_[used_++];
+    } else {
+        return nullptr;
+    }
+    m->next = nullptr;
+    m->before = last_;
+    (last_ ? last_->next : first_) = m;
+    last_ = m;
+    return m;
+}
+
+void unexpected_store::remove(unexpected_message& m) noexcept {
+    (m.before ? m.before->next : first_) = m.next;
+    (m.next ? m.next->before : last_) = m.before;
+    m.next = free_;
+    free_ = &m;
+}
+
+void message_engine::begin(message_request& r, std::byte* data, std::size_t bytes, int peer, int tag,
+                           std::uint32_t context) noexcept {
+    r.data_ = data;
+    r.bytes_ = bytes;
+    r.peer_ = peer;
+    r.tag_ = tag;
+    r.context_ = context;
+    r.pieces_done_ = 0;
+    r.engine_ = this;
+}
+
+void message_engine::isend(message_request& r, std::span<const std::byte> data, int to, int tag,
+                           std::uint32_t context) noexcept {
+    begin(r, const_cast<std::byte*>(data.data()), data.size(), to, tag, context);
+    link& l = links_[static_cast<std::size_t>(to)];
+    if (l.queued.first == nullptr && announce(l, r)) return;
+    r.state_ = request_state::queued;
+    l.queued.push(r);
+}
+
+bool message_engine::announce(link& to, message_request& r) noexcept {
+    if (to.peer == core_.rank) return to_self(to, r);
+    if (to.sent - to.credit == link_layout::ring_cells) {
+        to.credit = to.own_credit->load(std::memory_order_acquire);
+        if (to.sent - to.credit == link_layout::ring_cells) return false;
+    }
+    message_cell& cell = to.out[to.sent % link_layout::ring_cells];
+    if (r.bytes_ <= options_.immediate_bytes) {
+        if (r.bytes_ > 0) std::memcpy(cell.payload, r.data_, r.bytes_);
+        finish(r);
+    } else {
+        if (to.free_count == 0) return false;
+        announcement a;
+        a.record = r.record_ = to.free_records[--to.free_count];
+        a.generation = r.number_ = ++to.generation;
+        a.in_slab = core_.memory->contains(r.data_);
+        a.address = a.in_slab ? static_cast<std::uint64_t>(r.data_ - core_.memory->base())
+                              : reinterpret_cast<std::uint64_t>(r.data_);
+        to.records[a.record].sender_pieces.store(0, std::memory_order_relaxed);
+        std::memcpy(cell.payload, &a, sizeof a);
+        r.state_ = request_state::announced;
+        to.announced.push(r);
+    }
+    cell.tag = r.tag_;
+    cell.context = r.context_;
+    cell.bytes = r.bytes_;
+    cell.number.store(++to.sent, std::memory_order_release);
+    return true;
+}
+
+bool message_engine::to_self(link& self, message_request& r) noexcept {
+    const bool immediate = r.bytes_ <= options_.immediate_bytes;
+    r.state_ = request_state::announced;
+    self.announced.push(r);
+    const incoming m{core_.rank, r.tag_, r.context_, r.bytes_, immediate ? r.data_ : nullptr, immediate ? nullptr : &r};
+    const bool room = arrive(self, m);
+    if (r.done()) return true;
+    if (room && !immediate) return true;
+    self.announced.remove(r);
+    if (room) finish(r);
+    return room;
+}
+
+void message_engine::irecv(message_request& r, std::span<std::byte> into, int from, int tag,
+                           std::uint32_t context) noexcept {
+    begin(r, into.data(), into.size(), from, tag, context);
+    r.number_ = ++posted_count_;
+    link* owner = nullptr;
+    if (unexpected_message* m = message_for(from, tag, context, owner)) {
+        const incoming early{owner->peer, m->tag, m->context, m->bytes, m->payload, m->own};
+        deliver(*owner, r, early);
+        owner->early.remove(*m);
+        return;
+    }
+    r.state_ = request_state::posted;
+    (from == any_source ? posted_any_ : links_[static_cast<std::size_t>(from)].posted).push(r);
+}
+
+unexpected_message* message_engine::message_for(int from, int tag, std::uint32_t context, link*& owner) noexcept {
+    unexpected_message* oldest = nullptr;
+    const auto look = [&](link& l) {
+        for (unexpected_message* m = l.early.first(); m != nullptr; m = m->next) {
+            if (!matches(tag, context, m->tag, m->context)) continue;
+            if (oldest == nullptr || m->arrival < oldest->arrival) {
+                oldest = m;
+                owner = &l;
+            }
+            return;
+        }
+    };
+    if (from != any_source) {
+        look(links_[static_cast<std::size_t>(from)]);
+    } else {
+        for (link& l : links_) look(l);
+    }
+    return oldest;
+}
+
+message_request* message_engine::receive_for(link& from, const incoming& m) noexcept {
+    const auto first = [&](const request_list& list) {
+        message_request* r = list.first;
+        while (r != nullptr && !matches(r->tag_, r->context_, m.tag, m.context)) r = r->next_;
+        return r;
+    };
+    message_request* const one = first(from.posted);
+    message_request* const any = first(posted_any_);
+    if (any == nullptr || (one != nullptr && one->number_ < any->number_)) {
+        if (one != nullptr) from.posted.remove(*one);
+        return one;
+    }
+    posted_any_.remove(*any);
+    return any;
+}
+
+bool message_engine::arrive(link& from, const incoming& m) noexcept {
+    if (message_request* r = receive_for(from, m)) {
+        deliver(from, *r, m);
+        return true;
+    }
+    unexpected_message* const early = from.early.push();
+    if (early == nullptr) return false;
+    early->arrival = ++arrivals_;
+    early->tag = m.tag;
+    early->context = m.context;
+    early->bytes = m.bytes;
+    early->own = m.own;
+    if (m.own == nullptr) {
+        const std::size_t kept = m.bytes <= options_.immediate_bytes ? m.bytes : sizeof(announcement);
+        if (kept > 0) std::memcpy(early->payload, m.payload, kept);
+    }
+    ++counts_.unexpected;
+    return true;
+}
+
+void message_engine::drain(link& from) noexcept {
+    while (true) {
+        const message_cell& cell = from.in[from.taken % link_layout::ring_cells];
+        if (cell.number.load(std::memory_order_acquire) != from.taken + 1) return;
+        if (!arrive(from, {from.peer, cell.tag, cell.context, cell.bytes, cell.payload, nullptr})) return;
+        ++from.taken;
+        if (from.taken - from.told >= link_layout::ring_cells / 4) {
+            from.told = from.taken;
+            from.credit_at_peer->store(from.told, std::memory_order_release);
+        }
+    }
+}
+
+void message_engine::deliver(link& from, message_request& r, const incoming& m) noexcept {
+    r.info_ = {m.source, m.tag, m.bytes};
+    const bool fits = m.bytes <= r.bytes_;
+    if (!fits && status_ == status::ok) fail(status::wrong_data, r, 0, m.bytes);
+    if (m.own != nullptr) {
+        if (fits) copy_bulk(r.data_, m.own->data_, m.bytes);
+        ++counts_.direct;
+        from.announced.remove(*m.own);
+        finish(*m.own);
+        finish(r);
+    } else if (m.bytes <= options_.immediate_bytes) {
+        if (fits && m.bytes > 0) std::memcpy(r.data_, m.payload, m.bytes);
+        ++counts_.immediate;
+        finish(r);
+    } else {
+        announcement a;
+        std::memcpy(&a, m.payload, sizeof a);
+        fetch(from, r, fits ? m.bytes : 0, a);
+    }
+}
+
+void message_engine::fetch(link& from, message_request& r, std::uint64_t bytes, const announcement& a) noexcept {
+    send_record& record = from.their_records[a.record];
+    const std::byte* const source = a.in_slab            ? from.slab + a.address
+                                    : from.same_process ? reinterpret_cast<const std::byte*>(a.address)
+                                                        : nullptr;
+    const bool target_in_slab = core_.memory->contains(r.data_);
+    if (source != nullptr && bytes >= options_.synergistic_bytes && (target_in_slab || from.same_process)) {
+        record.receiver.target = target_in_slab ? static_cast<std::uint64_t>(r.data_ - core_.memory->base())
+                                                : reinterpret_cast<std::uint64_t>(r.data_);
+        record.receiver.target_in_slab = target_in_slab;
+        record.next.store(0, std::memory_order_relaxed);
+        record.receiver.state.store(4 * a.generation + send_record::shared, std::memory_order_release);
+        r.pieces_done_ = copy_pieces(record, r.data_, source, bytes);
+        ++counts_.synergistic;
+        r.state_ = request_state::synergistic;
+    } else if (source != nullptr) {
+        copy_bulk(r.data_, source, bytes);
+        ++counts_.direct;
+    } else if (from.readable && read_process(from, r.data_, a.address, bytes)) {
+        ++counts_.direct;
+        ++counts_.read;
+    } else {
+        record.next.store(0, std::memory_order_relaxed);
+        record.receiver.state.store(4 * a.generation + send_record::wants_staging, std::memory_order_release);
+        ++counts_.staged;
+        r.state_ = request_state::staged;
+    }
+    if (r.state_ == request_state::synergistic || r.state_ == request_state::staged) {
+        r.peer_ = from.peer;
+        r.record_ = a.record;
+        r.number_ = a.generation;
+        active_.push(r);
+        go_on(r);
+        return;
+    }
+    record.receiver.state.store(4 * a.generation + send_record::received, std::memory_order_release);
+    finish(r);
+}
+
+bool message_engine::read_process(link& from, std::byte* to, std::uint64_t address, std::uint64_t bytes) noexcept {
+    while (bytes > 0) { // the system moves at most 2 GiB a call
+        const iovec here{to, bytes};
+        const iovec there{reinterpret_cast<void*>(address), bytes};
+        const ssize_t n = process_vm_readv(from.pid, &here, 1, &there, 1, 0);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        to += n;
+        address += static_cast<std::uint64_t>(n);
+        bytes -= static_cast<std::uint64_t>(n);
+    }
+    return true;
+}
+
+std::uint64_t message_engine::copy_pieces(send_record& record, std::byte* to, const std::byte* from,
+                                          std::uint64_t bytes) noexcept {
+    const std::uint64_t piece = piece_bytes(bytes), pieces = pieces_of(bytes, piece);
+    std::uint64_t copied = 0;
+    while (true) {
+        const std::uint64_t i = record.next.fetch_add(1, std::memory_order_relaxed);
+        if (i >= pieces) return copied;
+        copy_bulk(to + i * piece, from + i * piece, std::min(piece, bytes - i * piece));
+        ++copied;
+    }
+}
+
+/// A receive that needs its sender.
+void message_engine::go_on(message_request& r) noexcept {
+    link& from = links_[static_cast<std::size_t>(r.peer_)];
+    send_record& record = from.their_records[r.record_];
+    const std::uint64_t bytes = r.info_.bytes <= r.bytes_ ? r.info_.bytes : 0;
+    const std::uint64_t theirs = record.sender_pieces.load(std::memory_order_acquire);
+    if (r.state_ == request_state::synergistic) {
+        if (r.pieces_done_ + theirs < pieces_of(bytes, piece_bytes(bytes))) return;
+    } else {
+        constexpr std::uint64_t piece = link_layout::staging_bytes;
+        for (; r.pieces_done_ < theirs; ++r.pieces_done_) {
+            const std::uint64_t start = r.pieces_done_ * piece;
+            copy_bulk(r.data_ + start, staging_of(from.block, core_.ranks, core_.rank, r.pieces_done_),
+                      std::min(piece, bytes - start));
+            record.next.store(r.pieces_done_ + 1, std::memory_order_release);
+        }
+        if (r.pieces_done_ < pieces_of(bytes, piece)) return;
+    }
+    active_.remove(r);
+    record.receiver.state.store(4 * r.number_ + send_record::received, std::memory_order_release);
+    finish(r);
+}
+
+/// A send that its receiver may be copying, or have copied.
+void message_engine::follow(link& to, message_request& r) noexcept {
+    if (to.peer == core_.rank) return;
+    send_record& record = to.records[r.record_];
+    const std::uint64_t state = record.receiver.state.load(std::memory_order_acquire);
+    if (state == 4 * r.number_ + send_record::received) {
+        to.announced.remove(r);
+        to.free_records[to.free_count++] = r.record_;
+        if (to.staging == &r) to.staging = nullptr;
+        finish(r);
+    } else if (state == 4 * r.number_ + send_record::shared) {
+        const std::uint64_t pieces = pieces_of(r.bytes_, piece_bytes(r.bytes_));
+        if (record.next.load(std::memory_order_relaxed) >= pieces) return;
+        std::byte* const target = record.receiver.target_in_slab != 0
+                                      ? to.slab + record.receiver.target
+                                      : reinterpret_cast<std::byte*>(record.receiver.target);
+        const std::uint64_t copied = copy_pieces(record, target, r.data_, r.bytes_);
+        if (copied == 0) return;
+        r.pieces_done_ += copied;
+        counts_.pieces_sent += copied;
+        record.sender_pieces.store(r.pieces_done_, std::memory_order_release);
+    } else if (state == 4 * r.number_ + send_record::wants_staging) {
+        if (to.staging == nullptr) to.staging = &r;
+        if (to.staging == &r) stage(to, r, record);
+    }
+}
+
+void message_engine::stage(link& to, message_request& r, send_record& record) noexcept {
+    constexpr std::uint64_t piece = link_layout::staging_bytes;
+    while (r.pieces_done_ < pieces_of(r.bytes_, piece) &&
+           r.pieces_done_ < record.next.load(std::memory_order_acquire) + link_layout::staging_pieces) {
+        const std::uint64_t start = r.pieces_done_ * piece;
+        copy_bulk(staging_of(block_, core_.ranks, to.peer, r.pieces_done_), r.data_ + start,
+                  std::min(piece, r.bytes_ - start));
+        record.sender_pieces.store(++r.pieces_done_, std::memory_order_release);
+    }
+}
+
+void message_engine::progress() noexcept {
+    for (link& l : links_) {
+        if (l.in != nullptr) drain(l);
+        if (l.announced.first != nullptr) l.announced.for_each([&](message_request& r) { follow(l, r); });
+        while (l.queued.first != nullptr) {
+            message_request& r = *l.queued.first;
+            l.queued.remove(r);
+            if (announce(l, r)) continue;
+            // No room: it stays the first.
+            r.state_ = request_state::queued;
+            r.before_ = nullptr;
+            r.next_ = l.queued.first;
+            (r.next_ ? r.next_->before_ : l.queued.last) = &r;
+            l.queued.first = &r;
+            break;
+        }
+    }
+    if (active_.first != nullptr) active_.for_each([&](message_request& r) { go_on(r); });
+}
+
+bool message_engine::gone(int peer) const noexcept {
+    return peer >= 0 && peer != core_.rank &&
+           shm_channel::closed(*links_[static_cast<std::size_t>(peer)].farewell->line());
+}
+
+template <class Who>
+status message_engine::wait(std::size_t count, Who&& who, std::optional<std::chrono::nanoseconds> longest) noexcept {
+    if (status_ != status::ok) return status_;
+    std::size_t i = 0;
+    const auto done = [&] {
+        while (i < count && who(i).done()) ++i;
+        return i == count;
+    };
+    const std::uint64_t begin = longest ? ticks() : 0;
+    waiter waiting(core_);
+    for (std::uint64_t polls = 0; !done(); ++polls) {
+        progress();
+        if (status_ != status::ok || done()) break;
+        const int peer = who(i).peer_;
+        status_ = waiting.again(peer);
+        if (status_ == status::ok && polls % 4096 == 4095 && gone(peer)) {
+            progress(); // what it did before it left
+            if (done()) break;
+            status_ = status::aborted;
+        }
+        if (status_ != status::ok) {
+            std::size_t more = 0;
+            for (std::size_t k = i + 1; k < count; ++k) more += !who(k).done();
+            fail(status_, who(i), more);
+        } else if (longest && seconds(ticks() - begin) > std::chrono::duration<double>(*longest).count()) {
+            return status::timed_out;
+        }
+    }
+    return status_;
+}
+
+status message_engine::wait_one(message_request& r) noexcept {
+    return wait(1, [&](std::size_t) -> message_request& { return r; });
+}
+
+status message_engine::wait_all(std::span<message_request> all, std::optional<std::chrono::nanoseconds> longest) noexcept {
+    return wait(all.size(), [&](std::size_t i) -> message_request& { return all[i]; }, longest);
+}
+
+status message_engine::wait_all(std::span<message_request* const> all) noexcept {
+    return wait(all.size(), [&](std::size_t i) -> message_request& { return *all[i]; });
+}
+
+bool message_engine::probe(int from, int tag, std::uint32_t context, message_info& info) noexcept {
+    progress();
+    link* owner = nullptr;
+    const unexpected_message* m = message_for(from, tag, context, owner);
+    if (m == nullptr) return false;
+    info = {owner->peer, m->tag, m->bytes};
+    return true;
+}
+
+void message_engine::fail(status why, const message_request& r, std::size_t more, std::uint64_t message_bytes) noexcept {
+    status_ = why;
+    const bool is_send = r.state_ == request_state::queued || r.state_ == request_state::announced;
+    failed_ = {is_send, r.peer_, r.tag_, r.bytes_, message_bytes, more};
+}
+
+void message_engine::withdraw(message_request& r) noexcept {
+    link* const l = r.peer_ >= 0 ? &links_[static_cast<std::size_t>(r.peer_)] : nullptr;
+    switch (r.state_) {
+    case request_state::done: break;
+    case request_state::queued: l->queued.remove(r); break;
+    case request_state::announced:
+        l->announced.remove(r);
+        for (unexpected_message* m = l->early.first(); m != nullptr; m = m->next) {
+            if (m->own != &r) continue;
+            l->early.remove(*m);
+            break;
+        }
+        if (l->staging == &r) l->staging = nullptr;
+        break; // the record stays with the receiver
+    case request_state::posted: (l ? l->posted : posted_any_).remove(r); break;
+    case request_state::synergistic:
+    case request_state::staged: active_.remove(r); break;
+    }
+    finish(r);
+}
+
+bool message_engine::test(message_request& r) noexcept {
+    if (r.done()) return true;
+    progress();
+    if (r.done() || status_ != status::ok) return true;
+    // A loop around test() has to end, too, when somebody died. Its deadline is the caller's.
+    if (++fruitless_tests_ % 4096 == 0) {
+        const status s = core_.check(r.peer_, ticks(), -1);
+        if (s != status::ok) fail(s, r, 0);
+    }
+    return status_ != status::ok;
+}
+
+} // namespace halocline::comm

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind a messenger: matching, the three protocols, progress. Set-up is in messenger.cpp.
+#pragma once
+
+#include "job_core.hpp"
+#include "message_layout.hpp"
+
+#include <halocline/comm/messenger.hpp>
+#include <halocline/comm/shm_channel.hpp>
+
+#include <optional>
+#include <sys/types.h>
+#include <vector>
+
+namespace halocline::comm {
+
+/// Requests in the order in which they came. The links are in the requests.
+struct request_list {
+    message_request *first = nullptr, *last = nullptr;
+
+    void push(message_request& r) noexcept {
+        r.next_ = nullptr;
+        r.before_ = last;
+        (last ? last->next_ : first) = &r;
+        last = &r;
+    }
+    void remove(message_request& r) noexcept {
+        (r.before_ ? r.before_->next_ : first) = r.next_;
+        (r.next_ ? r.next_->before_ : last) = r.before_;
+    }
+    /// visit may remove the request that it gets.
+    template <class Visit>
+    void for_each(Visit&& visit) {
+        for (message_request *r = first, *next; r != nullptr; r = next) {
+            next = r->next_;
+            visit(*r);
+        }
+    }
+};
+
+/// A message as its receiver sees it: where it came from, and what it says of itself.
+struct incoming {
+    int source = 0, tag = 0;
+    std::uint32_t context = 0;
+    std::uint64_t bytes = 0;
+    const std::byte* payload = nullptr; ///< immediate bytes, or an announcement
+    message_request* own = nullptr;     ///< a large message of this rank to itself
+};
+
+/// A message without receive. Kept in a chain, oldest first. No initialisers: a store must not touch its memory.
+struct unexpected_message {
+    std::uint64_t arrival;
+    std::uint32_t context;
+    std::int32_t tag;
+    std::uint64_t bytes;
+    message_request* own;
+    unexpected_message *next, *before;
+    std::byte payload[messenger_options::largest_immediate];
+};
+
+/// The messages of one peer that wait for a receive: a fixed number, whose memory is touched when it is first used.
+class unexpected_store {
+  public:
+    explicit unexpected_store(std::size_t room) : room_(room), all_(new unexpected_message[room]) {}
+    /// nullptr: no room.
+    unexpected_message* push() noexcept;
+    void remove(unexpected_message& m) noexcept;
+    [[nodiscard]] unexpected_message* first() const noexcept { return first_; }
+
+  private:
+    std::size_t room_, used_ = 0;
+    std::unique_ptr<unexpected_message[]> all_;
+    unexpected_message *first_ = nullptr, *last_ = nullptr, *free_ = nullptr;
+};
+
+class message_engine {
+  public:
+    message_engine(const job& j, const messenger_options& options);
+    ~message_engine();
+    message_engine(const message_engine&) = delete;
+    message_engine& operator=(const message_engine&) = delete;
+
+    void isend(message_request& r, std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
+    void irecv(message_request& r, std::span<std::byte> into, int from, int tag, std::uint32_t context) noexcept;
+    void progress() noexcept;
+    bool test(message_request& r) noexcept;
+    status wait_one(message_request& r) noexcept;
+    status wait_all(std::span<message_request> all, std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
+    status wait_all(std::span<message_request* const> all) noexcept;
+    bool probe(int from, int tag, std::uint32_t context, message_info& info) noexcept;
+    /// A request is destroyed while under way.
+    void withdraw(message_request& r) noexcept;
+
+    [[nodiscard]] status state() const noexcept { return status_; }
+    [[nodiscard]] std::string pending() const;
+    [[nodiscard]] std::string describe() const;
+    [[nodiscard]] const job& owner() const noexcept { return job_; }
+    [[nodiscard]] const message_counts& counts() const noexcept { return counts_; }
+
+  private:
+    using request_state = message_request::state;
+    /// This end of both directions with one peer.
+    struct link {
+        link(int rank, std::size_t unexpected) : peer(rank), early(unexpected) {}
+        int peer;
+        // Of what comes.
+        const message_cell* in = nullptr;
+        std::uint64_t taken = 0, told = 0;              ///< messages taken out of the ring; the peer knows of
+        std::atomic<std::uint64_t>* credit_at_peer = nullptr;
+        send_record* their_records = nullptr;
+        request_list posted;                            ///< receives from this peer alone
+        unexpected_store early;
+        // Of what goes.
+        message_cell* out = nullptr;
+        std::uint64_t sent = 0, credit = 0;
+        const std::atomic<std::uint64_t>* own_credit = nullptr;
+        send_record* records = nullptr;
+        std::uint32_t free_records[link_layout::records]{};
+        std::size_t free_count = 0;
+        std::uint64_t generation = 0;                   ///< of the last announcement
+        request_list queued, announced;
+        message_request* staging = nullptr;             ///< whose pieces lie in the staging area
+        // How its memory is reached.
+        std::byte* slab = nullptr;
+        std::byte* block = nullptr;                     ///< the peer's, as mapped here
+        pid_t pid = 0;
+        bool same_process = false, readable = false;
+        std::string why_not_readable;
+        std::optional<shm_channel> farewell;
+    };
+
+    void connect(const std::vector<std::string>& cards);
+    void find_readable();
+
+    bool announce(link& to, message_request& r) noexcept;
+    bool to_self(link& self, message_request& r) noexcept;
+    void drain(link& from) noexcept;
+    /// Gives a message to the receive that waits for it, or keeps it. False: no room.
+    bool arrive(link& from, const incoming& m) noexcept;
+    void deliver(link& from, message_request& r, const incoming& m) noexcept;
+    void fetch(link& from, message_request& r, std::uint64_t bytes, const announcement& a) noexcept;
+    [[nodiscard]] bool read_process(link& from, std::byte* to, std::uint64_t address, std::uint64_t bytes) noexcept;
+    void follow(link& to, message_request& r) noexcept;
+    void stage(link& to, message_request& r, send_record& record) noexcept;
+    void go_on(message_request& r) noexcept;
+    std::uint64_t copy_pieces(send_record& record, std::byte* to, const std::byte* from, std::uint64_t bytes) noexcept;
+    [[nodiscard]] message_request* receive_for(link& from, const incoming& m) noexcept;
+    [[nodiscard]] unexpected_message* message_for(int from, int tag, std::uint32_t context, link*& owner) noexcept;
+    /// Until all of who(0) … who(count - 1) are done.
+    template <class Who>
+    status wait(std::size_t count, Who&& who, std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
+    [[nodiscard]] bool gone(int peer) const noexcept;
+    void finish(message_request& r) noexcept {
+        r.state_ = message_request::state::done;
+        r.engine_ = nullptr;
+    }
+    void begin(message_request& r, std::byte* data, std::size_t bytes, int peer, int tag,
+               std::uint32_t context) noexcept;
+    void fail(status why, const message_request& r, std::size_t more, std::uint64_t message_bytes = 0) noexcept;
+
+    job job_;
+    job_core& core_;
+    messenger_options options_;
+    std::vector<link> links_; ///< by rank
+    request_list posted_any_, active_;
+    std::uint64_t posted_count_ = 0, arrivals_ = 0;
+    std::uint64_t fruitless_tests_ = 0;
+    status status_ = status::ok;
+    message_counts counts_;
+    std::byte* block_ = nullptr;
+    struct {
+        bool is_send = false;
+        int peer = 0, tag = 0;
+        std::uint64_t room = 0, message_bytes = 0;
+        std::size_t more = 0;
+    } failed_;
+};
+
+} // namespace halocline::comm

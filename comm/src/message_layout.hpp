@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ends of a message share. For each ordered pair of ranks there is one ring of cells in the receiver's slab, with
+// one writer and one reader: no lock, and a sender is slowed down by nobody but its receiver. (One locked list for all
+// senders, as in Hybrid MPI, costs each message a second cache line that moves between cores.)
+//
+// A rank's block in its slab holds one link per peer: a farewell line, credit for its sends, the ring of what that peer
+// sends, records of its own large sends to that peer, and pieces in which it stages memory that the peer can't read.
+#pragma once
+
+#include <halocline/comm/control_line.hpp>
+#include <halocline/comm/messenger.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace halocline::comm {
+
+/// Where a large message lies, and the record of its send.
+struct announcement {
+    std::uint64_t address = 0; ///< in the sender's slab or address space
+    std::uint64_t generation = 0;
+    std::uint32_t record = 0;
+    std::uint32_t in_slab = 0;
+};
+
+/// One message, or the announcement of one. The first 40 bytes of payload lie in the line of the flag.
+struct alignas(64) message_cell {
+    std::atomic<std::uint64_t> number{0}; ///< count of messages in this ring, from 1: the flag
+    std::int32_t tag = 0;
+    std::uint32_t context = 0;
+    std::uint64_t bytes = 0;
+    std::byte payload[messenger_options::largest_immediate];
+};
+static_assert(sizeof(message_cell) == 320);
+static_assert(sizeof(announcement) <= 40);
+
+/// One announced send, in the sender's slab. What each end writes has its own line.
+struct send_record {
+    enum phase : std::uint64_t { announced, shared, wants_staging, received };
+
+    struct alignas(64) {
+        std::atomic<std::uint64_t> state{0}; ///< 4 * generation + phase, by the receiver
+        std::uint64_t target = 0;            ///< shared: the receiver's buffer
+        std::uint64_t target_in_slab = 0;
+    } receiver;
+    alignas(64) std::atomic<std::uint64_t> next{0}; ///< shared: next piece to copy, by both; staging: pieces read
+    alignas(64) std::atomic<std::uint64_t> sender_pieces{0}; ///< copied by the sender
+};
+
+struct link_layout {
+    static constexpr std::size_t ring_cells = 64;
+    static constexpr std::size_t records = 64;
+    static constexpr std::size_t staging_pieces = 2; // one is written while the other is read
+    static constexpr std::size_t staging_bytes = 64 * 1024;
+
+    alignas(128) control_line farewell;            ///< the peer's last word
+    alignas(128) std::atomic<std::uint64_t> taken{0}; ///< of this rank's messages, by the peer: the sender's credit
+    alignas(128) message_cell ring[ring_cells];
+    alignas(128) send_record record[records];
+};
+
+/// Bytes of a rank's block; staging areas lie behind the links.
+constexpr std::size_t block_bytes(int ranks) {
+    return static_cast<std::size_t>(ranks) *
+           (sizeof(link_layout) + link_layout::staging_pieces * link_layout::staging_bytes);
+}
+inline link_layout* link_of(std::byte* block, int peer) {
+    return reinterpret_cast<link_layout*>(block) + peer;
+}
+inline std::byte* staging_of(std::byte* block, int ranks, int peer, std::uint64_t piece) {
+    return block + static_cast<std::size_t>(ranks) * sizeof(link_layout) +
+           (static_cast<std::size_t>(peer) * link_layout::staging_pieces + piece % link_layout::staging_pieces) *
+               link_layout::staging_bytes;
+}
+
+} // namespace halocline::comm

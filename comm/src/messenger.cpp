@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Set-up, end and description of a messenger; its calls are passed on to the engine.
+#include <halocline/comm/messenger.hpp>
+
+#include "message_engine.hpp"
+#include "wire.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <sys/uio.h>
+
+namespace halocline::comm {
+
+message_engine::message_engine(const job& j, const messenger_options& options)
+    : job_(j), core_(j.core()), options_(options) {
+    const std::string own = "'" + options_.name + "': ";
+    j.agree("the options of messenger '" + options_.name + "'",
+            std::to_string(options_.unexpected) + " unexpected, immediate to " + std::to_string(options_.immediate_bytes) +
+                ", synergistic from " + std::to_string(options_.synergistic_bytes) + " bytes");
+    j.collectively([&] {
+        if (options_.immediate_bytes > messenger_options::largest_immediate) {
+            throw input_error(own + "immediate messages of " + std::to_string(options_.immediate_bytes) + " bytes; at most " +
+                              std::to_string(messenger_options::largest_immediate) + " are possible");
+        }
+        if (options_.unexpected < 1) throw input_error(own + "room for 0 unexpected messages; at least 1 is needed");
+        for (int r = 0; r < core_.ranks; ++r) {
+            if (core_.peer_base[static_cast<std::size_t>(r)] != nullptr) continue;
+            throw input_error(own + "matched messages need shared memory, and " + core_.name_of(r) + " shares none with " +
+                              core_.name_of(core_.rank) + "; put \"shm\" among the transports, and the ranks on one node");
+        }
+    });
+    links_.reserve(static_cast<std::size_t>(core_.ranks));
+    j.collectively([&] {
+        for (int r = 0; r < core_.ranks; ++r) links_.emplace_back(r, options_.unexpected);
+        block_ = static_cast<std::byte*>(core_.memory->allocate(block_bytes(core_.ranks), alignof(link_layout)));
+        for (int r = 0; r < core_.ranks; ++r) new (link_of(block_, r)) link_layout;
+    });
+    const std::uint64_t probe = 0x68616c6f636c696eu + static_cast<std::uint64_t>(core_.rank);
+    try {
+        wire_writer card;
+        card.number<std::uint64_t>(static_cast<std::uint64_t>(block_ - core_.memory->base()));
+        card.number<std::uint64_t>(reinterpret_cast<std::uint64_t>(&probe));
+        connect(j.gather(card.take()));
+        j.barrier(); // the probes have been read
+    } catch (...) {
+        if (core_.failed() == status::ok) core_.memory->deallocate(block_, block_bytes(core_.ranks), alignof(link_layout));
+        throw;
+    }
+}
+
+void message_engine::connect(const std::vector<std::string>& cards) {
+    const std::uint32_t id = core_.next_plan_id++;
+    for (link& l : links_) {
+        wire_reader card(cards[static_cast<std::size_t>(l.peer)]);
+        l.slab = core_.peer_base[static_cast<std::size_t>(l.peer)];
+        l.block = l.slab + card.number<std::uint64_t>();
+        const auto probe = card.number<std::uint64_t>();
+        l.pid = core_.members[static_cast<std::size_t>(l.peer)].pid;
+        l.same_process = l.pid == core_.members[static_cast<std::size_t>(core_.rank)].pid;
+        if (l.peer == core_.rank) continue;
+
+        link_layout& here = *link_of(block_, l.peer);
+        link_layout& there = *link_of(l.block, core_.rank);
+        l.in = here.ring;
+        l.out = there.ring;
+        l.own_credit = &here.taken;
+        l.credit_at_peer = &there.taken;
+        l.records = here.record;
+        l.their_records = there.record;
+        for (std::uint32_t i = 0; i < link_layout::records; ++i) l.free_records[i] = link_layout::records - 1 - i;
+        l.free_count = link_layout::records;
+        l.farewell.emplace(0, l.peer, id, 0, 0, reinterpret_cast<std::byte*>(&there.farewell),
+                           reinterpret_cast<std::byte*>(&here.farewell));
+        if (l.same_process) continue;
+        if (!options_.read_processes) {
+            l.why_not_readable = "not wanted";
+            continue;
+        }
+        std::uint64_t word = 0;
+        l.readable = read_process(l, reinterpret_cast<std::byte*>(&word), probe, sizeof word);
+        if (!l.readable) l.why_not_readable = std::strerror(errno);
+        // Another process may have that number here, in a namespace of its own.
+        else if (word != 0x68616c6f636c696eu + static_cast<std::uint64_t>(l.peer)) {
+            l.readable = false;
+            l.why_not_readable = "pid " + std::to_string(l.pid) + " is another process here";
+        }
+    }
+}
+
+message_engine::~message_engine() {
+    const auto end = [&](message_request& r) { finish(r); };
+    parked_block parked{block_, block_bytes(core_.ranks), {}};
+    for (link& l : links_) {
+        l.queued.for_each(end);
+        l.announced.for_each(end);
+        l.posted.for_each(end);
+        if (!l.farewell) continue;
+        l.farewell->close();
+        parked.lines.push_back(l.farewell->line());
+    }
+    posted_any_.for_each(end);
+    active_.for_each(end);
+    core_.parked.push_back(std::move(parked));
+    core_.sweep();
+}
+
+std::string message_engine::pending() const {
+    std::string text = "'" + options_.name + "': " + (failed_.is_send ? "a send" : "a receive");
+    if (!failed_.is_send && failed_.message_bytes > failed_.room) {
+        text += " of up to " + std::to_string(failed_.room) + " bytes that got a message of " +
+                std::to_string(failed_.message_bytes);
+    }
+    text += failed_.is_send ? " to " : " from ";
+    text += failed_.peer == any_source ? std::string("any rank") : "rank " + std::to_string(failed_.peer);
+    text += ", " + (failed_.tag == any_tag ? std::string("any tag") : "tag " + std::to_string(failed_.tag));
+    if (failed_.more > 0) text += ", and " + std::to_string(failed_.more) + " more";
+    return text;
+}
+
+std::string message_engine::describe() const {
+    std::string text = "'" + options_.name + "': immediate to " + std::to_string(options_.immediate_bytes) +
+                       " bytes, synergistic from " + std::to_string(options_.synergistic_bytes) + ", direct between; room for " +
+                       std::to_string(options_.unexpected) + " unexpected messages per peer\n";
+    for (const link& l : links_) {
+        if (l.peer == core_.rank) continue;
+        text += "  rank " + std::to_string(l.peer) + ": ";
+        if (l.same_process) text += "all memory directly (same process)";
+        else if (l.readable) text += "slabs directly, other memory by process_vm_readv";
+        else text += "slabs directly, other memory through copies in its slab (process_vm_readv: " + l.why_not_readable + ")";
+        text += '\n';
+    }
+    return text;
+}
+
+message_request::~message_request() {
+    if (engine_ != nullptr) engine_->withdraw(*this);
+}
+
+messenger::messenger(const job& j, const messenger_options& options)
+    : engine_(std::make_unique<message_engine>(j, options)) {}
+messenger::messenger(messenger&&) noexcept = default;
+messenger& messenger::operator=(messenger&&) noexcept = default;
+messenger::~messenger() = default;
+
+void messenger::isend(message_request& request, std::span<const std::byte> data, int to, int tag,
+                      std::uint32_t context) noexcept {
+    engine_->isend(request, data, to, tag, context);
+}
+void messenger::irecv(message_request& request, std::span<std::byte> into, int from, int tag,
+                      std::uint32_t context) noexcept {
+    engine_->irecv(request, into, from, tag, context);
+}
+bool messenger::test(message_request& request) noexcept { return engine_->test(request); }
+status messenger::wait(message_request& request) noexcept { return engine_->wait_one(request); }
+status messenger::wait_all(std::span<message_request> requests) noexcept { return engine_->wait_all(requests); }
+status messenger::wait_all(std::span<message_request* const> requests) noexcept { return engine_->wait_all(requests); }
+status messenger::wait_all_for(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept {
+    return engine_->wait_all(requests, longest);
+}
+bool messenger::probe(int from, int tag, message_info& info, std::uint32_t context) noexcept {
+    return engine_->probe(from, tag, context, info);
+}
+status messenger::send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
+    message_request r;
+    engine_->isend(r, data, to, tag, context);
+    return engine_->wait_one(r);
+}
+status messenger::recv(std::span<std::byte> into, int from, int tag, message_info* info, std::uint32_t context) noexcept {
+    message_request r;
+    engine_->irecv(r, into, from, tag, context);
+    const status s = engine_->wait_one(r);
+    if (info != nullptr) *info = r.info();
+    return s;
+}
+status messenger::state() const noexcept { return engine_->state(); }
+std::string messenger::pending() const { return engine_->pending(); }
+const message_counts& messenger::counts() const noexcept { return engine_->counts(); }
+std::string messenger::describe() const { return engine_->describe(); }
+const job& messenger::owner() const noexcept { return engine_->owner(); }
+
+} // namespace halocline::comm
