@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies along a list of sites, for every SIMD target.
+// Copies and sums along lists of sites, for every SIMD target.
 #include "simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -16,136 +16,161 @@ HWY_BEFORE_NAMESPACE();
 namespace halocline::halo::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-using bytes = std::uint8_t;
 
-/// Runs from here on are left to memcpy, whose own dispatch costs little then.
-constexpr std::int64_t long_run_bytes = 2048;
-
-template <std::size_t Vector>
-HWY_INLINE void copy_vectors(bytes*& to, const bytes*& from, std::size_t& left) {
-    const hn::CappedTag<bytes, Vector> tag;
+template <class T, std::size_t Vector, class Operation>
+HWY_INLINE void by_vectors(T*& to, const T*& from, std::size_t& left, Operation operation) {
+    const hn::CappedTag<T, Vector / sizeof(T)> tag;
     const std::size_t n = hn::Lanes(tag);
-    for (; left >= n; left -= n, to += n, from += n) hn::StoreU(hn::LoadU(tag, from), tag, to);
+    for (; left >= n; left -= n, to += n, from += n) hn::StoreU(operation(tag, from, to), tag, to);
 }
 
-/// A run whose size the compiler knows, or not: whole vectors, then halves.
-HWY_INLINE void copy_run(bytes* to, const bytes* from, std::size_t left) {
-    copy_vectors<64>(to, from, left);
-    copy_vectors<32>(to, from, left);
-    copy_vectors<16>(to, from, left);
-    copy_vectors<8>(to, from, left);
-    for (; left > 0; --left) *to++ = *from++;
+/// A run of elements whose number the compiler knows, or not: whole vectors, then halves.
+template <class T, class Operation>
+HWY_INLINE void run_of(T* to, const T* from, std::size_t left, Operation operation) {
+    by_vectors<T, 64>(to, from, left, operation);
+    by_vectors<T, 32>(to, from, left, operation);
+    by_vectors<T, 16>(to, from, left, operation);
+    by_vectors<T, 8>(to, from, left, operation);
+    by_vectors<T, sizeof(T)>(to, from, left, operation);
 }
 
-HWY_INLINE bytes* raw(std::byte* p) { return reinterpret_cast<bytes*>(p); }
-HWY_INLINE const bytes* raw(const std::byte* p) { return reinterpret_cast<const bytes*>(p); }
-
-template <std::size_t RunBytes>
-void copy_runs(bytes* to, const bytes* from, const copy_pattern::strip& s, std::int64_t runs) {
-    for (std::int64_t i = 0; i < runs; ++i, to += s.target_stride, from += s.source_stride) copy_run(to, from, RunBytes);
-}
-
-void copy_any_runs(bytes* to, const bytes* from, const copy_pattern::strip& s, std::int64_t runs, std::int64_t run_bytes) {
-    switch (run_bytes) { // sites of half-spinors and spinors, in single and double precision
-    case 48: return copy_runs<48>(to, from, s, runs);
-    case 96: return copy_runs<96>(to, from, s, runs);
-    case 192: return copy_runs<192>(to, from, s, runs);
-    case 384: return copy_runs<384>(to, from, s, runs);
-    default: break;
+struct copied {
+    template <class D, class T>
+    HWY_INLINE hn::Vec<D> operator()(D tag, const T* from, const T*) const { return hn::LoadU(tag, from); }
+};
+struct added {
+    template <class D, class T>
+    HWY_INLINE hn::Vec<D> operator()(D tag, const T* from, const T* to) const {
+        return hn::Add(hn::LoadU(tag, to), hn::LoadU(tag, from));
     }
-    const auto size = static_cast<std::size_t>(run_bytes);
-    for (; runs > 0; --runs, to += s.target_stride, from += s.source_stride)
-        if (run_bytes >= long_run_bytes) std::memcpy(to, from, size);
-        else copy_run(to, from, size);
-}
+};
 
-void copy_strips(const copy_pattern& p, const std::byte* source, std::byte* target, std::int64_t first, std::int64_t last) {
+/// What becomes of `count` runs of `run_bytes`, `step` bytes apart.
+struct copy_runs {
+    /// Longer runs are left to memcpy, whose own dispatch costs little then.
+    static constexpr std::int64_t long_run_bytes = 2048;
+    using element = std::uint8_t;
+
+    template <std::size_t Bytes>
+    static void of(const element* from, element* to, std::int64_t count, std::int64_t from_step, std::int64_t to_step) {
+        for (; count > 0; --count, from += from_step, to += to_step) run_of(to, from, Bytes, copied{});
+    }
+    static void any(const element* from, element* to, std::int64_t count, std::int64_t from_step, std::int64_t to_step,
+                    std::int64_t run_bytes) {
+        switch (run_bytes) { // sites of half-spinors and spinors, in single and double precision
+        case 48: return of<48>(from, to, count, from_step, to_step);
+        case 96: return of<96>(from, to, count, from_step, to_step);
+        case 192: return of<192>(from, to, count, from_step, to_step);
+        case 384: return of<384>(from, to, count, from_step, to_step);
+        default: break;
+        }
+        const auto size = static_cast<std::size_t>(run_bytes);
+        for (; count > 0; --count, from += from_step, to += to_step)
+            if (run_bytes >= long_run_bytes) std::memcpy(to, from, size);
+            else run_of(to, from, size, copied{});
+    }
+};
+template <class T>
+struct add_runs {
+    using element = T;
+    static void any(const T* from, T* to, std::int64_t count, std::int64_t from_step, std::int64_t to_step, std::int64_t run) {
+        for (; count > 0; --count, from += from_step, to += to_step) run_of(to, from, static_cast<std::size_t>(run), added{});
+    }
+};
+
+/// Both storages have one lane, and the list has strips.
+template <class Runs>
+void by_strip(const site_list& list, const std::byte* from, std::byte* to, std::int64_t first, std::int64_t last) {
+    using element = typename Runs::element;
+    const std::int64_t site = list.site_bytes / static_cast<std::int64_t>(sizeof(element));
     std::int64_t low = 0; // the last strip that starts at or before `first`
-    for (std::int64_t high = p.strip_count; high - low > 1;) {
+    for (std::int64_t high = list.strip_count; high - low > 1;) {
         const std::int64_t middle = (low + high) / 2;
-        (p.strips[middle].first <= first ? low : high) = middle;
+        (list.strips[middle].first <= first ? low : high) = middle;
     }
-    for (const copy_pattern::strip* s = p.strips + low; first < last; ++s) {
-        const bytes* from = raw(source) + s->source;
-        bytes* to = raw(target) + s->target;
-        const std::int64_t run_bytes = s->sites * p.site_bytes;
+    for (const site_strip* s = list.strips + low; first < last; ++s) {
+        const auto* x = reinterpret_cast<const element*>(from) + s->from * site;
+        auto* y = reinterpret_cast<element*>(to) + s->to * site;
+        const std::int64_t x_step = s->from_stride * site, y_step = s->to_stride * site;
         std::int64_t run = 0;
         if (first > s->first) { // begins inside the strip, perhaps inside a run
             run = (first - s->first) / s->sites;
-            const std::int64_t skipped = (first - s->first) % s->sites;
+            const std::int64_t skipped = (first - s->first) % s->sites, rest = s->sites - skipped;
             if (skipped > 0) {
-                const std::int64_t rest = s->sites - skipped, sites = rest < last - first ? rest : last - first;
-                copy_run(to + run * s->target_stride + skipped * p.site_bytes,
-                         from + run * s->source_stride + skipped * p.site_bytes, static_cast<std::size_t>(sites * p.site_bytes));
+                const std::int64_t sites = rest < last - first ? rest : last - first;
+                Runs::any(x + run * x_step + skipped * site, y + run * y_step + skipped * site, 1, 0, 0, sites * site);
                 first += sites;
                 ++run;
             }
         }
-        const std::int64_t wanted = (last - first) / s->sites, there = s->runs - run, whole = wanted < there ? wanted : there;
-        copy_any_runs(to + run * s->target_stride, from + run * s->source_stride, *s, whole, run_bytes);
+        const std::int64_t wanted = (last - first) / s->sites, there = s->count - run, whole = wanted < there ? wanted : there;
+        Runs::any(x + run * x_step, y + run * y_step, whole, x_step, y_step, s->sites * site);
         first += whole * s->sites;
         run += whole;
-        if (run < s->runs && first < last) { // ends inside a run
-            copy_run(to + run * s->target_stride, from + run * s->source_stride,
-                     static_cast<std::size_t>((last - first) * p.site_bytes));
+        if (run < s->count && first < last) { // ends inside a run
+            Runs::any(x + run * x_step, y + run * y_step, 1, 0, 0, (last - first) * site);
             return;
         }
     }
 }
 
-/// Site by site; SiteBytes = 0: known at run time only.
-template <std::size_t SiteBytes>
-void copy_sites(const copy_pattern& p, const std::byte* source, std::byte* target, std::int64_t first, std::int64_t last) {
-    const std::int64_t size = SiteBytes > 0 ? static_cast<std::int64_t>(SiteBytes) : p.site_bytes;
+/// Both storages have one lane; site by site.
+template <class Runs>
+void by_site(const site_list& list, const std::byte* from, std::byte* to, std::int64_t first, std::int64_t last) {
+    using element = typename Runs::element;
+    const std::int64_t site = list.site_bytes / static_cast<std::int64_t>(sizeof(element));
+    for (std::int64_t i = first; i < last; ++i)
+        Runs::any(reinterpret_cast<const element*>(from) + (list.from ? list.from[i] : i) * site,
+                  reinterpret_cast<element*>(to) + (list.to ? list.to[i] : i) * site, 1, 0, 0, site);
+}
+
+struct assign {
+    template <class T>
+    HWY_INLINE void operator()(T& y, T x) const { y = x; }
+};
+struct accumulate {
+    template <class T>
+    HWY_INLINE void operator()(T& y, T x) const { y += x; }
+};
+
+/// Storages with lanes: components of a site are W words apart. 0: known at run time only.
+template <class Word, class Operation, int FromLanes, int ToLanes>
+void by_lane(const site_list& list, const std::byte* from, std::byte* to, std::int64_t first, std::int64_t last) {
+    const std::int64_t components = list.components, wx = FromLanes > 0 ? FromLanes : list.from_lanes,
+                       wy = ToLanes > 0 ? ToLanes : list.to_lanes;
     for (std::int64_t i = first; i < last; ++i) {
-        const std::int64_t from = p.sources ? p.sources[i] : i, to = p.targets ? p.targets[i] : i;
-        copy_run(raw(target) + to * size, raw(source) + from * size, static_cast<std::size_t>(size));
+        const std::int64_t at_x = list.from ? list.from[i] : i, at_y = list.to ? list.to[i] : i;
+        const auto* HWY_RESTRICT x = reinterpret_cast<const Word*>(from) + at_x / wx * wx * components + at_x % wx;
+        auto* HWY_RESTRICT y = reinterpret_cast<Word*>(to) + at_y / wy * wy * components + at_y % wy;
+        for (std::int64_t c = 0; c < components; ++c) Operation()(y[c * wy], x[c * wx]);
     }
 }
 
-/// Between storages with lanes: components of a site are W words apart.
-template <class Word, int SourceLanes, int TargetLanes>
-void copy_lanes(const copy_pattern& p, const std::byte* source, std::byte* target, std::int64_t first, std::int64_t last) {
-    const std::int64_t components = p.site_bytes / static_cast<std::int64_t>(sizeof(Word));
-    const std::int64_t ws = SourceLanes > 0 ? SourceLanes : p.source_lanes, wt = TargetLanes > 0 ? TargetLanes : p.target_lanes;
-    for (std::int64_t i = first; i < last; ++i) {
-        const std::int64_t from = p.sources ? p.sources[i] : i, to = p.targets ? p.targets[i] : i;
-        const auto* HWY_RESTRICT x = reinterpret_cast<const Word*>(source) + from / ws * ws * components + from % ws;
-        auto* HWY_RESTRICT y = reinterpret_cast<Word*>(target) + to / wt * wt * components + to % wt;
-        for (std::int64_t c = 0; c < components; ++c) y[c * wt] = x[c * ws];
-    }
-}
-
-template <class Word>
-copy_function lanes_for(const copy_pattern& p) {
-    if (p.target_lanes == 1) switch (p.source_lanes) {
-        case 4: return copy_lanes<Word, 4, 1>;
-        case 8: return copy_lanes<Word, 8, 1>;
-        case 16: return copy_lanes<Word, 16, 1>;
+template <class Word, class Operation>
+site_kernel lanes_for(int from_lanes, int to_lanes) {
+    if (to_lanes == 1) switch (from_lanes) {
+        case 4: return by_lane<Word, Operation, 4, 1>;
+        case 8: return by_lane<Word, Operation, 8, 1>;
+        case 16: return by_lane<Word, Operation, 16, 1>;
         default: break;
         }
-    if (p.source_lanes == 1) switch (p.target_lanes) {
-        case 4: return copy_lanes<Word, 1, 4>;
-        case 8: return copy_lanes<Word, 1, 8>;
-        case 16: return copy_lanes<Word, 1, 16>;
+    if (from_lanes == 1) switch (to_lanes) {
+        case 4: return by_lane<Word, Operation, 1, 4>;
+        case 8: return by_lane<Word, Operation, 1, 8>;
+        case 16: return by_lane<Word, Operation, 1, 16>;
         default: break;
         }
-    return copy_lanes<Word, 0, 0>;
+    return by_lane<Word, Operation, 0, 0>;
 }
 
-copy_function function_for(const copy_pattern& p, std::size_t component_bytes) {
-    if (p.source_lanes > 1 || p.target_lanes > 1) switch (component_bytes) {
-        case 2: return lanes_for<std::uint16_t>(p);
-        case 4: return lanes_for<std::uint32_t>(p);
-        default: return lanes_for<std::uint64_t>(p);
-        }
-    if (p.strips) return copy_strips;
-    switch (p.site_bytes) {
-    case 48: return copy_sites<48>;
-    case 96: return copy_sites<96>;
-    case 192: return copy_sites<192>;
-    default: return copy_sites<0>;
-    }
+table make_table(bool strips, int from_lanes, int to_lanes) {
+    if (from_lanes > 1 || to_lanes > 1)
+        return {{lanes_for<std::uint16_t, assign>(from_lanes, to_lanes), lanes_for<std::uint32_t, assign>(from_lanes, to_lanes),
+                 lanes_for<std::uint64_t, assign>(from_lanes, to_lanes)},
+                {lanes_for<float, accumulate>(from_lanes, to_lanes), lanes_for<double, accumulate>(from_lanes, to_lanes)}};
+    if (strips)
+        return {{by_strip<copy_runs>, by_strip<copy_runs>, by_strip<copy_runs>}, {by_strip<add_runs<float>>, by_strip<add_runs<double>>}};
+    return {{by_site<copy_runs>, by_site<copy_runs>, by_site<copy_runs>}, {by_site<add_runs<float>>, by_site<add_runs<double>>}};
 }
 
 } // namespace halocline::halo::kernels::HWY_NAMESPACE
@@ -153,10 +178,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace halocline::halo::kernels {
-HWY_EXPORT(function_for);
+HWY_EXPORT(make_table);
 
-copy_function copy_for(const copy_pattern& p, std::size_t component_bytes) {
-    return HWY_DYNAMIC_DISPATCH(function_for)(p, component_bytes);
-}
+table table_for(bool strips, int from_lanes, int to_lanes) { return HWY_DYNAMIC_DISPATCH(make_table)(strips, from_lanes, to_lanes); }
 } // namespace halocline::halo::kernels
 #endif

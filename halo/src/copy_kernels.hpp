@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What copy_table.cpp and its kernels say to each other.
+// What site_copy.cpp and its kernels say to each other.
 #pragma once
 
-#include <halocline/halo/copy_table.hpp>
+#include <halocline/halo/site_copy.hpp>
 
 namespace halocline::halo::kernels {
 
-/// Copies sites [first, last) of a list from `source` to `target`.
-using copy_function = void (*)(const copy_pattern& p, const std::byte* source, std::byte* target, std::int64_t first,
-                               std::int64_t last);
+/// Takes sites [first, last) of a list from one storage to another.
+using site_kernel = void (*)(const site_list& list, const std::byte* from, std::byte* to, std::int64_t first, std::int64_t last);
 
-/// The kernel for this pattern on the SIMD target of this machine.
-copy_function copy_for(const copy_pattern& p, std::size_t component_bytes);
+struct table {
+    site_kernel copy[3]; ///< components of 2, 4, 8 bytes
+    site_kernel add[2];  ///< float, double
+};
+
+/// The kernels for such lists on the SIMD target of this machine.
+table table_for(bool strips, int from_lanes, int to_lanes);
 
 } // namespace halocline::halo::kernels

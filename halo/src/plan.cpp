@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -46,7 +47,7 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
         if (options_.bytes_per_site == 0)
             throw input_error(who + "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
         prepare_messages(cut);
-        if (options_.order) prepare_tables();
+        if (options_.order) prepare_copies();
         for (const plan_message& m : messages_)
             requests.push_back({.peer = m.peer,
                                 .key = static_cast<std::uint32_t>(m.where.index()),
@@ -84,17 +85,18 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
     }
 }
 
-void plan::prepare_tables() {
+void plan::prepare_copies() {
     const lattice::site_order& order = *options_.order;
     if (order.extents() != extents_)
         throw input_error("halo '" + options_.name + "': the site order is of a box of " + lattice::to_string(order.extents()) +
                           ", the local box of rank " + std::to_string(job_.rank()) + " is " + lattice::to_string(extents_));
-    std::vector<std::int32_t> places;
+    std::vector<std::int64_t> from, to;
     for (const plan_message& m : messages_) {
-        places.clear();
-        for (const std::int32_t site : m.send_sites) places.push_back(static_cast<std::int32_t>(order.position(site)));
-        tables_.emplace_back(std::ssize(places), options_.bytes_per_site, site_places{places, order.lane_width()},
-                             site_places{});
+        from.clear();
+        for (const std::int32_t site : m.send_sites) from.push_back(order.position(site));
+        to.resize(from.size());
+        std::iota(to.begin(), to.end(), 0);
+        copies_.emplace_back(from, order.lane_width(), to, 1);
     }
 }
 
@@ -106,8 +108,9 @@ void plan::start_copy(const std::byte* values, const lattice::site_order& order,
         return;
     }
     if (&order == options_.order.get()) {
+        const site_shape shape{.components = components, .component_bytes = component_bytes};
         start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-            tables_[static_cast<std::size_t>(message)].copy(values, target, first, last, component_bytes);
+            copies_[static_cast<std::size_t>(message)].copy(values, target, shape, first, last);
         }, t);
         return;
     }

@@ -2,9 +2,8 @@
 // What a region_plan knows of its message with one peer, and how the two ends come to agree on it.
 #pragma once
 
-#include "site_copy.hpp"
-
 #include <halocline/halo/region_plan.hpp>
+#include <halocline/halo/site_copy.hpp>
 
 #include <string>
 #include <vector>

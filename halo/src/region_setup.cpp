@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "region_message.hpp"
 
+#include "position_runs.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/slab.hpp>
 

@@ -2,31 +2,45 @@
 // What the packing kernels compute, as plain loops: the reference of their tests.
 #pragma once
 
-#include <halocline/halo/copy_table.hpp>
+#include <halocline/halo/field_view.hpp>
 
 #include <cstring>
+#include <span>
 
 namespace halocline::halo::reference {
 
-/// Offset in bytes of a component in storage [outer][component][W].
-inline std::size_t offset(std::int64_t place, std::size_t component, std::size_t lane_width, std::size_t site_bytes,
-                          std::size_t component_bytes) {
-    const auto p = static_cast<std::size_t>(place);
-    return p / lane_width * lane_width * site_bytes + component * lane_width * component_bytes + p % lane_width * component_bytes;
+/// One side of a copy: positions of its sites in storage with this many lanes.
+struct side {
+    std::span<const std::int64_t> positions;
+    int lanes = 1;
+
+    /// Offset in bytes of component c of the i-th site.
+    [[nodiscard]] std::size_t offset(std::int64_t i, int c, const site_shape& shape) const {
+        const std::int64_t p = positions[static_cast<std::size_t>(i)];
+        return static_cast<std::size_t>((p / lanes * shape.components + c) * lanes + p % lanes) * shape.component_bytes;
+    }
+};
+
+/// site_copy::copy for the same lists.
+inline void copy(const side& from, const side& to, const std::byte* source, std::byte* target, const site_shape& shape,
+                 std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i)
+        for (int c = 0; c < shape.components; ++c)
+            std::memcpy(target + to.offset(i, c, shape), source + from.offset(i, c, shape), shape.component_bytes);
 }
 
-/// copy_table::copy for the table of the same sides.
-inline void copy(const site_places& from, const site_places& to, std::size_t site_bytes, const std::byte* source,
-                 std::byte* target, std::int64_t first, std::int64_t last, std::size_t component_bytes) {
-    for (std::int64_t i = first; i < last; ++i) {
-        const auto n = static_cast<std::size_t>(i);
-        for (std::size_t c = 0; c < site_bytes / component_bytes; ++c)
-            std::memcpy(target + offset(to.places.empty() ? i : to.places[n], c, static_cast<std::size_t>(to.lane_width),
-                                        site_bytes, component_bytes),
-                        source + offset(from.places.empty() ? i : from.places[n], c,
-                                        static_cast<std::size_t>(from.lane_width), site_bytes, component_bytes),
-                        component_bytes);
-    }
+/// site_copy::add for the same lists.
+template <class T>
+void add(const side& from, const side& to, const std::byte* source, std::byte* target, const site_shape& shape, std::int64_t first,
+         std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i)
+        for (int c = 0; c < shape.components; ++c) {
+            T x, y;
+            std::memcpy(&x, source + from.offset(i, c, shape), sizeof(T));
+            std::memcpy(&y, target + to.offset(i, c, shape), sizeof(T));
+            y += x;
+            std::memcpy(target + to.offset(i, c, shape), &y, sizeof(T));
+        }
 }
 
 } // namespace halocline::halo::reference

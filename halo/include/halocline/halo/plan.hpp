@@ -9,9 +9,9 @@
 
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/clock.hpp>
-#include <halocline/halo/copy_table.hpp>
 #include <halocline/halo/ghost_widths.hpp>
 #include <halocline/halo/plan_statistics.hpp>
+#include <halocline/halo/site_copy.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 
@@ -43,7 +43,7 @@ struct plan_options {
     bool self_exchange = false;
     /// Only source sites (global coordinates) for which this holds are sent; e.g. one parity or one colour of blocks.
     std::function<bool(const lattice::coordinate& global_site)> select{};
-    /// Site order of the fields that start(field) copies: the copies are then prepared here (copy_table). Fields of any
+    /// Site order of the fields that start(field) copies: the copies are then prepared here (site_copy). Fields of any
     /// other order work too, site by site.
     std::shared_ptr<const lattice::site_order> order{};
 };
@@ -114,7 +114,7 @@ class plan {
         alignas(64) std::atomic<std::uint64_t> released{0}; // times that a team left finish()
     };
     void prepare_messages(const lattice::decomposition& cut);
-    void prepare_tables();
+    void prepare_copies();
     void start_copy(const std::byte* values, const lattice::site_order& order, std::size_t component_bytes,
                     int components, team t) noexcept;
     comm::status wait() noexcept;
@@ -124,7 +124,7 @@ class plan {
     lattice::coordinate extents_{};
     std::vector<plan_message> messages_;
     std::vector<bool> same_clock_;            // by message: the peer's stamps can be compared with ours
-    std::vector<copy_table> tables_;          // by message; for options_.order
+    std::vector<site_copy> copies_;           // by message; for options_.order
     std::array<int, lattice::faces> message_of_{};
     std::array<const std::byte*, lattice::faces> ghosts_{};
     comm::channel_set channels_;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of listed sites between two storages, worked out once from the two lists and compiled for every SIMD target.
+// Storage is [outer][component][lane]; a message is storage with one lane. So packing, unpacking and a copy straight into
+// a neighbour's padded field are one operation. Sites that follow each other in both are copied together, and such runs at
+// a constant distance (rows of a face) share one entry: a face of a box is one strip.
+#pragma once
+
+#include <halocline/halo/field_view.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace halocline::halo {
+
+/// `count` runs of `sites` neighbours each, at constant distances. Positions count sites.
+struct site_strip {
+    std::int64_t from = 0, to = 0;               ///< position of the first site
+    std::int64_t from_stride = 0, to_stride = 0; ///< to the next run
+    std::int64_t first = 0;                      ///< sites of the list before this strip
+    std::int32_t sites = 0, count = 0;
+};
+
+/// A list of sites as the kernels read it: plain data, the same for every SIMD target.
+struct site_list {
+    const site_strip* strips = nullptr;  ///< null: site by site
+    std::int64_t strip_count = 0;
+    const std::int32_t* from = nullptr;  ///< positions; null: 0, 1, 2, …
+    const std::int32_t* to = nullptr;
+    int from_lanes = 1, to_lanes = 1;
+    std::int64_t components = 1;
+    std::int64_t site_bytes = 0;
+};
+
+class site_copy {
+  public:
+    site_copy() = default;
+    /// Site i goes from position from[i] of storage with `from_lanes` lanes to to[i] of storage with `to_lanes`.
+    /// Pre: both lists have the same length; positions are below 2^31; lane widths are powers of 2 up to 16.
+    /// Cost: O(sites). Memory: 4 B per site and irregular side; none per site for faces of boxes without lanes.
+    site_copy(std::span<const std::int64_t> from, int from_lanes, std::span<const std::int64_t> to, int to_lanes);
+
+    [[nodiscard]] std::int64_t sites() const { return sites_; }
+    /// Runs to copy: each costs a few instructions beyond its bytes.
+    [[nodiscard]] std::int64_t runs() const { return runs_; }
+    /// to[...] = from[...] for sites [first, last) of the list; both pointers are the start of a storage.
+    /// Pre: components of 2, 4 or 8 bytes; any where both storages have one lane. No overlap in what is copied.
+    /// Cost: an indirect call, and one read and one write of the bytes.
+    void copy(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first, std::int64_t last) const noexcept {
+        copy_[width_index(shape.component_bytes)](list(shape), from, to, first, last);
+    }
+    void copy(const std::byte* from, std::byte* to, const site_shape& shape) const noexcept { copy(from, to, shape, 0, sites_); }
+    /// to[...] += from[...], in the order of the list.  Pre: shape.kind is float32 or float64.
+    void add(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first, std::int64_t last) const noexcept {
+        add_[shape.kind == scalar::float64](list(shape), from, to, first, last);
+    }
+    void add(const std::byte* from, std::byte* to, const site_shape& shape) const noexcept { add(from, to, shape, 0, sites_); }
+
+  private:
+    using kernel = void (*)(const site_list&, const std::byte*, std::byte*, std::int64_t, std::int64_t);
+    static constexpr std::size_t width_index(std::size_t bytes) { return bytes == 2 ? 0 : bytes == 4 ? 1 : 2; }
+    [[nodiscard]] site_list list(const site_shape& shape) const noexcept {
+        return {.strips = strips_.empty() ? nullptr : strips_.data(),
+                .strip_count = static_cast<std::int64_t>(strips_.size()),
+                .from = from_.empty() ? nullptr : from_.data(),
+                .to = to_.empty() ? nullptr : to_.data(),
+                .from_lanes = from_lanes_,
+                .to_lanes = to_lanes_,
+                .components = shape.components,
+                .site_bytes = static_cast<std::int64_t>(shape.bytes())};
+    }
+
+    std::int64_t sites_ = 0, runs_ = 0;
+    std::vector<site_strip> strips_;
+    std::vector<std::int32_t> from_, to_; // positions, where strips don't describe them
+    int from_lanes_ = 1, to_lanes_ = 1;
+    std::array<kernel, 3> copy_{}; // by bytes per component; chosen with the list, so that a copy is one indirect call
+    std::array<kernel, 2> add_{};  // float, double
+};
+
+} // namespace halocline::halo

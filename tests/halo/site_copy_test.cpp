@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies and sums along lists of sites against plain loops: random lists, sizes, lanes, ranges; on every SIMD target.
+#include "simd_targets.hpp"
+
+#include <halocline/halo/pack_reference.hpp>
+#include <halocline/halo/site_copy.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+using namespace halocline_test;
+using halocline::halo::scalar;
+using halocline::halo::site_copy;
+using halocline::halo::site_shape;
+namespace lattice = halocline::lattice;
+namespace reference = halocline::halo::reference;
+
+namespace {
+
+constexpr std::byte poison{0xa5};
+
+int drawn(std::mt19937& g, int low, int high) { return low + static_cast<int>(g() % static_cast<unsigned>(high - low + 1)); }
+
+std::vector<std::int64_t> counted(std::int64_t sites) {
+    std::vector<std::int64_t> positions(static_cast<std::size_t>(sites));
+    std::iota(positions.begin(), positions.end(), 0);
+    return positions;
+}
+
+/// Different positions: one run, runs at a stride, the same backwards, or shuffled.
+std::vector<std::int64_t> random_positions(std::mt19937& g, int sites) {
+    std::vector<std::int64_t> positions;
+    const int kind = drawn(g, 0, 3);
+    const int run = kind == 0 ? std::max(sites, 1) : drawn(g, 1, 9), gap = drawn(g, 1, 5), start = drawn(g, 0, 7);
+    for (int i = 0; i < sites; ++i) positions.push_back(start + i / run * (run + gap) + i % run);
+    if (kind == 2) std::reverse(positions.begin(), positions.end());
+    if (kind == 3) std::shuffle(positions.begin(), positions.end(), g);
+    return positions;
+}
+
+/// Storage that holds these positions, and one group of lanes more.
+std::vector<std::byte> storage(const std::vector<std::int64_t>& positions, int lanes, const site_shape& shape) {
+    const std::int64_t end = positions.empty() ? 0 : *std::max_element(positions.begin(), positions.end());
+    return std::vector<std::byte>(static_cast<std::size_t>(end / lanes + 2) * static_cast<std::size_t>(lanes) * shape.bytes(), poison);
+}
+
+struct copy_case {
+    explicit copy_case(std::mt19937& g) {
+        constexpr int components[] = {1, 2, 3, 6, 12, 24, 48, 97};
+        const int width = drawn(g, 0, 2), sites = drawn(g, 0, 90);
+        shape = {components[drawn(g, 0, 7)], std::size_t{2} << width,
+                 width == 1 ? scalar::float32 : width == 2 ? scalar::float64 : scalar::bits};
+        for (const int side : {0, 1}) {
+            if (drawn(g, 0, 2) != 0) lanes[side] = 1 << drawn(g, 0, 4);
+            positions[side] = drawn(g, 0, 2) != 0 ? random_positions(g, sites) : counted(sites);
+        }
+        const int begin = drawn(g, 0, sites);
+        first = begin, last = drawn(g, begin, sites);
+        source = storage(positions[0], lanes[0], shape);
+        target = storage(positions[1], lanes[1], shape);
+        text = std::to_string(sites) + " sites of " + std::to_string(shape.bytes()) + " bytes, range [" + std::to_string(first) + ", " +
+               std::to_string(last) + "), lanes " + std::to_string(lanes[0]) + " to " + std::to_string(lanes[1]);
+    }
+    [[nodiscard]] reference::side side(int i) const { return {positions[i], lanes[i]}; }
+
+    site_shape shape;
+    int lanes[2] = {1, 1};
+    std::vector<std::int64_t> positions[2];
+    std::int64_t first = 0, last = 0;
+    std::vector<std::byte> source, target;
+    std::string text;
+};
+
+template <class T>
+void fill_with_numbers(std::vector<std::byte>& storage, std::mt19937& g) {
+    for (std::size_t i = 0; i + sizeof(T) <= storage.size(); i += sizeof(T)) {
+        const T value = static_cast<T>(static_cast<double>(g()) / 1e5 - 2e4);
+        std::memcpy(storage.data() + i, &value, sizeof(T));
+    }
+}
+
+template <class T>
+void expect_sum_equals_reference(copy_case& c, std::mt19937& g) {
+    fill_with_numbers<T>(c.source, g);
+    fill_with_numbers<T>(c.target, g);
+    std::vector<std::byte> expected = c.target;
+    reference::add<T>(c.side(0), c.side(1), c.source.data(), expected.data(), c.shape, c.first, c.last);
+
+    site_copy(c.positions[0], c.lanes[0], c.positions[1], c.lanes[1]).add(c.source.data(), c.target.data(), c.shape, c.first, c.last);
+
+    ASSERT_EQ(c.target, expected) << c.text;
+}
+
+} // namespace
+
+TEST(SiteCopy, EqualsPlainLoopsAndTouchesNothingElse) {
+    on_each_simd_target([] {
+        std::mt19937 g(20261121);
+        for (int k = 0; k < 3000; ++k) {
+            copy_case c(g);
+            for (std::byte& b : c.source) b = static_cast<std::byte>(g());
+            std::vector<std::byte> expected = c.target;
+            reference::copy(c.side(0), c.side(1), c.source.data(), expected.data(), c.shape, c.first, c.last);
+
+            const site_copy copy(c.positions[0], c.lanes[0], c.positions[1], c.lanes[1]);
+            copy.copy(c.source.data(), c.target.data(), c.shape, c.first, c.last);
+
+            ASSERT_EQ(c.target, expected) << "case " << k << ": " << c.text;
+        }
+    });
+}
+
+TEST(SiteCopy, AddsInTheOrderOfTheList) {
+    on_each_simd_target([] {
+        std::mt19937 g(7);
+        for (int k = 0; k < 2000; ++k) {
+            copy_case c(g);
+            if (c.shape.kind == scalar::float32) expect_sum_equals_reference<float>(c, g);
+            if (c.shape.kind == scalar::float64) expect_sum_equals_reference<double>(c, g);
+            if (testing::Test::HasFatalFailure()) return;
+        }
+    });
+}
+
+TEST(SiteCopy, CopiesEachFaceOfABoxInTheRangesOfATeam) {
+    const lattice::coordinate extents{4, 3, 5, 2};
+    const auto order = lattice::site_order::lexicographic(extents);
+    const site_shape shape{24, 4, scalar::float32};
+    std::vector<std::byte> source(static_cast<std::size_t>(order->volume()) * shape.bytes());
+    std::mt19937 g(1);
+    for (std::byte& b : source) b = static_cast<std::byte>(g());
+
+    on_each_simd_target([&] {
+        for (int mu = 0; mu < lattice::dimensions; ++mu)
+            for (int width = 1; width <= 2; ++width) {
+                std::vector<std::int64_t> face;
+                for (std::int64_t s = 0; s < order->volume(); ++s)
+                    if (lattice::lexicographic_coordinate(s, extents)[mu] < width) face.push_back(s);
+                const std::int64_t sites = std::ssize(face);
+                const std::vector<std::int64_t> count = counted(sites);
+                const site_copy pack(face, 1, count, 1), unpack(count, 1, face, 1);
+                std::vector<std::byte> expected(face.size() * shape.bytes());
+                reference::copy({face, 1}, {count, 1}, source.data(), expected.data(), shape, 0, sites);
+                for (std::int64_t members = 1; members <= 5; ++members) {
+                    std::vector<std::byte> message(expected.size(), poison), back(source.size(), poison), back_expected = back;
+                    for (std::int64_t i = 0; i < members; ++i)
+                        pack.copy(source.data(), message.data(), shape, sites * i / members, sites * (i + 1) / members);
+                    ASSERT_EQ(message, expected) << "dimension " << mu << ", team of " << members;
+                    for (std::int64_t i = 0; i < members; ++i)
+                        unpack.copy(message.data(), back.data(), shape, sites * i / members, sites * (i + 1) / members);
+                    reference::copy({count, 1}, {face, 1}, message.data(), back_expected.data(), shape, 0, sites);
+                    ASSERT_EQ(back, back_expected) << "dimension " << mu << ", team of " << members;
+                }
+            }
+    });
+}
+
+TEST(SiteCopy, FaceOfABoxIsOneRunPerRow) {
+    const lattice::coordinate extents{4, 3, 5, 2};
+    std::vector<std::int64_t> y_face;
+    for (std::int64_t s = 0; s < 4 * 3 * 5 * 2; ++s)
+        if (lattice::lexicographic_coordinate(s, extents)[1] == 0) y_face.push_back(s);
+
+    EXPECT_EQ(site_copy(y_face, 1, counted(std::ssize(y_face)), 1).runs(), 5 * 2);
+}
