@@ -2,6 +2,7 @@
 // Matched messages. Without launcher the ranks are threads, under halocline-run processes: the same bodies.
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/slab.hpp>
+#include <halocline/comm/two_sided.hpp>
 #include <halocline_test/allocation_counter.hpp>
 
 #include <gtest/gtest.h>
@@ -392,6 +393,40 @@ TEST(Messenger, ARequestMayBeDestroyedEarly) {
         message_info info;
         EXPECT_FALSE(m.probe(j.rank(), 3, info));
         j.barrier();
+    });
+}
+
+TEST(Messenger, TwoSidedCallsBehaveLikeTheirNamesakes) {
+    on_ranks({1, 2, 5}, [](const job& j) {
+        namespace api = two_sided;
+        api::communicator c(j);
+        const int next = (c.rank() + 1) % c.size(), before = (c.rank() + c.size() - 1) % c.size();
+        // A number goes round the ring and grows.
+        int sum = 0;
+        api::request r[2];
+        if (c.rank() == 0) api::isend(&sum, 1, api::datatype::int32, next, 3, c, &r[0]);
+        int got = -1;
+        api::receive_status s;
+        api::recv(&got, 1, api::datatype::int32, api::any_source, 3, c, &s);
+        EXPECT_EQ(s.source, before);
+        EXPECT_EQ(api::get_count(s, api::datatype::int32), 1);
+        if (c.rank() == 0) api::wait(&r[0], c);
+        else api::send(&(sum = got + 1), 1, api::datatype::int32, next, 3, c);
+        if (c.rank() == 0) { EXPECT_EQ(got, c.size() - 1); }
+        // Everybody's halves both ways, late waits.
+        double out[2] = {c.rank() + 0.25, c.rank() + 0.5}, in[2] = {};
+        api::irecv(&in[0], 1, api::datatype::float64, before, 1, c, &r[0]);
+        api::isend(&out[0], 1, api::datatype::float64, next, 1, c, &r[1]);
+        api::barrier(c);
+        bool done = false;
+        while (!done) api::test(&r[0], &done, c, &s);
+        api::waitall(2, r, c); // one of them is request_null
+        api::sendrecv(&out[1], 1, api::datatype::float64, before, 2, &in[1], 1, api::datatype::float64, next, 2, c);
+        EXPECT_EQ(in[0], before + 0.25);
+        EXPECT_EQ(in[1], next + 0.5);
+        api::iprobe(api::any_source, api::any_tag, c, &done);
+        EXPECT_FALSE(done);
+        api::barrier(c);
     });
 }
 

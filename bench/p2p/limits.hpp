@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// What no library can do without, in memory that two ranks map: written for this bench alone.
+//   slot     a flag and the payload, written by the sender into two slots in turn, read in place
+//   copy     one memcpy by the receiver out of the sender's buffer, a flag before and a flag after
+//   nomatch  our messages' protocols, cell by cell, with nobody to look for: what matching costs is the difference
+#pragma once
+
+#include "support/flag_probe.hpp"
+#include "support/rounds.hpp"
+#include "support/shared_area.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace halocline::bench::p2p {
+
+/// What one rank of a pair shares with the other: flags, slots, buffers.
+class pair_memory {
+  public:
+    static constexpr std::size_t largest = 8 << 20;
+    struct alignas(128) line {
+        std::atomic<std::uint64_t> value{0};
+        std::uint64_t word = 0;
+    };
+    struct cell {
+        std::atomic<std::uint64_t> number{0};
+        std::uint64_t bytes = 0;
+        std::byte payload[304];
+    };
+    static_assert(sizeof(cell) == 320);
+
+    explicit pair_memory(const comm::job& j) : area_(j, 1 << 16 | 4 * (largest + 4096)), job_(j) {}
+    [[nodiscard]] const comm::job& owner() const { return job_; }
+    [[nodiscard]] line& flag(int rank, int i) const { return reinterpret_cast<line*>(area_.of(rank))[i]; }
+    [[nodiscard]] cell& ring(int rank, std::uint64_t i) const {
+        return reinterpret_cast<cell*>(area_.of(rank) + 4096)[i % cells];
+    }
+    /// 0, 1: slots; 2: what is sent, 3: what comes. Not all at the same place of a cache.
+    [[nodiscard]] std::byte* block(int rank, std::uint64_t i) const {
+        return area_.of(rank) + (1 << 16) + i * (largest + 1024);
+    }
+    static constexpr std::uint64_t cells = 64;
+
+  private:
+    shared_area area_;
+    comm::job job_;
+};
+
+class limit_endpoint {
+  public:
+    explicit limit_endpoint(const pair_memory& m) : m_(m), rank_(m.owner().rank()), peer_(1 - rank_) {
+        for (int i = 0; i < 8; ++i) m.flag(rank_, i).value.store(0);
+        for (std::uint64_t i = 0; i < pair_memory::cells; ++i) m.ring(rank_, i).number.store(0);
+        m.owner().barrier();
+    }
+    [[nodiscard]] int rank() const { return rank_; }
+    std::byte* out(std::size_t) { return m_.block(rank_, 2); }
+    std::byte* in(std::size_t) { return m_.block(rank_, 3); }
+    double slowest(double mine) { return bench::slowest(m_.owner(), {mine})[0]; }
+
+  protected:
+    static void await_flag(const std::atomic<std::uint64_t>& f, std::uint64_t epoch) { await(f, epoch, 1 << 30); }
+    const pair_memory& m_;
+    int rank_, peer_;
+};
+
+class slot_endpoint : public limit_endpoint {
+  public:
+    using limit_endpoint::limit_endpoint;
+    void send(const std::byte* p, std::size_t n) {
+        ++sent_;
+        pair_memory::line& f = m_.flag(peer_, static_cast<int>(sent_ & 1));
+        std::memcpy(m_.block(peer_, sent_ & 1), p, n);
+        f.word = n;
+        f.value.store(sent_, std::memory_order_release);
+    }
+    const std::byte* recv(std::byte*, std::size_t) {
+        ++received_;
+        await_flag(m_.flag(rank_, static_cast<int>(received_ & 1)).value, received_);
+        return m_.block(rank_, received_ & 1);
+    }
+    const std::byte* exchange(const std::byte* out, std::byte* in, std::size_t n) {
+        send(out, n);
+        return recv(in, n);
+    }
+
+  private:
+    std::uint64_t sent_ = 0, received_ = 0;
+};
+
+class copy_endpoint : public limit_endpoint {
+  public:
+    using limit_endpoint::limit_endpoint;
+    void send(const std::byte* p, std::size_t) {
+        publish(p);
+        await_copied();
+    }
+    const std::byte* recv(std::byte* p, std::size_t n) {
+        ++received_;
+        await_flag(m_.flag(rank_, 0).value, received_);
+        std::memcpy(p, m_.block(peer_, 2) + m_.flag(rank_, 0).word, n);
+        m_.flag(peer_, 1).value.store(received_, std::memory_order_release);
+        return p;
+    }
+    const std::byte* exchange(const std::byte* out, std::byte* in, std::size_t n) {
+        publish(out);
+        recv(in, n);
+        await_copied();
+        return in;
+    }
+    void token(int from) {
+        if (rank_ == from) publish(m_.block(rank_, 2)), await_copied();
+        else recv(m_.block(rank_, 3), 0);
+    }
+
+  private:
+    void publish(const std::byte* p) {
+        m_.flag(peer_, 0).word = static_cast<std::uint64_t>(p - m_.block(rank_, 2));
+        m_.flag(peer_, 0).value.store(++sent_, std::memory_order_release);
+    }
+    void await_copied() { await_flag(m_.flag(rank_, 1).value, sent_); }
+    std::uint64_t sent_ = 0, received_ = 0;
+};
+
+/// Thresholds are those of our messages.
+class nomatch_endpoint : public limit_endpoint {
+  public:
+    nomatch_endpoint(const pair_memory& m, std::size_t immediate, std::size_t synergistic,
+                     void (*copy)(std::byte*, const std::byte*, std::size_t))
+        : limit_endpoint(m), immediate_(immediate), synergistic_(synergistic), copy_(copy) {}
+    void send(const std::byte* p, std::size_t n) {
+        start_send(p, n);
+        finish_send(p, n);
+    }
+    const std::byte* recv(std::byte* p, std::size_t n) {
+        pair_memory::cell& c = m_.ring(rank_, received_++);
+        await_flag(c.number, received_);
+        if (n <= immediate_) {
+            if (n > 0) std::memcpy(p, c.payload, c.bytes);
+            if (received_ % (pair_memory::cells / 4) == 0) m_.flag(peer_, 1).value.store(received_, std::memory_order_release);
+            return p;
+        }
+        std::uint64_t offset = 0;
+        std::memcpy(&offset, c.payload, sizeof offset);
+        const std::byte* from = m_.block(peer_, 2) + offset;
+        if (n < synergistic_) {
+            copy_(p, from, n);
+        } else { // the record of the sender: 2 state, 3 next piece, 4 pieces copied by the sender
+            m_.flag(peer_, 3).value.store(0, std::memory_order_relaxed);
+            m_.flag(peer_, 2).word = static_cast<std::uint64_t>(p - m_.block(rank_, 3));
+            m_.flag(peer_, 2).value.store(2 * received_, std::memory_order_release);
+            const std::uint64_t mine = pieces(m_.flag(peer_, 3).value, p, from, n);
+            await_flag(m_.flag(peer_, 4).value, count(n) - mine);
+        }
+        m_.flag(peer_, 2).value.store(2 * received_ + 1, std::memory_order_release);
+        return p;
+    }
+    const std::byte* exchange(const std::byte* out, std::byte* in, std::size_t n) {
+        start_send(out, n);
+        recv(in, n);
+        finish_send(out, n);
+        return in;
+    }
+    void token(int from) {
+        if (rank_ == from) send(nullptr, 0);
+        else recv(nullptr, 0);
+    }
+
+  private:
+    static std::uint64_t piece(std::size_t n) {
+        return std::clamp<std::uint64_t>(n / 8 / 4096 * 4096, 16 * 1024, 128 * 1024);
+    }
+    static std::uint64_t count(std::size_t n) { return (n + piece(n) - 1) / piece(n); }
+    std::uint64_t pieces(std::atomic<std::uint64_t>& next, std::byte* to, const std::byte* from, std::size_t n) {
+        const std::uint64_t size = piece(n), all = count(n);
+        std::uint64_t copied = 0;
+        for (std::uint64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < all; ++copied)
+            copy_(to + i * size, from + i * size, std::min<std::uint64_t>(size, n - i * size));
+        return copied;
+    }
+    void start_send(const std::byte* p, std::size_t n) {
+        if (sent_ - credit_ == pair_memory::cells) {
+            await_flag(m_.flag(rank_, 1).value, sent_ - pair_memory::cells + pair_memory::cells / 4);
+            credit_ = m_.flag(rank_, 1).value.load(std::memory_order_acquire);
+        }
+        pair_memory::cell& c = m_.ring(peer_, sent_);
+        c.bytes = n;
+        if (n <= immediate_) {
+            if (n > 0) std::memcpy(c.payload, p, n);
+        } else {
+            const auto offset = static_cast<std::uint64_t>(p - m_.block(rank_, 2));
+            std::memcpy(c.payload, &offset, sizeof offset);
+            m_.flag(rank_, 4).value.store(0, std::memory_order_relaxed);
+        }
+        c.number.store(++sent_, std::memory_order_release);
+    }
+    void finish_send(const std::byte* p, std::size_t n) {
+        if (n <= immediate_) return;
+        pair_memory::line& state = m_.flag(rank_, 2);
+        await_flag(state.value, 2 * sent_);
+        if (n >= synergistic_ && state.value.load(std::memory_order_acquire) == 2 * sent_)
+            m_.flag(rank_, 4).value.store(pieces(m_.flag(rank_, 3).value, m_.block(peer_, 3) + state.word, p, n),
+                                          std::memory_order_release);
+        await_flag(state.value, 2 * sent_ + 1);
+        credit_ = sent_; // what came after has been taken, too
+    }
+    std::size_t immediate_, synergistic_;
+    void (*copy_)(std::byte*, const std::byte*, std::size_t);
+    std::uint64_t sent_ = 0, received_ = 0, credit_ = 0;
+};
+
+} // namespace halocline::bench::p2p
