@@ -111,7 +111,7 @@ class channel_endpoint {
         unused_.resize(bytes);
         return unused_.data();
     }
-    double slowest(double mine) { return bench::slowest(job_, {mine})[0]; }
+    std::vector<double> slowest(const std::vector<double>& mine) { return bench::slowest(job_, mine); }
     void send(const std::byte* p, std::size_t n) {
         set_.for_each([&](auto& c) {
             std::memcpy(c.target(sent_ + 1), p, n);
@@ -143,7 +143,7 @@ class driver {
   public:
     driver(const comm::job& j, const bench_options& o)
         : job_(j), options_(o), probe_(j), pair_(j), ours_(j, o.messages),
-          messages_(ours_, [this](double mine) { return slowest(job_, {mine})[0]; }) {
+          messages_(ours_, [this](std::vector<double> mine) { return slowest(job_, mine); }) {
         j.collectively([&] {
             for (const std::string& text : o.peers) {
                 peers_.emplace_back(text);
@@ -265,7 +265,7 @@ class driver {
     flag_probe probe_;
     p2p::pair_memory pair_;
     comm::two_sided::communicator ours_;
-    p2p::two_sided_endpoint<std::function<double(double)>> messages_;
+    p2p::two_sided_endpoint<std::function<std::vector<double>(std::vector<double>)>> messages_;
     std::deque<peer_program> peers_;
     bool pinned_ = false;
 };

@@ -34,8 +34,8 @@ bool next_order(p2p::order& o, int rank) {
     return false;
 }
 
-double slowest(double mine) {
-    MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+std::vector<double> slowest(std::vector<double> mine) {
+    MPI_Allreduce(MPI_IN_PLACE, mine.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return mine;
 }
 

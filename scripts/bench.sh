@@ -2,6 +2,7 @@
 # Runs a bench from a fresh clone: ratios in one run, a table for eyes, JSON lines for machines.
 # usage: scripts/bench.sh [question] [options]
 #   halo (default)   exchanges beside the one-copy limit and each installed MPI: 3 minutes; --quick for a look
+#   p2p              messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE
 #   dirac            the Wilson-clover operator on one rank
 #   stencil          halo::stencil beside hand-written loops; --seconds S
 #   solve            set-up and solve of the multigrid; --np N ranks (default 2); --peer 'COMMAND' takes turns with it
@@ -28,6 +29,21 @@ case $question in
       fi
     done
     exec "$bin/halocline-run" -n 2 -- "$bin/bench_halo" --git "$git" "${peers[@]}" "$@" ;;
+  p2p)
+    # Tuned: what this machine's small and middle sizes want. Eager up to 32 KiB, single copies by the kernel off.
+    peers=()
+    declare -A tuned=(
+      [openmpi]='OMPI_MCA_btl_vader_eager_limit=32768 OMPI_MCA_btl_vader_single_copy_mechanism=none'
+      [mpich]='UCX_RNDV_THRESH=32768 UCX_TLS=^cma')
+    for mpi in openmpi mpich; do
+      if [[ -x $bin/bench_p2p_$mpi ]] && command -v "mpirun.$mpi" >/dev/null; then
+        peers+=(--peer "$mpi=mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
+        peers+=(--peer "$mpi-tuned=env ${tuned[$mpi]} mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
+      else
+        echo "bench.sh: no $mpi here: it is left out" >&2
+      fi
+    done
+    exec "$bin/halocline-run" -n 2 -- "$bin/bench_p2p" --git "$git" "${peers[@]}" "$@" ;;
   solve)
     np=2
     if [[ ${1:-} == --np ]]; then np=${2:?--np needs a number}; shift 2; fi

@@ -57,10 +57,10 @@ class limit_endpoint {
     [[nodiscard]] int rank() const { return rank_; }
     std::byte* out(std::size_t) { return m_.block(rank_, 2); }
     std::byte* in(std::size_t) { return m_.block(rank_, 3); }
-    double slowest(double mine) { return bench::slowest(m_.owner(), {mine})[0]; }
+    std::vector<double> slowest(const std::vector<double>& mine) { return bench::slowest(m_.owner(), mine); }
 
   protected:
-    static void await_flag(const std::atomic<std::uint64_t>& f, std::uint64_t epoch) { await(f, epoch, 1 << 30); }
+    static void await_flag(const std::atomic<std::uint64_t>& f, std::uint64_t epoch) { await(f, epoch, 2000); }
     const pair_memory& m_;
     int rank_, peer_;
 };

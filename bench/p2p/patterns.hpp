@@ -67,7 +67,7 @@ class payload {
     static void put(std::byte* to, std::size_t w, std::uint64_t value) { std::memcpy(to + 8 * w, &value, 8); }
 };
 
-/// Runs one order on both ranks of a pair. An endpoint has rank(), out(bytes) and in(bytes) memory, slowest(seconds),
+/// Runs one order on both ranks of a pair. An endpoint has rank(), out(bytes) and in(bytes) memory, slowest(numbers),
 /// send(p, n), recv(p, n), exchange(out, in, n) (the last two return where the message lies), and for "overhead" isend,
 /// irecv and test. Ends the program on a wrong payload.
 template <class Endpoint>
@@ -85,7 +85,7 @@ class measurement {
         bare_ = other_ = 0;
         const std::uint64_t begin = comm::ticks();
         for (int i = 0; i < 4; ++i) step();
-        const double each = e_.slowest(comm::seconds(comm::ticks() - begin) / 4);
+        const double each = e_.slowest({comm::seconds(comm::ticks() - begin) / 4})[0];
         const int steps = std::clamp(static_cast<int>(order_.seconds / batch_count / each), 1, 10'000);
         batches us(2);
         for (int b = 0; b < batch_count; ++b) {
@@ -94,11 +94,11 @@ class measurement {
             for (int i = 0; i < steps; ++i) step();
             const std::uint64_t whole = order_.pattern == "overhead" ? other_ : comm::ticks() - start;
             const double per = 1e6 / (steps * messages_per_step());
-            us[0].push_back(e_.slowest(per * comm::seconds(bare_)));
-            us[1].push_back(e_.slowest(per * comm::seconds(whole)));
+            us[0].push_back(per * comm::seconds(bare_));
+            us[1].push_back(per * comm::seconds(whole));
         }
         verify();
-        return us;
+        return {e_.slowest(us[0]), e_.slowest(us[1])};
     }
 
   private:

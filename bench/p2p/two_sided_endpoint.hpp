@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <utility>
+#include <vector>
 
 namespace halocline::bench::p2p {
 
@@ -92,7 +94,7 @@ class buffer {
 };
 #endif
 
-/// Slowest: the larger of two numbers, one from each rank.
+/// Slowest: numbers of both ranks, element-wise maximum.
 template <class Slowest>
 class two_sided_endpoint {
   public:
@@ -103,7 +105,7 @@ class two_sided_endpoint {
     [[nodiscard]] int rank() const { return rank_; }
     std::byte* out(std::size_t bytes) { return out_.of(bytes); }
     std::byte* in(std::size_t bytes) { return in_.of(bytes); }
-    double slowest(double mine) { return slowest_(mine); }
+    std::vector<double> slowest(std::vector<double> mine) { return slowest_(std::move(mine)); }
 
     void send(const std::byte* p, std::size_t n) { two_sided::send(p, n, two_sided::datatype::byte, peer_, tag, c_); }
     const std::byte* recv(std::byte* p, std::size_t n) {
