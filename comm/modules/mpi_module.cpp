@@ -10,21 +10,31 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <list>
 #include <new>
 #include <string>
 #include <vector>
 
 #include <sched.h>
 
+struct letter_under_way {
+    std::string text;
+    MPI_Request request = MPI_REQUEST_NULL;
+};
+
 struct halocline_mpi_world {
     MPI_Comm setup = MPI_COMM_NULL; // collectives and set-up exchanges
     MPI_Comm data = MPI_COMM_NULL;  // channels: their tags are all of this communicator's
     MPI_Datatype unit = MPI_DATATYPE_NULL;
     int rank = 0, size = 1, max_tag = 0;
+    std::list<letter_under_way> letters;
 };
 
 struct halocline_mpi_channel {
     MPI_Request send = MPI_REQUEST_NULL;
+    MPI_Request part = MPI_REQUEST_NULL; // a send of less than all, under way
+    const void* buffer = nullptr;        // that both send from
     MPI_Request receive[2]{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     bool receiving[2]{false, false};
     MPI_Request farewell = MPI_REQUEST_NULL;
@@ -63,6 +73,11 @@ void finalize_at_exit() {
     MPI_Finalize();
 }
 
+bool is_initialized() {
+    int yes = 0, over = 0;
+    return MPI_Initialized(&yes) == MPI_SUCCESS && MPI_Finalized(&over) == MPI_SUCCESS && yes && !over;
+}
+
 int initialize() {
     int done = 0;
     HALOCLINE_TRY(MPI_Initialized(&done));
@@ -74,20 +89,28 @@ int initialize() {
     return MPI_SUCCESS;
 }
 
-int duplicate(MPI_Comm& copy, halocline_mpi_give_up give_up, void* context) {
+int duplicate(MPI_Comm parent, MPI_Comm& copy, halocline_mpi_give_up give_up, void* context) {
     MPI_Request request = MPI_REQUEST_NULL;
-    HALOCLINE_TRY(MPI_Comm_idup(MPI_COMM_WORLD, &copy, &request));
+    HALOCLINE_TRY(MPI_Comm_idup(parent, &copy, &request));
     if (const int code = wait_one(request, give_up, context); code != HALOCLINE_MPI_OK) return code;
     return MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
 }
 
-int open(halocline_mpi_give_up give_up, void* context, halocline_mpi_world** world) {
-    HALOCLINE_TRY(initialize());
+int open(const void* communicator, size_t bytes, halocline_mpi_give_up give_up, void* context,
+         halocline_mpi_world** world) {
+    MPI_Comm parent = MPI_COMM_WORLD;
+    if (communicator != nullptr) {
+        if (bytes != sizeof parent || !is_initialized()) return HALOCLINE_MPI_NO_COMMUNICATOR;
+        std::memcpy(&parent, communicator, bytes);
+        if (parent == MPI_COMM_NULL) return HALOCLINE_MPI_NO_COMMUNICATOR;
+    } else {
+        HALOCLINE_TRY(initialize());
+    }
     auto* w = new halocline_mpi_world;
     ++open_worlds;
     *world = w;
-    if (const int code = duplicate(w->setup, give_up, context); code != HALOCLINE_MPI_OK) return code;
-    if (const int code = duplicate(w->data, give_up, context); code != HALOCLINE_MPI_OK) return code;
+    if (const int code = duplicate(parent, w->setup, give_up, context); code != HALOCLINE_MPI_OK) return code;
+    if (const int code = duplicate(parent, w->data, give_up, context); code != HALOCLINE_MPI_OK) return code;
     HALOCLINE_TRY(MPI_Comm_rank(w->data, &w->rank));
     HALOCLINE_TRY(MPI_Comm_size(w->data, &w->size));
     int* bound = nullptr;
@@ -101,7 +124,7 @@ int open(halocline_mpi_give_up give_up, void* context, halocline_mpi_world** wor
 // Communicators are not freed: that is collective, and the world of a job lives as long as the job.
 void close(halocline_mpi_world* world) {
     if (world) --open_worlds;
-    if (world && !left && world->unit != MPI_DATATYPE_NULL) MPI_Type_free(&world->unit);
+    if (world && !left && is_initialized() && world->unit != MPI_DATATYPE_NULL) MPI_Type_free(&world->unit);
     delete world;
 }
 
@@ -192,6 +215,44 @@ int exchange(halocline_mpi_world* world, int count, const int* peers, const void
     return wait_all(requests, give_up, context);
 }
 
+constexpr int letter_tag = 2;
+
+/// Gives back what letters that have left were kept in.
+int sweep_letters(halocline_mpi_world* world) {
+    for (auto it = world->letters.begin(); it != world->letters.end();) {
+        int done = 0;
+        HALOCLINE_TRY(MPI_Test(&it->request, &done, MPI_STATUS_IGNORE));
+        it = done ? world->letters.erase(it) : std::next(it);
+    }
+    return MPI_SUCCESS;
+}
+
+int letter_send(halocline_mpi_world* world, int peer, const void* text, uint64_t bytes) {
+    if (bytes > INT_MAX) return MPI_ERR_COUNT;
+    HALOCLINE_TRY(sweep_letters(world));
+    letter_under_way& letter = world->letters.emplace_back();
+    letter.text.assign(static_cast<const char*>(text), bytes);
+    return MPI_Isend(letter.text.data(), static_cast<int>(bytes), MPI_BYTE, peer, letter_tag, world->setup,
+                     &letter.request);
+}
+
+int letter_take(halocline_mpi_world* world, int* from, halocline_mpi_allocate allocate, halocline_mpi_give_up give_up,
+                void* context) {
+    HALOCLINE_TRY(sweep_letters(world));
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    int found = 0, bytes = 0;
+    HALOCLINE_TRY(MPI_Improbe(MPI_ANY_SOURCE, letter_tag, world->setup, &found, &message, &status));
+    if (!found) return HALOCLINE_MPI_OK;
+    HALOCLINE_TRY(MPI_Get_count(&status, MPI_BYTE, &bytes));
+    void* target = allocate(context, 0, static_cast<uint64_t>(bytes));
+    if (!target && bytes > 0) return MPI_ERR_NO_MEM;
+    MPI_Request request = MPI_REQUEST_NULL;
+    HALOCLINE_TRY(MPI_Imrecv(target, bytes, MPI_BYTE, &message, &request));
+    *from = status.MPI_SOURCE;
+    return wait_one(request, give_up, context);
+}
+
 void progress(halocline_mpi_world* world) {
     if (left) return;
     int found = 0;
@@ -210,7 +271,7 @@ int units(uint64_t bytes, int* count) {
 // left to finish by itself.
 int channel_close(halocline_mpi_channel* channel) {
     if (!channel) return 1;
-    if (left) return 0;
+    if (left || !is_initialized()) return 0;
     int idle = 1;
     for (int slot = 0; slot < 2; ++slot) {
         MPI_Request& request = channel->receive[slot];
@@ -228,6 +289,8 @@ int channel_close(halocline_mpi_channel* channel) {
         if (MPI_Test(&channel->send, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done) idle = 0;
         if (done) MPI_Request_free(&channel->send);
     }
+    int over = 0;
+    if (MPI_Test(&channel->part, &over, MPI_STATUS_IGNORE) != MPI_SUCCESS || !over) idle = 0;
     int said = 0;
     if (MPI_Test(&channel->farewell, &said, MPI_STATUS_IGNORE) != MPI_SUCCESS || !said) idle = 0;
     if (idle) delete channel;
@@ -243,6 +306,7 @@ int channel_open(halocline_mpi_world* world, const halocline_mpi_channel_spec* s
     c->world = world;
     c->peer = spec->peer;
     c->send_tag = spec->send_tag;
+    c->buffer = spec->send;
     HALOCLINE_TRY(MPI_Send_init(spec->send, send_count, world->unit, spec->peer, spec->send_tag, world->data, &c->send));
     for (int slot = 0; slot < 2; ++slot) {
         HALOCLINE_TRY(MPI_Recv_init(spec->receive[slot], receive_count, world->unit, spec->peer, spec->receive_tag,
@@ -267,8 +331,16 @@ int receive_test(halocline_mpi_channel* channel, int slot, int* done) {
 
 int send_start(halocline_mpi_channel* channel) { return MPI_Start(&channel->send); }
 
+int send_part_start(halocline_mpi_channel* channel, uint64_t bytes) {
+    int count = 0;
+    HALOCLINE_TRY(units(bytes, &count));
+    const halocline_mpi_world* world = channel->world;
+    return MPI_Isend(channel->buffer, count, world->unit, channel->peer, channel->send_tag, world->data, &channel->part);
+}
+
 int send_test(halocline_mpi_channel* channel, int* done) {
-    return MPI_Test(&channel->send, done, MPI_STATUS_IGNORE);
+    MPI_Request* under_way = channel->part != MPI_REQUEST_NULL ? &channel->part : &channel->send;
+    return MPI_Test(under_way, done, MPI_STATUS_IGNORE);
 }
 
 int farewell_start(halocline_mpi_channel* channel, const void* unit) {
@@ -295,12 +367,15 @@ constexpr halocline_mpi_module module_table{
     describe,
     allgather,
     exchange,
+    letter_send,
+    letter_take,
     progress,
     channel_open,
     channel_close,
     receive_start,
     receive_test,
     send_start,
+    send_part_start,
     send_test,
     farewell_start,
     farewell_test,

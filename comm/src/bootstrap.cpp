@@ -162,4 +162,8 @@ job job::from_environment(const job_options& options) {
     return single(options);
 }
 
+job job::from_mpi_handle(const void* communicator, std::size_t bytes, const job_options& options) {
+    return job(join(mpi_bootstrap(communicator, bytes, options), options));
+}
+
 } // namespace halocline::comm

@@ -29,6 +29,8 @@ struct bootstrap {
 std::optional<bootstrap> local_bootstrap(const job_options& options);
 /// The job of an MPI launcher, if one started this process. (mpi_bootstrap.cpp)
 std::optional<bootstrap> mpi_bootstrap(const job_options& options);
+/// The ranks of an MPI_Comm of the program, given by its address. (mpi_bootstrap.cpp)
+bootstrap mpi_bootstrap(const void* communicator, std::size_t bytes, const job_options& options);
 /// Set-up mail through MPI: for jobs whose ranks can't all reach each other's sockets. (mpi_bootstrap.cpp)
 std::unique_ptr<mail> mpi_mail(job_core& core);
 

@@ -14,8 +14,6 @@ namespace halocline::comm {
 namespace {
 
 // What the channels of a lane are made in: one line per lane.
-ofi_world& world_of(const job_core& core, const ofi_channel*) { return *core.ofi; }
-mpi_world& world_of(const job_core& core, const mpi_channel*) { return *core.mpi; }
 
 /// Does this request get a channel of kind C?
 template <class C>

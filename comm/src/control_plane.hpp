@@ -5,6 +5,7 @@
 #include <halocline/comm/status.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,7 +13,13 @@
 
 namespace halocline::comm {
 
-/// Blocking set-up messages of any size. `operation` says what is waited for in a failure.  Err: rank_failure.
+/// A set-up message that its sender does not wait for.
+struct letter {
+    int from = 0;
+    std::string text;
+};
+
+/// Set-up messages of any size. `operation` says what is waited for in a failure.  Err: rank_failure.
 class mail {
   public:
     virtual ~mail() = default;
@@ -21,6 +28,10 @@ class mail {
     /// Sends out[i] to peers[i], returns what they sent; a peer may appear several times (order kept). Never the own rank.
     virtual std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out,
                                               std::string_view operation) = 0;
+    /// Never waits; order is kept per pair. Letters and the calls above do not see each other. Never to the own rank.
+    virtual void send_letter(int peer, std::string_view text) = 0;
+    /// A letter that has come, from anybody. Never waits; moves on what send_letter began.
+    virtual std::optional<letter> take_letter() = 0;
 };
 
 /// Who is alive.

@@ -66,6 +66,7 @@ std::string_view to_string(status s) {
     case status::timed_out: return "timed out";
     case status::aborted: return "aborted";
     case status::wrong_data: return "wrong data";
+    case status::misused: return "misused";
     }
     return "unknown status";
 }

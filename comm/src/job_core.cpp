@@ -3,6 +3,7 @@
 
 #include "mpi_library.hpp"
 #include "ofi_world.hpp"
+#include "window_end.hpp"
 
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/shm_channel.hpp>
@@ -192,6 +193,7 @@ status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
     // A wait over sockets must not stop what these have under way.
     if (mpi) mpi->poll();
     if (ofi) ofi->poll();
+    push_windows(*this);
     if (watch) {
         watch->look();
         if (const status s = failed(); s != status::ok) return s;
@@ -236,7 +238,7 @@ void job_core::raise(status why, std::string_view operation) const {
     const std::string waited = " while this rank waited for " + std::string(operation);
     int culprit = -1;
     std::string how;
-    if (why != status::wrong_data && record.state.load(std::memory_order_acquire) == failure_record::there) {
+    if (why != status::wrong_data && why != status::misused && record.state.load(std::memory_order_acquire) == failure_record::there) {
         why = record.why;
         culprit = record.culprit;
         how = record.text;
@@ -252,6 +254,9 @@ void job_core::raise(status why, std::string_view operation) const {
         break;
     case status::aborted:
         text = how.empty() ? "a peer closed its end" + waited : name_of(culprit) + " gave up" + waited + ": " + how;
+        break;
+    case status::misused:
+        text = "calls in a wrong order: " + std::string(operation);
         break;
     default:
         text = "what came is not what was agreed (other plan, epoch or size)" + waited;

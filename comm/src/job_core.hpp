@@ -2,6 +2,7 @@
 // What a job's copies, plans and sums share on one rank: memory, peers, the control plane, the failure record.
 #pragma once
 
+#include "cards.hpp"
 #include "control_plane.hpp"
 #include "node_slab.hpp"
 
@@ -17,6 +18,7 @@ namespace halocline::comm {
 
 class mpi_world;
 class ofi_world;
+class window_end;
 
 /// The block of a closed channel set: memory that peers may still write until each has said farewell.
 struct parked_block {
@@ -56,6 +58,9 @@ class job_core {
     // Set-up state.
     std::uint32_t next_plan_id = 1; // plans are made collectively, so the count is the same on every rank
     std::vector<parked_block> parked;
+    card_box cards;
+    std::vector<window_end*> due; // windows that still have to send something
+    std::size_t windows = 0;      // that exist
 
     /// Do channels try their connections before the first message? Same on every rank.
     [[nodiscard]] bool greets() const { return ofi != nullptr; }

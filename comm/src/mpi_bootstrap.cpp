@@ -42,6 +42,8 @@ class mail_over_mpi final : public mail {
                                       std::string_view operation) override {
         return core_.mpi->exchange(peers, out, watching(operation));
     }
+    void send_letter(int peer, std::string_view text) override { core_.mpi->send_letter(peer, text); }
+    std::optional<letter> take_letter() override { return core_.mpi->take_letter(watching("a letter that has come")); }
 
   private:
     mpi_world::progress watching(std::string_view operation) {
@@ -52,10 +54,11 @@ class mail_over_mpi final : public mail {
 
 } // namespace
 
-std::optional<bootstrap> mpi_bootstrap(const job_options& options) {
-    const auto launch = mpi_launch_from_environment();
-    if (!launch) return std::nullopt;
-    auto world = std::make_shared<mpi_world>(*launch, until(options.deadline, "all ranks to join MPI's world"));
+namespace {
+
+bootstrap bootstrap_over(const mpi_launch& launch, const job_options& options) {
+    const std::string joined = launch.communicator ? "all ranks of the communicator" : "all ranks to join MPI's world";
+    auto world = std::make_shared<mpi_world>(launch, until(options.deadline, joined));
     bootstrap start;
     start.rank = world->rank();
     start.ranks = world->ranks();
@@ -65,6 +68,25 @@ std::optional<bootstrap> mpi_bootstrap(const job_options& options) {
     };
     start.mpi = std::move(world);
     return start;
+}
+
+} // namespace
+
+std::optional<bootstrap> mpi_bootstrap(const job_options& options) {
+    const auto launch = mpi_launch_from_environment();
+    if (!launch) return std::nullopt;
+    return bootstrap_over(*launch, options);
+}
+
+bootstrap mpi_bootstrap(const void* communicator, std::size_t bytes, const job_options& options) {
+    auto launch = mpi_of_program();
+    if (!launch) {
+        throw input_error("a job of an MPI communicator: no MPI is seen in this program; name the one it uses in "
+                          "HALOCLINE_MPI (openmpi, mpich, or a module's path)");
+    }
+    launch->communicator = communicator;
+    launch->communicator_bytes = bytes;
+    return bootstrap_over(*launch, options);
 }
 
 std::unique_ptr<mail> mpi_mail(job_core& core) { return std::make_unique<mail_over_mpi>(core); }

@@ -116,14 +116,16 @@ bool mpi_channel::post(std::uint64_t epoch) noexcept {
     return !error_;
 }
 
-void mpi_channel::send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index) noexcept {
+void mpi_channel::send_part(std::uint64_t epoch, std::uint64_t start_stamp, std::size_t bytes,
+                            std::uint32_t field_index) noexcept {
     if (error_) return;
     auto& header = *std::launder(reinterpret_cast<message_header*>(send_));
-    header.fill(plan_id_, field_index, send_bytes_, start_stamp);
+    header.fill(plan_id_, field_index, bytes, start_stamp);
     header.epoch.store(epoch, std::memory_order_relaxed);
     // Slot (epoch + 1) & 1 held epoch - 1, which ends with this call: room for the peer's next message.
     if (!farewell_came_ && !post(epoch + 1)) return;
-    error_ = world_->module().send_start(requests_);
+    const auto& mpi = world_->module();
+    error_ = bytes == send_bytes_ ? mpi.send_start(requests_) : mpi.send_part_start(requests_, message_bytes(bytes));
     if (!error_) started_ = epoch;
 }
 
@@ -150,10 +152,15 @@ bool mpi_channel::sent(std::uint64_t epoch) noexcept {
 }
 
 status mpi_channel::check(std::uint64_t epoch) const noexcept {
+    const status s = check_part(epoch);
+    return s == status::ok && header(epoch).bytes != receive_bytes_ ? status::wrong_data : s;
+}
+
+status mpi_channel::check_part(std::uint64_t epoch) const noexcept {
     if (error_ == HALOCLINE_MPI_TRUNCATED) return status::wrong_data;
     if (error_) return status::peer_died;
     if (farewell_came_ && epoch >= arrived_) return status::aborted;
-    return header(epoch).is(plan_id_, epoch, receive_bytes_) ? status::ok : status::wrong_data;
+    return header(epoch).is(plan_id_, epoch, header(epoch).bytes) ? status::ok : status::wrong_data;
 }
 
 void mpi_channel::close() noexcept {

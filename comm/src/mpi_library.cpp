@@ -4,8 +4,10 @@
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <numeric>
 #include <system_error>
@@ -96,6 +98,24 @@ std::optional<mpi_launch> mpi_launch_from_environment() {
         launch->module = choice;
     }
     return launch;
+}
+
+std::optional<mpi_launch> mpi_of_program() {
+    auto launch = mpi_launch_from_environment();
+    if (environment("HALOCLINE_MPI")) return launch;
+    using version_call = int (*)(char*, int*); // may be called before MPI_Init; the same in every MPI
+    const auto version = reinterpret_cast<version_call>(dlsym(RTLD_DEFAULT, "MPI_Get_library_version"));
+    if (!version) return launch;
+    std::array<char, 8192> text{}; // both define less
+    int length = 0;
+    if (version(text.data(), &length) != 0) return launch;
+    const std::string_view said(text.data());
+    for (const auto& mpi : known) {
+        if (said.substr(0, std::strlen(mpi.title)) != mpi.title) continue;
+        return mpi_launch{mpi.module, mpi.title, "this program uses " + std::string(mpi.title)};
+    }
+    throw input_error("MPI: this program uses '" + std::string(said.substr(0, said.find_first_of(",\n")))
+                      + "'; modules exist for Open MPI and MPICH (HALOCLINE_MPI names one that fits)");
 }
 
 std::vector<std::filesystem::path> mpi_module_folders() {
@@ -194,13 +214,18 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
     path_ = loaded.path;
 
     guard g(check);
-    const int code = module_->open(guard::give_up, &g, &world_);
+    const int code = module_->open(launch.communicator, launch.communicator_bytes, guard::give_up, &g, &world_);
     version_ = module_->version();
     g.rethrow();
-    require(code, "joining the world");
+    if (code == HALOCLINE_MPI_NO_COMMUNICATOR) {
+        throw input_error("MPI: what was given is no communicator of " + version_ + " (" + path_.string()
+                          + "), or MPI_Init was not called: " + launch.evidence
+                          + "; if its MPI is another one, name that in HALOCLINE_MPI");
+    }
+    require(code, launch.communicator ? "duplicating the communicator" : "joining the world");
     rank_ = module_->rank(world_);
     ranks_ = module_->size(world_);
-    if (launch.ranks > 0 && launch.ranks != ranks_) {
+    if (!launch.communicator && launch.ranks > 0 && launch.ranks != ranks_) {
         module_->leave(); // N singletons that each believe to be alone: don't wait for one another at exit
         throw input_error("MPI: the launcher is " + (launch.title.empty() ? "unknown" : launch.title) + "'s and started "
                           + std::to_string(launch.ranks) + " ranks (" + launch.evidence + "), but " + version_
@@ -266,6 +291,21 @@ std::vector<std::string> mpi_world::exchange(std::span<const int> peers, std::sp
     r.rethrow();
     require(code, "the exchange with peers");
     return in;
+}
+
+void mpi_world::send_letter(int peer, std::string_view text) const {
+    require(module_->letter_send(world_, peer, text.data(), text.size()), "a letter to rank " + std::to_string(peer));
+}
+
+std::optional<letter> mpi_world::take_letter(const progress& check) const {
+    std::vector<std::string> text(1);
+    receiver r(check, text);
+    int from = -1;
+    const int code = module_->letter_take(world_, &from, receiver::allocate, guard::give_up, static_cast<guard*>(&r));
+    r.rethrow();
+    require(code, "taking a letter");
+    if (from < 0) return std::nullopt;
+    return letter{from, std::move(text.front())};
 }
 
 void mpi_world::poll() noexcept {

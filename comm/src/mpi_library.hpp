@@ -3,6 +3,7 @@
 // No program links libmpi: which one it is shows in the launcher's environment (docs/decisions/0005-mpi-as-modules.md).
 #pragma once
 
+#include "control_plane.hpp"
 #include "mpi_module.h"
 
 #include <halocline/comm/mpi_channel.hpp>
@@ -25,11 +26,16 @@ struct mpi_launch {
     std::string title;    ///< "Open MPI", "MPICH"
     std::string evidence; ///< "OMPI_COMM_WORLD_SIZE=4"
     int ranks = 0;        ///< 0: the launcher does not say
+    const void* communicator = nullptr; ///< address of the program's MPI_Comm; nullptr: the world of the launcher
+    std::size_t communicator_bytes = 0;
 };
 
 /// The MPI launcher above this process, if there is one. $HALOCLINE_MPI (openmpi, mpich, or a path) overrides which
 /// module is taken, not how many ranks the launcher says.
 std::optional<mpi_launch> mpi_launch_from_environment();
+
+/// The MPI that this program itself uses, if it shows: its own symbols, else the launcher.
+std::optional<mpi_launch> mpi_of_program();
 
 /// Where modules are looked for, in this order: $HALOCLINE_MODULE_PATH, beside the program, where they were built, where
 /// they are installed.
@@ -44,7 +50,7 @@ class mpi_world {
     /// Asked while something waits; throwing is allowed and ends the wait.
     using progress = std::function<void()>;
 
-    /// Loads the module and joins its world. Collective over the launcher's ranks.
+    /// Loads the module and joins its world, or the communicator. Collective over the ranks of that.
     /// Err: input_error: no such module, another ABI, or the launcher started several ranks and this MPI sees one.
     explicit mpi_world(const mpi_launch& launch, const progress& check = {});
     ~mpi_world();
@@ -62,6 +68,10 @@ class mpi_world {
     /// Sends out[i] to peers[i], returns what they sent; order kept per peer.
     [[nodiscard]] std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out,
                                                     const progress& check) const;
+    /// Never waits.  Err: job_error if MPI fails.
+    void send_letter(int peer, std::string_view text) const;
+    /// A letter that has come, from anybody.
+    [[nodiscard]] std::optional<letter> take_letter(const progress& check) const;
     /// For waits on something else than MPI: started sends and farewells move on.
     void poll() noexcept;
     /// The job failed: no MPI call from this process any more, so that it can end while others are dead.

@@ -13,13 +13,18 @@ extern "C" {
 #endif
 
 /* Raised with every change below; a module of another number is refused. */
-#define HALOCLINE_MPI_MODULE_ABI 1u
+#define HALOCLINE_MPI_MODULE_ABI 2u
 #define HALOCLINE_MPI_MODULE_ENTRY "halocline_mpi_module_table"
 
-/* TRUNCATED: a message was longer than its receive. */
-enum { HALOCLINE_MPI_OK = 0, HALOCLINE_MPI_GAVE_UP = -1, HALOCLINE_MPI_TRUNCATED = -2 };
+/* TRUNCATED: a message was longer than its receive. NO_COMMUNICATOR: not of this MPI, or MPI is not initialised. */
+enum {
+    HALOCLINE_MPI_OK = 0,
+    HALOCLINE_MPI_GAVE_UP = -1,
+    HALOCLINE_MPI_TRUNCATED = -2,
+    HALOCLINE_MPI_NO_COMMUNICATOR = -3
+};
 
-/* A private duplicate of MPI_COMM_WORLD. */
+/* A private duplicate of MPI_COMM_WORLD, or of a communicator of the program. */
 typedef struct halocline_mpi_world halocline_mpi_world;
 /* Persistent requests to and from one peer. */
 typedef struct halocline_mpi_channel halocline_mpi_channel;
@@ -45,9 +50,11 @@ typedef struct halocline_mpi_module {
     uint32_t abi;
     uint32_t bytes; /* sizeof this struct */
 
-    /* MPI_Init_thread unless the program already did, and a duplicate of the world. Finalises at exit() what it
-     * initialised, unless leave() was called or a world is still open then. */
-    int (*open)(halocline_mpi_give_up, void* context, halocline_mpi_world** world);
+    /* communicator: address of an MPI_Comm of `bytes` bytes, of a program that has called MPI_Init; or NULL: the world,
+     * and MPI_Init_thread unless the program already did. Collective over the communicator, which stays the program's.
+     * Finalises at exit() what it initialised, unless leave() was called or a world is still open then. */
+    int (*open)(const void* communicator, size_t bytes, halocline_mpi_give_up, void* context,
+                halocline_mpi_world** world);
     void (*close)(halocline_mpi_world*);
     /* The job failed: this process will not call MPI again, not even MPI_Finalize, which would wait for the dead. */
     void (*leave)(void);
@@ -69,6 +76,11 @@ typedef struct halocline_mpi_module {
     int (*exchange)(halocline_mpi_world*, int count, const int* peers, const void* const* out,
                     const uint64_t* out_bytes, halocline_mpi_allocate, halocline_mpi_give_up, void* context);
 
+    /* One message that nobody has to wait for; copied. Order is kept per pair, apart from exchange. */
+    int (*letter_send)(halocline_mpi_world*, int peer, const void* text, uint64_t bytes);
+    /* One that has come, from anybody; *from is left alone if none has. */
+    int (*letter_take)(halocline_mpi_world*, int* from, halocline_mpi_allocate, halocline_mpi_give_up, void* context);
+
     /* Lets MPI move what was started: some of it moves only while MPI is called. Never waits. */
     void (*progress)(halocline_mpi_world*);
 
@@ -80,6 +92,8 @@ typedef struct halocline_mpi_module {
     int (*receive_start)(halocline_mpi_channel*, int slot);
     int (*receive_test)(halocline_mpi_channel*, int slot, int* done);
     int (*send_start)(halocline_mpi_channel*);
+    /* In its place: only the first `bytes` of the send buffer, a multiple of HALOCLINE_MPI_UNIT. */
+    int (*send_part_start)(halocline_mpi_channel*, uint64_t bytes);
     int (*send_test)(halocline_mpi_channel*, int* done);
     /* One message of HALOCLINE_MPI_UNIT bytes in place of the next payload; copied, once per channel. */
     int (*farewell_start)(halocline_mpi_channel*, const void* unit);

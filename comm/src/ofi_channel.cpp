@@ -59,13 +59,15 @@ void ofi_channel::swap(ofi_channel& other) noexcept {
     std::swap(plan_id_, other.plan_id_);
 }
 
-void ofi_channel::send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index) noexcept {
+void ofi_channel::send_part(std::uint64_t epoch, std::uint64_t start_stamp, std::size_t bytes,
+                            std::uint32_t field_index) noexcept {
     if (end_->error) return;
     auto& header = *std::launder(reinterpret_cast<message_header*>(send_));
-    header.fill(plan_id_, field_index, send_bytes_, start_stamp);
+    header.fill(plan_id_, field_index, bytes, start_stamp);
     header.epoch.store(epoch, std::memory_order_relaxed);
     started_ = epoch;
     end_->epoch = epoch;
+    end_->now_bytes = sizeof(message_header) + bytes;
     end_->next_piece = 0;
     world_->push(*end_);
 }
@@ -87,11 +89,16 @@ bool ofi_channel::sent(std::uint64_t epoch) noexcept {
 }
 
 status ofi_channel::check(std::uint64_t epoch) const noexcept {
+    const status s = check_part(epoch);
+    return s == status::ok && header(epoch).bytes != receive_bytes_ ? status::wrong_data : s;
+}
+
+status ofi_channel::check_part(std::uint64_t epoch) const noexcept {
     if (end_->came[epoch & 1] < (epoch + 1) / 2) {
         if (end_->error) return status::peer_died;
         return status::aborted;
     }
-    if (!header(epoch).is(plan_id_, epoch, receive_bytes_)) return status::wrong_data;
+    if (!header(epoch).is(plan_id_, epoch, header(epoch).bytes)) return status::wrong_data;
     return end_->error ? status::peer_died : status::ok;
 }
 

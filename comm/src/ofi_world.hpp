@@ -68,6 +68,7 @@ struct ofi_end {
     // What is to be written, in this order.
     bool greeting_due = false, farewell_due = false;
     std::uint64_t epoch = 0;            ///< of the message in the send buffer
+    std::size_t now_bytes = 0;          ///< of that: message_bytes, or less
     std::uint32_t next_piece = 0;       ///< pieces_out: all of it is under way
     std::uint32_t under_way = 0;        ///< writes that have not completed
     bool farewell_said = false, released = false, waiting = false; // waiting: in the world's queue, for room

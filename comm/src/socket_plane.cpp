@@ -19,7 +19,9 @@
 namespace halocline::comm {
 namespace {
 
+// Frames: a length, then so many bytes.
 constexpr std::uint64_t goodbye_length = ~std::uint64_t{0};
+constexpr std::uint64_t letter_mark = std::uint64_t{1} << 63; // in the length of a letter
 constexpr int patience_ms = 20; // a failure record is looked at this often while nothing comes
 
 /// First bytes on a connection, each way; the slab's descriptor travels with them.
@@ -241,6 +243,31 @@ void socket_plane::write(link& l) {
     }
 }
 
+void socket_plane::append(link& l, std::uint64_t mark, std::string_view text) {
+    const std::uint64_t length = text.size() | mark;
+    l.unsent.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
+    write(l);
+}
+
+void socket_plane::send_letter(int peer, std::string_view text) { append(to(peer), letter_mark, text); }
+
+std::optional<letter> socket_plane::take_letter() {
+    look();
+    std::vector<pollfd> polled;
+    for (const link& l : links_) polled.push_back({l.gone ? -1 : l.socket.fd(), POLLIN, 0});
+    poll(polled.data(), polled.size(), 0);
+    std::optional<letter> first;
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        link& l = links_[i];
+        if (polled[i].revents != 0) read(l);
+        if (!l.unsent.empty()) write(l);
+        if (first || l.letters.empty()) continue;
+        first = letter{l.rank, std::move(l.letters.front())};
+        l.letters.pop_front();
+    }
+    return first;
+}
+
 void socket_plane::read(link& l) {
     if (l.gone) return;
     bool ended_here = false;
@@ -264,8 +291,10 @@ void socket_plane::read(link& l) {
             at += sizeof length;
             continue;
         }
+        const bool is_letter = (length & letter_mark) != 0;
+        length &= ~letter_mark;
         if (l.half.size() - at - sizeof length < length) break;
-        l.came.push_back(l.half.substr(at + sizeof length, length));
+        (is_letter ? l.letters : l.came).push_back(l.half.substr(at + sizeof length, length));
         at += sizeof length + length;
     }
     l.half.erase(0, at);
@@ -295,10 +324,7 @@ void socket_plane::look() noexcept {
 std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, std::span<const std::string> out,
                                                 std::span<const int> from, std::string_view operation) {
     for (std::size_t i = 0; i < peers_to.size(); ++i) {
-        link& l = to(peers_to[i]);
-        const std::uint64_t length = out[i].size();
-        l.unsent.append(reinterpret_cast<const char*>(&length), sizeof length).append(out[i]);
-        write(l);
+        append(to(peers_to[i]), 0, out[i]);
     }
     std::vector<std::string> in;
     std::vector<pollfd> polled(links_.size());

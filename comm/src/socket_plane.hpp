@@ -57,6 +57,8 @@ class socket_plane final : public pairwise_mail, public liveness {
     /// Says goodbye, so that the end of the sockets isn't taken for a death.
     ~socket_plane() override;
 
+    void send_letter(int peer, std::string_view text) override;
+    std::optional<letter> take_letter() override;
     void look() noexcept override;
     [[nodiscard]] bool left(int rank) const noexcept override;
 
@@ -74,9 +76,11 @@ class socket_plane final : public pairwise_mail, public liveness {
         std::deque<std::string> came;  // complete messages
         bool goodbye = false;          // closed its job in good order
         bool gone = false;             // socket ended or process ended
+        std::deque<std::string> letters;
     };
     [[nodiscard]] link& to(int rank);
     void greet(listener door, const std::vector<peer_address>& peers, const std::string& secret);
+    void append(link& l, std::uint64_t mark, std::string_view text);
     void read(link& l);
     void write(link& l);
     void ended(link& l) noexcept;

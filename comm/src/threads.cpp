@@ -24,6 +24,7 @@ struct thread_world {
         std::mutex mutex;
         std::condition_variable came;
         std::vector<std::deque<std::string>> from; // by sender
+        std::deque<letter> letters;
     };
     std::deque<mailbox_of> mailbox; // by receiver; a deque because a box can't move
     std::deque<std::atomic<bool>> left;
@@ -36,6 +37,19 @@ class thread_plane final : public pairwise_mail, public liveness {
         : pairwise_mail(core.rank, core.ranks), world_(std::move(world)), core_(core) {}
     ~thread_plane() override { world_->left[rank_].store(true, std::memory_order_release); }
 
+    void send_letter(int peer, std::string_view text) override {
+        auto& box = world_->mailbox[peer];
+        const std::lock_guard lock(box.mutex);
+        box.letters.push_back({rank_, std::string(text)});
+    }
+    std::optional<letter> take_letter() override {
+        auto& box = world_->mailbox[rank_];
+        const std::lock_guard lock(box.mutex);
+        if (box.letters.empty()) return std::nullopt;
+        std::optional<letter> first = std::move(box.letters.front());
+        box.letters.pop_front();
+        return first;
+    }
     void look() noexcept override {} // threads of one process die together
     [[nodiscard]] bool left(int r) const noexcept override { return world_->left[r].load(std::memory_order_acquire); }
 

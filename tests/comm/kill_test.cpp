@@ -3,6 +3,7 @@
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/slab.hpp>
+#include <halocline/comm/window.hpp>
 
 #include <gtest/gtest.h>
 
@@ -45,6 +46,34 @@ std::string self, runner;
     }
 }
 
+/// Windows with every other rank, until one is gone.
+void exchange_for_ever(const job& j) {
+    std::pmr::vector<double> out(1000, &j.memory()), in(1000 * static_cast<std::size_t>(j.ranks()), &j.memory());
+    std::vector<connection> connections;
+    std::vector<send_window<double>> sends;
+    std::vector<recv_window<double>> recvs;
+    for (int r = 0; r < j.ranks(); ++r) {
+        if (r == j.rank()) continue;
+        connection& c = connections.emplace_back(j, r);
+        sends.emplace_back(c, out);
+        recvs.emplace_back(c, std::span(in).subspan(1000 * static_cast<std::size_t>(r), 1000));
+    }
+    for (connection& c : connections) c.connect();
+    const auto all = [&](auto& windows, auto call) {
+        for (auto& w : windows) {
+            if (const status s = call(w); s != status::ok) j.fail(s, w.pending());
+        }
+    };
+    while (true) {
+        all(recvs, [](auto& w) { return w.init(); });
+        all(sends, [](auto& w) { return w.init(); });
+        all(sends, [](auto& w) { return w.post(); });
+        all(recvs, [](auto& w) { return w.post(); });
+        all(recvs, [](auto& w) { return w.wait(); });
+        all(sends, [](auto& w) { return w.wait(); });
+    }
+}
+
 /// A rank of the job under test: announces itself, then works until it is killed or fails.
 int be_rank(std::string mode) {
     try {
@@ -65,6 +94,7 @@ int be_rank(std::string mode) {
         if (mode == "exit" && j.rank() == 1) std::_Exit(7);
         if (mode == "ok") return 0;
         if (mode == "messages") exchange_messages(j);
+        if (mode == "window") exchange_for_ever(j);
         global_sum sum(j, 8);
         for (double v[3]{};;) {
             if (mode == "setup") {
@@ -165,7 +195,7 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
     EXPECT_LT(times[2], promised) << "the median";
 }
 
-INSTANTIATE_TEST_SUITE_P(During, Killed, testing::Values("setup", "plan", "sum", "messages"));
+INSTANTIATE_TEST_SUITE_P(During, Killed, testing::Values("setup", "plan", "sum", "messages", "window"));
 #ifdef HALOCLINE_WITH_OFI
 INSTANTIATE_TEST_SUITE_P(OverOfi, Killed, testing::Values("ofi-plan", "ofi-sum"));
 #endif

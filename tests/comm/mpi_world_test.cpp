@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <memory_resource>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,6 +55,22 @@ int partner() { return world().rank() ^ 1; }
 
 std::byte pattern(int rank, std::uint64_t epoch, std::size_t place) {
     return static_cast<std::byte>((static_cast<std::size_t>(rank) * 31 + epoch * 7 + place * 13) % 251);
+}
+
+TEST(MpiWorld, LettersComeInOrderAndApartFromExchanges) {
+    const int peer = partner();
+    constexpr std::size_t letters = 20;
+    for (std::size_t i = 0; i < letters; ++i) world().send_letter(peer, std::string(i * 1000, static_cast<char>('a' + i)));
+    const std::string mine = "exchange";
+    EXPECT_EQ(world().exchange(std::span(&peer, 1), std::span(&mine, 1), at_most()).front(), mine);
+    for (std::size_t i = 0; i < letters; ++i) {
+        std::optional<letter> l;
+        wait([&] { return (l = world().take_letter(at_most())).has_value(); });
+        EXPECT_EQ(l->from, peer);
+        EXPECT_EQ(l->text, std::string(i * 1000, static_cast<char>('a' + i)));
+    }
+    EXPECT_FALSE(world().take_letter(at_most()).has_value());
+    world().allgather("", at_most()); // all have taken theirs before the next test sends
 }
 
 TEST(MpiWorld, IsWhatTheLauncherStarted) {

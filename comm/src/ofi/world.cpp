@@ -308,7 +308,8 @@ int ofi_world::push_all(ofi_end& e) noexcept {
     }
     for (; e.next_piece < e.pieces_out; ++e.next_piece) {
         const std::size_t start = e.next_piece * at_->largest_write;
-        const std::size_t bytes = std::min(at_->largest_write, e.message_bytes - start);
+        // A message of fewer bytes has all its pieces, which the peer counts; some hold a byte of nothing.
+        const std::size_t bytes = start < e.now_bytes ? std::min(at_->largest_write, e.now_bytes - start) : 1;
         const auto slot = static_cast<std::uint32_t>(e.epoch & 1);
         // The peer's slots are as large as what this end sends.
         const int code = write(e, e.send_buffer() + start, bytes, sizeof(ofi_letters) + slot * e.send_stride + start,

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -70,6 +71,18 @@ class job {
     /// Under halocline-run: that job. Under an MPI launcher: MPI's world (through the module of that MPI).
     /// Otherwise a job of one rank. Collective.  Err: input_error (unusable transport), job_error.
     static job from_environment(const job_options& options = {});
+    /// Inside an MPI program: the ranks of one of its communicators, of which the job makes private duplicates, so that
+    /// no message of one meets a receive of the other. Collective over it.
+    /// Pre: MPI_Init was called; the job and all that was made of it are gone before MPI_Finalize.
+    /// Err: input_error: no module of that MPI; job_error.
+    /// Cost: two communicators of MPI, until MPI_Finalize.
+    template <class Communicator> // MPI_Comm: this header needs no mpi.h
+        requires(std::is_pointer_v<Communicator> || std::is_integral_v<Communicator>)
+    static job from_mpi(Communicator communicator, const job_options& options = {}) {
+        return from_mpi_handle(&communicator, sizeof communicator, options);
+    }
+    /// The same, by the address and size of the MPI_Comm.
+    static job from_mpi_handle(const void* communicator, std::size_t bytes, const job_options& options = {});
     /// A job of one rank.
     static job single(const job_options& options = {});
 

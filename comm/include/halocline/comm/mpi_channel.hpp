@@ -49,7 +49,12 @@ class mpi_channel {
     [[nodiscard]] std::byte* target(std::uint64_t) noexcept { return send_ + sizeof(message_header); }
     /// Sends what target(epoch) holds; `stamp` is this rank's clock at the start of the exchange.
     /// Pre: arrived(epoch - 1) and sent(epoch - 1).
-    void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept;
+    void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
+        send_part(epoch, start_stamp, send_bytes_, field_index);
+    }
+    /// A message of fewer bytes than planned; the other end asks check_part() and header().bytes.
+    void send_part(std::uint64_t epoch, std::uint64_t start_stamp, std::size_t bytes,
+                   std::uint32_t field_index = 0) noexcept;
     /// Has the peer's message of `epoch` arrived? Also true when it never will: then check(epoch) says why.
     [[nodiscard]] bool arrived(std::uint64_t epoch) noexcept;
     /// May the memory of target(epoch) be written again?
@@ -64,6 +69,8 @@ class mpi_channel {
     }
     /// Does that header belong to this plan, epoch and size?  Pre: arrived(epoch).
     [[nodiscard]] status check(std::uint64_t epoch) const noexcept;
+    /// check() but for the bytes.
+    [[nodiscard]] status check_part(std::uint64_t epoch) const noexcept;
     /// What MPI said, if it was MPI that failed; else empty.
     [[nodiscard]] std::string trouble() const;
 

@@ -44,7 +44,12 @@ class ofi_channel {
     /// Where the payload of `epoch` is to be written.  Pre: sent(epoch - 1).
     [[nodiscard]] std::byte* target(std::uint64_t) noexcept { return send_ + sizeof(message_header); }
     /// Pre: arrived(epoch - 1) and sent(epoch - 1).
-    void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept;
+    void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
+        send_part(epoch, start_stamp, send_bytes_, field_index);
+    }
+    /// A message of fewer bytes than planned; the other end asks check_part() and header().bytes.
+    void send_part(std::uint64_t epoch, std::uint64_t start_stamp, std::size_t bytes,
+                   std::uint32_t field_index = 0) noexcept;
     /// Has the peer's message of `epoch` arrived? Also true when it never will: then check(epoch) says why.
     [[nodiscard]] bool arrived(std::uint64_t epoch) noexcept;
     [[nodiscard]] bool sent(std::uint64_t epoch) noexcept;
@@ -56,6 +61,8 @@ class ofi_channel {
         return *std::launder(reinterpret_cast<const message_header*>(slots_ + (epoch & 1) * stride_));
     }
     [[nodiscard]] status check(std::uint64_t epoch) const noexcept;
+    /// check() but for the bytes.
+    [[nodiscard]] status check_part(std::uint64_t epoch) const noexcept;
     /// What libfabric said, if it was libfabric that failed; else empty.
     [[nodiscard]] std::string trouble() const;
     /// RMA writes that libfabric took from this end, greetings and farewells among them.

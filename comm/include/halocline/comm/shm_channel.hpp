@@ -48,8 +48,13 @@ class shm_channel {
     }
     /// field_index: which bound field, for the receiver's header(epoch).
     void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
+        send_part(epoch, start_stamp, send_bytes_, field_index);
+    }
+    /// A message of fewer bytes than planned; the other end asks check_part() and header().bytes.
+    void send_part(std::uint64_t epoch, std::uint64_t start_stamp, std::size_t bytes,
+                   std::uint32_t field_index = 0) noexcept {
         message_header& header = remote_.line->half[epoch & 1];
-        header.fill(plan_id_, field_index, send_bytes_, start_stamp);
+        header.fill(plan_id_, field_index, bytes, start_stamp);
         header.epoch.store(epoch, std::memory_order_release);
         last_ = epoch;
     }
@@ -58,9 +63,14 @@ class shm_channel {
         return here(epoch).epoch.load(std::memory_order_acquire) >= epoch;
     }
     [[nodiscard]] status check(std::uint64_t epoch) const noexcept {
+        const status s = check_part(epoch);
+        return s == status::ok && here(epoch).bytes != receive_bytes_ ? status::wrong_data : s;
+    }
+    /// check() but for the bytes.
+    [[nodiscard]] status check_part(std::uint64_t epoch) const noexcept {
         const message_header& header = here(epoch);
         if (header.epoch.load(std::memory_order_acquire) == farewell) return status::aborted;
-        return header.is(plan_id_, epoch, receive_bytes_) ? status::ok : status::wrong_data;
+        return header.is(plan_id_, epoch, header.bytes) ? status::ok : status::wrong_data;
     }
     [[nodiscard]] const std::byte* received(std::uint64_t epoch) const noexcept {
         return local_.slots + (epoch & 1) * local_.stride;

@@ -13,6 +13,7 @@ enum class status : std::uint8_t {
     timed_out,  ///< a wait passed its deadline although nobody died
     aborted,    ///< another rank gave up and said why
     wrong_data, ///< a header did not match: other plan, epoch or size
+    misused,    ///< the caller's calls were in a wrong order
 };
 std::string_view to_string(status s);
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a connection's handle and its windows share.
+#pragma once
+
+#include <halocline/comm/connection.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace halocline::comm {
+
+class window_end;
+
+class connection_core {
+  public:
+    connection_core(const job& j, int to, connection_options o);
+
+    /// "connection 'x-low' of rank 0 with rank 1"
+    [[nodiscard]] std::string title() const;
+    /// The key of a card that this end writes, or that the peer's writes.
+    [[nodiscard]] std::string own_key(char kind, std::uint32_t n) const;
+    [[nodiscard]] std::string peers_key(char kind, std::uint32_t n) const;
+    void send_card(char kind, std::uint32_t n, const std::string& body);
+
+    job owner;
+    int peer;
+    connection_options options;
+    std::uint32_t ordinal;              // among the connections to the peer with these tags
+    std::uint32_t connects = 0;         // calls of connect()
+    std::vector<window_end*> windows;   // not connected yet, in the order in which they were made
+    std::uint32_t sends = 0, recvs = 0; // windows ever made
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/comm/window.hpp>
+
+#include "window_end.hpp"
+
+#include <algorithm>
+
+namespace halocline::comm {
+
+std::string element_name(char kind, std::size_t bytes) {
+    const std::string bits = std::to_string(8 * bytes);
+    switch (kind) {
+    case 'f': return "float" + bits;
+    case 'i': return "int" + bits;
+    case 'u': return "uint" + bits;
+    default: return bytes == 1 ? "byte" : std::to_string(bytes) + "-byte objects";
+    }
+}
+
+window::window(connection& c, const spec& s)
+    : end_(std::make_unique<window_end>(c.core(),
+                                        window_end::request{s.sends, s.element, s.element_bytes, s.count, s.buffer})) {}
+window::window(window&&) noexcept = default;
+window& window::operator=(window&&) noexcept = default;
+window::~window() = default;
+
+bool window::test() noexcept { return end_->test(); }
+status window::wait() noexcept { return end_->wait(); }
+status window::state() const noexcept { return end_->state(); }
+std::string window::pending() const { return end_->pending(); }
+std::string window::describe() const { return end_->describe(); }
+status window::begin() noexcept { return end_->begin(); }
+status window::fill() noexcept { return end_->fill(); }
+status window::post_bytes(std::size_t bytes) noexcept { return end_->post(bytes); }
+std::size_t window::came_bytes() const noexcept { return end_->came_bytes(); }
+std::byte* window::buffer() const noexcept { return end_->buffer(); }
+
+void window::copy_share(void* to, const void* from, std::size_t bytes, team t) noexcept {
+    constexpr std::size_t line = 64;
+    const std::size_t lines = (bytes + line - 1) / line;
+    const auto index = static_cast<std::size_t>(t.index), size = static_cast<std::size_t>(t.size);
+    const std::size_t first = std::min(bytes, lines * index / size * line);
+    const std::size_t last = std::min(bytes, lines * (index + 1) / size * line);
+    if (last > first) {
+        std::memcpy(static_cast<std::byte*>(to) + first, static_cast<const std::byte*>(from) + first, last - first);
+    }
+}
+
+} // namespace halocline::comm

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which world of a rank a carded channel is made in.
+#pragma once
+
+#include "job_core.hpp"
+#include "mpi_library.hpp"
+#include "ofi_world.hpp"
+
+#include <halocline/comm/mpi_channel.hpp>
+#include <halocline/comm/ofi_channel.hpp>
+
+namespace halocline::comm {
+
+inline ofi_world& world_of(const job_core& core, const ofi_channel*) { return *core.ofi; }
+inline mpi_world& world_of(const job_core& core, const mpi_channel*) { return *core.mpi; }
+
+} // namespace halocline::comm
