@@ -5,6 +5,7 @@
 #include "job_core.hpp"
 #include "waiting.hpp"
 #include "wire.hpp"
+#include "worlds.hpp"
 
 #include <array>
 #include <new>
@@ -12,8 +13,6 @@
 
 namespace halocline::comm {
 namespace {
-
-// What the channels of a lane are made in: one line per lane.
 
 /// Does this request get a channel of kind C?
 template <class C>

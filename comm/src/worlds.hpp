@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which world of a rank a carded channel is made in.
+// What the channels of a transport with cards are made in: one line per transport.
 #pragma once
 
 #include "job_core.hpp"

@@ -5,6 +5,7 @@
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/slab.hpp>
+#include <halocline/comm/window.hpp>
 
 #include <gtest/gtest.h>
 
@@ -55,6 +56,27 @@ int be_rank(const std::string& mode) {
         messages.isend(sent, out.first(bytes), other, 1);
         return messages.recv(in, any_source, any_tag) == status::ok && messages.wait(sent) == status::ok;
     };
+    std::pmr::vector<double> filled(500, 1.0, &j.memory()), got(500, 0.0, &j.memory());
+    connection joined(j, other);
+    send_window<double> to(joined, filled);
+    recv_window<double> from(joined, got);
+    buffered_send_window<double> to_slot(joined, 500);
+    buffered_recv_window<double> from_slot(joined, 500);
+    joined.connect();
+    const auto window_step = [&] {
+        if (from.init() != status::ok || from_slot.init() != status::ok || to.init() != status::ok ||
+            to_slot.init() != status::ok) {
+            return false;
+        }
+        to_slot.insert(filled);
+        if (to.post() != status::ok || to_slot.post() != status::ok || from.post() != status::ok ||
+            from_slot.post() != status::ok) {
+            return false;
+        }
+        const bool came = from.wait() == status::ok && from_slot.wait() == status::ok;
+        from_slot.extract(got);
+        return came && to.wait() == status::ok && to_slot.wait() == status::ok;
+    };
     double v[3]{1, 2, 3};
     std::uint64_t k = 0;
     const auto steps = [&] {
@@ -66,7 +88,7 @@ int be_rank(const std::string& mode) {
             });
             for (const std::size_t bytes : {std::size_t{8}, std::size_t{4096}, n})
                 if (!send_and_receive(bytes)) std::_Exit(1);
-            if (set.wait(k) != status::ok || sum(v) != status::ok || sum({v, 1}) != status::ok) std::_Exit(1);
+            if (set.wait(k) != status::ok || sum(v) != status::ok || sum({v, 1}) != status::ok || !window_step()) std::_Exit(1);
         }
     };
     steps();
