@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap.hpp"
 
+#include "network.hpp"
 #include "ofi_world.hpp"
 #include "socket_plane.hpp"
 #include "wire.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <sched.h>
 #include <sys/random.h>
@@ -21,10 +24,15 @@ std::string first_line(const char* path) {
 }
 
 /// Same text: same kernel and same network namespace, so abstract sockets and descriptors get through.
-std::string node_id() {
+std::string network_id() {
     char ns[128]{};
     if (readlink("/proc/self/ns/net", ns, sizeof ns - 1) < 0) ns[0] = '?';
     return first_line("/proc/sys/kernel/random/boot_id") + " " + ns;
+}
+
+std::string from_environment(const char* variable) {
+    const char* text = std::getenv(variable);
+    return text == nullptr ? "" : text;
 }
 
 std::string random_secret() {
@@ -36,41 +44,76 @@ std::string random_secret() {
 std::string options_text(const job_options& o) {
     std::string s = "transports";
     for (const std::string& t : o.transports) s += " " + t;
-    return s + ", deadline " + std::to_string(o.deadline.count()) + " ms, slab " + std::to_string(o.slab_bytes) + " bytes" +
+    return s + ", deadline " + std::to_string(o.deadline.count()) + " ms, slab " + std::to_string(o.slab_bytes) +
+           " bytes" + ", link timeout " + std::to_string(o.link_timeout.count()) + " ms" +
            (o.ofi_provider.empty() ? "" : ", ofi provider " + o.ofi_provider);
+}
+
+[[noreturn]] void disagree(const char* what, const std::string& of_0, int rank, const std::string& theirs) {
+    throw input_error("ranks disagree on " + std::string(what) + ": rank 0 has '" + of_0 + "', rank " +
+                      std::to_string(rank) + " has '" + theirs + "'");
 }
 
 /// What each rank tells the others at first.
 struct card {
-    std::string options, node, host, door, secret;
+    std::string version, options;
+    std::string network; ///< network_id()
+    std::string node; ///< the same, and what HALOCLINE_NODE says: parts of one host that are to be nodes of their own
+    std::string host, door, secret;
     int pid = 0;
     cpu_set_t cores;
+    std::vector<host_address> addresses;
 
     [[nodiscard]] std::string written() const {
         wire_writer w;
-        w.text(options).text(node).text(host).text(door).text(secret).number(pid).number(cores);
+        w.text(version).text(options).text(network).text(node).text(host).text(door).text(secret).number(pid).number(
+            cores);
+        for (const host_address& a : addresses) w.text(a.interface).text(a.address).text(a.network);
         return w.take();
     }
-    static card read(std::string_view bytes) {
+    /// Err: input_error if rank 0, whose version that is, has another: the rest might be laid out otherwise.
+    static card read(std::string_view bytes, int rank, const std::string& version_of_0) {
         wire_reader r(bytes);
         card c;
-        c.options = r.text();
-        c.node = r.text();
-        c.host = r.text();
-        c.door = r.text();
-        c.secret = r.text();
+        c.version = r.text();
+        if (c.version != version_of_0) disagree("the version of halocline", version_of_0, rank, c.version);
+        for (std::string* s : {&c.options, &c.network, &c.node, &c.host, &c.door, &c.secret}) *s = r.text();
         c.pid = r.number<int>();
         c.cores = r.number<cpu_set_t>();
+        while (!r.empty()) {
+            host_address& a = c.addresses.emplace_back();
+            for (std::string* s : {&a.interface, &a.address, &a.network}) *s = r.text();
+        }
         return c;
     }
 };
 
-/// Opens libfabric on every rank, or on none. Collective.  Returns why not.
-std::string open_ofi(const job& j, bool one_node) {
+/// Where this rank waits for the ranks of other nodes; "" if there is one node.
+std::string far_address_of(const job_options& options, const std::vector<card>& cards, int rank) {
+    std::vector<std::string> names; // of nodes
+    std::vector<std::vector<host_address>> nodes;
+    std::size_t own = 0;
+    bool one_network = true;
+    for (const card& c : cards) {
+        const auto known = std::find(names.begin(), names.end(), c.node);
+        if (&c == &cards[static_cast<std::size_t>(rank)]) own = static_cast<std::size_t>(known - names.begin());
+        one_network = one_network && c.network == cards[0].network;
+        if (known != names.end()) continue;
+        names.push_back(c.node);
+        nodes.push_back(c.addresses);
+    }
+    if (nodes.size() == 1) return "";
+    const std::string wanted = options.network.empty() ? from_environment("HALOCLINE_NETWORK") : options.network;
+    if (one_network && wanted.empty()) return "127.0.0.1";
+    return meeting_address(wanted, nodes, own);
+}
+
+/// Opens libfabric on every rank, or on none. `address`: of this host, for providers over IP. Collective.  Returns why not.
+std::string open_ofi(const job& j, const std::string& address) {
     std::shared_ptr<ofi_world> world;
     std::string mine, why_not;
     try {
-        world = std::make_shared<ofi_world>(j.options().ofi_provider, one_node);
+        world = std::make_shared<ofi_world>(j.options().ofi_provider, address);
         mine = wire_writer().text("").text(world->provider()).text(world->address()).take();
     } catch (const std::exception& e) {
         mine = wire_writer().text(e.what()).text("").text("").take();
@@ -105,52 +148,84 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
                                            std::make_shared<node_slab>(options.slab_bytes));
     core->mpi = start.mpi;
     listener door(start.ranks);
-    card mine{options_text(options), node_id(), host_name(), door.name(), start.rank == 0 ? random_secret() : "",
-              static_cast<int>(getpid()), {}};
+    const std::string network = network_id();
+    const std::string part = from_environment("HALOCLINE_NODE");
+    card mine{HALOCLINE_VERSION,
+              options_text(options),
+              network,
+              network + " " + part,
+              host_name() + (part.empty() ? "" : "/" + part),
+              door.name(),
+              start.rank == 0 ? random_secret() : "",
+              static_cast<int>(getpid()),
+              {},
+              host_addresses()};
     CPU_ZERO(&mine.cores);
     sched_getaffinity(0, sizeof mine.cores, &mine.cores);
 
     std::vector<card> cards;
-    for (const std::string& bytes : start.gather(mine.written())) cards.push_back(card::read(bytes));
-    std::vector<peer_address> peers;
+    const std::vector<std::string> written = start.gather(mine.written());
+    for (int r = 0; r < start.ranks; ++r) {
+        cards.push_back(card::read(written[r], r, wire_reader(written[0]).text()));
+        if (cards[r].options != cards[0].options)
+            disagree("the options of the job", cards[0].options, r, cards[r].options);
+    }
+    std::vector<peer_address> near;
+    std::vector<far_address> far;
     std::vector<std::string> why_no_shm(cards.size());
     cpu_set_t cores = mine.cores;
-    int ranks_here = 1;
     for (int r = 0; r < start.ranks; ++r) {
         const card& c = cards[r];
-        if (c.options != cards[0].options) {
-            throw input_error("ranks disagree on the options of the job: rank 0 has '" + cards[0].options + "', rank " +
-                              std::to_string(r) + " has '" + c.options + "'");
-        }
         core->members[r].pid = c.pid;
         core->members[r].host = c.host;
         if (r == start.rank) continue;
         if (c.node != mine.node) {
             why_no_shm[r] = core->name_of(r) + " is on another node or in another network namespace";
+            far.push_back({r, ""});
             continue;
         }
-        peers.push_back({r, c.door, c.pid});
+        near.push_back({r, c.door, c.pid});
         CPU_OR(&cores, &cores, &c.cores);
-        ++ranks_here;
     }
+    const std::string secret = cards[0].secret;
     check_transport_names(options.transports, core->mpi != nullptr, start.ranks);
+    const int ranks_here = static_cast<int>(near.size()) + 1;
     core->spin_polls = options.spin_polls > 0 ? options.spin_polls : (ranks_here <= CPU_COUNT(&cores) ? 2000 : 50);
 
-    auto plane = std::make_unique<socket_plane>(*core, std::move(door), peers, cards[0].secret);
-    if (ranks_here == start.ranks) {
-        core->post = plane.get();
-    } else {
-        core->far_mail = mpi_mail(*core);
-        core->post = core->far_mail.get();
+    std::string address = "127.0.0.1";
+    std::optional<far_door> far_listener;
+    if (std::any_of(cards.begin(), cards.end(), [&](const card& c) { return c.node != cards[0].node; })) {
+        // Every rank opens a door, or all learn why not.
+        std::string name, trouble;
+        try {
+            address = far_address_of(options, cards, start.rank);
+            far_listener.emplace(address, std::min(start.ranks + 16, 1024));
+            name = far_listener->name();
+        } catch (const std::exception& e) {
+            trouble = e.what();
+        }
+        std::vector<std::string> names;
+        for (const std::string& bytes : start.gather(wire_writer().text(trouble).text(name).take())) {
+            wire_reader reader(bytes);
+            trouble = reader.text();
+            if (!trouble.empty()) throw input_error(core->name_of(static_cast<int>(names.size())) + ": " + trouble);
+            names.push_back(reader.text());
+        }
+        for (far_address& f : far) f.door = names[f.rank];
     }
+
+    auto plane = std::make_unique<socket_plane>(*core, std::move(door), near, secret);
+    socket_plane& sockets = *plane;
+    core->post = plane.get();
     core->watch = std::move(plane);
+    if (far_listener) sockets.connect_far(std::move(*far_listener), far, secret);
     const job j(core);
     refusals refused{std::move(why_no_shm), {}};
     const bool one_node = ranks_here == start.ranks;
     for (const std::string& t : options.transports) {
         // Opened on all ranks or none, and only if some pair of ranks is reached by nothing before it.
         if (start.ranks == 1 || (t == "shm" && one_node) || (t == "mpi" && core->mpi)) break;
-        if (t == "ofi" && (refused.for_all[t] = open_ofi(j, one_node)).empty()) break;
+        if (t == "ofi" && (refused.for_all[t] = open_ofi(j, address)).empty()) break;
     }
     j.collectively([&] { core->choose_transports(refused); });
     return core;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank learns who it is and reaches the others for the first time. A launcher gives a rank number and a gather of
-// a few bytes; everything after that goes over the ranks' own sockets (socket_plane).
+// a few bytes; everything after that goes over the ranks' own sockets (socket_plane). All ranks call gather equally often.
 #pragma once
 
 #include "job_core.hpp"
@@ -21,7 +21,7 @@ struct bootstrap {
     std::string launcher;
     /// Bytes of every rank, by rank. Bounded by the deadline; notices ranks that died.  Err: rank_failure, job_error.
     std::function<std::vector<std::string>(std::string_view mine)> gather;
-    /// The MPI that started the job, if one did: its world also carries set-up mail between nodes.
+    /// The MPI that started the job, if one did.
     std::shared_ptr<mpi_world> mpi;
 };
 
@@ -31,8 +31,6 @@ std::optional<bootstrap> local_bootstrap(const job_options& options);
 std::optional<bootstrap> mpi_bootstrap(const job_options& options);
 /// The ranks of an MPI_Comm of the program, given by its address. (mpi_bootstrap.cpp)
 bootstrap mpi_bootstrap(const void* communicator, std::size_t bytes, const job_options& options);
-/// Set-up mail through MPI: for jobs whose ranks can't all reach each other's sockets. (mpi_bootstrap.cpp)
-std::unique_ptr<mail> mpi_mail(job_core& core);
 
 /// Makes the job: slabs, sockets between the ranks of a node, choice of transports. Collective.
 std::shared_ptr<job_core> join(bootstrap start, const job_options& options);

@@ -13,6 +13,8 @@
 
 namespace halocline::comm {
 
+struct failure_record;
+
 /// A set-up message that its sender does not wait for.
 struct letter {
     int from = 0;
@@ -42,6 +44,8 @@ class liveness {
     virtual void look() noexcept = 0;
     /// True if that rank closed its job in good order.
     [[nodiscard]] virtual bool left(int rank) const noexcept = 0;
+    /// The job has ended here: tells ranks whose failure records can't be written from this one.
+    virtual void tell_far(const failure_record& /*end*/) noexcept {}
 };
 
 /// gather and exchange from one primitive: queues of messages between pairs.

@@ -176,6 +176,7 @@ void job_core::publish(status why, int culprit, std::string_view text) noexcept 
     // What this rank reports is what the others get: another's record may have been first.
     const failure_record& mine = memory->record();
     while (mine.state.load(std::memory_order_acquire) == failure_record::being_written) sched_yield();
+    if (watch) watch->tell_far(mine);
     for (int r = 0; r < ranks; ++r) {
         if (r == rank || peer_base[r] == nullptr) continue;
         write(*reinterpret_cast<failure_record*>(peer_base[r]), mine.why, mine.culprit,
@@ -221,6 +222,12 @@ status job_core::lost(int peer, std::string_view how) noexcept {
 
 void job_core::check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone) {
     if (const status s = check(peer, since, gone); s != status::ok) raise(s, operation);
+}
+
+std::string job_core::cut_link(int peer, std::string_view own_address, std::string_view address) const {
+    return "can't be reached any more: the link from " + members[rank].host + " (" + std::string(own_address) + ") to " +
+           members[peer].host + " (" + std::string(address) + ") has been silent for " +
+           std::to_string(options.link_timeout.count()) + " ms";
 }
 
 std::string job_core::name_of(int r) const {

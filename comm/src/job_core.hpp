@@ -51,8 +51,7 @@ class job_core {
     std::shared_ptr<mpi_world> mpi;           // the MPI that started this job, if one did
     std::shared_ptr<ofi_world> ofi;           // on all ranks or on none: if it serves anybody
     std::unique_ptr<liveness> watch;
-    mail* post = nullptr;                     // set-up mail: the control plane, or far_mail across nodes
-    std::unique_ptr<mail> far_mail;
+    mail* post = nullptr;                     // set-up mail: the control plane
     int spin_polls = 0;
 
     // Set-up state.
@@ -82,6 +81,8 @@ class job_core {
     [[nodiscard]] status check(int peer, std::uint64_t since, int gone) noexcept;
     /// check() as an exception, for set-up waits.
     void check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone = -1);
+    /// What publish() is told when the link to `peer` is silent for too long.
+    [[nodiscard]] std::string cut_link(int peer, std::string_view own_address, std::string_view address) const;
     /// "rank 3 (pid 4711 on hostA)"
     [[nodiscard]] std::string name_of(int r) const;
 

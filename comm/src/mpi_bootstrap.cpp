@@ -26,35 +26,11 @@ mpi_world::progress every_millisecond(Look look) {
 mpi_world::progress until(std::chrono::milliseconds deadline, std::string operation) {
     return every_millisecond([deadline, operation = std::move(operation), since = ticks()] {
         if (seconds(ticks() - since) < std::chrono::duration<double>(deadline).count()) return;
-        throw rank_failure("nothing came within " + std::to_string(deadline.count()) + " ms while this rank waited for "
-                               + operation,
+        throw rank_failure("nothing came within " + std::to_string(deadline.count()) +
+                               " ms while this rank waited for " + operation,
                            status::timed_out, -1, 0, {}, operation);
     });
 }
-
-class mail_over_mpi final : public mail {
-  public:
-    explicit mail_over_mpi(job_core& core) : core_(core) {}
-    std::vector<std::string> gather(std::string_view mine, std::string_view operation) override {
-        return core_.mpi->allgather(mine, watching(operation));
-    }
-    std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out,
-                                      std::string_view operation) override {
-        return core_.mpi->exchange(peers, out, watching(operation));
-    }
-    void send_letter(int peer, std::string_view text) override { core_.mpi->send_letter(peer, text); }
-    std::optional<letter> take_letter() override { return core_.mpi->take_letter(watching("a letter that has come")); }
-
-  private:
-    mpi_world::progress watching(std::string_view operation) {
-        return every_millisecond([this, operation, since = ticks()] { core_.check_or_raise(-1, since, operation); });
-    }
-    job_core& core_;
-};
-
-} // namespace
-
-namespace {
 
 bootstrap bootstrap_over(const mpi_launch& launch, const job_options& options) {
     const std::string joined = launch.communicator ? "all ranks of the communicator" : "all ranks to join MPI's world";
@@ -88,7 +64,5 @@ bootstrap mpi_bootstrap(const void* communicator, std::size_t bytes, const job_o
     launch->communicator_bytes = bytes;
     return bootstrap_over(*launch, options);
 }
-
-std::unique_ptr<mail> mpi_mail(job_core& core) { return std::make_unique<mail_over_mpi>(core); }
 
 } // namespace halocline::comm

@@ -89,11 +89,11 @@ struct ofi_end {
 
 class ofi_world {
   public:
-    /// Opens libfabric's `provider` ("": its own first choice that can do RMA). `one_node`: all ranks of the job share a
-    /// node, and a loopback interface is taken if the provider has one. `largest_write`: writes are split at that size
-    /// if the provider's own is larger.
+    /// Opens libfabric's `provider` ("": its own first choice that can do RMA). `address`: of this host; the interface
+    /// with it is taken where the provider has one. `largest_write`: writes are split at that size if the provider's
+    /// own is larger.
     /// Err: input_error: no library, no such provider, or none with RMA and remote completion data.
-    explicit ofi_world(std::string_view provider, bool one_node,
+    explicit ofi_world(std::string_view provider, std::string_view address,
                        std::size_t largest_write = std::numeric_limits<std::size_t>::max());
     ~ofi_world();
     ofi_world(const ofi_world&) = delete;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "socket_plane.hpp"
 
+#include "wire.hpp"
+
 #include <halocline/comm/clock.hpp>
 
 #include <algorithm>
@@ -19,9 +21,10 @@
 namespace halocline::comm {
 namespace {
 
-// Frames: a length, then so many bytes.
+// Frames: a length, then so many bytes. In place of a length: words that are no mail.
 constexpr std::uint64_t goodbye_length = ~std::uint64_t{0};
-constexpr std::uint64_t letter_mark = std::uint64_t{1} << 63; // in the length of a letter
+constexpr std::uint64_t end_of_job_length = goodbye_length - 1; // a frame follows: why, culprit, text
+constexpr std::uint64_t letter_mark = std::uint64_t{1} << 63;   // in the length of a letter
 constexpr int patience_ms = 20; // a failure record is looked at this often while nothing comes
 
 /// First bytes on a connection, each way; the slab's descriptor travels with them.
@@ -88,10 +91,6 @@ bool is_process(int socket, int pid) {
 
 } // namespace
 
-descriptor::~descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-}
-
 listener::listener(int backlog) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
     if (!socket_) fail_system("cannot make a socket for the ranks of this node");
     std::array<unsigned char, 16> noise{};
@@ -118,8 +117,14 @@ socket_plane::socket_plane(job_core& core, listener door, const std::vector<peer
         // ESRCH: dead already; its socket, which nobody answers, says the same. Older kernels: the socket alone.
     }
     greet(std::move(door), peers, secret);
-    for (const link& l : links_) watched_.push_back({l.socket.fd(), POLLRDHUP, 0});
-    for (const link& l : links_) watched_.push_back({l.process.fd(), POLLIN, 0});
+    watch_all();
+}
+
+void socket_plane::watch_all() {
+    watched_.clear();
+    for (const link& l : links_)
+        watched_.push_back({l.gone ? -1 : l.socket.fd(), static_cast<short>(l.far ? POLLIN : POLLRDHUP), 0});
+    for (const link& l : links_) watched_.push_back({l.gone ? -1 : l.process.fd(), POLLIN, 0});
 }
 
 void socket_plane::greet(listener door, const std::vector<peer_address>& peers, const std::string& secret) {
@@ -271,6 +276,7 @@ std::optional<letter> socket_plane::take_letter() {
 void socket_plane::read(link& l) {
     if (l.gone) return;
     bool ended_here = false;
+    int error = 0;
     while (true) {
         std::array<char, 65536> buffer;
         const ssize_t n = ::recv(l.socket.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
@@ -278,6 +284,7 @@ void socket_plane::read(link& l) {
         if (n < 0 && errno == EAGAIN) break;
         if (n <= 0) {
             ended_here = true;
+            error = n < 0 ? errno : 0;
             break;
         }
         l.half.append(buffer.data(), static_cast<std::size_t>(n));
@@ -291,6 +298,18 @@ void socket_plane::read(link& l) {
             at += sizeof length;
             continue;
         }
+        if (length == end_of_job_length) {
+            const std::size_t head = 2 * sizeof length;
+            if (l.half.size() - at < head) break;
+            std::memcpy(&length, l.half.data() + at + sizeof length, sizeof length);
+            if (l.half.size() - at - head < length) break;
+            wire_reader end(std::string_view(l.half).substr(at + head, length));
+            const auto why = end.number<status>();
+            const int culprit = end.number<std::int32_t>();
+            core_.publish(why, culprit >= 0 && culprit < ranks_ ? culprit : -1, end.text());
+            at += head + length;
+            continue;
+        }
         const bool is_letter = (length & letter_mark) != 0;
         length &= ~letter_mark;
         if (l.half.size() - at - sizeof length < length) break;
@@ -298,16 +317,31 @@ void socket_plane::read(link& l) {
         at += sizeof length + length;
     }
     l.half.erase(0, at);
-    if (ended_here) ended(l);
+    if (ended_here) ended(l, error);
 }
 
-void socket_plane::ended(link& l) noexcept {
+/// error: how the socket ended, 0 in good order.
+void socket_plane::ended(link& l, int error) noexcept {
     if (l.gone) return;
     l.gone = true;
     const std::size_t n = links_.size();
     const std::size_t i = static_cast<std::size_t>(&l - links_.data());
     if (watched_.size() == 2 * n) watched_[i].fd = watched_[n + i].fd = -1; // nothing more to see
-    if (!l.goodbye) core_.publish(status::peer_died, l.rank, "");
+    if (l.goodbye) return;
+    const bool cut = l.far && (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH);
+    core_.publish(status::peer_died, l.rank, cut ? core_.cut_link(l.rank, l.own_address, l.address) : std::string());
+}
+
+void socket_plane::tell_far(const failure_record& end) noexcept {
+    if (std::exchange(told_far_, true)) return;
+    const std::string text = wire_writer().number(end.why).number(end.culprit).text(end.text).take();
+    const std::uint64_t length = text.size();
+    for (link& l : links_) {
+        if (!l.far || l.gone || !l.socket) continue;
+        l.unsent.append(reinterpret_cast<const char*>(&end_of_job_length), sizeof end_of_job_length);
+        l.unsent.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
+        write(l);
+    }
 }
 
 void socket_plane::look() noexcept {
@@ -317,7 +351,7 @@ void socket_plane::look() noexcept {
         if (watched_[i].revents == 0 && watched_[n + i].revents == 0) continue;
         const bool process_ended = watched_[n + i].revents != 0;
         read(links_[i]); // its last words may be a goodbye
-        if (process_ended) ended(links_[i]);
+        if (process_ended) ended(links_[i], 0);
     }
 }
 

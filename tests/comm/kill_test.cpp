@@ -83,6 +83,10 @@ int be_rank(std::string mode) {
             options.transports = {"ofi"};
             options.ofi_provider = "tcp;ofi_rxm";
         }
+        if (mode.starts_with("nodes-")) { // each rank a node of its own: deaths are told by TCP
+            mode.erase(0, 6);
+            setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
+        }
         if (mode == "join" && std::string(std::getenv("HALOCLINE_RANK")) == "1") {
             std::printf("pid 1 %d\n", static_cast<int>(getpid()));
             std::fflush(stdout);
@@ -198,6 +202,7 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
 INSTANTIATE_TEST_SUITE_P(During, Killed, testing::Values("setup", "plan", "sum", "messages", "window"));
 #ifdef HALOCLINE_WITH_OFI
 INSTANTIATE_TEST_SUITE_P(OverOfi, Killed, testing::Values("ofi-plan", "ofi-sum"));
+INSTANTIATE_TEST_SUITE_P(OverNodes, Killed, testing::Values("ofi-nodes-setup", "ofi-nodes-sum"));
 #endif
 
 TEST(Kill, BeforeJoiningIsReportedToThoseWhoWait) {

@@ -102,7 +102,7 @@ TEST(Ofi, MessagesLongerThanAWriteAreSplit) {
     options.transports = {"shm"}; // carries the set-up; the world under test is apart
     const job j = job::from_environment(options);
     constexpr std::size_t bytes = 10'000;
-    ofi_world world(provider, true, 4096);
+    ofi_world world(provider, "127.0.0.1", 4096);
     const auto addresses = j.gather(world.address());
     world.connect(addresses, j.rank());
     const int peer = j.rank() ^ 1;

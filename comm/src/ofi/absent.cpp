@@ -12,7 +12,9 @@ struct ofi_world::endpoint {};
 bool ofi_is_built() { return false; }
 std::string ofi_present() { return "not built (no libfabric headers)"; }
 
-ofi_world::ofi_world(std::string_view, bool, std::size_t) { throw input_error("transport 'ofi' is not built in"); }
+ofi_world::ofi_world(std::string_view, std::string_view, std::size_t) {
+    throw input_error("transport 'ofi' is not built in");
+}
 ofi_world::~ofi_world() = default;
 const std::string& ofi_world::provider() const { throw error("transport 'ofi' is not built in"); }
 std::string ofi_world::address() const { return {}; }

@@ -6,6 +6,7 @@
 #include <halocline/comm/job.hpp>
 
 #include <algorithm>
+#include <array>
 #include <arpa/inet.h>
 #include <cstring>
 #include <dlfcn.h>
@@ -106,15 +107,21 @@ std::string provider_names() {
     return names.empty() ? "none" : names;
 }
 
-bool is_loopback(const fi_info& i) {
-    if (i.src_addr == nullptr) return false;
-    if (i.addr_format == FI_SOCKADDR_IN || i.addr_format == FI_SOCKADDR) {
-        sockaddr_in in;
-        if (i.src_addrlen < sizeof in) return false;
-        std::memcpy(&in, i.src_addr, sizeof in);
-        return in.sin_family == AF_INET && ntohl(in.sin_addr.s_addr) >> 24 == 127;
+/// "10.1.0.7"; "" if the provider doesn't go over IP.
+std::string source_address(const fi_info& i) {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    sockaddr_in6 any{}; // larger than sockaddr_in
+    if (i.src_addr == nullptr || i.src_addrlen < sizeof(sockaddr_in)) return "";
+    if (i.addr_format != FI_SOCKADDR && i.addr_format != FI_SOCKADDR_IN && i.addr_format != FI_SOCKADDR_IN6) return "";
+    std::memcpy(&any, i.src_addr, std::min(sizeof any, i.src_addrlen));
+    if (any.sin6_family == AF_INET) {
+        sockaddr_in v4;
+        std::memcpy(&v4, &any, sizeof v4);
+        inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+    } else if (any.sin6_family == AF_INET6) {
+        inet_ntop(AF_INET6, &any.sin6_addr, text.data(), text.size());
     }
-    return false;
+    return text.data();
 }
 
 constexpr std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
@@ -166,7 +173,7 @@ struct ofi_world::endpoint {
     }
 };
 
-ofi_world::ofi_world(std::string_view provider, bool one_node, std::size_t largest_write)
+ofi_world::ofi_world(std::string_view provider, std::string_view address, std::size_t largest_write)
     : at_(std::make_unique<endpoint>()) {
     if (!lib().why_not.empty()) throw input_error(lib().why_not);
     endpoint& e = *at_;
@@ -177,8 +184,8 @@ ofi_world::ofi_world(std::string_view provider, bool one_node, std::size_t large
                           provider_names());
     }
     e.info = e.list.get();
-    for (const fi_info* i = e.info; one_node && i != nullptr; i = i->next) {
-        if (std::strcmp(i->fabric_attr->prov_name, e.info->fabric_attr->prov_name) == 0 && is_loopback(*i)) {
+    for (const fi_info* i = e.info; i != nullptr; i = i->next) {
+        if (std::strcmp(i->fabric_attr->prov_name, e.info->fabric_attr->prov_name) == 0 && source_address(*i) == address) {
             e.info = i;
             break;
         }

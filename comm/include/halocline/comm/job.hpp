@@ -29,11 +29,16 @@ struct job_options {
     /// own rank always. Naming one that can't be used and nothing that can is an error, never a silent fallback.
     std::vector<std::string> transports{"shm", "mpi"};
     std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive
+    /// Longest silence of the link to another node, at least 2 s. Kernels watch it: ranks may compute or be stopped.
+    std::chrono::milliseconds link_timeout{5'000};
     std::size_t slab_bytes = 0;                 ///< virtual size of each rank's slab; 0 = 64 GiB sparse
     int spin_polls = 0;                         ///< polls before yielding; 0 = chosen from ranks and cores
     /// Provider of libfabric for transport "ofi", e.g. "tcp;ofi_rxm" or "shm"; "": libfabric's first that can
     /// do RMA writes with remote completion data.
     std::string ofi_provider{};
+    /// Where ranks of several nodes meet: an interface ("eth0"), an address or a network ("10.1.0.0/16") of this host. "":
+    /// $HALOCLINE_NETWORK; if that is empty too, the first network in which every node has an address of its own.
+    std::string network{};
     bool may_sleep = false; ///< waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake
 };
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file descriptor that closes itself.
+#pragma once
+
+#include <unistd.h>
+#include <utility>
+
+namespace halocline::comm {
+
+class descriptor {
+  public:
+    explicit descriptor(int fd = -1) : fd_(fd) {}
+    descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    descriptor& operator=(descriptor&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~descriptor() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    [[nodiscard]] int fd() const { return fd_; }
+    explicit operator bool() const { return fd_ >= 0; }
+
+  private:
+    int fd_;
+};
+
+} // namespace halocline::comm

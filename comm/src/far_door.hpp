@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks of different nodes meet: a TCP port that is open during set-up only, and a mutual proof, by HMAC-SHA-256 over
+// fresh random numbers, that both ends know the job's secret. Connections are authenticated, not encrypted.
+#pragma once
+
+#include "descriptor.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace halocline::comm {
+
+class far_door {
+  public:
+    /// Listens on a free port of `address` alone.  Err: error.
+    far_door(const std::string& address, int backlog);
+    /// "10.1.0.7 40123"
+    [[nodiscard]] const std::string& name() const { return name_; }
+    [[nodiscard]] int fd() const { return socket_.fd(); }
+    /// The next caller's socket, non-blocking; none if nobody knocks.
+    [[nodiscard]] descriptor accept() const;
+
+  private:
+    descriptor socket_;
+    std::string name_;
+};
+
+/// A socket on its way to a door; it is writable, or has an error, once that is decided.  Err: error.
+descriptor call(const std::string& door_name);
+/// Declares the link dead, with ETIMEDOUT or an unreachable host, when the other kernel has been silent for `patience`:
+/// probes once a second while nothing is sent. A process that is stopped or busy still has a kernel that answers.
+void watch_link(int socket, std::chrono::milliseconds patience);
+/// "10.1.0.7" of either end; "?" if it can't be told.
+std::string address_at(int socket, bool own_end);
+
+/// One end's part in the proof. Never blocks, reads at most 80 bytes before the other end has proved itself.
+class proof {
+  public:
+    enum class state { going, done, refused };
+
+    /// The caller's: says who it is and whom it wants.
+    proof(descriptor socket, std::string_view secret, int own_rank, int peer);
+    /// The door's.
+    proof(descriptor socket, std::string_view secret, int own_rank);
+
+    /// As far as it goes with what is there.
+    state step();
+    [[nodiscard]] int fd() const { return socket_.fd(); }
+    /// The other rank: as claimed while going, proved when done; -1: not said yet.
+    [[nodiscard]] int peer() const { return peer_; }
+    [[nodiscard]] std::chrono::steady_clock::time_point since() const { return since_; }
+    descriptor take() { return std::move(socket_); }
+
+  private:
+    static constexpr std::size_t number_bytes = 32;
+    using number = std::array<unsigned char, number_bytes>;
+    struct hello_message {
+        std::array<char, 8> magic;
+        std::int32_t from, to;
+        number nonce;
+    };
+    [[nodiscard]] number signature(std::string_view role) const;
+    bool receive(void* to, std::size_t bytes);
+    bool send(const void* from, std::size_t bytes);
+
+    descriptor socket_;
+    std::string secret_;
+    bool calls_;
+    int own_rank_, peer_ = -1;
+    int step_ = 0;
+    hello_message hello_{};
+    number answer_{}; // the door's random number
+    std::array<unsigned char, 2 * number_bytes> incoming_{};
+    std::size_t came_ = 0; // bytes of the message being received
+    bool broken_ = false;
+    std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The door between nodes: strangers, replays, slow connections; and where ranks meet.
+#include "far_door.hpp"
+#include "network.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <gtest/gtest.h>
+
+#include <list>
+#include <netinet/in.h>
+#include <poll.h>
+#include <random>
+#include <sys/socket.h>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline::comm;
+using state = proof::state;
+
+const std::string secret(32, 's');
+
+/// Steps both ends until both have decided.
+std::pair<state, state> run(proof& a, proof& b) {
+    state of_a = state::going, of_b = state::going;
+    for (int n = 0; n < 10'000 && (of_a == state::going || of_b == state::going); ++n) {
+        if (of_a == state::going) of_a = a.step();
+        if (of_a == state::refused) a.take(); // closes
+        if (of_b == state::going) of_b = b.step();
+        if (of_b == state::refused) b.take();
+    }
+    return {of_a, of_b};
+}
+
+descriptor answer(const far_door& door) {
+    pollfd p{door.fd(), POLLIN, 0};
+    poll(&p, 1, 5000);
+    return door.accept();
+}
+
+std::string received(int socket) {
+    std::string all(4096, '\0');
+    pollfd p{socket, POLLIN, 0};
+    poll(&p, 1, 1000);
+    const ssize_t n = recv(socket, all.data(), all.size(), MSG_DONTWAIT);
+    all.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+    return all;
+}
+
+TEST(FarDoor, OpensToWhoKnowsTheSecret) {
+    const far_door door("127.0.0.1", 16);
+    proof caller(call(door.name()), secret, 3, 1);
+    proof opener(answer(door), secret, 1);
+
+    EXPECT_EQ(run(caller, opener), std::pair(state::done, state::done));
+    EXPECT_EQ(opener.peer(), 3);
+    EXPECT_EQ(address_at(opener.fd(), true), "127.0.0.1");
+}
+
+TEST(FarDoor, RefusesAnotherSecretAndAnotherRank) {
+    const far_door door("127.0.0.1", 16);
+    std::string other = secret;
+    other[31] ^= 1;
+    for (const auto& [key, wanted] : {std::pair(other, 1), std::pair(secret, 2)}) {
+        proof caller(call(door.name()), key, 3, wanted);
+        proof opener(answer(door), secret, 1);
+        EXPECT_EQ(run(caller, opener), std::pair(state::refused, state::refused));
+    }
+}
+
+TEST(FarDoor, RefusesAReplay) {
+    const far_door door("127.0.0.1", 16);
+    // A stranger between caller and door hears all that the caller says.
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    const descriptor heard(ends[1]);
+    proof caller(descriptor{ends[0]}, secret, 3, 1);
+    const descriptor first = call(door.name());
+    proof opener(answer(door), secret, 1);
+    ASSERT_EQ(caller.step(), state::going);
+    const std::string hello = received(heard.fd());
+    send(first.fd(), hello.data(), hello.size(), MSG_NOSIGNAL);
+    while (received(first.fd()).empty()) ASSERT_EQ(opener.step(), state::going);
+
+    // The same words again: the door's random number is another one, so no old signature fits, its own included.
+    const descriptor second = call(door.name());
+    proof again(answer(door), secret, 1);
+    send(second.fd(), hello.data(), hello.size(), MSG_NOSIGNAL);
+    std::string its_answer;
+    while ((its_answer = received(second.fd())).empty()) ASSERT_EQ(again.step(), state::going);
+    ASSERT_EQ(its_answer.size(), 64u);
+    send(second.fd(), its_answer.data() + 32, 32, MSG_NOSIGNAL);
+    state s = state::going;
+    for (int n = 0; n < 10'000 && s == state::going; ++n) s = again.step();
+    EXPECT_EQ(s, state::refused);
+}
+
+TEST(FarDoor, StrangersHaveNoEffect) {
+    const far_door door("127.0.0.1", 64);
+    std::mt19937 random(3);
+    int refused = 0, silent = 0;
+    for (int n = 0; n < 3000; ++n) {
+        const descriptor stranger = call(door.name());
+        proof opener(answer(door), secret, 1);
+        std::string words(random() % 300, '\0');
+        for (char& c : words) c = static_cast<char>(random());
+        if (n % 3 == 0)
+            words.replace(0, std::min<std::size_t>(words.size(), 8), "halofar1",
+                          std::min<std::size_t>(words.size(), 8));
+        if (!words.empty()) send(stranger.fd(), words.data(), words.size(), MSG_NOSIGNAL);
+        if (n % 2 == 0) shutdown(stranger.fd(), SHUT_WR);
+        state s = state::going;
+        for (int k = 0; k < 20 && s == state::going; ++k) s = opener.step();
+        ASSERT_NE(s, state::done);
+        (s == state::refused ? refused : silent) += 1;
+    }
+    EXPECT_GT(refused, 1000);
+    EXPECT_GT(silent, 10); // too few words and no end: those are given two seconds by whoever listens
+}
+
+TEST(FarDoor, OfADeadRankIsClosed) {
+    std::string name;
+    {
+        const far_door door("127.0.0.1", 16);
+        name = door.name();
+    }
+    const descriptor s = call(name);
+    pollfd p{s.fd(), POLLOUT, 0};
+    ASSERT_EQ(poll(&p, 1, 5000), 1);
+    EXPECT_NE(p.revents & (POLLERR | POLLHUP), 0);
+}
+
+using nodes = std::vector<std::vector<host_address>>;
+
+TEST(MeetingAddress, IsInTheFirstNetworkWhereEveryNodeHasItsOwn) {
+    const host_address bridge{"docker0", "172.17.0.1", "172.17.0.0/16"}; // the same inside each host
+    const nodes two{{bridge, {"eth0", "10.1.0.1", "10.1.0.0/16"}}, {bridge, {"eth7", "10.1.0.2", "10.1.0.0/16"}}};
+    EXPECT_EQ(meeting_address("", two, 0), "10.1.0.1");
+    EXPECT_EQ(meeting_address("", two, 1), "10.1.0.2");
+}
+
+TEST(MeetingAddress, IsTheOneAskedFor) {
+    const nodes one{{{"eth0", "10.1.0.1", "10.1.0.0/16"}, {"ib0", "10.2.0.1", "10.2.0.0/16"}}};
+    for (const char* wanted : {"ib0", "10.2.0.1", "10.2.0.0/16"})
+        EXPECT_EQ(meeting_address(wanted, one, 0), "10.2.0.1");
+    try {
+        meeting_address("ib1", one, 0);
+        FAIL();
+    } catch (const input_error& e) {
+        EXPECT_NE(std::string(e.what()).find("it has eth0 10.1.0.1 in 10.1.0.0/16, ib0"), std::string::npos)
+            << e.what();
+    }
+}
+
+} // namespace

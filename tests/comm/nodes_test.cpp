@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs over several nodes: parts of this host that are told to be nodes (HALOCLINE_NODE), two ranks each.
+#include "bodies.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline_test;
+
+int rank_in_job() { return std::atoi(std::getenv("HALOCLINE_RANK")); }
+int node_of(int rank) { return rank / 2; }
+
+job_options over(std::vector<std::string> transports) {
+    setenv("HALOCLINE_NODE", ("node" + std::to_string(node_of(rank_in_job()))).c_str(), 1);
+    job_options options;
+    options.transports = std::move(transports);
+    options.ofi_provider = "tcp;ofi_rxm";
+    return options;
+}
+
+TEST(Nodes, SharedMemoryWithinLibfabricBetween) {
+    const job j = job::from_environment(over({"shm", "ofi"}));
+
+    for (const rank_info& m : j.members()) {
+        const bool here = node_of(m.rank) == node_of(j.rank());
+        EXPECT_EQ(m.transport, m.rank == j.rank() ? "self" : here ? "shm" : "ofi");
+        EXPECT_EQ(m.refused.find("is on another node") != std::string::npos, !here) << m.refused;
+        EXPECT_NE(m.host.find("/node" + std::to_string(node_of(m.rank))), std::string::npos) << m.host;
+    }
+    expect_epochs_in_order(j, 200, 500);
+    expect_epochs_in_order(j, 1 << 20, 5, 1);
+    expect_sums_equal_serial(j);
+}
+
+TEST(Nodes, LargeSetUpMessagesCross) {
+    const job j = job::from_environment(over({"shm", "ofi"}));
+    std::vector<int> peers;
+    std::vector<std::string> out;
+    for (int r = 0; r < j.ranks(); ++r) {
+        peers.push_back(r);
+        out.emplace_back(1 << 20, static_cast<char>('a' + j.rank()));
+    }
+
+    const auto in = j.exchange(peers, out);
+
+    for (int r = 0; r < j.ranks(); ++r) EXPECT_EQ(in[r], std::string(1 << 20, static_cast<char>('a' + r)));
+}
+
+TEST(Nodes, WithoutATransportBetweenThemAreOneErrorEverywhere) {
+    try {
+        const job j = job::from_environment(over({"shm"}));
+        FAIL();
+    } catch (const input_error& e) {
+        const std::string text = e.what();
+        EXPECT_NE(text.find("no transport of [shm] reaches rank 2 (pid "), std::string::npos) << text;
+        EXPECT_NE(text.find("is on another node"), std::string::npos) << text;
+    }
+}
+
+TEST(Nodes, AWrongNetworkIsOneErrorEverywhere) {
+    job_options options = over({"shm", "ofi"});
+    options.network = "nosuch0";
+    try {
+        const job j = job::from_environment(options);
+        FAIL();
+    } catch (const input_error& e) {
+        EXPECT_NE(std::string(e.what()).find("network 'nosuch0'"), std::string::npos) << e.what();
+    }
+}
+
+TEST(Nodes, OneThatGivesUpIsHeardOnTheOthers) {
+    const job j = job::from_environment(over({"shm", "ofi"}));
+    if (j.rank() == 1) {
+        j.barrier();
+        j.abort("rank 1 has had enough");
+        return;
+    }
+    try {
+        j.barrier();
+        j.barrier();
+        FAIL();
+    } catch (const rank_failure& e) {
+        EXPECT_EQ(e.culprit(), 1);
+        EXPECT_EQ(e.why(), status::aborted);
+        EXPECT_NE(std::string(e.what()).find("rank 1 has had enough"), std::string::npos) << e.what();
+    }
+}
+
+} // namespace
