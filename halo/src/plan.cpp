@@ -57,6 +57,11 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
                                 .label = lattice::to_string(m.where)});
     });
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
+    std::size_t direct_bytes = 0;
+    channels_.for_each([&]<class Channel>(const Channel& channel) {
+        if (std::string_view(Channel::path) == "direct") direct_bytes += requests[channel.index()].send_bytes;
+    });
+    claims_ = claiming_pays(direct_bytes);
 }
 
 void plan::prepare_messages(const lattice::decomposition& cut) {

@@ -9,6 +9,7 @@
 
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/halo/claim_lines.hpp>
 #include <halocline/halo/ghost_widths.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 #include <halocline/halo/site_copy.hpp>
@@ -23,6 +24,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace halocline::halo {
@@ -118,6 +120,8 @@ class plan {
     void start_copy(const std::byte* values, const lattice::site_order& order, std::size_t component_bytes,
                     int components, team t) noexcept;
     comm::status wait() noexcept;
+    template <class Channel, class Pack>
+    void fill(Channel& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last, Pack& pack) noexcept;
 
     comm::job job_;
     plan_options options_;
@@ -128,6 +132,7 @@ class plan {
     std::array<int, lattice::faces> message_of_{};
     std::array<const std::byte*, lattice::faces> ghosts_{};
     comm::channel_set channels_;
+    bool claims_ = false;                     // lines of direct messages before they are filled
     std::unique_ptr<meeting_point> team_;
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
     comm::status status_ = comm::status::ok;
@@ -144,7 +149,7 @@ void plan::start(Pack&& pack, team t) noexcept {
         channels_.for_each([&](auto& channel) {
             const std::size_t m = channel.index();
             const auto sites = static_cast<std::int64_t>(messages_[m].send_sites.size());
-            if (sites > 0) pack(static_cast<int>(m), std::int64_t{0}, sites, channel.target(epoch));
+            if (sites > 0) fill(channel, epoch, 0, sites, pack);
             channel.send(epoch, stamp); // before the next message is packed: the peer may read on
         });
         team_->started.store(epoch, std::memory_order_relaxed);
@@ -153,7 +158,7 @@ void plan::start(Pack&& pack, team t) noexcept {
             const std::size_t m = channel.index();
             const auto sites = static_cast<std::int64_t>(messages_[m].send_sites.size());
             const std::int64_t first = sites * t.index / t.size, last = sites * (t.index + 1) / t.size;
-            if (first < last) pack(static_cast<int>(m), first, last, channel.target(epoch));
+            if (first < last) fill(channel, epoch, first, last, pack);
         });
         if (team_->packed.fetch_add(1, std::memory_order_acq_rel) == t.size - 1) { // the last one publishes for all
             team_->packed.store(0, std::memory_order_relaxed);
@@ -162,6 +167,16 @@ void plan::start(Pack&& pack, team t) noexcept {
         }
     }
     if (t.index == 0) pack_ticks_ += comm::ticks() - stamp;
+}
+
+template <class Channel, class Pack>
+void plan::fill(Channel& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last, Pack& pack) noexcept {
+    std::byte* target = channel.target(epoch);
+    if constexpr (std::string_view(Channel::path) == "direct")
+        if (claims_)
+            claim_lines(target + static_cast<std::size_t>(first) * options_.bytes_per_site,
+                        target + static_cast<std::size_t>(last) * options_.bytes_per_site);
+    pack(static_cast<int>(channel.index()), first, last, target);
 }
 
 template <class T>
