@@ -1,183 +1,268 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long does plain MPI take for an exchange of bench/halo?  echo "packed 8 96 t 0.5" | mpirun -n 2 bench_halo_openmpi
+// How long does an exchange of bench/halo take with plain MPI, as one who knows it would write it?
+//   echo "in-place appended 8 8 8 8 96 1 1 1 2 0.5" | mpirun -n 2 bench_halo_openmpi
 //
-// Compiled once per MPI; bench_halo --peer drives it. Each line of standard input is an order: mode (packed: copied into a
-// message; in-place: a derived datatype, contiguous where the face is), extent, bytes per site, dimension that is cut,
-// seconds. The answer is one line: microseconds per exchange of each batch, of the slowest rank. Persistent requests;
-// ghosts are appended, so that nothing is unpacked. Between orders every rank sleeps: its cores belong to others then.
-#include <halocline/comm/clock.hpp>
+// Compiled once per MPI; bench_halo --peer drives it. Each line of standard input is an order: mode, layout, extents of the
+// local box, bytes per site, rank grid, seconds. The answer is one line: microseconds of the slowest rank, a batch each,
+// by measure, ';' between. Between orders every rank sleeps: its cores belong to others then. Modes:
+//   packed          persistent requests; faces copied into messages, and out of them if padded
+//   in-place        persistent requests, straight from the field: contiguous bytes, where the face is, else a datatype
+//   neighbour       MPI_Neighbor_alltoallw of these datatypes
+//   neighbour-init  the same, persistent (MPI 4)
+
+#include "halo/timed_slice.hpp"
+#include "support/machine.hpp"
 
 #include <mpi.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
+#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <sched.h>
+#include <cstdlib>
+#include <deque>
+#include <fcntl.h>
+#include <semaphore.h>
+#include <sstream>
 #include <string>
+#include <sys/mman.h>
 #include <unistd.h>
-#include <vector>
 
 namespace {
 
 using namespace halocline;
+using namespace halocline::bench;
 
-constexpr int batches = 16;
+[[noreturn]] void give_up(const std::string& why) {
+    std::fprintf(stderr, "bench_halo_mpi: %s\n", why.c_str());
+    MPI_Abort(MPI_COMM_WORLD, 2);
+    std::abort();
+}
 
 struct order {
-    char mode[16] = "";
-    int extent = 0, bytes_per_site = 0;
-    char cut = 't';
+    std::string mode, layout;
+    point where;
     double seconds = 0;
-};
 
-/// A face in x-fastest order: `runs` runs of contiguous bytes.
-struct shape {
-    explicit shape(const order& o) : run_bytes(static_cast<std::size_t>(o.bytes_per_site)) {
-        for (const char mu : {'x', 'y', 'z', 't'}) {
-            if (mu == o.cut) past = true;
-            else (past ? runs : run_bytes) *= static_cast<std::size_t>(o.extent);
-        }
-        stride = run_bytes * static_cast<std::size_t>(o.extent);
+    /// Err: gives up if the line is no order.
+    explicit order(const std::string& line) {
+        std::stringstream in(line);
+        in >> mode >> layout;
+        for (int& e : where.extents) in >> e;
+        in >> where.bytes_per_site;
+        for (int& g : where.grid) in >> g;
+        in >> seconds;
+        where.padded = layout == "padded";
+        const bool known = mode == "packed" || mode == "in-place" || mode == "neighbour" || mode == "neighbour-init";
+        if (!in || !known || (layout != "padded" && layout != "appended"))
+            give_up("'" + line + "' is no order 'packed|in-place|neighbour|neighbour-init appended|padded Lx Ly Lz Lt bytes gx gy gz gt seconds'");
     }
-    bool past = false;
-    std::size_t run_bytes, stride = 0, runs = 1;
-    [[nodiscard]] std::size_t bytes() const { return runs * run_bytes; }
 };
 
-class exchange {
+/// A region as MPI sends it: bytes, where it is contiguous, else one item of a datatype.
+class field_type {
   public:
-    exchange(const order& o, int rank, int ranks)
-        : face_(o), packed_(std::strcmp(o.mode, "packed") == 0), rank_(rank), low_((rank + ranks - 1) % ranks),
-          high_((rank + 1) % ranks), values_(face_.runs * face_.stride / 8) {
-        for (auto& message : messages_) message.resize(packed_ ? face_.bytes() / 8 : 0);
-        for (auto& ghost : ghosts_) ghost.resize(face_.bytes() / 8);
-        for (std::size_t end : {0U, 1U})
-            for (std::size_t run = 0; run < face_.runs; ++run)
-                for (std::size_t w = 0; w < face_.run_bytes / 8; ++w) *word(end, run, w) = value(rank, end, run, w, 0);
-
-        const auto int_of = [](std::size_t n) { return static_cast<int>(n); };
-        MPI_Type_vector(int_of(face_.runs), int_of(face_.run_bytes), int_of(face_.stride), MPI_BYTE, &type_);
+    explicit field_type(const region& r) {
+        const strided_copy shape(r, r);
+        if (shape.contiguous()) {
+            count_ = static_cast<int>(shape.run_bytes());
+            return;
+        }
+        MPI_Type_contiguous(static_cast<int>(shape.run_bytes()), MPI_BYTE, &type_);
+        for (const strided_copy::loop& l : shape.loops()) {
+            if (l.count == 1) continue;
+            MPI_Datatype inner = type_;
+            MPI_Type_create_hvector(static_cast<int>(l.count), 1, static_cast<MPI_Aint>(l.from), inner, &type_);
+            MPI_Type_free(&inner);
+        }
         MPI_Type_commit(&type_);
-        // What leaves at the low face (tag 0) arrives behind the neighbour's high face.
-        const std::array<int, 2> peers{low_, high_};
-        for (std::size_t end : {0U, 1U}) {
-            if (packed_)
-                MPI_Send_init(messages_[end].data(), int_of(face_.bytes()), MPI_BYTE, peers[end], int_of(end),
-                              MPI_COMM_WORLD, &requests_[2 + end]);
-            else MPI_Send_init(word(end, 0, 0), 1, type_, peers[end], int_of(end), MPI_COMM_WORLD, &requests_[2 + end]);
-            MPI_Recv_init(ghosts_[end].data(), int_of(face_.bytes()), MPI_BYTE, peers[end], int_of(1 - end), MPI_COMM_WORLD,
-                          &requests_[end]);
-        }
     }
-    ~exchange() {
-        for (MPI_Request& r : requests_) MPI_Request_free(&r);
-        MPI_Type_free(&type_);
+    ~field_type() {
+        if (type_ != MPI_BYTE) MPI_Type_free(&type_);
     }
-    exchange(const exchange&) = delete;
-    exchange& operator=(const exchange&) = delete;
+    field_type(const field_type&) = delete;
+    field_type& operator=(const field_type&) = delete;
+    [[nodiscard]] MPI_Datatype type() const { return type_; }
+    [[nodiscard]] int count() const { return count_; }
 
-    /// One exchange, in ticks. The source is dirtied before, one word per cache line.
-    std::uint64_t step() {
-        ++step_;
-        for (std::size_t end : {0U, 1U})
-            for (std::size_t run = 0; run < face_.runs; ++run)
-                for (std::size_t w = 0; w < face_.run_bytes / 8; w += 8) *word(end, run, w) = value(rank_, end, run, w, step_);
-        const std::uint64_t begin = comm::ticks();
-        MPI_Startall(2, requests_.data());
-        if (packed_)
-            for (std::size_t end : {0U, 1U}) pack(end);
-        MPI_Startall(2, requests_.data() + 2);
-        MPI_Waitall(4, requests_.data(), MPI_STATUSES_IGNORE);
-        return comm::ticks() - begin;
-    }
-    [[nodiscard]] bool ghosts_are_right() const {
-        for (std::size_t end : {0U, 1U}) {
-            const std::uint64_t* ghost = ghosts_[end].data();
-            for (std::size_t run = 0; run < face_.runs; ++run)
-                for (std::size_t w = 0; w < face_.run_bytes / 8; ++w)
-                    if (*ghost++ != value(end == 0 ? low_ : high_, 1 - end, run, w, step_)) return false;
+  private:
+    MPI_Datatype type_ = MPI_BYTE;
+    int count_ = 1;
+};
+
+/// What all modes have: the field, where ghosts arrive, the datatypes of both.
+class exchange_base {
+  public:
+    exchange_base(const point& p, int rank) : box_(p, rank), field_(box_.bytes()), source_(box_, field_.data()) {
+        for (const box_face& f : box_.faces) {
+            sent_.emplace_back(f.send);
+            arriving_.emplace_back(f.ghosts);
+            if (!p.padded) appended_.emplace_back(f.ghosts.bytes());
         }
-        return true;
+    }
+    exchange_base(const exchange_base&) = delete;
+    exchange_base& operator=(const exchange_base&) = delete;
+
+    tracked_field& source() { return source_; }
+    const std::byte* ghosts(std::size_t f) { return base(f); }
+
+  protected:
+    [[nodiscard]] std::byte* base(std::size_t f) { return box_.of.padded ? field_.data() : appended_[f].data(); }
+    [[nodiscard]] std::size_t faces() const { return box_.faces.size(); }
+
+    local_box box_;
+    aligned_bytes field_;
+    tracked_field source_;
+    std::vector<aligned_bytes> appended_;
+    std::deque<field_type> sent_, arriving_;
+};
+
+/// Persistent requests. What leaves at face f has tag f and arrives behind the opposite face.
+class persistent : public exchange_base {
+  public:
+    persistent(const point& p, int rank, bool packed) : exchange_base(p, rank), packed_(packed), requests_(2 * faces()) {
+        for (std::size_t f = 0; f < faces(); ++f) {
+            const box_face& face = box_.faces[f];
+            const region message = region_of({{}, face.send.extents}, face.send.extents, p.bytes_per_site);
+            const auto bytes = static_cast<int>(message.bytes());
+            const int tag = static_cast<int>(f), tag_there = static_cast<int>(local_box::opposite(f));
+            const bool unpacked = packed && p.padded;
+            if (packed) {
+                pack_.emplace_back(face.send, message);
+                outgoing_.emplace_back(message.bytes());
+                MPI_Send_init(outgoing_[f].data(), bytes, MPI_BYTE, face.peer, tag, MPI_COMM_WORLD, &requests_[faces() + f]);
+            } else {
+                MPI_Send_init(field_.data() + face.send.offset, sent_[f].count(), sent_[f].type(), face.peer, tag, MPI_COMM_WORLD, &requests_[faces() + f]);
+            }
+            if (unpacked) {
+                unpack_.emplace_back(message, face.ghosts);
+                incoming_.emplace_back(message.bytes());
+                MPI_Recv_init(incoming_[f].data(), bytes, MPI_BYTE, face.peer, tag_there, MPI_COMM_WORLD, &requests_[f]);
+            } else {
+                MPI_Recv_init(base(f) + face.ghosts.offset, arriving_[f].count(), arriving_[f].type(), face.peer, tag_there, MPI_COMM_WORLD, &requests_[f]);
+            }
+        }
+    }
+    ~persistent() {
+        for (MPI_Request& r : requests_) MPI_Request_free(&r);
+    }
+    void exchange() {
+        const int n = static_cast<int>(faces());
+        MPI_Startall(n, requests_.data());
+        for (std::size_t f = 0; f < pack_.size(); ++f) { // a message leaves while the next is packed
+            pack_[f](outgoing_[f].data(), field_.data());
+            MPI_Start(&requests_[faces() + f]);
+        }
+        if (!packed_) MPI_Startall(n, requests_.data() + n);
+        MPI_Waitall(n, requests_.data(), MPI_STATUSES_IGNORE);
+        for (std::size_t f = 0; f < unpack_.size(); ++f) unpack_[f](field_.data(), incoming_[f].data());
+        MPI_Waitall(n, requests_.data() + n, MPI_STATUSES_IGNORE);
     }
 
   private:
-    static std::uint64_t value(int rank, std::size_t end, std::size_t run, std::size_t w, std::uint64_t step) {
-        const std::uint64_t constant = (run << 20) + (w << 4) + (end << 3) + static_cast<std::uint64_t>(rank);
-        return w % 8 == 0 ? constant + (step << 40) : constant;
-    }
-    std::uint64_t* word(std::size_t end, std::size_t run, std::size_t w) {
-        return values_.data() + (run * face_.stride + end * (face_.stride - face_.run_bytes)) / 8 + w;
-    }
-    void pack(std::size_t end) {
-        auto* to = reinterpret_cast<std::byte*>(messages_[end].data());
-        const auto* from = reinterpret_cast<const std::byte*>(word(end, 0, 0));
-        switch (face_.run_bytes) { // sizes of a site are known to who writes the loop by hand
-        case 96: return copy<96>(to, from);
-        case 192: return copy<192>(to, from);
-        default:
-            for (std::size_t i = 0; i < face_.runs; ++i)
-                std::memcpy(to + i * face_.run_bytes, from + i * face_.stride, face_.run_bytes);
-        }
-    }
-    template <std::size_t Bytes>
-    void copy(std::byte* to, const std::byte* from) const {
-        for (std::size_t i = 0; i < face_.runs; ++i) std::memcpy(to + i * Bytes, from + i * face_.stride, Bytes);
-    }
-
-    shape face_;
     bool packed_;
-    int rank_, low_, high_;
-    std::vector<std::uint64_t> values_;
-    std::array<std::vector<std::uint64_t>, 2> messages_, ghosts_;
-    std::array<MPI_Request, 4> requests_{}; ///< two receives, two sends
-    MPI_Datatype type_{};
-    std::uint64_t step_ = 0;
+    std::vector<MPI_Request> requests_; ///< receives, then sends
+    std::vector<strided_copy> pack_, unpack_;
+    std::vector<aligned_bytes> outgoing_, incoming_;
 };
 
-/// The next order on every rank, false at the end; waits without load.
-bool next_order(order& o, int rank) {
-    char line[128] = "";
-    if (rank == 0 && std::fgets(line, sizeof line, stdin) == nullptr) line[0] = '\0';
-    MPI_Request request;
-    MPI_Ibcast(line, sizeof line, MPI_CHAR, 0, MPI_COMM_WORLD, &request);
-    for (int done = 0; !done;) {
-        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-        if (!done) usleep(1000);
+/// A collective over a graph of neighbours. Two faces may have the same neighbour, whose messages to us then match in the
+/// order in which both sides list them: the opposite faces, in the order of ours.
+class neighbour : public exchange_base {
+  public:
+    neighbour(const point& p, int rank, bool init) : exchange_base(p, rank) {
+        std::vector<int> sources, destinations;
+        for (std::size_t f = 0; f < faces(); ++f) {
+            destinations.push_back(box_.faces[f].peer);
+            sources.push_back(box_.faces[local_box::opposite(f)].peer);
+            const std::size_t behind = local_box::opposite(f);
+            send_types_.push_back(sent_[f].type());
+            send_counts_.push_back(sent_[f].count());
+            send_offsets_.push_back(static_cast<MPI_Aint>(box_.faces[f].send.offset));
+            receive_types_.push_back(arriving_[behind].type());
+            receive_counts_.push_back(arriving_[behind].count());
+            MPI_Aint arrives = 0; // from MPI_BOTTOM: ghosts may lie in several buffers
+            MPI_Get_address(base(behind) + box_.faces[behind].ghosts.offset, &arrives);
+            receive_offsets_.push_back(arrives);
+        }
+        MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, static_cast<int>(faces()), sources.data(), MPI_UNWEIGHTED,
+                                       static_cast<int>(faces()), destinations.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph_);
+#if MPI_VERSION >= 4
+        if (init)
+            MPI_Neighbor_alltoallw_init(field_.data(), send_counts_.data(), send_offsets_.data(), send_types_.data(), MPI_BOTTOM,
+                                        receive_counts_.data(), receive_offsets_.data(), receive_types_.data(), graph_, MPI_INFO_NULL, &request_);
+#else
+        if (init) give_up("this MPI has no MPI_Neighbor_alltoallw_init");
+#endif
     }
-    o = {};
-    if (line[0] == '\0') return false;
-    const int read = std::sscanf(line, "%15s %d %d %c %lf", o.mode, &o.extent, &o.bytes_per_site, &o.cut, &o.seconds);
-    if (read != 5 || o.extent < 1 || o.bytes_per_site < 8 || o.bytes_per_site % 8 != 0 || std::strchr("xyzt", o.cut) == nullptr ||
-        (std::strcmp(o.mode, "packed") != 0 && std::strcmp(o.mode, "in-place") != 0)) {
-        if (rank == 0) std::fprintf(stderr, "bench_halo_mpi: '%s' is no order 'packed|in-place L bytes cut seconds'\n", line);
-        MPI_Abort(MPI_COMM_WORLD, 2);
+    ~neighbour() {
+        if (request_ != MPI_REQUEST_NULL) MPI_Request_free(&request_);
+        MPI_Comm_free(&graph_);
     }
-    return true;
-}
+    void exchange() {
+        if (request_ == MPI_REQUEST_NULL) {
+            MPI_Neighbor_alltoallw(field_.data(), send_counts_.data(), send_offsets_.data(), send_types_.data(), MPI_BOTTOM,
+                                   receive_counts_.data(), receive_offsets_.data(), receive_types_.data(), graph_);
+            return;
+        }
+        MPI_Start(&request_);
+        MPI_Wait(&request_, MPI_STATUS_IGNORE);
+    }
 
-void obey(const order& o, int rank, int ranks) {
-    exchange e(o, rank, ranks);
-    std::uint64_t warm = 0;
-    for (int i = 0; i < 4; ++i) e.step(); // connections are made by the first messages
-    for (int i = 0; i < 4; ++i) warm += e.step();
-    double each = comm::seconds(warm) / 4;
-    MPI_Allreduce(MPI_IN_PLACE, &each, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    const int steps = std::clamp(static_cast<int>(o.seconds / batches / each), 1, 10'000);
-    std::array<double, batches> us{};
-    for (double& batch : us) {
-        std::uint64_t sum = 0;
-        for (int i = 0; i < steps; ++i) sum += e.step();
-        batch = 1e6 * comm::seconds(sum) / steps;
+  private:
+    std::vector<int> send_counts_, receive_counts_;
+    std::vector<MPI_Datatype> send_types_, receive_types_;
+    std::vector<MPI_Aint> send_offsets_, receive_offsets_;
+    MPI_Comm graph_ = MPI_COMM_NULL;
+    MPI_Request request_ = MPI_REQUEST_NULL;
+};
+static_assert(exchanger<persistent> && exchanger<neighbour>);
+
+/// Where ranks sleep until rank 0 has an order: MPI itself would poll.
+class bedroom {
+  public:
+    explicit bedroom(int rank, int ranks) : rank_(rank), ranks_(ranks) {
+        int number = static_cast<int>(getpid());
+        MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        const std::string name = "/halocline-bench-mpi-" + std::to_string(number);
+        if (rank == 0) open_and_map(name, O_RDWR | O_CREAT | O_EXCL);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank != 0) open_and_map(name, O_RDWR);
+        sem_init(&beds_[rank], 1, 0);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) shm_unlink(name.c_str());
     }
-    if (!e.ghosts_are_right()) {
-        std::fprintf(stderr, "bench_halo_mpi: wrong ghosts on rank %d\n", rank);
-        MPI_Abort(MPI_COMM_WORLD, 1);
+    void sleep() {
+        while (sem_wait(&beds_[rank_]) != 0 && errno == EINTR) {
+        }
     }
-    MPI_Allreduce(MPI_IN_PLACE, us.data(), batches, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    void wake_all() {
+        for (int r = 1; r < ranks_; ++r) sem_post(&beds_[r]);
+    }
+
+  private:
+    void open_and_map(const std::string& name, int how) {
+        const std::size_t bytes = sizeof(sem_t) * static_cast<std::size_t>(ranks_);
+        const int fd = shm_open(name.c_str(), how, 0600);
+        if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0) give_up("shm_open: " + std::string(std::strerror(errno)));
+        void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        close(fd);
+        if (p == MAP_FAILED) give_up("mmap: " + std::string(std::strerror(errno)));
+        beds_ = static_cast<sem_t*>(p);
+    }
+    int rank_, ranks_;
+    sem_t* beds_ = nullptr;
+};
+
+template <exchanger E>
+void measure(E&& e, double seconds, int rank) {
+    const auto greatest = [](double x) {
+        MPI_Allreduce(MPI_IN_PLACE, &x, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+        return x;
+    };
+    std::vector<double> us = timed_slice(e, seconds, greatest);
+    if (!verified(e)) give_up("wrong ghosts on rank " + std::to_string(rank));
+    MPI_Allreduce(MPI_IN_PLACE, us.data(), static_cast<int>(us.size()), MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (rank != 0) return;
-    for (const double batch : us) std::printf("%.4f ", batch);
+    for (std::size_t i = 0; i < us.size(); ++i) std::printf("%s%.4f", i == 0 ? "" : i % batches == 0 ? ";" : " ", us[i]);
     std::printf("\n");
     std::fflush(stdout);
 }
@@ -189,14 +274,22 @@ int main(int argc, char** argv) {
     int rank = 0, ranks = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    // One core per rank, where there are enough: as bench_halo does.
-    cpu_set_t all, one;
-    CPU_ZERO(&one);
-    if (sched_getaffinity(0, sizeof all, &all) == 0 && CPU_COUNT(&all) >= ranks) {
-        for (int core = 0, n = 0; core < CPU_SETSIZE; ++core)
-            if (CPU_ISSET(core, &all) && n++ == rank) CPU_SET(core, &one);
-        sched_setaffinity(0, sizeof one, &one);
+    pin(rank, ranks); // as bench_halo does
+    bedroom beds(rank, ranks);
+    for (;;) {
+        std::array<char, 256> line{};
+        if (rank == 0) {
+            if (std::fgets(line.data(), line.size(), stdin) == nullptr) line[0] = '\0';
+            beds.wake_all();
+        } else {
+            beds.sleep();
+        }
+        MPI_Bcast(line.data(), static_cast<int>(line.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+        if (line[0] == '\0') break;
+        const order o(line.data());
+        if (lattice::volume(o.where.grid) != ranks) give_up("the rank grid of '" + std::string(line.data()) + "' is not that of this job");
+        if (o.mode.starts_with("neighbour")) measure(neighbour(o.where, rank, o.mode == "neighbour-init"), o.seconds, rank);
+        else measure(persistent(o.where, rank, o.mode == "packed"), o.seconds, rank);
     }
-    for (order o; next_order(o, rank);) obey(o, rank, ranks);
     MPI_Finalize();
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a bench from a fresh clone: ratios in one run, a table for eyes, JSON lines for machines.
 # usage: scripts/bench.sh [question] [options]
-#   halo (default)   exchanges beside the one-copy limit and each installed MPI: 3 minutes; --quick for a look
+#   halo (default)   exchanges beside the one-copy limit and each installed MPI: 10 minutes; --quick: one minute
 #   p2p              messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE
 #   dirac            the Wilson-clover operator on one rank
 #   stencil          halo::stencil beside hand-written loops; --seconds S
@@ -19,16 +19,33 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=no
 
 git=$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)
 case $question in
-  halo)
-    peers=()
+  halo) # 2 ranks, then 4 on the same cores, then one that talks to itself; about 10 minutes, --quick: one
+    seconds=(300 60 20) sizes=(--L 4,8,12,16,24.12.12.12 --bytes 96,192) sizes4=(--L 4,8,12,16 --bytes 96)
+    if [[ ${1:-} == --quick ]]; then seconds=(20 4 2) sizes=(--L 4,8 --bytes 96) sizes4=("${sizes[@]}"); shift; fi
+    more=("$@")
+    # Each MPI as it is installed, and told to copy through shared memory without the kernel's help also for large messages.
+    declare -A modes=([openmpi]=packed,in-place,neighbour [mpich]=packed,in-place,neighbour,neighbour-init)
+    declare -A tuned=([openmpi]="OMPI_MCA_btl_vader_eager_limit=32768 OMPI_MCA_btl_vader_single_copy_mechanism=none"
+                      [mpich]="UCX_RNDV_THRESH=inf")
+    peers=() peers4=()
     for mpi in openmpi mpich; do
       if [[ -x $bin/bench_halo_$mpi ]] && command -v "mpirun.$mpi" >/dev/null; then
-        peers+=(--peer "$mpi=mpirun.$mpi -n 2 '$bin/bench_halo_$mpi'")
+        peers+=(--peer "$mpi:${modes[$mpi]}=mpirun.$mpi -n 2 '$bin/bench_halo_$mpi'")
+        peers+=(--peer "$mpi-tuned:packed,in-place=env ${tuned[$mpi]} mpirun.$mpi -n 2 '$bin/bench_halo_$mpi'")
+        # MPICH never yields a core: an exchange of more ranks than cores takes milliseconds.
+        [[ $mpi == openmpi ]] && peers4+=(--peer "$mpi=mpirun.$mpi -n 4 '$bin/bench_halo_$mpi'")
       else
         echo "bench.sh: no $mpi here: it is left out" >&2
       fi
     done
-    exec "$bin/halocline-run" -n 2 -- "$bin/bench_halo" --git "$git" "${peers[@]}" "$@" ;;
+    halo() { # ranks, seconds, name of its files, options
+      "$bin/halocline-run" -n "$1" -- "$bin/bench_halo" --git "$git" --table --seconds "$2" \
+        --json "$bin/../bench-halo-$3.json" --svg "$bin/../bench-halo-$3.svg" "${@:4}" "${more[@]}"
+    }
+    halo 2 "${seconds[0]}" 2ranks "${sizes[@]}" "${peers[@]}"
+    halo 4 "${seconds[1]}" 4ranks "${sizes4[@]}" --layout appended --cut t,xt "${peers4[@]}"
+    halo 1 "${seconds[2]}" self "${sizes4[@]}" --layout appended --cut t --threads 1,2
+    echo "bench.sh: lines of JSON and charts are build/release/bench-halo-{2ranks,4ranks,self}.{json,svg}" >&2 ;;
   p2p)
     # Tuned: what this machine's small and middle sizes want. Eager up to 32 KiB, single copies by the kernel off.
     peers=()

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "halo/report.hpp"
+
+#include "support/json_line.hpp"
+#include "support/statistics.hpp"
+#include "support/svg_chart.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace halocline::bench {
+namespace {
+
+std::string extents_of(const point& p) {
+    const coordinate& l = p.extents;
+    if (std::all_of(l.begin(), l.end(), [&](int e) { return e == l[0]; })) return std::to_string(l[0]) + "^4";
+    return lattice::to_string(l);
+}
+
+/// The fastest of some contenders in one measure and mode.
+struct best {
+    double us = std::numeric_limits<double>::infinity();
+    const entry* who = nullptr;
+    [[nodiscard]] bool known() const { return who != nullptr; }
+};
+
+template <class Which>
+best fastest(const std::vector<entry>& entries, const std::vector<outcome>& outcomes, std::size_t measure, outcome::speed speed,
+             Which&& which) {
+    best b;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        const series& s = outcomes[i].kept[speed];
+        if (s.slices == 0 || !which(entries[i])) continue;
+        if (const double us = median(s.us[measure]); us < b.us) b = {us, &entries[i]};
+    }
+    return b;
+}
+
+} // namespace
+
+void report::write_json(const point& p, const entry& e, const series& s, std::size_t measure, outcome::speed speed, bool noisy) {
+    json_line line;
+    line.add("bench", "halo").add("who", e.who.who).add("mode", e.who.mode).add("transport", e.who.transport);
+    line.add("ranks", facts_.ranks).add("threads", e.threads).add("L", p.extents).add("bytes_per_site", p.bytes_per_site);
+    line.add("cut", p.grid).add("layout", p.layout()).add("flag_ns", median(s.flag_ns));
+    line.add("us_median", median(s.us[measure])).add("us_p95", quantile(s.us[measure], 0.95)).add("us_min", quantile(s.us[measure], 0));
+    line.add("measure", measures[measure]).add("machine", speed == outcome::fast ? "fast" : "slow");
+    if (!e.settings.empty()) line.add("settings", e.settings);
+    if (p.self) line.add("self_exchange", true);
+    line.add("slices", s.slices).add("noisy", noisy).add("pinned", facts_.pinned);
+    line.add("host", facts_.host).add("compiler", __VERSION__).add("git", facts_.git);
+    std::fprintf(json_, "%s\n", line.text().c_str());
+}
+
+void report::write_row(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes,
+                       std::size_t measure, outcome::speed speed) {
+    const auto of = [&](auto&& which) { return fastest(entries, outcomes, measure, speed, which); };
+    const best limit = of([](const entry& e) { return e.who.who == "limit"; });
+    const best ours = of([](const entry& e) { return e.who.who == "ours"; });
+    const best mpi = of([](const entry& e) { return e.settings == "installed"; });
+    const best tuned = of([](const entry& e) { return !e.settings.empty(); });
+    if (!head_written_) {
+        std::fprintf(table_, "%-12s %6s %-3s %-8s %-4s %-4s | %9s %9s %-8s %6s | %9s %-18s %6s | %9s %-18s %6s\n", "L", "B/site", "cut", "layout",
+                     "mode", "what", "limit us", "ours us", "path", "/limit", "MPI us", "best as installed", "/ours", "tuned us", "best of all", "/ours");
+        head_written_ = true;
+    }
+    const auto name = [](const best& b) { return b.known() ? b.who->who.who + " " + b.who->who.mode : std::string("-"); };
+    const auto ratio = [](const best& a, const best& b) { return a.known() && b.known() ? a.us / b.us : 0.0; };
+    const auto us = [](const best& b) { return b.known() ? b.us : 0.0; };
+    std::fprintf(table_, "%-12s %6d %-3s %-8s %-4s %-4s | %9.3f %9.3f %-8s %6.2f | %9.3f %-18s %6.2f | %9.3f %-18s %6.2f\n", extents_of(p).c_str(),
+                 p.bytes_per_site, p.cut_name().c_str(), p.layout(), speed == outcome::fast ? "fast" : "slow", measures[measure],
+                 us(limit), us(ours), ours.known() ? ours.who->who.mode.c_str() : "-", ratio(ours, limit), us(mpi), name(mpi).c_str(),
+                 ratio(mpi, ours), us(tuned), name(tuned).c_str(), ratio(tuned, ours));
+    std::fflush(table_);
+}
+
+void report::add(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes) {
+    std::array<int, 2> slices{};
+    for (const auto speed : {outcome::fast, outcome::slow}) {
+        for (std::size_t i = 0; i < entries.size(); ++i) {
+            const series& s = outcomes[i].kept[speed];
+            slices[speed] += s.slices;
+            for (std::size_t m = 0; json_ && s.slices > 0 && m < measures.size(); ++m)
+                write_json(p, entries[i], s, m, speed, outcomes[i].noisy() || s.slices < outcome::fewest_slices);
+        }
+        for (std::size_t m = 0; table_ && slices[speed] > 0 && m < measures.size(); ++m) write_row(p, entries, outcomes, m, speed);
+    }
+    if (json_) std::fflush(json_);
+    const auto speed = slices[outcome::fast] > slices[outcome::slow] ? outcome::fast : outcome::slow;
+    std::map<std::string, double> medians;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        const series& s = outcomes[i].kept[speed];
+        if (s.slices == 0) continue;
+        const entry& e = entries[i];
+        const std::string name = e.settings == "tuned" ? e.who.who + ", tuned" : e.who.who;
+        double& shown = medians.try_emplace(name, std::numeric_limits<double>::infinity()).first->second;
+        shown = std::min(shown, median(s.us[0]));
+    }
+    chart_["cut in " + p.cut_name() + ", " + p.layout()].push_back({extents_of(p) + ", " + std::to_string(p.bytes_per_site) + " B", medians});
+}
+
+std::string report::svg() const {
+    std::vector<chart_panel> panels;
+    for (const auto& [title, categories] : chart_) {
+        chart_panel panel{.title = title, .categories = {}, .lines = {}};
+        std::map<std::string, std::vector<double>> lines;
+        for (const auto& [category, medians] : categories)
+            for (const auto& [name, us] : medians) lines[name];
+        for (const auto& [category, medians] : categories) {
+            panel.categories.push_back(category);
+            for (auto& [name, values] : lines) values.push_back(medians.contains(name) ? medians.at(name) : 0);
+        }
+        for (auto& [name, values] : lines) panel.lines.push_back({name, values});
+        panels.push_back(std::move(panel));
+    }
+    return svg_chart("A step with its exchange: source dirtied, ghosts read; best mode of each, " + std::to_string(facts_.ranks) + " ranks", "µs",
+                     panels);
+}
+
+} // namespace halocline::bench

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What bench/halo says of its points: a JSON line per contender, measure and mode of the machine; a table of the best of
+// each kind with ratios; a chart.
+#pragma once
+
+#include "halo/timed_slice.hpp"
+#include "support/rounds.hpp"
+
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace halocline::bench {
+
+/// Of the whole run.
+struct run_facts {
+    int ranks = 1;
+    bool pinned = false;
+    std::string host, git;
+};
+
+/// A contender with what distinguishes it in the report.
+struct entry {
+    contender who;
+    std::string settings; ///< of an MPI: "installed" or "tuned"
+    int threads = 1;
+};
+
+class report {
+  public:
+    /// json, table: where to, or null.
+    report(run_facts facts, std::FILE* json, std::FILE* table) : facts_(std::move(facts)), json_(json), table_(table) {}
+
+    void add(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes);
+    /// Medians of a step, in the mode of the machine that most slices saw.
+    [[nodiscard]] std::string svg() const;
+
+  private:
+    void write_json(const point& p, const entry& e, const series& s, std::size_t measure, outcome::speed speed, bool noisy);
+    void write_row(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes, std::size_t measure,
+                   outcome::speed speed);
+
+    run_facts facts_;
+    std::FILE *json_, *table_;
+    bool head_written_ = false;
+    // By panel and category: medians by name.
+    std::map<std::string, std::vector<std::pair<std::string, std::map<std::string, double>>>> chart_;
+};
+
+} // namespace halocline::bench

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two measures of bench/halo, in batches (docs/decisions/0009-benches-read-the-ghosts.md):
+//   step   dirty the source, exchange, read the ghosts: what a program pays; ratios are claimed from it
+//   bare   from the start of the exchange to its end, source dirtied before, ghosts not read: as figures are published
+#pragma once
+
+#include "halo/tracked_field.hpp"
+
+#include <halocline/comm/clock.hpp>
+
+#include <algorithm>
+#include <concepts>
+
+namespace halocline::bench {
+
+inline constexpr std::array<const char*, 2> measures{"step", "bare"};
+inline constexpr int batches = 8;
+
+/// One way to exchange the faces of a field.
+template <class E>
+concept exchanger = requires(E& e, std::size_t f) {
+    { e.source() } -> std::same_as<tracked_field&>;
+    { e.exchange() };                                  ///< whole: when it returns, the ghosts are here
+    { e.ghosts(f) } -> std::same_as<const std::byte*>; ///< base address of box_face::ghosts
+};
+
+/// Ticks of `steps` steps.
+template <exchanger E>
+std::uint64_t step_ticks(E& e, int steps) {
+    const std::uint64_t begin = comm::ticks();
+    for (int i = 0; i < steps; ++i) {
+        e.source().dirty();
+        e.exchange();
+        for (std::size_t f = 0; f < e.source().box().faces.size(); ++f) e.source().read(f, e.ghosts(f));
+    }
+    return comm::ticks() - begin;
+}
+template <exchanger E>
+std::uint64_t bare_ticks(E& e, int steps) {
+    std::uint64_t sum = 0;
+    for (int i = 0; i < steps; ++i) {
+        e.source().dirty();
+        const std::uint64_t begin = comm::ticks();
+        e.exchange();
+        sum += comm::ticks() - begin;
+    }
+    return sum;
+}
+
+/// About `seconds` of work; microseconds per step: `batches` of each measure, on this rank.
+/// greatest(x): the greatest x of all ranks, on each; they must agree on the number of steps.
+template <exchanger E, class Greatest>
+std::vector<double> timed_slice(E& e, double seconds, Greatest&& greatest) {
+    step_ticks(e, 4); // connections are made, and memory comes, with the first messages
+    const double each = greatest(std::max(comm::seconds(step_ticks(e, 4)) / 4, 1e-8));
+    const int steps = std::clamp(static_cast<int>(seconds / (2 * batches * each)), 1, 20'000);
+    std::vector<double> us;
+    for (int b = 0; b < batches; ++b) us.push_back(1e6 * comm::seconds(step_ticks(e, steps)) / steps);
+    for (int b = 0; b < batches; ++b) us.push_back(1e6 * comm::seconds(bare_ticks(e, steps)) / steps);
+    return us;
+}
+
+/// Are all ghosts those of the last step?
+template <exchanger E>
+bool verified(E& e) {
+    for (std::size_t f = 0; f < e.source().box().faces.size(); ++f)
+        if (!e.source().holds(f, e.ghosts(f))) return false;
+    return true;
+}
+
+} // namespace halocline::bench
