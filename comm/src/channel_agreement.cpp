@@ -14,6 +14,7 @@ namespace {
 struct remote_end {
     std::uint32_t key = 0, peer_key = 0;
     std::uint64_t send_bytes = 0, receive_bytes = 0;
+    bool direct = false;
     std::string label;
     std::string card;
 };
@@ -36,6 +37,7 @@ struct remote_set {
             e.peer_key = reader.number<std::uint32_t>();
             e.send_bytes = reader.number<std::uint64_t>();
             e.receive_bytes = reader.number<std::uint64_t>();
+            e.direct = reader.number<bool>();
             e.label = reader.text();
             e.card = reader.text();
         }
@@ -85,6 +87,10 @@ const remote_end& matching_end(const std::string& name, int me, const channel_re
         throw input_error("'" + name + "': " + mine + " expects " + std::to_string(r.receive_bytes) + " bytes, " +
                           other + " sends " + std::to_string(it->send_bytes));
     }
+    if (r.direct != it->direct) {
+        throw input_error("'" + name + "': " + mine + (r.direct ? " is direct, " : " has slots, ") + other +
+                          (it->direct ? " is direct" : " has slots"));
+    }
     return *it;
 }
 
@@ -104,9 +110,19 @@ requests_by_peer sorted_by_peer(const job& j, std::span<const channel_request> r
             throw input_error("'" + name + "': " + rank_text(j.rank()) + " uses key " + std::to_string(r.key) + " for '" +
                               requests[first->second].label + "' and for '" + r.label + "'");
         }
+        if (r.direct && j.members()[r.peer].transport != "shm" && j.members()[r.peer].transport != "self") {
+            throw input_error("'" + name + "': '" + r.label + "' is to be direct, but " + rank_text(r.peer) + " is reached over " +
+                              j.members()[r.peer].transport + ", which can't write its fields");
+        }
         by_peer[r.peer].push_back(i);
     }
     return by_peer;
+}
+
+void require_mutual(const job& j, std::span<const int> peers, const std::string& name) {
+    requests_by_peer by_peer;
+    for (const int p : peers) by_peer[p].push_back(0);
+    check_symmetry(j, by_peer, name);
 }
 
 void check_symmetry(const job& j, const requests_by_peer& by_peer, const std::string& name) {
@@ -154,7 +170,7 @@ std::vector<std::string> exchange_ends(const job& j, const own_ends& ends, const
         for (const std::size_t i : positions) {
             const channel_request& r = ends.requests[i];
             w.number(r.key).number(r.peer_key).number<std::uint64_t>(r.send_bytes);
-            w.number<std::uint64_t>(r.receive_bytes).text(r.label).text(cards[i]);
+            w.number<std::uint64_t>(r.receive_bytes).number(r.direct).text(r.label).text(cards[i]);
         }
         peers.push_back(peer);
         out.push_back(w.take());

@@ -17,7 +17,7 @@ namespace {
 /// Does this request get a channel of kind C?
 template <class C>
 bool serves(const job_core& core, const channel_request& r) {
-    return core.members[r.peer].transport == C::transport;
+    return core.members[r.peer].transport == C::transport && r.direct == direct_channel<C>;
 }
 
 template <class C>
@@ -74,6 +74,7 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
                         cards[i] = lane.back().card();
                     } else {
                         new (block_ + offset[i]) control_line;
+                        if constexpr (direct_channel<C>) new (block_ + offset[i] + sizeof(control_line)) control_line;
                         cards[i] = wire_writer().number<std::int64_t>(block_ + offset[i] - core.memory->base()).take();
                     }
                 });
@@ -90,7 +91,12 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
                 } else {
                     for_each_request_of(static_cast<C*>(nullptr), [&](std::size_t i, const channel_request& r) {
                         std::byte* const remote = core.peer_base[r.peer] + wire_reader(cards[i]).number<std::int64_t>();
-                        lane.emplace_back(i, r.peer, plan_id, r.send_bytes, r.receive_bytes, remote, block_ + offset[i]);
+                        if constexpr (direct_channel<C>) {
+                            lane.emplace_back(i, r.peer, plan_id, r.send_bytes, r.receive_bytes, remote, block_ + offset[i],
+                                              core.peer_base[r.peer]);
+                        } else {
+                            lane.emplace_back(i, r.peer, plan_id, r.send_bytes, r.receive_bytes, remote, block_ + offset[i]);
+                        }
                     });
                 }
             });
@@ -112,6 +118,7 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
         }
         throw;
     }
+    for (const void* p : options_.written_by_peers) core.memory->pin(p);
     memory_bytes_ = core.memory->used() - used_before;
     core_ = j.share();
 }
@@ -138,17 +145,19 @@ channel_set::~channel_set() { close(); }
 
 void channel_set::close() noexcept {
     if (core_ == nullptr) return;
-    for_each([](auto& c) {
-        if constexpr (requires { c.close(); }) c.close();
+    for_each_lane([]<class C>(std::vector<C>& lane) {
+        if constexpr (requires(C& c) { c.close(); })
+            for (C& c : lane) c.close();
     });
     for_each_lane([]<class C>(std::vector<C>& lane) {
         if constexpr (carded_channel<C>) lane.clear(); // its worlds keep what peers may still write
     });
     if (block_ != nullptr) {
         // The receiving ends of these lanes: their senders' farewells free the block.
-        parked_block parked{block_, block_bytes_, {}};
-        for_each([&](const auto& c) {
-            if constexpr (requires { c.line(); }) parked.lines.push_back(c.line());
+        parked_block parked{block_, block_bytes_, {}, std::move(options_.written_by_peers)};
+        for_each_lane([&]<class C>(const std::vector<C>& lane) {
+            if constexpr (requires(const C& c) { c.line(); })
+                for (const C& c : lane) parked.lines.push_back(c.line());
         });
         core_->parked.push_back(std::move(parked));
         core_->sweep();
@@ -157,7 +166,7 @@ void channel_set::close() noexcept {
     block_ = nullptr;
 }
 
-status channel_set::wait(std::uint64_t epoch) noexcept {
+status channel_set::wait(std::uint64_t epoch, void* object, void (*step)(void*)) noexcept {
     if (status_ != status::ok || core_ == nullptr) return status_;
     waiter waiting(*core_);
     std::array<std::size_t, std::tuple_size_v<decltype(lanes_)>> done{}; // channels at the front of each lane
@@ -179,6 +188,7 @@ status channel_set::wait(std::uint64_t epoch) noexcept {
         }
     };
     while (true) {
+        if (step != nullptr) step(object);
         int pending = -1;
         std::apply([&](auto&... lane) { std::size_t n = 0; (pass(lane, done[n++], pending), ...); }, lanes_);
         if (status_ != status::ok || pending < 0) break;
@@ -193,7 +203,9 @@ status channel_set::wait(std::uint64_t epoch) noexcept {
 bool channel_set::test(std::uint64_t epoch) noexcept {
     if (status_ != status::ok) return true;
     bool all = true;
-    for_each([&](auto& c) { all = c.arrived(epoch) && c.sent(epoch) && all; });
+    for_each_lane([&](auto& lane) {
+        for (auto& c : lane) all = c.arrived(epoch) && c.sent(epoch) && all;
+    });
     return all;
 }
 
@@ -228,7 +240,9 @@ std::string channel_set::pending(std::uint64_t epoch) const {
             ++more;
         }
     };
-    for_each(look);
+    for_each_lane([&](const auto& lane) {
+        for (const auto& c : lane) look(c);
+    });
     std::string text = "'" + options_.name + "' epoch " + std::to_string(epoch);
     if (!first.empty()) text += ": " + first;
     if (more > 0) text += " and " + std::to_string(more) + " more";

@@ -165,6 +165,7 @@ void job_core::sweep() noexcept {
             if (!shm_channel::closed(*line)) return false;
         }
         memory->deallocate(block.start, block.bytes, alignof(control_line));
+        for (const void* p : block.pinned) memory->unpin(p);
         return true;
     });
 }

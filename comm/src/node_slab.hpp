@@ -53,6 +53,10 @@ class node_slab final : public slab {
     [[nodiscard]] int fd() const { return fd_; }
     [[nodiscard]] failure_record& record() const { return *reinterpret_cast<failure_record*>(base()); }
 
+    /// Memory that holds p stays taken, should it be given back, until as many unpin(p) have come: peers write it.
+    void pin(const void* p);
+    void unpin(const void* p) noexcept;
+
     static constexpr std::size_t default_bytes = std::size_t{64} << 30;
 
   private:
@@ -60,12 +64,16 @@ class node_slab final : public slab {
     void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override;
     [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
     void commit(std::size_t end);
+    void give_back(std::size_t start, std::size_t size);
+    [[nodiscard]] bool is_pinned(std::size_t start, std::size_t size) const;
 
     int fd_ = -1;
     std::size_t bytes_ = 0;
     slab_mapping mapping_;
     mutable std::mutex mutex_;
     std::map<std::size_t, std::size_t> free_; // offset -> bytes, no two adjacent
+    std::map<std::size_t, int> pins_;             // offset -> how often
+    std::map<std::size_t, std::size_t> deferred_; // offset -> bytes: given back while pinned
     std::size_t committed_ = 0, used_ = 0, peak_ = 0;
 };
 

@@ -121,8 +121,40 @@ void* node_slab::do_allocate(std::size_t bytes, std::size_t alignment) {
 
 void node_slab::do_deallocate(void* p, std::size_t bytes, std::size_t) {
     const std::lock_guard lock(mutex_);
-    std::size_t start = static_cast<std::size_t>(static_cast<std::byte*>(p) - base());
-    std::size_t size = round_up(std::max<std::size_t>(bytes, 1), granule);
+    const std::size_t start = static_cast<std::size_t>(static_cast<std::byte*>(p) - base());
+    const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), granule);
+    if (is_pinned(start, size)) {
+        deferred_.emplace(start, size);
+    } else {
+        give_back(start, size);
+    }
+}
+
+bool node_slab::is_pinned(std::size_t start, std::size_t size) const {
+    const auto pin = pins_.lower_bound(start);
+    return pin != pins_.end() && pin->first < start + size;
+}
+
+void node_slab::pin(const void* p) {
+    const std::lock_guard lock(mutex_);
+    ++pins_[static_cast<std::size_t>(static_cast<const std::byte*>(p) - base())];
+}
+
+void node_slab::unpin(const void* p) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto pin = pins_.find(static_cast<std::size_t>(static_cast<const std::byte*>(p) - base()));
+    if (--pin->second > 0) return;
+    const std::size_t offset = pin->first;
+    pins_.erase(pin);
+    const auto after = deferred_.upper_bound(offset);
+    if (after == deferred_.begin()) return;
+    const auto [start, size] = *std::prev(after);
+    if (offset >= start + size || is_pinned(start, size)) return;
+    deferred_.erase(start);
+    give_back(start, size);
+}
+
+void node_slab::give_back(std::size_t start, std::size_t size) {
     used_ -= size;
     const auto next = free_.lower_bound(start);
     if (next != free_.begin()) {

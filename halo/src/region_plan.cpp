@@ -28,6 +28,8 @@ struct region_plan::state {
     void start(int which) noexcept;
     bool test() noexcept;
     comm::status finish() noexcept;
+    /// Copies to the fields of peers that have freed them since.
+    void send_direct() noexcept;
     void unpack(const region_message& m, const std::byte* message) const noexcept;
     /// Puts into place what has arrived; what is added waits for all, because the order counts.
     void advance() noexcept;
@@ -45,6 +47,8 @@ struct region_plan::state {
     std::size_t unreported = 0;           // position in `reported` of what completed() has not said yet
     comm::channel_set channels;
     std::uint64_t epoch = 0, started_ = 0; // finished, and started, exchanges
+    std::uint64_t stamp = 0;               // when the running exchange was started
+    std::size_t unsent = 0;                // direct messages whose target is not free yet
     int bound = 0;
     comm::status status = comm::status::ok;
     std::uint64_t exchanges = 0, pack_ticks = 0, wait_ticks = 0, unpack_ticks = 0, imbalance_ticks = 0;
@@ -69,19 +73,31 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
                             .peer_key = static_cast<std::uint32_t>(job.rank()),
                             .send_bytes = static_cast<std::size_t>(m.send_sites) * bytes,
                             .receive_bytes = static_cast<std::size_t>(m.receive_sites) * bytes,
-                            .label = "values"});
+                            .label = "values",
+                            .direct = m.way == path::direct});
         same_clock.push_back(job.members()[m.peer].host == job.members()[job.rank()].host);
     }
-    channels = comm::channel_set(job, requests, {.name = options.name, .shape = shape});
+    comm::channel_set_options set_options{.name = options.name, .shape = shape, .written_by_peers = {}};
+    if (std::any_of(requests.begin(), requests.end(), [](const comm::channel_request& r) { return r.direct; }))
+        for (const binding& b : bindings)
+            for (const field_view& f : b.destination) set_options.written_by_peers.push_back(f.data);
+    channels = comm::channel_set(job, requests, set_options);
     reported.reserve(receives.size());
 }
 
 void region_plan::state::start(int which) noexcept {
     if (status != comm::status::ok) return;
-    const std::uint64_t stamp = comm::ticks(), k = epoch + 1;
+    const std::uint64_t k = epoch + 1;
+    stamp = comm::ticks();
     bound = which;
     reported.clear();
     unreported = 0;
+    unsent = 0;
+    channels.for_each_direct([&](auto& channel) { // first, so that the peers can go on
+        channel.free(k, static_cast<std::uint32_t>(which));
+        messages[channel.index()].there = false;
+        ++unsent;
+    });
     const std::vector<field_view>& source = bindings[static_cast<std::size_t>(which)].source;
     channels.for_each([&](auto& channel) {
         region_message& m = messages[channel.index()];
@@ -94,7 +110,22 @@ void region_plan::state::start(int which) noexcept {
         channel.send(k, stamp, static_cast<std::uint32_t>(which));
     });
     started_ = k;
+    if (unsent > 0) send_direct();
     pack_ticks += comm::ticks() - stamp;
+}
+
+void region_plan::state::send_direct() noexcept {
+    const std::uint64_t k = epoch + 1;
+    const std::vector<field_view>& source = bindings[static_cast<std::size_t>(bound)].source;
+    channels.for_each_direct([&](auto& channel) {
+        if (channel.sent(k) || !channel.freed(k)) return;
+        const region_message& m = messages[channel.index()];
+        const std::vector<std::size_t>& targets = m.targets[channel.peer_field()];
+        for (std::size_t f = 0; f < source.size(); ++f)
+            m.out[f].copy(source[f].data, channel.memory() + targets[f], source[f].shape);
+        channel.send(k, stamp, static_cast<std::uint32_t>(bound));
+        --unsent;
+    });
 }
 
 void region_plan::state::unpack(const region_message& m, const std::byte* message) const noexcept {
@@ -110,6 +141,11 @@ void region_plan::state::unpack(const region_message& m, const std::byte* messag
 
 void region_plan::state::advance() noexcept {
     const std::uint64_t k = epoch + 1;
+    if (unsent > 0) send_direct();
+    channels.for_each_direct([&](auto& channel) {
+        region_message& m = messages[channel.index()];
+        if (!m.there && channel.arrived(k) && channel.check(k) == comm::status::ok) note(m);
+    });
     channels.for_each([&](auto& channel) {
         region_message& m = messages[channel.index()];
         if (m.there || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
@@ -144,16 +180,20 @@ bool region_plan::state::test() noexcept {
 comm::status region_plan::state::finish() noexcept {
     if (status != comm::status::ok || !started()) return status;
     const std::uint64_t before = comm::ticks(), k = epoch + 1;
-    status = channels.wait(k);
+    status = unsent == 0 ? channels.wait(k) : channels.wait(k, [this] {
+        if (unsent > 0) send_direct();
+    });
     const std::uint64_t waited = comm::ticks() - before;
     wait_ticks += waited;
     if (status != comm::status::ok) return status;
 
     std::uint64_t late = 0; // the last peer to start, after we began to wait
-    channels.for_each([&](auto& channel) {
-        const std::uint64_t stamp = same_clock[channel.index()] ? channel.header(k).start_stamp : 0;
-        if (stamp > before) late = std::max(late, stamp - before);
-    });
+    const auto note_lateness = [&](auto& channel) {
+        const std::uint64_t theirs = same_clock[channel.index()] ? channel.header(k).start_stamp : 0;
+        if (theirs > before) late = std::max(late, theirs - before);
+    };
+    channels.for_each(note_lateness);
+    channels.for_each_direct(note_lateness);
     imbalance_ticks += std::min(late, waited);
     if (options.add)
         add_all();
@@ -210,13 +250,15 @@ std::string region_plan::describe() const {
     char line[160];
     std::snprintf(line, sizeof line, "  %5s  %-9s %-7s %12s %12s  %s\n", "peer", "transport", "path", "send sites", "receives", "why");
     table += line;
-    s_->channels.for_each([&](const auto& channel) {
+    const auto row = [&](const auto& channel) {
         const region_message& m = s_->messages[channel.index()];
         const std::string_view transport = std::remove_cvref_t<decltype(channel)>::transport;
         std::snprintf(line, sizeof line, "  %5d  %-9s %-7s %12lld %12lld  ", m.peer, transport.data(), to_string(m.way).data(),
                       static_cast<long long>(m.send_sites), static_cast<long long>(m.receive_sites));
         table += line + m.why + "\n";
-    });
+    };
+    s_->channels.for_each(row);
+    s_->channels.for_each_direct(row);
     if (s_->messages.empty()) table += "  no message\n";
     return table;
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace halocline::halo {
@@ -183,6 +184,54 @@ std::vector<std::int32_t> sites_of(const lattice::box& part, const lattice::coor
     return sites;
 }
 
+namespace {
+
+/// Can peers write all destinations in place?
+bool in_slab(const comm::job& j, const std::vector<binding>& bindings) {
+    for (const binding& b : bindings)
+        for (const field_view& f : b.destination)
+            if (!j.memory().contains(f.data) || !j.memory().contains(f.data + std::max<std::size_t>(f.bytes(), 1) - 1)) return false;
+    return true;
+}
+
+/// What this rank tells a peer, so that it can write the destinations here: where they lie and in which order.
+void describe_destinations(outline& o, const comm::job& j, const std::vector<transfer>& receives, const by_tag& tags,
+                           const std::vector<binding>& bindings) {
+    o.number(static_cast<std::int64_t>(bindings.size()));
+    for (const binding& b : bindings)
+        for (const field_view& f : b.destination) o.number(f.data - j.memory().base());
+    for (const field_view& f : bindings.front().destination)
+        o.number(f.order->lane_width()).list(runs_of(positions(receives, tags, *f.order)));
+}
+
+/// 0, 1, 2, …: the sites of a message.
+std::vector<std::int64_t> in_message(std::int64_t sites) {
+    std::vector<std::int64_t> result(static_cast<std::size_t>(sites));
+    std::iota(result.begin(), result.end(), std::int64_t{0});
+    return result;
+}
+
+void make_packed(region_message& m, const std::vector<transfer>& sends, const by_tag& out, const std::vector<transfer>& receives,
+                 const by_tag& in, const binding& fields) {
+    for (std::size_t f = 0; f < fields.source.size(); ++f) {
+        const lattice::site_order &from = *fields.source[f].order, &to = *fields.destination[f].order;
+        m.out.emplace_back(positions(sends, out, from), from.lane_width(), in_message(m.send_sites), 1);
+        m.in.emplace_back(in_message(m.receive_sites), 1, positions(receives, in, to), to.lane_width());
+    }
+}
+
+void make_direct(region_message& m, const std::vector<transfer>& sends, const by_tag& out, const binding& fields, outline_reader& reader) {
+    m.targets.resize(static_cast<std::size_t>(reader.number()));
+    for (std::vector<std::size_t>& offsets : m.targets)
+        for (std::size_t f = 0; f < fields.source.size(); ++f) offsets.push_back(static_cast<std::size_t>(reader.number()));
+    for (const field_view& f : fields.source) {
+        const int lanes = static_cast<int>(reader.number());
+        m.out.emplace_back(positions(sends, out, *f.order), f.order->lane_width(), positions_of(reader.list()), lanes);
+    }
+}
+
+} // namespace
+
 std::vector<region_message> make_messages(const comm::job& j, const std::vector<transfer>& sends,
                                           const std::vector<transfer>& receives, const std::vector<binding>& bindings,
                                           const region_plan_options& options) {
@@ -197,20 +246,48 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
             if (!out.contains(peer)) peers.push_back(peer);
         std::sort(peers.begin(), peers.end());
     });
+    comm::require_mutual(j, peers, options.name);
 
+    // Why this rank's end can't be direct; empty if it can.
+    const auto obstacle = [&](int peer) -> std::string {
+        if (options.add) return "what is added waits in slots";
+        const std::string& transport = j.members()[peer].transport;
+        if (transport != "shm" && transport != "self") return "over " + transport + " no field can be written in place";
+        if (!in_slab(j, bindings)) return "a field of " + rank_text(j.rank()) + " is not in its slab";
+        return {};
+    };
+    const binding& fields = bindings.front();
     std::vector<std::string> mine;
-    for (const int peer : peers) mine.push_back(outline().sizes(sends, out[peer]).sizes(receives, in[peer]).text());
+    for (const int peer : peers) {
+        outline o;
+        o.number(static_cast<std::int64_t>(fields.source.size()));
+        for (const field_view& f : fields.source) o.number(static_cast<std::int64_t>(f.shape.bytes()));
+        o.number(static_cast<int>(options.way)).sizes(sends, out[peer]).sizes(receives, in[peer]);
+        const bool offered = options.way != path::packed && obstacle(peer).empty();
+        o.number(offered);
+        if (offered) describe_destinations(o, j, receives, in[peer], bindings);
+        mine.push_back(o.text());
+    }
     const std::vector<std::string> theirs = j.exchange(peers, mine);
 
     std::vector<region_message> messages;
     j.collectively([&] {
-        const binding& fields = bindings.front();
         for (std::size_t p = 0; p < peers.size(); ++p) {
             const int peer = peers[p];
+            const std::string who = "'" + options.name + "': " + rank_text(j.rank());
             outline_reader reader(theirs[p]);
+            std::string here, there;
+            for (const field_view& f : fields.source) here += " " + std::to_string(f.shape.bytes());
+            for (std::int64_t n = reader.number(); n > 0; --n) there += " " + std::to_string(reader.number());
+            if (here != there)
+                throw input_error(who + " sends fields of" + here + " bytes per site, " + rank_text(peer) + " of" + there);
+            if (const auto way = static_cast<path>(reader.number()); way != options.way)
+                throw input_error(who + " asks for path " + std::string(to_string(options.way)) + ", " + rank_text(peer) + " for " +
+                                  std::string(to_string(way)));
             const auto their_sends = reader.sizes(), their_receives = reader.sizes();
             compare(sends, out[peer], their_receives, j.rank(), peer, true, options.name);
             compare(receives, in[peer], their_sends, peer, j.rank(), false, options.name);
+            const bool offered = reader.number() != 0;
 
             region_message& m = messages.emplace_back();
             m.peer = peer;
@@ -219,13 +296,16 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
                 m.receive_sites += static_cast<std::int64_t>(receives[i].sites.size());
                 m.receives.push_back(static_cast<int>(i));
             }
-            std::vector<std::int64_t> in_message(static_cast<std::size_t>(std::max(m.send_sites, m.receive_sites)));
-            for (std::size_t i = 0; i < in_message.size(); ++i) in_message[i] = static_cast<std::int64_t>(i);
-            const auto count = [&](std::int64_t n) { return std::span(in_message).first(static_cast<std::size_t>(n)); };
-            for (std::size_t f = 0; f < fields.source.size(); ++f) {
-                const lattice::site_order &from = *fields.source[f].order, &to = *fields.destination[f].order;
-                m.out.emplace_back(positions(sends, out[peer], from), from.lane_width(), count(m.send_sites), 1);
-                m.in.emplace_back(count(m.receive_sites), 1, positions(receives, in[peer], to), to.lane_width());
+            m.why = options.way == path::packed && !options.add ? "asked for" : obstacle(peer);
+            if (m.why.empty() && !offered) m.why = "a field of " + rank_text(peer) + " is not in its slab";
+            if (m.why.empty()) {
+                m.way = path::direct;
+                m.why = options.way == path::direct ? "asked for" : "one copy instead of two";
+                make_direct(m, sends, out[peer], fields, reader);
+            } else if (options.way == path::direct) {
+                throw input_error(who + " can't have path direct with " + rank_text(peer) + ": " + m.why);
+            } else {
+                make_packed(m, sends, out[peer], receives, in[peer], fields);
             }
         }
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans with ranks as processes: the body of PlanOnRanks.GhostEqualsNeighbourFace, over shared memory under halocline-run
 // and over MPI under an MPI launcher.
-#include "oracle.hpp"
+#include "padded_oracle.hpp"
 
 #include <cstdlib>
 
@@ -30,6 +30,8 @@ TEST(PlanOfProcesses, UsesTheTransportOfItsLauncher) {
 }
 
 TEST(PlanOfProcesses, GhostEqualsNeighbourFace) { exchange_random_cases(the_job(), 1964, 60); }
+
+TEST(PlanOfProcesses, PaddedGhostsAreCopiesAndAllElseStays) { exchange_random_padded_cases(the_job(), 1931, 60, 4); }
 
 TEST(PlanOfProcesses, GhostsStayRightOverManyExchanges) {
     const comm::job& j = the_job();

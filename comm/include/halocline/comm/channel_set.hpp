@@ -8,6 +8,7 @@
 // its k only after it was done with the k - 1 that slot k + 1 reuses.
 #pragma once
 
+#include <halocline/comm/direct_channel.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/mpi_channel.hpp>
 #include <halocline/comm/ofi_channel.hpp>
@@ -19,6 +20,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 namespace halocline::comm {
@@ -31,11 +33,16 @@ struct channel_request {
     std::size_t send_bytes = 0;
     std::size_t receive_bytes = 0;
     std::string label;          ///< for messages, e.g. "t-high"
+    /// The sender writes in place, into fields of the peer: a direct_channel, no slots. Shared memory and the own rank only.
+    bool direct = false;
 };
 
 struct channel_set_options {
     std::string name;   ///< of the plan, for messages
     std::string shape;  ///< anything else that both ends must agree on; compared as text
+    /// Slab memory that peers write through direct channels: should it be given back before they said farewell, it is
+    /// kept for them until then.
+    std::vector<const void*> written_by_peers{};
 };
 
 /// Messages and bytes that went through a lane since set-up.
@@ -59,22 +66,45 @@ class channel_set {
     /// still waits for an epoch here gets status::aborted.
     ~channel_set();
 
-    /// Calls visit(channel) for each channel, lane by lane. channel.index() is the position of its request.
+    /// Calls visit(channel) for each channel with slots, lane by lane. channel.index() is the position of its request.
     template <class Visit>
     void for_each(Visit&& visit) noexcept {
-        for_each_lane([&](auto& lane) {
-            for (auto& channel : lane) visit(channel);
+        for_each_lane([&]<class C>(std::vector<C>& lane) {
+            if constexpr (channel<C>)
+                for (C& c : lane) visit(c);
         });
     }
     template <class Visit>
     void for_each(Visit&& visit) const noexcept {
-        for_each_lane([&](const auto& lane) {
-            for (const auto& channel : lane) visit(channel);
+        for_each_lane([&]<class C>(const std::vector<C>& lane) {
+            if constexpr (channel<C>)
+                for (const C& c : lane) visit(c);
+        });
+    }
+    /// The same for the direct channels.
+    template <class Visit>
+    void for_each_direct(Visit&& visit) noexcept {
+        for_each_lane([&]<class C>(std::vector<C>& lane) {
+            if constexpr (direct_channel<C>)
+                for (C& c : lane) visit(c);
+        });
+    }
+    template <class Visit>
+    void for_each_direct(Visit&& visit) const noexcept {
+        for_each_lane([&]<class C>(const std::vector<C>& lane) {
+            if constexpr (direct_channel<C>)
+                for (const C& c : lane) visit(c);
         });
     }
     /// Waits until every channel's epoch k has arrived here and every send of k is done (its target may be reused).
     /// noexcept, no allocation, no lock; no system call on self and shm while the wait stays within its spin budget.
-    [[nodiscard]] status wait(std::uint64_t epoch) noexcept;
+    [[nodiscard]] status wait(std::uint64_t epoch) noexcept { return wait(epoch, nullptr, nullptr); }
+    /// The same, calling step() before each look: for what has to be done meanwhile, such as copies to fields that peers
+    /// have freed.  Pre: step is noexcept.
+    template <class Step>
+    [[nodiscard]] status wait(std::uint64_t epoch, Step&& step) noexcept {
+        return wait(epoch, &step, [](void* s) { (*static_cast<std::remove_reference_t<Step>*>(s))(); });
+    }
     /// True if wait(epoch) would return at once.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
     /// Bad since the first wait that failed.
@@ -92,6 +122,7 @@ class channel_set {
     [[nodiscard]] std::string pending(std::uint64_t epoch) const;
 
   private:
+    status wait(std::uint64_t epoch, void* object, void (*step)(void* object)) noexcept;
     void close() noexcept;
     template <class Visit>
     void for_each_lane(Visit&& visit) {
@@ -103,7 +134,7 @@ class channel_set {
     }
 
     std::tuple<std::vector<self_channel>, std::vector<shm_channel>, std::vector<ofi_channel>,
-               std::vector<mpi_channel>>
+               std::vector<mpi_channel>, std::vector<self_direct_channel>, std::vector<shm_direct_channel>>
         lanes_;
     std::vector<channel_request> requests_;
     channel_set_options options_;
@@ -114,5 +145,9 @@ class channel_set {
     std::uint64_t waits_yielded_ = 0, waits_slept_ = 0;
     status status_ = status::ok;
 };
+
+/// Every rank names the peers that name it? Before they talk: otherwise they would wait for each other.
+/// Cost: 8 bytes per rank. Collective.  Err: input_error on every rank, naming two ranks.
+void require_mutual(const job& j, std::span<const int> peers, const std::string& name);
 
 } // namespace halocline::comm

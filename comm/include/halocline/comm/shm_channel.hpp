@@ -94,8 +94,11 @@ class shm_channel {
                line.half[1].epoch.load(std::memory_order_acquire) == farewell;
     }
 
-  private:
+  protected:
     static constexpr std::uint64_t farewell = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t last_ = 0; // epoch of the last send
+
+  private:
     static constexpr bool in_line(std::size_t bytes) { return bytes <= sizeof(message_header::immediate); }
     static constexpr std::size_t slot_stride(std::size_t bytes) { return (bytes + 127) / 128 * 128; }
     [[nodiscard]] const message_header& here(std::uint64_t epoch) const noexcept {
@@ -103,7 +106,6 @@ class shm_channel {
     }
 
     block remote_, local_;
-    std::uint64_t last_ = 0; // epoch of the last send
     std::size_t index_, send_bytes_, receive_bytes_;
     int peer_;
     std::uint32_t plan_id_;

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The channel into memory of which there is one copy: sites of the peer's own field, in a slab that this rank maps.
+// The peer says when they may be written ("free k"); the sender then writes them in place and says so (send(k)).
+// Without the free flag a fast rank would overwrite the ghosts that a slow one still reads.
+//
+// In the receiver's slab: control line (128 bytes) for arrivals, one header for the peer's free flags. No slots.
+#pragma once
+
+#include <halocline/comm/shm_channel.hpp>
+
+namespace halocline::comm {
+
+/// Epochs count 1, 2, 3, … Call free(k, i) when field i may be written; once freed(k), write to the peer's field
+/// peer_field() at memory() + its offset, and send(k). What the peer wrote here is complete once arrived(k).
+template <class C>
+concept direct_channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t epoch, std::uint32_t field) {
+    { view.index() } noexcept -> std::same_as<std::size_t>;      ///< position of its request in the set
+    { view.peer() } noexcept -> std::same_as<int>;               ///< rank at the other end
+    { view.memory() } noexcept -> std::same_as<std::byte*>;      ///< the peer's slab, as mapped here
+    { c.free(epoch, field) } noexcept;                           ///< the peer may write the own field, for this epoch
+    { view.freed(epoch) } noexcept -> std::same_as<bool>;        ///< may the peer's field be written?
+    { view.peer_field() } noexcept -> std::same_as<std::uint32_t>; ///< which one.  Pre: freed(epoch)
+    { c.send(epoch, std::uint64_t{}) } noexcept;                 ///< publish: all of this epoch is in place
+    { view.sent(epoch) } noexcept -> std::same_as<bool>;         ///< sent, or never will be: the peer is gone
+    { view.arrived(epoch) } noexcept -> std::same_as<bool>;      ///< has the peer's epoch come, or its farewell?
+    { view.check(epoch) } noexcept -> std::same_as<status>;      ///< what came is what the plan says.  Pre: arrived(epoch)
+    { view.header(epoch) } noexcept -> std::same_as<const message_header&>;
+};
+
+class shm_direct_channel : public shm_channel {
+  public:
+    static constexpr const char* path = "direct";
+    static constexpr std::size_t block_bytes(std::size_t) { return sizeof(control_line) + sizeof(control_line); }
+
+    shm_direct_channel(std::size_t index, int peer, std::uint32_t plan_id, std::size_t send_bytes, std::size_t receive_bytes,
+                       std::byte* remote, std::byte* local, std::byte* memory) noexcept
+        : shm_channel(index, peer, plan_id, send_bytes, receive_bytes, remote, local), memory_(memory),
+          remote_free_(free_at(remote)), local_free_(free_at(local)) {}
+
+    std::byte* target(std::uint64_t) = delete;         // there are no slots
+    const std::byte* received(std::uint64_t) = delete;
+
+    [[nodiscard]] std::byte* memory() const noexcept { return memory_; }
+    void free(std::uint64_t epoch, std::uint32_t field) noexcept {
+        remote_free_->field_index = field;
+        remote_free_->epoch.store(epoch, std::memory_order_release);
+    }
+    [[nodiscard]] bool freed(std::uint64_t epoch) const noexcept {
+        const std::uint64_t free = local_free_->epoch.load(std::memory_order_acquire);
+        return free >= epoch && free != farewell;
+    }
+    [[nodiscard]] std::uint32_t peer_field() const noexcept { return local_free_->field_index; }
+    [[nodiscard]] bool sent(std::uint64_t epoch) const noexcept { return last_ >= epoch || closed(*line()); }
+
+    /// See shm_channel. A peer that copies at this moment does so into memory that is kept until its farewell.
+    void close() noexcept {
+        remote_free_->epoch.store(farewell, std::memory_order_release);
+        shm_channel::close();
+    }
+
+  private:
+    static message_header* free_at(std::byte* block) { return &reinterpret_cast<control_line*>(block)[1].half[0]; }
+
+    std::byte* memory_;
+    message_header *remote_free_, *local_free_;
+};
+static_assert(direct_channel<shm_direct_channel> && !channel<shm_direct_channel>);
+
+/// The same with oneself.
+class self_direct_channel : public shm_direct_channel {
+  public:
+    static constexpr const char* transport = "self";
+    using shm_direct_channel::shm_direct_channel;
+};
+
+} // namespace halocline::comm

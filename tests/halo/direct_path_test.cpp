@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes straight into a neighbour's field: the free flag that makes them safe, the memory they take, and what happens
+// when a plan ends early. Ranks are threads.
+#include "padded_oracle.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <optional>
+#include <thread>
+
+using namespace halocline_test;
+using comm::status;
+using halo::path;
+using halo::region_plan;
+using lattice::decomposition;
+using lattice::field;
+
+namespace {
+
+comm::job_options small_job() {
+    comm::job_options options;
+    options.transports = {"shm"};
+    options.slab_bytes = 64 << 20;
+    options.deadline = std::chrono::seconds(20);
+    return options;
+}
+void run(int ranks, const std::function<void(const comm::job&)>& body) { comm::run_threads(ranks, body, small_job()); }
+
+std::shared_ptr<const site_order> row_of(int sites) { return site_order::lexicographic({sites, 1, 1, 1}); }
+
+/// Two ranks write 8 words into each other's memory; rank 1 does so as fast as it may, rank 0 reads late.
+/// How many words of a later exchange did rank 0 read?
+std::int64_t later_words(bool wait_for_free) {
+    std::int64_t later = 0;
+    run(2, [&](const comm::job& j) {
+        using word = std::atomic<std::uint64_t>;
+        constexpr int words = 8, epochs = 50;
+        auto* mine = static_cast<word*>(j.memory().allocate(words * sizeof(word), 128));
+        for (int i = 0; i < words; ++i) new (mine + i) word(0);
+        const int peer = 1 - j.rank();
+        const std::array peers{peer};
+        const auto offset = reinterpret_cast<std::byte*>(mine) - j.memory().base();
+        const std::string theirs = j.exchange(peers, std::array{std::to_string(offset)})[0];
+        const std::array request{comm::channel_request{peer, 0, 0, words * 8, words * 8, "words", true}};
+        comm::channel_set set(j, request, {"words", "", {}});
+        for (std::uint64_t k = 1; k <= epochs; ++k) {
+            const auto send = [&](auto& c) {
+                if (c.sent(k) || (wait_for_free && !c.freed(k))) return;
+                auto* target = reinterpret_cast<word*>(c.memory() + std::stoll(theirs));
+                for (int i = 0; i < words; ++i) target[i].store(k, std::memory_order_relaxed);
+                c.send(k, comm::ticks());
+            };
+            set.for_each_direct([&](auto& c) { c.free(k, 0); });
+            set.for_each_direct(send);
+            if (set.wait(k, [&] { set.for_each_direct(send); }) != status::ok) return j.abort("wait");
+            if (j.rank() != 0) continue;
+            // Read late: until the fast rank's next words would be here, if it sent them.
+            const auto patience = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_for_free ? 1 : 1000);
+            while (std::chrono::steady_clock::now() < patience && (k == epochs || mine[0].load(std::memory_order_relaxed) == k))
+                if (k == epochs) break;
+                else std::this_thread::yield();
+            for (int i = 0; i < words; ++i) later += mine[i].load(std::memory_order_relaxed) != k;
+        }
+        j.barrier();
+        j.memory().deallocate(mine, words * sizeof(word), 128);
+    });
+    return later;
+}
+
+} // namespace
+
+TEST(FreeFlag, KeepsAFastRankFromOverwritingWhatASlowOneReads) { EXPECT_EQ(later_words(true), 0); }
+TEST(FreeFlag, IsNeeded) { EXPECT_GT(later_words(false), 0); }
+
+class DirectPathOnRanks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Threads, DirectPathOnRanks, testing::Values(1, 2, 3, 4));
+
+// 200,000 exchanges in all, ranks late at random; every ghost carries its exchange, and fields take turns.
+TEST_P(DirectPathOnRanks, NeverReadsAStaleOrLaterGhost) {
+    const int ranks = GetParam();
+    const std::uint64_t epochs = std::array{150'000U, 15'000U, 20'000U, 15'000U}[static_cast<std::size_t>(ranks - 1)];
+    run(ranks, [&](const comm::job& j) {
+        const int up = (j.rank() + 1) % ranks, down = (j.rank() + ranks - 1) % ranks;
+        field<double> x(row_of(4), 4, &j.memory()), y(row_of(4), 4, &j.memory());
+        // Sites 1 and 2 are ours; 0 is a copy of the lower neighbour's 2, 3 of the upper one's 1.
+        region_plan plan(j, {{up, 0, {2}}, {down, 1, {1}}}, {{down, 0, {0}}, {up, 1, {3}}}, {halo::bind(x), halo::bind(y)},
+                         {.name = "line", .way = path::direct});
+        std::mt19937 delays(static_cast<unsigned>(j.rank()));
+        const auto dawdle = [&] {
+            const unsigned d = delays() % 64;
+            if (d == 0 && ranks > 1) std::this_thread::yield();
+            for (std::uint64_t until = comm::ticks() + 20 * d; comm::ticks() < until;) {}
+        };
+        std::uint64_t wrong = 0;
+        for (std::uint64_t k = 1; k <= epochs; ++k) {
+            const int which = static_cast<int>((k + static_cast<std::uint64_t>(j.rank())) % 2);
+            field<double>& f = which == 0 ? x : y;
+            const auto value = [&](int rank, int site) { return static_cast<double>(k * 100) + 10 * rank + site; };
+            for (int site = 1; site <= 2; ++site)
+                for (int c = 0; c < 4; ++c) f.at(site, c) = value(j.rank(), site);
+            plan.start(which);
+            dawdle();
+            if (k % 3 == 0) (void)plan.test();
+            ASSERT_EQ(plan.finish(), status::ok);
+            dawdle();
+            for (int c = 0; c < 4; ++c) wrong += (f.at(0, c) != value(down, 2)) + (f.at(3, c) != value(up, 1));
+        }
+        EXPECT_EQ(wrong, 0U);
+    });
+}
+
+TEST(DirectPath, TakesOnlyControlLinesBeyondTheFields) {
+    const auto cut = decomposition::even({8, 8, 8, 16}, {1, 1, 1, 2});
+    const halo::ghost_widths widths{{0, 0, 0, 1}, {0, 0, 0, 1}};
+
+    run(2, [&](const comm::job& j) {
+        const auto order = site_order::lexicographic(halo::grown(cut.local_box(j.rank()), widths).extents);
+        field<double> in_slab(order, 12, &j.memory()), elsewhere(order, 12);
+        const std::size_t ghost_bytes = 2 * 8 * 8 * 8 * 96;
+        const std::size_t before = j.memory().used();
+        padded_plan direct(j, cut, {.widths = widths}, {halo::bind(in_slab)});
+        const std::size_t between = j.memory().used();
+        padded_plan packed(j, cut, {.widths = widths}, {halo::bind(elsewhere)});
+
+        EXPECT_EQ(between - before, direct.slab_bytes());
+        EXPECT_EQ(j.memory().used() - between, packed.slab_bytes());
+        EXPECT_LE(direct.slab_bytes(), 256U);
+        EXPECT_LE(packed.slab_bytes(), 4 * ghost_bytes);
+        EXPECT_NE(direct.describe().find("direct"), std::string::npos) << direct.describe();
+        EXPECT_NE(packed.describe().find("packed"), std::string::npos) << packed.describe();
+        EXPECT_NE(packed.describe().find("is not in its slab"), std::string::npos) << packed.describe();
+    });
+}
+
+TEST(DirectPath, IsRefusedByNameWhereItCantBe) {
+    std::vector<std::string> texts(2);
+    run(2, [&](const comm::job& j) {
+        field<double> x(row_of(4), 1, j.rank() == 0 ? static_cast<std::pmr::memory_resource*>(&j.memory())
+                                                    : std::pmr::get_default_resource());
+        const int other = 1 - j.rank();
+        try {
+            region_plan plan(j, {{other, 0, {0}}}, {{other, 0, {1}}}, {halo::bind(x)}, {.name = "no", .way = path::direct});
+        } catch (const input_error& e) {
+            texts[static_cast<std::size_t>(j.rank())] = e.what();
+        }
+    });
+    for (const std::string& text : texts)
+        EXPECT_EQ(text, "'no': rank 0 can't have path direct with rank 1: a field of rank 1 is not in its slab");
+}
+
+TEST(DirectPath, RefusesPeersThatDontNameEachOther) {
+    std::atomic<int> refused{0};
+    run(3, [&](const comm::job& j) {
+        field<double> x(row_of(4), 1, &j.memory());
+        std::vector<halo::transfer> sends;
+        if (j.rank() == 0) sends.push_back({2, 0, {0}});
+        try {
+            region_plan plan(j, sends, {}, {halo::bind(x)}, {.name = "one-sided"});
+        } catch (const input_error& e) {
+            refused += std::string(e.what()).find("rank 0 wants 1 channels with rank 2, which wants 0") != std::string::npos;
+        }
+    });
+    EXPECT_EQ(refused, 3);
+}
+
+// An exception between start() and finish() takes plan and field along, while the peer may be writing that field: it must
+// not hit what the memory is used for next.
+TEST(DirectPath, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
+    constexpr std::size_t bytes = 1 << 12;
+    std::barrier meet(2);
+    run(2, [&](const comm::job& j) {
+        const int other = 1 - j.rank();
+        const std::array request{comm::channel_request{other, 0, 0, bytes, bytes, "bytes", true}};
+        const std::size_t used = j.memory().used();
+        std::optional<field<double>> x;
+        x.emplace(row_of(bytes / 8), 1, &j.memory());
+        const std::array peers{other};
+        const std::string theirs =
+            j.exchange(peers, std::array{std::to_string(reinterpret_cast<std::byte*>(x->data()) - j.memory().base())})[0];
+        std::optional<comm::channel_set> set;
+        set.emplace(j, request, comm::channel_set_options{"cut short", "", {x->data()}});
+        const void* const place = x->data();
+        if (j.rank() == 0) {
+            set->for_each_direct([](auto& c) { c.free(1, 0); });
+            meet.arrive_and_wait(); // rank 1 has seen it
+            set.reset();
+            x.reset();
+            auto* reused = static_cast<std::byte*>(j.memory().allocate(bytes, 128)); // first fit
+            std::fill_n(reused, bytes, std::byte{0x5A});
+            meet.arrive_and_wait(); // now rank 1 copies
+            meet.arrive_and_wait(); // and is done
+            EXPECT_NE(static_cast<void*>(reused), place);
+            EXPECT_EQ(std::count(reused, reused + bytes, std::byte{0x5A}), static_cast<std::ptrdiff_t>(bytes));
+            j.memory().deallocate(reused, bytes, 128);
+            comm::channel_set(j, {}, {"gives back what is due", "", {}});
+            EXPECT_EQ(j.memory().used(), used);
+        } else {
+            set->for_each_direct([&](auto& c) {
+                while (!c.freed(1)) std::this_thread::yield();
+                meet.arrive_and_wait();
+                meet.arrive_and_wait(); // rank 0 has gone on
+                std::memset(c.memory() + std::stoll(theirs), 0, bytes);
+                c.send(1, 0);
+            });
+            EXPECT_EQ(set->wait(1), status::aborted);
+            set.reset();
+            meet.arrive_and_wait();
+            comm::channel_set(j, {}, {"gives back what is due", "", {}});
+        }
+    });
+}
+
+TEST(DirectPath, EndsThePeersWaitWhenAnExceptionLeavesAnExchange) {
+    run(2, [&](const comm::job& j) {
+        const int other = 1 - j.rank();
+        field<double> x(row_of(4), 1, &j.memory());
+        std::optional<region_plan> plan;
+        plan.emplace(j, std::vector<halo::transfer>{{other, 0, {0}}}, std::vector<halo::transfer>{{other, 0, {1}}},
+                     std::vector{halo::bind(x)}, halo::region_plan_options{.name = "cut short", .way = path::direct});
+        if (j.rank() == 0) {
+            plan->start(); // and that is all
+            plan.reset();
+        } else {
+            plan->start();
+            (void)plan->finish(); // whether its copy came before the farewell is chance
+            plan->start();
+            EXPECT_EQ(plan->finish(), status::aborted);
+            EXPECT_THROW(plan->finish_or_throw(), job_error);
+        }
+        j.barrier(); // the job itself goes on
+    });
+}
