@@ -37,9 +37,9 @@ class window_end {
     /// Joins the two ends.  Err: input_error if the peer's is another kind of window.
     void connect(const std::string& peer_card);
 
-    [[nodiscard]] status begin() noexcept;
-    [[nodiscard]] status fill() noexcept;
-    [[nodiscard]] status post(std::size_t bytes) noexcept;
+    status begin() noexcept;
+    status fill() noexcept;
+    status post(std::size_t bytes) noexcept;
     [[nodiscard]] bool test() noexcept;
     [[nodiscard]] status wait() noexcept;
     /// Sends what is due, if that is possible now. True: nothing is due any more.
@@ -47,6 +47,7 @@ class window_end {
     /// The same, of a window in job_core::due, which it leaves then.
     bool push_listed() noexcept;
 
+    [[nodiscard]] const job& owner() const { return connection_->owner; }
     [[nodiscard]] std::string title() const; ///< "send window 0"
     [[nodiscard]] std::string pending() const;
     [[nodiscard]] std::string describe() const;

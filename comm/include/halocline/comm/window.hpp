@@ -42,7 +42,8 @@ struct team {
 };
 
 /// What all windows can do. After the connection's connect() every member is noexcept, allocates nothing and takes no
-/// lock; over shared memory there is no system call but in a wait that exceeds its spin budget. A bad status is sticky.
+/// lock; over shared memory there is no system call but in a wait that exceeds its spin budget. A bad status is sticky:
+/// whoever looks at wait()'s sees it.
 /// One thread at a time drives the windows of a job.
 class window {
   public:
@@ -56,6 +57,8 @@ class window {
     [[nodiscard]] bool test() noexcept;
     /// Ends the step. Sender: the buffer may be written again. Receiver: the message is here.
     [[nodiscard]] status wait() noexcept;
+    /// wait(), with a bad status as the exception that says who, what and why.  Err: rank_failure.
+    void wait_or_throw();
     [[nodiscard]] status state() const noexcept;
 
     /// For messages: "send window 0 of 'x-low', step 17: 4096 float64 to rank 3 over shm".
@@ -71,9 +74,9 @@ class window {
         std::byte* buffer = nullptr; ///< of the user; nullptr: the window's own
     };
     window(connection& c, const spec& s);
-    [[nodiscard]] status begin() noexcept;
+    status begin() noexcept;
     [[nodiscard]] status fill() noexcept; ///< of windows with their own buffer: until it may be written
-    [[nodiscard]] status post_bytes(std::size_t bytes) noexcept;
+    status post_bytes(std::size_t bytes) noexcept;
     [[nodiscard]] std::size_t came_bytes() const noexcept;
     [[nodiscard]] std::byte* buffer() const noexcept;
     /// Bytes [first, last) of `bytes` for one of the team, cut at cache lines.
@@ -94,11 +97,16 @@ class send_window : public window {
                      const_cast<std::byte*>(reinterpret_cast<const std::byte*>(buffer.data()))}),
           count_(buffer.size()) {}
     /// Begins a step. Never waits.
-    [[nodiscard]] status init() noexcept { return begin(); }
+    status init() noexcept { return begin(); }
     /// The first `count` elements are filled: send them. Never waits; what can't go yet goes in test() or in any
     /// window's wait(). Don't write the buffer until wait().
-    [[nodiscard]] status post(std::size_t count) noexcept { return post_bytes(count * sizeof(T)); }
-    [[nodiscard]] status post() noexcept { return post(count_); }
+    status post(std::size_t count) noexcept { return post_bytes(count * sizeof(T)); }
+    status post() noexcept { return post(count_); }
+    /// init() and post(): where an MPI code has MPI_Isend or MPI_Start.
+    status start() noexcept {
+        init();
+        return post();
+    }
 
   private:
     std::size_t count_;
@@ -114,9 +122,14 @@ class recv_window : public window {
         : window(c, {false, element_name<T>(), sizeof(T), buffer.size(), reinterpret_cast<std::byte*>(buffer.data())}),
           count_(buffer.size()) {}
     /// The buffer is free: the peer may write it from now on, until wait(). Never waits.
-    [[nodiscard]] status init() noexcept { return begin(); }
+    status init() noexcept { return begin(); }
     /// Moves on what is under way. Never waits.
-    [[nodiscard]] status post() noexcept { return post_bytes(count_ * sizeof(T)); }
+    status post() noexcept { return post_bytes(count_ * sizeof(T)); }
+    /// init() and post(): where an MPI code has MPI_Irecv or MPI_Start.
+    status start() noexcept {
+        init();
+        return post();
+    }
     /// Elements that came; at most the window's.  Pre: wait() was ok.
     [[nodiscard]] std::size_t count() const noexcept { return came_bytes() / sizeof(T); }
 
@@ -140,8 +153,8 @@ class buffered_send_window : public window {
     }
     /// The buffer of this step, for packing in place; another one in the next.  Pre: between init() and post().
     [[nodiscard]] std::span<T> target() const noexcept { return {reinterpret_cast<T*>(buffer()), count_}; }
-    [[nodiscard]] status post(std::size_t count) noexcept { return post_bytes(count * sizeof(T)); }
-    [[nodiscard]] status post() noexcept { return post(count_); }
+    status post(std::size_t count) noexcept { return post_bytes(count * sizeof(T)); }
+    status post() noexcept { return post(count_); }
 
   private:
     std::size_t count_;
@@ -155,9 +168,9 @@ class buffered_recv_window : public window {
     buffered_recv_window(connection& c, std::size_t count)
         : window(c, {false, element_name<T>(), sizeof(T), count, nullptr}), count_(count) {}
     /// What came before is not needed any more. Never waits.
-    [[nodiscard]] status init() noexcept { return begin(); }
+    status init() noexcept { return begin(); }
     /// Moves on what is under way. Never waits.
-    [[nodiscard]] status post() noexcept { return post_bytes(count_ * sizeof(T)); }
+    status post() noexcept { return post_bytes(count_ * sizeof(T)); }
     /// Elements that came.  Pre: wait() was ok.
     [[nodiscard]] std::size_t count() const noexcept { return came_bytes() / sizeof(T); }
     /// What came; valid until init().  Pre: wait() was ok.

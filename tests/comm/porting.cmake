@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+# A program of one MPI with windows inside: linked with that MPI, run under its mpirun.
+foreach(mpi openmpi mpich)
+  string(TOUPPER ${mpi} upper)
+  if(NOT TARGET halocline_use_${mpi} OR NOT HALOCLINE_MPIRUN_${upper})
+    continue()
+  endif()
+  set(program comm_porting_test_${mpi})
+  add_executable(${program} porting/porting_test.cpp porting/with_mpi.cpp porting/with_windows.cpp)
+  target_link_libraries(${program} PRIVATE halocline::comm halocline_use_${mpi} GTest::gtest halocline_warnings)
+  target_compile_definitions(${program} PRIVATE HALOCLINE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests CXX_EXTENSIONS OFF)
+  foreach(ranks 1 2 4)
+    set(test comm.porting_test.${mpi}.r${ranks})
+    add_test(NAME ${test} COMMAND ${HALOCLINE_MPIRUN_${upper}} -n ${ranks} $<TARGET_FILE:${program}>)
+    set_tests_properties(${test} PROPERTIES TIMEOUT 120 LABELS mpi PROCESSORS ${ranks}
+      ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
+  endforeach()
+endforeach()

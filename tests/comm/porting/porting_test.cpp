@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// An MPI program with windows inside: jobs of its own communicators, beside its own messages. Linked with one MPI, run
+// under its mpirun.
+#include "porting.hpp"
+
+#include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/slab.hpp>
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace {
+
+using namespace halocline;
+using namespace porting;
+
+constexpr std::size_t rows = 7, width = 300;
+constexpr int steps = 40;
+
+/// Halves of the world, with ranks the other way round.
+class communicator {
+  public:
+    communicator() {
+        int rank = 0, ranks = 1;
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+        MPI_Comm_split(MPI_COMM_WORLD, ranks >= 4 ? rank % 2 : 0, -rank, &comm_);
+        MPI_Comm_rank(comm_, &rank_);
+        MPI_Comm_size(comm_, &ranks_);
+    }
+    ~communicator() { MPI_Comm_free(&comm_); }
+    communicator(const communicator&) = delete;
+    communicator& operator=(const communicator&) = delete;
+    operator MPI_Comm() const { return comm_; }
+    [[nodiscard]] int rank() const { return rank_; }
+    [[nodiscard]] int ranks() const { return ranks_; }
+
+  private:
+    MPI_Comm comm_ = MPI_COMM_NULL;
+    int rank_ = 0, ranks_ = 1;
+};
+
+class Porting : public testing::TestWithParam<const char*> {
+  protected:
+    [[nodiscard]] comm::job make_job() const {
+        return comm::job::from_mpi(static_cast<MPI_Comm>(comm_), {.transports = {GetParam()}, .deadline = std::chrono::seconds(30)});
+    }
+    [[nodiscard]] std::pmr::vector<double> expected() const {
+        strip u(rows, width, comm_.rank());
+        diffuse_isend(comm_, u, steps);
+        return u.values();
+    }
+    communicator comm_;
+};
+
+TEST_P(Porting, RanksAreThoseOfTheCommunicator) {
+    const comm::job j = make_job();
+    EXPECT_EQ(j.rank(), comm_.rank());
+    EXPECT_EQ(j.ranks(), comm_.ranks());
+    EXPECT_EQ(j.transport(), comm_.ranks() == 1 ? "self" : GetParam());
+}
+
+TEST_P(Porting, AllFormsGiveTheSameBits) {
+    const auto reference = expected();
+    strip persistent(rows, width, comm_.rank());
+    diffuse_persistent(comm_, persistent, steps);
+    EXPECT_EQ(persistent.values(), reference);
+
+    const comm::job j = make_job();
+    for (std::pmr::memory_resource* memory : {std::pmr::new_delete_resource(), static_cast<std::pmr::memory_resource*>(&j.memory())}) {
+        strip u(rows, width, comm_.rank(), memory), v(rows, width, comm_.rank(), memory);
+        diffuse_windows(j, u, steps);
+        diffuse_three_steps(j, v, steps);
+        EXPECT_EQ(u.values(), reference);
+        EXPECT_EQ(v.values(), reference);
+    }
+}
+
+/// The program's messages with any tag, on both communicators, never meet those of the job.
+TEST_P(Porting, MessagesOfTheProgramAndOfTheJobStayApart) {
+    const comm::job j = make_job();
+    const int next = (comm_.rank() + 1) % comm_.ranks(), before = (comm_.rank() + comm_.ranks() - 1) % comm_.ranks();
+    for (int n = 0; n < 5; ++n) {
+        int in[2]{-1, -1};
+        const int out[2]{1000 * n + comm_.rank(), 7};
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Status status;
+        MPI_Irecv(in, 2, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &request);
+        strip u(rows, width, comm_.rank());
+        diffuse_windows(j, u, 5); // all of it while the receive above takes anything
+        MPI_Send(out, 2, MPI_INT, next, n, comm_);
+        MPI_Wait(&request, &status);
+        EXPECT_EQ(status.MPI_TAG, n);
+        EXPECT_EQ(status.MPI_SOURCE, before);
+        EXPECT_EQ(in[0], 1000 * n + before);
+    }
+}
+
+TEST_P(Porting, JobsComeAndGoAndLiveSideBySide) {
+    const comm::job first = make_job();
+    for (int n = 0; n < 3; ++n) {
+        const comm::job other = make_job();
+        EXPECT_EQ(other.gather("x").size(), static_cast<std::size_t>(comm_.ranks()));
+        first.barrier();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Porting, testing::Values("shm", "mpi"));
+
+TEST(PortingErrors, WhatIsNoCommunicatorIsRefused) {
+    try {
+        const char nothing[3]{};
+        (void)comm::job::from_mpi_handle(nothing, sizeof nothing);
+        FAIL() << "accepted";
+    } catch (const input_error& e) {
+        EXPECT_NE(std::string(e.what()).find("no communicator of"), std::string::npos) << e.what();
+    }
+    EXPECT_THROW((void)comm::job::from_mpi(MPI_COMM_NULL), input_error);
+}
+
+/// From the line that starts with `first` to the next line that is `last`.
+std::string passage(const std::string& file, const std::string& first, const std::string& last) {
+    std::ifstream in(std::string(HALOCLINE_SOURCE_DIR) + "/tests/comm/porting/" + file);
+    std::string text, line;
+    while (std::getline(in, line) && !line.starts_with(first)) {
+    }
+    do {
+        text += line + "\n";
+    } while (line != last && std::getline(in, line));
+    return text;
+}
+
+TEST(PortingPage, ShowsTheCodeThatIsTestedHere) {
+    std::stringstream page;
+    page << std::ifstream(std::string(HALOCLINE_SOURCE_DIR) + "/docs/porting-from-mpi.md").rdbuf();
+    const std::string shown[] = {passage("with_mpi.cpp", "    for (int n", "    }"),
+                                 passage("with_mpi.cpp", "    MPI_Request requests[4];", "    }"),
+                                 passage("with_windows.cpp", "    comm::connection low", "    }"),
+                                 passage("with_windows.cpp", "    from_low.init(); // the ghosts", "    }")};
+
+    for (const std::string& part : shown) EXPECT_NE(page.str().find(part), std::string::npos) << part;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    testing::InitGoogleTest(&argc, argv);
+    const int failed = RUN_ALL_TESTS();
+    MPI_Finalize();
+    return failed;
+}
