@@ -58,7 +58,8 @@ class hub {
         if (reader.number<char>() == launch::died) {
             const int culprit = reader.number<std::int32_t>();
             const int pid = reader.number<std::int32_t>();
-            dead(culprit, pid, answer.substr(9));
+            const std::string host = reader.text();
+            dead(culprit, pid, host, reader.text());
         }
         std::vector<std::string> all(static_cast<std::size_t>(ranks_));
         for (std::string& part : all) part = reader.text();
@@ -74,10 +75,10 @@ class hub {
         throw rank_failure(me() + why + " while this rank waited for every rank to join the job", s, -1, 0, host_name(),
                            "every rank to join the job");
     }
-    [[noreturn]] void dead(int culprit, int pid, const std::string& how) const {
-        throw rank_failure(me() + "rank " + std::to_string(culprit) + " (pid " + std::to_string(pid) + ") " + how +
+    [[noreturn]] void dead(int culprit, int pid, const std::string& host, const std::string& how) const {
+        throw rank_failure(me() + "rank " + std::to_string(culprit) + " (pid " + std::to_string(pid) + " on " + host + ") " + how +
                                " while this rank waited for every rank to join the job",
-                           status::peer_died, culprit, pid, host_name(), "every rank to join the job");
+                           status::peer_died, culprit, pid, host, "every rank to join the job");
     }
     void wait_for(int events, time_point end) const {
         std::vector<pollfd> polled{{fd_, static_cast<short>(events), 0}};
@@ -94,7 +95,7 @@ class hub {
                 if (poll(polled.data(), 1, patience_ms) > 0) return;
                 std::int32_t pid = -1;
                 const bool known = ::read(lifelines_[r], &pid, sizeof pid) == static_cast<ssize_t>(sizeof pid);
-                dead(r, known ? pid : -1, "ended");
+                dead(r, known ? pid : -1, host_name(), "ended");
             }
         }
     }
@@ -121,7 +122,9 @@ std::vector<int> lifelines_of(int ranks) {
     std::vector<int> lines;
     std::istringstream in(text == nullptr ? "" : text);
     for (std::string item; std::getline(in, item, ',');) lines.push_back(std::atoi(item.c_str()));
-    const bool open = std::all_of(lines.begin(), lines.end(), [](int fd) { return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0; });
+    const bool open = std::all_of(lines.begin(), lines.end(), [](int fd) {
+        return fd == -1 || fcntl(fd, F_SETFD, FD_CLOEXEC) == 0; // -1: of another host
+    });
     if (!open || lines.size() != static_cast<std::size_t>(ranks)) {
         throw input_error(std::string(launch::lifelines_variable) + "='" + (text == nullptr ? "" : text) +
                           "': one open descriptor per rank is expected; start the program by halocline-run of this version");

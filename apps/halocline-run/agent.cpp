@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent.hpp"
+
+#include "frames.hpp"
+#include "local_ranks.hpp"
+#include "wire.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using halocline::error;
+using halocline::comm::wire_reader;
+using halocline::comm::wire_writer;
+
+namespace {
+
+class agent final : public rank_events {
+  public:
+    int run() {
+        sigset_t watched;
+        sigemptyset(&watched);
+        for (const int n : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&watched, n);
+        sigprocmask(SIG_BLOCK, &watched, &before_);
+        signals_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+        if (signals_ < 0 || pipe2(output_.data(), O_CLOEXEC) != 0) throw error(std::strerror(errno));
+        fcntl(output_[0], F_SETFL, O_NONBLOCK);
+        std::signal(SIGPIPE, SIG_IGN);
+        outgoing_ = frames::greeting;
+        while (!over_) {
+            wait();
+            listen();
+            if (ranks_) {
+                ranks_->serve();
+                pass_on_output();
+                reap();
+            }
+            speak();
+        }
+        if (ranks_) ranks_->signal(SIGKILL);
+        return 0;
+    }
+
+    void part(int rank, std::string bytes) override {
+        frames::append(outgoing_, frames::part, wire_writer().number<std::int32_t>(rank).text(bytes).take());
+    }
+    void ended(int rank, const ending& how) override {
+        pass_on_output(); // what it wrote comes before its end
+        wire_writer w;
+        w.number<std::int32_t>(rank).number<std::int32_t>(how.pid).number<std::int32_t>(how.code).text(how.text);
+        frames::append(outgoing_, frames::ended, w.take());
+    }
+    void printed(std::string_view) override {}
+
+  private:
+    void wait() {
+        std::vector<pollfd> polled{{signals_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}, {output_[0], POLLIN, 0}};
+        polled.push_back({outgoing_.empty() ? -1 : STDOUT_FILENO, POLLOUT, 0});
+        if (ranks_) ranks_->watch(polled);
+        poll(polled.data(), polled.size(), -1);
+        signalfd_siginfo s{};
+        while (::read(signals_, &s, sizeof s) == static_cast<ssize_t>(sizeof s)) over_ = over_ || s.ssi_signo != SIGCHLD;
+    }
+
+    /// What the launcher says; its end is the job's.
+    void listen() {
+        pollfd p{STDIN_FILENO, POLLIN, 0};
+        while (!over_ && poll(&p, 1, 0) > 0) {
+            std::array<char, 65536> buffer;
+            const ssize_t n = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+            if (n < 0 && errno == EINTR) continue;
+            if (n <= 0) over_ = true;
+            if (n > 0) incoming_.append(buffer.data(), static_cast<std::size_t>(n));
+        }
+        frames::kind what{};
+        for (std::string bytes; frames::take(incoming_, what, bytes);) {
+            if (what == frames::start && !ranks_) start(bytes);
+            if (what == frames::answer && ranks_) ranks_->answer(bytes);
+            if (what == frames::signal && ranks_) ranks_->signal(wire_reader(bytes).number<std::int32_t>());
+        }
+    }
+
+    void start(const std::string& bytes) {
+        try {
+            wire_reader r(bytes);
+            group_plan plan;
+            plan.first = r.number<int>();
+            plan.count = r.number<int>();
+            plan.total = r.number<int>();
+            plan.bind = r.number<bool>();
+            const std::string folder = r.text();
+            std::vector<std::string> variables(r.number<std::uint64_t>());
+            for (std::string& v : variables) {
+                v = r.text();
+                const std::size_t equals = v.find('=');
+                setenv(v.substr(0, equals).c_str(), v.substr(equals + 1).c_str(), 1);
+            }
+            plan.command.resize(r.number<std::uint64_t>());
+            for (std::string& word : plan.command) word = r.text();
+            plan.output = output_[1];
+            if (chdir(folder.c_str()) != 0) throw error("cannot go to '" + folder + "': " + std::strerror(errno));
+            ranks_ = std::make_unique<local_ranks>(std::move(plan), *this, before_);
+            ranks_->start();
+        } catch (const std::exception& e) {
+            frames::append(outgoing_, frames::trouble, e.what());
+        }
+    }
+
+    void pass_on_output() {
+        std::array<char, 65536> buffer;
+        for (ssize_t n; (n = ::read(output_[0], buffer.data(), buffer.size())) > 0;) {
+            frames::append(outgoing_, frames::output, {buffer.data(), static_cast<std::size_t>(n)});
+        }
+    }
+
+    void reap() {
+        int how = 0;
+        for (pid_t pid; (pid = waitpid(-1, &how, WNOHANG)) > 0;) ranks_->reaped(pid, how);
+    }
+
+    /// A pipe that is ready takes PIPE_BUF bytes without blocking.
+    void speak() {
+        pollfd p{STDOUT_FILENO, POLLOUT, 0};
+        while (!outgoing_.empty() && poll(&p, 1, 0) > 0) {
+            const ssize_t n = ::write(STDOUT_FILENO, outgoing_.data(), std::min<std::size_t>(outgoing_.size(), 4096));
+            if (n < 0 && errno == EINTR) continue;
+            if (n <= 0) {
+                over_ = true;
+                return;
+            }
+            outgoing_.erase(0, static_cast<std::size_t>(n));
+        }
+    }
+
+    sigset_t before_{};
+    int signals_ = -1;
+    std::array<int, 2> output_{-1, -1};
+    std::string incoming_, outgoing_;
+    std::unique_ptr<local_ranks> ranks_;
+    bool over_ = false;
+};
+
+} // namespace
+
+int run_agent() { return agent().run(); }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command_line.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <string_view>
+
+namespace {
+
+using halocline::input_error;
+
+constexpr int most_ranks = 4096;
+constexpr const char* ssh = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 {host}";
+
+constexpr const char* usage =
+    "usage: halocline-run -n N [options] -- program [arguments...]\n"
+    "       halocline-run --hosts A:2,B:2 [options] -- program [arguments...]\n"
+    "\n"
+    "Runs the ranks of a program as processes, of this host or of several.\n"
+    "\n"
+    "  -n N                number of ranks\n"
+    "  --hosts LIST        hosts with their numbers of ranks; ranks are numbered in that order\n"
+    "  --remote-shell CMD  how a host is reached, {host} standing for its name; CMD and the words after it run there\n"
+    "                      (default: ssh -o BatchMode=yes ... {host}); this program must lie there under the same path\n"
+    "  --network NET       where ranks of several hosts meet: interface, address or a.b.c.d/n of each host\n"
+    "                      (default: the first network in which every host has an address of its own)\n"
+    "  --timeout S         end the job after S seconds, exit code 3\n"
+    "  --bind              pin the i-th rank of a host to its i-th allowed core if there are enough (default)\n"
+    "  --no-bind           don't\n"
+    "  --help              this text\n"
+    "\n"
+    "On one host rank 0 reads standard input. Other hosts get the working directory and the variables HALOCLINE_*, OMP_*,\n"
+    "FI_* and LD_LIBRARY_PATH. SIGINT, SIGTERM and SIGHUP go to all ranks. When a rank fails, the others have 2 seconds,\n"
+    "on several hosts 8, to say why and end. Exit code: that of the first rank that failed (128 + signal if a signal ended\n"
+    "it, but 3 if a rank that outlived it reported the loss, or if a host was lost); 2 for bad arguments; 0 if all ranks\n"
+    "ended well.\n";
+
+template <class T>
+T number(std::string_view option, const std::string& text, T least, T most) {
+    T value{};
+    const char* end = text.data() + text.size();
+    const auto [rest, bad] = std::from_chars(text.data(), end, value);
+    if (bad != std::errc() || rest != end || !(value >= least && value <= most)) {
+        throw input_error(std::string(option) + " " + text + ": a number from " + std::to_string(least) + " to " +
+                          std::to_string(most) + " is expected");
+    }
+    return value;
+}
+
+std::vector<host_share> read_hosts(const std::string& list) {
+    std::vector<host_share> hosts;
+    std::istringstream in(list);
+    for (std::string item; std::getline(in, item, ',');) {
+        host_share& h = hosts.emplace_back();
+        const std::size_t colon = item.rfind(':');
+        h.name = item.substr(0, colon);
+        if (colon != std::string::npos) h.ranks = number<int>("--hosts " + list + ":", item.substr(colon + 1), 1, most_ranks);
+        if (h.name.empty() || h.name.starts_with("-")) {
+            throw input_error("--hosts " + list + ": names with numbers of ranks are expected, as in nodeA:2,nodeB:2");
+        }
+    }
+    if (hosts.empty()) throw input_error("--hosts needs names, as in nodeA:2,nodeB:2");
+    return hosts;
+}
+
+} // namespace
+
+settings parse(int argc, char** argv) {
+    settings s;
+    s.remote_shell = ssh;
+    int i = 1;
+    for (; i < argc; ++i) {
+        const std::string_view a = argv[i];
+        const auto value = [&]() -> std::string {
+            if (++i == argc) throw input_error(std::string(a) + " needs a value");
+            return argv[i];
+        };
+        if (a == "--help" || a == "-h") {
+            std::fputs(usage, stdout);
+            std::exit(0);
+        } else if (a == "-n" || a == "--np") {
+            s.ranks = number<int>(a, value(), 1, most_ranks);
+        } else if (a == "--hosts") {
+            s.hosts = read_hosts(value());
+        } else if (a == "--remote-shell") {
+            s.remote_shell = value();
+        } else if (a == "--network") {
+            s.network = value();
+        } else if (a == "--timeout") {
+            s.timeout = number<double>(a, value(), 0.001, 1e9);
+        } else if (a == "--bind") {
+            s.bind = true;
+        } else if (a == "--no-bind") {
+            s.bind = false;
+        } else if (a == "--") {
+            ++i;
+            break;
+        } else if (a.starts_with("-")) {
+            throw input_error("unknown option '" + std::string(a) + "'; see halocline-run --help");
+        } else {
+            break;
+        }
+    }
+    int on_hosts = 0;
+    for (const host_share& h : s.hosts) on_hosts += h.ranks;
+    if (s.ranks == 0) s.ranks = on_hosts;
+    if (s.ranks == 0) throw input_error("how many ranks? halocline-run -n N -- program [arguments...]");
+    if (!s.hosts.empty() && s.ranks != on_hosts) {
+        throw input_error("-n " + std::to_string(s.ranks) + ", but --hosts has room for " + std::to_string(on_hosts) +
+                          " ranks; leave -n out");
+    }
+    if (s.ranks > most_ranks) throw input_error("at most " + std::to_string(most_ranks) + " ranks");
+    for (; i < argc; ++i) s.command.emplace_back(argv[i]);
+    if (s.command.empty()) throw input_error("which program? halocline-run -n N -- program [arguments...]");
+    return s;
+}

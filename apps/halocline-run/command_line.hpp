@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What halocline-run was asked to do.
+#pragma once
+
+#include <string>
+#include <vector>
+
+struct host_share {
+    std::string name;
+    int ranks = 1;
+};
+
+struct settings {
+    int ranks = 0;
+    double timeout = 0; ///< seconds, 0 = none
+    bool bind = true;
+    std::vector<host_share> hosts; ///< empty: this host
+    std::string remote_shell;      ///< "{host}" stands for the name
+    std::string network;
+    std::vector<std::string> command;
+};
+
+/// Prints the help and exits if that is asked for.  Err: input_error.
+settings parse(int argc, char** argv);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks on a host, as the launcher sees them, whether it starts them itself or through an agent there.
+#pragma once
+
+#include <poll.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// How a rank ended.
+struct ending {
+    int pid = 0;
+    int code = 0;     ///< its exit code, or 128 + signal
+    std::string text; ///< "died of signal 9", "ended with exit code 7"
+};
+
+/// What a host tells.
+class rank_events {
+  public:
+    virtual ~rank_events() = default;
+    /// A rank's part of a gather.
+    virtual void part(int rank, std::string bytes) = 0;
+    virtual void ended(int rank, const ending& how) = 0;
+    /// Ranks of a remote host have written to standard output.
+    virtual void printed(std::string_view text) = 0;
+};
+
+class host {
+  public:
+    virtual ~host() = default;
+    /// Descriptors to be polled before the next serve().
+    virtual void watch(std::vector<pollfd>& polled) const = 0;
+    /// Reads and writes what there is, without blocking.
+    virtual void serve() = 0;
+    /// A child process of the launcher has ended, waitpid said `how`. True if it was this host's.
+    virtual bool reaped(int pid, int how) = 0;
+    /// Answers all of its ranks that gave their part.
+    virtual void answer(std::string_view bytes) = 0;
+    virtual void signal(int number) = 0;
+    /// Ranks whose end hasn't been told.
+    [[nodiscard]] virtual int running() const = 0;
+    /// Gives up on ranks that can't be ended.
+    virtual void abandon() {}
+    [[nodiscard]] virtual std::string name() const = 0;
+};

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "local_ranks.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/comm/launch.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using halocline::error;
+using halocline::input_error;
+namespace launch = halocline::comm::launch;
+
+local_ranks::local_ranks(group_plan plan, rank_events& events, const sigset_t& signals)
+    : plan_(std::move(plan)), events_(events), signals_(signals), ranks_(static_cast<std::size_t>(plan_.count)) {}
+
+std::string local_ranks::name() const {
+    std::array<char, 256> text{};
+    return gethostname(text.data(), text.size() - 1) == 0 ? text.data() : "localhost";
+}
+
+void local_ranks::start() {
+    make_lifelines();
+    for (int i = 0; i < plan_.count; ++i) spawn(i);
+    close_lifelines();
+}
+
+/// One core each, if there are enough.
+void local_ranks::bind(int i) const {
+    cpu_set_t allowed;
+    if (!plan_.bind || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    if (plan_.count > CPU_COUNT(&allowed)) return;
+    int seen = 0;
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+        if (!CPU_ISSET(core, &allowed) || seen++ != i) continue;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        sched_setaffinity(0, sizeof one, &one);
+    }
+}
+
+void local_ranks::make_lifelines() {
+    lifelines_.resize(ranks_.size());
+    for (auto& line : lifelines_) {
+        if (pipe2(line.data(), O_CLOEXEC) != 0)
+            throw error("no more descriptors for " + std::to_string(ranks_.size()) + " ranks: " + std::strerror(errno));
+    }
+}
+
+/// In a rank: its own writing end and the others' reading ends stay open in the program, the rest do not.
+void local_ranks::keep_lifelines(int i) const {
+    const std::int32_t pid = getpid();
+    std::string list;
+    for (int r = 0; r < plan_.total; ++r) {
+        const int other = r - plan_.first;
+        if (r != 0) list += ',';
+        if (other < 0 || other >= plan_.count) {
+            list += "-1"; // on another host
+            continue;
+        }
+        const int kept = lifelines_[other][other == i ? 1 : 0];
+        fcntl(kept, F_SETFD, 0);
+        list += std::to_string(kept);
+        if (other != i) [[maybe_unused]] const ssize_t n = ::write(lifelines_[i][1], &pid, sizeof pid);
+    }
+    setenv(launch::lifelines_variable, list.c_str(), 1);
+}
+
+void local_ranks::close_lifelines() {
+    for (const auto& line : lifelines_)
+        for (const int end : line) ::close(end);
+    lifelines_.clear();
+}
+
+void local_ranks::become_rank(int i, int socket) const {
+    bind(i);
+    sigprocmask(SIG_SETMASK, &signals_, nullptr);
+    std::signal(SIGPIPE, SIG_DFL);
+    if (plan_.output >= 0) dup2(plan_.output, STDOUT_FILENO);
+    if (i != 0 || !plan_.reads_input) {
+        const int null = open("/dev/null", O_RDONLY);
+        dup2(null, STDIN_FILENO);
+        ::close(null);
+    }
+    fcntl(socket, F_SETFD, 0);
+    setenv(launch::rank_variable, std::to_string(plan_.first + i).c_str(), 1);
+    setenv(launch::ranks_variable, std::to_string(plan_.total).c_str(), 1);
+    setenv(launch::socket_variable, std::to_string(socket).c_str(), 1);
+    keep_lifelines(i);
+    std::vector<char*> words;
+    for (const std::string& word : plan_.command) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    execvp(words[0], words.data());
+}
+
+void local_ranks::spawn(int i) {
+    std::array<int, 2> pair{}, report{};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0 || pipe2(report.data(), O_CLOEXEC) != 0) {
+        throw error("no more descriptors for rank " + std::to_string(plan_.first + i) + ": " + std::strerror(errno));
+    }
+    const pid_t parent = getpid();
+    const pid_t pid = fork();
+    if (pid < 0) {
+        signal(SIGKILL);
+        throw error("cannot start rank " + std::to_string(plan_.first + i) + ": " + std::strerror(errno));
+    }
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // nobody outlives the launcher
+        if (getppid() != parent) _exit(127);
+        become_rank(i, pair[1]);
+        const int why = errno;
+        [[maybe_unused]] const ssize_t n = ::write(report[1], &why, sizeof why);
+        _exit(127);
+    }
+    ::close(pair[1]);
+    ::close(report[1]);
+    fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    child& c = ranks_[i];
+    c.pid = pid;
+    c.socket = pair[0];
+    c.running = true;
+    int why = 0;
+    const bool failed = ::read(report[0], &why, sizeof why) == static_cast<ssize_t>(sizeof why); // closed by exec
+    ::close(report[0]);
+    if (!failed) return;
+    signal(SIGKILL);
+    for (child& each : ranks_) {
+        if (each.pid > 0) waitpid(each.pid, nullptr, 0);
+        each.running = false;
+    }
+    throw input_error("cannot run '" + plan_.command[0] + "': " + std::strerror(why));
+}
+
+void local_ranks::watch(std::vector<pollfd>& polled) const {
+    for (const child& c : ranks_) {
+        polled.push_back({c.socket, static_cast<short>(POLLIN | (c.outgoing.empty() ? 0 : POLLOUT)), 0});
+    }
+}
+
+void local_ranks::serve() {
+    for (int i = 0; i < plan_.count; ++i) {
+        flush(ranks_[i]);
+        take(i);
+    }
+}
+
+void local_ranks::flush(child& c) {
+    while (!c.outgoing.empty()) {
+        const ssize_t n = ::send(c.socket, c.outgoing.data(), c.outgoing.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n <= 0) {
+            if (n < 0 && errno != EAGAIN && errno != EINTR) c.outgoing.clear();
+            return;
+        }
+        c.outgoing.erase(0, static_cast<std::size_t>(n));
+    }
+}
+
+/// A rank gives one part, then waits for the answer.
+void local_ranks::take(int i) {
+    child& c = ranks_[i];
+    std::array<char, 65536> buffer;
+    ssize_t n = 0;
+    while (c.socket >= 0 && (n = ::recv(c.socket, buffer.data(), buffer.size(), MSG_DONTWAIT)) > 0) {
+        c.incoming.append(buffer.data(), static_cast<std::size_t>(n));
+    }
+    if (n == 0 && c.socket >= 0) { // closed: the rank, or what it became, needs no more of us
+        ::close(c.socket);
+        c.socket = -1;
+    }
+    std::uint64_t length = 0;
+    if (c.gave_part || c.incoming.size() < sizeof length) return;
+    std::memcpy(&length, c.incoming.data(), sizeof length);
+    if (c.incoming.size() - sizeof length < length) return;
+    std::string part = c.incoming.substr(sizeof length, length);
+    c.incoming.erase(0, sizeof length + length);
+    c.gave_part = true;
+    events_.part(plan_.first + i, std::move(part));
+}
+
+bool local_ranks::reaped(int pid, int how) {
+    const auto c = std::find_if(ranks_.begin(), ranks_.end(), [&](const child& x) { return x.pid == pid; });
+    if (c == ranks_.end()) return false;
+    const int i = static_cast<int>(c - ranks_.begin());
+    take(i); // it may have given its part as its last act
+    c->running = false;
+    const bool killed = WIFSIGNALED(how);
+    const int number = killed ? WTERMSIG(how) : WEXITSTATUS(how);
+    events_.ended(plan_.first + i, {pid, killed ? 128 + number : number,
+                                    (killed ? "died of signal " : "ended with exit code ") + std::to_string(number)});
+    return true;
+}
+
+void local_ranks::answer(std::string_view bytes) {
+    for (child& c : ranks_) {
+        if (!c.gave_part) continue;
+        c.gave_part = false;
+        const std::uint64_t length = bytes.size();
+        c.outgoing.append(reinterpret_cast<const char*>(&length), sizeof length).append(bytes);
+        flush(c);
+    }
+}
+
+void local_ranks::signal(int number) {
+    for (const child& c : ranks_) {
+        if (c.running && c.pid > 0) kill(c.pid, number);
+    }
+}
+
+int local_ranks::running() const {
+    return static_cast<int>(std::count_if(ranks_.begin(), ranks_.end(), [](const child& c) { return c.running; }));
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of this host as child processes: cores, lifelines (comm/launch.hpp), the socket for the gather, their ends.
+#pragma once
+
+#include "host.hpp"
+
+#include <array>
+#include <csignal>
+#include <sys/types.h>
+
+/// Which ranks of a job.
+struct group_plan {
+    int first = 0, count = 0, total = 0;
+    bool bind = true;
+    bool reads_input = false; ///< the first of them
+    int output = -1;          ///< in place of standard output
+    std::vector<std::string> command;
+};
+
+class local_ranks final : public host {
+  public:
+    /// signals: what is blocked in the ranks.
+    local_ranks(group_plan plan, rank_events& events, const sigset_t& signals);
+    /// Err: input_error if the program can't be run; then none is left.
+    void start();
+
+    void watch(std::vector<pollfd>& polled) const override;
+    void serve() override;
+    bool reaped(int pid, int how) override;
+    void answer(std::string_view bytes) override;
+    void signal(int number) override;
+    [[nodiscard]] int running() const override;
+    [[nodiscard]] std::string name() const override;
+
+  private:
+    struct child {
+        pid_t pid = -1;
+        int socket = -1;
+        std::string incoming, outgoing;
+        bool gave_part = false, running = false;
+    };
+    void spawn(int i);
+    void become_rank(int i, int socket) const;
+    void bind(int i) const;
+    void make_lifelines();
+    void keep_lifelines(int i) const;
+    void close_lifelines();
+    void take(int i);
+    static void flush(child& c);
+
+    group_plan plan_;
+    rank_events& events_;
+    sigset_t signals_;
+    std::vector<child> ranks_;
+    std::vector<std::array<int, 2>> lifelines_; // reading, writing end; open here only while ranks are started
+};

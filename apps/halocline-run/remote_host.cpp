@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remote_host.hpp"
+
+#include "frames.hpp"
+#include "wire.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sstream>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using halocline::error;
+using halocline::comm::wire_reader;
+using halocline::comm::wire_writer;
+
+namespace {
+
+constexpr int host_lost = 3; // exit code for its ranks
+
+std::vector<std::string> words_of(const std::string& shell, const std::string& host_name) {
+    std::vector<std::string> words;
+    std::istringstream in(shell);
+    for (std::string word; in >> word;) {
+        for (std::size_t at; (at = word.find("{host}")) != std::string::npos;) word.replace(at, 6, host_name);
+        words.push_back(word);
+    }
+    if (words.empty()) throw halocline::input_error("--remote-shell is empty; 'ssh {host}' would do");
+    words.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
+    words.emplace_back("--agent");
+    return words;
+}
+
+/// The variables that ranks of other hosts get.
+std::vector<std::string> variables() {
+    std::vector<std::string> chosen;
+    for (char** v = environ; *v != nullptr; ++v) {
+        const std::string_view text(*v);
+        for (const std::string_view prefix : {"HALOCLINE_", "OMP_", "FI_", "LD_LIBRARY_PATH="}) {
+            if (text.starts_with(prefix)) chosen.emplace_back(text);
+        }
+    }
+    return chosen;
+}
+
+} // namespace
+
+remote_host::remote_host(std::string host_name, const std::string& shell, const group_plan& plan, rank_events& events,
+                         const sigset_t& signals)
+    : name_(std::move(host_name)), events_(events), first_(plan.first),
+      running_(static_cast<std::size_t>(plan.count), true) {
+    const std::vector<std::string> words = words_of(shell, name_);
+    for (const std::string& w : words) shell_ += (shell_.empty() ? "" : " ") + w;
+    std::array<int, 2> pair{};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) {
+        throw error("no more descriptors for host " + name_ + ": " + std::strerror(errno));
+    }
+    pid_ = fork();
+    if (pid_ < 0) throw error("cannot start '" + shell_ + "': " + std::strerror(errno));
+    if (pid_ == 0) {
+        setpgid(0, 0); // a terminal's signals come to the launcher alone, which passes them on
+        sigprocmask(SIG_SETMASK, &signals, nullptr);
+        dup2(pair[1], STDIN_FILENO);
+        dup2(pair[1], STDOUT_FILENO);
+        std::vector<char*> arguments;
+        for (const std::string& w : words) arguments.push_back(const_cast<char*>(w.c_str()));
+        arguments.push_back(nullptr);
+        execvp(arguments[0], arguments.data());
+        _exit(127);
+    }
+    ::close(pair[1]);
+    socket_ = pair[0];
+    fcntl(socket_, F_SETFL, O_NONBLOCK);
+
+    wire_writer w;
+    w.number(plan.first).number(plan.count).number(plan.total).number(plan.bind);
+    w.text(std::filesystem::current_path().string());
+    for (const auto& list : {variables(), plan.command}) {
+        w.number<std::uint64_t>(list.size());
+        for (const std::string& text : list) w.text(text);
+    }
+    frames::append(outgoing_, frames::start, w.take());
+}
+
+remote_host::~remote_host() {
+    if (socket_ >= 0) ::close(socket_); // the agent ends with it
+}
+
+void remote_host::watch(std::vector<pollfd>& polled) const {
+    polled.push_back({socket_, static_cast<short>(POLLIN | (outgoing_.empty() ? 0 : POLLOUT)), 0});
+}
+
+void remote_host::serve() {
+    send();
+    receive();
+}
+
+void remote_host::send() {
+    while (socket_ >= 0 && !outgoing_.empty()) {
+        const ssize_t n = ::send(socket_, outgoing_.data(), outgoing_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n <= 0) {
+            if (n < 0 && errno != EAGAIN && errno != EINTR) outgoing_.clear();
+            return;
+        }
+        outgoing_.erase(0, static_cast<std::size_t>(n));
+    }
+}
+
+void remote_host::receive() {
+    std::array<char, 65536> buffer;
+    ssize_t n = 0;
+    while (socket_ >= 0 && (n = ::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT)) > 0) {
+        incoming_.append(buffer.data(), static_cast<std::size_t>(n));
+        understand();
+    }
+    if (socket_ < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return;
+    ::close(socket_);
+    socket_ = -1;
+    if (shell_ended_) lost("the remote shell '" + shell_ + "' ended with exit code " + std::to_string(*shell_ended_));
+}
+
+void remote_host::understand() {
+    if (!spoke_) {
+        const std::size_t n = std::min(incoming_.size(), frames::greeting.size());
+        if (incoming_.compare(0, n, frames::greeting, 0, n) != 0) {
+            trouble_ = "host " + name_ + ": '" + shell_ + "' says '" + incoming_.substr(0, incoming_.find('\n')) +
+                       "' instead of starting an agent of this version";
+            return abandon();
+        }
+        if (n < frames::greeting.size()) return;
+        incoming_.erase(0, n);
+        spoke_ = true;
+    }
+    frames::kind what{};
+    for (std::string bytes; frames::take(incoming_, what, bytes);) {
+        wire_reader reader(bytes);
+        if (what == frames::output) {
+            events_.printed(bytes);
+        } else if (what == frames::part) {
+            const int rank = reader.number<std::int32_t>();
+            events_.part(rank, reader.text());
+        } else if (what == frames::ended) {
+            const int rank = reader.number<std::int32_t>();
+            ending how{reader.number<std::int32_t>(), 0, ""};
+            how.code = reader.number<std::int32_t>();
+            how.text = reader.text();
+            running_.at(static_cast<std::size_t>(rank - first_)) = false;
+            events_.ended(rank, how);
+        } else if (what == frames::trouble) {
+            trouble_ = "host " + name_ + ": " + bytes;
+            running_.assign(running_.size(), false);
+        }
+    }
+}
+
+void remote_host::lost(const std::string& why) {
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+        if (!running_[i]) continue;
+        running_[i] = false;
+        events_.ended(first_ + static_cast<int>(i), {0, host_lost, "is lost with its host " + name_ + ": " + why});
+    }
+}
+
+bool remote_host::reaped(int pid, int how) {
+    if (pid != pid_) return false;
+    shell_ended_ = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
+    pid_ = -1;
+    receive(); // its last words
+    if (socket_ < 0) lost("the remote shell '" + shell_ + "' ended with exit code " + std::to_string(*shell_ended_));
+    return true;
+}
+
+void remote_host::answer(std::string_view bytes) {
+    frames::append(outgoing_, frames::answer, bytes);
+    send();
+}
+
+void remote_host::signal(int number) {
+    frames::append(outgoing_, frames::signal, wire_writer().number<std::int32_t>(number).take());
+    send();
+}
+
+int remote_host::running() const { return static_cast<int>(std::count(running_.begin(), running_.end(), true)); }
+
+void remote_host::abandon() {
+    if (socket_ >= 0) ::close(socket_);
+    socket_ = -1;
+    if (pid_ > 0) kill(pid_, SIGKILL);
+    if (!trouble_.empty()) running_.assign(running_.size(), false);
+    lost("it does not answer");
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks of another host, through an agent (agent.hpp) that the remote shell starts there. What they say to each other
+// goes over the shell's standard input and output: no port is opened for it, and the shell vouches for both ends.
+#pragma once
+
+#include "host.hpp"
+#include "local_ranks.hpp"
+
+#include <optional>
+
+class remote_host final : public host {
+  public:
+    /// shell: a command line, "{host}" in it stands for the name.  Err: error.
+    remote_host(std::string host_name, const std::string& shell, const group_plan& plan, rank_events& events,
+                const sigset_t& signals);
+    ~remote_host() override;
+    remote_host(const remote_host&) = delete;
+    remote_host& operator=(const remote_host&) = delete;
+
+    void watch(std::vector<pollfd>& polled) const override;
+    void serve() override;
+    bool reaped(int pid, int how) override;
+    void answer(std::string_view bytes) override;
+    void signal(int number) override;
+    [[nodiscard]] int running() const override;
+    void abandon() override;
+    [[nodiscard]] std::string name() const override { return name_; }
+    /// Why the agent can't start the ranks: bad input of the user.
+    [[nodiscard]] const std::string& trouble() const { return trouble_; }
+
+  private:
+    void receive();
+    void send();
+    void understand();
+    void lost(const std::string& why);
+
+    std::string name_, shell_, trouble_;
+    rank_events& events_;
+    int first_;
+    std::vector<bool> running_;
+    int pid_ = -1, socket_ = -1;
+    bool spoke_ = false;
+    std::optional<int> shell_ended_; // with that code
+    std::string incoming_, outgoing_;
+};
