@@ -81,6 +81,8 @@ std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
                     {"halo", c.halo_seconds},         {"global_sums", c.global_sum_seconds},
                     {"halo_pack", c.pack_seconds},    {"halo_wait", c.wait_seconds},
                     {"halo_unpack", c.unpack_seconds}, {"halo_imbalance", c.imbalance_seconds}};
+    for (const auto& lane : c.lanes)
+        o["coarse_halo"].push_back({{"transport", lane.transport}, {"messages", lane.messages}, {"bytes", lane.bytes}}); // rank 0
     o["history"] = s.outer.history;
     o["notes"] = s.notes;
     return o.dump();

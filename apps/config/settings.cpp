@@ -185,6 +185,9 @@ std::vector<setting_key> make_keys() {
     add({"comm", "ofi_provider", "provider of libfabric; \"\": its own first choice",
          [](settings& s, const std::string& text) { s.ofi_provider = text; },
          [](const settings& s) { return s.ofi_provider; }});
+    add({"comm", "network", "where ranks of several hosts meet: interface, address, a.b.c.d/n; \"\": the first they share",
+         [](settings& s, const std::string& text) { s.network = text; },
+         [](const settings& s) { return s.network; }});
     add({"comm", "slab_gib", "virtual size of each rank's slab (sparse: only what is used takes memory)",
          [](settings& s, const std::string& text) {
              s.slab_gib = read_real(text, 1.0 / 64, 65536, "a size in GiB from 0.015625 to 65536");
@@ -197,6 +200,11 @@ std::vector<setting_key> make_keys() {
              s.deadline = std::chrono::milliseconds(read_integer<int>(text, 100, 1'000'000'000));
          },
          [](const settings& s) { return std::to_string(s.deadline.count()); }});
+    add({"faults", "link_timeout_ms", "longest silence of the link to another host",
+         [](settings& s, const std::string& text) {
+             s.link_timeout = std::chrono::milliseconds(read_integer<int>(text, 2000, 3'600'000));
+         },
+         [](const settings& s) { return std::to_string(s.link_timeout.count()); }});
     return keys;
 }
 

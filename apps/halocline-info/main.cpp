@@ -57,6 +57,8 @@ int info(program& p, int argc, const char* const* argv) {
     comm::job_options options;
     options.transports = s.transports;
     options.ofi_provider = s.ofi_provider;
+    options.network = s.network;
+    options.link_timeout = s.link_timeout;
     options.deadline = s.deadline;
     const comm::job& j = p.join(options);
 

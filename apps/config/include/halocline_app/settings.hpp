@@ -59,10 +59,12 @@ struct settings {
     // [comm]
     std::vector<std::string> transports{"shm", "mpi"};
     std::string ofi_provider{};
+    std::string network{};
     double slab_gib = 64;
     int spin_polls = 0;
     // [faults]
     std::chrono::milliseconds deadline{60'000};
+    std::chrono::milliseconds link_timeout{5'000};
 };
 
 /// One key: where it stands, what it means, how to read and show it.

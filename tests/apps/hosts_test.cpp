@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs over two hosts: network namespaces with a link between them, two ranks each; shared memory within, libfabric
+// between. The link can be cut and ranks killed. Needs root.
+#include <gtest/gtest.h>
+#include <halocline_test/run_command.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+using namespace halocline_test;
+using nlohmann::json;
+using clock_type = std::chrono::steady_clock;
+
+namespace {
+
+const std::string bin = HALOCLINE_BIN;
+std::string rank_program; // comm_kill_test
+
+bool shell(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
+
+/// Two namespaces, gone with this object.
+class two_hosts {
+  public:
+    two_hosts() {
+        const std::string id = std::to_string(getpid());
+        a = "hca" + id;
+        b = "hcb" + id;
+        const std::string in_a = "ip -n " + a + " ", in_b = "ip -n " + b + " ";
+        there = shell("ip netns add " + a) && shell("ip netns add " + b) &&
+                shell("ip link add " + a + " netns " + a + " type veth peer name " + b + " netns " + b) &&
+                shell(in_a + "addr add 10.231.7.1/24 dev " + a) && shell(in_b + "addr add 10.231.7.2/24 dev " + b) &&
+                shell(in_a + "link set lo up") && shell(in_b + "link set lo up") &&
+                shell(in_a + "link set " + a + " up") && shell(in_b + "link set " + b + " up");
+        std::ofstream script(scratch_ / "shell");
+        script << "#!/bin/sh\nexec ip netns exec \"$1\" unshare --uts sh -c 'hostname \"$0\"; exec \"$@\"' \"$@\"\n";
+        script.close();
+        std::filesystem::permissions(scratch_ / "shell", std::filesystem::perms::owner_all);
+    }
+    ~two_hosts() {
+        shell("ip netns del " + a);
+        shell("ip netns del " + b);
+    }
+    two_hosts(const two_hosts&) = delete;
+    two_hosts& operator=(const two_hosts&) = delete;
+
+    [[nodiscard]] std::string on_both(const std::string& command) const {
+        return bin + "/halocline-run --hosts " + a + ":2," + b + ":2 --remote-shell '" + (scratch_ / "shell") +
+               " {host}' --timeout 60 -- " + command;
+    }
+    void cut() const { shell("ip -n " + a + " link set " + a + " down"); }
+
+    std::string a, b;
+    bool there = false;
+
+  private:
+    scratch_folder scratch_;
+};
+
+/// Ranks that add numbers for ever, started in the background.
+class summing_job {
+  public:
+    explicit summing_job(const two_hosts& hosts) {
+        output_ = popen((hosts.on_both(rank_program + " rank hosts-sum") + " 2>&1").c_str(), "r");
+        while (std::count(pids.begin(), pids.end(), 0) > 0 && line()) {
+        }
+    }
+    ~summing_job() {
+        if (output_ != nullptr) pclose(output_);
+    }
+    summing_job(const summing_job&) = delete;
+    summing_job& operator=(const summing_job&) = delete;
+
+    int wait() {
+        while (line()) {
+        }
+        const int how = pclose(output_);
+        output_ = nullptr;
+        return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
+    }
+
+    std::array<int, 4> pids{};
+    std::vector<std::string> failures, words;
+
+  private:
+    bool line() {
+        std::array<char, 2048> text{};
+        if (std::fgets(text.data(), text.size(), output_) == nullptr) return false;
+        int rank = -1, pid = -1;
+        if (std::sscanf(text.data(), "pid %d %d", &rank, &pid) == 2 && rank >= 0 && rank < 4) pids[rank] = pid;
+        words.emplace_back(text.data());
+        if (words.back().starts_with("failure")) failures.push_back(words.back());
+        return true;
+    }
+    FILE* output_ = nullptr;
+};
+
+double seconds_since(clock_type::time_point begin) {
+    return std::chrono::duration<double>(clock_type::now() - begin).count();
+}
+
+class Hosts : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
+        if (!hosts.there) GTEST_SKIP() << "this machine allows no network namespaces with a veth pair between them";
+    }
+    two_hosts hosts;
+};
+
+json solve(const std::string& job, const scratch_folder& scratch) {
+    const command_result r = run_command(job + " --mpi 1.1.2.2 --vectors 8 --setup 1 --json " + (scratch / "r.json"), 100);
+    EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
+    return json::parse(read_text(scratch / "r.json"), nullptr, false);
+}
+
+TEST_F(Hosts, AMixedPlanGivesTheBitsOfSharedMemory) {
+    const scratch_folder scratch;
+    const std::string program = bin + "/coarse_solve";
+    const json shm = solve(bin + "/halocline-run -n 4 -- " + program, scratch);
+    const json mixed =
+        solve("env 'HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm' " + hosts.on_both(program + " --transport shm,ofi"), scratch);
+
+    EXPECT_EQ(mixed["transport"], "shm+ofi");
+    for (const char* key : {"solution_norm", "solution_sum", "first_component", "true_relative_residual",
+                            "outer_iterations", "coarse_iterations_average", "history"})
+        EXPECT_EQ(mixed[key], shm[key]) << key;
+    ASSERT_EQ(mixed["coarse_halo"].size(), 2u);
+    for (const json& lane : mixed["coarse_halo"]) EXPECT_GT(lane["bytes"], 0) << lane;
+}
+
+TEST_F(Hosts, EveryRankNamesOneThatIsKilledElsewhere) {
+    summing_job job(hosts);
+    const auto begin = clock_type::now();
+    kill(job.pids[3], SIGKILL);
+
+    EXPECT_EQ(job.wait(), 3);
+    EXPECT_LT(seconds_since(begin), 8);
+    ASSERT_EQ(job.failures.size(), 3u);
+    const std::string name = "rank 3 (pid " + std::to_string(job.pids[3]) + " on " + hosts.b + ") died while";
+    for (const std::string& f : job.failures) EXPECT_NE(f.find(name), std::string::npos) << f;
+}
+
+TEST_F(Hosts, ACutLinkIsReportedWithBothEnds) {
+    summing_job job(hosts);
+    const auto begin = clock_type::now();
+    hosts.cut();
+
+    EXPECT_EQ(job.wait(), 3);
+    EXPECT_LT(seconds_since(begin), 5.5 + 2) << "5.5 s is the promise, the rest for the job's end on a loaded machine";
+    std::printf("%.2f s from the cut to the end of the job\n", seconds_since(begin));
+    ASSERT_EQ(job.failures.size(), 4u);
+    for (const std::string& f : job.failures) {
+        EXPECT_NE(f.find("can't be reached any more: the link from hc"), std::string::npos) << f;
+        for (const char* end : {"(10.231.7.1)", "(10.231.7.2)"}) EXPECT_NE(f.find(end), std::string::npos) << f;
+        EXPECT_NE(f.find("while this rank waited for"), std::string::npos) << f;
+    }
+}
+
+TEST_F(Hosts, ARankThatIsStoppedIsNotDead) {
+    summing_job job(hosts);
+    kill(job.pids[2], SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(6500)); // longer than the link may be silent
+    kill(job.pids[2], SIGCONT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    for (const int pid : job.pids) EXPECT_EQ(kill(pid, 0), 0);
+    kill(job.pids[0], SIGKILL);
+
+    EXPECT_EQ(job.wait(), 3);
+    for (const std::string& f : job.failures) EXPECT_NE(f.find("rank 0 (pid"), std::string::npos) << f;
+}
+
+TEST_F(Hosts, AProgramThatIsNotThereIsOneError) {
+    const command_result r = run_command(hosts.on_both("no-such-program-here"));
+    EXPECT_EQ(r.exit_code, 2);
+    EXPECT_NE(r.err.find("host " + hosts.a + ": cannot run 'no-such-program-here'"), std::string::npos) << r.err;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    testing::InitGoogleTest(&argc, argv);
+    rank_program = argc > 1 ? argv[1] : "comm_kill_test";
+    const int failed = RUN_ALL_TESTS();
+    return failed == 0 && testing::UnitTest::GetInstance()->skipped_test_count() > 0 ? 77 : failed;
+}
