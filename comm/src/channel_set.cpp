@@ -83,8 +83,9 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
 
         const own_ends ends{plan_id, options_, requests_, by_peer};
         const std::vector<std::string> came = exchange_ends(j, ends, cards);
+        j.collectively([&] { cards = matching_cards(j, ends, came); });
+        // Only now: an end that had connected to one that never will must not send there, not even a farewell.
         j.collectively([&] {
-            cards = matching_cards(j, ends, came);
             for_each_lane([&]<class C>(std::vector<C>& lane) {
                 if constexpr (carded_channel<C>) {
                     for (C& c : lane) c.connect(cards[c.index()]);
@@ -166,34 +167,47 @@ void channel_set::close() noexcept {
     block_ = nullptr;
 }
 
+template <class Channel>
+void channel_set::judge(Channel& c, std::uint64_t epoch) noexcept {
+    const status s = c.check(epoch);
+    if (s == status::ok) return;
+    status_ = s;
+    if constexpr (carded_channel<Channel>) {
+        if (s == status::peer_died) status_ = core_->lost(c.peer(), "can't be reached: " + c.trouble());
+    }
+}
+
 status channel_set::wait(std::uint64_t epoch, void* object, void (*step)(void*)) noexcept {
     if (status_ != status::ok || core_ == nullptr) return status_;
     waiter waiting(*core_);
     std::array<std::size_t, std::tuple_size_v<decltype(lanes_)>> done{}; // channels at the front of each lane
     // All lanes are polled in turn: MPI moves nothing unless it is asked.
     const auto pass = [&](auto& lane, std::size_t& first, int& pending) {
-        for (; first < lane.size(); ++first) {
+        for (; first < lane.size() && status_ == status::ok; ++first) {
             auto& c = lane[first];
             if (!c.arrived(epoch) || !c.sent(epoch)) {
                 pending = c.peer();
                 return;
             }
-            if (const status s = c.check(epoch); s != status::ok) {
-                status_ = s;
-                if constexpr (requires { c.trouble(); }) {
-                    if (s == status::peer_died) status_ = core_->lost(c.peer(), "can't be reached: " + c.trouble());
-                }
-                return;
-            }
+            judge(c, epoch);
         }
     };
     while (true) {
         if (step != nullptr) step(object);
         int pending = -1;
-        std::apply([&](auto&... lane) { std::size_t n = 0; (pass(lane, done[n++], pending), ...); }, lanes_);
+        std::size_t n = 0;
+        for_each_lane([&](auto& lane) { pass(lane, done[n++], pending); });
         if (status_ != status::ok || pending < 0) break;
         status_ = waiting.again(pending);
         if (status_ != status::ok) break;
+        // Behind the first that is missing there may be one that never comes.
+        if (waiting.looked()) {
+            for_each_lane([&](auto& lane) {
+                for (auto& c : lane) {
+                    if (status_ == status::ok && c.arrived(epoch)) judge(c, epoch);
+                }
+            });
+        }
     }
     waits_yielded_ += waiting.yielded();
     waits_slept_ += waiting.slept();

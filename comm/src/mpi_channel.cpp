@@ -167,7 +167,6 @@ void mpi_channel::close() noexcept {
     if (error_ || !requests_ || farewell_sent_) return;
     message_header header;
     header.plan_id = plan_id_;
-    header.abort = 1;
     header.epoch.store(farewell, std::memory_order_relaxed);
     error_ = world_->module().farewell_start(requests_, &header);
     farewell_sent_ = !error_;

@@ -32,6 +32,8 @@ class waiter {
         }
         return slow(peer);
     }
+    /// Was the last again() one that looked around (once a millisecond)? Then look for what is otherwise not polled.
+    [[nodiscard]] bool looked() const noexcept { return looked_; }
     [[nodiscard]] bool yielded() const noexcept { return since_ != 0; }
     [[nodiscard]] bool slept() const noexcept { return slept_; }
 
@@ -42,7 +44,8 @@ class waiter {
             since_ = last_look_ = now;
             look_every_ = static_cast<std::uint64_t>(1e-3 / seconds_per_tick());
         }
-        if (now - last_look_ >= look_every_) {
+        looked_ = now - last_look_ >= look_every_;
+        if (looked_) {
             last_look_ = now;
             const status s = core_.check(peer, since_, gone_);
             if (s != status::ok) return s;
@@ -63,7 +66,7 @@ class waiter {
     int gone_ = -1;
     std::uint64_t since_ = 0, last_look_ = 0, look_every_ = 0;
     long nap_ns_ = 50'000;
-    bool slept_ = false;
+    bool slept_ = false, looked_ = false;
 };
 
 } // namespace halocline::comm

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks as processes: started by halocline-run.
-#include "bodies.hpp"
+#include <halocline/base/error.hpp>
+#include <halocline/comm/job.hpp>
 
-#include <algorithm>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
 
 namespace {
 
 using namespace halocline;
-using namespace halocline_test;
-
-TEST(Processes, ChannelsDeliverEveryEpochInOrder) {
-    const job j = job::from_environment();
-    expect_epochs_in_order(j, 200, j.ranks() <= 2 ? 100'000 : 2'000);
-    expect_epochs_in_order(j, 16, 1'000);
-    expect_epochs_in_order(j, 1 << 20, 20, j.ranks() / 2);
-}
-
-TEST(Processes, GlobalSumEqualsSerialSumWithTheSameBitsEverywhere) {
-    expect_sums_equal_serial(job::from_environment());
-}
+using namespace halocline::comm;
 
 TEST(Processes, LargeMessagesCrossBothWaysAtOnce) {
     const job j = job::from_environment();

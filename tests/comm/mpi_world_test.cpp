@@ -110,43 +110,6 @@ TEST(MpiWorld, ExchangeKeepsTheOrderPerPeer) {
     }
 }
 
-class MpiChannel : public testing::TestWithParam<std::size_t> {};
-
-TEST_P(MpiChannel, CarriesEveryEpoch) {
-    const std::size_t bytes = GetParam();
-    const int peer = partner();
-    mpi_channel c = connected(peer, 7, bytes, bytes);
-    const std::uint64_t epochs = bytes > 100'000 ? 20 : 200;
-
-    for (std::uint64_t k = 1; k <= epochs; ++k) {
-        std::byte* target = c.target(k);
-        for (std::size_t i = 0; i < bytes; ++i) target[i] = pattern(world().rank(), k, i);
-        c.send(k, 1000 + k);
-        wait([&] { return c.arrived(k) && c.sent(k); });
-
-        ASSERT_EQ(c.check(k), status::ok) << k;
-        ASSERT_EQ(c.header(k).start_stamp, 1000 + k);
-        const std::byte* got = c.received(k);
-        ASSERT_EQ(reinterpret_cast<std::uintptr_t>(got) % 64, 0u);
-        for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(got[i], pattern(peer, k, i)) << k << " " << i;
-    }
-}
-INSTANTIATE_TEST_SUITE_P(Bytes, MpiChannel, testing::Values(0, 1, 16, 4096, 65'537, 3'000'000));
-
-TEST(MpiChannel, NothingArrivesBeforeItIsSent) {
-    mpi_channel c = connected(partner(), 8, 64, 64);
-    EXPECT_FALSE(c.arrived(1));
-    EXPECT_FALSE(c.arrived(2));
-    EXPECT_FALSE(c.sent(1));
-    (void)world().allgather("", at_most());
-
-    c.send(1, 0);
-    wait([&] { return c.arrived(1) && c.sent(1); });
-    (void)world().allgather("", at_most());
-    EXPECT_FALSE(c.arrived(2));
-    (void)world().allgather("", at_most()); // before anybody's farewell
-}
-
 TEST(MpiChannel, AnotherPlanOrSizeIsWrongData) {
     const int peer = partner();
     const bool odd = world().rank() % 2 == 1;
@@ -163,23 +126,6 @@ TEST(MpiChannel, AnotherPlanOrSizeIsWrongData) {
     EXPECT_EQ(other_size.check(1), odd ? status::wrong_data : status::ok);
     EXPECT_EQ(too_long.check(1), odd ? status::wrong_data : status::ok);
     EXPECT_EQ(too_long.trouble().empty(), !odd);
-    (void)world().allgather("", at_most());
-}
-
-TEST(MpiChannel, FarewellEndsThePeersWait) {
-    mpi_channel c = connected(partner(), 13, 64, 64);
-    c.send(1, 0);
-    wait([&] { return c.arrived(1) && c.sent(1); });
-
-    if (world().rank() % 2 == 0) {
-        c.close();
-    } else {
-        c.send(2, 0);
-        wait([&] { return c.arrived(2); });
-        EXPECT_EQ(c.check(2), status::aborted);
-        c.close();
-    }
-    wait([&] { return c.closed(); });
     (void)world().allgather("", at_most());
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs over several nodes: parts of this host that are told to be nodes (HALOCLINE_NODE), two ranks each.
-#include "bodies.hpp"
+#include "contract/bodies.hpp"
+
+#include <halocline/base/error.hpp>
 
 #include <cstdlib>
 #include <filesystem>
@@ -30,8 +32,8 @@ TEST(Nodes, SharedMemoryWithinLibfabricBetween) {
         EXPECT_EQ(m.refused.find("is on another node") != std::string::npos, !here) << m.refused;
         EXPECT_NE(m.host.find("/node" + std::to_string(node_of(m.rank))), std::string::npos) << m.host;
     }
-    expect_epochs_in_order(j, 200, 500);
-    expect_epochs_in_order(j, 1 << 20, 5, 1);
+    expect_ring_delivers(j, 200, 500);
+    expect_ring_delivers(j, 1 << 20, 5);
     expect_sums_equal_serial(j);
 }
 

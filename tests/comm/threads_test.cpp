@@ -1,46 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bodies.hpp"
+// What only ranks of one process can show: counts of their common heap, deadlines, the end of a rank that does not end
+// the program. Delivery is in contract/.
+#include "contract/messages.hpp"
 
+#include <halocline/base/error.hpp>
+#include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline_test/allocation_counter.hpp>
 
+#include <gtest/gtest.h>
+
 #include <atomic>
-#include <cmath>
-#include <limits>
+#include <cstdint>
+#include <vector>
 
 namespace {
 
 using namespace halocline;
 using namespace halocline_test;
-
-class Ranks : public testing::TestWithParam<int> {};
-
-TEST_P(Ranks, ChannelsDeliverEveryEpochInOrder) {
-    run_threads(GetParam(), [](const job& j) { expect_epochs_in_order(j, 200, j.ranks() <= 2 ? 100'000 : 2'000); });
-}
-
-TEST_P(Ranks, PayloadInTheControlLineArrives) {
-    run_threads(GetParam(), [](const job& j) { expect_epochs_in_order(j, 16, 2'000); });
-}
-
-TEST_P(Ranks, ALateRankChangesNothing) {
-    run_threads(GetParam(), [](const job& j) { expect_epochs_in_order(j, 64, 200, j.ranks() / 2); });
-}
-
-TEST_P(Ranks, GlobalSumEqualsSerialSumWithTheSameBitsEverywhere) { run_threads(GetParam(), expect_sums_equal_serial); }
-
-INSTANTIATE_TEST_SUITE_P(Threads, Ranks, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 12));
-
-TEST(GlobalSum, MaximumKeepsNaN) {
-    run_threads(3, [](const job& j) {
-        global_sum sum(j, 1);
-        double v = j.rank() == 1 ? std::numeric_limits<double>::quiet_NaN() : 1.0;
-
-        ASSERT_EQ(sum.maximum({&v, 1}), status::ok);
-
-        EXPECT_TRUE(std::isnan(v));
-    });
-}
 
 TEST(GlobalSum, DifferentCountsAreWrongData) {
     std::atomic<int> refused{0};
@@ -78,78 +55,6 @@ TEST(Channels, NothingIsAllocatedBetweenSendAndWait) {
         ASSERT_EQ(sum(v), status::ok); // neither goes on before the count is taken
     });
     EXPECT_EQ(before, after);
-}
-
-/// The text of the error that every rank gets.
-template <class Body>
-std::string error_of(int ranks, Body body) {
-    std::vector<std::string> texts(ranks);
-    run_threads(ranks, [&](const job& j) {
-        try {
-            body(j);
-        } catch (const input_error& e) {
-            texts[j.rank()] = e.what();
-        }
-    });
-    for (const std::string& t : texts) EXPECT_EQ(t, texts[0]);
-    return texts[0];
-}
-
-TEST(Channels, SizesThatDifferAreOneErrorWithBothValues) {
-    const std::string text = error_of(3, [](const job& j) {
-        auto requests = ring(j, 64);
-        if (j.rank() == 1) requests[0].send_bytes = 72;
-        channel_set set(j, requests, {"halo", ""});
-    });
-    EXPECT_EQ(text, "'halo': rank 1 'high' sends 72 bytes, rank 2 'low' expects 64");
-}
-
-TEST(Channels, ShapesThatDifferAreOneError) {
-    const std::string text = error_of(2, [](const job& j) {
-        channel_set set(j, ring(j, 64), {"halo", j.rank() ? "float" : "double"});
-    });
-    EXPECT_EQ(text, "'halo': the shape differs: rank 0 has 'double', rank 1 has 'float'");
-}
-
-TEST(Channels, AnEndThatThePeerDoesNotHaveIsAnErrorAndNoHang) {
-    const std::string text = error_of(3, [](const job& j) {
-        std::vector<channel_request> none;
-        channel_set set(j, j.rank() == 0 ? std::vector<channel_request>{{2, 0, 0, 8, 8, "x"}} : none, {"halo", ""});
-    });
-    EXPECT_EQ(text, "'halo': rank 0 wants 1 channels with rank 2, which wants 0");
-}
-
-TEST(Channels, AfterAnErrorTheJobGoesOn) {
-    error_of(2, [](const job& j) { channel_set set(j, ring(j, 8u + j.rank()), {"halo", ""}); });
-    run_threads(2, [](const job& j) {
-        EXPECT_THROW(channel_set(j, ring(j, 8u + j.rank()), {"halo", ""}), input_error);
-        expect_epochs_in_order(j, 64, 100);
-    });
-}
-
-TEST(Channels, MemoryComesBackAfterBothEndsAreGone) {
-    run_threads(2, [](const job& j) {
-        const std::size_t before = j.memory().used();
-        for (int i = 0; i < 20; ++i) {
-            channel_set set(j, ring(j, 4096), {"ring", ""});
-        }
-        j.barrier();
-        { channel_set sweeps(j, {}, {"none", ""}); }
-        EXPECT_EQ(j.memory().used(), before);
-    });
-}
-
-TEST(Channels, APeerThatClosedItsEndAbortsTheWait) {
-    run_threads(2, [](const job& j) {
-        channel_set set(j, ring(j, 64), {"ring", ""});
-        if (j.rank() == 1) {
-            set = channel_set();
-            return;
-        }
-        set.for_each([](auto& c) { c.send(1, ticks()); });
-        EXPECT_EQ(set.wait(1), status::aborted);
-        EXPECT_EQ(set.wait(1), status::aborted) << "sticky";
-    });
 }
 
 TEST(Job, AbortEndsTheWaitsOfAllWithItsReason) {

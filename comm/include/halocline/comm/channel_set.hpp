@@ -124,6 +124,9 @@ class channel_set {
   private:
     status wait(std::uint64_t epoch, void* object, void (*step)(void* object)) noexcept;
     void close() noexcept;
+    /// Makes what is wrong with an epoch that arrived the state of the set.
+    template <class Channel>
+    void judge(Channel& c, std::uint64_t epoch) noexcept;
     template <class Visit>
     void for_each_lane(Visit&& visit) {
         std::apply([&](auto&... lane) { (visit(lane), ...); }, lanes_);

@@ -17,7 +17,7 @@ struct alignas(64) message_header {
     std::uint32_t checksum = 0;    ///< CRC32C of the payload, 0 = not computed
     std::uint32_t pieces = 0;      ///< pieces of a large face that are there; 0 = whole
     std::uint64_t start_stamp = 0; ///< sender's clock at start(): tells a late peer from a slow transfer
-    std::uint64_t abort = 0;       ///< non-zero: the plan was cancelled, reason code
+    std::atomic<std::uint64_t> end{0}; ///< the sender's farewell: the first epoch that will not come; 0 = none yet
     std::uint64_t immediate[2]{};  ///< room for a payload of 16 bytes beside the flag
 
     /// All that a whole message says of itself but its epoch, which is stored when the rest is there.

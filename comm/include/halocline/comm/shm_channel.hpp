@@ -60,7 +60,8 @@ class shm_channel {
     }
     [[nodiscard]] bool sent(std::uint64_t) const noexcept { return true; }
     [[nodiscard]] bool arrived(std::uint64_t epoch) const noexcept {
-        return here(epoch).epoch.load(std::memory_order_acquire) >= epoch;
+        const message_header& header = here(epoch);
+        return header.epoch.load(std::memory_order_acquire) >= epoch || ended(header, epoch);
     }
     [[nodiscard]] status check(std::uint64_t epoch) const noexcept {
         const status s = check_part(epoch);
@@ -69,7 +70,8 @@ class shm_channel {
     /// check() but for the bytes.
     [[nodiscard]] status check_part(std::uint64_t epoch) const noexcept {
         const message_header& header = here(epoch);
-        if (header.epoch.load(std::memory_order_acquire) == farewell) return status::aborted;
+        const bool over = ended(header, epoch); // read first: what was sent before the farewell is there then
+        if (header.epoch.load(std::memory_order_acquire) != epoch && over) return status::aborted;
         return header.is(plan_id_, epoch, header.bytes) ? status::ok : status::wrong_data;
     }
     [[nodiscard]] const std::byte* received(std::uint64_t epoch) const noexcept {
@@ -81,26 +83,27 @@ class shm_channel {
     [[nodiscard]] std::size_t send_bytes() const noexcept { return send_bytes_; }
     [[nodiscard]] std::size_t receive_bytes() const noexcept { return receive_bytes_; }
 
-    /// A farewell in place of the next epoch: a peer that waits for it gets status::aborted. Nothing is written to the
-    /// peer's memory after that, so the peer may reuse it.
+    /// A farewell: a peer that waits for the next epoch gets status::aborted. Nothing is written to the peer's memory
+    /// after that, so the peer may reuse it. Headers stay as they are: the peer may not have read the last two.
     void close() noexcept {
-        message_header& header = remote_.line->half[(last_ + 1) & 1];
-        header.abort = 1;
-        header.epoch.store(farewell, std::memory_order_release);
+        for (message_header& header : remote_.line->half) header.end.store(last_ + 1, std::memory_order_release);
     }
     /// Has the sender into this line said farewell?
     [[nodiscard]] static bool closed(const control_line& line) noexcept {
-        return line.half[0].epoch.load(std::memory_order_acquire) == farewell ||
-               line.half[1].epoch.load(std::memory_order_acquire) == farewell;
+        return line.half[1].end.load(std::memory_order_acquire) != 0; // written last
     }
 
   protected:
-    static constexpr std::uint64_t farewell = std::numeric_limits<std::uint64_t>::max();
-    std::uint64_t last_ = 0; // epoch of the last send
+    static constexpr std::uint64_t farewell = std::numeric_limits<std::uint64_t>::max(); // as an epoch: never comes
+    std::uint64_t last_ = 0;                                                             // epoch of the last send
 
   private:
     static constexpr bool in_line(std::size_t bytes) { return bytes <= sizeof(message_header::immediate); }
     static constexpr std::size_t slot_stride(std::size_t bytes) { return (bytes + 127) / 128 * 128; }
+    static bool ended(const message_header& header, std::uint64_t epoch) noexcept {
+        const std::uint64_t end = header.end.load(std::memory_order_acquire);
+        return end != 0 && end <= epoch;
+    }
     [[nodiscard]] const message_header& here(std::uint64_t epoch) const noexcept {
         return local_.line->half[epoch & 1];
     }

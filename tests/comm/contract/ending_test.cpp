@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sets that end early, disagree at set-up, come and go; and the sums that are made of them.
+#include "contender.hpp"
+#include "bodies.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/comm/slab.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline_test;
+
+/// In the ring.
+bool is_neighbour(const job& j, int of) {
+    return (j.rank() + 1) % j.ranks() == of || (of + 1) % j.ranks() == j.rank();
+}
+
+TEST(Ending, AFarewellEndsThePeersWaitAndAllThatWasSentBeforeArrives) {
+    on_every_rank([](const job& j) {
+        if (j.ranks() == 1) return; // a rank that says farewell to itself waits for nobody
+        const tape t(200);
+        for (int round = 0; round < 10; ++round) {
+            channel_set set(j, ring(j, 200), {"ring", ""});
+            fill_and_send(set, t, j.rank(), 1);
+            wait_for(j, set, 1);
+            EXPECT_EQ(wrong_messages(set, t, 1), 0);
+            if (j.rank() == 1) {
+                set = channel_set();
+            } else {
+                const status expected = is_neighbour(j, 1) ? status::aborted : status::ok;
+                fill_and_send(set, t, j.rank(), 2);
+                EXPECT_EQ(set.wait(2), expected) << "rank " << j.rank();
+                EXPECT_EQ(set.wait(2), expected) << "sticky";
+                EXPECT_EQ(set.state(), expected);
+            }
+        }
+    });
+}
+
+TEST(Ending, AnEndThatNeverSentSaysFarewellToo) {
+    on_every_rank([](const job& j) {
+        if (j.ranks() == 1) return;
+        channel_set set(j, ring(j, 64), {"ring", ""});
+        if (j.rank() == 0) {
+            set = channel_set();
+        } else {
+            set.for_each([](auto& c) { c.send(1, ticks()); });
+            EXPECT_EQ(set.wait(1), is_neighbour(j, 0) ? status::aborted : status::ok) << "rank " << j.rank();
+        }
+    });
+}
+
+TEST(Ending, AFarewellBehindAPeerThatIsMissingIsSeenAtOnce) {
+    on_every_rank([](const job& j) {
+        if (j.ranks() < 3) return;
+        std::vector<channel_request> requests; // rank 0: first with rank 1, then with rank 2
+        if (j.rank() == 0) requests = {{1, 1, 0, 64, 64, "silent"}, {2, 2, 0, 64, 64, "leaving"}};
+        if (j.rank() == 1 || j.rank() == 2) requests = {{0, 0, static_cast<std::uint32_t>(j.rank()), 64, 64, "zero"}};
+        channel_set set(j, requests, {"star", ""});
+        if (j.rank() == 2) set = channel_set();
+        if (j.rank() == 0) {
+            set.for_each([](auto& c) { c.send(1, ticks()); });
+            EXPECT_EQ(set.wait(1), status::aborted) << "not the deadline, nor the silent one's farewell";
+        }
+        j.barrier(); // rank 1 is silent until then
+    });
+}
+
+TEST(Ending, MemoryComesBackAfterBothEndsAreGone) {
+    on_every_rank([](const job& j) {
+        const std::size_t before = j.memory().used();
+        constexpr std::size_t bytes = 100'000;
+        std::size_t most = 0;
+        for (int round = 0; round < 30; ++round) {
+            channel_set set(j, ring(j, bytes), {"ring", ""});
+            set.for_each([](auto& c) { c.send(1, ticks()); });
+            wait_for(j, set, 1);
+            most = std::max(most, j.memory().used() - before);
+        }
+        // Farewells may be under way: a few sets at a time, not thirty.
+        EXPECT_LT(most, 10 * 2 * 3 * bytes);
+    });
+}
+
+/// The text of the input_error that every rank gets.
+void expect_refused(const job& j, const std::vector<channel_request>& requests, const std::string& shape,
+                    const std::string& expected) {
+    std::string text;
+    try {
+        const channel_set set(j, requests, {"halo", shape});
+    } catch (const input_error& e) {
+        text = e.what();
+    }
+    EXPECT_EQ(text, expected) << "rank " << j.rank();
+}
+
+TEST(Ending, EndsThatDisagreeAreRefusedWithBothValuesAndTheJobGoesOn) {
+    on_every_rank([](const job& j) {
+        if (j.ranks() == 1) return;
+        const bool one = j.rank() == 1;
+        auto longer = ring(j, 64);
+        if (one) longer[0].send_bytes = 72;
+        expect_refused(j, longer, "", // the lowest rank that noticed reports
+                       j.ranks() == 2 ? "'halo': rank 0 'low' expects 64 bytes, rank 1 'high' sends 72"
+                                      : "'halo': rank 1 'high' sends 72 bytes, rank 2 'low' expects 64");
+        expect_refused(j, ring(j, 64), one ? "float" : "double",
+                       "'halo': the shape differs: rank 0 has 'double', rank 1 has 'float'");
+        auto fewer = ring(j, 64);
+        if (one) fewer.clear();
+        expect_refused(j, fewer, "", "'halo': rank 0 wants " + std::string(j.ranks() == 2 ? "2" : "1") +
+                                         " channels with rank 1, which wants 0");
+
+        channel_set set(j, ring(j, 64), {"ring", ""});
+        set.for_each([](auto& c) { c.send(1, ticks()); });
+        EXPECT_EQ(set.wait(1), status::ok);
+    });
+}
+
+TEST(Ending, ASilentPeerIsTimedOutAndNamed) {
+    if (thread_ranks() != 2) return; // the deadline is the end of a job: only threads have another
+    job_options options = options_under_test();
+    options.deadline = std::chrono::milliseconds(1500); // set-up on a busy machine must not meet it
+    int named = 0;
+    run_threads(2, [&](const job& j) {
+        channel_set set(j, ring(j, 64), {"ring", ""});
+        if (j.rank() == 1) return std::this_thread::sleep_for(std::chrono::seconds(2));
+        set.for_each([](auto& c) { c.send(1, ticks()); });
+        try {
+            wait_for(j, set, 1);
+        } catch (const rank_failure& e) {
+            named = e.why() == status::timed_out ? e.culprit() : -1;
+            EXPECT_EQ(e.operation(), "'ring' epoch 1: high from rank 1 over shm and 1 more");
+        }
+    }, options);
+    EXPECT_EQ(named, 1);
+}
+
+TEST(Sum, EqualsTheSerialOneWithTheSameBitsEverywhere) { on_every_rank(expect_sums_equal_serial); }
+
+} // namespace

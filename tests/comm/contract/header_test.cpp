@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages that are not what the plan says: a shim flips bits of what arrived, drops a message, sends one twice. A wait
+// that ends well means that the payload is the one of this epoch; everything else is a bad status.
+#include "contender.hpp"
+#include "messages.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+namespace {
+
+using namespace halocline_test;
+
+/// The header as it lies in this rank's memory.
+template <class Channel>
+message_header& arrived_header(Channel& c, std::uint64_t epoch) {
+    return const_cast<message_header&>(c.header(epoch));
+}
+
+TEST(Header, EveryFlippedBitOfEpochPlanAndSizeIsWrongData) {
+    on_every_rank([](const job& j) {
+        channel_set set(j, ring(j, 64), {"ring", ""});
+        set.for_each([](auto& c) { c.send(1, ticks()); });
+        wait_for(j, set, 1);
+
+        set.for_each([&](auto& c) {
+            message_header& h = arrived_header(c, 1);
+            for (int bit = 0; bit < 64; ++bit) {
+                const std::uint64_t flip = std::uint64_t{1} << bit;
+                h.epoch ^= flip;
+                EXPECT_EQ(c.check(1), status::wrong_data) << "epoch, bit " << bit;
+                h.epoch ^= flip;
+                h.bytes ^= flip;
+                EXPECT_EQ(c.check(1), status::wrong_data) << "bytes, bit " << bit;
+                h.bytes ^= flip;
+                if (bit >= 32) continue;
+                h.plan_id ^= static_cast<std::uint32_t>(flip);
+                EXPECT_EQ(c.check(1), status::wrong_data) << "plan, bit " << bit;
+                h.plan_id ^= static_cast<std::uint32_t>(flip);
+            }
+            EXPECT_EQ(c.check(1), status::ok) << "and nothing else";
+        });
+        j.barrier(); // before anybody's farewell
+    });
+}
+
+TEST(Header, TheOneOfTheEpochBeforeIsWrongData) {
+    on_every_rank([](const job& j) {
+        channel_set set(j, ring(j, 64), {"ring", ""});
+        for (std::uint64_t k = 1; k <= 2; ++k) {
+            set.for_each([&](auto& c) { c.send(k, ticks()); });
+            wait_for(j, set, k);
+        }
+        set.for_each([&](auto& c) {
+            arrived_header(c, 2).epoch = 1; // what a repeated message would say
+            EXPECT_EQ(c.check(2), status::wrong_data);
+        });
+        j.barrier();
+    });
+}
+
+/// Rank 0 sends each of six epochs as often as `times` says. A peer that is told that an epoch came has its payload.
+template <class Times>
+void expect_no_wrong_payload(const job& j, Times times) {
+    const tape t(200);
+    channel_set set(j, ring(j, 200), {"ring", ""});
+    const auto is_there = [&](std::uint64_t k) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+        while (!set.test(k) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+        return set.test(k);
+    };
+    for (std::uint64_t k = 1; k <= 6; ++k) {
+        set.for_each([&](auto& c) { fill(c, set, t, j.rank(), k); });
+        for (int n = j.rank() == 0 ? times(k) : 1; n > 0; --n) set.for_each([&](auto& c) { c.send(k, ticks()); });
+        if (!is_there(k) || set.wait(k) != status::ok) return; // what is missing is seen to be missing
+        EXPECT_EQ(wrong_messages(set, t, k), 0) << "epoch " << k << " on rank " << j.rank();
+    }
+}
+
+TEST(Header, ARepeatedMessageNeverPassesForTheNext) {
+    if (under_test().transport == "mpi") return; // MPI starts no request that is under way: can't be sent twice
+    on_every_rank([](const job& j) {
+        if (j.ranks() > 1) expect_no_wrong_payload(j, [](std::uint64_t k) { return k == 3 ? 2 : 1; });
+    });
+}
+
+TEST(Header, ADroppedMessageIsNotReplacedByALaterOne) {
+    on_every_rank([](const job& j) {
+        if (j.ranks() > 1) expect_no_wrong_payload(j, [](std::uint64_t k) { return k == 3 ? 0 : 1; });
+    });
+}
+
+} // namespace

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "contender.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <thread>
+
+namespace halocline_test {
+namespace {
+
+const contender* chosen = nullptr;
+int ranks_as_threads = 0;
+
+} // namespace
+
+const contender& under_test() { return *chosen; }
+int thread_ranks() { return ranks_as_threads; }
+
+job_options options_under_test() {
+    job_options options;
+    options.transports = {std::string(chosen->transport)};
+    options.ofi_provider = chosen->provider;
+    options.deadline = std::chrono::seconds(30);
+    return options;
+}
+
+std::uint64_t steps(std::uint64_t most, int ranks) {
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    std::uint64_t can = chosen->steps;
+    if (ranks > std::min(2, cores)) can /= 10 * static_cast<std::uint64_t>(ranks);
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    can /= 10;
+#endif
+    return std::max<std::uint64_t>(20, std::min(most, can));
+}
+
+void on_every_rank(const std::function<void(const job&)>& body) {
+    const auto then_part = [&](const job& j) {
+        body(j);
+        j.barrier();
+    };
+    if (ranks_as_threads > 0) {
+        run_threads(ranks_as_threads, then_part, options_under_test());
+    } else {
+        then_part(job::from_environment(options_under_test()));
+    }
+}
+
+} // namespace halocline_test
+
+int main(int argc, char** argv) {
+    using namespace halocline_test;
+    testing::InitGoogleTest(&argc, argv);
+    for (int i = 1; i < argc; ++i) {
+        std::string_view word = argv[i];
+        if (word.starts_with("threads=")) {
+            word.remove_prefix(8);
+            std::from_chars(word.data(), word.data() + word.size(), ranks_as_threads);
+            continue;
+        }
+        chosen = std::find_if(std::begin(known), std::end(known), [&](const contender& c) { return c.name == word; });
+    }
+    if (chosen == nullptr || chosen == std::end(known)) {
+        std::fprintf(stderr, "usage: comm_contract_test NAME [threads=N]; NAME is one of:");
+        for (const contender& c : known) std::fprintf(stderr, " %s", c.name.data());
+        std::fprintf(stderr, "\n");
+        return 2;
+    }
+    const int failed = RUN_ALL_TESTS();
+    const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
+    if (tests.test_to_run_count() == 0 && !testing::GTEST_FLAG(list_tests)) {
+        std::fprintf(stderr, "no test matches --gtest_filter=%s\n", testing::GTEST_FLAG(filter).c_str());
+        return 1;
+    }
+    return failed;
+}
