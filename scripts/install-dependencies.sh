@@ -9,7 +9,7 @@ packages=(
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev          # programs
   libfabric-dev                                                # transport ofi
   libibverbs-dev ibverbs-providers                             # transport verbs
-  libgtest-dev                                                 # tests
+  libgtest-dev spin                                            # tests; models of the slot protocols
   qemu-system-x86 busybox-static kmod cpio iproute2 perftest   # tests of verbs: scripts/verbs-vm.sh
 )
 [[ ${HALOCLINE_WITHOUT_MPI:-} ]] || packages+=(openmpi-bin libopenmpi-dev mpich libmpich-dev) # transport mpi, both
