@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/padded_plan.hpp>
 
+#include "checksum.hpp"
 #include "regions.hpp"
 #include "shell_regions.hpp"
 
@@ -79,6 +80,12 @@ padded_plan::padded_plan(const comm::job& j, const lattice::decomposition& cut, 
                           region_plan_options{.name = options_.name + " (reverse)", .way = path::packed, .add = true});
     }
     reported_.reserve(ghosts_.size());
+    if (options_.checks < check_level::normal) return;
+    const shell_transfers t = shell_at_once(cut, job_.rank(), options_);
+    for (const transfer& sent : t.sends) sent_sites_.insert(sent_sites_.end(), sent.sites.begin(), sent.sites.end());
+    std::sort(sent_sites_.begin(), sent_sites_.end());
+    sent_sites_.erase(std::unique(sent_sites_.begin(), sent_sites_.end()), sent_sites_.end());
+    checked_ = std::move(bindings);
 }
 
 void padded_plan::start(int which) noexcept {
@@ -87,6 +94,7 @@ void padded_plan::start(int which) noexcept {
     bound_ = which;
     phase_ = 0;
     running_ = running::forward;
+    if (options_.checks >= check_level::normal) sum_ = checksum(which);
     if (!phases_.empty()) phases_[0].start(which);
 }
 
@@ -94,6 +102,23 @@ void padded_plan::start_reverse(int which) noexcept {
     if (status_ != comm::status::ok) return;
     running_ = running::backward;
     backward_->start(which);
+}
+
+std::uint64_t padded_plan::checksum(int which) const noexcept {
+    std::uint64_t sum = 0;
+    for (const field_view& f : checked_[static_cast<std::size_t>(which)].source)
+        sum = checksum_sites(sum, sent_sites_, f.data, *f.order, f.shape);
+    return sum;
+}
+
+void padded_plan::require_fresh(int which) const {
+    if (options_.checks < check_level::normal) return;
+    const std::string who = "halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": ";
+    if (epoch_ == 0 || running_ != running::nothing) throw error(who + "an exchange is not finished; call finish()");
+    if (which != bound_)
+        throw error(who + "it was of binding " + std::to_string(bound_) + ", not " + std::to_string(which) + "; call start(" +
+                    std::to_string(which) + ")");
+    if (checksum(which) != sum_) throw error(who + "the field was written since; call start() and finish()");
 }
 
 bool padded_plan::test() noexcept {

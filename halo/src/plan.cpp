@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/plan.hpp>
 
+#include "checksum.hpp"
 #include "regions.hpp"
 
 #include <halocline/base/error.hpp>
@@ -21,6 +22,8 @@ using lattice::dimensions;
 /// Everything about a plan that must be the same on every rank, as text to compare.
 std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
     std::string text = "'" + o.name + "', " + std::to_string(o.bytes_per_site) + " bytes per site, ";
+    if (o.fields > 1) text += std::to_string(o.fields) + " fields, ";
+    if (o.parity) text += "parity " + std::to_string(*o.parity) + ", ";
     if (o.self_exchange) text += "self-exchange, ";
     return text + shape_text(cut, o.widths, o.boundaries);
 }
@@ -46,14 +49,19 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
               cut, job_.ranks());
         if (options_.bytes_per_site == 0)
             throw input_error(who + "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
+        if (options_.fields < 1)
+            throw input_error(who + std::to_string(options_.fields) + " fields in a message: must be 1 or more");
+        if (options_.parity && *options_.parity != 0 && *options_.parity != 1)
+            throw input_error(who + "parity " + std::to_string(*options_.parity) + ": must be 0 or 1");
+        const std::size_t bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
         prepare_messages(cut);
         if (options_.order) prepare_copies();
         for (const plan_message& m : messages_)
             requests.push_back({.peer = m.peer,
                                 .key = static_cast<std::uint32_t>(m.where.index()),
                                 .peer_key = static_cast<std::uint32_t>(m.where.opposite().index()),
-                                .send_bytes = m.send_sites.size() * options_.bytes_per_site,
-                                .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * options_.bytes_per_site,
+                                .send_bytes = m.send_sites.size() * bytes,
+                                .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * bytes,
                                 .label = lattice::to_string(m.where)});
     });
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
@@ -67,6 +75,9 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
 void plan::prepare_messages(const lattice::decomposition& cut) {
     const lattice::box local = cut.local_box(job_.rank());
     extents_ = local.extents;
+    const auto selected = [this](const coordinate& x) {
+        return (!options_.parity || lattice::parity(x) == *options_.parity) && (!options_.select || options_.select(x));
+    };
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
         if (!is_exchanged(cut, options_, job_.rank(), f)) continue;
@@ -74,14 +85,14 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
         plan_message m{.where = f, .peer = cut.neighbour(job_.rank(), f), .send_sites = {}, .ghost_sites = 0};
         // What goes out at the low face lands behind the neighbour's high face, and the other way round.
         const lattice::box sent = layers(local, f, options_.widths.behind(f.opposite()));
-        for_each_selected(sent, options_.select, [&](const coordinate& global) {
+        for_each_selected(sent, selected, [&](const coordinate& global) {
             coordinate x = global;
             for (int mu = 0; mu < dimensions; ++mu) x[mu] -= local.origin[mu];
             m.send_sites.push_back(static_cast<std::int32_t>(lattice::lexicographic_index(x, local.extents)));
         });
         // The neighbour's own coordinates: both ends ask `select` about the same source sites.
         const lattice::box source = layers(cut.local_box(m.peer), f.opposite(), options_.widths.behind(f));
-        for_each_selected(source, options_.select, [&](const coordinate&) { ++m.ghost_sites; });
+        for_each_selected(source, selected, [&](const coordinate&) { ++m.ghost_sites; });
 
         const std::vector<comm::rank_info>& members = job_.members();
         same_clock_.push_back(members[m.peer].host == members[job_.rank()].host);
@@ -105,31 +116,52 @@ void plan::prepare_copies() {
     }
 }
 
-void plan::start_copy(const std::byte* values, const lattice::site_order& order, std::size_t component_bytes,
-                      int components, team t) noexcept {
-    const std::size_t site_bytes = options_.bytes_per_site;
-    if (component_bytes * static_cast<std::size_t>(components) != site_bytes || order.extents() != extents_) {
-        if (t.index == 0) status_ = comm::status::wrong_data;
-        return;
-    }
-    if (&order == options_.order.get()) {
-        const site_shape shape{.components = components, .component_bytes = component_bytes};
-        start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-            copies_[static_cast<std::size_t>(message)].copy(values, target, shape, first, last);
-        }, t);
-        return;
-    }
+bool plan::fits(const lattice::site_order& order, const site_shape& shape) const noexcept {
+    return shape.bytes() == options_.bytes_per_site && order.extents() == extents_;
+}
+
+void plan::copy_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
+                      std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+    if (&order == options_.order.get()) return copies_[static_cast<std::size_t>(message)].copy(values, target, shape, first, last);
+    const std::size_t site_bytes = shape.bytes(), component_bytes = shape.component_bytes;
     const auto w = static_cast<std::size_t>(order.lane_width());
-    start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-        const std::vector<std::int32_t>& sites = messages_[static_cast<std::size_t>(message)].send_sites;
-        target += static_cast<std::size_t>(first) * site_bytes;
-        for (std::int64_t i = first; i < last; ++i) {
-            const auto position = static_cast<std::size_t>(order.position(sites[static_cast<std::size_t>(i)]));
-            const std::byte* source = values + position / w * w * site_bytes + position % w * component_bytes;
-            for (int c = 0; c < components; ++c, target += component_bytes, source += w * component_bytes)
-                std::memcpy(target, source, component_bytes);
-        }
-    }, t);
+    const std::vector<std::int32_t>& sites = messages_[static_cast<std::size_t>(message)].send_sites;
+    target += static_cast<std::size_t>(first) * site_bytes;
+    for (std::int64_t i = first; i < last; ++i) {
+        const auto position = static_cast<std::size_t>(order.position(sites[static_cast<std::size_t>(i)]));
+        const std::byte* source = values + position / w * w * site_bytes + position % w * component_bytes;
+        for (int c = 0; c < shape.components; ++c, target += component_bytes, source += w * component_bytes)
+            std::memcpy(target, source, component_bytes);
+    }
+}
+
+std::uint64_t plan::checksum(const std::byte* values, const lattice::site_order& order, const site_shape& shape) const noexcept {
+    std::uint64_t sum = 0;
+    for (const plan_message& m : messages_) sum = checksum_sites(sum, m.send_sites, values, order, shape);
+    return sum;
+}
+
+void plan::throw_stale(const char* why) const {
+    throw error("halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": the field " + why +
+                "; call start() and finish(), or ensure_halo()");
+}
+
+std::span<const face> plan::completed() noexcept {
+    const bool in_flight = team_->started.load(std::memory_order_acquire) != epoch_;
+    const std::uint64_t epoch = in_flight ? epoch_ + 1 : epoch_;
+    std::size_t n = 0;
+    if (status_ == comm::status::ok && epoch > 0)
+        channels_.for_each([&](auto& channel) {
+            const face f = messages_[channel.index()].where;
+            if (reported_[f.index()] == epoch) return;
+            if (in_flight) {
+                if (!channel.arrived(epoch) || channel.check(epoch) != comm::status::ok) return;
+                ghosts_[f.index()] = channel.received(epoch);
+            }
+            reported_[f.index()] = epoch;
+            completed_[n++] = f;
+        });
+    return {completed_.data(), n};
 }
 
 bool plan::test() noexcept {

@@ -15,14 +15,13 @@ inline lattice::box layers(const lattice::box& local, face f, int width) {
     return region;
 }
 
-/// Calls visit(global site) for the sites of `region` that `select` holds for (all, if it is empty), x fastest.
-template <class Visit>
-void for_each_selected(const lattice::box& region, const std::function<bool(const lattice::coordinate&)>& select,
-                       Visit&& visit) {
+/// Calls visit(global site) for the sites of `region` that `select` holds for, x fastest.
+template <class Select, class Visit>
+void for_each_selected(const lattice::box& region, const Select& select, Visit&& visit) {
     for (std::int64_t i = 0; i < region.volume(); ++i) {
         lattice::coordinate x = lattice::lexicographic_coordinate(i, region.extents);
         for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += region.origin[mu];
-        if (!select || select(x)) visit(x);
+        if (select(x)) visit(x);
     }
 }
 

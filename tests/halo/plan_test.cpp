@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <barrier>
+#include <set>
 #include <thread>
 
 using namespace halocline_test;
@@ -472,4 +473,98 @@ TEST(Plan, DescribesEachFace) {
         EXPECT_NE(text.find("direct"), std::string::npos) << text;
         EXPECT_NE(text.find("12288"), std::string::npos) << text; // two layers of 4^3 sites of 96 bytes
     });
+}
+
+TEST(Plan, ReportsEachFaceOnceAsItArrives) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 2, 2});
+
+    run(4, [&](const comm::job& j) {
+        plan p(j, cut, {.bytes_per_site = 8, .self_exchange = true});
+        lattice::field<double> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 1);
+        for (std::uint64_t k = 1; k <= 50; ++k) {
+            fill_with_oracle(x, cut, j.rank(), k);
+            std::multiset<int> seen;
+            p.start(x);
+            for (int polls = 0; polls < 3; ++polls)
+                for (const face f : p.completed()) {
+                    seen.insert(f.index());
+                    double first = 0; // may be read at once
+                    std::memcpy(&first, p.ghost(f), sizeof first);
+                    const auto expected = oracle_value<double>(expected_ghosts(cut, j.rank(), p.options(), f).front(), cut.global(), 0, k);
+                    EXPECT_EQ(std::memcmp(&first, expected.data(), sizeof first), 0);
+                }
+            ASSERT_EQ(p.finish(), status::ok);
+            for (const face f : p.completed()) seen.insert(f.index());
+
+            EXPECT_TRUE(p.completed().empty());
+            EXPECT_EQ(seen, (std::multiset<int>{0, 1, 2, 3, 4, 5, 6, 7}));
+        }
+    });
+}
+
+TEST(Plan, ExchangesOnlyFieldsThatWereWritten) {
+    const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+
+    run(2, [&](const comm::job& j) {
+        plan p(j, cut, {.bytes_per_site = 8});
+        const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
+        lattice::field<double> x(order, 1), y(order, 1);
+        const auto exchanges = [&](lattice::field<double>& f) {
+            EXPECT_EQ(p.ensure_halo(f), status::ok);
+            return p.epoch();
+        };
+
+        EXPECT_EQ(exchanges(x), 1U);
+        EXPECT_EQ(exchanges(x), 1U);
+        x.mark_written();
+        EXPECT_FALSE(p.is_fresh(x));
+        EXPECT_EQ(exchanges(x), 2U);
+        EXPECT_EQ(exchanges(y), 3U); // the ghosts are of one field
+        EXPECT_EQ(exchanges(x), 4U);
+        y.copy_from(x);
+        EXPECT_EQ(exchanges(y), 5U);
+    });
+}
+
+TEST(Plan, CatchesStaleGhosts) {
+    const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+
+    run(2, [&](const comm::job& j) {
+        plan p(j, cut, {.name = "stale", .bytes_per_site = 8, .checks = check_level::normal});
+        plan trusting(j, cut, {.bytes_per_site = 8, .checks = check_level::light});
+        const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
+        lattice::field<double> x(order, 1), y(order, 1);
+        fill_with_oracle(x, cut, j.rank(), 1);
+        const auto why = [&](const lattice::field<double>& f) {
+            try {
+                p.require_fresh(f);
+            } catch (const error& e) {
+                return std::string(e.what());
+            }
+            return std::string("fresh");
+        };
+        EXPECT_NE(why(x).find("is not what the last finished exchange sent"), std::string::npos);
+        p.start(x);
+        EXPECT_NE(why(x).find("is not what"), std::string::npos) << "not finished";
+        ASSERT_EQ(p.finish(), status::ok);
+
+        EXPECT_EQ(why(x), "fresh");
+        EXPECT_NE(why(y).find("is not what"), std::string::npos);
+        x.at(0, 0) = 7; // nobody says so
+        EXPECT_EQ(why(x), "halo 'stale': stale ghosts after exchange 1: the field was written since; call start() and finish(), "
+                          "or ensure_halo()");
+        EXPECT_NO_THROW(trusting.require_fresh(x));
+        x.mark_written();
+        EXPECT_NE(why(x).find("was marked as written since"), std::string::npos);
+    });
+}
+
+TEST(Plan, RefusesAnotherNumberOfFields) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    plan p(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true, .fields = 2});
+    lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);
+
+    p.start(x);
+
+    EXPECT_EQ(p.finish(), status::wrong_data);
 }

@@ -7,6 +7,7 @@
 // there from finish(k) to start(k+1) of the same field. Both halves are noexcept, free of allocation and lock.
 #pragma once
 
+#include <halocline/base/check.hpp>
 #include <halocline/halo/ghost_widths.hpp>
 #include <halocline/halo/region_plan.hpp>
 #include <halocline/lattice/decomposition.hpp>
@@ -53,6 +54,7 @@ struct padded_options {
     path way = path::automatic;
     /// Make start_reverse() possible: slots of its own, and one more exchange of set-up messages.
     bool reverse = false;
+    check_level checks = default_checks(); ///< normal: require_fresh() looks whether the field was written since
 };
 
 class padded_plan {
@@ -74,6 +76,9 @@ class padded_plan {
     [[nodiscard]] comm::status finish() noexcept;
     /// finish(), and the typed exception if it failed: for code outside hot loops.
     void finish_or_throw();
+    /// Before ghosts of bindings[which] are used.  Err: error if they are of another binding, or if a site that was sent has
+    /// other values now.  Cost: nothing below checks normal; then one read of the sites that are sent.
+    void require_fresh(int which = 0) const;
     /// Positions in ghosts() that came into place since the last call; each once per exchange. Valid until the next call.
     [[nodiscard]] std::span<const int> completed() noexcept;
 
@@ -91,6 +96,8 @@ class padded_plan {
     [[nodiscard]] std::string describe() const;
 
   private:
+    [[nodiscard]] std::uint64_t checksum(int which) const noexcept;
+
     enum class running : std::uint8_t { nothing, forward, backward };
 
     comm::job job_;
@@ -106,6 +113,9 @@ class padded_plan {
     int bound_ = 0;
     running running_ = running::nothing;
     std::uint64_t epoch_ = 0;
+    std::vector<binding> checked_;           // checks normal: the fields, and the own sites that are sent
+    std::vector<std::int32_t> sent_sites_;
+    std::uint64_t sum_ = 0;
     comm::status status_ = comm::status::ok;
 };
 

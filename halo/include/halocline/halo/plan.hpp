@@ -16,12 +16,15 @@
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 
+#include <halocline/base/check.hpp>
+
 #include <array>
 #include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,9 +48,14 @@ struct plan_options {
     bool self_exchange = false;
     /// Only source sites (global coordinates) for which this holds are sent; e.g. one parity or one colour of blocks.
     std::function<bool(const lattice::coordinate& global_site)> select{};
+    /// Send only source sites of this parity of the global coordinate, 0 or 1: a half-exchange for even/odd schemes.
+    std::optional<int> parity{};
+    /// Fields of bytes_per_site each that one message carries, one after another: several right-hand sides.
+    int fields = 1;
     /// Site order of the fields that start(field) copies: the copies are then prepared here (site_copy). Fields of any
     /// other order work too, site by site.
     std::shared_ptr<const lattice::site_order> order{};
+    check_level checks = default_checks(); ///< normal: require_fresh() looks whether the source was written since
 };
 
 /// One message of the plan, as seen from this rank.
@@ -77,7 +85,7 @@ class plan {
     [[nodiscard]] int message_of(face f) const { return message_of_[f.index()]; }
 
     /// Starts an exchange. pack(message, first, last, target) writes sites [first, last) of messages()[message] to
-    /// target, which is the start of the whole message: over shm that is the neighbour's ghost memory itself.
+    /// target, which is the start of the whole message (field i of several: i x sites x bytes_per_site on): over shm that is the neighbour's ghost memory itself.
     /// Called once per thread of the team with disjoint ranges; an empty range is not called.
     /// Pre: the sources are complete for every thread of the team; the last exchange is finished; pack does not throw.
     template <pack_function Pack>
@@ -86,6 +94,9 @@ class plan {
     /// components() * sizeof(T) == bytes_per_site; else nothing is sent and finish() says wrong_data.
     template <class T>
     void start(const lattice::field<T>& x, team t = {}) noexcept;
+    /// The same of options().fields fields.  Shape: all in one site order.
+    template <class T>
+    void start(std::span<const lattice::field<T>* const> xs, team t = {}) noexcept;
     /// True when finish() would not wait. With a team: for one of its threads at a time.
     [[nodiscard]] bool test() noexcept;
     /// Waits until all ghosts are here. With a team: returns when every member has called it, so that the interior
@@ -94,9 +105,31 @@ class plan {
     /// finish(), and the typed exception if it failed: for code outside hot loops.
     void finish_or_throw();
 
-    /// Ghosts behind face f: messages()[message_of(f)].ghost_sites x bytes_per_site, 64-byte aligned (16 up to 16 B).
+    /// The faces whose ghosts have come since the last call, each once per exchange: `for (face f : plan.completed())`
+    /// between start() and finish(), while others travel. ghost(f) may be read at once. Valid until the next call.
+    [[nodiscard]] std::span<const face> completed() noexcept;
+
+    /// Exchanges x unless its ghosts are here already: the last exchange was of x, and x.mark_written() was not called
+    /// since. Every rank must come to the same answer.
+    template <class T>
+    [[nodiscard]] comm::status ensure_halo(const lattice::field<T>& x) noexcept;
+    /// Are the ghosts those of x as it was last marked?
+    template <class T>
+    [[nodiscard]] bool is_fresh(const lattice::field<T>& x) const noexcept {
+        return fresh_ == sent_field{x.data(), x.version(), epoch_};
+    }
+    /// Before ghosts of x are used.  Err: error if they are of another field or version, or (checks normal) if a site that
+    /// was sent has other values now, whether marked or not.  Cost: nothing below normal; then one read of the faces.
+    template <class T>
+    void require_fresh(const lattice::field<T>& x) const;
+
+    /// Ghosts behind face f, of field `field` of several: messages()[message_of(f)].ghost_sites x bytes_per_site, 64-byte aligned (16 up to 16 B).
     /// Valid from finish(k) to start(k+1).  Pre: message_of(f) >= 0.
     [[nodiscard]] const std::byte* ghost(face f) const noexcept { return ghosts_[f.index()]; }
+    [[nodiscard]] const std::byte* ghost(face f, int field) const noexcept {
+        const plan_message& m = messages_[static_cast<std::size_t>(message_of(f))];
+        return ghosts_[f.index()] + static_cast<std::size_t>(field * m.ghost_sites) * options_.bytes_per_site;
+    }
 
     /// Finished exchanges.
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
@@ -117,11 +150,24 @@ class plan {
     };
     void prepare_messages(const lattice::decomposition& cut);
     void prepare_copies();
-    void start_copy(const std::byte* values, const lattice::site_order& order, std::size_t component_bytes,
-                    int components, team t) noexcept;
+    /// Can a field of this kind be sent?
+    [[nodiscard]] bool fits(const lattice::site_order& order, const site_shape& shape) const noexcept;
+    void copy_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
+                    std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    /// Of the sites that are sent.
+    [[nodiscard]] std::uint64_t checksum(const std::byte* values, const lattice::site_order& order,
+                                         const site_shape& shape) const noexcept;
+    [[noreturn]] void throw_stale(const char* why) const;
     comm::status wait() noexcept;
     template <class Channel, class Pack>
     void fill(Channel& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last, Pack& pack) noexcept;
+
+    // What an exchange was of: a field's place and version, and the exchange.
+    struct sent_field {
+        const void* values = nullptr;
+        std::uint64_t version = 0, epoch = 0;
+        friend bool operator==(const sent_field&, const sent_field&) = default;
+    };
 
     comm::job job_;
     plan_options options_;
@@ -131,6 +177,10 @@ class plan {
     std::vector<site_copy> copies_;           // by message; for options_.order
     std::array<int, lattice::faces> message_of_{};
     std::array<const std::byte*, lattice::faces> ghosts_{};
+    std::array<face, lattice::faces> completed_{};           // room for completed()
+    std::array<std::uint64_t, lattice::faces> reported_{};   // by face: exchange that completed() said last
+    sent_field fresh_;                                           // of the last start(field)
+    std::uint64_t fresh_sum_ = 0;                            // of what it sent; checks normal
     comm::channel_set channels_;
     bool claims_ = false;                     // lines of direct messages before they are filled
     std::unique_ptr<meeting_point> team_;
@@ -174,15 +224,59 @@ void plan::fill(Channel& channel, std::uint64_t epoch, std::int64_t first, std::
     std::byte* target = channel.target(epoch);
     if constexpr (std::string_view(Channel::path) == "direct")
         if (claims_)
-            claim_lines(target + static_cast<std::size_t>(first) * options_.bytes_per_site,
-                        target + static_cast<std::size_t>(last) * options_.bytes_per_site);
+            for (int f = 0; f < options_.fields; ++f) {
+                std::byte* start = target + static_cast<std::size_t>(f) * messages_[channel.index()].send_sites.size() * options_.bytes_per_site;
+                claim_lines(start + static_cast<std::size_t>(first) * options_.bytes_per_site,
+                            start + static_cast<std::size_t>(last) * options_.bytes_per_site);
+            }
     pack(static_cast<int>(channel.index()), first, last, target);
 }
 
 template <class T>
 void plan::start(const lattice::field<T>& x, team t) noexcept {
+    const lattice::field<T>* const one = &x;
+    start(std::span<const lattice::field<T>* const>(&one, 1), t);
+}
+
+template <class T>
+void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8, "the built-in copy moves components of 4 or 8 bytes");
-    start_copy(reinterpret_cast<const std::byte*>(x.data()), x.order(), sizeof(T), x.components(), t);
+    const auto shape_of = [](const lattice::field<T>& x) { return site_shape{.components = x.components(), .component_bytes = sizeof(T)}; };
+    const auto bytes_of = [](const lattice::field<T>& x) { return reinterpret_cast<const std::byte*>(x.data()); };
+    bool all_fit = xs.size() == static_cast<std::size_t>(options_.fields);
+    for (const lattice::field<T>* x : xs) all_fit = all_fit && fits(x->order(), shape_of(*x));
+    if (!all_fit) {
+        if (t.index == 0) status_ = comm::status::wrong_data;
+        return;
+    }
+    if (t.index == 0) {
+        fresh_ = {xs.front()->data(), xs.front()->version(), epoch_ + 1};
+        if (options_.checks >= check_level::normal)
+            fresh_sum_ = checksum(bytes_of(*xs.front()), xs.front()->order(), shape_of(*xs.front()));
+    }
+    start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
+        const std::size_t field_bytes = messages_[static_cast<std::size_t>(message)].send_sites.size() * options_.bytes_per_site;
+        for (const lattice::field<T>* x : xs) {
+            copy_sites(bytes_of(*x), x->order(), shape_of(*x), message, first, last, target);
+            target += field_bytes;
+        }
+    }, t);
+}
+
+template <class T>
+comm::status plan::ensure_halo(const lattice::field<T>& x) noexcept {
+    if (is_fresh(x)) return status_;
+    start(x);
+    return finish();
+}
+
+template <class T>
+void plan::require_fresh(const lattice::field<T>& x) const {
+    if (options_.checks < check_level::normal) return;
+    if (fresh_.values != x.data() || fresh_.epoch != epoch_) throw_stale("is not what the last finished exchange sent");
+    if (fresh_.version != x.version()) throw_stale("was marked as written since");
+    if (checksum(reinterpret_cast<const std::byte*>(x.data()), x.order(), {.components = x.components(), .component_bytes = sizeof(T)}) != fresh_sum_)
+        throw_stale("was written since");
 }
 
 } // namespace halocline::halo

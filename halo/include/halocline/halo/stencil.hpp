@@ -152,7 +152,8 @@ class stencil {
     void for_interior(Kernel&& kernel) const;
     [[nodiscard]] comm::status finish() noexcept { return plan_.finish(); }
     void finish_or_throw() { plan_.finish_or_throw(); }
-    /// kernel for every other site.  Err: error if the exchange is not finished: ghosts would be stale.
+    /// kernel for every other site.  Err: error if the exchange is not finished, or (checks normal) if u was written since
+    /// start(): ghosts would be stale.
     template <class Kernel>
     void for_boundary(Kernel&& kernel) const;
 
@@ -173,6 +174,7 @@ class stencil {
     plan plan_;
     star_table table_;
     std::array<std::vector<T>, lattice::faces> outside_; // behind the open edges of this rank, in message order
+    const lattice::field<T>* source_ = nullptr;           // the field that was started last
     const T* values_ = nullptr;                          // of the field that was started last
     std::uint64_t epoch_ = 0;                            // exchange that brings its ghosts
 };
@@ -222,6 +224,7 @@ template <class T, star Star>
 void stencil<T, Star>::start(const lattice::field<T>& u) {
     if (u.shared_order() != order_ || u.components() != Star.components)
         throw input_error("stencil '" + plan_.options().name + "': the field was not made by this stencil's make_field()");
+    source_ = &u;
     values_ = u.data();
     epoch_ = plan_.epoch() + 1;
     plan_.start(u);
@@ -270,6 +273,7 @@ template <class Kernel>
 void stencil<T, Star>::for_boundary(Kernel&& kernel) const {
     if (plan_.epoch() != epoch_)
         throw error("stencil '" + plan_.options().name + "': for_boundary() before finish(): its ghosts are stale");
+    plan_.require_fresh(*source_);
     std::array<const T*, 1 + lattice::faces> sources{values_};
     for (int i = 0; i < lattice::faces; ++i)
         sources[1 + i] = plan_.message_of(lattice::face_of(i)) >= 0

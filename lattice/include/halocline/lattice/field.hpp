@@ -7,7 +7,9 @@
 #include <halocline/lattice/site_order.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <memory_resource>
 #include <span>
@@ -57,16 +59,28 @@ class field {
     [[nodiscard]] T& at(std::int64_t site, int c) { return data_[offset(site, c)]; }
     [[nodiscard]] const T& at(std::int64_t site, int c) const { return data_[offset(site, c)]; }
 
-    void copy_from(const field& other) { std::copy_n(other.data_, size_, data_); }
+    void copy_from(const field& other) {
+        std::copy_n(other.data_, size_, data_);
+        mark_written();
+    }
+    /// Says that values have changed: copies of them elsewhere, such as ghosts, are stale (halo: ensure_halo).
+    void mark_written() { version_ = next_version(); }
+    /// Another number after each mark, and for each field of this process.
+    [[nodiscard]] std::uint64_t version() const { return version_; }
     void swap(field& other) noexcept {
         std::swap(order_, other.order_);
         std::swap(components_, other.components_);
         std::swap(memory_, other.memory_);
         std::swap(size_, other.size_);
         std::swap(data_, other.data_);
+        std::swap(version_, other.version_);
     }
 
   private:
+    static std::uint64_t next_version() {
+        static std::atomic<std::uint64_t> last{0};
+        return last.fetch_add(1, std::memory_order_relaxed) + 1;
+    }
     [[nodiscard]] std::size_t offset(std::int64_t site, int c) const {
         const std::int64_t position = order_->position(site), w = order_->lane_width();
         return static_cast<std::size_t>((position / w * components_ + c) * w + position % w);
@@ -77,6 +91,7 @@ class field {
     std::pmr::memory_resource* memory_ = nullptr;
     std::size_t size_ = 0;
     T* data_ = nullptr;
+    std::uint64_t version_ = next_version();
 };
 
 /// Links of a gauge configuration: lexicographic order, 72 components: U_mu(x) for mu = x, y, z, t, each a row-major
