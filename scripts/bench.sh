@@ -44,7 +44,7 @@ case $question in
     }
     halo 2 "${seconds[0]}" 2ranks "${sizes[@]}" "${peers[@]}"
     halo 4 "${seconds[1]}" 4ranks "${sizes4[@]}" --layout appended --cut t,xt "${peers4[@]}"
-    halo 1 "${seconds[2]}" self "${sizes4[@]}" --layout appended --cut t --threads 1,2
+    halo 1 "${seconds[2]}" self "${sizes4[@]}" --layout appended --cut xyzt --threads 1,2
     echo "bench.sh: lines of JSON and charts are build/release/bench-halo-{2ranks,4ranks,self}.{json,svg}" >&2 ;;
   p2p)
     # Tuned: what this machine's small and middle sizes want. Eager up to 32 KiB, single copies by the kernel off.

@@ -22,12 +22,15 @@ using lattice::side;
 /// One measured point.
 struct point {
     coordinate extents{4, 4, 4, 4}; ///< of the local box
-    coordinate grid{1, 1, 1, 1};    ///< of ranks; with `self`, dimensions exchanged with oneself count as cut
+    coordinate grid{1, 1, 1, 1};    ///< of ranks
     int bytes_per_site = 96;
     bool padded = false;
-    bool self = false; ///< all dimensions, on one rank
+    std::array<bool, 4> self{}; ///< dimensions that are exchanged with oneself
 
-    [[nodiscard]] bool cut(int mu) const { return self || grid[static_cast<std::size_t>(mu)] > 1; }
+    [[nodiscard]] bool cut(int mu) const {
+        const auto m = static_cast<std::size_t>(mu);
+        return self[m] || grid[m] > 1;
+    }
     [[nodiscard]] const char* layout() const { return padded ? "padded" : "appended"; }
     /// "t", "xt": the dimensions that are cut.
     [[nodiscard]] std::string cut_name() const {

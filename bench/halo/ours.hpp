@@ -32,7 +32,7 @@ class ours_appended {
     ours_appended(const comm::job& j, const point& p, int threads)
         : box_(p, j.rank()), field_(field_of(j, box_)), source_(box_, reinterpret_cast<std::byte*>(field_.data())),
           plan_(j, p.decomposition(), {.name = "bench", .widths = widths_of(p), .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
-                .self_exchange = p.self, .order = field_.shared_order()}) {
+                .self_exchange = j.ranks() == 1, .order = field_.shared_order()}) {
         if (threads == 2) second_ = std::thread([this] { follow(); });
     }
     ~ours_appended() {
@@ -94,6 +94,37 @@ class ours_padded {
     tracked_field source_;
     halo::padded_plan plan_;
 };
-static_assert(exchanger<ours_appended> && exchanger<ours_padded>);
+
+/// Ours without the wire: the same faces on a job of one rank over "mock". Ghosts are zeros.
+class ours_mock {
+  public:
+    /// copies: pack the faces; else nothing is packed, and what is left is the price of start() and finish().
+    ours_mock(const comm::job& mock, const point& p, bool copies)
+        : box_(alone(p), 0), field_(field_of(mock, box_)), source_(box_, reinterpret_cast<std::byte*>(field_.data())),
+          plan_(mock, box_.of.decomposition(),
+                {.name = "bench", .widths = widths_of(p), .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
+                 .self_exchange = true, .order = field_.shared_order()}),
+          copies_(copies) {}
+    [[nodiscard]] tracked_field& source() { return source_; }
+    [[nodiscard]] const std::byte* ghosts(std::size_t f) const { return plan_.ghost(box_.faces[f].where); }
+    void exchange() {
+        if (copies_) plan_.start(field_);
+        else plan_.start([](int, std::int64_t, std::int64_t, std::byte*) {});
+        if (plan_.finish() != comm::status::ok) plan_.finish_or_throw();
+    }
+
+  private:
+    static point alone(point p) {
+        for (int mu = 0; mu < lattice::dimensions; ++mu) p.self[static_cast<std::size_t>(mu)] = p.cut(mu);
+        p.grid = {1, 1, 1, 1};
+        return p;
+    }
+    local_box box_;
+    lattice::field<double> field_;
+    tracked_field source_;
+    halo::plan plan_;
+    bool copies_;
+};
+static_assert(exchanger<ours_appended> && exchanger<ours_padded> && exchanger<ours_mock>);
 
 } // namespace halocline::bench

@@ -46,7 +46,7 @@ void report::write_json(const point& p, const entry& e, const series& s, std::si
     line.add("us_median", median(s.us[measure])).add("us_p95", quantile(s.us[measure], 0.95)).add("us_min", quantile(s.us[measure], 0));
     line.add("measure", measures[measure]).add("machine", speed == outcome::fast ? "fast" : "slow");
     if (!e.settings.empty()) line.add("settings", e.settings);
-    if (p.self) line.add("self_exchange", true);
+    if (facts_.ranks == 1) line.add("self_exchange", true);
     line.add("slices", s.slices).add("noisy", noisy).add("pinned", facts_.pinned);
     line.add("host", facts_.host).add("compiler", __VERSION__).add("git", facts_.git);
     std::fprintf(json_, "%s\n", line.text().c_str());
@@ -64,6 +64,9 @@ void report::write_row(const point& p, const std::vector<entry>& entries, const 
                      "mode", "what", "limit us", "ours us", "path", "/limit", "MPI us", "best as installed", "/ours", "tuned us", "best of all", "/ours");
         head_written_ = true;
     }
+    if (const best mock = of([](const entry& e) { return e.who.who == "mock" && e.who.mode == "empty"; }); mock.known() && facts_.ranks == 1 && measure == 1)
+        std::fprintf(table_, "%-12s %6d %-4s start + finish over mock, %zu faces, nothing packed: %.0f ns\n", extents_of(p).c_str(), p.bytes_per_site,
+                     p.cut_name().c_str(), 2 * p.cut_name().size(), 1e3 * mock.us);
     const auto name = [](const best& b) { return b.known() ? b.who->who.who + " " + b.who->who.mode : std::string("-"); };
     const auto ratio = [](const best& a, const best& b) { return a.known() && b.known() ? a.us / b.us : 0.0; };
     const auto us = [](const best& b) { return b.known() ? b.us : 0.0; };
@@ -71,6 +74,7 @@ void report::write_row(const point& p, const std::vector<entry>& entries, const 
                  p.bytes_per_site, p.cut_name().c_str(), p.layout(), speed == outcome::fast ? "fast" : "slow", measures[measure],
                  us(limit), us(ours), ours.known() ? ours.who->who.mode.c_str() : "-", ratio(ours, limit), us(mpi), name(mpi).c_str(),
                  ratio(mpi, ours), us(tuned), name(tuned).c_str(), ratio(tuned, ours));
+    if (std::any_of(outcomes.begin(), outcomes.end(), [](const outcome& o) { return o.noisy(); })) std::fprintf(table_, "%*s\n", 40, "(noisy)");
     std::fflush(table_);
 }
 

@@ -25,8 +25,12 @@ class flag_probe {
     explicit flag_probe(const comm::job& j);
     /// Collective: nanoseconds of one way, of the slowest pair; 0 on a single rank.
     double operator()(double seconds);
+    /// More ranks than cores: flags wait for the scheduler.
+    [[nodiscard]] bool crowded() const { return spins_ < 2000; }
     /// A machine in its fast mode answers within this.
     static constexpr double fast_ns = 100;
+    /// What takes longer says that somebody else is on these cores.
+    static constexpr double disturbed_ns = 500;
 
   private:
     std::atomic<std::uint64_t>& flag(int rank) { return *reinterpret_cast<std::atomic<std::uint64_t>*>(area_.of(rank)); }

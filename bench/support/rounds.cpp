@@ -10,10 +10,14 @@
 namespace halocline::bench {
 
 void series::add(const slice_times& times, double before_ns, double after_ns) {
-    ++slices;
-    flag_ns.insert(flag_ns.end(), {before_ns, after_ns});
-    us.resize(std::max(us.size(), times.size()));
-    for (std::size_t m = 0; m < times.size(); ++m) us[m].insert(us[m].end(), times[m].begin(), times[m].end());
+    append({.slices = 1, .flag_ns = {before_ns, after_ns}, .us = times});
+}
+
+void series::append(const series& other) {
+    slices += other.slices;
+    flag_ns.insert(flag_ns.end(), other.flag_ns.begin(), other.flag_ns.end());
+    us.resize(std::max(us.size(), other.us.size()));
+    for (std::size_t m = 0; m < other.us.size(); ++m) us[m].insert(us[m].end(), other.us[m].begin(), other.us[m].end());
 }
 
 std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span<const contender> contenders,
@@ -35,14 +39,16 @@ std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span
             const double before = probe(probe_seconds);
             const slice_times times = contenders[c].slice(slice);
             const double after = probe(probe_seconds);
-            const bool steady = std::abs(before - after) <= 0.15 * std::max(before, after);
+            const bool steady = std::abs(before - after) <= 0.15 * std::max(before, after) &&
+                                (probe.crowded() || std::max(before, after) < flag_probe::disturbed_ns);
             const auto speed = std::max(before, after) < flag_probe::fast_ns ? outcome::fast : outcome::slow;
             (steady ? result[c].kept[speed] : result[c].dropped).add(times, before, after);
         }
     for (outcome& o : result) {
         if (!o.noisy()) continue;
-        o.kept[outcome::slow] = series{};
-        std::swap(o.kept[outcome::slow], o.dropped);
+        o.kept[outcome::slow].append(o.kept[outcome::fast]);
+        o.kept[outcome::slow].append(o.dropped);
+        o.kept[outcome::fast] = o.dropped = {};
     }
     return result;
 }

@@ -75,6 +75,7 @@ job job::single(const job_options& options) {
     check_transport_names(options.transports, false, 1);
     auto core = std::make_shared<job_core>(0, 1, options, "single", std::make_shared<node_slab>(options.slab_bytes));
     core->spin_polls = options.spin_polls > 0 ? options.spin_polls : 2000;
+    core->choose_transports({});
     return job(std::move(core));
 }
 
@@ -86,7 +87,7 @@ std::string job::launcher() const { return core_->launcher; }
 slab& job::memory() const { return *core_->memory; }
 
 std::string job::transport() const {
-    if (core_->ranks == 1) return "self";
+    if (core_->ranks == 1) return core_->members[0].transport;
     std::string used;
     for (const std::string& t : core_->options.transports) {
         const bool serves = std::any_of(core_->members.begin(), core_->members.end(), [&](const rank_info& m) {

@@ -32,6 +32,7 @@ constexpr std::array known_transports{
     known_transport{"verbs", never, ""},
     known_transport{"ofi", ofi_is_built, "; install libfabric-dev and configure again"},
     known_transport{"mpi", always, ""},
+    known_transport{"mock", always, ""},
 };
 
 /// First writer wins.
@@ -111,8 +112,9 @@ std::string job_core::why_not(const std::string& transport, int peer, const refu
 }
 
 void job_core::choose_transports(const refusals& refused) {
+    const bool mock = options.transports == std::vector<std::string>{"mock"};
     for (rank_info& member : members) {
-        if (member.rank == rank) {
+        if (member.rank == rank && !mock) {
             member.transport = "self";
             continue;
         }
@@ -150,6 +152,8 @@ void check_transport_names(const std::vector<std::string>& names, bool mpi_there
         }
         usable = usable || (t == "mpi" ? mpi_there : t != "self" || ranks == 1);
     }
+    if (names.size() > 1 && std::find(names.begin(), names.end(), "mock") != names.end())
+        throw input_error("transport 'mock' moves nothing between ranks: it is for benches and tests, and named alone");
     if (names.empty()) throw input_error("no transport was named; known are " + all);
     if (!usable && std::find(names.begin(), names.end(), "mpi") != names.end()) {
         throw input_error("transport 'mpi' needs an MPI launcher: mpirun -n " + std::to_string(ranks) + " " +

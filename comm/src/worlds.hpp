@@ -6,6 +6,7 @@
 #include "mpi_library.hpp"
 #include "ofi_world.hpp"
 
+#include <halocline/comm/mock_channel.hpp>
 #include <halocline/comm/mpi_channel.hpp>
 #include <halocline/comm/ofi_channel.hpp>
 
@@ -13,5 +14,9 @@ namespace halocline::comm {
 
 inline ofi_world& world_of(const job_core& core, const ofi_channel*) { return *core.ofi; }
 inline mpi_world& world_of(const job_core& core, const mpi_channel*) { return *core.mpi; }
+inline mock_world& world_of(const job_core&, const mock_channel*) {
+    static mock_world nothing; // has no state
+    return nothing;
+}
 
 } // namespace halocline::comm

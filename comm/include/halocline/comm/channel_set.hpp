@@ -10,6 +10,7 @@
 
 #include <halocline/comm/direct_channel.hpp>
 #include <halocline/comm/job.hpp>
+#include <halocline/comm/mock_channel.hpp>
 #include <halocline/comm/mpi_channel.hpp>
 #include <halocline/comm/ofi_channel.hpp>
 #include <halocline/comm/self_channel.hpp>
@@ -137,7 +138,8 @@ class channel_set {
     }
 
     std::tuple<std::vector<self_channel>, std::vector<shm_channel>, std::vector<ofi_channel>,
-               std::vector<mpi_channel>, std::vector<self_direct_channel>, std::vector<shm_direct_channel>>
+               std::vector<mpi_channel>, std::vector<self_direct_channel>, std::vector<shm_direct_channel>,
+               std::vector<mock_channel>>
         lanes_;
     std::vector<channel_request> requests_;
     channel_set_options options_;
