@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "errors.hpp"
+
+namespace halocline::c {
+namespace {
+
+struct last_error {
+    std::string text = "no error";
+    int culprit = -1;
+};
+thread_local last_error last;
+
+} // namespace
+
+halocline_status failed(halocline_status why, const std::string& text, int culprit) noexcept {
+    last.culprit = culprit;
+    try {
+        last.text = text;
+    } catch (...) {
+        last.text.clear();
+    }
+    return why;
+}
+
+halocline_status caught() noexcept {
+    try {
+        throw;
+    } catch (const comm::rank_failure& e) {
+        return failed(code_of(e.why()), e.what(), e.culprit());
+    } catch (const input_error& e) {
+        return failed(HALOCLINE_INPUT_ERROR, e.what());
+    } catch (const job_error& e) {
+        return failed(HALOCLINE_JOB_ERROR, e.what());
+    } catch (const std::bad_alloc&) {
+        return failed(HALOCLINE_NO_MEMORY, "out of memory");
+    } catch (const std::exception& e) {
+        return failed(HALOCLINE_OTHER_ERROR, e.what());
+    } catch (...) {
+        return failed(HALOCLINE_OTHER_ERROR, "an exception of unknown type");
+    }
+}
+
+} // namespace halocline::c
+
+const char* halocline_version(void) { return HALOCLINE_VERSION; }
+const char* halocline_error(void) { return halocline::c::last.text.c_str(); }
+int halocline_error_rank(void) { return halocline::c::last.culprit; }

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the handles of halocline.h are.
+#pragma once
+
+#include "errors.hpp"
+
+#include <halocline/comm/job.hpp>
+
+struct halocline_job {
+    halocline::comm::job value;
+    std::string transport;
+};

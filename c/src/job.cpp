@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "handles.hpp"
+
+#include <halocline/comm/global_sum.hpp>
+#include <halocline/comm/slab.hpp>
+
+#include <sstream>
+
+using namespace halocline;
+using c::guarded, c::present;
+
+struct halocline_sum {
+    comm::global_sum value;
+};
+
+namespace {
+
+constexpr std::size_t alignment = 128;
+
+comm::job_options options_of(const halocline_job_options* given) {
+    comm::job_options options;
+    if (given == nullptr) return options;
+    if (given->transports != nullptr) {
+        options.transports.clear();
+        std::istringstream in(given->transports);
+        for (std::string name; std::getline(in, name, ',');) options.transports.push_back(name);
+    }
+    if (given->ofi_provider != nullptr) options.ofi_provider = given->ofi_provider;
+    if (given->deadline_ms < 0) {
+        throw input_error("deadline_ms = " + std::to_string(given->deadline_ms) + "; milliseconds, or 0 for a minute");
+    }
+    if (given->deadline_ms > 0) options.deadline = std::chrono::milliseconds(given->deadline_ms);
+    options.slab_bytes = given->slab_bytes;
+    return options;
+}
+
+void keep(halocline_job** job, const comm::job& made) { *job = new halocline_job{made, made.transport()}; }
+
+} // namespace
+
+halocline_status halocline_job_from_environment(const halocline_job_options* options, halocline_job** job) {
+    return guarded([&] {
+        present(job, "job") = nullptr;
+        keep(job, comm::job::from_environment(options_of(options)));
+    });
+}
+
+halocline_status halocline_job_from_mpi(const void* communicator, size_t bytes, const halocline_job_options* options,
+                                        halocline_job** job) {
+    return guarded([&] {
+        present(job, "job") = nullptr;
+        if (communicator == nullptr) throw input_error("'communicator' is NULL: the address of an MPI_Comm is expected");
+        keep(job, comm::job::from_mpi_handle(communicator, bytes, options_of(options)));
+    });
+}
+
+void halocline_job_free(halocline_job* job) { delete job; }
+int halocline_job_rank(const halocline_job* job) { return job->value.rank(); }
+int halocline_job_ranks(const halocline_job* job) { return job->value.ranks(); }
+const char* halocline_job_transport(const halocline_job* job) { return job->transport.c_str(); }
+
+halocline_status halocline_job_barrier(halocline_job* job) {
+    return guarded([&] { present(job, "job").value.barrier(); });
+}
+
+void halocline_job_abort(halocline_job* job, const char* why) {
+    if (job != nullptr) job->value.abort(why != nullptr ? why : "no reason was given");
+}
+
+halocline_status halocline_allocate(halocline_job* job, size_t bytes, void** memory) {
+    return guarded([&] {
+        present(memory, "memory") = nullptr;
+        *memory = present(job, "job").value.memory().allocate(bytes, alignment);
+    });
+}
+
+void halocline_deallocate(halocline_job* job, void* memory, size_t bytes) {
+    if (memory != nullptr) job->value.memory().deallocate(memory, bytes, alignment);
+}
+
+halocline_status halocline_sum_create(halocline_job* job, int max_values, halocline_sum** sum) {
+    return guarded([&] {
+        present(sum, "sum") = nullptr;
+        *sum = new halocline_sum{comm::global_sum(present(job, "job").value, max_values)};
+    });
+}
+
+void halocline_sum_free(halocline_sum* sum) { delete sum; }
+
+halocline_status halocline_sum_over_ranks(halocline_sum* sum, double* values, size_t count) {
+    comm::global_sum& s = sum->value;
+    return c::checked(s({values, count}), s.owner(), [&] { return s.pending(); });
+}
+
+halocline_status halocline_maximum_over_ranks(halocline_sum* sum, double* values, size_t count) {
+    comm::global_sum& s = sum->value;
+    return c::checked(s.maximum({values, count}), s.owner(), [&] { return s.pending(); });
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "handles.hpp"
+
+#include <halocline/halo/plan.hpp>
+
+#include <cstring>
+
+using namespace halocline;
+using c::guarded, c::present;
+
+struct halocline_plan {
+    halo::plan value;
+    lattice::box box;
+    halocline_status finished(comm::status s) const noexcept {
+        return c::checked(s, value.owner(), [this] { return "the halo '" + value.options().name + "'"; });
+    }
+};
+
+namespace {
+
+lattice::coordinate coordinate_of(const int (&x)[4]) { return {x[0], x[1], x[2], x[3]}; }
+
+halo::plan_options options_of(const halocline_plan_options& given) {
+    halo::plan_options options;
+    if (given.name != nullptr) options.name = given.name;
+    options.widths = {coordinate_of(given.width_low), coordinate_of(given.width_high)};
+    for (int mu = 0; mu < lattice::dimensions; ++mu) {
+        if (given.open[mu] != 0) options.boundaries[mu] = lattice::boundary::open;
+    }
+    options.bytes_per_site = given.bytes_per_site;
+    options.self_exchange = given.self_exchange != 0;
+    return options;
+}
+
+} // namespace
+
+halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_options* options, halocline_plan** plan) {
+    return guarded([&] {
+        present(plan, "plan") = nullptr;
+        const comm::job& j = present(job, "job").value;
+        const halocline_plan_options& given = present(options, "options");
+        const auto cut = lattice::decomposition::even(coordinate_of(given.global), coordinate_of(given.rank_grid));
+        if (cut.ranks() != j.ranks()) {
+            throw input_error("rank_grid " + lattice::to_string(cut.rank_grid()) + " is of " + std::to_string(cut.ranks()) +
+                              " ranks; the job has " + std::to_string(j.ranks()));
+        }
+        *plan = new halocline_plan{halo::plan(j, cut, options_of(given)), cut.local_box(j.rank())};
+    });
+}
+
+void halocline_plan_free(halocline_plan* plan) { delete plan; }
+
+void halocline_plan_box(const halocline_plan* plan, int first[4], int extent[4]) {
+    for (int mu = 0; mu < lattice::dimensions; ++mu) {
+        first[mu] = plan->box.origin[mu];
+        extent[mu] = plan->box.extents[mu];
+    }
+}
+
+int halocline_plan_faces(const halocline_plan* plan) { return static_cast<int>(plan->value.messages().size()); }
+
+halocline_status halocline_plan_face(const halocline_plan* plan, int face, halocline_face* what) {
+    return guarded([&] {
+        const auto messages = present(plan, "plan").value.messages();
+        if (face < 0 || face >= static_cast<int>(messages.size())) {
+            throw input_error("face " + std::to_string(face) + " of a plan with " + std::to_string(messages.size()));
+        }
+        const halo::plan_message& m = messages[face];
+        present(what, "what") = {m.where.mu, m.where.end == lattice::side::high ? 1 : 0, m.peer,
+                                 static_cast<std::int64_t>(m.send_sites.size()), m.ghost_sites};
+    });
+}
+
+void halocline_plan_start(halocline_plan* plan, const void* field) {
+    const std::size_t bytes = plan->value.options().bytes_per_site;
+    const auto messages = plan->value.messages();
+    const auto* from = static_cast<const std::byte*>(field);
+    plan->value.start([=](int message, std::int64_t first, std::int64_t last, std::byte* target) {
+        for (std::int64_t i = first; i < last; ++i) {
+            std::memcpy(target + static_cast<std::size_t>(i) * bytes,
+                        from + static_cast<std::size_t>(messages[message].send_sites[i]) * bytes, bytes);
+        }
+    });
+}
+
+void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void* context) {
+    const std::size_t bytes = plan->value.options().bytes_per_site;
+    const auto messages = plan->value.messages();
+    plan->value.start([=](int message, std::int64_t first, std::int64_t last, std::byte* target) {
+        pack(context, message, messages[message].send_sites.data() + first, last - first,
+             target + static_cast<std::size_t>(first) * bytes);
+    });
+}
+
+int halocline_plan_test(halocline_plan* plan) { return plan->value.test() ? 1 : 0; }
+halocline_status halocline_plan_finish(halocline_plan* plan) { return plan->finished(plan->value.finish()); }
+
+const void* halocline_plan_ghost(const halocline_plan* plan, int face) {
+    return plan->value.ghost(plan->value.messages()[face].where);
+}

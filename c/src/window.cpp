@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "handles.hpp"
+
+#include <halocline/comm/window.hpp>
+
+#include <array>
+
+using namespace halocline;
+using c::guarded, c::present;
+
+struct halocline_connection {
+    comm::connection value;
+};
+
+namespace {
+
+struct element {
+    std::string name;
+    std::size_t bytes;
+};
+
+element element_of(halocline_type type) {
+    switch (type) {
+    case HALOCLINE_BYTE: return {comm::element_name<std::byte>(), 1};
+    case HALOCLINE_INT32: return {comm::element_name<std::int32_t>(), 4};
+    case HALOCLINE_INT64: return {comm::element_name<std::int64_t>(), 8};
+    case HALOCLINE_FLOAT: return {comm::element_name<float>(), 4};
+    case HALOCLINE_DOUBLE: return {comm::element_name<double>(), 8};
+    }
+    throw input_error("halocline_type " + std::to_string(static_cast<int>(type)) + " is none of 0 to 4");
+}
+
+} // namespace
+
+/// A window whose element type is known at run time.
+struct halocline_window final : comm::window {
+    halocline_window(comm::connection& c, bool sender, const element& e, std::size_t n, std::byte* user)
+        : window(c, {sender, e.name, e.bytes, n, user}), owner(c.owner()), element_bytes(e.bytes), count(n),
+          fills(sender && user == nullptr), sends(sender) {}
+    comm::status init() noexcept { return fills ? fill() : begin(); }
+    comm::status post(std::size_t n) noexcept { return post_bytes((sends ? n : count) * element_bytes); }
+    [[nodiscard]] std::size_t came() const noexcept { return came_bytes() / element_bytes; }
+    using window::buffer;
+    halocline_status checked(comm::status s) const noexcept {
+        return c::checked(s, owner, [this] { return pending(); });
+    }
+
+    comm::job owner;
+    std::size_t element_bytes, count;
+    bool fills, sends; // fills: its own buffer, which the caller fills
+};
+
+halocline_status halocline_connection_create(halocline_job* job, int peer, int send_tag, int receive_tag, const char* name,
+                                             halocline_connection** connection) {
+    return guarded([&] {
+        present(connection, "connection") = nullptr;
+        comm::connection_options options{name != nullptr ? name : "", send_tag, receive_tag};
+        *connection = new halocline_connection{comm::connection(present(job, "job").value, peer, std::move(options))};
+    });
+}
+
+halocline_status halocline_connection_connect(halocline_connection* connection) {
+    return guarded([&] { present(connection, "connection").value.connect(); });
+}
+
+void halocline_connection_free(halocline_connection* connection) { delete connection; }
+
+halocline_status halocline_send_window_create(halocline_connection* connection, halocline_type type, size_t count,
+                                              const void* buffer, halocline_window** window) {
+    return guarded([&] {
+        present(window, "window") = nullptr;
+        auto* from = static_cast<std::byte*>(const_cast<void*>(buffer)); // only read
+        *window = new halocline_window(present(connection, "connection").value, true, element_of(type), count, from);
+    });
+}
+
+halocline_status halocline_recv_window_create(halocline_connection* connection, halocline_type type, size_t count,
+                                              void* buffer, halocline_window** window) {
+    return guarded([&] {
+        present(window, "window") = nullptr;
+        *window = new halocline_window(present(connection, "connection").value, false, element_of(type), count,
+                                       static_cast<std::byte*>(buffer));
+    });
+}
+
+void halocline_window_free(halocline_window* window) { delete window; }
+
+halocline_status halocline_window_init(halocline_window* window) { return window->checked(window->init()); }
+halocline_status halocline_window_post(halocline_window* window, size_t count) {
+    return window->checked(window->post(count));
+}
+int halocline_window_test(halocline_window* window) { return window->test() ? 1 : 0; }
+halocline_status halocline_window_wait(halocline_window* window) { return window->checked(window->wait()); }
+size_t halocline_window_count(const halocline_window* window) { return window->came(); }
+void* halocline_window_buffer(const halocline_window* window) { return window->buffer(); }

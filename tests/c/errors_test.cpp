@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the C interface says when something can't be: codes and texts, never an exception. The header as C++.
+#include <halocline.h>
+#include <halocline_test/allocation_counter.hpp>
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace {
+
+class CErrors : public testing::Test {
+  protected:
+    CErrors() { EXPECT_EQ(halocline_job_from_environment(nullptr, &job_), HALOCLINE_OK) << halocline_error(); }
+    ~CErrors() override { halocline_job_free(job_); }
+    halocline_job* job_ = nullptr;
+};
+
+void expect_text(const std::string& part) {
+    EXPECT_NE(std::string(halocline_error()).find(part), std::string::npos) << halocline_error();
+}
+
+TEST_F(CErrors, NullIsNamed) {
+    EXPECT_EQ(halocline_job_from_environment(nullptr, nullptr), HALOCLINE_INPUT_ERROR);
+    expect_text("'job' is NULL");
+    halocline_plan* plan = nullptr;
+    EXPECT_EQ(halocline_plan_create(job_, nullptr, &plan), HALOCLINE_INPUT_ERROR);
+    expect_text("'options' is NULL");
+    EXPECT_EQ(halocline_job_from_mpi(nullptr, 8, nullptr, &job_), HALOCLINE_INPUT_ERROR);
+}
+
+TEST_F(CErrors, AGridOfOtherRanksIsRefusedWithBothNumbers) {
+    halocline_plan_options options{};
+    for (int mu = 0; mu < 4; ++mu) {
+        options.global[mu] = 8;
+        options.rank_grid[mu] = mu == 3 ? 2 : 1;
+    }
+    options.bytes_per_site = 8;
+    halocline_plan* plan = nullptr;
+    EXPECT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_INPUT_ERROR);
+    EXPECT_EQ(plan, nullptr);
+    expect_text("1.1.1.2 is of 2 ranks; the job has 1");
+}
+
+TEST_F(CErrors, WindowsTellMisuseAndUnlikeEnds) {
+    halocline_connection* c = nullptr;
+    halocline_window *out = nullptr, *in = nullptr, *bad = nullptr;
+    int values[4]{};
+    EXPECT_EQ(halocline_connection_create(job_, 7, 0, 0, "seven", &c), HALOCLINE_INPUT_ERROR);
+    expect_text("peer 7 is not a rank");
+    ASSERT_EQ(halocline_connection_create(job_, 0, 0, 0, "own", &c), HALOCLINE_OK);
+    EXPECT_EQ(halocline_send_window_create(c, static_cast<halocline_type>(7), 4, values, &bad), HALOCLINE_INPUT_ERROR);
+    ASSERT_EQ(halocline_send_window_create(c, HALOCLINE_INT32, 4, values, &out), HALOCLINE_OK);
+    ASSERT_EQ(halocline_recv_window_create(c, HALOCLINE_FLOAT, 4, nullptr, &in), HALOCLINE_OK);
+    EXPECT_EQ(halocline_connection_connect(c), HALOCLINE_INPUT_ERROR);
+    expect_text("4 of int32");
+    expect_text("4 of float32");
+    EXPECT_EQ(halocline_window_init(out), HALOCLINE_MISUSED);
+    expect_text("connect()");
+    halocline_window_free(in);
+    halocline_window_free(out);
+    halocline_connection_free(c);
+}
+
+TEST_F(CErrors, StepsAllocateNothing) {
+    halocline_connection* c = nullptr;
+    halocline_window *out = nullptr, *in = nullptr;
+    std::vector<double> from(100, 3.0), to(100);
+    ASSERT_EQ(halocline_connection_create(job_, 0, 0, 0, nullptr, &c), HALOCLINE_OK);
+    ASSERT_EQ(halocline_send_window_create(c, HALOCLINE_DOUBLE, 100, from.data(), &out), HALOCLINE_OK);
+    ASSERT_EQ(halocline_recv_window_create(c, HALOCLINE_DOUBLE, 100, to.data(), &in), HALOCLINE_OK);
+    ASSERT_EQ(halocline_connection_connect(c), HALOCLINE_OK) << halocline_error();
+
+    const auto before = halocline_test::allocations();
+    int bad = 0;
+    for (int k = 0; k < 10; ++k) {
+        bad += halocline_window_init(in) + halocline_window_init(out) + halocline_window_post(out, 100) +
+               halocline_window_post(in, 0) + halocline_window_wait(in) + halocline_window_wait(out);
+    }
+    const auto after = halocline_test::allocations();
+
+    EXPECT_EQ(bad, 0);
+    EXPECT_EQ(after, before);
+    EXPECT_EQ(to, from);
+    halocline_connection_free(c); // before its windows: any order
+    halocline_window_free(out);
+    halocline_window_free(in);
+}
+
+} // namespace
