@@ -45,6 +45,7 @@ window_end::window_end(std::shared_ptr<connection_core> c, request r)
         block_bytes_ = shm_channel::block_bytes(direct_ ? 0 : in);
         block_ = static_cast<std::byte*>(job.memory->allocate(block_bytes_, alignof(control_line)));
         new (block_) control_line;
+        if (direct_) job.memory->pin(request_.buffer);
     }
     wire_writer card;
     card.text(request_.element).number<std::uint64_t>(request_.count).text(connection_->options.name).text(transport);
@@ -77,7 +78,9 @@ window_end::~window_end() {
     auto* shm = std::get_if<shm_channel>(&channel_);
     if (shm != nullptr) shm->close();
     if (block_ != nullptr) {
-        job.parked.push_back({block_, block_bytes_, {reinterpret_cast<const control_line*>(block_)}});
+        parked_block parked{block_, block_bytes_, {reinterpret_cast<const control_line*>(block_)}};
+        if (direct_ && !request_.sends) parked.pinned.push_back(request_.buffer);
+        job.parked.push_back(std::move(parked));
         job.sweep();
     }
 }

@@ -48,6 +48,41 @@ TEST(WindowThreads, MemoryComesBack) {
     });
 }
 
+TEST(WindowThreads, ABufferThatThePeerMayWriteIsNotGivenAway) {
+    run_threads(2, [](const job& j) {
+        connection c(j, 1 - j.rank());
+        if (j.rank() == 0) {
+            auto buffer = std::make_unique<words>(5000, 0, &j.memory());
+            const std::uint64_t* place = buffer->data();
+            {
+                recv_window<std::uint64_t> w(c, *buffer);
+                c.connect();
+                ASSERT_EQ(w.init(), status::ok); // the peer may write from now on
+            }
+            buffer.reset();
+            words other(5000, 7, &j.memory());
+            EXPECT_NE(other.data(), place);
+            j.barrier();
+            j.barrier(); // the message and the farewell are there
+            EXPECT_EQ(other, words(5000, 7));
+            connection own(j, 0);
+            const send_window<std::uint64_t> looks_for_farewells(own, other);
+            const words again(5000, 0, &j.memory());
+            EXPECT_TRUE(again.data() >= place && again.data() < place + 5000) << "now it is";
+        } else {
+            words out(5000, 3);
+            {
+                send_window<std::uint64_t> w(c, out);
+                c.connect();
+                j.barrier();
+                ASSERT_EQ(w.init(), status::ok);
+                ASSERT_EQ(w.post(), status::ok);
+            }
+            j.barrier();
+        }
+    });
+}
+
 TEST(WindowThreads, TeamsOfEverySizeCopyEachByteOnce) {
     run_threads(1, [](const job& j) {
         for (const std::size_t count : {1, 63, 64, 65, 1000}) {

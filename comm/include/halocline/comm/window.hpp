@@ -49,8 +49,8 @@ class window {
   public:
     window(window&&) noexcept;
     window& operator=(window&&) noexcept;
-    /// Says farewell and never waits for the peer's. Pre: a buffer that the peer may still write, because of an init()
-    /// without wait(), outlives the job.
+    /// Says farewell and never waits for the peer's: a buffer in the slab that the peer may still write, because of an
+    /// init() without wait(), goes back to the slab only when that has come.
     ~window();
 
     /// True if wait() would return at once.
