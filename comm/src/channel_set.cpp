@@ -177,7 +177,7 @@ void channel_set::judge(Channel& c, std::uint64_t epoch) noexcept {
     }
 }
 
-status channel_set::wait(std::uint64_t epoch, void* object, void (*step)(void*)) noexcept {
+status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*)) noexcept {
     if (status_ != status::ok || core_ == nullptr) return status_;
     waiter waiting(*core_);
     std::array<std::size_t, std::tuple_size_v<decltype(lanes_)>> done{}; // channels at the front of each lane
@@ -193,7 +193,8 @@ status channel_set::wait(std::uint64_t epoch, void* object, void (*step)(void*))
         }
     };
     while (true) {
-        if (step != nullptr) step(object);
+        if (step != nullptr) status_ = step(object);
+        if (status_ != status::ok) break;
         int pending = -1;
         std::size_t n = 0;
         for_each_lane([&](auto& lane) { pass(lane, done[n++], pending); });

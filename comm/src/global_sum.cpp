@@ -12,6 +12,15 @@ namespace {
 
 constexpr int most_values = 1024;
 
+/// What the header of a part says, so that no rank takes the part of another sum for its own: how many values, and which
+/// sum of this object (modulo 2^21).
+std::uint32_t name_of(std::uint64_t ordinal, std::size_t values) {
+    return static_cast<std::uint32_t>(ordinal << 11) | static_cast<std::uint32_t>(values);
+}
+static_assert(most_values < 1 << 11);
+std::size_t values_of(std::uint32_t name) { return name & 0x7ff; }
+bool is_of_sum(std::uint32_t name, std::uint64_t ordinal) { return name >> 11 == static_cast<std::uint32_t>(ordinal << 11) >> 11; }
+
 channel_set all_to_all(const job& j, std::size_t values, std::string name) {
     std::vector<channel_request> requests;
     for (int peer = 0; peer < j.ranks(); ++peer) {
@@ -35,7 +44,7 @@ double over_ranks(const double* const* parts, std::size_t first, std::size_t las
 } // namespace
 
 global_sum::global_sum(const job& j, int max_values)
-    : job_(j), max_values_(static_cast<std::size_t>(std::max(max_values, 0))), own_(max_values_ + 1),
+    : job_(j), max_values_(static_cast<std::size_t>(std::max(max_values, 0))), own_(max_values_),
       parts_(static_cast<std::size_t>(j.ranks()), nullptr) {
     j.agree("the largest global sum", std::to_string(max_values));
     if (max_values < 1 || max_values > most_values) {
@@ -43,26 +52,46 @@ global_sum::global_sum(const job& j, int max_values)
                           std::to_string(most_values) + " are possible");
     }
     small_ = all_to_all(j, std::min(max_values_, small_values), "global sum");
-    // One more number than values: the count, so that sums of different sizes don't pass for each other.
-    if (max_values_ > small_values) large_ = all_to_all(j, max_values_ + 1, "large global sum");
+    if (max_values_ > small_values) large_ = all_to_all(j, max_values_, "large global sum");
 }
 
 void global_sum::start(std::span<const double> values) noexcept {
     const std::uint64_t begin = ticks();
-    if (values.size() > max_values_) status_ = status::wrong_data;
+    if (values.size() > max_values_) {
+        status_ = status::wrong_data;
+        own_count_ = values.size();
+    }
     if (status_ != status::ok) return;
     const bool small = values.size() <= small_values;
     const std::uint64_t epoch = small ? ++small_epoch_ : ++large_epoch_;
-    own_[0] = static_cast<double>(values.size());
-    std::copy(values.begin(), values.end(), own_.begin() + 1);
-    const std::size_t from = small ? 1 : 0; // a small message has no room for the count
-    const std::size_t bytes = (values.size() + 1 - from) * sizeof(double);
+    own_count_ = values.size();
+    const std::uint32_t name = name_of(small_epoch_ + large_epoch_, own_count_);
+    std::copy(values.begin(), values.end(), own_.begin());
+    const std::size_t bytes = values.size_bytes();
     set_of(values.size()).for_each([&](auto& c) {
-        std::memcpy(c.target(epoch), own_.data() + from, bytes);
-        c.send(epoch, begin);
+        std::memcpy(c.target(epoch), own_.data(), bytes);
+        c.send(epoch, begin, name);
     });
     statistics_.bytes += bytes * static_cast<std::uint64_t>(job_.ranks() - 1);
     statistics_.seconds += seconds(ticks() - begin);
+}
+
+void global_sum::note_other(int peer, std::size_t values) noexcept {
+    status_ = status::wrong_data;
+    other_ = peer;
+    other_count_ = values;
+}
+
+void global_sum::look_for_another_sum() noexcept {
+    const bool small = own_count_ <= small_values;
+    channel_set& other = small ? large_ : small_;
+    const std::uint64_t epoch = (small ? large_epoch_ : small_epoch_) + 1;
+    other.for_each([&](auto& c) {
+        if (status_ != status::ok || !c.arrived(epoch) || c.check(epoch) != status::ok) return;
+        // A peer that has finished this sum may be in the next, which is no mistake.
+        const std::uint32_t name = c.header(epoch).field_index;
+        if (is_of_sum(name, small_epoch_ + large_epoch_)) note_other(c.peer(), values_of(name));
+    });
 }
 
 template <class Combine>
@@ -72,13 +101,20 @@ status global_sum::finish_with(std::span<double> values, Combine combine) noexce
     const bool small = values.size() <= small_values;
     const std::uint64_t epoch = small ? small_epoch_ : large_epoch_;
     channel_set& set = set_of(values.size());
-    status_ = set.wait(epoch);
+    unsigned polls = 0;
+    const status waited = set.wait(epoch, [&]() noexcept {
+        if (++polls % 4096 == 0) look_for_another_sum();
+        return status_;
+    });
+    if (waited == status::aborted && status_ == status::ok) look_for_another_sum(); // a peer saw it first
+    if (status_ == status::ok) status_ = waited;
     if (status_ != status::ok) return status_;
-    parts_[job_.rank()] = own_.data() + 1;
+    parts_[job_.rank()] = own_.data();
+    const std::uint32_t name = name_of(small_epoch_ + large_epoch_, own_count_);
     set.for_each([&](auto& c) {
-        const auto* part = reinterpret_cast<const double*>(c.received(epoch));
-        if (!small && part[0] != own_[0]) status_ = status::wrong_data;
-        parts_[c.peer()] = small ? part : part + 1;
+        const std::uint32_t theirs = c.header(epoch).field_index;
+        if (theirs != name && status_ == status::ok) note_other(c.peer(), values_of(theirs));
+        parts_[c.peer()] = reinterpret_cast<const double*>(c.received(epoch));
     });
     if (status_ != status::ok) return status_;
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = over_ranks(parts_.data(), 0, parts_.size(), i, combine);
@@ -103,7 +139,15 @@ status global_sum::maximum(std::span<double> values) noexcept {
 }
 
 std::string global_sum::pending() const {
-    return small_.state() != status::ok ? small_.pending(small_epoch_) : large_.pending(large_epoch_);
+    const auto values = [](std::size_t n) { return std::to_string(n) + (n == 1 ? " value" : " values"); };
+    if (own_count_ > max_values_) {
+        return "'global sum' of " + values(own_count_) + ", made for up to " + std::to_string(max_values_);
+    }
+    if (other_ >= 0) {
+        return "'global sum': rank " + std::to_string(job_.rank()) + " sums " + values(own_count_) + ", rank " +
+               std::to_string(other_) + " sums " + std::to_string(other_count_);
+    }
+    return own_count_ <= small_values ? small_.pending(small_epoch_) : large_.pending(large_epoch_);
 }
 
 } // namespace halocline::comm

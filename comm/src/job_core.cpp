@@ -94,13 +94,17 @@ job_core::job_core(int own_rank, int job_ranks, job_options choices, std::string
 }
 
 job_core::~job_core() {
-    if (!ofi) return;
     // Farewells of closed channels may be under way, and the last messages before them.
-    ofi->finish([&] {
+    const auto over = [&] {
         if (watch) watch->look();
+        return failed() != status::ok;
+    };
+    if (mpi) mpi->finish(over);
+    if (!ofi) return;
+    ofi->finish([&] {
         bool somebody = false;
         for (int r = 0; r < ranks; ++r) somebody = somebody || (r != rank && watch && !watch->left(r));
-        return failed() != status::ok || !somebody;
+        return over() || !somebody;
     });
 }
 

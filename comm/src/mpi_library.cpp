@@ -2,6 +2,7 @@
 #include "mpi_library.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/clock.hpp>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 #include <system_error>
 
 #include <dlfcn.h>
+#include <sched.h>
 
 namespace halocline::comm {
 
@@ -342,6 +344,14 @@ void mpi_world::sweep() noexcept {
         end.release();
         return true;
     });
+}
+
+void mpi_world::finish(const std::function<bool()>& give_up) noexcept {
+    constexpr double most = 2; // seconds
+    for (const std::uint64_t since = ticks(); !kept_.empty() && seconds(ticks() - since) < most && !give_up();) {
+        poll();
+        sched_yield();
+    }
 }
 
 void mpi_world::return_tag(int tag) noexcept { free_tags_.push_back(tag); }

@@ -85,6 +85,9 @@ class mpi_world {
 
     /// Takes over an end whose peer has not said farewell yet; released when it has, or with the world.
     void keep(mpi_channel&& end) noexcept;
+    /// Receives the farewells of the peers whose ends were closed here: until there are no more, `give_up` says so, or for
+    /// 2 seconds. What nobody receives, MPI would complain of, or hold, when it ends.
+    void finish(const std::function<bool()>& give_up) noexcept;
 
     [[nodiscard]] const halocline_mpi_module& module() const { return *module_; }
     [[nodiscard]] halocline_mpi_world* handle() const { return world_; }

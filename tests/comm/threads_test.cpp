@@ -19,17 +19,6 @@ namespace {
 using namespace halocline;
 using namespace halocline_test;
 
-TEST(GlobalSum, DifferentCountsAreWrongData) {
-    std::atomic<int> refused{0};
-    run_threads(2, [&](const job& j) {
-        global_sum sum(j, 8);
-        std::vector<double> v(j.rank() == 0 ? 4 : 5, 1.0);
-
-        if (sum(v) == status::wrong_data) ++refused;
-    });
-    EXPECT_EQ(refused, 2);
-}
-
 TEST(Channels, NothingIsAllocatedBetweenSendAndWait) {
     std::atomic<std::uint64_t> before{0}, after{0};
     run_threads(2, [&](const job& j) {

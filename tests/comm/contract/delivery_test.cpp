@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 namespace {
@@ -124,6 +125,21 @@ TEST(Contract, APeerOneEpochAheadOverwritesNothing) {
             wrong += wrong_messages(set, t, k);
         }
         EXPECT_EQ(wrong, 0);
+    });
+}
+
+TEST(Contract, ACommandOfTheShellInMidExchangeIsHarmless) {
+    on_every_rank([](const job& j) {
+        const tape t(10'000);
+        channel_set set(j, ring(j, 10'000), {"ring", ""});
+        for (std::uint64_t k = 1; k <= 12; ++k) {
+            fill_and_send(set, t, j.rank(), k);
+            if (k % static_cast<std::uint64_t>(j.ranks()) == static_cast<std::uint64_t>(j.rank())) {
+                EXPECT_EQ(std::system("true"), 0);
+            }
+            wait_for(j, set, k);
+            EXPECT_EQ(wrong_messages(set, t, k), 0) << k;
+        }
     });
 }
 

@@ -144,4 +144,24 @@ TEST(Ending, ASilentPeerIsTimedOutAndNamed) {
 
 TEST(Sum, EqualsTheSerialOneWithTheSameBitsEverywhere) { on_every_rank(expect_sums_equal_serial); }
 
+TEST(Sum, OfDifferentNumbersOfValuesIsAnErrorWithBothNumbersLongBeforeTheDeadline) {
+    on_every_rank([](const job& j) {
+        if (j.ranks() == 1) return;
+        constexpr std::size_t pairs[][2] = {{1, 2}, {2, 3}, {8, 1}, {4, 5}}; // in one set of channels or in two
+        for (const auto& [zero, others] : pairs) {
+            global_sum sum(j, 8);
+            std::vector<double> values(5, 1.0);
+            EXPECT_EQ(sum(values), status::ok);
+            values.resize(j.rank() == 0 ? zero : others);
+
+            EXPECT_EQ(sum(values), status::wrong_data) << zero << " and " << others << " on rank " << j.rank();
+
+            const std::string text = sum.pending();
+            EXPECT_NE(text.find("rank " + std::to_string(j.rank()) + " sums " + std::to_string(values.size())), std::string::npos) << text;
+            EXPECT_NE(text.find(" sums " + std::to_string(j.rank() == 0 ? others : zero)), std::string::npos) << text;
+            j.barrier();
+        }
+    });
+}
+
 } // namespace

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
+#include <sys/time.h>
 #include <thread>
 
 namespace halocline_test {
@@ -13,6 +15,15 @@ namespace {
 
 const contender* chosen = nullptr;
 int ranks_as_threads = 0;
+
+/// System calls are interrupted and not restarted.
+void signal_a_thousand_times_a_second() {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    sigaction(SIGALRM, &action, nullptr);
+    const itimerval every{{0, 1000}, {0, 1000}};
+    setitimer(ITIMER_REAL, &every, nullptr);
+}
 
 } // namespace
 
@@ -56,6 +67,10 @@ int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
     for (int i = 1; i < argc; ++i) {
         std::string_view word = argv[i];
+        if (word == "signals") {
+            signal_a_thousand_times_a_second();
+            continue;
+        }
         if (word.starts_with("threads=")) {
             word.remove_prefix(8);
             std::from_chars(word.data(), word.data() + word.size(), ranks_as_threads);
@@ -64,7 +79,7 @@ int main(int argc, char** argv) {
         chosen = std::find_if(std::begin(known), std::end(known), [&](const contender& c) { return c.name == word; });
     }
     if (chosen == nullptr || chosen == std::end(known)) {
-        std::fprintf(stderr, "usage: comm_contract_test NAME [threads=N]; NAME is one of:");
+        std::fprintf(stderr, "usage: comm_contract_test NAME [threads=N] [signals]; NAME is one of:");
         for (const contender& c : known) std::fprintf(stderr, " %s", c.name.data());
         std::fprintf(stderr, "\n");
         return 2;

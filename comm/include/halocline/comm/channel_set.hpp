@@ -101,10 +101,18 @@ class channel_set {
     /// noexcept, no allocation, no lock; no system call on self and shm while the wait stays within its spin budget.
     [[nodiscard]] status wait(std::uint64_t epoch) noexcept { return wait(epoch, nullptr, nullptr); }
     /// The same, calling step() before each look: for what has to be done meanwhile, such as copies to fields that peers
-    /// have freed.  Pre: step is noexcept.
+    /// have freed. A step that returns a bad status ends the wait with it.  Pre: step is noexcept.
     template <class Step>
     [[nodiscard]] status wait(std::uint64_t epoch, Step&& step) noexcept {
-        return wait(epoch, &step, [](void* s) { (*static_cast<std::remove_reference_t<Step>*>(s))(); });
+        return wait(epoch, &step, [](void* s) {
+            auto& f = *static_cast<std::remove_reference_t<Step>*>(s);
+            if constexpr (std::is_void_v<decltype(f())>) {
+                f();
+                return status::ok;
+            } else {
+                return f();
+            }
+        });
     }
     /// True if wait(epoch) would return at once.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
@@ -123,7 +131,7 @@ class channel_set {
     [[nodiscard]] std::string pending(std::uint64_t epoch) const;
 
   private:
-    status wait(std::uint64_t epoch, void* object, void (*step)(void* object)) noexcept;
+    status wait(std::uint64_t epoch, void* object, status (*step)(void* object)) noexcept;
     void close() noexcept;
     /// Makes what is wrong with an epoch that arrived the state of the set.
     template <class Channel>

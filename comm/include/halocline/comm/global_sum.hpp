@@ -24,7 +24,8 @@ class global_sum {
     explicit global_sum(const job& j, int max_values = 64);
     /// values <- sum over ranks, element-wise.  Pre: same size on every rank, <= max_values.
     /// noexcept, no allocation, no lock.  Cost: one message to each other rank, 8 bytes per value (1 or 2 values: none
-    /// beside the control line).  A size that differs between ranks or is too large: status::wrong_data.
+    /// beside the control line).  A size that differs between ranks or is too large:
+    /// status::wrong_data, within milliseconds; pending() has both sizes.
     [[nodiscard]] status operator()(std::span<double> values) noexcept;
     /// Split form; values must stay untouched in between.
     void start(std::span<const double> values) noexcept;
@@ -42,13 +43,18 @@ class global_sum {
     /// Publishes values; finish_with(combine) gathers all ranks' and combines them element by element.
     template <class Combine>
     status finish_with(std::span<double> values, Combine combine) noexcept;
+    /// Does a peer, in this sum, sum more or fewer values, by the other set?
+    void look_for_another_sum() noexcept;
+    void note_other(int peer, std::size_t values) noexcept;
     channel_set& set_of(std::size_t count) noexcept { return count <= small_values ? small_ : large_; }
 
     static constexpr std::size_t small_values = 2; // travel inside the control line
     job job_;
     channel_set small_, large_;
     std::uint64_t small_epoch_ = 0, large_epoch_ = 0;
-    std::size_t max_values_ = 0;
+    std::size_t max_values_ = 0, own_count_ = 0; // values: most, and of the sum under way
+    int other_ = -1;                             // who sums another number of values, and how many
+    std::size_t other_count_ = 0;
     std::vector<double> own_;
     std::vector<const double*> parts_; // by rank, of the sum under way
     status status_ = status::ok;
