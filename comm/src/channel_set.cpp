@@ -136,6 +136,7 @@ channel_set& channel_set::operator=(channel_set&& other) noexcept {
     block_ = std::exchange(other.block_, nullptr);
     block_bytes_ = std::exchange(other.block_bytes_, 0);
     memory_bytes_ = std::exchange(other.memory_bytes_, 0);
+    worker_ = std::exchange(other.worker_, nullptr);
     waits_yielded_ = other.waits_yielded_;
     waits_slept_ = other.waits_slept_;
     status_ = other.status_;
@@ -146,6 +147,8 @@ channel_set::~channel_set() { close(); }
 
 void channel_set::close() noexcept {
     if (core_ == nullptr) return;
+    if (worker_ != nullptr) std::erase_if(core_->background, [this](const auto& b) { return b.object == worker_; });
+    worker_ = nullptr;
     for_each_lane([]<class C>(std::vector<C>& lane) {
         if constexpr (requires(C& c) { c.close(); })
             for (C& c : lane) c.close();
@@ -213,6 +216,11 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
     waits_yielded_ += waiting.yielded();
     waits_slept_ += waiting.slept();
     return status_;
+}
+
+void channel_set::work_in_every_wait(void* object, void (*step)(void*)) {
+    worker_ = object;
+    core_->background.push_back({object, step});
 }
 
 bool channel_set::test(std::uint64_t epoch) noexcept {

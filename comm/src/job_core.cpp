@@ -230,6 +230,7 @@ status job_core::lost(int peer, std::string_view how) noexcept {
 }
 
 void job_core::check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone) {
+    work();
     if (const status s = check(peer, since, gone); s != status::ok) raise(s, operation);
 }
 

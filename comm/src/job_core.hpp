@@ -7,10 +7,12 @@
 #include "node_slab.hpp"
 
 #include <halocline/comm/control_line.hpp>
+#include <halocline/comm/costs.hpp>
 #include <halocline/comm/job.hpp>
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +60,17 @@ class job_core {
     // Set-up state.
     std::uint32_t next_plan_id = 1; // plans are made collectively, so the count is the same on every rank
     std::vector<parked_block> parked;
+    std::optional<costs> measured; // measured_costs()
+
+    // What peers wait for while this rank waits for something else: copies to fields that have been freed since.
+    struct background_work {
+        void* object = nullptr;
+        void (*step)(void* object) = nullptr; ///< noexcept, never waits
+    };
+    std::vector<background_work> background;
+    void work() noexcept {
+        for (const background_work& b : background) b.step(b.object);
+    }
     card_box cards;
     std::vector<window_end*> due; // windows that still have to send something
     std::size_t windows = 0;      // that exist

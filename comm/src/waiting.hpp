@@ -26,6 +26,7 @@ class waiter {
 
     /// After a fruitless poll: ok to poll again.
     [[nodiscard]] status again(int peer) noexcept {
+        core_.work();
         if (++polls_ <= core_.spin_polls) {
             pause();
             return status::ok;

@@ -6,6 +6,7 @@
 #include "shell_regions.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/halo/path_model.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -58,7 +59,13 @@ padded_plan::padded_plan(const comm::job& j, const lattice::decomposition& cut, 
             throw input_error("halo '" + options_.name + "': parity " + std::to_string(*options_.parity) + ": must be 0 or 1");
         check_fields(grown(cut.local_box(job_.rank()), options_.widths), options_, bindings, job_.rank());
     });
-    route_ = options_.shape == shell::faces || options_.corners == corner_route::automatic ? corner_route::at_once : options_.corners;
+    if (options_.shape == shell::box) {
+        const bool asked = options_.corners != corner_route::automatic;
+        const verdict<corner_route> v = asked ? verdict<corner_route>{options_.corners, "asked for"}
+                                              : choose_route(comm::measured_costs(job_), cut.rank_grid(), options_.widths);
+        route_ = v.choice;
+        why_ = v.why;
+    }
 
     std::vector<shell_transfers> lists;
     if (route_ == corner_route::at_once)

@@ -7,6 +7,7 @@
 #include <halocline/comm/clock.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <utility>
 
@@ -36,6 +37,15 @@ struct region_plan::state {
     void add_all() noexcept;
     void note(region_message& m) noexcept;
 
+    /// Called in every wait of this rank.
+    void work() noexcept {
+        if (driver.load(std::memory_order_relaxed) == this_thread() && unsent > 0) send_direct();
+    }
+    static const void* this_thread() noexcept {
+        static thread_local char mark;
+        return &mark;
+    }
+
     [[nodiscard]] bool started() const { return started_ != epoch; }
 
     comm::job job;
@@ -48,6 +58,7 @@ struct region_plan::state {
     comm::channel_set channels;
     std::uint64_t epoch = 0, started_ = 0; // finished, and started, exchanges
     std::uint64_t stamp = 0;               // when the running exchange was started
+    std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: it started the exchange
     std::size_t unsent = 0;                // direct messages whose target is not free yet
     int bound = 0;
     comm::status status = comm::status::ok;
@@ -82,6 +93,8 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
         for (const binding& b : bindings)
             for (const field_view& f : b.destination) set_options.written_by_peers.push_back(f.data);
     channels = comm::channel_set(job, requests, set_options);
+    if (!set_options.written_by_peers.empty())
+        channels.work_in_every_wait(this, [](void* self) { static_cast<state*>(self)->work(); });
     reported.reserve(receives.size());
 }
 
@@ -110,6 +123,7 @@ void region_plan::state::start(int which) noexcept {
         channel.send(k, stamp, static_cast<std::uint32_t>(which));
     });
     started_ = k;
+    driver.store(this_thread(), std::memory_order_relaxed);
     if (unsent > 0) send_direct();
     pack_ticks += comm::ticks() - stamp;
 }
@@ -180,9 +194,11 @@ bool region_plan::state::test() noexcept {
 comm::status region_plan::state::finish() noexcept {
     if (status != comm::status::ok || !started()) return status;
     const std::uint64_t before = comm::ticks(), k = epoch + 1;
-    status = unsent == 0 ? channels.wait(k) : channels.wait(k, [this] {
-        if (unsent > 0) send_direct();
-    });
+    if (unsent > 0) {
+        driver.store(this_thread(), std::memory_order_relaxed);
+        send_direct();
+    }
+    status = channels.wait(k); // copies what is freed meanwhile: work()
     const std::uint64_t waited = comm::ticks() - before;
     wait_ticks += waited;
     if (status != comm::status::ok) return status;
@@ -199,6 +215,7 @@ comm::status region_plan::state::finish() noexcept {
         add_all();
     else
         advance();
+    driver.store(nullptr, std::memory_order_relaxed);
     ++exchanges;
     epoch = k;
     return status;

@@ -4,6 +4,7 @@
 #include "position_runs.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/halo/path_model.hpp>
 #include <halocline/comm/slab.hpp>
 
 #include <algorithm>
@@ -257,14 +258,31 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
         return {};
     };
     const binding& fields = bindings.front();
+    // This rank's verdict on each peer; both ends must find that direct pays.
+    const comm::costs& costs = comm::measured_costs(j); // collective: whatever the options say here
+    const auto verdict_on = [&](int peer) -> verdict<path> {
+        std::string why = obstacle(peer);
+        if (!why.empty()) return {path::packed, why};
+        if (options.way != path::automatic) return {options.way, "asked for"};
+        std::size_t bytes = 0;
+        std::int64_t sites = 0, runs = 0;
+        for (const auto& [tag, i] : out[peer]) sites += static_cast<std::int64_t>(sends[i].sites.size());
+        for (const field_view& f : fields.source) {
+            bytes += static_cast<std::size_t>(sites) * f.shape.bytes();
+            runs += site_copy(positions(sends, out[peer], *f.order), f.order->lane_width(), in_message(sites), 1).runs();
+        }
+        return choose_path(costs, bytes, runs);
+    };
+    std::vector<verdict<path>> verdicts;
     std::vector<std::string> mine;
     for (const int peer : peers) {
         outline o;
         o.number(static_cast<std::int64_t>(fields.source.size()));
         for (const field_view& f : fields.source) o.number(static_cast<std::int64_t>(f.shape.bytes()));
         o.number(static_cast<int>(options.way)).sizes(sends, out[peer]).sizes(receives, in[peer]);
-        const bool offered = options.way != path::packed && obstacle(peer).empty();
-        o.number(offered);
+        verdicts.push_back(verdict_on(peer));
+        const bool offered = verdicts.back().choice == path::direct;
+        o.number(offered).number(obstacle(peer).empty());
         if (offered) describe_destinations(o, j, receives, in[peer], bindings);
         mine.push_back(o.text());
     }
@@ -287,7 +305,7 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
             const auto their_sends = reader.sizes(), their_receives = reader.sizes();
             compare(sends, out[peer], their_receives, j.rank(), peer, true, options.name);
             compare(receives, in[peer], their_sends, peer, j.rank(), false, options.name);
-            const bool offered = reader.number() != 0;
+            const bool offered = reader.number() != 0, able = reader.number() != 0;
 
             region_message& m = messages.emplace_back();
             m.peer = peer;
@@ -296,11 +314,11 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
                 m.receive_sites += static_cast<std::int64_t>(receives[i].sites.size());
                 m.receives.push_back(static_cast<int>(i));
             }
-            m.why = options.way == path::packed && !options.add ? "asked for" : obstacle(peer);
-            if (m.why.empty() && !offered) m.why = "a field of " + rank_text(peer) + " is not in its slab";
-            if (m.why.empty()) {
-                m.way = path::direct;
-                m.why = options.way == path::direct ? "asked for" : "one copy instead of two";
+            m.way = offered ? verdicts[p].choice : path::packed;
+            m.why = verdicts[p].why;
+            if (verdicts[p].choice == path::direct && !offered)
+                m.why = able ? rank_text(peer) + " sends too little for it" : "a field of " + rank_text(peer) + " is not in its slab";
+            if (m.way == path::direct) {
                 make_direct(m, sends, out[peer], fields, reader);
             } else if (options.way == path::direct) {
                 throw input_error(who + " can't have path direct with " + rank_text(peer) + ": " + m.why);

@@ -3,6 +3,9 @@
 // when a plan ends early. Ranks are threads.
 #include "padded_oracle.hpp"
 
+#include <halocline/comm/global_sum.hpp>
+#include <halocline/halo/path_model.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <barrier>
@@ -119,7 +122,7 @@ TEST(DirectPath, TakesOnlyControlLinesBeyondTheFields) {
         field<double> in_slab(order, 12, &j.memory()), elsewhere(order, 12);
         const std::size_t ghost_bytes = 2 * 8 * 8 * 8 * 96;
         const std::size_t before = j.memory().used();
-        padded_plan direct(j, cut, {.widths = widths}, {halo::bind(in_slab)});
+        padded_plan direct(j, cut, {.widths = widths, .way = path::direct}, {halo::bind(in_slab)});
         const std::size_t between = j.memory().used();
         padded_plan packed(j, cut, {.widths = widths}, {halo::bind(elsewhere)});
 
@@ -229,5 +232,81 @@ TEST(DirectPath, EndsThePeersWaitWhenAnExceptionLeavesAnExchange) {
             EXPECT_THROW(plan->finish_or_throw(), job_error);
         }
         j.barrier(); // the job itself goes on
+    });
+}
+
+// A peer that waits for a late copy must get it whatever this rank waits for: else two ranks that finish two exchanges in
+// different orders, or sum in between, would wait for each other.
+TEST(DirectPath, CopiesInEveryWaitOfTheRank) {
+    run(2, [&](const comm::job& j) {
+        const int other = 1 - j.rank();
+        const std::vector<halo::transfer> sends{{other, 0, {0}}}, receives{{other, 0, {1}}};
+        field<double> x(row_of(2), 1, &j.memory()), y(row_of(2), 1, &j.memory());
+        region_plan p(j, sends, receives, {halo::bind(x)}, {.name = "p", .way = path::direct});
+        region_plan q(j, sends, receives, {halo::bind(y)}, {.name = "q", .way = path::direct});
+        comm::global_sum sum(j, 1);
+        region_plan& first = j.rank() == 0 ? p : q;
+        region_plan& second = j.rank() == 0 ? q : p;
+        for (int k = 1; k <= 300; ++k) {
+            x.at(0, 0) = 10 * k + j.rank();
+            y.at(0, 0) = -x.at(0, 0);
+            p.start();
+            q.start();
+            if (j.rank() == k % 2) std::this_thread::yield();
+            double one = 1;
+            ASSERT_EQ(sum({&one, 1}), status::ok);
+            ASSERT_EQ(first.finish(), status::ok);
+            ASSERT_EQ(second.finish(), status::ok);
+            ASSERT_EQ(x.at(1, 0), 10 * k + other);
+            ASSERT_EQ(y.at(1, 0), -(10 * k + other));
+        }
+    });
+}
+
+TEST(PathModel, HasTheSameNumbersOnEveryRank) {
+    run(3, [&](const comm::job& j) {
+        const comm::costs& c = comm::measured_costs(j);
+        const auto text = [](double v) { return std::to_string(1e15 * v); };
+
+        EXPECT_NO_THROW(j.agree("costs", text(c.flag_seconds) + text(c.message_seconds) + text(c.copy_seconds_per_byte) + text(c.run_seconds)));
+        EXPECT_GT(c.flag_seconds, 0);
+        EXPECT_GT(c.copy_seconds_per_byte, 0);
+        EXPECT_EQ(&comm::measured_costs(j), &c); // once per job
+    });
+}
+
+TEST(PathModel, CopiesDirectlyWhatTakesLongerThanAFlag) {
+    const comm::costs c{.flag_seconds = 1e-6, .message_seconds = 1e-7, .copy_seconds_per_byte = 1e-10, .run_seconds = 1e-8};
+
+    EXPECT_EQ(halo::choose_path(c, 9'000, 1).choice, path::packed);  // 0.91 us
+    EXPECT_EQ(halo::choose_path(c, 10'000, 1).choice, path::direct); // 1.01 us
+    EXPECT_EQ(halo::choose_path(c, 100, 100).choice, path::direct);  // many short runs
+}
+
+TEST(PathModel, TakesTheRouteWithTheShorterSum) {
+    const halo::ghost_widths all{}, plane{{1, 1, 0, 0}, {1, 1, 0, 0}};
+    // 81 messages in one phase, or 8 in four.
+    EXPECT_EQ(halo::choose_route({1e-6, 1e-7, 0, 0}, {3, 3, 3, 3}, all).choice, halo::corner_route::by_dimension);
+    EXPECT_EQ(halo::choose_route({1e-6, 1e-8, 0, 0}, {3, 3, 3, 3}, all).choice, halo::corner_route::at_once);
+    // 9 or 4.
+    EXPECT_EQ(halo::choose_route({1e-6, 1e-7, 0, 0}, {3, 3, 1, 1}, plane).choice, halo::corner_route::at_once);
+    EXPECT_EQ(halo::choose_route({1e-6, 3e-7, 0, 0}, {3, 3, 1, 1}, plane).choice, halo::corner_route::by_dimension);
+}
+
+TEST(PathModel, IsPrintedWithItsNumbersAndOverridden) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    run(2, [&](const comm::job& j) {
+        field<double> x(site_order::lexicographic(halo::grown(cut.local_box(j.rank()), {}).extents), 1, &j.memory());
+        padded_plan automatic(j, cut, {.shape = halo::shell::box}, {halo::bind(x)});
+        const std::string text = automatic.describe();
+        EXPECT_NE(text.find("a free flag"), std::string::npos) << text;
+        EXPECT_NE(text.find("by dimension"), std::string::npos) << text;
+
+        padded_plan asked(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension, .way = path::direct}, {halo::bind(x)});
+        EXPECT_EQ(asked.route(), halo::corner_route::by_dimension);
+        EXPECT_EQ(asked.describe().find("packed"), std::string::npos) << asked.describe();
+        EXPECT_NE(asked.describe().find("asked for"), std::string::npos) << asked.describe();
+        padded_plan packed(j, cut, {.way = path::packed}, {halo::bind(x)});
+        EXPECT_EQ(packed.describe().find("direct"), std::string::npos) << packed.describe();
     });
 }

@@ -87,7 +87,7 @@ struct padded_case {
     std::string text;
 };
 
-inline padded_case random_padded_case(std::mt19937& g, int ranks) {
+inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_direct = true) {
     coordinate grid{1, 1, 1, 1};
     for (int rest = ranks, p = 2; rest > 1;) {
         if (rest % p != 0) {
@@ -128,6 +128,8 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks) {
     for (int f = drawn(g, 1, 3); f > 0; --f) c.components.push_back(drawn(g, 1, 7));
     c.bindings = drawn(g, 1, 2);
     c.in_slab = drawn(g, 0, 2);
+    const int way = drawn(g, 0, 2); // direct can only be asked for where it can be had
+    c.options.way = way == 1 ? halo::path::packed : way == 2 && c.in_slab == 1 && may_be_direct ? halo::path::direct : halo::path::automatic;
     c.text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) + " low " +
              lattice::to_string(o.widths.low) + " high " + lattice::to_string(o.widths.high) +
              (o.shape == halo::shell::box ? " box, corners " + std::string(to_string(o.corners)) : " faces") + " order " +
@@ -181,8 +183,9 @@ void exchange_padded(const comm::job& j, const padded_case& c, int exchanges) {
 /// `count` random padded plans on the ranks of j, drawn from `seed`.
 inline void exchange_random_padded_cases(const comm::job& j, unsigned seed, int count, int exchanges) {
     std::mt19937 generator(seed);
+    const bool shared = j.transport() == "shm" || j.transport() == "self";
     for (int i = 0; i < count; ++i) {
-        const padded_case c = random_padded_case(generator, j.ranks());
+        const padded_case c = random_padded_case(generator, j.ranks(), shared);
         if (i % 2 == 0)
             exchange_padded<double>(j, c, exchanges);
         else

@@ -114,6 +114,9 @@ class channel_set {
             }
         });
     }
+    /// From now on step(object) is called in every wait of this rank, whatever for: a peer may be waiting for what step does.
+    /// step is noexcept and never waits.  Pre: no wait of this rank is going on.
+    void work_in_every_wait(void* object, void (*step)(void* object));
     /// True if wait(epoch) would return at once.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
     /// Bad since the first wait that failed.
@@ -155,6 +158,7 @@ class channel_set {
     std::byte* block_ = nullptr; // control lines and slots of the self and shm lanes, in the own slab
     std::size_t block_bytes_ = 0;
     std::size_t memory_bytes_ = 0; // block and buffers of the other lanes
+    void* worker_ = nullptr; // of work_in_every_wait()
     std::uint64_t waits_yielded_ = 0, waits_slept_ = 0;
     status status_ = status::ok;
 };

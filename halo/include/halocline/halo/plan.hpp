@@ -137,6 +137,8 @@ class plan {
     [[nodiscard]] const comm::job& owner() const { return job_; }
     [[nodiscard]] plan_statistics statistics() const;
     void reset_statistics();
+    /// Bytes of slab that the plan takes: slots and control lines.
+    [[nodiscard]] std::size_t slab_bytes() const { return channels_.memory_bytes(); }
     /// A table: face, peer, transport, path, sites, bytes.
     [[nodiscard]] std::string describe() const;
 

@@ -4,7 +4,9 @@
 // A rank names its own ends only; both ends of a transfer list its sites in the same order. One message per peer.
 //
 // Contract: sources are not written, destinations neither read nor written, between start() and finish(). Both halves are
-// noexcept, free of allocation and lock. Destinations of exchange k keep their values until start(k+1) with that binding.
+// noexcept, free of allocation and lock; both from one thread. Values for a peer on the direct path leave once the peer has
+// said that its field is free: in start(), test(), finish(), or in any other wait of this rank's job.
+// Destinations of exchange k keep their values until start(k+1) with that binding.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>

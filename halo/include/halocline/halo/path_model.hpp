@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which path and which route, by what their parts cost in this job. The estimates:
+//   direct  2 flags + copy:     the peer's "free", then "there"
+//   packed  1 flag + 2 copies:  into the slot, out of the slot
+//   edges and corners at once: 1 flag + a message per distinct neighbour; by dimension: as many flags as dimensions.
+#pragma once
+
+#include <halocline/comm/costs.hpp>
+#include <halocline/halo/padded_plan.hpp>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+namespace halocline::halo {
+
+inline std::string microseconds(double seconds) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.2f us", 1e6 * seconds);
+    return text.data();
+}
+
+/// A choice and the reason for it.
+template <class Choice>
+struct verdict {
+    Choice choice;
+    std::string why;
+};
+
+/// For what one rank sends: both ends have to find that direct pays.
+inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::int64_t runs) {
+    const double copy = c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs);
+    if (copy > c.flag_seconds)
+        return {path::direct, "a second copy, " + microseconds(copy) + ", costs more than a free flag, " + microseconds(c.flag_seconds)};
+    return {path::packed, "a second copy, " + microseconds(copy) + ", costs no more than a free flag, " + microseconds(c.flag_seconds)};
+}
+
+/// For a rank with neighbours on all sides: the same on every rank.
+inline verdict<corner_route> choose_route(const comm::costs& c, const lattice::coordinate& rank_grid, const ghost_widths& widths) {
+    int once = 1, serial = 0, phases = 0;
+    for (int mu = 0; mu < lattice::dimensions; ++mu) {
+        if (widths.low[mu] == 0 && widths.high[mu] == 0) continue;
+        const int places = rank_grid[mu] < 3 ? rank_grid[mu] : 3; // distinct ranks along mu, the own one among them
+        once *= places;
+        serial += places < 3 ? 1 : 2;
+        ++phases;
+    }
+    const double at_once = c.flag_seconds + once * c.message_seconds;
+    const double by_dimension = phases * c.flag_seconds + serial * c.message_seconds;
+    const std::string why = "at once " + std::to_string(once) + " messages, " + microseconds(at_once) + "; by dimension " +
+                            std::to_string(serial) + " in " + std::to_string(phases) + " phases, " + microseconds(by_dimension);
+    return {at_once <= by_dimension ? corner_route::at_once : corner_route::by_dimension, why};
+}
+
+} // namespace halocline::halo
