@@ -17,6 +17,8 @@ endif()
 
 # libfabric's headers; the library itself is loaded at run time by jobs that use transport ofi.
 pkg_check_modules(LIBFABRIC QUIET libfabric>=1.9)
+# PMIx's headers, likewise.
+pkg_check_modules(PMIX QUIET pmix>=3)
 
 # Each MPI that is installed gets its own module; programs never link libmpi (docs/decisions/).
 find_program(HALOCLINE_MPICXX_OPENMPI NAMES mpicxx.openmpi)

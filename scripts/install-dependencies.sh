@@ -9,6 +9,7 @@ packages=(
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev          # programs
   libfabric-dev                                                # transport ofi
   libibverbs-dev ibverbs-providers                             # transport verbs
+  libpmix-dev                                                  # bootstrap pmix
   libgtest-dev spin                                            # tests; models of the slot protocols
   qemu-system-x86 busybox-static kmod cpio iproute2 perftest   # tests of verbs: scripts/verbs-vm.sh
 )

@@ -24,6 +24,7 @@ comm::job_options job_options_of(const settings& s) {
     comm::job_options options;
     options.transports = s.transports;
     options.ofi_provider = s.ofi_provider;
+    options.bootstrap = s.bootstrap;
     options.network = s.network;
     options.link_timeout = s.link_timeout;
     options.deadline = s.deadline;

@@ -185,6 +185,9 @@ std::vector<setting_key> make_keys() {
     add({"comm", "ofi_provider", "provider of libfabric; \"\": its own first choice",
          [](settings& s, const std::string& text) { s.ofi_provider = text; },
          [](const settings& s) { return s.ofi_provider; }});
+    add({"comm", "bootstrap", "who starts the job: local, pmix, mpi; \"\": whatever started the program",
+         [](settings& s, const std::string& text) { s.bootstrap = text; },
+         [](const settings& s) { return s.bootstrap; }});
     add({"comm", "network", "where ranks of several hosts meet: interface, address, a.b.c.d/n; \"\": the first they share",
          [](settings& s, const std::string& text) { s.network = text; },
          [](const settings& s) { return s.network; }});

@@ -57,6 +57,7 @@ int info(program& p, int argc, const char* const* argv) {
     comm::job_options options;
     options.transports = s.transports;
     options.ofi_provider = s.ofi_provider;
+    options.bootstrap = s.bootstrap;
     options.network = s.network;
     options.link_timeout = s.link_timeout;
     options.deadline = s.deadline;

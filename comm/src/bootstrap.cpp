@@ -232,8 +232,32 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
 }
 
 job job::from_environment(const job_options& options) {
-    if (auto start = local_bootstrap(options)) return job(join(std::move(*start), options));
-    if (auto start = mpi_bootstrap(options)) return job(join(std::move(*start), options));
+    const std::string wanted = options.bootstrap.empty() ? comm::from_environment("HALOCLINE_BOOTSTRAP") : options.bootstrap;
+    struct way {
+        const char* name;
+        const char* started_by;
+        std::optional<bootstrap> (*start)(const job_options&);
+    };
+    static constexpr way ways[]{{"local", "halocline-run", local_bootstrap},
+                                {"pmix", "a launcher with a PMIx server (PMIX_RANK is not set)", pmix_bootstrap},
+                                {"mpi", "the launcher of an MPI", mpi_bootstrap}};
+    if (!wanted.empty()) {
+        for (const way& w : ways) {
+            if (wanted != w.name) continue;
+            if (wanted == "pmix" && !pmix_is_built()) {
+                throw input_error("bootstrap 'pmix' is not built in; install libpmix-dev and configure again");
+            }
+            if (auto start = w.start(options)) return job(join(std::move(*start), options));
+            throw input_error("bootstrap '" + wanted + "': this program was not started by " + w.started_by);
+        }
+        throw input_error("unknown bootstrap '" + wanted + "'; known are local, pmix, mpi");
+    }
+    const auto& t = options.transports;
+    const bool without_mpi = std::find(t.begin(), t.end(), "mpi") == t.end();
+    for (const way& w : ways) {
+        if (w.start == pmix_bootstrap && !without_mpi) continue; // transport mpi needs MPI's world
+        if (auto start = w.start(options)) return job(join(std::move(*start), options));
+    }
     return single(options);
 }
 

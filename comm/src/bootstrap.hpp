@@ -27,6 +27,9 @@ struct bootstrap {
 
 /// The job of halocline-run, if that started this process.
 std::optional<bootstrap> local_bootstrap(const job_options& options);
+/// The job of a launcher with a PMIx server, if one started this process: no MPI is involved. (pmix/)
+std::optional<bootstrap> pmix_bootstrap(const job_options& options);
+[[nodiscard]] bool pmix_is_built();
 /// The job of an MPI launcher, if one started this process. (mpi_bootstrap.cpp)
 std::optional<bootstrap> mpi_bootstrap(const job_options& options);
 /// The ranks of an MPI_Comm of the program, given by its address. (mpi_bootstrap.cpp)

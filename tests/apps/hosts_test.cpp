@@ -10,6 +10,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <fcntl.h>
+#include <fstream>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <thread>
 #include <vector>
 
@@ -60,6 +66,57 @@ class two_hosts {
 
   private:
     scratch_folder scratch_;
+};
+
+/// Connects again and again to every port that is open in a namespace: talks nonsense, is silent, hangs up.
+class strangers {
+  public:
+    explicit strangers(const std::string& name_space) {
+        child_ = fork();
+        if (child_ != 0) return;
+        const int fd = open(("/run/netns/" + name_space).c_str(), O_RDONLY);
+        if (setns(fd, CLONE_NEWNET) != 0) _exit(1);
+        std::vector<int> held;
+        for (long made = 0;;) {
+            std::ifstream table("/proc/thread-self/net/tcp");
+            std::string line;
+            while (std::getline(table, line)) {
+                unsigned ip = 0, port = 0, state = 0;
+                if (std::sscanf(line.c_str(), " %*d: %x:%x %*x:%*x %x", &ip, &port, &state) != 3 || state != 10) continue;
+                sockaddr_in to{};
+                to.sin_family = AF_INET;
+                to.sin_addr.s_addr = ip;
+                to.sin_port = htons(static_cast<std::uint16_t>(port));
+                for (int n = 0; n < 50; ++n, ++made) {
+                    const int s = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+                    connect(s, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+                    const std::string nonsense(static_cast<std::size_t>(n) * 40, "halofar1"[n % 8]);
+                    send(s, nonsense.data(), nonsense.size(), MSG_NOSIGNAL);
+                    held.push_back(s);
+                }
+                for (; held.size() > 500; held.erase(held.begin())) close(held.front());
+                const std::string so_far = std::to_string(made) + "\n";
+                pwrite(count_.fd, so_far.data(), so_far.size(), 0);
+            }
+        }
+    }
+    ~strangers() {
+        kill(child_, SIGKILL);
+        waitpid(child_, nullptr, 0);
+    }
+    strangers(const strangers&) = delete;
+    strangers& operator=(const strangers&) = delete;
+    [[nodiscard]] long connections() const {
+        std::array<char, 32> text{};
+        return pread(count_.fd, text.data(), text.size() - 1, 0) > 0 ? std::atol(text.data()) : 0;
+    }
+
+  private:
+    struct shared_file {
+        int fd = memfd_create("count", MFD_CLOEXEC);
+        ~shared_file() { close(fd); }
+    } count_;
+    pid_t child_ = -1;
 };
 
 /// Ranks that add numbers for ever, started in the background.
@@ -173,6 +230,19 @@ TEST_F(Hosts, ARankThatIsStoppedIsNotDead) {
 
     EXPECT_EQ(job.wait(), 3);
     for (const std::string& f : job.failures) EXPECT_NE(f.find("rank 0 (pid"), std::string::npos) << f;
+}
+
+TEST_F(Hosts, StrangersAtTheDoorsHaveNoEffect) {
+    const strangers at_a(hosts.a), at_b(hosts.b);
+    for (int round = 0; round < 10; ++round) {
+        // The error comes after the ranks have met, and needs no port of libfabric, which strangers would find too.
+        const command_result r = run_command(hosts.on_both(bin + "/coarse_solve --transport shm"));
+        EXPECT_EQ(r.exit_code, 2) << r.err;
+        EXPECT_NE(r.err.find("no transport of [shm] reaches rank 2"), std::string::npos) << r.err;
+        EXPECT_LT(r.seconds, 10);
+    }
+    EXPECT_GT(at_a.connections() + at_b.connections(), 100);
+    std::printf("%ld connections of strangers\n", at_a.connections() + at_b.connections());
 }
 
 TEST_F(Hosts, AProgramThatIsNotThereIsOneError) {

@@ -59,6 +59,7 @@ struct settings {
     // [comm]
     std::vector<std::string> transports{"shm", "mpi"};
     std::string ofi_provider{};
+    std::string bootstrap{};
     std::string network{};
     double slab_gib = 64;
     int spin_polls = 0;

@@ -39,6 +39,9 @@ struct job_options {
     /// Where ranks of several nodes meet: an interface ("eth0"), an address or a network ("10.1.0.0/16") of this host. "":
     /// $HALOCLINE_NETWORK; if that is empty too, the first network in which every node has an address of its own.
     std::string network{};
+    /// Who starts the job: "local" (halocline-run), "pmix" (a launcher's PMIx server, no MPI involved) or "mpi". "":
+    /// $HALOCLINE_BOOTSTRAP; if that is empty too, whatever started this program, pmix only if no transport is mpi.
+    std::string bootstrap{};
     bool may_sleep = false; ///< waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake
 };
 
@@ -73,7 +76,8 @@ class rank_failure : public job_error {
 /// thread at a time during set-up.
 class job {
   public:
-    /// Under halocline-run: that job. Under an MPI launcher: MPI's world (through the module of that MPI).
+    /// Under halocline-run: that job. Under an MPI launcher: MPI's world (through the module of that MPI), or through
+    /// its PMIx server without any MPI (job_options::bootstrap).
     /// Otherwise a job of one rank. Collective.  Err: input_error (unusable transport), job_error.
     static job from_environment(const job_options& options = {});
     /// Inside an MPI program: the ranks of one of its communicators, of which the job makes private duplicates, so that
@@ -98,7 +102,7 @@ class job {
     [[nodiscard]] const std::vector<rank_info>& members() const;
     /// "self", "shm", "ofi", "mpi", or joined with '+' when peers are served by several; "self" on one rank.
     [[nodiscard]] std::string transport() const;
-    /// "halocline-run", "Open MPI 4.1.4", "threads", "single".
+    /// "halocline-run", "OpenPMIx 4.2.2", "Open MPI 4.1.4", "threads", "single".
     [[nodiscard]] std::string launcher() const;
     /// This rank's slab: mapped by the peers of its node.
     [[nodiscard]] slab& memory() const;

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job under a launcher that speaks PMIx (Open MPI's mpirun, PRRTE, Slurm), without any MPI: rank, size and the first
+// gathers come from the launcher's own server. libpmix is loaded at run time (docs/decisions, "PMIx without MPI").
+#include "bootstrap.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <memory>
+#include <mutex>
+#include <pmix.h>
+#include <unistd.h>
+
+namespace halocline::comm {
+namespace {
+
+/// The library and this process's place in its namespace. PMIx allows one client per process: made once, left at exit.
+class client {
+  public:
+    client() {
+        void* handle = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
+        if (handle == nullptr) throw input_error(std::string("bootstrap 'pmix': libpmix can't be loaded: ") + dlerror());
+        const auto find = [&](auto& function, const char* name) {
+            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
+            if (function == nullptr) throw input_error(std::string("bootstrap 'pmix': libpmix.so.2 has no ") + name);
+        };
+        find(init_, "PMIx_Init");
+        find(finalize_, "PMIx_Finalize");
+        find(put_, "PMIx_Put");
+        find(commit_, "PMIx_Commit");
+        find(fence_nb_, "PMIx_Fence_nb");
+        find(get_, "PMIx_Get");
+        find(error_string_, "PMIx_Error_string");
+        find(version_, "PMIx_Get_version");
+        require(init_(&self_, nullptr, 0), "PMIx_Init");
+        ranks_ = static_cast<int>(job_size());
+    }
+    ~client() { finalize_(nullptr, 0); } // without it the launcher takes the end of this process for a failure
+    client(const client&) = delete;
+    client& operator=(const client&) = delete;
+
+    [[nodiscard]] int rank() const { return static_cast<int>(self_.rank); }
+    [[nodiscard]] int ranks() const { return ranks_; }
+    /// "OpenPMIx 4.2.2"
+    [[nodiscard]] std::string version() const {
+        const std::string all = version_();
+        return all.substr(0, std::min(all.find(','), all.find(" (")));
+    }
+
+    std::vector<std::string> gather(std::string_view mine, std::chrono::milliseconds deadline) {
+        const std::string key = "halocline." + std::to_string(++gathers_);
+        pmix_value_t value{};
+        value.type = PMIX_BYTE_OBJECT;
+        value.data.bo.bytes = const_cast<char*>(mine.data()); // copied, not changed
+        value.data.bo.size = mine.size();
+        require(put_(PMIX_GLOBAL, key.c_str(), &value), "PMIx_Put");
+        require(commit_(), "PMIx_Commit");
+        fence(deadline);
+        std::vector<std::string> all;
+        for (int r = 0; r < ranks_; ++r) all.push_back(bytes_of(r, key));
+        return all;
+    }
+
+  private:
+    struct fence_state {
+        std::mutex mutex;
+        std::condition_variable done;
+        bool over = false;
+        pmix_status_t result = PMIX_SUCCESS;
+    };
+
+    void require(pmix_status_t code, const char* what) const {
+        if (code != PMIX_SUCCESS) throw job_error(std::string(what) + ": " + error_string_(code));
+    }
+
+    [[nodiscard]] pmix_proc_t process(pmix_rank_t rank) const {
+        pmix_proc_t p{};
+        std::memcpy(p.nspace, self_.nspace, sizeof p.nspace);
+        p.rank = rank;
+        return p;
+    }
+
+    std::uint32_t job_size() {
+        const pmix_proc_t all = process(PMIX_RANK_WILDCARD);
+        pmix_value_t* value = nullptr;
+        require(get_(&all, PMIX_JOB_SIZE, nullptr, 0, &value), "PMIx_Get of the number of ranks");
+        const std::uint32_t size = value->data.uint32;
+        std::free(value); // PMIx hands over memory of malloc
+        return size;
+    }
+
+    std::string bytes_of(int rank, const std::string& key) {
+        const pmix_proc_t who = process(static_cast<pmix_rank_t>(rank));
+        pmix_value_t* value = nullptr;
+        require(get_(&who, key.c_str(), nullptr, 0, &value), ("PMIx_Get of rank " + std::to_string(rank)).c_str());
+        std::string bytes(value->data.bo.bytes, value->data.bo.size);
+        std::free(value->data.bo.bytes);
+        std::free(value);
+        return bytes;
+    }
+
+    /// Waits for every rank; its data come along.
+    void fence(std::chrono::milliseconds deadline) {
+        pmix_info_t collect{};
+        std::strncpy(collect.key, PMIX_COLLECT_DATA, sizeof collect.key - 1);
+        collect.value.type = PMIX_BOOL;
+        collect.value.data.flag = true;
+        // Shared with the callback, which may come after the deadline.
+        auto state = std::make_shared<fence_state>();
+        auto* const for_callback = new std::shared_ptr<fence_state>(state);
+        const auto finished = [](pmix_status_t result, void* data) {
+            const std::unique_ptr<std::shared_ptr<fence_state>> owner(static_cast<std::shared_ptr<fence_state>*>(data));
+            fence_state& s = **owner;
+            const std::lock_guard lock(s.mutex);
+            s.result = result;
+            s.over = true;
+            s.done.notify_one();
+        };
+        const pmix_status_t begun = fence_nb_(nullptr, 0, &collect, 1, finished, for_callback);
+        if (begun != PMIX_SUCCESS) delete for_callback; // it will not be called
+        if (begun == PMIX_OPERATION_SUCCEEDED) return;
+        require(begun, "PMIx_Fence_nb");
+        std::unique_lock lock(state->mutex);
+        if (!state->done.wait_for(lock, deadline, [&] { return state->over; })) {
+            throw rank_failure("rank " + std::to_string(rank()) + " (pid " + std::to_string(getpid()) +
+                                   "): not every rank came within " + std::to_string(deadline.count()) +
+                                   " ms while this rank waited for every rank to join the job",
+                               status::timed_out, -1, 0, {}, "every rank to join the job");
+        }
+        require(state->result, "PMIx_Fence");
+    }
+
+    decltype(&::PMIx_Init) init_ = nullptr;
+    decltype(&::PMIx_Finalize) finalize_ = nullptr;
+    decltype(&::PMIx_Put) put_ = nullptr;
+    decltype(&::PMIx_Commit) commit_ = nullptr;
+    decltype(&::PMIx_Fence_nb) fence_nb_ = nullptr;
+    decltype(&::PMIx_Get) get_ = nullptr;
+    decltype(&::PMIx_Error_string) error_string_ = nullptr;
+    decltype(&::PMIx_Get_version) version_ = nullptr;
+    pmix_proc_t self_{};
+    int ranks_ = 0;
+    int gathers_ = 0;
+};
+
+} // namespace
+
+bool pmix_is_built() { return true; }
+
+std::optional<bootstrap> pmix_bootstrap(const job_options& options) {
+    if (std::getenv("PMIX_RANK") == nullptr || std::getenv("PMIX_NAMESPACE") == nullptr) return std::nullopt;
+    static client of_process;
+    bootstrap start;
+    start.rank = of_process.rank();
+    start.ranks = of_process.ranks();
+    start.launcher = of_process.version();
+    start.gather = [deadline = options.deadline](std::string_view mine) { return of_process.gather(mine, deadline); };
+    return start;
+}
+
+} // namespace halocline::comm

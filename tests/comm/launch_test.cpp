@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank makes of a launcher's answers: this test plays the launcher (launch.hpp).
+#include "wire.hpp"
+
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/launch.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline::comm;
+
+/// Joins as rank 0 of 2; the launcher answers rank 0's part with `answer` of it.  Returns the error.
+std::string joined(const std::function<std::string(const std::string& part)>& answer) {
+    int hub[2], lifeline[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, hub) + pipe(lifeline), 0);
+    setenv(launch::rank_variable, "0", 1);
+    setenv(launch::ranks_variable, "2", 1);
+    setenv(launch::socket_variable, std::to_string(hub[0]).c_str(), 1);
+    setenv(launch::lifelines_variable, (std::to_string(lifeline[1]) + "," + std::to_string(lifeline[0])).c_str(), 1);
+    std::thread launcher([&] {
+        std::uint64_t length = 0;
+        EXPECT_EQ(recv(hub[1], &length, sizeof length, MSG_WAITALL), static_cast<ssize_t>(sizeof length));
+        std::string part(length, '\0');
+        EXPECT_EQ(recv(hub[1], part.data(), length, MSG_WAITALL), static_cast<ssize_t>(length));
+        const std::string reply = wire_writer().text(answer(part)).take();
+        EXPECT_EQ(send(hub[1], reply.data(), reply.size(), 0), static_cast<ssize_t>(reply.size()));
+    });
+    std::string text = "joined";
+    try {
+        const job j = job::from_environment();
+    } catch (const std::exception& e) {
+        text = e.what();
+    }
+    launcher.join();
+    for (const int fd : {hub[0], hub[1], lifeline[0], lifeline[1]}) ::close(fd);
+    return text;
+}
+
+TEST(Launch, AnotherVersionIsRefusedWithBoth) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::string mine;
+    const std::string text = joined([&](const std::string& part) {
+        mine = wire_reader(part).text();
+        const std::string other = wire_writer().text("0.0.9").text("laid out in another way").take();
+        return wire_writer().number(launch::gathered).text(part).text(other).take();
+    });
+
+    EXPECT_EQ(text, "ranks disagree on the version of halocline: rank 0 has '" + mine + "', rank 1 has '0.0.9'");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+}
+
+TEST(Launch, OtherOptionsAreRefusedWithBoth) {
+    const std::string text = joined([&](const std::string& part) {
+        std::string other = part;
+        other.replace(other.find("deadline 60000 ms"), 17, "deadline 90000 ms"); // as long as before
+        return wire_writer().number(launch::gathered).text(part).text(other).take();
+    });
+
+    EXPECT_NE(text.find("ranks disagree on the options of the job: rank 0 has "), std::string::npos) << text;
+    for (const char* value : {"deadline 60000 ms", "deadline 90000 ms"}) EXPECT_NE(text.find(value), std::string::npos) << text;
+}
+
+TEST(Launch, ADeadRankOfAnotherHostIsNamedWithIt) {
+    const std::string text = joined([](const std::string&) {
+        wire_writer w;
+        return w.number(launch::died).number<std::int32_t>(1).number<std::int32_t>(4711).text("nodeB").text("died of signal 9").take();
+    });
+
+    EXPECT_NE(text.find("rank 1 (pid 4711 on nodeB) died of signal 9 while this rank waited for every rank to join"),
+              std::string::npos) << text;
+}
+
+} // namespace

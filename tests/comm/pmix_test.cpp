@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs under Open MPI's mpirun without any MPI: rank, size and first addresses come from its PMIx server.
+#include "bodies.hpp"
+
+#include <fstream>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline_test;
+
+job_options over(std::vector<std::string> transports) {
+    job_options options;
+    options.transports = std::move(transports);
+    return options;
+}
+
+bool loaded(const std::string& library) {
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) {
+        if (line.find("/" + library) != std::string::npos) return true;
+    }
+    return false;
+}
+
+TEST(Pmix, JobsComeAndGoAndNoMpiIsLoaded) {
+    for (int n = 0; n < 2; ++n) {
+        const job j = job::from_environment(over({"shm"}));
+        EXPECT_EQ(j.ranks(), std::atoi(std::getenv("OMPI_COMM_WORLD_SIZE")));
+        EXPECT_EQ(j.rank(), std::atoi(std::getenv("OMPI_COMM_WORLD_RANK")));
+        EXPECT_EQ(j.transport(), j.ranks() == 1 ? "self" : "shm");
+        EXPECT_NE(j.launcher().find("PMIx "), std::string::npos) << j.launcher();
+        expect_epochs_in_order(j, 200, 500);
+        expect_sums_equal_serial(j);
+    }
+    EXPECT_TRUE(loaded("libpmix"));
+    EXPECT_FALSE(loaded("libmpi"));
+}
+
+TEST(Pmix, AnotherBootstrapThatDoesNotFitIsRefused) {
+    job_options options = over({"shm"});
+    const auto refusal = [&](const char* bootstrap) -> std::string {
+        options.bootstrap = bootstrap;
+        try {
+            const job j = job::from_environment(options);
+        } catch (const input_error& e) {
+            return e.what();
+        }
+        return "accepted";
+    };
+    EXPECT_EQ(refusal("local"), "bootstrap 'local': this program was not started by halocline-run");
+    EXPECT_EQ(refusal("slurm"), "unknown bootstrap 'slurm'; known are local, pmix, mpi");
+}
+
+TEST(Pmix, RanksWithOtherOptionsAreRefusedWithBothValues) {
+    job_options options = over({"shm"});
+    if (std::string(std::getenv("OMPI_COMM_WORLD_RANK")) == "1") options.deadline += std::chrono::seconds(1);
+    if (std::string(std::getenv("OMPI_COMM_WORLD_SIZE")) == "1") return; // one rank agrees with itself
+    try {
+        const job j = job::from_environment(options);
+        FAIL();
+    } catch (const input_error& e) {
+        const std::string text = e.what();
+        EXPECT_NE(text.find("ranks disagree on the options of the job: rank 0 has"), std::string::npos) << text;
+        for (const char* value : {"deadline 60000 ms", "deadline 61000 ms"}) EXPECT_NE(text.find(value), std::string::npos);
+    }
+}
+
+} // namespace
