@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 # Packing kernels, on every SIMD target of this machine.
 halocline_add_test(halo.site_copy_test SOURCES site_copy_test.cpp LINK halocline::halo PkgConfig::HWY)
+halocline_add_test(halo.packer_test SOURCES packer_test.cpp LINK halocline::halo PkgConfig::HWY LABELS threads)

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Built-in pack functions against plain loops over global coordinates: projections, phases, formats, site orders.
+#include "oracle.hpp"
+#include "simd_targets.hpp"
+
+#include <halocline/halo/pack_reference.hpp>
+#include <halocline_test/allocation_counter.hpp>
+
+#include <cmath>
+
+using namespace halocline_test;
+using comm::status;
+using halo::block_map;
+using halo::message_format;
+using halo::packer;
+using halo::packer_options;
+using lattice::decomposition;
+using lattice::face;
+using lattice::side;
+namespace reference = halo::reference;
+
+namespace {
+
+comm::job_options small_job() {
+    comm::job_options options;
+    options.transports = {"shm"};
+    options.slab_bytes = 16 << 20;
+    options.deadline = std::chrono::seconds(20);
+    return options;
+}
+
+constexpr int components = 24; // 4 spins x 3 colours, complex
+
+/// A real of some size, by global coordinate.
+double value_at(const coordinate& site, const coordinate& global, int component) {
+    const auto index = static_cast<std::uint64_t>(lattice::lexicographic_index(site, global));
+    const std::uint64_t hash = mixed(1000 * index + static_cast<std::uint64_t>(component));
+    return static_cast<float>(std::ldexp(static_cast<double>(hash >> 40), -24) - 0.5) * std::exp2(static_cast<double>(hash % 7) - 3);
+}
+
+/// Half-spinor projections of some gamma matrices with entries i^n: two spins, each the sum of two.
+std::array<block_map, lattice::faces> half_spinors() {
+    const std::complex<double> i{0, 1};
+    std::array<block_map, lattice::faces> maps;
+    for (int f = 0; f < lattice::faces; ++f) {
+        const double sign = f % 2 == 0 ? 1 : -1;
+        const std::complex<double> power[] = {i, 1.0, -i, -1.0};
+        const std::complex<double> c = sign * power[f / 2];
+        maps[static_cast<std::size_t>(f)] = {6, {{{0, 1}, {2 + f / 2 % 2, c}}, {{1, 1}, {3 - f / 2 % 2, std::conj(c)}}}};
+    }
+    return maps;
+}
+
+std::shared_ptr<const lattice::site_order> order_of(const lattice::box& local, const coordinate& global, int lane_width) {
+    if (lane_width == 0) return lattice::site_order::even_odd(local);
+    if (lane_width == 1) return lattice::site_order::lexicographic(local.extents);
+    return lattice::site_order::blocked(local, global, {2, 2, 2, 2}, lane_width);
+}
+
+template <class T>
+lattice::field<T> filled(const std::shared_ptr<const lattice::site_order>& order, const lattice::box& local, const coordinate& global) {
+    lattice::field<T> x(order, components);
+    for (std::int64_t s = 0; s < x.volume(); ++s) {
+        coordinate site = lattice::lexicographic_coordinate(s, local.extents);
+        for (int mu = 0; mu < dimensions; ++mu) site[mu] += local.origin[mu];
+        for (int c = 0; c < components; ++c) x.at(s, c) = static_cast<T>(value_at(site, global, c));
+    }
+    return x;
+}
+
+/// Largest difference between unpacked ghosts and plain loops, relative to the magnitude that the format promises.
+template <class T>
+double worst_error(const halo::plan& plan, const packer<T>& pack, const decomposition& cut) {
+    const int rank = plan.owner().rank();
+    const packer_options& o = pack.options();
+    const auto reals = static_cast<std::size_t>(packer<T>::reals_per_site(o));
+    double worst = 0;
+    for (int i = 0; i < lattice::faces; ++i) {
+        const face f = lattice::face_of(i);
+        if (plan.message_of(f) < 0) continue;
+        const std::vector<coordinate> sites = expected_ghosts(cut, rank, plan.options(), f);
+        std::vector<T> ghosts(sites.size() * reals);
+        const std::int64_t middle = std::ssize(sites) / 2;
+        pack.unpack(plan.ghost(f), 0, middle, ghosts.data());
+        pack.unpack(plan.ghost(f), middle, std::ssize(sites), ghosts.data() + static_cast<std::size_t>(middle) * reals);
+        // Beyond the edge the field goes on with its phase.
+        std::complex<double> phase = cut.wraps(rank, f) ? o.phases[static_cast<std::size_t>(f.mu)] : 1;
+        if (f.end == side::low) phase = std::conj(phase);
+        for (std::size_t s = 0; s < sites.size(); ++s) {
+            std::vector<double> site(components);
+            for (int c = 0; c < components; ++c) site[static_cast<std::size_t>(c)] = value_at(sites[s], cut.global(), c);
+            const std::vector<double> expected = reference::mapped(o.projections[static_cast<std::size_t>(f.opposite().index())], phase, site);
+            EXPECT_EQ(expected.size(), reals);
+            for (std::size_t c = 0; c < reals; ++c)
+                worst = std::max(worst, std::abs(ghosts[s * reals + c] - expected[c]) / std::max(std::abs(expected[c]), std::ldexp(1 / o.scale, -14)));
+        }
+    }
+    return worst;
+}
+
+/// Largest error over site orders and SIMD targets, on 2 ranks with a cut in t and self-exchange in x and y.
+template <class T>
+double exchange_error(packer_options o) {
+    const auto cut = decomposition::even({4, 4, 2, 8}, {1, 1, 1, 2});
+    o.components = components;
+    double worst = 0;
+    on_each_simd_target([&] {
+        for (const int lanes : {0, 1, 4, 8, 16}) {
+            std::array<double, 2> error{};
+            comm::run_threads(2, [&](const comm::job& j) {
+                const lattice::box local = cut.local_box(j.rank());
+                const auto order = order_of(local, cut.global(), lanes);
+                halo::plan plan(j, cut, {.bytes_per_site = packer<T>::bytes_per_site(o), .self_exchange = true});
+                const packer<T> pack(plan, cut, order, o);
+                const auto x = filled<T>(order, local, cut.global());
+                for (int k = 0; k < 2; ++k) {
+                    plan.start(pack.of(x));
+                    ASSERT_EQ(plan.finish(), status::ok);
+                }
+                error[static_cast<std::size_t>(j.rank())] = worst_error(plan, pack, cut);
+            }, small_job());
+            worst = std::max({worst, error[0], error[1]});
+        }
+    });
+    return worst;
+}
+
+const std::complex<double> twist = std::polar(1.0, 0.7);
+
+} // namespace
+
+TEST(Packer, CopiesExactly) {
+    EXPECT_EQ(exchange_error<float>({}), 0);
+    EXPECT_EQ(exchange_error<double>({}), 0);
+}
+
+TEST(Packer, ProjectsHalfSpinorsRoundingOnce) {
+    EXPECT_LE(exchange_error<float>({.projections = half_spinors()}), std::ldexp(1, -24));
+    EXPECT_EQ(exchange_error<double>({.projections = half_spinors()}), 0); // sums of floats fit a double
+}
+
+TEST(Packer, TurnsSignsAtAntiperiodicEdges) {
+    EXPECT_EQ(exchange_error<float>({.phases = {1, 1, 1, -1}}), 0);
+    EXPECT_EQ(exchange_error<double>({.projections = half_spinors(), .phases = {-1, 1, 1, -1}}), 0);
+}
+
+TEST(Packer, TwistsByAPhaseUpwardsAndItsConjugateDownwards) {
+    // Two products of each term: relative to the sum, cancellation enlarges the error.
+    EXPECT_LE(exchange_error<float>({.phases = {1, twist, 1, std::conj(twist)}}), 2e-3);
+    EXPECT_LE(exchange_error<double>({.projections = half_spinors(), .phases = {twist, 1, 1, twist}}), 1e-11);
+}
+
+TEST(Packer, HalvesTheBytesWithinThePromisedError) {
+    const packer_options half{.components = components, .format = message_format::half, .scale = 4};
+
+    EXPECT_EQ(packer<float>::bytes_per_site(half), packer<float>::bytes_per_site({.components = components}) / 2);
+    EXPECT_LE(exchange_error<float>(half), std::ldexp(1, -11));
+    EXPECT_LE(exchange_error<float>({.format = message_format::half, .scale = 3}), std::ldexp(1, -11) + std::ldexp(1, -22));
+    EXPECT_LE(exchange_error<float>({.format = message_format::bfloat16}), std::ldexp(1, -8));
+    const double projected = exchange_error<float>({.format = message_format::half, .projections = half_spinors(), .phases = {1, 1, 1, -1}});
+    EXPECT_LE(projected, std::ldexp(1, -11) + std::ldexp(1, -22));
+    EXPECT_GT(projected, std::ldexp(1, -13)); // it was rounded: the message did hold halves
+}
+
+TEST(Packer, RoundsFormatsToNearestEvenOnEveryTarget) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    std::vector<float> values; // every half, its neighbours' midpoints, and floats just beside them; random floats
+    for (std::uint32_t bits = 0; bits < 0x10000; bits += 1) {
+        const double v = reference::half_value(static_cast<std::uint16_t>(bits)), w = reference::half_value(static_cast<std::uint16_t>(bits + 1));
+        for (const double x : {v, (v + w) / 2, std::nextafter((v + w) / 2, 0.), v + (w - v) * 0.51}) values.push_back(static_cast<float>(x));
+    }
+    std::mt19937 g(3);
+    for (int i = 0; i < 200000; ++i) {
+        const auto bits = static_cast<std::uint32_t>(g());
+        float v;
+        std::memcpy(&v, &bits, sizeof v);
+        values.push_back(v);
+    }
+    const auto same = [](std::uint16_t got, std::uint16_t expected, std::uint16_t infinity) { // any not-a-number is as good
+        const bool both_nan = (got & 0x7fff) > infinity && (expected & 0x7fff) > infinity;
+        return both_nan || got == expected;
+    };
+    const comm::job j = comm::job::single(small_job());
+    const auto order = lattice::site_order::lexicographic({4, 4, 4, 4});
+
+    on_each_simd_target([&] {
+        for (const message_format format : {message_format::half, message_format::bfloat16}) {
+            const packer_options o{.components = 37, .format = format};
+            halo::plan plan(j, cut, {.widths = {{0, 0, 0, 0}, {0, 0, 0, 1}}, .bytes_per_site = 74, .self_exchange = true});
+            const packer<float> pack(plan, cut, order, o);
+            lattice::field<float> x(order, 37);
+            const std::size_t face_values = 37 * 64;
+            std::vector<float> back(face_values);
+            std::int64_t wrong = 0, wrong_back = 0;
+            for (std::size_t done = 0; done < values.size(); done += face_values) {
+                std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(done), std::min(face_values, values.size() - done), x.data());
+                plan.start(pack.of(x)); // the bottom layer in t goes to the ghosts above
+                ASSERT_EQ(plan.finish(), status::ok);
+                const std::byte* ghost = plan.ghost({3, side::high});
+                pack.unpack(ghost, 0, 64, back.data());
+                for (std::size_t i = 0; i < face_values; ++i) {
+                    std::uint16_t bits;
+                    std::memcpy(&bits, ghost + 2 * i, 2);
+                    const bool half = format == message_format::half;
+                    wrong += !same(bits, half ? reference::half_of(x.data()[i]) : reference::bfloat16_of(x.data()[i]), half ? 0x7c00 : 0x7f80);
+                    const double value = half ? reference::half_value(bits) : reference::bfloat16_value(bits);
+                    wrong_back += !(back[i] == value || (std::isnan(back[i]) && std::isnan(value)));
+                }
+            }
+            EXPECT_EQ(wrong, 0);
+            EXPECT_EQ(wrong_back, 0);
+        }
+    });
+}
+
+TEST(Packer, SharesTheWorkOfATeamAndAllocatesNothing) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const packer_options o{.components = components, .format = message_format::half, .projections = half_spinors()};
+    const comm::job j = comm::job::single(small_job());
+    const auto order = lattice::site_order::lexicographic({4, 4, 4, 4});
+    halo::plan plan(j, cut, {.bytes_per_site = packer<float>::bytes_per_site(o), .self_exchange = true});
+    const packer<float> pack(plan, cut, order, o);
+    const auto x = filled<float>(order, cut.local_box(0), cut.global());
+
+    const std::uint64_t before = allocations();
+    for (int i = 0; i < 3; ++i) plan.start(pack.of(x), {i, 3}); // members one after the other: the last one sends
+    ASSERT_EQ(plan.finish(), status::ok);
+    EXPECT_EQ(allocations(), before);
+
+    EXPECT_LE(worst_error(plan, pack, cut), std::ldexp(1, -11) + std::ldexp(1, -22));
+}
+
+TEST(Packer, RefusesWhatDoesNotFit) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    const auto order = lattice::site_order::lexicographic({4, 4, 4, 4});
+    halo::plan plan(j, cut, {.name = "p", .bytes_per_site = 96, .self_exchange = true});
+    const auto expect_refusal = [&](auto type, const packer_options& o, const std::string& text) {
+        try {
+            const packer<decltype(type)> pack(plan, cut, order, o);
+            FAIL() << "accepted; expected: " << text;
+        } catch (const input_error& e) {
+            EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
+        }
+    };
+    std::array<block_map, lattice::faces> some = half_spinors(), outside = half_spinors();
+    some[3] = {};
+    outside[0].rows[0][1].block = 4;
+
+    expect_refusal(0.F, {.components = 23}, "a site of the message has 92 bytes, the plan was made for 96");
+    expect_refusal(0.0, {.components = 48, .format = message_format::half}, "this one holds double");
+    expect_refusal(0.F, {.components = 24, .scale = 0}, "scale 0.000000: must be positive");
+    expect_refusal(0.0, {.components = 24, .projections = some}, "its projection has 0 reals, another face's 12");
+    expect_refusal(0.0, {.components = 24, .projections = outside}, "block 4 is not one of the 4 of a site");
+    expect_refusal(0.0, {.components = 25, .projections = half_spinors()}, "blocks of 6 reals do not divide a site of 25");
+    expect_refusal(0.F, {.components = 24, .format = message_format::half}, "the plan was made for 96");
+}
