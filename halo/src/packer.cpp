@@ -69,6 +69,8 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
     if (p.options().bytes_per_site != bytes_per_site(options_))
         throw input_error(who + "a site of the message has " + std::to_string(bytes_per_site(options_)) + " bytes, the plan was made for " +
                           std::to_string(p.options().bytes_per_site) + "; say packer::bytes_per_site in plan_options");
+    if (p.options().fields != 1)
+        throw input_error(who + "it packs one field, the plan was made for " + std::to_string(p.options().fields));
     if (order->extents() != cut.local_box(rank).extents)
         throw input_error(who + "the site order is of a box of " + lattice::to_string(order->extents()) + ", the local box of rank " +
                           std::to_string(rank) + " is " + lattice::to_string(cut.local_box(rank).extents));

@@ -164,6 +164,19 @@ std::span<const face> plan::completed() noexcept {
     return {completed_.data(), n};
 }
 
+std::byte* plan::target(face f) noexcept {
+    const auto message = static_cast<std::size_t>(message_of(f));
+    std::byte* target = nullptr;
+    channels_.for_each([&](auto& channel) {
+        if (channel.index() == message) target = channel.target(epoch_ + 1);
+    });
+    return target;
+}
+
+void plan::start_filled(team t) noexcept {
+    start_by([](auto&, std::uint64_t, std::int64_t, std::int64_t) noexcept {}, t);
+}
+
 bool plan::test() noexcept {
     if (status_ != comm::status::ok || team_->started.load(std::memory_order_acquire) == epoch_) return true;
     const std::uint64_t before = comm::ticks();

@@ -187,6 +187,31 @@ TEST(Plan, PacksWithTheCallersFunctionIntoWholeMessages) {
     });
 }
 
+TEST(Plan, SendsWhatTheCallerPutIntoTheTargets) {
+    const auto cut = decomposition::even({3, 2, 2, 6}, {1, 1, 1, 2});
+
+    run(2, [&](const comm::job& j) {
+        plan p(j, cut, {.bytes_per_site = 24});
+        lattice::field<double> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 3);
+        std::array<std::byte*, 2> last{};
+        for (std::uint64_t epoch = 1; epoch <= 5; ++epoch) {
+            fill_with_oracle(x, cut, j.rank(), epoch);
+            for (const halo::plan_message& m : p.messages()) {
+                std::byte* target = p.target(m.where);
+                EXPECT_NE(target, last[m.where.index() % 2]); // the neighbour still reads that one
+                last[m.where.index() % 2] = target;
+                for (const std::int32_t s : m.send_sites) {
+                    std::memcpy(target, x.data() + 3 * s, 24);
+                    target += 24;
+                }
+            }
+            p.start_filled();
+            ASSERT_EQ(p.finish(), status::ok);
+            ASSERT_EQ(wrong_ghosts<double>(p, cut, 3, epoch), 0);
+        }
+    });
+}
+
 class PlanOfTeam : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Members, PlanOfTeam, testing::Values(1, 2, 3, 4));
 

@@ -87,7 +87,8 @@ class plan {
     /// Starts an exchange. pack(message, first, last, target) writes sites [first, last) of messages()[message] to
     /// target, which is the start of the whole message (field i of several: i x sites x bytes_per_site on): over shm that is the neighbour's ghost memory itself.
     /// Called once per thread of the team with disjoint ranges; an empty range is not called.
-    /// Pre: the sources are complete for every thread of the team; the last exchange is finished; pack does not throw.
+    /// Pre: the sources are complete for every thread of the team; the last exchange is finished; pack does not throw and
+    /// writes every byte (lines may be claimed first, see claim_lines.hpp: what it leaves out is unspecified).
     template <pack_function Pack>
     void start(Pack&& pack, team t = {}) noexcept;
     /// The same with the built-in copy of a field's components.  Pre: the field covers the local box with
@@ -97,6 +98,14 @@ class plan {
     /// The same of options().fields fields.  Shape: all in one site order.
     template <class T>
     void start(std::span<const lattice::field<T>* const> xs, team t = {}) noexcept;
+    /// Where the message through face f goes in the next exchange, fields x send_sites x bytes_per_site, for callers who fill it
+    /// piece by piece while they compute, then start_filled(). Over shm this is the neighbour's ghost memory: the slot that
+    /// it is not reading. Valid from finish(k) (or the start) to start_filled(); another exchange has another target.
+    /// Pre: message_of(f) >= 0; the last exchange is finished.  Cost: O(messages): look it up once per exchange.
+    [[nodiscard]] std::byte* target(face f) noexcept;
+    /// Starts an exchange of messages that are in their targets already. With a team: each member calls it when it has
+    /// filled its share.
+    void start_filled(team t = {}) noexcept;
     /// True when finish() would not wait. With a team: for one of its threads at a time.
     [[nodiscard]] bool test() noexcept;
     /// Waits until all ghosts are here. With a team: returns when every member has called it, so that the interior
@@ -161,8 +170,9 @@ class plan {
                                          const site_shape& shape) const noexcept;
     [[noreturn]] void throw_stale(const char* why) const;
     comm::status wait() noexcept;
-    template <class Channel, class Pack>
-    void fill(Channel& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last, Pack& pack) noexcept;
+    /// fill(channel, epoch, first, last): sites of its message.
+    template <class Fill>
+    void start_by(Fill&& fill, team t) noexcept;
 
     // What an exchange was of: a field's place and version, and the exchange.
     struct sent_field {
@@ -195,22 +205,35 @@ class plan {
 
 template <pack_function Pack>
 void plan::start(Pack&& pack, team t) noexcept {
+    start_by([&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
+        std::byte* target = channel.target(epoch);
+        if constexpr (std::string_view(std::remove_reference_t<decltype(channel)>::path) == "direct")
+            if (claims_)
+                for (int f = 0; f < options_.fields; ++f) {
+                    std::byte* start = target + static_cast<std::size_t>(f) * messages_[channel.index()].send_sites.size() * options_.bytes_per_site;
+                    claim_lines(start + static_cast<std::size_t>(first) * options_.bytes_per_site,
+                                start + static_cast<std::size_t>(last) * options_.bytes_per_site);
+                }
+        pack(static_cast<int>(channel.index()), first, last, target);
+    }, t);
+}
+
+template <class Fill>
+void plan::start_by(Fill&& fill, team t) noexcept {
     if (status_ != comm::status::ok) return;
     const std::uint64_t stamp = comm::ticks(), epoch = epoch_ + 1;
     if (t.size == 1) {
         channels_.for_each([&](auto& channel) {
-            const std::size_t m = channel.index();
-            const auto sites = static_cast<std::int64_t>(messages_[m].send_sites.size());
-            if (sites > 0) fill(channel, epoch, 0, sites, pack);
+            const auto sites = static_cast<std::int64_t>(messages_[channel.index()].send_sites.size());
+            if (sites > 0) fill(channel, epoch, 0, sites);
             channel.send(epoch, stamp); // before the next message is packed: the peer may read on
         });
         team_->started.store(epoch, std::memory_order_relaxed);
     } else {
         channels_.for_each([&](auto& channel) {
-            const std::size_t m = channel.index();
-            const auto sites = static_cast<std::int64_t>(messages_[m].send_sites.size());
+            const auto sites = static_cast<std::int64_t>(messages_[channel.index()].send_sites.size());
             const std::int64_t first = sites * t.index / t.size, last = sites * (t.index + 1) / t.size;
-            if (first < last) fill(channel, epoch, first, last, pack);
+            if (first < last) fill(channel, epoch, first, last);
         });
         if (team_->packed.fetch_add(1, std::memory_order_acq_rel) == t.size - 1) { // the last one publishes for all
             team_->packed.store(0, std::memory_order_relaxed);
@@ -219,19 +242,6 @@ void plan::start(Pack&& pack, team t) noexcept {
         }
     }
     if (t.index == 0) pack_ticks_ += comm::ticks() - stamp;
-}
-
-template <class Channel, class Pack>
-void plan::fill(Channel& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last, Pack& pack) noexcept {
-    std::byte* target = channel.target(epoch);
-    if constexpr (std::string_view(Channel::path) == "direct")
-        if (claims_)
-            for (int f = 0; f < options_.fields; ++f) {
-                std::byte* start = target + static_cast<std::size_t>(f) * messages_[channel.index()].send_sites.size() * options_.bytes_per_site;
-                claim_lines(start + static_cast<std::size_t>(first) * options_.bytes_per_site,
-                            start + static_cast<std::size_t>(last) * options_.bytes_per_site);
-            }
-    pack(static_cast<int>(channel.index()), first, last, target);
 }
 
 template <class T>
