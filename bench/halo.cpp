@@ -9,8 +9,10 @@
 #include "halo/one_copy.hpp"
 #include "halo/ours.hpp"
 #include "halo/report.hpp"
+#include "support/json_line.hpp"
 #include "support/machine.hpp"
 #include "support/peer_program.hpp"
+#include "support/statistics.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -134,6 +136,31 @@ std::vector<entry> contenders_of(const comm::job& j, const options& o, const poi
     return all;
 }
 
+/// What making a plan costs: milliseconds (median of the slowest rank's) and slab memory over ghost bytes.
+void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE* table) {
+    const local_box box(p, j.rank());
+    double ghost_bytes = 0;
+    for (const box_face& f : box.faces) ghost_bytes += static_cast<double>(f.ghosts.bytes());
+    std::vector<double> ms, bytes;
+    for (int i = 0; i < 7; ++i) {
+        const lattice::field<double> x = field_of(j, box);
+        j.barrier();
+        const std::size_t before = j.memory().used();
+        const std::uint64_t begin = comm::ticks();
+        const halo::plan plan(j, p.decomposition(), {.name = "cost", .widths = widths_of(p), .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
+                              .self_exchange = j.ranks() == 1, .order = x.shared_order()});
+        ms.push_back(slowest(j, {1e3 * comm::seconds(comm::ticks() - begin)})[0]);
+        bytes.push_back(static_cast<double>(j.memory().used() - before));
+    }
+    if (table)
+        std::fprintf(table, "plan of %zu faces, %s, %d B/site: made in %.2f ms (first: %.2f), memory %.2f x ghost bytes\n", box.faces.size(),
+                     lattice::to_string(p.extents).c_str(), p.bytes_per_site, median(ms), ms[0], median(bytes) / ghost_bytes);
+    if (json)
+        std::fprintf(json, "%s\n", json_line().add("bench", "halo_plan").add("who", "ours").add("transport", j.transport()).add("ranks", j.ranks())
+                     .add("L", p.extents).add("bytes_per_site", p.bytes_per_site).add("cut", p.grid).add("faces", static_cast<int>(box.faces.size()))
+                     .add("ms_median", median(ms)).add("ms_first", ms[0]).add("memory_over_ghosts", median(bytes) / ghost_bytes).text().c_str());
+}
+
 std::FILE* opened(const std::string& path) {
     if (path.empty()) return nullptr;
     std::FILE* const file = std::fopen(path.c_str(), "w");
@@ -162,6 +189,10 @@ void run(const options& o) {
     const bool table = j.rank() == 0 && (o.table || isatty(STDOUT_FILENO) != 0);
     if (j.rank() == 0 && !json && !table) json = stdout;
     report all(facts, json, table ? stdout : nullptr);
+    point costly{.extents = {16, 16, 16, 16}};
+    if (j.ranks() == 1) costly.self.fill(true);
+    else costly.grid[3] = j.ranks();
+    report_plan(j, costly, json, table ? stdout : nullptr);
     for (const point& p : points) {
         const std::vector<entry> entries = contenders_of(j, o, p, peers);
         std::vector<contender> contenders;

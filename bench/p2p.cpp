@@ -221,12 +221,12 @@ class driver {
         std::map<std::string, std::array<double, 2>> us; // "who mode": bare, step
         for (std::size_t i = 0; i < all.size(); ++i) {
             const series& s = results[i].kept[speed];
-            if (s.slices < (results[i].noisy() ? 1 : outcome::fewest_slices)) continue;
+            if (s.slices < (results[i].noisy ? 1 : outcome::fewest_slices)) continue;
             us[all[i].who + " " + all[i].mode] = {median(s.us[0]), median(s.us[1])};
             json_line line;
             line.add("bench", "p2p").add("pattern", pattern).add("bytes", static_cast<double>(bytes));
             line.add("who", all[i].who).add("mode", all[i].mode).add("transport", all[i].transport);
-            line.add("speed", name).add("flag_ns", median(s.flag_ns)).add("slices", s.slices).add("noisy", results[i].noisy());
+            line.add("speed", name).add("flag_ns", median(s.flag_ns)).add("slices", s.slices).add("noisy", results[i].noisy);
             for (const std::size_t m : {0U, 1U}) {
                 const std::string measure = pattern == "overhead" ? (m == 0 ? "isend" : "irecv") : (m == 0 ? "bare" : "step");
                 line.add(measure + "_us_min", quantile(s.us[m], 0)).add(measure + "_us_median", median(s.us[m]));

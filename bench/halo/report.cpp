@@ -74,7 +74,7 @@ void report::write_row(const point& p, const std::vector<entry>& entries, const 
                  p.bytes_per_site, p.cut_name().c_str(), p.layout(), speed == outcome::fast ? "fast" : "slow", measures[measure],
                  us(limit), us(ours), ours.known() ? ours.who->who.mode.c_str() : "-", ratio(ours, limit), us(mpi), name(mpi).c_str(),
                  ratio(mpi, ours), us(tuned), name(tuned).c_str(), ratio(tuned, ours));
-    if (std::any_of(outcomes.begin(), outcomes.end(), [](const outcome& o) { return o.noisy(); })) std::fprintf(table_, "%*s\n", 40, "(noisy)");
+    if (std::any_of(outcomes.begin(), outcomes.end(), [](const outcome& o) { return o.noisy; })) std::fprintf(table_, "%*s\n", 40, "(noisy)");
     std::fflush(table_);
 }
 
@@ -85,7 +85,7 @@ void report::add(const point& p, const std::vector<entry>& entries, const std::v
             const series& s = outcomes[i].kept[speed];
             slices[speed] += s.slices;
             for (std::size_t m = 0; json_ && s.slices > 0 && m < measures.size(); ++m)
-                write_json(p, entries[i], s, m, speed, outcomes[i].noisy() || s.slices < outcome::fewest_slices);
+                write_json(p, entries[i], s, m, speed, outcomes[i].noisy || s.slices < outcome::fewest_slices);
         }
         for (std::size_t m = 0; table_ && slices[speed] > 0 && m < measures.size(); ++m) write_row(p, entries, outcomes, m, speed);
     }

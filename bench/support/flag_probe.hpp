@@ -33,7 +33,10 @@ class flag_probe {
     static constexpr double disturbed_ns = 500;
 
   private:
-    std::atomic<std::uint64_t>& flag(int rank) { return *reinterpret_cast<std::atomic<std::uint64_t>*>(area_.of(rank)); }
+    // Not at the same place of its page as a neighbour's: a load would wait for the store before it.
+    std::atomic<std::uint64_t>& flag(int rank) {
+        return *reinterpret_cast<std::atomic<std::uint64_t>*>(area_.of(rank) + 192 * (rank % 16));
+    }
     double bounce(double seconds);
 
     comm::job job_;

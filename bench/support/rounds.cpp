@@ -45,7 +45,8 @@ std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span
             (steady ? result[c].kept[speed] : result[c].dropped).add(times, before, after);
         }
     for (outcome& o : result) {
-        if (!o.noisy()) continue;
+        o.noisy = std::max(o.kept[outcome::fast].slices, o.kept[outcome::slow].slices) < outcome::fewest_slices;
+        if (!o.noisy) continue;
         o.kept[outcome::slow].append(o.kept[outcome::fast]);
         o.kept[outcome::slow].append(o.dropped);
         o.kept[outcome::fast] = o.dropped = {};

@@ -40,8 +40,8 @@ struct outcome {
     series dropped{};
     /// Fewer slices than this are no figure of a mode.
     static constexpr int fewest_slices = 3;
-    /// The modes in which the contender can be compared. Where there is none, all slices count for the slower: noisy.
-    [[nodiscard]] bool noisy() const { return kept[fast].slices < fewest_slices && kept[slow].slices < fewest_slices; }
+    /// There was no such mode: all slices, dropped ones too, count for the slower, and no claim may rest on them.
+    bool noisy = false;
 };
 
 struct round_options {
