@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that neighbours write: put, put with a signal, and epochs of post, start, complete, wait. Between ranks that map
+// each other's slabs, so over self and shm.
+//
+// Two independent epochs per object, as MPI has them: a target posts and waits, an origin starts and completes. Each pair
+// of neighbours counts its epochs in 64 bits that are never reset, so a fast neighbour can't be mistaken for a late one.
+#pragma once
+
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace halocline::comm {
+
+class neighbourhood; // private: comm/src/neighbourhood.hpp
+
+struct exposure_options {
+    std::string name{}; ///< for messages
+    int signals = 0;    ///< counters that put_signal adds to
+};
+
+/// After construction every member is noexcept, allocates nothing and takes no lock; no system call but in a wait that
+/// exceeds its spin budget. A bad status is sticky.
+class exposure {
+  public:
+    /// Exposes `bytes` of this rank's slab, zeroed, to the neighbours, which may include the own rank; sizes may differ
+    /// between ranks. Collective over the job.
+    /// Err: input_error: ranks that don't name each other, a neighbour named twice or not reached over shm.
+    exposure(const job& j, std::span<const int> neighbours, std::size_t bytes, exposure_options options = {});
+    exposure(exposure&&) noexcept;
+    exposure& operator=(exposure&&) noexcept;
+    /// Says farewell and never waits for the neighbours'; a neighbour that waits for this rank gets status::aborted.
+    ~exposure();
+
+    [[nodiscard]] std::span<std::byte> memory() const noexcept;
+    [[nodiscard]] std::size_t neighbours() const noexcept;
+    /// Bytes that neighbour n exposes.
+    [[nodiscard]] std::size_t bytes_at(std::size_t n) const noexcept;
+
+    // Target.
+    /// The neighbours may write from now on, once each has completed.
+    void post() noexcept;
+    /// Would wait() return at once?
+    [[nodiscard]] bool test() noexcept;
+    /// Until every neighbour has completed: what it put is here.
+    [[nodiscard]] status wait() noexcept;
+
+    // Origin. n is a position in the list of neighbours.
+    /// Begins an epoch.
+    void start() noexcept;
+    /// Has neighbour n posted? Serve those first that have.
+    [[nodiscard]] bool ready(std::size_t n) noexcept;
+    /// Waits until it has.
+    [[nodiscard]] status await(std::size_t n) noexcept;
+    /// from -> offset of neighbour n's memory.  Pre: ready(n) or await(n); `from` is free when this returns.
+    /// Err: status::misused if that is outside.
+    status put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;
+    /// All that was put to all neighbours may be read there. Waits for those that have not posted.
+    [[nodiscard]] status complete() noexcept;
+
+    // Outside epochs: who writes what when is the caller's business.
+    /// put(), then 1 is added to neighbour n's counter: who sees the counter sees the bytes.
+    status put_signal(std::size_t n, std::span<const std::byte> from, std::size_t offset, int signal) noexcept;
+    /// Own counter, since the beginning.
+    [[nodiscard]] std::uint64_t signals(int signal) const noexcept;
+    /// Until it is at least that much.
+    [[nodiscard]] status wait_signals(int signal, std::uint64_t at_least) noexcept;
+
+    [[nodiscard]] status state() const noexcept { return status_; }
+    /// For messages.
+    [[nodiscard]] std::string pending() const;
+
+  private:
+    template <class Done>
+    status until(int peer, Done done) noexcept;
+    [[nodiscard]] std::byte* target(std::size_t n, std::size_t bytes, std::size_t offset) noexcept;
+    bool came(std::size_t n, int half, std::uint64_t epoch) noexcept;
+    [[nodiscard]] bool completed(std::size_t& n) noexcept;
+
+    exposure_options options_;
+    std::unique_ptr<neighbourhood> near_;
+    std::uint64_t posted_ = 0, waited_ = 0, started_ = 0, completed_ = 0; // epochs
+    status status_ = status::ok;
+};
+
+} // namespace halocline::comm

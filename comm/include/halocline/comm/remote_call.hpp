@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small calls on neighbours: a function of a table and an argument of plain bytes, put into a ring that the neighbour
+// works off in progress(). In order per pair; nothing comes back but what the function sends itself.
+#pragma once
+
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace halocline::comm {
+
+class neighbourhood; // private: comm/src/neighbourhood.hpp
+
+/// A function of a table, and what it takes.
+template <class Argument>
+struct remote_function {
+    std::uint32_t number = 0;
+};
+
+/// What neighbours may call: the same functions in the same order on every rank.
+class remote_functions {
+  public:
+    static constexpr std::size_t largest_argument = 96; ///< bytes
+
+    /// work(from, argument) runs in progress() of the rank that is called; `from` is a position in its list of neighbours.
+    template <class Argument, class Work>
+        requires std::is_trivially_copyable_v<Argument> && (sizeof(Argument) <= largest_argument)
+    remote_function<Argument> add(const std::string& name, Work work) {
+        table_.push_back([work = std::move(work)](std::size_t from, const std::byte* bytes) mutable {
+            Argument argument;
+            std::memcpy(&argument, bytes, sizeof argument);
+            work(from, std::as_const(argument));
+        });
+        shape_ += name + "(" + std::to_string(sizeof(Argument)) + " bytes) ";
+        return {static_cast<std::uint32_t>(table_.size() - 1)};
+    }
+
+  private:
+    friend class remote_calls;
+    std::vector<std::function<void(std::size_t, const std::byte*)>> table_;
+    std::string shape_;
+};
+
+class remote_calls {
+  public:
+    /// `room`: calls to one neighbour that may wait to be worked off. Collective over the job.
+    /// Err: input_error: other functions on another rank, neighbours that don't name each other, are named twice, or are
+    /// not reached over shm.
+    remote_calls(const job& j, std::span<const int> neighbours, remote_functions functions, std::size_t room = 64,
+                 const std::string& name = "remote calls");
+    remote_calls(remote_calls&&) noexcept;
+    remote_calls& operator=(remote_calls&&) noexcept;
+    ~remote_calls();
+
+    /// Puts a call into neighbour n's ring. False: there is no room now; progress() here and there makes some.
+    /// noexcept, no allocation, no lock, no system call.
+    template <class Argument>
+    [[nodiscard]] bool try_call(std::size_t n, remote_function<Argument> f, const Argument& argument) noexcept {
+        return put(n, f.number, &argument, sizeof argument);
+    }
+    /// The same; works off what comes here while there is no room.  Pre: not called from a function of the table.
+    /// Err: what the functions throw.
+    template <class Argument>
+    [[nodiscard]] status call(std::size_t n, remote_function<Argument> f, const Argument& argument) {
+        return call_bytes(n, f.number, &argument, sizeof argument);
+    }
+    /// Runs the calls that have come; returns how many.  Err: what the functions throw; that call is done then.
+    std::size_t progress();
+    /// progress() until done() says so.
+    [[nodiscard]] status progress_until(const std::function<bool()>& done);
+
+  private:
+    struct slot;
+    bool put(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) noexcept;
+    status call_bytes(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes);
+
+    remote_functions functions_;
+    std::size_t room_ = 0;
+    std::unique_ptr<neighbourhood> near_;
+    std::vector<std::uint64_t> sent_, done_; // calls, per neighbour
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test bodies of one-sided communication, with ranks as threads and as processes.
+#pragma once
+
+#include <halocline/comm/one_sided.hpp>
+#include <halocline/comm/remote_call.hpp>
+#include <halocline_test/allocation_counter.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace halocline_test {
+
+using namespace halocline;
+using namespace halocline::comm;
+
+inline std::vector<int> all_ranks(const job& j) {
+    std::vector<int> ranks(static_cast<std::size_t>(j.ranks()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    std::rotate(ranks.begin(), ranks.begin() + j.rank(), ranks.end()); // another order on each rank
+    return ranks;
+}
+
+inline std::uint64_t put_word(int from, int to, std::uint64_t epoch, std::size_t place) {
+    return ((epoch * 64 + static_cast<std::uint64_t>(from)) * 64 + static_cast<std::uint64_t>(to)) * 4096 + place;
+}
+
+/// Epochs of any number of words at any time: what a target reads after wait() is what each origin put in that epoch,
+/// although origins run ahead or late.
+inline void expect_epochs(const job& j, std::uint64_t epochs) {
+    constexpr std::size_t most = 300;
+    const std::vector<int> near = all_ranks(j);
+    const auto ranks = static_cast<std::size_t>(j.ranks());
+    exposure e(j, near, ranks * most * 8, {"epochs"});
+    const auto words_of = [](int from, int to, std::uint64_t k) { // both ends know how many
+        return static_cast<std::size_t>((k * 7919 + static_cast<unsigned>(from) * 131 + static_cast<unsigned>(to) * 17) % most);
+    };
+    std::mt19937 random(static_cast<unsigned>(j.rank()));
+    std::vector<std::uint64_t> out(most);
+    std::size_t wrong = 0;
+    const std::uint64_t before = allocations();
+    for (std::uint64_t k = 1; k <= epochs; ++k) {
+        if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
+        e.post();
+        e.start();
+        for (std::size_t n = 0; n < near.size(); ++n) {
+            ASSERT_EQ(e.await(n), status::ok) << e.pending();
+            const std::size_t words = words_of(j.rank(), near[n], k);
+            for (std::size_t i = 0; i < words; ++i) out[i] = put_word(j.rank(), near[n], k, i);
+            e.put(n, std::as_bytes(std::span(out).first(words)), static_cast<std::size_t>(j.rank()) * most * 8);
+        }
+        ASSERT_EQ(e.complete(), status::ok) << e.pending();
+        ASSERT_EQ(e.wait(), status::ok) << e.pending();
+        const auto* in = reinterpret_cast<const std::uint64_t*>(e.memory().data());
+        for (int from = 0; from < j.ranks(); ++from) {
+            for (std::size_t i = 0; i < words_of(from, j.rank(), k); ++i) {
+                wrong += in[static_cast<std::size_t>(from) * most + i] != put_word(from, j.rank(), k, i);
+            }
+        }
+    }
+    const std::uint64_t after = allocations();
+    EXPECT_EQ(wrong, 0u);
+    if (j.launcher() != "threads") {
+        EXPECT_EQ(after, before); // ranks that are threads count each other's
+    }
+    j.barrier();
+}
+
+/// Target and origin epochs are independent: rank 0 only writes, far ahead if it could; the others only read.
+inline void expect_one_way_epochs(const job& j, std::uint64_t epochs) {
+    if (j.ranks() < 2) return;
+    std::vector<int> near{0};
+    if (j.rank() == 0) {
+        near.clear();
+        for (int r = 1; r < j.ranks(); ++r) near.push_back(r);
+    }
+    exposure e(j, near, j.rank() == 0 ? 0 : 4000, {"one way"});
+    std::vector<std::uint64_t> out(500);
+    std::size_t wrong = 0;
+    for (std::uint64_t k = 1; k <= epochs; ++k) {
+        if (j.rank() == 0) {
+            std::fill(out.begin(), out.end(), k);
+            e.start();
+            std::vector<bool> served(near.size(), false);
+            for (std::size_t left = near.size(); left > 0;) { // those first that are ready
+                for (std::size_t n = 0; n < near.size(); ++n) {
+                    if (served[n] || !e.ready(n)) continue;
+                    ASSERT_EQ(e.put(n, std::as_bytes(std::span(out)), 0), status::ok);
+                    served[n] = true;
+                    --left;
+                }
+                std::this_thread::yield();
+            }
+            ASSERT_EQ(e.complete(), status::ok);
+        } else {
+            e.post();
+            while (k % 2 == 0 && !e.test()) std::this_thread::yield();
+            ASSERT_EQ(e.wait(), status::ok) << e.pending();
+            const auto* in = reinterpret_cast<const std::uint64_t*>(e.memory().data());
+            for (std::size_t i = 0; i < 500; ++i) wrong += in[i] != k;
+        }
+    }
+    EXPECT_EQ(wrong, 0u);
+    j.barrier();
+}
+
+/// Who sees a counter sees the bytes put before it; each neighbour has a part of the memory and a counter.
+inline void expect_signals_follow_their_bytes(const job& j) {
+    const std::vector<int> near = all_ranks(j);
+    const auto ranks = static_cast<std::size_t>(j.ranks());
+    constexpr std::uint64_t rounds = 200;
+    constexpr std::size_t slot = 64;
+    exposure e(j, near, ranks * rounds * slot, {"signals", j.ranks()});
+    std::size_t wrong = 0;
+    for (std::uint64_t k = 0; k < rounds; ++k) {
+        const std::vector<std::uint64_t> out(slot / 8, 1000 * k + static_cast<std::uint64_t>(j.rank()));
+        for (std::size_t n = 0; n < near.size(); ++n) {
+            const std::size_t place = (static_cast<std::size_t>(j.rank()) * rounds + k) * slot;
+            ASSERT_EQ(e.put_signal(n, std::as_bytes(std::span(out)), place, j.rank()), status::ok);
+        }
+        const int from = static_cast<int>(k) % j.ranks();
+        ASSERT_EQ(e.wait_signals(from, k + 1), status::ok) << e.pending();
+        const auto* in = reinterpret_cast<const std::uint64_t*>(e.memory().data() + (static_cast<std::size_t>(from) * rounds + k) * slot);
+        for (std::size_t i = 0; i < slot / 8; ++i) wrong += in[i] != 1000 * k + static_cast<std::uint64_t>(from);
+    }
+    for (int r = 0; r < j.ranks(); ++r) {
+        ASSERT_EQ(e.wait_signals(r, rounds), status::ok);
+        EXPECT_EQ(e.signals(r), rounds);
+    }
+    EXPECT_EQ(wrong, 0u);
+    j.barrier();
+}
+
+struct question {
+    std::uint64_t number;
+    double values[8];
+};
+
+/// Calls arrive once and in order per pair, more than there is room for; functions answer by calling back.
+inline void expect_calls_in_order(const job& j, std::uint64_t calls) {
+    const std::vector<int> near = all_ranks(j);
+    std::vector<std::uint64_t> asked(near.size(), 0), answered(near.size(), 0);
+    std::uint64_t wrong = 0;
+    remote_functions table;
+    remote_calls* ring = nullptr;
+    std::vector<std::pair<std::size_t, std::uint64_t>> owed; // answers for which there was no room
+    const auto answer = table.add<std::uint64_t>("answer", [&](std::size_t from, const std::uint64_t& number) {
+        wrong += number != ++answered[from];
+    });
+    const auto ask = table.add<question>("ask", [&](std::size_t from, const question& q) {
+        wrong += q.number != ++asked[from];
+        for (const double v : q.values) wrong += v != 0.5 * static_cast<double>(q.number);
+        if (!owed.empty() || !ring->try_call(from, answer, q.number)) owed.emplace_back(from, q.number);
+    });
+    remote_calls r(j, near, table, 5);
+    ring = &r;
+    const auto pay = [&] {
+        while (!owed.empty() && r.try_call(owed.front().first, answer, owed.front().second)) owed.erase(owed.begin());
+    };
+    for (std::uint64_t k = 1; k <= calls; ++k) {
+        question q{k, {}};
+        std::fill(std::begin(q.values), std::end(q.values), 0.5 * static_cast<double>(k));
+        for (std::size_t n = 0; n < near.size(); ++n) {
+            if (k % 2 == 0) {
+                ASSERT_EQ(r.call(n, ask, q), status::ok);
+                continue;
+            }
+            while (!r.try_call(n, ask, q)) {
+                r.progress();
+                pay();
+            }
+        }
+    }
+    const auto all_there = [&] {
+        pay();
+        return owed.empty() && std::all_of(answered.begin(), answered.end(), [&](std::uint64_t a) { return a == calls; }) &&
+               std::all_of(asked.begin(), asked.end(), [&](std::uint64_t a) { return a == calls; });
+    };
+    ASSERT_EQ(r.progress_until(all_there), status::ok);
+    EXPECT_EQ(wrong, 0u);
+    j.barrier();
+}
+
+template <class Work>
+std::string told_by(Work work) {
+    try {
+        work();
+    } catch (const input_error& e) {
+        return e.what();
+    }
+    return "accepted";
+}
+
+inline void expect_bad_one_sided_input_is_told(const job& j) {
+    const std::vector<int> twice{0, 0}, nobody{99};
+    EXPECT_NE(told_by([&] { exposure(j, twice, 8, {"two"}); }).find("names neighbour 0 twice"), std::string::npos);
+    EXPECT_NE(told_by([&] { exposure(j, nobody, 8, {"none"}); }).find("99 is not a rank"), std::string::npos);
+    if (j.ranks() > 1) {
+        EXPECT_NE(told_by([&] { exposure(j, all_ranks(j), 8, {"unlike", j.rank()}); }).find("ranks disagree"), std::string::npos);
+        const std::vector<int> onward{(j.rank() + 1) % j.ranks()};
+        if (j.ranks() > 2) {
+            EXPECT_NE(told_by([&] { exposure(j, onward, 8, {"ring"}); }).find("wants"), std::string::npos);
+        }
+    }
+    exposure e(j, all_ranks(j), 64, {"small", 1});
+    const std::byte some[65]{};
+    EXPECT_EQ(e.put_signal(0, some, 0, 0), status::misused) << "one byte too many";
+    EXPECT_EQ(e.wait(), status::misused) << "sticky";
+    exposure twice_started(j, all_ranks(j), 64, {"order"});
+    EXPECT_EQ(twice_started.complete(), status::misused);
+    j.barrier();
+}
+
+/// A neighbour that leaves ends the waits for it.
+inline void expect_leaving_ends_waits(const job& j) {
+    std::vector<int> near;
+    if (j.ranks() > 1 && j.rank() < 2) near.push_back(1 - j.rank());
+    {
+        exposure e(j, near, 64, {"left"});
+        if (j.rank() == 0 && !near.empty()) {
+            e.post();
+            EXPECT_EQ(e.wait(), status::aborted);
+            EXPECT_EQ(e.complete(), status::aborted);
+        }
+    }
+    j.barrier();
+}
+
+} // namespace halocline_test
