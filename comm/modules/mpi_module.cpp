@@ -11,24 +11,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <list>
 #include <new>
 #include <string>
 #include <vector>
 
 #include <sched.h>
 
-struct letter_under_way {
-    std::string text;
-    MPI_Request request = MPI_REQUEST_NULL;
-};
-
 struct halocline_mpi_world {
-    MPI_Comm setup = MPI_COMM_NULL; // collectives and set-up exchanges
+    MPI_Comm setup = MPI_COMM_NULL; // collectives of the set-up
     MPI_Comm data = MPI_COMM_NULL;  // channels: their tags are all of this communicator's
     MPI_Datatype unit = MPI_DATATYPE_NULL;
     int rank = 0, size = 1, max_tag = 0;
-    std::list<letter_under_way> letters;
 };
 
 struct halocline_mpi_channel {
@@ -52,19 +45,14 @@ int open_worlds = 0; // not zero at exit(): the program ends in the middle of a 
     if (const int code = (call); code != MPI_SUCCESS) return code
 
 // More ranks than cores: let the peer run.
-int wait_all(std::vector<MPI_Request>& requests, halocline_mpi_give_up give_up, void* context) {
+int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) {
     for (;;) {
         int done = 0;
-        HALOCLINE_TRY(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE));
+        HALOCLINE_TRY(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
         if (done) return HALOCLINE_MPI_OK;
         if (give_up(context)) return HALOCLINE_MPI_GAVE_UP;
         sched_yield();
     }
-}
-
-int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) {
-    std::vector<MPI_Request> one{request};
-    return wait_all(one, give_up, context);
 }
 
 void finalize_at_exit() {
@@ -182,77 +170,6 @@ int allgather(halocline_mpi_world* world, const void* mine, const uint64_t* byte
     return wait_one(request, give_up, context);
 }
 
-// Non-overtaking delivery keeps both the order per peer and successive exchanges apart: one tag is enough.
-int exchange(halocline_mpi_world* world, int count, const int* peers, const void* const* out, const uint64_t* out_bytes,
-             halocline_mpi_allocate allocate, halocline_mpi_give_up give_up, void* context) {
-    constexpr int tag = 1;
-    std::vector<MPI_Request> requests;
-    requests.reserve(2 * static_cast<std::size_t>(count));
-    for (int i = 0; i < count; ++i) {
-        if (out_bytes[i] > INT_MAX) return MPI_ERR_COUNT;
-        MPI_Request request = MPI_REQUEST_NULL;
-        HALOCLINE_TRY(MPI_Isend(out[i], static_cast<int>(out_bytes[i]), MPI_BYTE, peers[i], tag, world->setup, &request));
-        requests.push_back(request);
-    }
-    for (int i = 0; i < count; ++i) {
-        MPI_Message message = MPI_MESSAGE_NULL;
-        MPI_Status status;
-        for (;;) {
-            int found = 0;
-            HALOCLINE_TRY(MPI_Improbe(peers[i], tag, world->setup, &found, &message, &status));
-            if (found) break;
-            if (give_up(context)) return HALOCLINE_MPI_GAVE_UP;
-            sched_yield();
-        }
-        int bytes = 0;
-        HALOCLINE_TRY(MPI_Get_count(&status, MPI_BYTE, &bytes));
-        void* target = allocate(context, i, static_cast<uint64_t>(bytes));
-        if (!target && bytes > 0) return MPI_ERR_NO_MEM;
-        MPI_Request request = MPI_REQUEST_NULL;
-        HALOCLINE_TRY(MPI_Imrecv(target, bytes, MPI_BYTE, &message, &request));
-        requests.push_back(request);
-    }
-    return wait_all(requests, give_up, context);
-}
-
-constexpr int letter_tag = 2;
-
-/// Gives back what letters that have left were kept in.
-int sweep_letters(halocline_mpi_world* world) {
-    for (auto it = world->letters.begin(); it != world->letters.end();) {
-        int done = 0;
-        HALOCLINE_TRY(MPI_Test(&it->request, &done, MPI_STATUS_IGNORE));
-        it = done ? world->letters.erase(it) : std::next(it);
-    }
-    return MPI_SUCCESS;
-}
-
-int letter_send(halocline_mpi_world* world, int peer, const void* text, uint64_t bytes) {
-    if (bytes > INT_MAX) return MPI_ERR_COUNT;
-    HALOCLINE_TRY(sweep_letters(world));
-    letter_under_way& letter = world->letters.emplace_back();
-    letter.text.assign(static_cast<const char*>(text), bytes);
-    return MPI_Isend(letter.text.data(), static_cast<int>(bytes), MPI_BYTE, peer, letter_tag, world->setup,
-                     &letter.request);
-}
-
-int letter_take(halocline_mpi_world* world, int* from, halocline_mpi_allocate allocate, halocline_mpi_give_up give_up,
-                void* context) {
-    HALOCLINE_TRY(sweep_letters(world));
-    MPI_Message message = MPI_MESSAGE_NULL;
-    MPI_Status status;
-    int found = 0, bytes = 0;
-    HALOCLINE_TRY(MPI_Improbe(MPI_ANY_SOURCE, letter_tag, world->setup, &found, &message, &status));
-    if (!found) return HALOCLINE_MPI_OK;
-    HALOCLINE_TRY(MPI_Get_count(&status, MPI_BYTE, &bytes));
-    void* target = allocate(context, 0, static_cast<uint64_t>(bytes));
-    if (!target && bytes > 0) return MPI_ERR_NO_MEM;
-    MPI_Request request = MPI_REQUEST_NULL;
-    HALOCLINE_TRY(MPI_Imrecv(target, bytes, MPI_BYTE, &message, &request));
-    *from = status.MPI_SOURCE;
-    return wait_one(request, give_up, context);
-}
-
 void progress(halocline_mpi_world* world) {
     if (left) return;
     int found = 0;
@@ -366,9 +283,6 @@ constexpr halocline_mpi_module module_table{
     version,
     describe,
     allgather,
-    exchange,
-    letter_send,
-    letter_take,
     progress,
     channel_open,
     channel_close,

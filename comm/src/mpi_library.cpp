@@ -69,20 +69,6 @@ class guard {
     std::exception_ptr thrown_;
 };
 
-struct receiver : guard {
-    receiver(const mpi_world::progress& check, std::vector<std::string>& in) : guard(check), received(in) {}
-    static void* allocate(void* self, int index, std::uint64_t bytes) {
-        auto& text = static_cast<receiver*>(static_cast<guard*>(self))->received[static_cast<std::size_t>(index)];
-        try {
-            text.resize(bytes);
-        } catch (const std::exception&) {
-            return nullptr; // the module reports out of memory
-        }
-        return text.data();
-    }
-    std::vector<std::string>& received;
-};
-
 } // namespace
 
 std::optional<mpi_launch> mpi_launch_from_environment() {
@@ -276,38 +262,6 @@ std::vector<std::string> mpi_world::allgather(std::string_view mine, const progr
         place += n;
     }
     return parts;
-}
-
-std::vector<std::string> mpi_world::exchange(std::span<const int> peers, std::span<const std::string> out,
-                                             const progress& check) const {
-    std::vector<const void*> data;
-    std::vector<std::uint64_t> bytes;
-    for (const auto& text : out) {
-        data.push_back(text.data());
-        bytes.push_back(text.size());
-    }
-    std::vector<std::string> in(peers.size());
-    receiver r(check, in);
-    const int code = module_->exchange(world_, static_cast<int>(peers.size()), peers.data(), data.data(), bytes.data(),
-                                       receiver::allocate, guard::give_up, static_cast<guard*>(&r));
-    r.rethrow();
-    require(code, "the exchange with peers");
-    return in;
-}
-
-void mpi_world::send_letter(int peer, std::string_view text) const {
-    require(module_->letter_send(world_, peer, text.data(), text.size()), "a letter to rank " + std::to_string(peer));
-}
-
-std::optional<letter> mpi_world::take_letter(const progress& check) const {
-    std::vector<std::string> text(1);
-    receiver r(check, text);
-    int from = -1;
-    const int code = module_->letter_take(world_, &from, receiver::allocate, guard::give_up, static_cast<guard*>(&r));
-    r.rethrow();
-    require(code, "taking a letter");
-    if (from < 0) return std::nullopt;
-    return letter{from, std::move(text.front())};
 }
 
 void mpi_world::poll() noexcept {

@@ -65,13 +65,6 @@ class mpi_world {
 
     /// Bytes of every rank, by rank. Collective.  Err: what `check` throws; job_error if MPI fails.
     [[nodiscard]] std::vector<std::string> allgather(std::string_view mine, const progress& check) const;
-    /// Sends out[i] to peers[i], returns what they sent; order kept per peer.
-    [[nodiscard]] std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out,
-                                                    const progress& check) const;
-    /// Never waits.  Err: job_error if MPI fails.
-    void send_letter(int peer, std::string_view text) const;
-    /// A letter that has come, from anybody.
-    [[nodiscard]] std::optional<letter> take_letter(const progress& check) const;
     /// For waits on something else than MPI: started sends and farewells move on.
     void poll() noexcept;
     /// The job failed: no MPI call from this process any more, so that it can end while others are dead.

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Raised with every change below; a module of another number is refused. */
-#define HALOCLINE_MPI_MODULE_ABI 2u
+#define HALOCLINE_MPI_MODULE_ABI 3u
 #define HALOCLINE_MPI_MODULE_ENTRY "halocline_mpi_module_table"
 
 /* TRUNCATED: a message was longer than its receive. NO_COMMUNICATOR: not of this MPI, or MPI is not initialised. */
@@ -31,8 +31,6 @@ typedef struct halocline_mpi_channel halocline_mpi_channel;
 
 /* Asked between polls of everything that waits; non-zero: give up (the operation is then abandoned, the job lost). */
 typedef int (*halocline_mpi_give_up)(void* context);
-/* Memory for what peers[index] sent. */
-typedef void* (*halocline_mpi_allocate)(void* context, int index, uint64_t bytes);
 
 typedef struct halocline_mpi_channel_spec {
     int peer;
@@ -72,15 +70,6 @@ typedef struct halocline_mpi_module {
     /* bytes[r] from rank r, one after the other in `all`.  Pre: bytes are the same on every rank; the sum < 2^31. */
     int (*allgather)(halocline_mpi_world*, const void* mine, const uint64_t* bytes, void* all, halocline_mpi_give_up,
                      void* context);
-    /* Sends out[i] to peers[i] and receives what it sent; a peer may appear several times, order kept. */
-    int (*exchange)(halocline_mpi_world*, int count, const int* peers, const void* const* out,
-                    const uint64_t* out_bytes, halocline_mpi_allocate, halocline_mpi_give_up, void* context);
-
-    /* One message that nobody has to wait for; copied. Order is kept per pair, apart from exchange. */
-    int (*letter_send)(halocline_mpi_world*, int peer, const void* text, uint64_t bytes);
-    /* One that has come, from anybody; *from is left alone if none has. */
-    int (*letter_take)(halocline_mpi_world*, int* from, halocline_mpi_allocate, halocline_mpi_give_up, void* context);
-
     /* Lets MPI move what was started: some of it moves only while MPI is called. Never waits. */
     void (*progress)(halocline_mpi_world*);
 

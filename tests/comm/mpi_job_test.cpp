@@ -16,7 +16,9 @@ namespace {
 
 class MpiJob : public testing::TestWithParam<std::string> {
   protected:
-    static job_options options() { return {.transports = {GetParam()}, .deadline = std::chrono::seconds(30)}; }
+    static job_options options() {
+        return {.transports = {GetParam()}, .deadline = std::chrono::seconds(30), .bootstrap = "mpi"};
+    }
     job job_ = job::from_environment(options());
     int me_ = job_.rank(), ranks_ = job_.ranks();
     int next_ = (me_ + 1) % ranks_, previous_ = (me_ + ranks_ - 1) % ranks_;

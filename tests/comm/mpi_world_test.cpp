@@ -47,7 +47,7 @@ void wait(const std::function<bool()>& done) {
 mpi_channel connected(int peer, std::uint32_t plan_id, std::size_t send_bytes, std::size_t receive_bytes) {
     mpi_channel c(world(), *std::pmr::new_delete_resource(), 0, peer, plan_id, send_bytes, receive_bytes);
     const std::string card = c.card();
-    c.connect(world().exchange(std::span(&peer, 1), std::span(&card, 1), at_most()).front());
+    c.connect(world().allgather(card, at_most())[static_cast<std::size_t>(peer)]);
     return c;
 }
 
@@ -55,22 +55,6 @@ int partner() { return world().rank() ^ 1; }
 
 std::byte pattern(int rank, std::uint64_t epoch, std::size_t place) {
     return static_cast<std::byte>((static_cast<std::size_t>(rank) * 31 + epoch * 7 + place * 13) % 251);
-}
-
-TEST(MpiWorld, LettersComeInOrderAndApartFromExchanges) {
-    const int peer = partner();
-    constexpr std::size_t letters = 20;
-    for (std::size_t i = 0; i < letters; ++i) world().send_letter(peer, std::string(i * 1000, static_cast<char>('a' + i)));
-    const std::string mine = "exchange";
-    EXPECT_EQ(world().exchange(std::span(&peer, 1), std::span(&mine, 1), at_most()).front(), mine);
-    for (std::size_t i = 0; i < letters; ++i) {
-        std::optional<letter> l;
-        wait([&] { return (l = world().take_letter(at_most())).has_value(); });
-        EXPECT_EQ(l->from, peer);
-        EXPECT_EQ(l->text, std::string(i * 1000, static_cast<char>('a' + i)));
-    }
-    EXPECT_FALSE(world().take_letter(at_most()).has_value());
-    EXPECT_EQ(world().allgather("", at_most()).size(), static_cast<std::size_t>(world().ranks())); // all have taken theirs
 }
 
 TEST(MpiWorld, IsWhatTheLauncherStarted) {
@@ -88,25 +72,6 @@ TEST(MpiWorld, GatherKeepsRanksAndSizes) {
     ASSERT_EQ(all.size(), static_cast<std::size_t>(world().ranks()));
     for (int r = 0; r < world().ranks(); ++r) {
         EXPECT_EQ(all[r], std::string(static_cast<std::size_t>(r), static_cast<char>('a' + r)));
-    }
-}
-
-TEST(MpiWorld, ExchangeKeepsTheOrderPerPeer) {
-    const int next = (world().rank() + 1) % world().ranks();
-    const int previous = (world().rank() + world().ranks() - 1) % world().ranks();
-    const std::vector<int> peers{next, previous, next, previous};
-    const auto text = [](int from, int to, int n) {
-        return std::to_string(from) + ">" + std::to_string(to) + "#" + std::to_string(n);
-    };
-    const int me = world().rank();
-    const std::vector<std::string> out{text(me, next, 0), text(me, previous, 0), text(me, next, 1), text(me, previous, 1)};
-
-    const auto in = world().exchange(peers, out, at_most());
-
-    if (next == previous) { // two ranks: all four go to one peer
-        EXPECT_EQ(in, (std::vector<std::string>{text(next, me, 0), text(next, me, 0), text(next, me, 1), text(next, me, 1)}));
-    } else {
-        EXPECT_EQ(in, (std::vector<std::string>{text(next, me, 0), text(previous, me, 0), text(next, me, 1), text(previous, me, 1)}));
     }
 }
 
@@ -150,7 +115,6 @@ TEST(MpiChannel, TagsComeBackAndNoMessageIsMixedUp) {
 
 // A run of its own: what the even ranks send here is never received.
 TEST(MpiWorldGivenUp, WaitEnds) {
-    const int peer = partner();
     const std::string out = "to a rank that does not answer";
     int asked = 0;
     const auto soon = [&] {
@@ -158,7 +122,7 @@ TEST(MpiWorldGivenUp, WaitEnds) {
     };
 
     if (world().rank() % 2 == 0) {
-        EXPECT_THROW((void)world().exchange(std::span(&peer, 1), std::span(&out, 1), soon), job_error);
+        EXPECT_THROW((void)world().allgather(out, soon), job_error);
         EXPECT_EQ(asked, 100);
     }
 }
