@@ -5,7 +5,6 @@
 // Patterns (p2p/patterns.hpp): latency (half a round trip), one-way (a window of messages), both-ways, overhead (of isend
 // and irecv). Contenders in turn: slot, copy and nomatch (p2p/limits.hpp); our matched messages; our channel, the path of
 // plans; each MPI. What matching costs is 1 - time of nomatch / time of messages.
-#include "bulk_copy.hpp"
 #include "p2p/limits.hpp"
 #include "p2p/patterns.hpp"
 #include "p2p/two_sided_endpoint.hpp"
@@ -22,6 +21,7 @@
 #include <cstdio>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -33,7 +33,8 @@ using namespace halocline::bench;
 
 struct bench_options {
     double seconds = 170;
-    int rounds = 5;
+    int rounds = 25; ///< of slices so short that the machine seldom changes its mode within a round
+    std::vector<std::string> compare;
     std::vector<std::string> patterns{"latency", "one-way", "both-ways", "overhead"};
     std::vector<std::size_t> sizes{8,    64,   256,  512,   1024,   2048,   4096,
                                    8192, 32768, 131072, 524288, 2097152, 8388608};
@@ -45,7 +46,8 @@ struct bench_options {
 [[noreturn]] void usage(const std::string& wrong) {
     throw input_error(wrong + "\nusage: bench_p2p [--seconds S] [--patterns latency,one-way,both-ways,overhead] "
                               "[--sizes 8,64,...] [--quick] [--json FILE] [--svg FILE] [--git HASH] "
-                              "[--peer NAME=COMMAND]... [--immediate BYTES] [--synergistic BYTES]");
+                              "[--peer NAME=COMMAND]... [--compare IMMEDIATE,SYNERGISTIC]...\n"
+                              "--compare: our messages with other thresholds take part, too");
 }
 
 std::size_t number(const std::string& text, std::size_t least, std::size_t most) {
@@ -81,8 +83,7 @@ bench_options parse(int argc, char** argv) {
         else if (flag == "--svg") o.svg = value;
         else if (flag == "--git") o.git = value;
         else if (flag == "--peer") o.peers.push_back(value);
-        else if (flag == "--immediate") o.messages.immediate_bytes = number(value, 0, comm::messenger_options::largest_immediate);
-        else if (flag == "--synergistic") o.messages.synergistic_bytes = number(value, 1, 1 << 30);
+        else if (flag == "--compare") o.compare.push_back(value);
         else if (flag == "--patterns") {
             o.patterns.clear();
             each([&](const std::string& item) {
@@ -97,6 +98,15 @@ bench_options parse(int argc, char** argv) {
             });
         } else usage("unknown option '" + flag + "'");
     }
+    return o;
+}
+
+comm::messenger_options thresholds(const std::string& text) {
+    const auto comma = text.find(',');
+    if (comma == std::string::npos) usage("--compare " + text + ": expected IMMEDIATE,SYNERGISTIC");
+    comm::messenger_options o;
+    o.immediate_bytes = number(text.substr(0, comma), 0, comm::messenger_options::largest_immediate);
+    o.synergistic_bytes = number(text.substr(comma + 1), 1, 1 << 30);
     return o;
 }
 
@@ -144,6 +154,10 @@ class driver {
     driver(const comm::job& j, const bench_options& o)
         : job_(j), options_(o), probe_(j), pair_(j), ours_(j, o.messages),
           messages_(ours_, [this](std::vector<double> mine) { return slowest(job_, mine); }) {
+        for (const std::string& text : o.compare) {
+            others_.emplace_back(j, thresholds(text));
+            other_messages_.emplace_back(others_.back(), [this](std::vector<double> mine) { return slowest(job_, mine); });
+        }
         j.collectively([&] {
             for (const std::string& text : o.peers) {
                 peers_.emplace_back(text);
@@ -180,11 +194,12 @@ class driver {
         if (pattern != "overhead") {
             add("limit", "copy", "none", [this] { return p2p::copy_endpoint(pair_); });
             add("limit", "nomatch", "none", [this] {
-                return p2p::nomatch_endpoint(pair_, options_.messages.immediate_bytes, options_.messages.synergistic_bytes,
-                                             comm::copy_bulk);
+                return p2p::nomatch_endpoint(pair_, options_.messages.immediate_bytes, options_.messages.synergistic_bytes);
             });
         }
         add("ours", "messages", "shm", [this]() -> auto& { return messages_; });
+        for (std::size_t i = 0; i < other_messages_.size(); ++i)
+            add("ours", options_.compare[i].c_str(), "shm", [this, i]() -> auto& { return other_messages_[i]; });
         if (pattern == "latency" || pattern == "both-ways")
             add("ours", "channel", "shm", [this, bytes] { return channel_endpoint(job_, bytes); });
         for (peer_program& peer : peers_)
@@ -199,8 +214,9 @@ class driver {
     void measure(const std::string& pattern, std::size_t bytes, chart_panel& panel) {
         const std::vector<contender> all = contenders(pattern, bytes);
         round_options rounds;
-        rounds.rounds = options_.rounds;
         rounds.seconds = options_.seconds / static_cast<double>(options_.patterns.size() * options_.sizes.size());
+        const double slices = rounds.seconds / (1.5 * 0.04 * static_cast<double>(all.size()));
+        rounds.rounds = std::clamp(static_cast<int>(slices), 1, options_.rounds);
         const std::vector<outcome> results = take_turns(job_, probe_, all, rounds);
         if (job_.rank() != 0) return;
         for (const outcome::speed speed : {outcome::fast, outcome::slow}) print(pattern, bytes, speed, all, results);
@@ -265,7 +281,10 @@ class driver {
     flag_probe probe_;
     p2p::pair_memory pair_;
     comm::two_sided::communicator ours_;
-    p2p::two_sided_endpoint<std::function<std::vector<double>(std::vector<double>)>> messages_;
+    using messages_endpoint = p2p::two_sided_endpoint<std::function<std::vector<double>(std::vector<double>)>>;
+    messages_endpoint messages_;
+    std::deque<comm::two_sided::communicator> others_; ///< of --compare
+    std::deque<messages_endpoint> other_messages_;
     std::deque<peer_program> peers_;
     bool pinned_ = false;
 };

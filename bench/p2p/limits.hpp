@@ -36,7 +36,7 @@ class pair_memory {
     [[nodiscard]] cell& ring(int rank, std::uint64_t i) const {
         return reinterpret_cast<cell*>(area_.of(rank) + 4096)[i % cells];
     }
-    /// 0, 1: slots; 2: what is sent, 3: what comes. Not all at the same place of a cache.
+    /// 0, 1: slots; 2: what is sent, 3: what comes. Not at the same place of their pages.
     [[nodiscard]] std::byte* block(int rank, std::uint64_t i) const {
         return area_.of(rank) + (1 << 16) + i * (largest + 1024);
     }
@@ -126,9 +126,8 @@ class copy_endpoint : public limit_endpoint {
 /// Thresholds are those of our messages.
 class nomatch_endpoint : public limit_endpoint {
   public:
-    nomatch_endpoint(const pair_memory& m, std::size_t immediate, std::size_t synergistic,
-                     void (*copy)(std::byte*, const std::byte*, std::size_t))
-        : limit_endpoint(m), immediate_(immediate), synergistic_(synergistic), copy_(copy) {}
+    nomatch_endpoint(const pair_memory& m, std::size_t immediate, std::size_t synergistic)
+        : limit_endpoint(m), immediate_(immediate), synergistic_(synergistic) {}
     void send(const std::byte* p, std::size_t n) {
         start_send(p, n);
         finish_send(p, n);
@@ -145,7 +144,7 @@ class nomatch_endpoint : public limit_endpoint {
         std::memcpy(&offset, c.payload, sizeof offset);
         const std::byte* from = m_.block(peer_, 2) + offset;
         if (n < synergistic_) {
-            copy_(p, from, n);
+            std::memcpy(p, from, n);
         } else { // the record of the sender: 2 state, 3 next piece, 4 pieces copied by the sender
             m_.flag(peer_, 3).value.store(0, std::memory_order_relaxed);
             m_.flag(peer_, 2).word = static_cast<std::uint64_t>(p - m_.block(rank_, 3));
@@ -176,7 +175,7 @@ class nomatch_endpoint : public limit_endpoint {
         const std::uint64_t size = piece(n), all = count(n);
         std::uint64_t copied = 0;
         for (std::uint64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < all; ++copied)
-            copy_(to + i * size, from + i * size, std::min<std::uint64_t>(size, n - i * size));
+            std::memcpy(to + i * size, from + i * size, std::min<std::uint64_t>(size, n - i * size));
         return copied;
     }
     void start_send(const std::byte* p, std::size_t n) {
@@ -206,7 +205,6 @@ class nomatch_endpoint : public limit_endpoint {
         credit_ = sent_; // what came after has been taken, too
     }
     std::size_t immediate_, synergistic_;
-    void (*copy_)(std::byte*, const std::byte*, std::size_t);
     std::uint64_t sent_ = 0, received_ = 0, credit_ = 0;
 };
 

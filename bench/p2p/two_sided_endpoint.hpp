@@ -62,17 +62,19 @@ inline void test(request* r, bool* done, communicator&) {
 /// Pages as large as the system has them, as slabs have.
 class buffer {
   public:
-    explicit buffer(two_sided::communicator&) {}
+    buffer(two_sided::communicator&, std::size_t shift) : shift_(shift) {}
     std::byte* of(std::size_t bytes) {
         if (bytes > bytes_) {
             bytes_ = std::max<std::size_t>(bytes, 4 << 20);
-            p_ = static_cast<std::byte*>(std::aligned_alloc(2 << 20, (bytes_ + (2 << 20) - 1) >> 21 << 21));
-            madvise(p_, bytes_, MADV_HUGEPAGE);
+            const std::size_t whole = (bytes_ + shift_ + (2 << 20) - 1) >> 21 << 21;
+            p_ = static_cast<std::byte*>(std::aligned_alloc(2 << 20, whole));
+            madvise(p_, whole, MADV_HUGEPAGE);
         }
-        return p_;
+        return p_ + shift_;
     }
 
   private:
+    std::size_t shift_;
     std::size_t bytes_ = 0;
     std::byte* p_ = nullptr; // a smaller one stays: the program is short
 };
@@ -81,14 +83,18 @@ namespace two_sided = comm::two_sided;
 
 class buffer {
   public:
-    explicit buffer(two_sided::communicator& c) : memory_(c.memory()) {}
+    buffer(two_sided::communicator& c, std::size_t shift) : memory_(c.memory()), shift_(shift) {}
     std::byte* of(std::size_t bytes) {
-        if (bytes > bytes_) p_ = static_cast<std::byte*>(memory_.allocate(bytes_ = std::max<std::size_t>(bytes, 4 << 20), 2 << 20));
-        return p_;
+        if (bytes > bytes_) {
+            bytes_ = std::max<std::size_t>(bytes, 4 << 20);
+            p_ = static_cast<std::byte*>(memory_.allocate(bytes_ + shift_, 2 << 20));
+        }
+        return p_ + shift_;
     }
 
   private:
     comm::slab& memory_;
+    std::size_t shift_;
     std::size_t bytes_ = 0;
     std::byte* p_ = nullptr; // a smaller one stays: the program is short
 };
@@ -100,7 +106,7 @@ class two_sided_endpoint {
   public:
     using request = two_sided::request;
     two_sided_endpoint(two_sided::communicator& c, Slowest slowest_of)
-        : c_(c), slowest_(slowest_of), rank_(c.rank()), peer_(1 - rank_), out_(c), in_(c) {}
+        : c_(c), slowest_(slowest_of), rank_(c.rank()), peer_(1 - rank_), out_(c, 0), in_(c, apart) {}
 
     [[nodiscard]] int rank() const { return rank_; }
     std::byte* out(std::size_t bytes) { return out_.of(bytes); }
@@ -135,6 +141,8 @@ class two_sided_endpoint {
 
   private:
     static constexpr int tag = 17;
+    /// Source and target of a copy are not at the same place of their pages: loads would wait for stores.
+    static constexpr std::size_t apart = 1024;
     two_sided::communicator& c_;
     Slowest slowest_;
     int rank_, peer_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "message_engine.hpp"
 
-#include "bulk_copy.hpp"
 #include "waiting.hpp"
 
 #include <algorithm>
@@ -18,6 +17,11 @@ std::uint64_t piece_bytes(std::uint64_t bytes) {
     return std::clamp<std::uint64_t>(bytes / 8 / 4096 * 4096, 16 * 1024, 128 * 1024);
 }
 std::uint64_t pieces_of(std::uint64_t bytes, std::uint64_t piece) { return (bytes + piece - 1) / piece; }
+
+/// Nothing but memcpy: string moves and AVX-512 loops were within 3 % of it, non-temporal stores up to 3 times slower.
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+}
 
 bool matches(int tag, std::uint32_t context, int message_tag, std::uint32_t message_context) {
     return context == message_context && (tag == any_tag || tag == message_tag);
@@ -68,15 +72,31 @@ void message_engine::isend(message_request& r, std::span<const std::byte> data, 
     l.queued.push(r);
 }
 
-bool message_engine::announce(link& to, message_request& r) noexcept {
-    if (to.peer == core_.rank) return to_self(to, r);
+/// nullptr: the peer has not taken enough yet.
+message_cell* message_engine::free_cell(link& to) noexcept {
     if (to.sent - to.credit == link_layout::ring_cells) {
         to.credit = to.own_credit->load(std::memory_order_acquire);
-        if (to.sent - to.credit == link_layout::ring_cells) return false;
+        if (to.sent - to.credit == link_layout::ring_cells) return nullptr;
     }
-    message_cell& cell = to.out[to.sent % link_layout::ring_cells];
+    return &to.out[to.sent % link_layout::ring_cells];
+}
+
+bool message_engine::send_now(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
+    link& l = links_[static_cast<std::size_t>(to)];
+    if (data.size() > options_.immediate_bytes || l.queued.first != nullptr || to == core_.rank) return false;
+    message_cell* const cell = free_cell(l);
+    if (cell == nullptr) return false;
+    if (!data.empty()) std::memcpy(cell->payload, data.data(), data.size());
+    publish(l, *cell, data.size(), tag, context);
+    return true;
+}
+
+bool message_engine::announce(link& to, message_request& r) noexcept {
+    if (to.peer == core_.rank) return to_self(to, r);
+    message_cell* const cell = free_cell(to);
+    if (cell == nullptr) return false;
     if (r.bytes_ <= options_.immediate_bytes) {
-        if (r.bytes_ > 0) std::memcpy(cell.payload, r.data_, r.bytes_);
+        if (r.bytes_ > 0) std::memcpy(cell->payload, r.data_, r.bytes_);
         finish(r);
     } else {
         if (to.free_count == 0) return false;
@@ -87,14 +107,11 @@ bool message_engine::announce(link& to, message_request& r) noexcept {
         a.address = a.in_slab ? static_cast<std::uint64_t>(r.data_ - core_.memory->base())
                               : reinterpret_cast<std::uint64_t>(r.data_);
         to.records[a.record].sender_pieces.store(0, std::memory_order_relaxed);
-        std::memcpy(cell.payload, &a, sizeof a);
+        std::memcpy(cell->payload, &a, sizeof a);
         r.state_ = request_state::announced;
         to.announced.push(r);
     }
-    cell.tag = r.tag_;
-    cell.context = r.context_;
-    cell.bytes = r.bytes_;
-    cell.number.store(++to.sent, std::memory_order_release);
+    publish(to, *cell, r.bytes_, r.tag_, r.context_);
     return true;
 }
 
@@ -200,7 +217,7 @@ void message_engine::deliver(link& from, message_request& r, const incoming& m) 
     const bool fits = m.bytes <= r.bytes_;
     if (!fits && status_ == status::ok) fail(status::wrong_data, r, 0, m.bytes);
     if (m.own != nullptr) {
-        if (fits) copy_bulk(r.data_, m.own->data_, m.bytes);
+        if (fits) copy_bytes(r.data_, m.own->data_, m.bytes);
         ++counts_.direct;
         from.announced.remove(*m.own);
         finish(*m.own);
@@ -232,7 +249,7 @@ void message_engine::fetch(link& from, message_request& r, std::uint64_t bytes, 
         ++counts_.synergistic;
         r.state_ = request_state::synergistic;
     } else if (source != nullptr) {
-        copy_bulk(r.data_, source, bytes);
+        copy_bytes(r.data_, source, bytes);
         ++counts_.direct;
     } else if (from.readable && read_process(from, r.data_, a.address, bytes)) {
         ++counts_.direct;
@@ -276,7 +293,7 @@ std::uint64_t message_engine::copy_pieces(send_record& record, std::byte* to, co
     while (true) {
         const std::uint64_t i = record.next.fetch_add(1, std::memory_order_relaxed);
         if (i >= pieces) return copied;
-        copy_bulk(to + i * piece, from + i * piece, std::min(piece, bytes - i * piece));
+        copy_bytes(to + i * piece, from + i * piece, std::min(piece, bytes - i * piece));
         ++copied;
     }
 }
@@ -293,7 +310,7 @@ void message_engine::go_on(message_request& r) noexcept {
         constexpr std::uint64_t piece = link_layout::staging_bytes;
         for (; r.pieces_done_ < theirs; ++r.pieces_done_) {
             const std::uint64_t start = r.pieces_done_ * piece;
-            copy_bulk(r.data_ + start, staging_of(from.block, core_.ranks, core_.rank, r.pieces_done_),
+            copy_bytes(r.data_ + start, staging_of(from.block, core_.ranks, core_.rank, r.pieces_done_),
                       std::min(piece, bytes - start));
             record.next.store(r.pieces_done_ + 1, std::memory_order_release);
         }
@@ -336,7 +353,7 @@ void message_engine::stage(link& to, message_request& r, send_record& record) no
     while (r.pieces_done_ < pieces_of(r.bytes_, piece) &&
            r.pieces_done_ < record.next.load(std::memory_order_acquire) + link_layout::staging_pieces) {
         const std::uint64_t start = r.pieces_done_ * piece;
-        copy_bulk(staging_of(block_, core_.ranks, to.peer, r.pieces_done_), r.data_ + start,
+        copy_bytes(staging_of(block_, core_.ranks, to.peer, r.pieces_done_), r.data_ + start,
                   std::min(piece, r.bytes_ - start));
         record.sender_pieces.store(++r.pieces_done_, std::memory_order_release);
     }
@@ -380,9 +397,10 @@ status message_engine::wait(std::size_t count, Who&& who, std::optional<std::chr
     for (std::uint64_t polls = 0; !done(); ++polls) {
         progress();
         if (status_ != status::ok || done()) break;
+        if (polls % polls_per_pause_ != 0) continue;
         const int peer = who(i).peer_;
         status_ = waiting.again(peer);
-        if (status_ == status::ok && polls % 4096 == 4095 && gone(peer)) {
+        if (status_ == status::ok && polls % 4096 == 0 && gone(peer)) {
             progress(); // what it did before it left
             if (done()) break;
             status_ = status::aborted;

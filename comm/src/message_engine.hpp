@@ -81,6 +81,8 @@ class message_engine {
     message_engine& operator=(const message_engine&) = delete;
 
     void isend(message_request& r, std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
+    /// An immediate message for which there is room, without a request.
+    bool send_now(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
     void irecv(message_request& r, std::span<std::byte> into, int from, int tag, std::uint32_t context) noexcept;
     void progress() noexcept;
     bool test(message_request& r) noexcept;
@@ -132,6 +134,13 @@ class message_engine {
     void connect(const std::vector<std::string>& cards);
     void find_readable();
 
+    [[nodiscard]] message_cell* free_cell(link& to) noexcept;
+    void publish(link& to, message_cell& cell, std::size_t bytes, int tag, std::uint32_t context) noexcept {
+        cell.tag = tag;
+        cell.context = context;
+        cell.bytes = bytes;
+        cell.number.store(++to.sent, std::memory_order_release);
+    }
     bool announce(link& to, message_request& r) noexcept;
     bool to_self(link& self, message_request& r) noexcept;
     void drain(link& from) noexcept;
@@ -165,6 +174,8 @@ class message_engine {
     request_list posted_any_, active_;
     std::uint64_t posted_count_ = 0, arrivals_ = 0;
     std::uint64_t fruitless_tests_ = 0;
+    /// A processor's pause is as long as half a message: seldom, where each rank has a core.
+    std::uint64_t polls_per_pause_ = 1;
     status status_ = status::ok;
     message_counts counts_;
     std::byte* block_ = nullptr;

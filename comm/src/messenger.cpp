@@ -13,7 +13,7 @@
 namespace halocline::comm {
 
 message_engine::message_engine(const job& j, const messenger_options& options)
-    : job_(j), core_(j.core()), options_(options) {
+    : job_(j), core_(j.core()), options_(options), polls_per_pause_(core_.spin_polls >= 1000 ? 8 : 1) {
     const std::string own = "'" + options_.name + "': ";
     j.agree("the options of messenger '" + options_.name + "'",
             std::to_string(options_.unexpected) + " unexpected, immediate to " + std::to_string(options_.immediate_bytes) +
@@ -162,6 +162,7 @@ bool messenger::probe(int from, int tag, message_info& info, std::uint32_t conte
     return engine_->probe(from, tag, context, info);
 }
 status messenger::send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
+    if (engine_->send_now(data, to, tag, context)) return engine_->state();
     message_request r;
     engine_->isend(r, data, to, tag, context);
     return engine_->wait_one(r);

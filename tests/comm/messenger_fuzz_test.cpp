@@ -77,7 +77,7 @@ std::vector<step> schedule(unsigned seed, int length, reference_matcher& referen
     const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
     std::vector<step> steps;
     const auto send = [&](int from, int to, int tag, std::uint32_t context) {
-        constexpr std::size_t some[] = {4, 40, 41, 232, 233, 3000, 5000, 40'000};
+        constexpr std::size_t some[] = {4, 40, 41, 296, 297, 3000, 5000, 40'000};
         const message m{static_cast<int>(messages.size()), from, to, tag, context, some[below(8)]};
         messages.push_back(m);
         reference.send(m);

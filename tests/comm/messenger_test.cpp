@@ -53,9 +53,9 @@ std::size_t wrong(std::span<const std::byte> got, int sender, std::uint64_t mess
     return n;
 }
 
-constexpr std::size_t sizes[] = {0,    1,    39,   40,    41,    63,    64,    65,    231,   232,       233,      255,
-                                 256,  257,  511,  512,   513,   8191,  8192,  8193,  24575, 24576,     65535,    65536,
-                                 65537, 131071, 131072, 200'001, 1 << 20, (1 << 20) + 1};
+constexpr std::size_t sizes[] = {0,    1,    39,   40,    41,    63,    64,    65,    255,   256,       257,      295,
+                                 296,  297,  511,  512,   513,   8191,  8192,  8193,  24575, 24576,     65535,    65536,
+                                 65537, 131071, 131072, 262143, 262144, 262145, 1 << 20, (1 << 20) + 1};
 
 /// Round a ring; sender's and receiver's memory in slabs or outside; receives posted before and after.
 void expect_every_size(const job& j, const messenger_options& options) {
@@ -173,7 +173,7 @@ TEST(Messenger, LargeMessagesOfAllPairsCross) {
     on_ranks({2, 4, 12}, [](const job& j) {
         messenger m(j);
         const auto ranks = static_cast<std::size_t>(j.ranks());
-        constexpr std::size_t n = 150'000;
+        constexpr std::size_t n = 290'000;
         std::vector<message_request> requests(2 * ranks);
         std::vector<bytes> out, in;
         for (std::size_t r = 0; r < ranks; ++r) {
@@ -450,7 +450,7 @@ std::string failure_of(int ranks, int rank, const std::function<void(const job&)
 
 TEST(MessengerFailure, AMessageThatIsTooLongIsWrongData) {
     if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
-    for (const std::size_t n : {std::size_t{72}, std::size_t{5000}, std::size_t{100'000}}) {
+    for (const std::size_t n : {std::size_t{72}, std::size_t{5000}, std::size_t{300'000}}) {
         const std::string text = failure_of(2, 1, [&](const job& j) {
             messenger m(j);
             bytes data(n, &j.memory());

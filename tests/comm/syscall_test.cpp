@@ -49,7 +49,7 @@ int be_rank(const std::string& mode) {
     channel_set set(j, {&request, 1}, {"pair", ""});
     global_sum sum(j, 8);
     messenger messages(j);
-    constexpr std::size_t n = 200'000;
+    constexpr std::size_t n = 300'000;
     const std::span out(static_cast<std::byte*>(j.memory().allocate(n)), n), in(static_cast<std::byte*>(j.memory().allocate(n)), n);
     const auto send_and_receive = [&](std::size_t bytes) {
         message_request sent;

@@ -74,11 +74,11 @@ struct messenger_options {
     /// Messages per peer that may come before their receive is posted. When the place is used up, that peer's next
     /// messages stay with it: its sends remain under way until receives are posted. Memory: 320 bytes each, touched when used.
     std::size_t unexpected = 1024;
-    /// Largest immediate message; at most largest_immediate.
-    std::size_t immediate_bytes = 232;
     static constexpr std::size_t largest_immediate = 296;
+    /// Largest immediate message; at most largest_immediate.
+    std::size_t immediate_bytes = largest_immediate;
     /// Smallest synergistic message.
-    std::size_t synergistic_bytes = 64 * 1024;
+    std::size_t synergistic_bytes = 256 * 1024;
     /// Memory outside slabs is read by process_vm_readv where the system allows it; false: never.
     bool read_processes = true;
 };
