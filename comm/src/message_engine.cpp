@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// How messages move: cells, copies, progress, waits.
 #include "message_engine.hpp"
 
 #include "waiting.hpp"
@@ -12,7 +13,7 @@ namespace halocline::comm {
 namespace {
 
 /// A piece of a message that both ends copy: an eighth of it, so that neither waits long for the other's last one, but
-/// large enough that a piece costs more than the move of the counter's cache line (docs/decisions/0009-messages.md).
+/// large enough that a piece costs more than the move of the counter's cache line (docs/decisions/0015-matched-messages.md).
 std::uint64_t piece_bytes(std::uint64_t bytes) {
     return std::clamp<std::uint64_t>(bytes / 8 / 4096 * 4096, 16 * 1024, 128 * 1024);
 }
@@ -23,34 +24,7 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
     if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
-bool matches(int tag, std::uint32_t context, int message_tag, std::uint32_t message_context) {
-    return context == message_context && (tag == any_tag || tag == message_tag);
-}
-
 } // namespace
-
-unexpected_message* unexpected_store::push() noexcept {
-    unexpected_message* m = free_;
-    if (m != nullptr) {
-        free_ = m->next;
-    } else if (used_ < room_) {
-        m = &all_[used_++];
-    } else {
-        return nullptr;
-    }
-    m->next = nullptr;
-    m->before = last_;
-    (last_ ? last_->next : first_) = m;
-    last_ = m;
-    return m;
-}
-
-void unexpected_store::remove(unexpected_message& m) noexcept {
-    (m.before ? m.before->next : first_) = m.next;
-    (m.next ? m.next->before : last_) = m.before;
-    m.next = free_;
-    free_ = &m;
-}
 
 void message_engine::begin(message_request& r, std::byte* data, std::size_t bytes, int peer, int tag,
                            std::uint32_t context) noexcept {
@@ -126,90 +100,6 @@ bool message_engine::to_self(link& self, message_request& r) noexcept {
     self.announced.remove(r);
     if (room) finish(r);
     return room;
-}
-
-void message_engine::irecv(message_request& r, std::span<std::byte> into, int from, int tag,
-                           std::uint32_t context) noexcept {
-    begin(r, into.data(), into.size(), from, tag, context);
-    r.number_ = ++posted_count_;
-    link* owner = nullptr;
-    if (unexpected_message* m = message_for(from, tag, context, owner)) {
-        const incoming early{owner->peer, m->tag, m->context, m->bytes, m->payload, m->own};
-        deliver(*owner, r, early);
-        owner->early.remove(*m);
-        return;
-    }
-    r.state_ = request_state::posted;
-    (from == any_source ? posted_any_ : links_[static_cast<std::size_t>(from)].posted).push(r);
-}
-
-unexpected_message* message_engine::message_for(int from, int tag, std::uint32_t context, link*& owner) noexcept {
-    unexpected_message* oldest = nullptr;
-    const auto look = [&](link& l) {
-        for (unexpected_message* m = l.early.first(); m != nullptr; m = m->next) {
-            if (!matches(tag, context, m->tag, m->context)) continue;
-            if (oldest == nullptr || m->arrival < oldest->arrival) {
-                oldest = m;
-                owner = &l;
-            }
-            return;
-        }
-    };
-    if (from != any_source) {
-        look(links_[static_cast<std::size_t>(from)]);
-    } else {
-        for (link& l : links_) look(l);
-    }
-    return oldest;
-}
-
-message_request* message_engine::receive_for(link& from, const incoming& m) noexcept {
-    const auto first = [&](const request_list& list) {
-        message_request* r = list.first;
-        while (r != nullptr && !matches(r->tag_, r->context_, m.tag, m.context)) r = r->next_;
-        return r;
-    };
-    message_request* const one = first(from.posted);
-    message_request* const any = first(posted_any_);
-    if (any == nullptr || (one != nullptr && one->number_ < any->number_)) {
-        if (one != nullptr) from.posted.remove(*one);
-        return one;
-    }
-    posted_any_.remove(*any);
-    return any;
-}
-
-bool message_engine::arrive(link& from, const incoming& m) noexcept {
-    if (message_request* r = receive_for(from, m)) {
-        deliver(from, *r, m);
-        return true;
-    }
-    unexpected_message* const early = from.early.push();
-    if (early == nullptr) return false;
-    early->arrival = ++arrivals_;
-    early->tag = m.tag;
-    early->context = m.context;
-    early->bytes = m.bytes;
-    early->own = m.own;
-    if (m.own == nullptr) {
-        const std::size_t kept = m.bytes <= options_.immediate_bytes ? m.bytes : sizeof(announcement);
-        if (kept > 0) std::memcpy(early->payload, m.payload, kept);
-    }
-    ++counts_.unexpected;
-    return true;
-}
-
-void message_engine::drain(link& from) noexcept {
-    while (true) {
-        const message_cell& cell = from.in[from.taken % link_layout::ring_cells];
-        if (cell.number.load(std::memory_order_acquire) != from.taken + 1) return;
-        if (!arrive(from, {from.peer, cell.tag, cell.context, cell.bytes, cell.payload, nullptr})) return;
-        ++from.taken;
-        if (from.taken - from.told >= link_layout::ring_cells / 4) {
-            from.told = from.taken;
-            from.credit_at_peer->store(from.told, std::memory_order_release);
-        }
-    }
 }
 
 void message_engine::deliver(link& from, message_request& r, const incoming& m) noexcept {
@@ -428,40 +318,10 @@ status message_engine::wait_all(std::span<message_request* const> all) noexcept 
     return wait(all.size(), [&](std::size_t i) -> message_request& { return *all[i]; });
 }
 
-bool message_engine::probe(int from, int tag, std::uint32_t context, message_info& info) noexcept {
-    progress();
-    link* owner = nullptr;
-    const unexpected_message* m = message_for(from, tag, context, owner);
-    if (m == nullptr) return false;
-    info = {owner->peer, m->tag, m->bytes};
-    return true;
-}
-
 void message_engine::fail(status why, const message_request& r, std::size_t more, std::uint64_t message_bytes) noexcept {
     status_ = why;
     const bool is_send = r.state_ == request_state::queued || r.state_ == request_state::announced;
     failed_ = {is_send, r.peer_, r.tag_, r.bytes_, message_bytes, more};
-}
-
-void message_engine::withdraw(message_request& r) noexcept {
-    link* const l = r.peer_ >= 0 ? &links_[static_cast<std::size_t>(r.peer_)] : nullptr;
-    switch (r.state_) {
-    case request_state::done: break;
-    case request_state::queued: l->queued.remove(r); break;
-    case request_state::announced:
-        l->announced.remove(r);
-        for (unexpected_message* m = l->early.first(); m != nullptr; m = m->next) {
-            if (m->own != &r) continue;
-            l->early.remove(*m);
-            break;
-        }
-        if (l->staging == &r) l->staging = nullptr;
-        break; // the record stays with the receiver
-    case request_state::posted: (l ? l->posted : posted_any_).remove(r); break;
-    case request_state::synergistic:
-    case request_state::staged: active_.remove(r); break;
-    }
-    finish(r);
 }
 
 bool message_engine::test(message_request& r) noexcept {
@@ -475,5 +335,7 @@ bool message_engine::test(message_request& r) noexcept {
     }
     return status_ != status::ok;
 }
+
+
 
 } // namespace halocline::comm

@@ -72,7 +72,7 @@ class message_request {
 struct messenger_options {
     std::string name = "messages";
     /// Messages per peer that may come before their receive is posted. When the place is used up, that peer's next
-    /// messages stay with it: its sends remain under way until receives are posted. Memory: 320 bytes each, touched when used.
+    /// messages stay with it: its sends remain under way until receives are posted. Memory: 360 bytes each, touched when used.
     std::size_t unexpected = 1024;
     static constexpr std::size_t largest_immediate = 296;
     /// Largest immediate message; at most largest_immediate.

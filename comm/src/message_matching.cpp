@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which message meets which receive: MPI's rule, kept by plain lists in order of arrival and of posting.
+#include "message_engine.hpp"
+
+#include <cstring>
+
+namespace halocline::comm {
+namespace {
+
+bool matches(int tag, std::uint32_t context, int message_tag, std::uint32_t message_context) {
+    return context == message_context && (tag == any_tag || tag == message_tag);
+}
+
+} // namespace
+
+unexpected_message* unexpected_store::push() noexcept {
+    unexpected_message* m = free_;
+    if (m != nullptr) {
+        free_ = m->next;
+    } else if (used_ < room_) {
+        m = &all_[used_++];
+    } else {
+        return nullptr;
+    }
+    m->next = nullptr;
+    m->before = last_;
+    (last_ ? last_->next : first_) = m;
+    last_ = m;
+    return m;
+}
+
+void unexpected_store::remove(unexpected_message& m) noexcept {
+    (m.before ? m.before->next : first_) = m.next;
+    (m.next ? m.next->before : last_) = m.before;
+    m.next = free_;
+    free_ = &m;
+}
+
+void message_engine::irecv(message_request& r, std::span<std::byte> into, int from, int tag,
+                           std::uint32_t context) noexcept {
+    begin(r, into.data(), into.size(), from, tag, context);
+    r.number_ = ++posted_count_;
+    link* owner = nullptr;
+    if (unexpected_message* m = message_for(from, tag, context, owner)) {
+        const incoming early{owner->peer, m->tag, m->context, m->bytes, m->payload, m->own};
+        deliver(*owner, r, early);
+        owner->early.remove(*m);
+        return;
+    }
+    r.state_ = request_state::posted;
+    (from == any_source ? posted_any_ : links_[static_cast<std::size_t>(from)].posted).push(r);
+}
+
+unexpected_message* message_engine::message_for(int from, int tag, std::uint32_t context, link*& owner) noexcept {
+    unexpected_message* oldest = nullptr;
+    const auto look = [&](link& l) {
+        for (unexpected_message* m = l.early.first(); m != nullptr; m = m->next) {
+            if (!matches(tag, context, m->tag, m->context)) continue;
+            if (oldest == nullptr || m->arrival < oldest->arrival) {
+                oldest = m;
+                owner = &l;
+            }
+            return;
+        }
+    };
+    if (from != any_source) {
+        look(links_[static_cast<std::size_t>(from)]);
+    } else {
+        for (link& l : links_) look(l);
+    }
+    return oldest;
+}
+
+message_request* message_engine::receive_for(link& from, const incoming& m) noexcept {
+    const auto first = [&](const request_list& list) {
+        message_request* r = list.first;
+        while (r != nullptr && !matches(r->tag_, r->context_, m.tag, m.context)) r = r->next_;
+        return r;
+    };
+    message_request* const one = first(from.posted);
+    message_request* const any = first(posted_any_);
+    if (any == nullptr || (one != nullptr && one->number_ < any->number_)) {
+        if (one != nullptr) from.posted.remove(*one);
+        return one;
+    }
+    posted_any_.remove(*any);
+    return any;
+}
+
+bool message_engine::arrive(link& from, const incoming& m) noexcept {
+    if (message_request* r = receive_for(from, m)) {
+        deliver(from, *r, m);
+        return true;
+    }
+    unexpected_message* const early = from.early.push();
+    if (early == nullptr) return false;
+    early->arrival = ++arrivals_;
+    early->tag = m.tag;
+    early->context = m.context;
+    early->bytes = m.bytes;
+    early->own = m.own;
+    if (m.own == nullptr) {
+        const std::size_t kept = m.bytes <= options_.immediate_bytes ? m.bytes : sizeof(announcement);
+        if (kept > 0) std::memcpy(early->payload, m.payload, kept);
+    }
+    ++counts_.unexpected;
+    return true;
+}
+
+void message_engine::drain(link& from) noexcept {
+    while (true) {
+        const message_cell& cell = from.in[from.taken % link_layout::ring_cells];
+        if (cell.number.load(std::memory_order_acquire) != from.taken + 1) return;
+        if (!arrive(from, {from.peer, cell.tag, cell.context, cell.bytes, cell.payload, nullptr})) return;
+        ++from.taken;
+        if (from.taken - from.told >= link_layout::ring_cells / 4) {
+            from.told = from.taken;
+            from.credit_at_peer->store(from.told, std::memory_order_release);
+        }
+    }
+}
+
+bool message_engine::probe(int from, int tag, std::uint32_t context, message_info& info) noexcept {
+    progress();
+    link* owner = nullptr;
+    const unexpected_message* m = message_for(from, tag, context, owner);
+    if (m == nullptr) return false;
+    info = {owner->peer, m->tag, m->bytes};
+    return true;
+}
+
+void message_engine::withdraw(message_request& r) noexcept {
+    link* const l = r.peer_ >= 0 ? &links_[static_cast<std::size_t>(r.peer_)] : nullptr;
+    switch (r.state_) {
+    case request_state::done: break;
+    case request_state::queued: l->queued.remove(r); break;
+    case request_state::announced:
+        l->announced.remove(r);
+        for (unexpected_message* m = l->early.first(); m != nullptr; m = m->next) {
+            if (m->own != &r) continue;
+            l->early.remove(*m);
+            break;
+        }
+        if (l->staging == &r) l->staging = nullptr;
+        break; // the record stays with the receiver
+    case request_state::posted: (l ? l->posted : posted_any_).remove(r); break;
+    case request_state::synergistic:
+    case request_state::staged: active_.remove(r); break;
+    }
+    finish(r);
+}
+
+} // namespace halocline::comm
