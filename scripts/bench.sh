@@ -3,6 +3,7 @@
 # usage: scripts/bench.sh [question] [options]
 #   halo (default)   exchanges beside the one-copy limit and each installed MPI: 10 minutes; --quick: one minute
 #   p2p              messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE
+#   window           cost of post() of a prepared window beside MPI_Isend and MPI_Start: half a minute; --quick
 #   dirac            the Wilson-clover operator on one rank
 #   stencil          halo::stencil beside hand-written loops; --seconds S
 #   solve            set-up and solve of the multigrid; --np N ranks (default 2); --peer 'COMMAND' takes turns with it
@@ -65,5 +66,14 @@ case $question in
     np=2
     if [[ ${1:-} == --np ]]; then np=${2:?--np needs a number}; shift 2; fi
     exec "$bin/halocline-run" -n "$np" -- "$bin/bench_solve" --git "$git" "$@" ;;
+  window) # in turns: the machine changes its speed from one minute to the next
+    for _ in 1 2 3; do
+      "$bin/halocline-run" -n 2 -- "$bin/bench_window" "$@"
+      for mpi in openmpi mpich; do
+        if [[ -x $bin/bench_window_$mpi ]] && command -v "mpirun.$mpi" >/dev/null; then
+          "mpirun.$mpi" -n 2 "$bin/bench_window_$mpi" "$@"
+        fi
+      done
+    done ;;
   *) exec "$bin/bench_$question" "$@" ;;
 esac

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does post() of a prepared window cost?  scripts/bench.sh window  (halocline-run -n 2 -- bench_window [--quick])
+// Both ranks send to each other in each step, in the order that a halo exchange has; zero-copy (the copy into the peer's
+// buffer is in the post), buffered (it was in insert()), and an empty window: pure overhead.
+#include "window_steps.hpp"
+
+#include <halocline/comm/slab.hpp>
+#include <halocline/comm/window.hpp>
+
+#include <cstring>
+#include <memory_resource>
+
+int main(int argc, char** argv) {
+    using namespace halocline;
+    using namespace halocline::comm;
+    const job j = job::from_environment();
+    if (j.ranks() != 2) {
+        std::fprintf(stderr, "bench_window: 2 ranks are needed: halocline-run -n 2 -- bench_window\n");
+        return 2;
+    }
+    const int steps = argc > 1 && std::strcmp(argv[1], "--quick") == 0 ? 2000 : 50'000;
+    const bool print = j.rank() == 0;
+    const std::string who = "halocline over " + j.transport();
+    std::size_t wrong = 0;
+    for (const std::size_t bytes : {std::size_t{0}, bench::window_sizes[0], bench::window_sizes[1], bench::window_sizes[2]}) {
+        std::pmr::vector<char> out(bytes, 0, &j.memory()), in(bytes, 0, &j.memory());
+        connection c(j, 1 - j.rank());
+        send_window<char> to(c, out);
+        recv_window<char> from(c, in);
+        buffered_send_window<char> packed(c, bytes);
+        buffered_recv_window<char> unpacked(c, bytes);
+        c.connect();
+        bench::print_post_times(print, who.c_str(), "post", bytes, steps, [&](int n, auto timed) {
+            std::fill(out.begin(), out.end(), static_cast<char>(n));
+            from.init();
+            to.init();
+            timed([&] { to.post(); });
+            from.post();
+            from.wait_or_throw();
+            to.wait_or_throw();
+            if (bytes > 0) wrong += in.front() != static_cast<char>(n) || in.back() != static_cast<char>(n);
+        });
+        bench::print_post_times(print, who.c_str(), "post, buffered", bytes, steps, [&](int n, auto timed) {
+            std::fill(out.begin(), out.end(), static_cast<char>(n + 1));
+            unpacked.init();
+            if (packed.init() != status::ok) return;
+            packed.insert(out);
+            timed([&] { packed.post(); });
+            unpacked.post();
+            unpacked.wait_or_throw();
+            packed.wait_or_throw();
+            if (bytes > 0) wrong += unpacked.received().back() != static_cast<char>(n + 1);
+        });
+        j.barrier();
+    }
+    if (wrong > 0) std::fprintf(stderr, "bench_window: %zu messages were not what was sent\n", wrong);
+    return wrong > 0 ? 1 : 0;
+}
