@@ -31,9 +31,10 @@ void report(const comm::job& j, comm::global_sum& slowest, const char* what, Mak
     }
     std::sort(milliseconds.begin() + 1, milliseconds.end());
     if (j.rank() == 0)
-        std::printf(R"({"bench":"plan_setup","plan":"%s","ranks":%d,"L":[16,16,16,16],"bytes_per_site":96,"ms_first":%.3f,"ms_median":%.3f,"slab_bytes":%zu})"
-                    "\n",
-                    what, j.ranks(), milliseconds[0], milliseconds[11], bytes);
+        std::printf(
+            R"({"bench":"plan_setup","plan":"%s","ranks":%d,"L":[16,16,16,16],"bytes_per_site":96,"ms_first":%.3f,"ms_median":%.3f,"slab_bytes":%zu})"
+            "\n",
+            what, j.ranks(), milliseconds[0], milliseconds[11], bytes);
 }
 
 int run() {
@@ -42,11 +43,14 @@ int run() {
     const lattice::box local = cut.local_box(j.rank());
     comm::global_sum slowest(j, 1);
     report(j, slowest, "appended", [&] {
-        return halo::plan(j, cut, {.bytes_per_site = 96, .self_exchange = true, .order = lattice::site_order::lexicographic(local.extents)});
+        return halo::plan(
+            j, cut,
+            {.bytes_per_site = 96, .self_exchange = true, .order = lattice::site_order::lexicographic(local.extents)});
     });
     lattice::field<float> x(lattice::site_order::lexicographic(halo::grown(local, {}).extents), 24, &j.memory());
     report(j, slowest, "padded, faces", [&] { return halo::padded_plan(j, cut, {}, {halo::bind(x)}); });
-    report(j, slowest, "padded, corners", [&] { return halo::padded_plan(j, cut, {.shape = halo::shell::box}, {halo::bind(x)}); });
+    report(j, slowest, "padded, corners",
+           [&] { return halo::padded_plan(j, cut, {.shape = halo::shell::box}, {halo::bind(x)}); });
     return 0;
 }
 

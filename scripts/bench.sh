@@ -5,6 +5,7 @@
 #   p2p              messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE
 #   window           cost of post() of a prepared window beside MPI_Isend and MPI_Start: half a minute; --quick
 #   dirac            the Wilson-clover operator on one rank
+#   plan_setup       what making a halo plan costs, on one rank
 #   stencil          halo::stencil beside hand-written loops; --seconds S
 #   solve            set-up and solve of the multigrid; --np N ranks (default 2); --peer 'COMMAND' takes turns with it
 set -euo pipefail

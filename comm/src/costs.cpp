@@ -33,16 +33,18 @@ double exchange_seconds(const job& j, std::uint32_t messages) {
     for (std::uint32_t m = 0; peer < j.ranks() && m < messages; ++m) requests.push_back({peer, m, m, 8, 8, "probe"});
     channel_set set(j, requests, {"costs", "", {}});
     std::uint64_t epoch = 0;
-    return least_seconds(8, [&] {
-               for (int i = 0; i < 8; ++i) {
-                   ++epoch;
-                   set.for_each([&](auto& c) {
-                       std::memset(c.target(epoch), 0, 8);
-                       c.send(epoch, 0);
-                   });
-                   if (const status s = set.wait(epoch); s != status::ok) j.fail(s, set.pending(epoch));
-               }
-           }) / 8;
+    return least_seconds(8,
+                         [&] {
+                             for (int i = 0; i < 8; ++i) {
+                                 ++epoch;
+                                 set.for_each([&](auto& c) {
+                                     std::memset(c.target(epoch), 0, 8);
+                                     c.send(epoch, 0);
+                                 });
+                                 if (const status s = set.wait(epoch); s != status::ok) j.fail(s, set.pending(epoch));
+                             }
+                         }) /
+           8;
 }
 
 costs measure(const job& j) {

@@ -33,7 +33,8 @@ void check_fields(const lattice::box& outer, const padded_options& o, const std:
             for (const field_view& f : *views)
                 if (f.order->extents() != outer.extents)
                     throw input_error("'" + o.name + "': a field covers " + lattice::to_string(f.order->extents()) +
-                                      "; on rank " + std::to_string(rank) + " the local box grown by the ghost widths is " +
+                                      "; on rank " + std::to_string(rank) +
+                                      " the local box grown by the ghost widths is " +
                                       lattice::to_string(outer.extents));
 }
 
@@ -53,16 +54,21 @@ padded_plan::padded_plan(const comm::job& j, const lattice::decomposition& cut, 
     : job_(j), options_(std::move(options)) {
     job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
     job_.collectively([&] {
-        check({.who = "halo '" + options_.name + "': ", .widths = options_.widths, .boundaries = options_.boundaries, .self_exchange = true},
+        check({.who = "halo '" + options_.name + "': ",
+               .widths = options_.widths,
+               .boundaries = options_.boundaries,
+               .self_exchange = true},
               cut, job_.ranks());
         if (options_.parity && *options_.parity != 0 && *options_.parity != 1)
-            throw input_error("halo '" + options_.name + "': parity " + std::to_string(*options_.parity) + ": must be 0 or 1");
+            throw input_error("halo '" + options_.name + "': parity " + std::to_string(*options_.parity) +
+                              ": must be 0 or 1");
         check_fields(grown(cut.local_box(job_.rank()), options_.widths), options_, bindings, job_.rank());
     });
     if (options_.shape == shell::box) {
         const bool asked = options_.corners != corner_route::automatic;
-        const verdict<corner_route> v = asked ? verdict<corner_route>{options_.corners, "asked for"}
-                                              : choose_route(comm::measured_costs(job_), cut.rank_grid(), options_.widths);
+        const verdict<corner_route> v =
+            asked ? verdict<corner_route>{options_.corners, "asked for"}
+                  : choose_route(comm::measured_costs(job_), cut.rank_grid(), options_.widths);
         route_ = v.choice;
         why_ = v.why;
     }
@@ -77,7 +83,8 @@ padded_plan::padded_plan(const comm::job& j, const lattice::decomposition& cut, 
     for (const shell_transfers& t : lists) {
         first_ghost_.push_back(ghosts_.size());
         ghosts_.insert(ghosts_.end(), t.ghosts.begin(), t.ghosts.end());
-        phases_.emplace_back(job_, t.sends, t.receives, bindings, region_plan_options{.name = options_.name, .way = options_.way});
+        phases_.emplace_back(job_, t.sends, t.receives, bindings,
+                             region_plan_options{.name = options_.name, .way = options_.way});
     }
     if (options_.reverse) {
         const shell_transfers t = shell_at_once(cut, job_.rank(), options_);
@@ -120,11 +127,12 @@ std::uint64_t padded_plan::checksum(int which) const noexcept {
 
 void padded_plan::require_fresh(int which) const {
     if (options_.checks < check_level::normal) return;
-    const std::string who = "halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": ";
+    const std::string who =
+        "halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": ";
     if (epoch_ == 0 || running_ != running::nothing) throw error(who + "an exchange is not finished; call finish()");
     if (which != bound_)
-        throw error(who + "it was of binding " + std::to_string(bound_) + ", not " + std::to_string(which) + "; call start(" +
-                    std::to_string(which) + ")");
+        throw error(who + "it was of binding " + std::to_string(bound_) + ", not " + std::to_string(which) +
+                    "; call start(" + std::to_string(which) + ")");
     if (checksum(which) != sum_) throw error(who + "the field was written since; call start() and finish()");
 }
 
@@ -180,8 +188,9 @@ plan_statistics padded_plan::statistics() const {
         sum.unpack_seconds += s.unpack_seconds;
         sum.imbalance_seconds += s.imbalance_seconds;
         for (const comm::lane_counts& l : s.lanes) {
-            const auto same = std::find_if(sum.lanes.begin(), sum.lanes.end(),
-                                           [&](const comm::lane_counts& have) { return have.transport == l.transport; });
+            const auto same = std::find_if(sum.lanes.begin(), sum.lanes.end(), [&](const comm::lane_counts& have) {
+                return have.transport == l.transport;
+            });
             if (same == sum.lanes.end()) {
                 sum.lanes.push_back(l);
                 continue;
@@ -209,9 +218,10 @@ std::size_t padded_plan::slab_bytes() const {
 }
 
 std::string padded_plan::describe() const {
-    std::string text = "halo '" + options_.name + "', padded, widths low " + lattice::to_string(options_.widths.low) + " high " +
-                       lattice::to_string(options_.widths.high);
-    if (options_.shape == shell::box) text.append(", corners ").append(to_string(route_)).append(why_.empty() ? "" : ": " + why_);
+    std::string text = "halo '" + options_.name + "', padded, widths low " + lattice::to_string(options_.widths.low) +
+                       " high " + lattice::to_string(options_.widths.high);
+    if (options_.shape == shell::box)
+        text.append(", corners ").append(to_string(route_)).append(why_.empty() ? "" : ": " + why_);
     text += "\n";
     for (const region_plan& p : phases_) text += p.describe();
     if (backward_) text += backward_->describe();

@@ -56,10 +56,10 @@ struct region_plan::state {
     std::vector<int> reported;            // room for completed()
     std::size_t unreported = 0;           // position in `reported` of what completed() has not said yet
     comm::channel_set channels;
-    std::uint64_t epoch = 0, started_ = 0; // finished, and started, exchanges
-    std::uint64_t stamp = 0;               // when the running exchange was started
+    std::uint64_t epoch = 0, started_ = 0;    // finished, and started, exchanges
+    std::uint64_t stamp = 0;                  // when the running exchange was started
     std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: it started the exchange
-    std::size_t unsent = 0;                // direct messages whose target is not free yet
+    std::size_t unsent = 0;                   // direct messages whose target is not free yet
     int bound = 0;
     comm::status status = comm::status::ok;
     std::uint64_t exchanges = 0, pack_ticks = 0, wait_ticks = 0, unpack_ticks = 0, imbalance_ticks = 0;
@@ -71,7 +71,8 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
     std::string shape = options.add ? "added" : "copied";
     job.collectively([&] {
         if (bindings.empty()) throw input_error("'" + options.name + "': no field is bound");
-        for (const field_view& f : bindings.front().source) shape += ", " + std::to_string(f.shape.bytes()) + " bytes per site";
+        for (const field_view& f : bindings.front().source)
+            shape += ", " + std::to_string(f.shape.bytes()) + " bytes per site";
     });
     messages = make_messages(job, sends, receives, bindings, options);
     std::size_t bytes = 0;
@@ -265,13 +266,15 @@ std::size_t region_plan::slab_bytes() const { return s_->channels.memory_bytes()
 std::string region_plan::describe() const {
     std::string table = "regions '" + s_->options.name + "'\n";
     char line[160];
-    std::snprintf(line, sizeof line, "  %5s  %-9s %-7s %12s %12s  %s\n", "peer", "transport", "path", "send sites", "receives", "why");
+    std::snprintf(line, sizeof line, "  %5s  %-9s %-7s %12s %12s  %s\n", "peer", "transport", "path", "send sites",
+                  "receives", "why");
     table += line;
     const auto row = [&](const auto& channel) {
         const region_message& m = s_->messages[channel.index()];
         const std::string_view transport = std::remove_cvref_t<decltype(channel)>::transport;
-        std::snprintf(line, sizeof line, "  %5d  %-9s %-7s %12lld %12lld  ", m.peer, transport.data(), to_string(m.way).data(),
-                      static_cast<long long>(m.send_sites), static_cast<long long>(m.receive_sites));
+        std::snprintf(line, sizeof line, "  %5d  %-9s %-7s %12lld %12lld  ", m.peer, transport.data(),
+                      to_string(m.way).data(), static_cast<long long>(m.send_sites),
+                      static_cast<long long>(m.receive_sites));
         table += line + m.why + "\n";
     };
     s_->channels.for_each(row);

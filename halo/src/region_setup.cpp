@@ -37,8 +37,8 @@ by_peer sorted(const std::vector<transfer>& list, const char* verb, int ranks, i
 }
 
 /// Marks the sites of a list; a site that is not in the field, or that is marked already, is an error.
-void mark(std::vector<bool>& marked, const std::vector<transfer>& list, const lattice::site_order& order, const char* used,
-          bool once, const std::string& name) {
+void mark(std::vector<bool>& marked, const std::vector<transfer>& list, const lattice::site_order& order,
+          const char* used, bool once, const std::string& name) {
     for (const transfer& t : list)
         for (const std::int32_t site : t.sites) {
             if (site < 0 || site >= order.volume())
@@ -47,15 +47,16 @@ void mark(std::vector<bool>& marked, const std::vector<transfer>& list, const la
                                   ", tag " + std::to_string(t.tag));
             if (once && marked[static_cast<std::size_t>(site)])
                 throw input_error("'" + name + "': site " + std::to_string(site) + " is " + used +
-                                  ", last in the transfer with " + rank_text(t.peer) + ", tag " + std::to_string(t.tag));
+                                  ", last in the transfer with " + rank_text(t.peer) + ", tag " +
+                                  std::to_string(t.tag));
             marked[static_cast<std::size_t>(site)] = true;
         }
 }
 
 bool alike(const field_view& a, const field_view& b) { return a.shape == b.shape && a.order->places_like(*b.order); }
 
-void check(const std::vector<transfer>& sends, const std::vector<transfer>& receives, const std::vector<binding>& bindings,
-           const region_plan_options& options) {
+void check(const std::vector<transfer>& sends, const std::vector<transfer>& receives,
+           const std::vector<binding>& bindings, const region_plan_options& options) {
     const std::string who = "'" + options.name + "': ";
     if (bindings.empty() || bindings.front().source.empty()) throw input_error(who + "no field is bound");
     const binding& first = bindings.front();
@@ -65,22 +66,23 @@ void check(const std::vector<transfer>& sends, const std::vector<transfer>& rece
                               std::to_string(first.source.size()));
         for (std::size_t f = 0; f < b.source.size(); ++f) {
             if (!alike(b.source[f], first.source[f]) || !alike(b.destination[f], first.destination[f]))
-                throw input_error(who + "field " + std::to_string(f) + " differs between bindings: all must have the same " +
-                                  "components and site order");
+                throw input_error(who + "field " + std::to_string(f) +
+                                  " differs between bindings: all must have the same " + "components and site order");
             if (b.source[f].shape != b.destination[f].shape)
-                throw input_error(who + "field " + std::to_string(f) + " has " + std::to_string(b.source[f].shape.bytes()) +
-                                  " bytes per site as source and " + std::to_string(b.destination[f].shape.bytes()) +
+                throw input_error(who + "field " + std::to_string(f) + " has " +
+                                  std::to_string(b.source[f].shape.bytes()) + " bytes per site as source and " +
+                                  std::to_string(b.destination[f].shape.bytes()) +
                                   " as destination, or components of another kind");
             if (options.add && b.source[f].shape.kind == scalar::bits)
-                throw input_error(who + "field " + std::to_string(f) + " is not of float or double: nothing can be added");
+                throw input_error(who + "field " + std::to_string(f) +
+                                  " is not of float or double: nothing can be added");
         }
     }
     for (std::size_t f = 0; f < first.source.size(); ++f) {
         std::vector<bool> received(static_cast<std::size_t>(first.destination[f].order->volume()));
         mark(received, receives, *first.destination[f].order, "received twice", !options.add, options.name);
-        const bool in_place = std::any_of(bindings.begin(), bindings.end(), [&](const binding& b) {
-            return b.source[f].data == b.destination[f].data;
-        });
+        const bool in_place = std::any_of(bindings.begin(), bindings.end(),
+                                          [&](const binding& b) { return b.source[f].data == b.destination[f].data; });
         std::vector<bool> none(static_cast<std::size_t>(first.source[f].order->volume()));
         mark(none, sends, *first.source[f].order, "", false, options.name);
         if (!in_place) continue;
@@ -91,7 +93,8 @@ void check(const std::vector<transfer>& sends, const std::vector<transfer>& rece
 }
 
 /// Storage positions of all sites of a message, transfers by tag.
-std::vector<std::int64_t> positions(const std::vector<transfer>& list, const by_tag& tags, const lattice::site_order& order) {
+std::vector<std::int64_t> positions(const std::vector<transfer>& list, const by_tag& tags,
+                                    const lattice::site_order& order) {
     std::vector<std::int64_t> result;
     for (const auto& [tag, i] : tags)
         for (const std::int32_t site : list[i].sites) result.push_back(order.position(site));
@@ -154,16 +157,17 @@ class outline_reader {
 };
 
 /// Both ends name the same transfers, with the same number of sites each.
-void compare(const std::vector<transfer>& list, const by_tag& mine, const std::map<std::uint32_t, std::int64_t>& theirs, int from,
-             int to, bool sending, const std::string& name) {
+void compare(const std::vector<transfer>& list, const by_tag& mine, const std::map<std::uint32_t, std::int64_t>& theirs,
+             int from, int to, bool sending, const std::string& name) {
     const auto text = [&](std::uint32_t tag, std::int64_t sent, std::int64_t expected) {
         const auto sites = [](std::int64_t n) { return n < 0 ? std::string("nothing") : std::to_string(n) + " sites"; };
-        return "'" + name + "': " + rank_text(from) + " sends " + sites(sent) + " as tag " + std::to_string(tag) + " to " +
-               rank_text(to) + ", which expects " + sites(expected);
+        return "'" + name + "': " + rank_text(from) + " sends " + sites(sent) + " as tag " + std::to_string(tag) +
+               " to " + rank_text(to) + ", which expects " + sites(expected);
     };
     for (const auto& [tag, i] : mine) {
         const auto it = theirs.find(tag);
-        const std::int64_t here = static_cast<std::int64_t>(list[i].sites.size()), there = it == theirs.end() ? -1 : it->second;
+        const std::int64_t here = static_cast<std::int64_t>(list[i].sites.size()),
+                           there = it == theirs.end() ? -1 : it->second;
         if (here != there) throw input_error(sending ? text(tag, here, there) : text(tag, there, here));
     }
     for (const auto& [tag, there] : theirs)
@@ -191,7 +195,8 @@ namespace {
 bool in_slab(const comm::job& j, const std::vector<binding>& bindings) {
     for (const binding& b : bindings)
         for (const field_view& f : b.destination)
-            if (!j.memory().contains(f.data) || !j.memory().contains(f.data + std::max<std::size_t>(f.bytes(), 1) - 1)) return false;
+            if (!j.memory().contains(f.data) || !j.memory().contains(f.data + std::max<std::size_t>(f.bytes(), 1) - 1))
+                return false;
     return true;
 }
 
@@ -212,8 +217,8 @@ std::vector<std::int64_t> in_message(std::int64_t sites) {
     return result;
 }
 
-void make_packed(region_message& m, const std::vector<transfer>& sends, const by_tag& out, const std::vector<transfer>& receives,
-                 const by_tag& in, const binding& fields) {
+void make_packed(region_message& m, const std::vector<transfer>& sends, const by_tag& out,
+                 const std::vector<transfer>& receives, const by_tag& in, const binding& fields) {
     for (std::size_t f = 0; f < fields.source.size(); ++f) {
         const lattice::site_order &from = *fields.source[f].order, &to = *fields.destination[f].order;
         m.out.emplace_back(positions(sends, out, from), from.lane_width(), in_message(m.send_sites), 1);
@@ -221,10 +226,12 @@ void make_packed(region_message& m, const std::vector<transfer>& sends, const by
     }
 }
 
-void make_direct(region_message& m, const std::vector<transfer>& sends, const by_tag& out, const binding& fields, outline_reader& reader) {
+void make_direct(region_message& m, const std::vector<transfer>& sends, const by_tag& out, const binding& fields,
+                 outline_reader& reader) {
     m.targets.resize(static_cast<std::size_t>(reader.number()));
     for (std::vector<std::size_t>& offsets : m.targets)
-        for (std::size_t f = 0; f < fields.source.size(); ++f) offsets.push_back(static_cast<std::size_t>(reader.number()));
+        for (std::size_t f = 0; f < fields.source.size(); ++f)
+            offsets.push_back(static_cast<std::size_t>(reader.number()));
     for (const field_view& f : fields.source) {
         const int lanes = static_cast<int>(reader.number());
         m.out.emplace_back(positions(sends, out, *f.order), f.order->lane_width(), positions_of(reader.list()), lanes);
@@ -269,7 +276,8 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
         for (const auto& [tag, i] : out[peer]) sites += static_cast<std::int64_t>(sends[i].sites.size());
         for (const field_view& f : fields.source) {
             bytes += static_cast<std::size_t>(sites) * f.shape.bytes();
-            runs += site_copy(positions(sends, out[peer], *f.order), f.order->lane_width(), in_message(sites), 1).runs();
+            runs +=
+                site_copy(positions(sends, out[peer], *f.order), f.order->lane_width(), in_message(sites), 1).runs();
         }
         return choose_path(costs, bytes, runs);
     };
@@ -298,10 +306,11 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
             for (const field_view& f : fields.source) here += " " + std::to_string(f.shape.bytes());
             for (std::int64_t n = reader.number(); n > 0; --n) there += " " + std::to_string(reader.number());
             if (here != there)
-                throw input_error(who + " sends fields of" + here + " bytes per site, " + rank_text(peer) + " of" + there);
+                throw input_error(who + " sends fields of" + here + " bytes per site, " + rank_text(peer) + " of" +
+                                  there);
             if (const auto way = static_cast<path>(reader.number()); way != options.way)
-                throw input_error(who + " asks for path " + std::string(to_string(options.way)) + ", " + rank_text(peer) + " for " +
-                                  std::string(to_string(way)));
+                throw input_error(who + " asks for path " + std::string(to_string(options.way)) + ", " +
+                                  rank_text(peer) + " for " + std::string(to_string(way)));
             const auto their_sends = reader.sizes(), their_receives = reader.sizes();
             compare(sends, out[peer], their_receives, j.rank(), peer, true, options.name);
             compare(receives, in[peer], their_sends, peer, j.rank(), false, options.name);
@@ -317,7 +326,8 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
             m.way = offered ? verdicts[p].choice : path::packed;
             m.why = verdicts[p].why;
             if (verdicts[p].choice == path::direct && !offered)
-                m.why = able ? rank_text(peer) + " sends too little for it" : "a field of " + rank_text(peer) + " is not in its slab";
+                m.why = able ? rank_text(peer) + " sends too little for it"
+                             : "a field of " + rank_text(peer) + " is not in its slab";
             if (m.way == path::direct) {
                 make_direct(m, sends, out[peer], fields, reader);
             } else if (options.way == path::direct) {

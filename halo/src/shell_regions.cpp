@@ -31,8 +31,8 @@ int neighbour(const lattice::decomposition& cut, int rank, const coordinate& d) 
 
 /// The layers that lie along d: of ghosts outside the box, or of its own sites inside it. Global coordinates. Where d is 0
 /// in a dimension before `grown_below`, the ghosts there belong to the box.
-box layers_along(const lattice::decomposition& cut, int rank, const padded_options& o, const coordinate& d, bool outside,
-                 int grown_below) {
+box layers_along(const lattice::decomposition& cut, int rank, const padded_options& o, const coordinate& d,
+                 bool outside, int grown_below) {
     box b = cut.local_box(rank);
     for (int mu = 0; mu < dimensions; ++mu) {
         if (d[mu] == 0) {
@@ -76,7 +76,8 @@ std::vector<std::int32_t> selected_sites(const box& region, const lattice::decom
 }
 
 /// Adds what goes out and what comes in along d.
-void add(shell_transfers& t, const lattice::decomposition& cut, int rank, const padded_options& o, int index, int grown_below) {
+void add(shell_transfers& t, const lattice::decomposition& cut, int rank, const padded_options& o, int index,
+         int grown_below) {
     const coordinate d = direction_of(index);
     bool sent = true, received = true;
     for (int mu = 0; mu < dimensions; ++mu) {

@@ -59,10 +59,14 @@ std::int64_t later_words(bool wait_for_free) {
             if (set.wait(k, [&] { set.for_each_direct(send); }) != status::ok) return j.abort("wait");
             if (j.rank() != 0) continue;
             // Read late: until the fast rank's next words would be here, if it sent them.
-            const auto patience = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_for_free ? 1 : 1000);
-            while (std::chrono::steady_clock::now() < patience && (k == epochs || mine[0].load(std::memory_order_relaxed) == k))
-                if (k == epochs) break;
-                else std::this_thread::yield();
+            const auto patience =
+                std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_for_free ? 1 : 1000);
+            while (std::chrono::steady_clock::now() < patience &&
+                   (k == epochs || mine[0].load(std::memory_order_relaxed) == k))
+                if (k == epochs)
+                    break;
+                else
+                    std::this_thread::yield();
             for (int i = 0; i < words; ++i) later += mine[i].load(std::memory_order_relaxed) != k;
         }
         j.barrier();
@@ -87,13 +91,14 @@ TEST_P(DirectPathOnRanks, NeverReadsAStaleOrLaterGhost) {
         const int up = (j.rank() + 1) % ranks, down = (j.rank() + ranks - 1) % ranks;
         field<double> x(row_of(4), 4, &j.memory()), y(row_of(4), 4, &j.memory());
         // Sites 1 and 2 are ours; 0 is a copy of the lower neighbour's 2, 3 of the upper one's 1.
-        region_plan plan(j, {{up, 0, {2}}, {down, 1, {1}}}, {{down, 0, {0}}, {up, 1, {3}}}, {halo::bind(x), halo::bind(y)},
-                         {.name = "line", .way = path::direct});
+        region_plan plan(j, {{up, 0, {2}}, {down, 1, {1}}}, {{down, 0, {0}}, {up, 1, {3}}},
+                         {halo::bind(x), halo::bind(y)}, {.name = "line", .way = path::direct});
         std::mt19937 delays(static_cast<unsigned>(j.rank()));
         const auto dawdle = [&] {
             const unsigned d = delays() % 64;
             if (d == 0 && ranks > 1) std::this_thread::yield();
-            for (std::uint64_t until = comm::ticks() + 20 * d; comm::ticks() < until;) {}
+            for (std::uint64_t until = comm::ticks() + 20 * d; comm::ticks() < until;) {
+            }
         };
         std::uint64_t wrong = 0;
         for (std::uint64_t k = 1; k <= epochs; ++k) {
@@ -139,11 +144,13 @@ TEST(DirectPath, TakesOnlyControlLinesBeyondTheFields) {
 TEST(DirectPath, IsRefusedByNameWhereItCantBe) {
     std::vector<std::string> texts(2);
     run(2, [&](const comm::job& j) {
-        field<double> x(row_of(4), 1, j.rank() == 0 ? static_cast<std::pmr::memory_resource*>(&j.memory())
-                                                    : std::pmr::get_default_resource());
+        field<double> x(row_of(4), 1,
+                        j.rank() == 0 ? static_cast<std::pmr::memory_resource*>(&j.memory())
+                                      : std::pmr::get_default_resource());
         const int other = 1 - j.rank();
         try {
-            region_plan plan(j, {{other, 0, {0}}}, {{other, 0, {1}}}, {halo::bind(x)}, {.name = "no", .way = path::direct});
+            region_plan plan(j, {{other, 0, {0}}}, {{other, 0, {1}}}, {halo::bind(x)},
+                             {.name = "no", .way = path::direct});
         } catch (const input_error& e) {
             texts[static_cast<std::size_t>(j.rank())] = e.what();
         }
@@ -161,7 +168,8 @@ TEST(DirectPath, RefusesPeersThatDontNameEachOther) {
         try {
             region_plan plan(j, sends, {}, {halo::bind(x)}, {.name = "one-sided"});
         } catch (const input_error& e) {
-            refused += std::string(e.what()).find("rank 0 wants 1 channels with rank 2, which wants 0") != std::string::npos;
+            refused +=
+                std::string(e.what()).find("rank 0 wants 1 channels with rank 2, which wants 0") != std::string::npos;
         }
     });
     EXPECT_EQ(refused, 3);
@@ -179,8 +187,8 @@ TEST(DirectPath, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
         std::optional<field<double>> x;
         x.emplace(row_of(bytes / 8), 1, &j.memory());
         const std::array peers{other};
-        const std::string theirs =
-            j.exchange(peers, std::array{std::to_string(reinterpret_cast<std::byte*>(x->data()) - j.memory().base())})[0];
+        const std::string theirs = j.exchange(
+            peers, std::array{std::to_string(reinterpret_cast<std::byte*>(x->data()) - j.memory().base())})[0];
         std::optional<comm::channel_set> set;
         set.emplace(j, request, comm::channel_set_options{"cut short", "", {x->data()}});
         const void* const place = x->data();
@@ -268,7 +276,8 @@ TEST(PathModel, HasTheSameNumbersOnEveryRank) {
         const comm::costs& c = comm::measured_costs(j);
         const auto text = [](double v) { return std::to_string(1e15 * v); };
 
-        EXPECT_NO_THROW(j.agree("costs", text(c.flag_seconds) + text(c.message_seconds) + text(c.copy_seconds_per_byte) + text(c.run_seconds)));
+        EXPECT_NO_THROW(j.agree("costs", text(c.flag_seconds) + text(c.message_seconds) +
+                                             text(c.copy_seconds_per_byte) + text(c.run_seconds)));
         EXPECT_GT(c.flag_seconds, 0);
         EXPECT_GT(c.copy_seconds_per_byte, 0);
         EXPECT_EQ(&comm::measured_costs(j), &c); // once per job
@@ -276,7 +285,8 @@ TEST(PathModel, HasTheSameNumbersOnEveryRank) {
 }
 
 TEST(PathModel, CopiesDirectlyWhatTakesLongerThanAFlag) {
-    const comm::costs c{.flag_seconds = 1e-6, .message_seconds = 1e-7, .copy_seconds_per_byte = 1e-10, .run_seconds = 1e-8};
+    const comm::costs c{
+        .flag_seconds = 1e-6, .message_seconds = 1e-7, .copy_seconds_per_byte = 1e-10, .run_seconds = 1e-8};
 
     EXPECT_EQ(halo::choose_path(c, 9'000, 1).choice, path::packed);  // 0.91 us
     EXPECT_EQ(halo::choose_path(c, 10'000, 1).choice, path::direct); // 1.01 us
@@ -302,7 +312,9 @@ TEST(PathModel, IsPrintedWithItsNumbersAndOverridden) {
         EXPECT_NE(text.find("a free flag"), std::string::npos) << text;
         EXPECT_NE(text.find("by dimension"), std::string::npos) << text;
 
-        padded_plan asked(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension, .way = path::direct}, {halo::bind(x)});
+        padded_plan asked(j, cut,
+                          {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension, .way = path::direct},
+                          {halo::bind(x)});
         EXPECT_EQ(asked.route(), halo::corner_route::by_dimension);
         EXPECT_EQ(asked.describe().find("packed"), std::string::npos) << asked.describe();
         EXPECT_NE(asked.describe().find("asked for"), std::string::npos) << asked.describe();

@@ -129,12 +129,14 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
     c.bindings = drawn(g, 1, 2);
     c.in_slab = drawn(g, 0, 2);
     const int way = drawn(g, 0, 2); // direct can only be asked for where it can be had
-    c.options.way = way == 1 ? halo::path::packed : way == 2 && c.in_slab == 1 && may_be_direct ? halo::path::direct : halo::path::automatic;
+    c.options.way = way == 1                                      ? halo::path::packed
+                    : way == 2 && c.in_slab == 1 && may_be_direct ? halo::path::direct
+                                                                  : halo::path::automatic;
     c.text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) + " low " +
              lattice::to_string(o.widths.low) + " high " + lattice::to_string(o.widths.high) +
-             (o.shape == halo::shell::box ? " box, corners " + std::string(to_string(o.corners)) : " faces") + " order " +
-             std::to_string(c.order) + " W " + std::to_string(c.lane_width) + " fields " + std::to_string(c.components.size()) +
-             " in slab " + std::to_string(c.in_slab);
+             (o.shape == halo::shell::box ? " box, corners " + std::string(to_string(o.corners)) : " faces") +
+             " order " + std::to_string(c.order) + " W " + std::to_string(c.lane_width) + " fields " +
+             std::to_string(c.components.size()) + " in slab " + std::to_string(c.in_slab);
     return c;
 }
 

@@ -65,7 +65,8 @@ TEST(PaddedPlan, SendsTwoMessagesAtMostPerDimensionByDimension) {
     run(3, [&](const comm::job& j) {
         const halo::ghost_widths widths{{1, 1, 0, 0}, {1, 1, 0, 0}};
         auto x = make_field<double>(j, cut, widths, 1);
-        padded_plan p(j, cut, {.widths = widths, .shape = halo::shell::box, .corners = halo::corner_route::by_dimension},
+        padded_plan p(j, cut,
+                      {.widths = widths, .shape = halo::shell::box, .corners = halo::corner_route::by_dimension},
                       {halo::bind(x)});
         p.start();
         ASSERT_EQ(p.finish(), status::ok);
@@ -133,7 +134,8 @@ TEST(PaddedPlan, MakesNoAllocationBetweenStartAndFinish) {
         auto y = make_field<float>(j, cut, {}, 24);
         padded_plan once(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::at_once, .reverse = true},
                          {halo::bind(x), halo::bind(y)});
-        padded_plan serial(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension}, {halo::bind(x)});
+        padded_plan serial(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension},
+                           {halo::bind(x)});
         bool ok = true;
         std::size_t seen = 0;
         meet.arrive_and_wait();
@@ -239,8 +241,10 @@ TEST(PaddedPlan, RefusesAFieldWithoutShell) {
         padded_plan p(j, cut, {.name = "bare"}, {halo::bind(x)});
         ADD_FAILURE() << "no exception";
     } catch (const input_error& e) {
-        EXPECT_NE(std::string(e.what()).find("'bare': a field covers 4.4.4.4; on rank 0 the local box grown by the ghost widths is 6.6.6.6"),
-                  std::string::npos) << e.what();
+        EXPECT_NE(std::string(e.what()).find(
+                      "'bare': a field covers 4.4.4.4; on rank 0 the local box grown by the ghost widths is 6.6.6.6"),
+                  std::string::npos)
+            << e.what();
     }
 }
 
@@ -254,7 +258,8 @@ TEST(PaddedPlan, RefusesAHaloWiderThanALocalBox) {
         try {
             padded_plan p(j, cut, {.name = "wide", .widths = widths}, {halo::bind(x)});
         } catch (const input_error& e) {
-            refused += std::string(e.what()).find("ghost width 3 behind t-low is wider than the local box of rank 1, 4.4.4.2 with 2 in t") !=
+            refused += std::string(e.what()).find(
+                           "ghost width 3 behind t-low is wider than the local box of rank 1, 4.4.4.2 with 2 in t") !=
                        std::string::npos;
         }
     });
@@ -284,6 +289,8 @@ TEST(PaddedPlan, CatchesStaleGhosts) {
         EXPECT_NE(why(1).find("it was of binding 0, not 1"), std::string::npos);
         const lattice::box outer = halo::grown(cut.local_box(j.rank()), p.options().widths);
         x.at(lattice::lexicographic_index({1, 1, 1, 1}, outer.extents), 0) += 1; // the first own site
-        EXPECT_EQ(why(0), "halo 'stale': stale ghosts after exchange 1: the field was written since; call start() and finish()");
+        EXPECT_EQ(
+            why(0),
+            "halo 'stale': stale ghosts after exchange 1: the field was written since; call start() and finish()");
     });
 }

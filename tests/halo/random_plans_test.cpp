@@ -30,10 +30,13 @@ TEST_P(RandomPlans, GhostsEqualTheGlobalOracle) {
     options.slab_bytes = 64 << 20;
     options.deadline = std::chrono::seconds(60);
 
-    comm::run_threads(ranks, [&, ranks = ranks, plans = plans](const comm::job& j) {
-        exchange_random_cases(j, seed() + static_cast<unsigned>(ranks), plans / 2, 2);
-        exchange_random_padded_cases(j, seed() - static_cast<unsigned>(ranks), plans / 2, 2);
-    }, options);
+    comm::run_threads(
+        ranks,
+        [&, ranks = ranks, plans = plans](const comm::job& j) {
+            exchange_random_cases(j, seed() + static_cast<unsigned>(ranks), plans / 2, 2);
+            exchange_random_padded_cases(j, seed() - static_cast<unsigned>(ranks), plans / 2, 2);
+        },
+        options);
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, RandomPlans,

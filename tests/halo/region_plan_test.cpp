@@ -65,7 +65,8 @@ box intersection(const box& a, const box& b) {
     box c;
     for (int mu = 0; mu < dimensions; ++mu) {
         c.origin[mu] = std::max(a.origin[mu], b.origin[mu]);
-        c.extents[mu] = std::max(0, std::min(a.origin[mu] + a.extents[mu], b.origin[mu] + b.extents[mu]) - c.origin[mu]);
+        c.extents[mu] =
+            std::max(0, std::min(a.origin[mu] + a.extents[mu], b.origin[mu] + b.extents[mu]) - c.origin[mu]);
     }
     return c;
 }
@@ -115,11 +116,15 @@ TEST_P(RegionPlanOnRanks, FillsTheShellsOfARandomUnionOfBoxes) {
                     const box part = intersection(patches[a].interior, patches[b].grown(width));
                     if (a == b || part.volume() == 0) continue;
                     const auto tag = static_cast<std::uint32_t>(a * patches.size() + b);
-                    if (patches[a].rank == j.rank()) sends.push_back({patches[b].rank, tag, sites_in(patches[a], part, width)});
-                    if (patches[b].rank == j.rank()) receives.push_back({patches[a].rank, tag, sites_in(patches[b], part, width)});
+                    if (patches[a].rank == j.rank())
+                        sends.push_back({patches[b].rank, tag, sites_in(patches[a], part, width)});
+                    if (patches[b].rank == j.rank())
+                        receives.push_back({patches[a].rank, tag, sites_in(patches[b], part, width)});
                 }
             }
-            field<double> x(row_of(sites), components, round % 2 == 0 ? static_cast<std::pmr::memory_resource*>(&j.memory()) : std::pmr::get_default_resource());
+            field<double> x(row_of(sites), components,
+                            round % 2 == 0 ? static_cast<std::pmr::memory_resource*>(&j.memory())
+                                           : std::pmr::get_default_resource());
             const auto of_each_site = [&](auto&& visit) {
                 for (const patch& p : patches)
                     for (std::int64_t i = 0; p.rank == j.rank() && i < p.grown(width).volume(); ++i) {
@@ -131,7 +136,8 @@ TEST_P(RegionPlanOnRanks, FillsTheShellsOfARandomUnionOfBoxes) {
             region_plan plan(j, sends, receives, {halo::bind(x)}, {.name = "patches"});
             for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
                 of_each_site([&](const patch& p, const coordinate& c, std::int64_t site) {
-                    for (int k = 0; k < components; ++k) x.at(site, k) = p.interior.contains(c) ? value_at(c, k, epoch) : poison;
+                    for (int k = 0; k < components; ++k)
+                        x.at(site, k) = p.interior.contains(c) ? value_at(c, k, epoch) : poison;
                 });
 
                 plan.start();
@@ -140,7 +146,8 @@ TEST_P(RegionPlanOnRanks, FillsTheShellsOfARandomUnionOfBoxes) {
                 std::int64_t wrong = 0;
                 of_each_site([&](const patch&, const coordinate& c, std::int64_t site) {
                     const bool owned = owner_of(patches, c) != nullptr; // else it must stay as it was
-                    for (int k = 0; k < components; ++k) wrong += x.at(site, k) != (owned ? value_at(c, k, epoch) : poison);
+                    for (int k = 0; k < components; ++k)
+                        wrong += x.at(site, k) != (owned ? value_at(c, k, epoch) : poison);
                 });
                 ASSERT_EQ(wrong, 0) << "rank " << j.rank() << " round " << round << " epoch " << epoch;
             }
@@ -158,7 +165,8 @@ TEST_P(RegionPlanOnRanks, TransposesADistributedMatrix) {
         const coordinate before{columns, count(rows, me), 1, 1}, after{rows, count(columns, me), 1, 1};
         std::vector<transfer> sends, receives;
         for (int r = 0; r < n; ++r) {
-            sends.push_back({r, 0, halo::sites_of({{begin(columns, r), 0, 0, 0}, {count(columns, r), before[1], 1, 1}}, before)});
+            sends.push_back(
+                {r, 0, halo::sites_of({{begin(columns, r), 0, 0, 0}, {count(columns, r), before[1], 1, 1}}, before)});
             transfer in{r, 0, {}};
             for (int i = begin(rows, r); i < begin(rows, r + 1); ++i) // the sender's order: its rows
                 for (int c = 0; c < after[1]; ++c) in.sites.push_back(static_cast<std::int32_t>(c * rows + i));
@@ -167,7 +175,9 @@ TEST_P(RegionPlanOnRanks, TransposesADistributedMatrix) {
         field<float> a(site_order::lexicographic(before), components, &j.memory());
         field<float> t(site_order::lexicographic(after), components, &j.memory());
         region_plan plan(j, sends, receives, {{{halo::view(a)}, {halo::view(t)}}}, {.name = "transpose"});
-        const auto element = [](int row, int column, int c) { return static_cast<float>(1000 * row + 10 * column + c); };
+        const auto element = [](int row, int column, int c) {
+            return static_cast<float>(1000 * row + 10 * column + c);
+        };
         for (int i = 0; i < before[1]; ++i)
             for (int k = 0; k < columns; ++k)
                 for (int c = 0; c < components; ++c) a.at(i * columns + k, c) = element(begin(rows, me) + i, k, c);
@@ -177,7 +187,8 @@ TEST_P(RegionPlanOnRanks, TransposesADistributedMatrix) {
 
         for (int k = 0; k < after[1]; ++k)
             for (int i = 0; i < rows; ++i)
-                for (int c = 0; c < components; ++c) ASSERT_EQ(t.at(k * rows + i, c), element(i, begin(columns, me) + k, c));
+                for (int c = 0; c < components; ++c)
+                    ASSERT_EQ(t.at(k * rows + i, c), element(i, begin(columns, me) + k, c));
     });
 }
 
@@ -187,7 +198,8 @@ TEST(RegionPlan, ReportsEachTransferOnceAsItComesIntoPlace) {
     run(2, [&](const comm::job& j) {
         field<double> x(row_of(8), 1, &j.memory());
         const int other = 1 - j.rank();
-        region_plan plan(j, {{other, 5, {0}}, {j.rank(), 6, {1}}}, {{other, 5, {2}}, {j.rank(), 6, {3}}}, {halo::bind(x)});
+        region_plan plan(j, {{other, 5, {0}}, {j.rank(), 6, {1}}}, {{other, 5, {2}}, {j.rank(), 6, {3}}},
+                         {halo::bind(x)});
         for (int k = 0; k < 50; ++k) {
             std::vector<int> seen;
             plan.start();
@@ -243,8 +255,10 @@ TEST(RegionPlan, NamesBothEndsOfATransferThatDisagree) {
     const std::string text = error_of(2, [](const comm::job& j) {
         field<double> x(row_of(8), 1);
         const int other = 1 - j.rank();
-        region_plan plan(j, {{other, 9, {0, 1}}}, {{other, 9, j.rank() == 0 ? std::vector<std::int32_t>{4, 5} : std::vector<std::int32_t>{4, 5, 6}}},
-                         {halo::bind(x)}, {.name = "uneven"});
+        region_plan plan(
+            j, {{other, 9, {0, 1}}},
+            {{other, 9, j.rank() == 0 ? std::vector<std::int32_t>{4, 5} : std::vector<std::int32_t>{4, 5, 6}}},
+            {halo::bind(x)}, {.name = "uneven"});
     });
     EXPECT_EQ(text, "'uneven': rank 0 sends 2 sites as tag 9 to rank 1, which expects 3 sites");
 }

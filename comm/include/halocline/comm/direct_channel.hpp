@@ -14,17 +14,28 @@ namespace halocline::comm {
 /// peer_field() at memory() + its offset, and send(k). What the peer wrote here is complete once arrived(k).
 template <class C>
 concept direct_channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t epoch, std::uint32_t field) {
-    { view.index() } noexcept -> std::same_as<std::size_t>;      ///< position of its request in the set
-    { view.peer() } noexcept -> std::same_as<int>;               ///< rank at the other end
-    { view.memory() } noexcept -> std::same_as<std::byte*>;      ///< the peer's slab, as mapped here
-    { c.free(epoch, field) } noexcept;                           ///< the peer may write the own field, for this epoch
-    { view.freed(epoch) } noexcept -> std::same_as<bool>;        ///< may the peer's field be written?
-    { view.peer_field() } noexcept -> std::same_as<std::uint32_t>; ///< which one.  Pre: freed(epoch)
-    { c.send(epoch, std::uint64_t{}) } noexcept;                 ///< publish: all of this epoch is in place
-    { view.sent(epoch) } noexcept -> std::same_as<bool>;         ///< sent, or never will be: the peer is gone
-    { view.arrived(epoch) } noexcept -> std::same_as<bool>;      ///< has the peer's epoch come, or its farewell?
-    { view.check(epoch) } noexcept -> std::same_as<status>;      ///< what came is what the plan says.  Pre: arrived(epoch)
-    { view.header(epoch) } noexcept -> std::same_as<const message_header&>;
+    { view.index() }
+    noexcept->std::same_as<std::size_t>; ///< position of its request in the set
+    { view.peer() }
+    noexcept->std::same_as<int>; ///< rank at the other end
+    { view.memory() }
+    noexcept->std::same_as<std::byte*>; ///< the peer's slab, as mapped here
+    { c.free(epoch, field) }
+    noexcept; ///< the peer may write the own field, for this epoch
+    { view.freed(epoch) }
+    noexcept->std::same_as<bool>; ///< may the peer's field be written?
+    { view.peer_field() }
+    noexcept->std::same_as<std::uint32_t>; ///< which one.  Pre: freed(epoch)
+    { c.send(epoch, std::uint64_t{}) }
+    noexcept; ///< publish: all of this epoch is in place
+    { view.sent(epoch) }
+    noexcept->std::same_as<bool>; ///< sent, or never will be: the peer is gone
+    { view.arrived(epoch) }
+    noexcept->std::same_as<bool>; ///< has the peer's epoch come, or its farewell?
+    { view.check(epoch) }
+    noexcept->std::same_as<status>; ///< what came is what the plan says.  Pre: arrived(epoch)
+    { view.header(epoch) }
+    noexcept->std::same_as<const message_header&>;
 };
 
 class shm_direct_channel : public shm_channel {
@@ -32,12 +43,12 @@ class shm_direct_channel : public shm_channel {
     static constexpr const char* path = "direct";
     static constexpr std::size_t block_bytes(std::size_t) { return sizeof(control_line) + sizeof(control_line); }
 
-    shm_direct_channel(std::size_t index, int peer, std::uint32_t plan_id, std::size_t send_bytes, std::size_t receive_bytes,
-                       std::byte* remote, std::byte* local, std::byte* memory) noexcept
+    shm_direct_channel(std::size_t index, int peer, std::uint32_t plan_id, std::size_t send_bytes,
+                       std::size_t receive_bytes, std::byte* remote, std::byte* local, std::byte* memory) noexcept
         : shm_channel(index, peer, plan_id, send_bytes, receive_bytes, remote, local), memory_(memory),
           remote_free_(free_at(remote)), local_free_(free_at(local)) {}
 
-    std::byte* target(std::uint64_t) = delete;         // there are no slots
+    std::byte* target(std::uint64_t) = delete; // there are no slots
     const std::byte* received(std::uint64_t) = delete;
 
     [[nodiscard]] std::byte* memory() const noexcept { return memory_; }

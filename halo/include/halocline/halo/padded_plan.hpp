@@ -63,7 +63,8 @@ class padded_plan {
     /// Shape: every field covers grown(cut.local_box(rank), widths), in any site order.
     /// Err: input_error on every rank (a halo wider than a local box, with the numbers; a field of another shape; ends
     /// that disagree); job_error.  Cost: see region_plan.
-    padded_plan(const comm::job& j, const lattice::decomposition& cut, padded_options options, std::vector<binding> bindings);
+    padded_plan(const comm::job& j, const lattice::decomposition& cut, padded_options options,
+                std::vector<binding> bindings);
 
     /// Starts the exchange of bindings[which].  Pre: the last exchange is finished.
     void start(int which = 0) noexcept;
@@ -105,15 +106,15 @@ class padded_plan {
     corner_route route_ = corner_route::at_once;
     std::string why_;
     std::vector<ghost_region> ghosts_;
-    std::vector<region_plan> phases_;        // one, or one per dimension
-    std::vector<std::size_t> first_ghost_;   // of each phase in ghosts_
+    std::vector<region_plan> phases_;      // one, or one per dimension
+    std::vector<std::size_t> first_ghost_; // of each phase in ghosts_
     std::optional<region_plan> backward_;
-    std::vector<int> reported_;              // room for completed()
+    std::vector<int> reported_; // room for completed()
     std::size_t phase_ = 0;
     int bound_ = 0;
     running running_ = running::nothing;
     std::uint64_t epoch_ = 0;
-    std::vector<binding> checked_;           // checks normal: the fields, and the own sites that are sent
+    std::vector<binding> checked_; // checks normal: the fields, and the own sites that are sent
     std::vector<std::int32_t> sent_sites_;
     std::uint64_t sum_ = 0;
     comm::status status_ = comm::status::ok;

@@ -29,14 +29,18 @@ struct verdict {
 
 /// For what one rank sends: both ends have to find that direct pays.
 inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::int64_t runs) {
-    const double copy = c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs);
+    const double copy =
+        c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs);
     if (copy > c.flag_seconds)
-        return {path::direct, "a second copy, " + microseconds(copy) + ", costs more than a free flag, " + microseconds(c.flag_seconds)};
-    return {path::packed, "a second copy, " + microseconds(copy) + ", costs no more than a free flag, " + microseconds(c.flag_seconds)};
+        return {path::direct, "a second copy, " + microseconds(copy) + ", costs more than a free flag, " +
+                                  microseconds(c.flag_seconds)};
+    return {path::packed, "a second copy, " + microseconds(copy) + ", costs no more than a free flag, " +
+                              microseconds(c.flag_seconds)};
 }
 
 /// For a rank with neighbours on all sides: the same on every rank.
-inline verdict<corner_route> choose_route(const comm::costs& c, const lattice::coordinate& rank_grid, const ghost_widths& widths) {
+inline verdict<corner_route> choose_route(const comm::costs& c, const lattice::coordinate& rank_grid,
+                                          const ghost_widths& widths) {
     int once = 1, serial = 0, phases = 0;
     for (int mu = 0; mu < lattice::dimensions; ++mu) {
         if (widths.low[mu] == 0 && widths.high[mu] == 0) continue;
@@ -47,8 +51,9 @@ inline verdict<corner_route> choose_route(const comm::costs& c, const lattice::c
     }
     const double at_once = c.flag_seconds + once * c.message_seconds;
     const double by_dimension = phases * c.flag_seconds + serial * c.message_seconds;
-    const std::string why = "at once " + std::to_string(once) + " messages, " + microseconds(at_once) + "; by dimension " +
-                            std::to_string(serial) + " in " + std::to_string(phases) + " phases, " + microseconds(by_dimension);
+    const std::string why = "at once " + std::to_string(once) + " messages, " + microseconds(at_once) +
+                            "; by dimension " + std::to_string(serial) + " in " + std::to_string(phases) + " phases, " +
+                            microseconds(by_dimension);
     return {at_once <= by_dimension ? corner_route::at_once : corner_route::by_dimension, why};
 }
 

@@ -73,8 +73,8 @@ class region_plan {
     /// Err: input_error on every rank: the ends of a transfer disagree (both values are named), a site that the field
     /// does not have, a destination that is filled twice; job_error.
     /// Cost: O(own transfers) messages, time and memory, and one sum over the job.
-    region_plan(const comm::job& j, std::vector<transfer> sends, std::vector<transfer> receives, std::vector<binding> bindings,
-                region_plan_options options = {});
+    region_plan(const comm::job& j, std::vector<transfer> sends, std::vector<transfer> receives,
+                std::vector<binding> bindings, region_plan_options options = {});
     region_plan(region_plan&&) noexcept;
     region_plan& operator=(region_plan&&) noexcept;
     ~region_plan();
