@@ -5,6 +5,7 @@
 #include "regions.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/halo/message_checksum.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -25,6 +26,7 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
     if (o.fields > 1) text += std::to_string(o.fields) + " fields, ";
     if (o.parity) text += "parity " + std::to_string(*o.parity) + ", ";
     if (o.self_exchange) text += "self-exchange, ";
+    if (o.checks >= check_level::comm) text += "checksums, ";
     return text + shape_text(cut, o.widths, o.boundaries);
 }
 
@@ -60,8 +62,8 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
             requests.push_back({.peer = m.peer,
                                 .key = static_cast<std::uint32_t>(m.where.index()),
                                 .peer_key = static_cast<std::uint32_t>(m.where.opposite().index()),
-                                .send_bytes = m.send_sites.size() * bytes,
-                                .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * bytes,
+                                .send_bytes = m.send_sites.size() * bytes + seal_bytes(),
+                                .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * bytes + seal_bytes(),
                                 .label = lattice::to_string(m.where)});
     });
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
@@ -156,7 +158,10 @@ std::span<const face> plan::completed() noexcept {
             if (reported_[f.index()] == epoch) return;
             if (in_flight) {
                 if (!channel.arrived(epoch) || channel.check(epoch) != comm::status::ok) return;
-                ghosts_[f.index()] = channel.received(epoch);
+                const std::byte* message = channel.received(epoch);
+                const auto sites = static_cast<std::size_t>(messages_[channel.index()].ghost_sites);
+                if (seal_bytes() > 0 && !is_sealed(message, sites, epoch)) return; // finish() will say so
+                ghosts_[f.index()] = message;
             }
             reported_[f.index()] = epoch;
             completed_[n++] = f;
@@ -175,6 +180,18 @@ std::byte* plan::target(face f) noexcept {
 
 void plan::start_filled(team t) noexcept {
     start_by([](auto&, std::uint64_t, std::int64_t, std::int64_t) noexcept {}, t);
+}
+
+void plan::seal(std::byte* message, std::size_t sites, std::uint64_t epoch) noexcept {
+    const std::size_t bytes = sites * options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
+    const std::uint32_t sum = message_checksum(message, bytes, epoch);
+    std::memcpy(message + bytes, &sum, sizeof sum);
+}
+
+bool plan::is_sealed(const std::byte* message, std::size_t sites, std::uint64_t epoch) const noexcept {
+    const std::size_t bytes = sites * options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
+    const std::uint32_t sum = message_checksum(message, bytes, epoch);
+    return std::memcmp(message + bytes, &sum, sizeof sum) == 0;
 }
 
 bool plan::test() noexcept {
@@ -215,17 +232,25 @@ comm::status plan::wait() noexcept {
     channels_.for_each([&](const auto& channel) {
         const plan_message& m = messages_[channel.index()];
         ghosts_[m.where.index()] = channel.received(epoch);
+        if (seal_bytes() > 0 && !is_sealed(channel.received(epoch), static_cast<std::size_t>(m.ghost_sites), epoch))
+            broken_seal_ = static_cast<int>(channel.index());
         const std::uint64_t stamp = same_clock_[channel.index()] ? channel.header(epoch).start_stamp : 0;
         if (stamp > before) late = std::max(late, stamp - before);
     });
     imbalance_ticks_ += std::min(late, waited);
+    if (broken_seal_ >= 0) return status_ = comm::status::wrong_data;
     ++exchanges_;
     epoch_ = epoch;
     return status_;
 }
 
 void plan::finish_or_throw() {
-    if (const comm::status s = finish(); s != comm::status::ok) job_.fail(s, "halo " + channels_.pending(epoch_ + 1));
+    const comm::status s = finish();
+    if (s == comm::status::ok) return;
+    if (broken_seal_ < 0) job_.fail(s, "halo " + channels_.pending(epoch_ + 1));
+    const plan_message& m = messages_[static_cast<std::size_t>(broken_seal_)];
+    job_.fail(s, "halo '" + options_.name + "' epoch " + std::to_string(epoch_ + 1) + ": what arrived behind " + lattice::to_string(m.where) +
+                     " from rank " + std::to_string(m.peer) + " does not have the checksum that it was sent with");
 }
 
 plan_statistics plan::statistics() const {

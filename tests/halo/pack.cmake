@@ -2,3 +2,4 @@
 # Packing kernels, on every SIMD target of this machine.
 halocline_add_test(halo.site_copy_test SOURCES site_copy_test.cpp LINK halocline::halo PkgConfig::HWY)
 halocline_add_test(halo.packer_test SOURCES packer_test.cpp LINK halocline::halo PkgConfig::HWY LABELS threads)
+halocline_add_test(halo.checksum_test SOURCES checksum_test.cpp LINK halocline::halo PkgConfig::HWY LABELS threads)

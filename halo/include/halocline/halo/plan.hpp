@@ -55,7 +55,9 @@ struct plan_options {
     /// Site order of the fields that start(field) copies: the copies are then prepared here (site_copy). Fields of any
     /// other order work too, site by site.
     std::shared_ptr<const lattice::site_order> order{};
-    check_level checks = default_checks(); ///< normal: require_fresh() looks whether the source was written since
+    /// normal: require_fresh() looks whether the source was written since. comm (the same on every rank): each message
+    /// carries a CRC32C that finish() compares before it says ok, else wrong_data; finish_or_throw() names the face.
+    check_level checks = default_checks();
 };
 
 /// One message of the plan, as seen from this rank.
@@ -170,6 +172,10 @@ class plan {
                                          const site_shape& shape) const noexcept;
     [[noreturn]] void throw_stale(const char* why) const;
     comm::status wait() noexcept;
+    /// A checksum behind the last site of each message; 0 bytes below check_level::comm.
+    [[nodiscard]] std::size_t seal_bytes() const { return options_.checks >= check_level::comm ? sizeof(std::uint32_t) : 0; }
+    void seal(std::byte* message, std::size_t sites, std::uint64_t epoch) noexcept;
+    [[nodiscard]] bool is_sealed(const std::byte* message, std::size_t sites, std::uint64_t epoch) const noexcept;
     /// fill(channel, epoch, first, last): sites of its message.
     template <class Fill>
     void start_by(Fill&& fill, team t) noexcept;
@@ -194,6 +200,7 @@ class plan {
     sent_field fresh_;                                           // of the last start(field)
     std::uint64_t fresh_sum_ = 0;                            // of what it sent; checks normal
     comm::channel_set channels_;
+    int broken_seal_ = -1;                    // message whose checksum was wrong
     bool claims_ = false;                     // lines of direct messages before they are filled
     std::unique_ptr<meeting_point> team_;
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
@@ -226,6 +233,7 @@ void plan::start_by(Fill&& fill, team t) noexcept {
         channels_.for_each([&](auto& channel) {
             const auto sites = static_cast<std::int64_t>(messages_[channel.index()].send_sites.size());
             if (sites > 0) fill(channel, epoch, 0, sites);
+            if (seal_bytes() > 0) seal(channel.target(epoch), messages_[channel.index()].send_sites.size(), epoch);
             channel.send(epoch, stamp); // before the next message is packed: the peer may read on
         });
         team_->started.store(epoch, std::memory_order_relaxed);
@@ -237,7 +245,10 @@ void plan::start_by(Fill&& fill, team t) noexcept {
         });
         if (team_->packed.fetch_add(1, std::memory_order_acq_rel) == t.size - 1) { // the last one publishes for all
             team_->packed.store(0, std::memory_order_relaxed);
-            channels_.for_each([&](auto& channel) { channel.send(epoch, stamp); });
+            channels_.for_each([&](auto& channel) {
+                if (seal_bytes() > 0) seal(channel.target(epoch), messages_[channel.index()].send_sites.size(), epoch);
+                channel.send(epoch, stamp);
+            });
             team_->started.store(epoch, std::memory_order_release);
         }
     }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages with checksums: the sum itself against a bitwise one, and flipped bits caught before anybody sees the ghosts.
+#include "oracle.hpp"
+#include "simd_targets.hpp"
+
+#include <halocline/halo/message_checksum.hpp>
+#include <halocline/halo/pack_reference.hpp>
+
+#include <atomic>
+#include <thread>
+
+using namespace halocline_test;
+using comm::status;
+using halo::plan;
+using lattice::decomposition;
+using lattice::face;
+using lattice::side;
+
+namespace {
+
+comm::job_options small_job() {
+    comm::job_options options;
+    options.transports = {"shm"};
+    options.slab_bytes = 16 << 20;
+    options.deadline = std::chrono::seconds(20);
+    return options;
+}
+
+constexpr coordinate extents{4, 2, 2, 4};
+constexpr std::size_t message_bytes = 2 * 2 * 4 * 24;
+
+/// Exchanges with itself twice; before the second finish() `harm` gets the message that arrives behind x-high.
+template <class Harm>
+void expect_caught(Harm&& harm) {
+    const auto cut = decomposition::even(extents, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    plan p(j, cut, {.name = "sealed", .bytes_per_site = 24, .self_exchange = true, .checks = check_level::comm});
+    lattice::field<double> x(lattice::site_order::lexicographic(extents), 3);
+    fill_with_oracle(x, cut, 0, 1);
+    p.start(x);
+    ASSERT_EQ(p.finish(), status::ok);
+    ASSERT_EQ(wrong_ghosts<double>(p, cut, 3, 1), 0);
+    fill_with_oracle(x, cut, 0, 2);
+    std::byte* message = p.target({0, side::low}); // what leaves through x-low comes back behind x-high
+    p.start(x);
+    harm(message);
+
+    try {
+        p.finish_or_throw();
+        FAIL() << "a changed message was taken for good";
+    } catch (const error& e) {
+        EXPECT_NE(std::string(e.what()).find("halo 'sealed' epoch 2: what arrived behind x-high from rank 0"), std::string::npos) << e.what();
+    }
+    EXPECT_EQ(p.finish(), status::wrong_data); // for good
+    EXPECT_EQ(p.epoch(), 1U);
+}
+
+} // namespace
+
+TEST(MessageChecksum, EqualsTheBitwiseSumOnEveryTarget) {
+    on_each_simd_target([] {
+        std::mt19937 g(5);
+        for (std::size_t size : {0, 1, 7, 8, 9, 31, 32, 33, 63, 64, 100, 1000, 4096, 5003}) {
+            std::vector<std::byte> bytes(size);
+            for (std::byte& b : bytes) b = static_cast<std::byte>(g());
+            ASSERT_EQ(halo::message_checksum(bytes.data(), size, size), halo::reference::message_checksum(bytes, size)) << size;
+        }
+    });
+}
+
+TEST(MessageChecksum, ChangesWithEachBit) {
+    std::vector<std::byte> bytes(99, std::byte{0x5a});
+    const std::uint32_t sum = halo::message_checksum(bytes.data(), bytes.size(), 7);
+    for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+        bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+        ASSERT_NE(halo::message_checksum(bytes.data(), bytes.size(), 7), sum) << "bit " << bit;
+        bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+    }
+    EXPECT_NE(halo::message_checksum(bytes.data(), bytes.size(), 8), sum); // of another exchange
+}
+
+TEST(Checksum, CatchesAFlippedBitAnywhere) {
+    for (std::size_t byte = 0; byte < message_bytes + 4; byte += 13) // the last ones are the sum's own
+        expect_caught([&](std::byte* message) { message[byte] ^= std::byte{0x10}; });
+}
+
+TEST(Checksum, CatchesAMessageOfAnotherExchangeAndOneThatIsNotThere) {
+    expect_caught([](std::byte* message) { std::memset(message, 0, message_bytes + 4); });
+    expect_caught([](std::byte* message) { // the values may be right: the sum is of exchange 5
+        const std::uint32_t sum = halo::message_checksum(message, message_bytes, 5);
+        std::memcpy(message + message_bytes, &sum, 4);
+    });
+}
+
+TEST(Checksum, CatchesItBetweenRanksAndTheOtherSideGoesOn) {
+    const auto cut = decomposition::even({4, 2, 2, 8}, {1, 1, 1, 2});
+    std::atomic<bool> harmed{false};
+
+    comm::run_threads(2, [&](const comm::job& j) {
+        plan p(j, cut, {.bytes_per_site = 8, .checks = check_level::comm});
+        lattice::field<double> x(lattice::site_order::lexicographic({4, 2, 2, 4}), 1);
+        std::byte* message = p.target({3, side::high});
+        p.start(x);
+        if (j.rank() == 0) {
+            message[17] ^= std::byte{1};
+            harmed = true;
+            EXPECT_EQ(p.finish(), status::ok);
+        } else {
+            while (!harmed) std::this_thread::yield();
+            EXPECT_TRUE(p.completed().size() <= 1); // never the harmed one
+            EXPECT_EQ(p.finish(), status::wrong_data);
+        }
+    }, small_job());
+}
+
+TEST(Checksum, GoesWithTeamsAndRandomPlans) {
+    comm::run_threads(3, [&](const comm::job& j) {
+        std::mt19937 g(11);
+        for (int k = 0; k < 20; ++k) {
+            halo_case c = random_case(g, j.ranks());
+            c.options.checks = check_level::comm;
+            c.options.bytes_per_site = 8;
+            plan p(j, c.cut, c.options);
+            lattice::field<double> x(lattice::site_order::lexicographic(c.cut.local_box(j.rank()).extents), 1);
+            fill_with_oracle(x, c.cut, j.rank(), 1);
+            for (int i = 0; i < 2; ++i) p.start([&](int m, std::int64_t first, std::int64_t last, std::byte* target) {
+                for (std::int64_t s = first; s < last; ++s)
+                    std::memcpy(target + 8 * s, &x.at(p.messages()[static_cast<std::size_t>(m)].send_sites[static_cast<std::size_t>(s)], 0), 8);
+            }, {i, 2});
+            ASSERT_EQ(p.finish(), status::ok) << c.text;
+            ASSERT_EQ(wrong_ghosts<double>(p, c.cut, 1, 1), 0) << c.text;
+        }
+    }, small_job());
+}
