@@ -20,6 +20,9 @@ pkg_check_modules(LIBFABRIC QUIET libfabric>=1.9)
 # PMIx's headers, likewise.
 pkg_check_modules(PMIX QUIET pmix>=3)
 
+# libibverbs' headers; the library is loaded at run time by jobs that use transport verbs.
+pkg_check_modules(LIBIBVERBS QUIET libibverbs>=1.11) # _ibv_query_gid_ex
+
 # Each MPI that is installed gets its own module; programs never link libmpi (docs/decisions/).
 find_program(HALOCLINE_MPICXX_OPENMPI NAMES mpicxx.openmpi)
 find_program(HALOCLINE_MPICXX_MPICH NAMES mpicxx.mpich)

@@ -20,19 +20,6 @@ namespace {
 
 using lattice::field;
 
-comm::job_options job_options_of(const settings& s) {
-    comm::job_options options;
-    options.transports = s.transports;
-    options.ofi_provider = s.ofi_provider;
-    options.bootstrap = s.bootstrap;
-    options.network = s.network;
-    options.link_timeout = s.link_timeout;
-    options.deadline = s.deadline;
-    options.slab_bytes = static_cast<std::size_t>(s.slab_gib * 1073741824.0);
-    options.spin_polls = s.spin_polls;
-    return options;
-}
-
 amg::amg_options amg_options_of(const settings& s, const lattice::coordinate& blocks) {
     amg::amg_options options;
     options.blocks = blocks;

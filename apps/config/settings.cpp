@@ -179,7 +179,7 @@ std::vector<setting_key> make_keys() {
     add(integer_key("level.1", "restart_length", "coarse GMRES basis", &settings::coarse_restart_length, 1, 1000));
     add(integer_key("level.1", "max_restarts", "coarse GMRES restarts", &settings::coarse_max_restarts, 1, 1000));
 
-    add({"comm", "transports", "in order of preference; for each peer the first that reaches it: shm, ofi, mpi",
+    add({"comm", "transports", "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi",
          [](settings& s, const std::string& text) { s.transports = read_list(text); },
          [](const settings& s) { return show_list(s.transports); }});
     add({"comm", "ofi_provider", "provider of libfabric; \"\": its own first choice",
@@ -191,6 +191,18 @@ std::vector<setting_key> make_keys() {
     add({"comm", "network", "where ranks of several hosts meet: interface, address, a.b.c.d/n; \"\": the first they share",
          [](settings& s, const std::string& text) { s.network = text; },
          [](const settings& s) { return s.network; }});
+    add({"comm", "verbs_device", "RDMA device; \"\": the first whose port is active",
+         [](settings& s, const std::string& text) { s.verbs_device = text; },
+         [](const settings& s) { return s.verbs_device; }});
+    add(integer_key("comm", "verbs_port", "port of the RDMA device", &settings::verbs_port, 1, 255));
+    add(integer_key("comm", "verbs_gid_index", "GID of the port; -1: RoCE v2 over IPv4 first, none on InfiniBand",
+                    &settings::verbs_gid_index, -1, 255));
+    add(integer_key("comm", "verbs_mtu", "largest path MTU in bytes, 256 to 4096; 0: what both ports can do",
+                    &settings::verbs_mtu, 0, 4096));
+    add(integer_key("comm", "verbs_largest_write", "longer messages are several RDMA writes; 0: what the device can do",
+                    &settings::verbs_largest_write, 0, std::numeric_limits<int>::max()));
+    add(integer_key("comm", "verbs_inline_bytes", "messages up to this travel in the work request; 0: none",
+                    &settings::verbs_inline_bytes, 0, 4096));
     add({"comm", "slab_gib", "virtual size of each rank's slab (sparse: only what is used takes memory)",
          [](settings& s, const std::string& text) {
              s.slab_gib = read_real(text, 1.0 / 64, 65536, "a size in GiB from 0.015625 to 65536");
@@ -281,6 +293,25 @@ std::string setting_key::environment() const {
         return c == '.' ? '_' : static_cast<char>(std::toupper(c));
     });
     return text;
+}
+
+comm::job_options job_options_of(const settings& s) {
+    comm::job_options options;
+    options.transports = s.transports;
+    options.ofi_provider = s.ofi_provider;
+    options.verbs = {.device = s.verbs_device,
+                     .port = s.verbs_port,
+                     .gid_index = s.verbs_gid_index,
+                     .mtu = s.verbs_mtu,
+                     .largest_write = static_cast<std::size_t>(s.verbs_largest_write),
+                     .inline_bytes = s.verbs_inline_bytes};
+    options.bootstrap = s.bootstrap;
+    options.network = s.network;
+    options.link_timeout = s.link_timeout;
+    options.deadline = s.deadline;
+    options.slab_bytes = static_cast<std::size_t>(s.slab_gib * 1073741824.0);
+    options.spin_polls = s.spin_polls;
+    return options;
 }
 
 const std::vector<setting_key>& setting_keys() {

@@ -51,7 +51,8 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
         ->check(CLI::PositiveNumber)->capture_default_str();
     cli.add_option("--start", a.start, "links to begin with")->check(CLI::IsMember({"cold", "hot"}))->capture_default_str();
     cli.add_option("--mpi", a.rank_grid, "rank grid x.y.z.t (default: the one with the smallest surface)");
-    cli.add_option("--transport", a.transport, "for halos and sums: shm, ofi or mpi")->check(CLI::IsMember({"shm", "ofi", "mpi"}));
+    cli.add_option("--transport", a.transport, "for halos and sums: shm, verbs, ofi or mpi")
+        ->check(CLI::IsMember({"shm", "verbs", "ofi", "mpi"}));
     cli.add_option("--output", a.output, "file to write (default: none)");
     cli.add_option("--format", a.format, "of the file")->check(CLI::IsMember({"ildg", "ddalphaamg"}))->capture_default_str();
     cli.add_option("--json", a.json, "file for the results");

@@ -3,6 +3,7 @@
 // settings with each value's origin. Under a launcher it joins the job and says who serves whom.
 #include "mpi_library.hpp"
 #include "ofi_world.hpp"
+#include "verbs_world.hpp"
 
 #include <halocline/comm/slab.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
@@ -54,14 +55,7 @@ int info(program& p, int argc, const char* const* argv) {
     if (!transport.empty()) reader.set("comm.transports", transport, "--transport");
     const settings& s = reader.values();
 
-    comm::job_options options;
-    options.transports = s.transports;
-    options.ofi_provider = s.ofi_provider;
-    options.bootstrap = s.bootstrap;
-    options.network = s.network;
-    options.link_timeout = s.link_timeout;
-    options.deadline = s.deadline;
-    const comm::job& j = p.join(options);
+    const comm::job& j = p.join(job_options_of(s));
 
     const auto row = [&](const std::string& name, const std::string& text) {
         char line[512];
@@ -76,8 +70,8 @@ int info(program& p, int argc, const char* const* argv) {
     row("transport shm", "built in");
     row("transport mpi", modules.empty() ? "no module found (looked in $HALOCLINE_MODULE_PATH and beside the program)"
                                          : "modules: " + modules);
+    row("transport verbs", comm::verbs_present());
     row("transport ofi", comm::ofi_present());
-    row("transport verbs", "not built");
 
     p.print("machine");
     row("processor", cpu_model());

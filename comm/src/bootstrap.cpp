@@ -4,11 +4,13 @@
 #include "network.hpp"
 #include "ofi_world.hpp"
 #include "socket_plane.hpp"
+#include "verbs_world.hpp"
 #include "wire.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <sched.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -108,37 +110,51 @@ std::string far_address_of(const job_options& options, const std::vector<card>& 
     return meeting_address(wanted, nodes, own);
 }
 
-/// Opens libfabric on every rank, or on none. `address`: of this host, for providers over IP. Collective.  Returns why not.
-std::string open_ofi(const job& j, const std::string& address) {
-    std::shared_ptr<ofi_world> world;
+/// Opens a transport's world on every rank, or on none. Collective.  Returns why not.
+/// `option` is what decides on the kind that all ranks must have alike.
+template <class World>
+std::string open_world(const job& j, std::shared_ptr<World>& place, const std::string& option,
+                       const std::function<std::shared_ptr<World>()>& make) {
+    std::shared_ptr<World> world;
     std::string mine, why_not;
     try {
-        world = std::make_shared<ofi_world>(j.options().ofi_provider, address);
-        mine = wire_writer().text("").text(world->provider()).text(world->address()).take();
+        world = make();
+        mine = wire_writer().text("").text(world->kind()).text(world->address()).take();
     } catch (const std::exception& e) {
         mine = wire_writer().text(e.what()).text("").text("").take();
     }
-    std::vector<std::string> addresses, providers;
+    std::vector<std::string> addresses, kinds;
     for (const std::string& bytes : j.gather(mine)) {
         wire_reader reader(bytes);
         const std::string trouble = reader.text();
         const std::string who = "rank " + std::to_string(addresses.size()) + ": ";
-        providers.push_back(reader.text());
+        kinds.push_back(reader.text());
         addresses.push_back(reader.text());
         if (!why_not.empty()) continue;
         if (!trouble.empty()) {
             why_not = who + trouble;
-        } else if (providers.back() != providers.front()) {
-            why_not = who + "libfabric chose " + providers.back() + ", on rank 0 " + providers.front() +
-                      "; name one (job_options::ofi_provider)";
+        } else if (kinds.back() != kinds.front()) {
+            why_not = who + "found " + kinds.back() + ", rank 0 " + kinds.front() + "; name one (" + option + ")";
         }
     }
     j.collectively([&] {
         if (!why_not.empty()) return;
         world->connect(addresses, j.rank());
-        j.core().ofi = std::move(world);
+        place = std::move(world);
     });
     return why_not;
+}
+
+std::string open_verbs(const job& j) {
+    return open_world<verbs_world>(j, j.core().verbs, "verbs_device, verbs_port",
+                                   [&] { return std::make_shared<verbs_world>(j.options().verbs); });
+}
+
+/// `address`: of this host, for providers over IP.
+std::string open_ofi(const job& j, const std::string& address) {
+    return open_world<ofi_world>(j, j.core().ofi, "ofi_provider", [&] {
+        return std::make_shared<ofi_world>(j.options().ofi_provider, address);
+    });
 }
 
 } // namespace
@@ -225,6 +241,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     for (const std::string& t : options.transports) {
         // Opened on all ranks or none, and only if some pair of ranks is reached by nothing before it.
         if (start.ranks == 1 || (t == "shm" && one_node) || (t == "mpi" && core->mpi)) break;
+        if (t == "verbs" && (refused.for_all[t] = open_verbs(j)).empty()) break;
         if (t == "ofi" && (refused.for_all[t] = open_ofi(j, address)).empty()) break;
     }
     j.collectively([&] { core->choose_transports(refused); });

@@ -71,13 +71,17 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
                     if constexpr (carded_channel<C>) {
                         lane.emplace_back(world_of(core, static_cast<C*>(nullptr)), *core.memory, i, r.peer, plan_id,
                                           r.send_bytes, r.receive_bytes);
-                        cards[i] = lane.back().card();
                     } else {
                         new (block_ + offset[i]) control_line;
                         if constexpr (direct_channel<C>) new (block_ + offset[i] + sizeof(control_line)) control_line;
                         cards[i] = wire_writer().number<std::int64_t>(block_ + offset[i] - core.memory->base()).take();
                     }
                 });
+                if constexpr (carded_channel<C>) {
+                    if (lane.empty()) return;
+                    if constexpr (requires { &C::complete; }) C::complete(world_of(core, static_cast<C*>(nullptr)), plan_id);
+                    for (const C& c : lane) cards[c.index()] = c.card();
+                }
             });
         });
 
@@ -107,6 +111,7 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
             j.collectively([&] {
                 for_each_lane([&]<class C>(std::vector<C>& lane) {
                     if constexpr (carded_channel<C>) {
+                        for (C& c : lane) static_cast<void>(c.connected()); // all greet before one is waited for
                         for (C& c : lane) await_connection(core, c);
                     }
                 });
@@ -236,11 +241,13 @@ std::vector<lane_counts> channel_set::counts(std::uint64_t epochs) const {
     std::vector<lane_counts> result;
     for_each_lane([&]<class C>(const std::vector<C>& lane) {
         if (lane.empty()) return;
-        lane_counts counts{C::transport, 0, 0, 0};
+        lane_counts counts{.transport = C::transport};
         for (const auto& c : lane) {
             counts.messages += epochs;
             counts.bytes += epochs * requests_[c.index()].send_bytes;
             if constexpr (requires { c.writes(); }) counts.writes += c.writes();
+            if constexpr (requires { c.receives(); }) counts.receives += c.receives();
+            if constexpr (requires { c.completions(); }) counts.completions += c.completions();
         }
         result.push_back(counts);
     });

@@ -3,6 +3,7 @@
 
 #include "mpi_library.hpp"
 #include "ofi_world.hpp"
+#include "verbs_world.hpp"
 #include "window_end.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -19,7 +20,6 @@ namespace halocline::comm {
 namespace {
 
 bool always() { return true; }
-bool never() { return false; }
 
 struct known_transport {
     std::string_view name;
@@ -29,7 +29,7 @@ struct known_transport {
 constexpr std::array known_transports{
     known_transport{"self", always, ""},
     known_transport{"shm", always, ""},
-    known_transport{"verbs", never, ""},
+    known_transport{"verbs", verbs_is_built, "; install libibverbs-dev and configure again"},
     known_transport{"ofi", ofi_is_built, "; install libfabric-dev and configure again"},
     known_transport{"mpi", always, ""},
     known_transport{"mock", always, ""},
@@ -99,13 +99,15 @@ job_core::~job_core() {
         if (watch) watch->look();
         return failed() != status::ok;
     };
-    if (mpi) mpi->finish(over);
-    if (!ofi) return;
-    ofi->finish([&] {
+    const auto alone = [&] {
+        const bool ended = over();
         bool somebody = false;
         for (int r = 0; r < ranks; ++r) somebody = somebody || (r != rank && watch && !watch->left(r));
-        return over() || !somebody;
-    });
+        return ended || !somebody;
+    };
+    if (mpi) mpi->finish(over);
+    if (verbs) verbs->finish(alone);
+    if (ofi) ofi->finish(alone);
 }
 
 std::string job_core::why_not(const std::string& transport, int peer, const refusals& refused) const {

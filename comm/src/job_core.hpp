@@ -20,6 +20,7 @@ namespace halocline::comm {
 
 class mpi_world;
 class ofi_world;
+class verbs_world;
 class window_end;
 
 /// The block of a closed channel set: memory that peers may still write until each has said farewell.
@@ -52,7 +53,8 @@ class job_core {
     std::vector<slab_mapping> mappings;       // keeps peer_base alive; empty with threads
     std::vector<std::byte*> peer_base;        // each rank's slab as mapped here; nullptr: not on this node
     std::shared_ptr<mpi_world> mpi;           // the MPI that started this job, if one did
-    std::shared_ptr<ofi_world> ofi;           // on all ranks or on none: if it serves anybody
+    std::shared_ptr<verbs_world> verbs;       // on all ranks or on none: if it serves anybody
+    std::shared_ptr<ofi_world> ofi;           // likewise
     std::unique_ptr<liveness> watch;
     mail* post = nullptr;                     // set-up mail: the control plane
     int spin_polls = 0;
@@ -76,7 +78,7 @@ class job_core {
     std::size_t windows = 0;      // that exist
 
     /// Do channels try their connections before the first message? Same on every rank.
-    [[nodiscard]] bool greets() const { return ofi != nullptr; }
+    [[nodiscard]] bool greets() const { return verbs != nullptr || ofi != nullptr; }
     /// What serves each peer, by options.transports.  Err: input_error (the same on every rank only if collective).
     void choose_transports(const refusals& refused);
     /// Gives back the parked blocks into which nobody will write any more.

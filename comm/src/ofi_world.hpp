@@ -99,8 +99,8 @@ class ofi_world {
     ofi_world(const ofi_world&) = delete;
     ofi_world& operator=(const ofi_world&) = delete;
 
-    /// "tcp;ofi_rxm"
-    [[nodiscard]] const std::string& provider() const;
+    /// The provider, which all ranks must have alike: "tcp;ofi_rxm"
+    [[nodiscard]] const std::string& kind() const;
     /// This endpoint's, for the peers.
     [[nodiscard]] std::string address() const;
     /// Takes every rank's address, by rank; nothing goes over the wire.  Err: job_error.

@@ -108,7 +108,8 @@ void run_threads(int ranks, const std::function<void(const job&)>& body, const j
             auto plane = std::make_unique<thread_plane>(world, *core);
             core->post = plane.get();
             core->watch = std::move(plane);
-            core->choose_transports({{}, {{"ofi", "the ranks are threads of one process"}}});
+            const std::string why_not = "the ranks are threads of one process";
+            core->choose_transports({{}, {{"verbs", why_not}, {"ofi", why_not}}});
             const job j(std::move(core));
             try {
                 body(j);

@@ -37,6 +37,10 @@ window_end::window_end(std::shared_ptr<connection_core> c, request r)
     const std::string& transport = job.members[connection_->peer].transport;
     const std::size_t in = request_.sends ? 0 : bytes();
     std::uint64_t buffer_offset = nowhere;
+    if (transport == verbs_channel::transport) {
+        throw input_error(title() + ": windows don't go over verbs; rank " + std::to_string(connection_->peer) +
+                          " needs another transport before it: shm, ofi or mpi");
+    }
     std::string channel_card;
     if (!open<ofi_channel>(channel_card) && !open<mpi_channel>(channel_card)) {
         // Payloads that fit beside the flag go there.

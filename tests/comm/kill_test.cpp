@@ -92,6 +92,10 @@ int be_rank(std::string mode) {
             mode.erase(0, 6);
             setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
         }
+        if (mode.starts_with("verbs-")) {
+            mode.erase(0, 6);
+            options.transports = {"verbs"};
+        }
         if (mode == "join" && std::string(std::getenv("HALOCLINE_RANK")) == "1") {
             std::printf("pid 1 %d\n", static_cast<int>(getpid()));
             std::fflush(stdout);
@@ -177,6 +181,8 @@ constexpr auto promised = std::chrono::seconds(1), under_load = std::chrono::sec
 class Killed : public testing::TestWithParam<const char*> {};
 
 TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
+    const bool over_verbs = std::string(GetParam()).starts_with("verbs-");
+    if (over_verbs && !std::filesystem::exists("/sys/class/infiniband")) GTEST_SKIP() << "no RDMA device; see comm.verbs_vm";
     std::mt19937 random(7);
     std::vector<clock_type::duration> times;
     for (int round = 0; round < 5; ++round) {
@@ -201,13 +207,18 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
         EXPECT_FALSE(job_under_test.anybody_alive());
     }
     std::sort(times.begin(), times.end());
-    EXPECT_LT(times[2], promised) << "the median";
+    if (!over_verbs) { // that device may be in an emulated machine
+        EXPECT_LT(times[2], promised) << "the median";
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(During, Killed, testing::Values("setup", "plan", "sum", "messages", "window"));
 #ifdef HALOCLINE_WITH_OFI
 INSTANTIATE_TEST_SUITE_P(OverOfi, Killed, testing::Values("ofi-plan", "ofi-sum"));
 INSTANTIATE_TEST_SUITE_P(OverNodes, Killed, testing::Values("ofi-nodes-setup", "ofi-nodes-sum"));
+#endif
+#ifdef HALOCLINE_WITH_VERBS
+INSTANTIATE_TEST_SUITE_P(OverVerbs, Killed, testing::Values("verbs-plan", "verbs-sum"));
 #endif
 
 TEST(Kill, BeforeJoiningIsReportedToThoseWhoWait) {

@@ -218,7 +218,7 @@ ofi_world::~ofi_world() {
     }
 }
 
-const std::string& ofi_world::provider() const { return at_->provider; }
+const std::string& ofi_world::kind() const { return at_->provider; }
 
 std::string ofi_world::address() const {
     std::string name(64, '\0');

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/job.hpp>
 #include <halocline/dirac/wilson_parameters.hpp>
 #include <halocline/lattice/geometry.hpp>
 
@@ -61,12 +62,21 @@ struct settings {
     std::string ofi_provider{};
     std::string bootstrap{};
     std::string network{};
+    std::string verbs_device{};
+    int verbs_port = 1;
+    int verbs_gid_index = -1;
+    int verbs_mtu = 0;
+    int verbs_largest_write = 0;
+    int verbs_inline_bytes = 256;
     double slab_gib = 64;
     int spin_polls = 0;
     // [faults]
     std::chrono::milliseconds deadline{60'000};
     std::chrono::milliseconds link_timeout{5'000};
 };
+
+/// The part of [comm] and [faults] that a job is started with.
+comm::job_options job_options_of(const settings& s);
 
 /// One key: where it stands, what it means, how to read and show it.
 struct setting_key {

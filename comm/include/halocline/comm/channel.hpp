@@ -33,13 +33,14 @@ concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t
 
 /// A channel between memories that the two ranks can't both map. Each rank makes its end in its world of that transport,
 /// the ends' cards cross, then each end connects to the other: C(world, memory, index, peer, plan id, send bytes,
-/// receive bytes), card(), connect(peer's card), connected(). Channels without cards are joined through mapped slabs.
+/// receive bytes), complete(world, plan id) where a transport has something to make for all of a plan's ends,
+/// card(), connect(peer's card), connected(). Channels without cards are joined through mapped slabs.
 template <class C>
 concept carded_channel = channel<C> && requires(C& c, const C& view, const std::string& card) {
     typename C::world_type;
     { view.card() } -> std::same_as<std::string>;
     c.connect(card);                                      ///< local
-    { c.connected() } noexcept -> std::same_as<bool>;     ///< asked until true: the peer can be reached, or trouble()
+    { c.connected() } noexcept -> std::same_as<bool>;     ///< asked of all, then of each until true: reached, or trouble()
     { view.trouble() } -> std::same_as<std::string>;      ///< what the transport said when it failed; else empty
 };
 

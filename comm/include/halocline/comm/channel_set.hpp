@@ -15,6 +15,7 @@
 #include <halocline/comm/ofi_channel.hpp>
 #include <halocline/comm/self_channel.hpp>
 #include <halocline/comm/shm_channel.hpp>
+#include <halocline/comm/verbs_channel.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -51,7 +52,9 @@ struct lane_counts {
     std::string transport;
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t writes = 0; ///< of remote memory, where the transport counts them (ofi)
+    std::uint64_t writes = 0;      ///< of remote memory, where the transport counts them (verbs, ofi)
+    std::uint64_t receives = 0;    ///< work requests that writes with notification need (verbs)
+    std::uint64_t completions = 0; ///< taken (verbs)
 };
 
 class channel_set {
@@ -148,9 +151,9 @@ class channel_set {
         std::apply([&](const auto&... lane) { (visit(lane), ...); }, lanes_);
     }
 
-    std::tuple<std::vector<self_channel>, std::vector<shm_channel>, std::vector<ofi_channel>,
-               std::vector<mpi_channel>, std::vector<self_direct_channel>, std::vector<shm_direct_channel>,
-               std::vector<mock_channel>>
+    std::tuple<std::vector<self_channel>, std::vector<shm_channel>, std::vector<verbs_channel>,
+               std::vector<ofi_channel>, std::vector<mpi_channel>, std::vector<self_direct_channel>,
+               std::vector<shm_direct_channel>, std::vector<mock_channel>>
         lanes_;
     std::vector<channel_request> requests_;
     channel_set_options options_;

@@ -23,6 +23,16 @@ namespace halocline::comm {
 class slab;
 class job_core; // private: comm/src/job_core.hpp
 
+/// Of transport "verbs". Unlike other options, ranks may differ in these.
+struct verbs_options {
+    std::string device{};          ///< "mlx5_0"; "": the first whose port is active
+    int port = 1;
+    int gid_index = -1;            ///< of the port; -1: RoCE: the first of v2 over IPv4, else of v2; InfiniBand: none (LIDs)
+    int mtu = 0;                   ///< of the path, in bytes: 256, 512, 1024, 2048, 4096; 0: what both ports can do
+    std::size_t largest_write = 0; ///< longer messages are several writes; 0: what the device can do
+    int inline_bytes = 256;        ///< messages up to this, header of 64 bytes included, travel in the work request
+};
+
 /// Run-time choices of a job; equal on all ranks (agreed at start).
 struct job_options {
     /// Transports for peers, in order of preference; for each peer the first that reaches it wins. "self" serves the
@@ -42,6 +52,7 @@ struct job_options {
     /// Who starts the job: "local" (halocline-run), "pmix" (a launcher's PMIx server, no MPI involved) or "mpi". "":
     /// $HALOCLINE_BOOTSTRAP; if that is empty too, whatever started this program, pmix only if no transport is mpi.
     std::string bootstrap{};
+    verbs_options verbs{};
     bool may_sleep = false; ///< waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake
 };
 
@@ -50,7 +61,7 @@ struct rank_info {
     int rank = 0;
     int pid = 0;
     std::string host;
-    std::string transport; ///< what serves it from here: "self", "shm", "ofi", "mpi"
+    std::string transport; ///< what serves it from here: "self", "shm", "verbs", "ofi", "mpi"
     std::string refused;   ///< why the transports before that were not used; empty if the first was
 };
 
@@ -100,7 +111,7 @@ class job {
     [[nodiscard]] const job_options& options() const;
     /// One entry per rank.
     [[nodiscard]] const std::vector<rank_info>& members() const;
-    /// "self", "shm", "ofi", "mpi", or joined with '+' when peers are served by several; "self" on one rank.
+    /// "self", "shm", "verbs", "ofi", "mpi", or joined with '+' when peers are served by several; "self" on one rank.
     [[nodiscard]] std::string transport() const;
     /// "halocline-run", "OpenPMIx 4.2.2", "Open MPI 4.1.4", "threads", "single".
     [[nodiscard]] std::string launcher() const;

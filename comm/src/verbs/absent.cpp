@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// In place of the rest of verbs/ where libibverbs' headers are missing: nothing here is reached, because a job refuses
+// the transport before it makes a world.
+#include "../verbs_world.hpp"
+
+#include <halocline/base/error.hpp>
+
+namespace halocline::comm {
+
+struct verbs_plan {};
+struct verbs_world::port {};
+struct verbs_world::link : verbs_end {};
+
+bool verbs_is_built() { return false; }
+std::string verbs_present() { return "not built (no libibverbs headers)"; }
+
+verbs_world::verbs_world(const verbs_options&, const verbs_library*) { throw input_error("transport 'verbs' is not built in"); }
+verbs_world::~verbs_world() = default;
+std::string verbs_world::kind() const { return {}; }
+std::string verbs_world::address() const { return {}; }
+void verbs_world::connect(std::span<const std::string>, int) {}
+verbs_end& verbs_world::open(std::pmr::memory_resource&, int, std::uint32_t, std::size_t, std::size_t) {
+    throw error("transport 'verbs' is not built in");
+}
+void verbs_world::complete(std::uint32_t) {}
+std::string verbs_world::card(const verbs_end&) const { return {}; }
+void verbs_world::connect(verbs_end&, const std::string&) {}
+void verbs_world::greet(verbs_end&) noexcept {}
+void verbs_world::send(verbs_end&, std::uint64_t, std::size_t) noexcept {}
+void verbs_world::say_farewell(verbs_end&) noexcept {}
+void verbs_world::poll(verbs_end&) noexcept {}
+void verbs_world::release(verbs_end&) noexcept {}
+void verbs_world::finish(const std::function<bool()>&) noexcept {}
+std::string verbs_world::describe(const verbs_end&) const { return {}; }
+
+} // namespace halocline::comm

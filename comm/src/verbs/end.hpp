@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// An end of a channel with its queue pair and the work requests that are given to it, all made at set-up.
+#pragma once
+
+#include "../verbs_world.hpp"
+#include "library.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace halocline::comm {
+
+/// What the channels of one plan share: completions arrive in one place, and of no other plan.
+struct verbs_plan {
+    std::uint32_t id = 0;
+    const verbs_library& lib;
+    ibv_cq* queue = nullptr;
+
+    verbs_plan(std::uint32_t plan_id, const verbs_library& functions) : id(plan_id), lib(functions) {}
+    verbs_plan(const verbs_plan&) = delete;
+    verbs_plan& operator=(const verbs_plan&) = delete;
+    ~verbs_plan() {
+        if (queue != nullptr) lib.destroy_cq(queue);
+    }
+};
+
+struct verbs_world::link : verbs_end {
+    // A greeting, two messages and a farewell may arrive before this rank looks: the protocol allows no more.
+    static constexpr std::uint32_t batch = 16, receive_depth = 2 * batch;
+    static_assert(receive_depth - batch >= 4);
+    // Small messages are copied into the work request: of these only every 16th is told when it is delivered.
+    static constexpr std::uint32_t told_every = 16;
+    static constexpr int most_completions = receive_depth + 2 + 2; // receives; messages; greeting and farewell
+
+    // The low bits of a work request's id, beside the address of its link.
+    enum kind : std::uint64_t { message, receive, greeting, farewell, kinds };
+
+    std::shared_ptr<verbs_plan> plan;
+    ibv_qp* queue_pair = nullptr;
+    ibv_mr* region = nullptr;
+    std::uint32_t first_psn = 0;
+    std::uint32_t pieces = 1;                      ///< of a message
+    std::uint32_t signal_every = 1;                ///< messages
+    std::uint32_t consumed = 0;                    ///< receives since the last batch was posted
+    /// The work requests of a message into one slot of the peer, for messages of `bytes`.
+    struct message_writes {
+        std::vector<ibv_send_wr> pieces; ///< chained
+        std::vector<ibv_sge> places;
+        std::uint64_t bytes = 0;
+        std::uint32_t count = 0; ///< of pieces that those bytes need
+    };
+    std::array<message_writes, 2> slot;
+    std::uint32_t peer_key = 0;
+    std::uint64_t peer_block = 0;
+    std::array<ibv_recv_wr, batch> receives_chained{};
+    const char* failed_call = nullptr;
+    std::uint32_t vendor_error = 0;
+
+    [[nodiscard]] std::uint64_t id(kind k) const { return reinterpret_cast<std::uintptr_t>(this) | k; }
+    static link& of(std::uint64_t id) { return *reinterpret_cast<link*>(id & ~std::uint64_t{kinds - 1}); }
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// One open port of one RDMA device: which, how the peers reach it, and what it can do.
+#pragma once
+
+#include "library.hpp"
+#include "../verbs_world.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace halocline::comm {
+
+/// How a peer reaches a port.
+struct verbs_address {
+    union ibv_gid gid {};
+    std::uint16_t lid = 0;
+    std::uint8_t link_layer = 0;
+    std::uint8_t global = 0; ///< a global routing header is needed: RoCE always, InfiniBand across subnets
+    std::uint32_t mtu = 0;   ///< ibv_mtu
+};
+
+struct verbs_world::port {
+    /// Err: input_error: no device or port like that, and which there are; job_error.
+    port(const verbs_options& options, const verbs_library& functions);
+    ~port();
+    port(const port&) = delete;
+    port& operator=(const port&) = delete;
+
+    const verbs_library& lib;
+    verbs_options options;
+    std::string name; ///< "rxe0 port 1"
+    ibv_context* context = nullptr;
+    ibv_pd* domain = nullptr;
+    ibv_device_attr device{};
+    verbs_address address;
+    int gid_index = 0;
+    std::size_t largest_write = 0;
+    std::vector<verbs_address> peers; ///< by rank
+    int own_rank = 0;
+    std::size_t registered_bytes = 0;
+
+  private:
+    void choose_gid(const ibv_port_attr& attributes);
+    void choose_mtu(const ibv_port_attr& attributes);
+};
+
+/// "rxe0 (port 1 active, RoCE), mlx5_1 (port 1 down, InfiniBand)"; "none" without devices.
+[[nodiscard]] std::string device_names(const verbs_library& lib);
+
+} // namespace halocline::comm

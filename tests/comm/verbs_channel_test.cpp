@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transport `verbs` between processes started by halocline-run, on a machine with an RDMA device.
+#include "bodies.hpp"
+
+#include "verbs_world.hpp"
+
+#include <halocline/comm/slab.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline_test;
+
+job_options over_verbs() {
+    job_options options;
+    options.transports = {"verbs"};
+    options.deadline = std::chrono::seconds(60);
+    return options;
+}
+
+void expect_in(const std::string& text, std::string_view part) {
+    EXPECT_NE(text.find(part), std::string::npos) << "no '" << part << "' in: " << text;
+}
+
+TEST(Verbs, ServesEveryPeer) {
+    const job j = job::from_environment(over_verbs());
+    for (const rank_info& m : j.members()) EXPECT_EQ(m.transport, m.rank == j.rank() ? "self" : "verbs");
+    EXPECT_EQ(j.transport(), "verbs");
+}
+
+TEST(Verbs, ChannelsDeliverMessagesOfEverySize) {
+    const job j = job::from_environment(over_verbs());
+    for (const std::size_t bytes : {0, 1, 63, 64, 65, 511, 512, 513, 8191, 8192, 8193, 65'536, 1 << 20}) {
+        expect_bytes_in_order(j, bytes, bytes > 100'000 ? 3 : 12);
+    }
+}
+
+TEST(Verbs, MessagesLongerThanAWriteAreSplit) {
+    job_options options = over_verbs();
+    options.verbs.largest_write = 65'536;
+    const job j = job::from_environment(options);
+    for (const std::size_t bytes : {65'536 - 65, 65'536 - 64, 65'536 - 63, 200'000}) expect_bytes_in_order(j, bytes, 4);
+    channel_set set(j, ring(j, 1 << 20), {"ring", ""});
+    set.for_each([&](auto& c) { c.send(1, 0); });
+    ASSERT_EQ(set.wait(1), status::ok) << set.pending(1);
+    EXPECT_EQ(set.counts(1).at(0).writes, 2 * (17 + 1u)); // 64 + 1 048 576 bytes are 17 writes; and a greeting each
+}
+
+TEST(Verbs, ChannelsDeliverEveryEpochInOrder) {
+    const job j = job::from_environment(over_verbs());
+    expect_epochs_in_order(j, 64, 1'000);                // in the work request
+    expect_epochs_in_order(j, 4096, 100, j.ranks() / 2); // from registered memory, one rank late
+}
+
+TEST(Verbs, EveryInlineLimitDeliversTheSame) {
+    for (const int inline_bytes : {0, 72, 4096}) { // the last is more than soft-RoCE takes
+        job_options options = over_verbs();
+        options.verbs.inline_bytes = inline_bytes;
+        const job j = job::from_environment(options);
+        for (const std::size_t bytes : {8, 9, 2000}) expect_bytes_in_order(j, bytes, 40);
+    }
+}
+
+TEST(Verbs, EveryMtuDeliversTheSame) {
+    for (const int mtu : {256, 1024}) {
+        job_options options = over_verbs();
+        options.verbs.mtu = mtu;
+        expect_bytes_in_order(job::from_environment(options), 5000, 20);
+    }
+}
+
+TEST(Verbs, GlobalSumEqualsSerialSumWithTheSameBitsEverywhere) {
+    expect_sums_equal_serial(job::from_environment(over_verbs()));
+}
+
+/// A counter of the port that soft-RoCE keeps; 0 where there is none like that.
+std::uint64_t port_counter(const std::string& name) {
+    std::uint64_t sum = 0;
+    for (const auto& device : std::filesystem::directory_iterator("/sys/class/infiniband")) {
+        std::uint64_t value = 0;
+        std::ifstream(device.path() / "ports/1/hw_counters" / name) >> value;
+        sum += value;
+    }
+    return sum;
+}
+
+TEST(Verbs, SteadyStateIsOneWriteAMessageAndReceivesInBatches) {
+    const job j = job::from_environment(over_verbs());
+    for (const std::size_t bytes : {8, 5000}) {
+        channel_set set(j, ring(j, bytes), {"ring", ""});
+        const auto exchange = [&](std::uint64_t k) {
+            set.for_each([&](auto& c) { c.send(k, 0); });
+            if (const status s = set.wait(k); s != status::ok) j.fail(s, set.pending(k));
+        };
+        constexpr std::uint64_t warm = 64, steady = 160;
+        for (std::uint64_t k = 1; k <= warm; ++k) exchange(k);
+        const lane_counts before = set.counts(warm).at(0);
+        const std::uint64_t not_ready = port_counter("send_rnr_err") + port_counter("rcvd_rnr_err");
+        for (std::uint64_t k = warm + 1; k <= warm + steady; ++k) exchange(k);
+        const lane_counts after = set.counts(warm + steady).at(0);
+
+        EXPECT_EQ(after.messages - before.messages, 2 * steady);
+        EXPECT_EQ(after.writes - before.writes, 2 * steady);
+        // The peer's next message may have come already.
+        EXPECT_NEAR(static_cast<double>(after.receives - before.receives), 2 * steady, 2 * 16);
+        const double told = bytes < 100 ? 1.0 / 16 : 1; // of small sends, every 16th is
+        EXPECT_NEAR(static_cast<double>(after.completions - before.completions), (1 + told) * 2 * steady, 2 * 3);
+        EXPECT_EQ(port_counter("send_rnr_err") + port_counter("rcvd_rnr_err"), not_ready) << "a write found no receive";
+        j.barrier(); // nobody closes before all have looked
+    }
+}
+
+TEST(Verbs, AClosedPlanEndsThePeersWaitAndAllThatWasSentArrives) {
+    const job j = job::from_environment(over_verbs());
+    for (int round = 0; round < 5; ++round) {
+        channel_set set(j, ring(j, 64), {"ring", ""});
+        set.for_each([&](auto& c) { c.send(1, 0); });
+        ASSERT_EQ(set.wait(1), status::ok) << set.pending(1);
+        if (j.rank() == 1) {
+            set.for_each([&](auto& c) { c.send(2, 0); });
+            EXPECT_EQ(set.wait(2), status::aborted);
+        } else {
+            set = channel_set();
+        }
+        j.barrier();
+    }
+}
+
+TEST(Verbs, MemoryOfClosedPlansComesBack) {
+    const job j = job::from_environment(over_verbs());
+    // Two plans at a time: farewells of the one before may still be under way.
+    std::size_t used = 0;
+    for (int round = 0; round < 8; ++round) {
+        channel_set set(j, ring(j, 100'000), {"ring", ""});
+        set.for_each([&](auto& c) { c.send(1, 0); });
+        ASSERT_EQ(set.wait(1), status::ok) << set.pending(1);
+        j.barrier();
+        if (round == 2) used = j.memory().used();
+    }
+    EXPECT_LE(j.memory().used(), 3 * used);
+}
+
+TEST(Verbs, AForkedChildLeavesRegisteredMemoryAlone) {
+    const job j = job::from_environment(over_verbs());
+    channel_set set(j, ring(j, 5000), {"ring", ""});
+    for (std::uint64_t k = 1; k <= 6; ++k) {
+        set.for_each([&](auto& c) {
+            std::fill_n(c.target(k), 5000, static_cast<std::byte>(k));
+            c.send(k, 0);
+        });
+        ASSERT_EQ(std::system("true"), 0);
+        ASSERT_EQ(set.wait(k), status::ok) << set.pending(k);
+        set.for_each([&](auto& c) {
+            EXPECT_EQ(std::count(c.received(k), c.received(k) + 5000, static_cast<std::byte>(k)), 5000);
+        });
+    }
+}
+
+/// What a job with these options says when it can't be started; the same on all ranks.
+std::string refusal(const job_options& options) {
+    std::string text;
+    try {
+        job::from_environment(options);
+    } catch (const input_error& e) {
+        text = e.what();
+    }
+    job_options fine;
+    fine.transports = {"shm"};
+    const job j = job::from_environment(fine);
+    const std::vector<std::string> all = j.gather(text);
+    EXPECT_EQ(std::count(all.begin(), all.end(), ""), 0);
+    return text;
+}
+
+TEST(Verbs, WhatTheDeviceCannotDoIsRefusedWithWhatItCan) {
+    job_options options = over_verbs();
+    options.verbs.device = "mlx5_7";
+    expect_in(refusal(options), "no RDMA device 'mlx5_7' with an active port 1");
+    expect_in(refusal(options), "rxe0 (port 1 active, RoCE)");
+
+    options = over_verbs();
+    options.verbs.port = 3;
+    expect_in(refusal(options), "active port 3");
+
+    options = over_verbs();
+    options.verbs.gid_index = 200;
+    expect_in(refusal(options), "GID index 200 is empty");
+    expect_in(refusal(options), "::ffff:10.9.0.1");
+
+    options = over_verbs();
+    options.verbs.mtu = 4096;
+    expect_in(refusal(options), "up to 1024, the port's own");
+}
+
+TEST(Verbs, ADeviceWithoutUseIsPassedOverWithTheReason) {
+    job_options options = over_verbs();
+    options.transports = {"verbs", "shm"};
+    options.verbs.device = "mlx5_7";
+    const job j = job::from_environment(options);
+    EXPECT_EQ(j.transport(), "shm");
+    expect_in(j.members()[1 - std::min(j.rank(), 1)].refused, "mlx5_7");
+}
+
+/// Registered memory counts against RLIMIT_MEMLOCK unless this process has CAP_IPC_LOCK.
+void give_up_the_right_to_lock() {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[2]{};
+    ASSERT_EQ(syscall(SYS_capget, &header, data), 0);
+    for (auto* set : {&data[0].effective, &data[0].permitted}) *set &= ~(1u << CAP_IPC_LOCK);
+    ASSERT_EQ(syscall(SYS_capset, &header, data), 0);
+}
+
+TEST(VerbsAtTheEnd, TheMemlockLimitIsNamedWithValueAndRemedy) { // last: the right doesn't come back
+    give_up_the_right_to_lock();
+    const rlimit limit{1 << 20, 1 << 20};
+    ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    const job j = job::from_environment(over_verbs());
+
+    std::string text;
+    try {
+        channel_set set(j, ring(j, 4 << 20), {"ring", ""});
+    } catch (const error& e) {
+        text = e.what();
+    }
+
+    expect_in(text, "ibv_reg_mr");
+    expect_in(text, "this process may lock 1024 KiB (ulimit -l)");
+    expect_in(text, "ulimit -l unlimited");
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    testing::InitGoogleTest(&argc, argv);
+    return RUN_ALL_TESTS();
+}
