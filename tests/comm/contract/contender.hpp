@@ -25,6 +25,7 @@ struct contender {
 inline constexpr contender known[] = {
     {"self", "self", "", 100'000},
     {"shm", "shm", "", 100'000},
+    {"verbs", "verbs", "", 300}, // that is in an emulated machine
     {"ofi-tcp", "ofi", "tcp;ofi_rxm", 10'000},
     {"ofi-shm", "ofi", "shm", 10'000},
     {"mpi", "mpi", "", 20'000},
