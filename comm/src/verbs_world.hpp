@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank's place on an RDMA device: one port, one protection domain, a completion queue per plan, a queue pair per
-// channel. libibverbs is loaded when a job first needs it (docs/decisions/0013-verbs.md); a build without its headers
+// channel. libibverbs is loaded when a job first needs it (docs/decisions/0023-verbs.md); a build without its headers
 // has verbs/absent.cpp in place of the rest of verbs/.
 #pragma once
 
