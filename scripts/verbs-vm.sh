@@ -99,7 +99,8 @@ timeout --kill-after=5 $((seconds > 60 ? seconds - 30 : seconds)) bash "$run/com
 echo \$? >"$run/status"
 sync
 GUEST
-timeout --kill-after=5 "$seconds" qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -smp "${VERBS_VM_CPUS:-2}" \
+# The machine ends with this script, also when that is killed.
+setpriv --pdeathsig TERM timeout --kill-after=5 "$seconds" qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -smp "${VERBS_VM_CPUS:-2}" \
   -m "${VERBS_VM_MEMORY:-3072}" -kernel "$cache/vmlinuz" -initrd "$cache/initrd.gz" \
   -append "console=ttyS0 quiet panic=-1 guest=$run" -nographic -no-reboot -nic none \
   -virtfs local,path=/,mount_tag=host,security_model=none,multidevs=remap </dev/null >"$run/console" 2>&1 || true

@@ -4,6 +4,13 @@
 if(NOT LIBIBVERBS_FOUND OR NOT TARGET halocline-run)
   return()
 endif()
+# What is asked of a device, counted in its place; needs none.
+add_executable(comm_verbs_work_test verbs_work_test.cpp)
+target_include_directories(comm_verbs_work_test PRIVATE ${PROJECT_SOURCE_DIR}/comm/src) # verbs_world is private
+target_link_libraries(comm_verbs_work_test PRIVATE halocline::comm GTest::gtest_main halocline_warnings)
+set_target_properties(comm_verbs_work_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+add_test(NAME comm.verbs_work COMMAND comm_verbs_work_test)
+
 add_executable(comm_verbs_channel_test verbs_channel_test.cpp)
 target_include_directories(comm_verbs_channel_test PRIVATE ${PROJECT_SOURCE_DIR}/comm/src) # verbs_world is private
 target_link_libraries(comm_verbs_channel_test PRIVATE halocline::comm halocline_test_support GTest::gtest halocline_warnings)

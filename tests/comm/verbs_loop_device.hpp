@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table of libibverbs' functions whose one device is this process: writes are copies, completions come at once, and
+// whatever is posted is counted. For tests and benches of what transport `verbs` asks of a device.
+#pragma once
+
+#include "verbs/library.hpp"
+#include "verbs_world.hpp"
+
+#include <halocline/comm/verbs_channel.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory_resource>
+#include <string>
+
+namespace halocline_test {
+
+/// What was posted since the last clear.
+struct posted_work {
+    std::uint64_t send_calls = 0, writes = 0, with_immediate = 0, signalled = 0, inlined = 0, bytes = 0;
+    std::uint64_t receive_calls = 0, receives = 0, polls = 0;
+};
+inline posted_work posted;
+/// A bench that wants nothing but the call: ibv_post_send only counts.
+inline bool loop_delivers = true;
+
+namespace loop_device {
+
+struct queue : ibv_cq {
+    std::deque<ibv_wc> done;
+};
+struct pair : ibv_qp {
+    std::deque<std::uint64_t> receives; ///< ids
+    pair* peer = nullptr;
+};
+inline ibv_context context{};
+inline ibv_device device{};
+inline ibv_pd domain{};
+inline std::deque<pair> pairs; ///< queue pair n is pairs[n - 1]; they stay
+
+inline void complete(ibv_cq* to, std::uint64_t id, ibv_wc_opcode what, std::uint32_t immediate) {
+    ibv_wc c{};
+    c.wr_id = id;
+    c.status = IBV_WC_SUCCESS;
+    c.opcode = what;
+    c.imm_data = immediate;
+    static_cast<queue*>(to)->done.push_back(c);
+}
+
+inline int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
+    ++posted.send_calls;
+    if (!loop_delivers) return 0;
+    pair& from = *static_cast<pair*>(qp);
+    for (ibv_send_wr* w = first; w != nullptr; w = w->next) {
+        ++posted.writes;
+        posted.signalled += (w->send_flags & IBV_SEND_SIGNALED) != 0;
+        posted.inlined += (w->send_flags & IBV_SEND_INLINE) != 0;
+        for (int i = 0; i < w->num_sge; ++i) {
+            const auto* source = reinterpret_cast<const std::byte*>(w->sg_list[i].addr);
+            std::copy_n(source, w->sg_list[i].length, reinterpret_cast<std::byte*>(w->wr.rdma.remote_addr));
+            posted.bytes += w->sg_list[i].length;
+        }
+        if (w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+            ++posted.with_immediate;
+            if (from.peer->receives.empty()) { // a real device would wait and try again
+                *bad = w;
+                return EIO;
+            }
+            complete(from.peer->recv_cq, from.peer->receives.front(), IBV_WC_RECV_RDMA_WITH_IMM, w->imm_data);
+            from.peer->receives.pop_front();
+        }
+        if (w->send_flags & IBV_SEND_SIGNALED) complete(from.send_cq, w->wr_id, IBV_WC_RDMA_WRITE, 0);
+    }
+    return 0;
+}
+
+inline int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr**) {
+    ++posted.receive_calls;
+    for (ibv_recv_wr* w = first; w != nullptr; w = w->next) {
+        ++posted.receives;
+        static_cast<pair*>(qp)->receives.push_back(w->wr_id);
+    }
+    return 0;
+}
+
+inline int poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
+    ++posted.polls;
+    auto& done = static_cast<queue*>(cq)->done;
+    int n = 0;
+    for (; n < most && !done.empty(); ++n, done.pop_front()) out[n] = done.front();
+    return n;
+}
+
+} // namespace loop_device
+
+inline halocline::comm::verbs_library loop_library() {
+    using namespace loop_device;
+    context.ops.post_send = post_send;
+    context.ops.post_recv = post_recv;
+    context.ops.poll_cq = poll_cq;
+    halocline::comm::verbs_library l;
+    l.fork_init = [] { return 0; };
+    l.get_device_list = [](int* count) {
+        static ibv_device* list[] = {&device, nullptr};
+        *count = 1;
+        return list;
+    };
+    l.free_device_list = [](ibv_device**) {};
+    l.get_device_name = [](ibv_device*) -> const char* { return "loop0"; };
+    l.open_device = [](ibv_device*) { return &context; };
+    l.close_device = [](ibv_context*) { return 0; };
+    l.query_device = [](ibv_context*, ibv_device_attr* a) {
+        a->max_qp_wr = 1024;
+        a->max_cqe = 1 << 16;
+        return 0;
+    };
+    l.query_port = [](ibv_context*, std::uint8_t number, _compat_ibv_port_attr* old) {
+        if (number != 1) return EINVAL;
+        auto& a = *reinterpret_cast<ibv_port_attr*>(old);
+        a.state = IBV_PORT_ACTIVE;
+        a.active_mtu = IBV_MTU_4096;
+        a.max_msg_sz = 1u << 31;
+        a.lid = 1;
+        a.link_layer = IBV_LINK_LAYER_INFINIBAND;
+        return 0;
+    };
+    l.query_gid_ex = [](ibv_context*, std::uint32_t, std::uint32_t, ibv_gid_entry*, std::uint32_t, std::size_t) { return ENODATA; };
+    l.alloc_pd = [](ibv_context*) { return &domain; };
+    l.dealloc_pd = [](ibv_pd*) { return 0; };
+    l.create_cq = [](ibv_context*, int, void*, ibv_comp_channel*, int) -> ibv_cq* {
+        auto* q = new queue;
+        q->context = &context;
+        return q;
+    };
+    l.destroy_cq = [](ibv_cq* q) {
+        delete static_cast<queue*>(q);
+        return 0;
+    };
+    l.create_qp = [](ibv_pd*, ibv_qp_init_attr* wanted) -> ibv_qp* {
+        pair& p = pairs.emplace_back();
+        p.context = &context;
+        p.send_cq = wanted->send_cq;
+        p.recv_cq = wanted->recv_cq;
+        p.qp_num = static_cast<std::uint32_t>(pairs.size());
+        return &p;
+    };
+    l.modify_qp = [](ibv_qp* qp, ibv_qp_attr* a, int mask) {
+        if (mask & IBV_QP_DEST_QPN) static_cast<pair*>(qp)->peer = &pairs[a->dest_qp_num - 1];
+        return 0;
+    };
+    l.destroy_qp = [](ibv_qp*) { return 0; };
+    l.reg_mr = [](ibv_pd*, void*, std::size_t, int) { return new ibv_mr{}; };
+    l.dereg_mr = [](ibv_mr* region) {
+        delete region;
+        return 0;
+    };
+    l.wc_status_str = [](ibv_wc_status) -> const char* { return "a status"; };
+    return l;
+}
+
+/// Two ranks in this process with a channel between them, both ends greeted.
+struct loop_pair {
+    halocline::comm::verbs_library library = loop_library();
+    halocline::comm::verbs_world here, there;
+    halocline::comm::verbs_channel to, from;
+
+    loop_pair(std::size_t bytes, const halocline::comm::verbs_options& options)
+        : here(options, &library), there(options, &library), to(end(here, 0, bytes)), from(end(there, 1, bytes)) {
+        to.connect(from.card());
+        from.connect(to.card());
+        for (int look = 0; look < 2; ++look) { // the first one greets
+            static_cast<void>(to.connected());
+            static_cast<void>(from.connected());
+        }
+        posted = {};
+    }
+
+  private:
+    halocline::comm::verbs_channel end(halocline::comm::verbs_world& world, int rank, std::size_t bytes) {
+        const std::string addresses[] = {here.address(), there.address()};
+        world.connect(addresses, rank);
+        halocline::comm::verbs_channel channel(world, *std::pmr::new_delete_resource(), 0, 1 - rank, 1, bytes, bytes);
+        halocline::comm::verbs_channel::complete(world, 1);
+        return channel;
+    }
+};
+
+} // namespace halocline_test
