@@ -51,7 +51,7 @@ std::string_view to_string(corner_route r) {
 
 padded_plan::padded_plan(const comm::job& j, const lattice::decomposition& cut, padded_options options,
                          std::vector<binding> bindings)
-    : job_(j), options_(std::move(options)) {
+    : job_(j), options_(std::move(options)), forward_(std::make_unique<relay>()) {
     job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
     job_.collectively([&] {
         check({.who = "halo '" + options_.name + "': ",
@@ -83,9 +83,11 @@ padded_plan::padded_plan(const comm::job& j, const lattice::decomposition& cut, 
     for (const shell_transfers& t : lists) {
         first_ghost_.push_back(ghosts_.size());
         ghosts_.insert(ghosts_.end(), t.ghosts.begin(), t.ghosts.end());
-        phases_.emplace_back(job_, t.sends, t.receives, bindings,
-                             region_plan_options{.name = options_.name, .way = options_.way});
+        forward_->phases.emplace_back(job_, t.sends, t.receives, bindings,
+                                      region_plan_options{.name = options_.name, .way = options_.way});
     }
+    for (std::size_t p = 0; p + 1 < forward_->phases.size(); ++p)
+        forward_->phases[p].work_in_every_wait(forward_.get(), [](void* f) { (void)static_cast<relay*>(f)->test(); });
     if (options_.reverse) {
         const shell_transfers t = shell_at_once(cut, job_.rank(), options_);
         std::vector<binding> swapped;
@@ -105,11 +107,11 @@ padded_plan::padded_plan(const comm::job& j, const lattice::decomposition& cut, 
 void padded_plan::start(int which) noexcept {
     if (status_ != comm::status::ok) return;
     reported_.clear();
-    bound_ = which;
-    phase_ = 0;
+    forward_->bound = which;
+    forward_->phase = 0;
     running_ = running::forward;
     if (options_.checks >= check_level::normal) sum_ = checksum(which);
-    if (!phases_.empty()) phases_[0].start(which);
+    if (!forward_->phases.empty()) forward_->phases[0].start(which);
 }
 
 void padded_plan::start_reverse(int which) noexcept {
@@ -130,22 +132,24 @@ void padded_plan::require_fresh(int which) const {
     const std::string who =
         "halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": ";
     if (epoch_ == 0 || running_ != running::nothing) throw error(who + "an exchange is not finished; call finish()");
-    if (which != bound_)
-        throw error(who + "it was of binding " + std::to_string(bound_) + ", not " + std::to_string(which) +
+    if (which != forward_->bound)
+        throw error(who + "it was of binding " + std::to_string(forward_->bound) + ", not " + std::to_string(which) +
                     "; call start(" + std::to_string(which) + ")");
     if (checksum(which) != sum_) throw error(who + "the field was written since; call start() and finish()");
 }
 
+bool padded_plan::relay::test() noexcept {
+    while (status == comm::status::ok && phase < phases.size() && phases[phase].test()) {
+        if (phase + 1 == phases.size()) return true;
+        status = phases[phase].finish(); // does not wait
+        if (status == comm::status::ok) phases[++phase].start(bound);
+    }
+    return status != comm::status::ok || phase >= phases.size();
+}
+
 bool padded_plan::test() noexcept {
     if (status_ != comm::status::ok || running_ == running::nothing) return true;
-    if (running_ == running::backward) return backward_->test();
-    while (phase_ < phases_.size() && phases_[phase_].test()) {
-        if (phase_ + 1 == phases_.size()) return true;
-        status_ = phases_[phase_].finish(); // does not wait
-        if (status_ != comm::status::ok) return true;
-        phases_[++phase_].start(bound_);
-    }
-    return phase_ >= phases_.size();
+    return running_ == running::backward ? backward_->test() : forward_->test();
 }
 
 comm::status padded_plan::finish() noexcept {
@@ -153,12 +157,13 @@ comm::status padded_plan::finish() noexcept {
     if (running_ == running::backward) {
         status_ = backward_->finish();
     } else {
-        while (phase_ < phases_.size()) {
-            status_ = phases_[phase_].finish();
-            if (status_ != comm::status::ok) return status_;
-            if (++phase_ < phases_.size()) phases_[phase_].start(bound_);
+        relay& f = *forward_;
+        while (f.status == comm::status::ok && f.phase < f.phases.size()) {
+            f.status = f.phases[f.phase].finish();
+            if (f.status == comm::status::ok && ++f.phase < f.phases.size()) f.phases[f.phase].start(f.bound);
         }
-        ++epoch_;
+        status_ = f.status;
+        if (status_ == comm::status::ok) ++epoch_;
     }
     if (status_ == comm::status::ok) running_ = running::nothing;
     return status_;
@@ -167,15 +172,15 @@ comm::status padded_plan::finish() noexcept {
 void padded_plan::finish_or_throw() {
     if (finish() == comm::status::ok) return;
     if (running_ == running::backward) return backward_->finish_or_throw();
-    phases_[phase_].finish_or_throw();
+    forward_->phases[forward_->phase].finish_or_throw();
 }
 
 std::span<const int> padded_plan::completed() noexcept {
     reported_.clear();
     if (running_ == running::backward) return {};
     (void)test();
-    for (std::size_t p = 0; p < phases_.size() && p <= phase_; ++p)
-        for (const int i : phases_[p].completed()) reported_.push_back(static_cast<int>(first_ghost_[p]) + i);
+    for (std::size_t p = 0; p < forward_->phases.size() && p <= forward_->phase; ++p)
+        for (const int i : forward_->phases[p].completed()) reported_.push_back(static_cast<int>(first_ghost_[p]) + i);
     return reported_;
 }
 
@@ -201,19 +206,19 @@ plan_statistics padded_plan::statistics() const {
         }
         return s.exchanges;
     };
-    for (const region_plan& p : phases_) sum.exchanges = add(p);
+    for (const region_plan& p : forward_->phases) sum.exchanges = add(p);
     if (backward_) sum.exchanges += add(*backward_);
     return sum;
 }
 
 void padded_plan::reset_statistics() {
-    for (region_plan& p : phases_) p.reset_statistics();
+    for (region_plan& p : forward_->phases) p.reset_statistics();
     if (backward_) backward_->reset_statistics();
 }
 
 std::size_t padded_plan::slab_bytes() const {
     std::size_t sum = backward_ ? backward_->slab_bytes() : 0;
-    for (const region_plan& p : phases_) sum += p.slab_bytes();
+    for (const region_plan& p : forward_->phases) sum += p.slab_bytes();
     return sum;
 }
 
@@ -223,7 +228,7 @@ std::string padded_plan::describe() const {
     if (options_.shape == shell::box)
         text.append(", corners ").append(to_string(route_)).append(why_.empty() ? "" : ": " + why_);
     text += "\n";
-    for (const region_plan& p : phases_) text += p.describe();
+    for (const region_plan& p : forward_->phases) text += p.describe();
     if (backward_) text += backward_->describe();
     return text;
 }

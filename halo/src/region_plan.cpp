@@ -39,7 +39,13 @@ struct region_plan::state {
 
     /// Called in every wait of this rank.
     void work() noexcept {
-        if (driver.load(std::memory_order_relaxed) == this_thread() && unsent > 0) send_direct();
+        if (driver.load(std::memory_order_relaxed) != this_thread()) return;
+        if (unsent > 0) send_direct();
+        if (step != nullptr && !finishing) step(step_object);
+    }
+    void work_in_every_wait() {
+        if (!std::exchange(works, true))
+            channels.work_in_every_wait(this, [](void* self) { static_cast<state*>(self)->work(); });
     }
     static const void* this_thread() noexcept {
         static thread_local char mark;
@@ -60,6 +66,9 @@ struct region_plan::state {
     std::uint64_t stamp = 0;                  // when the running exchange was started
     std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: it started the exchange
     std::size_t unsent = 0;                   // direct messages whose target is not free yet
+    void (*step)(void* object) = nullptr;     // of region_plan::work_in_every_wait()
+    void* step_object = nullptr;
+    bool works = false, finishing = false; // work() is called; finish() is running
     int bound = 0;
     comm::status status = comm::status::ok;
     std::uint64_t exchanges = 0, pack_ticks = 0, wait_ticks = 0, unpack_ticks = 0, imbalance_ticks = 0;
@@ -94,8 +103,7 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
         for (const binding& b : bindings)
             for (const field_view& f : b.destination) set_options.written_by_peers.push_back(f.data);
     channels = comm::channel_set(job, requests, set_options);
-    if (!set_options.written_by_peers.empty())
-        channels.work_in_every_wait(this, [](void* self) { static_cast<state*>(self)->work(); });
+    if (!set_options.written_by_peers.empty()) work_in_every_wait();
     reported.reserve(receives.size());
 }
 
@@ -195,11 +203,11 @@ bool region_plan::state::test() noexcept {
 comm::status region_plan::state::finish() noexcept {
     if (status != comm::status::ok || !started()) return status;
     const std::uint64_t before = comm::ticks(), k = epoch + 1;
-    if (unsent > 0) {
-        driver.store(this_thread(), std::memory_order_relaxed);
-        send_direct();
-    }
+    driver.store(this_thread(), std::memory_order_relaxed);
+    if (unsent > 0) send_direct();
+    finishing = true;
     status = channels.wait(k); // copies what is freed meanwhile: work()
+    finishing = false;
     const std::uint64_t waited = comm::ticks() - before;
     wait_ticks += waited;
     if (status != comm::status::ok) return status;
@@ -228,6 +236,12 @@ region_plan::region_plan(const comm::job& j, std::vector<transfer> sends, std::v
 region_plan::region_plan(region_plan&&) noexcept = default;
 region_plan& region_plan::operator=(region_plan&&) noexcept = default;
 region_plan::~region_plan() = default;
+
+void region_plan::work_in_every_wait(void* object, void (*step)(void*)) {
+    s_->step = step;
+    s_->step_object = object;
+    s_->work_in_every_wait();
+}
 
 void region_plan::start(int which) noexcept { s_->start(which); }
 bool region_plan::test() noexcept { return s_->test(); }

@@ -102,27 +102,29 @@ TEST(PaddedPlan, SeveralPlansAreInFlightAtOnce) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 2, 2});
     const halo::ghost_widths wide{{2, 1, 1, 2}, {1, 2, 2, 1}};
 
-    run(4, [&](const comm::job& j) {
-        auto a = make_field<double>(j, cut, wide, 3);
-        auto b = make_field<float>(j, cut, wide, 5);
-        const padded_options o{.name = "a", .widths = wide, .shape = halo::shell::box};
-        padded_options e = o;
-        e.parity = 1;
-        padded_plan p(j, cut, o, {halo::bind(a)}), q(j, cut, e, {halo::bind(b)});
-        for (std::uint64_t k = 1; k <= 20; ++k) {
-            fill_padded(a, cut, j.rank(), wide, k);
-            fill_padded(b, cut, j.rank(), wide, 100 + k);
-            // Ranks start and finish them in different orders.
-            padded_plan& first = j.rank() % 2 == 0 ? p : q;
-            padded_plan& second = j.rank() % 2 == 0 ? q : p;
-            first.start();
-            second.start();
-            ASSERT_EQ((k % 3 == 0 ? first : second).finish(), status::ok);
-            ASSERT_EQ((k % 3 == 0 ? second : first).finish(), status::ok);
-            ASSERT_EQ(wrong_words(a, cut, j.rank(), o, k), 0);
-            ASSERT_EQ(wrong_words(b, cut, j.rank(), e, 100 + k), 0);
-        }
-    });
+    // By dimension, a later phase of one plan must go on while its rank waits for the other plan.
+    for (const auto route : {halo::corner_route::at_once, halo::corner_route::by_dimension})
+        run(4, [&](const comm::job& j) {
+            auto a = make_field<double>(j, cut, wide, 3);
+            auto b = make_field<float>(j, cut, wide, 5);
+            const padded_options o{.name = "a", .widths = wide, .shape = halo::shell::box, .corners = route};
+            padded_options e = o;
+            e.parity = 1;
+            padded_plan p(j, cut, o, {halo::bind(a)}), q(j, cut, e, {halo::bind(b)});
+            for (std::uint64_t k = 1; k <= 20; ++k) {
+                fill_padded(a, cut, j.rank(), wide, k);
+                fill_padded(b, cut, j.rank(), wide, 100 + k);
+                // Ranks start and finish them in different orders.
+                padded_plan& first = j.rank() % 2 == 0 ? p : q;
+                padded_plan& second = j.rank() % 2 == 0 ? q : p;
+                first.start();
+                second.start();
+                ASSERT_EQ((k % 3 == 0 ? first : second).finish(), status::ok);
+                ASSERT_EQ((k % 3 == 0 ? second : first).finish(), status::ok);
+                ASSERT_EQ(wrong_words(a, cut, j.rank(), o, k), 0);
+                ASSERT_EQ(wrong_words(b, cut, j.rank(), e, 100 + k), 0);
+            }
+        });
 }
 
 TEST(PaddedPlan, MakesNoAllocationBetweenStartAndFinish) {

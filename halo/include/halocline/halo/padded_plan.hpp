@@ -13,6 +13,7 @@
 #include <halocline/lattice/decomposition.hpp>
 
 #include <functional>
+#include <memory>
 #include <optional>
 
 namespace halocline::halo {
@@ -100,18 +101,25 @@ class padded_plan {
     [[nodiscard]] std::uint64_t checksum(int which) const noexcept;
 
     enum class running : std::uint8_t { nothing, forward, backward };
+    /// Phases of which each starts when the one before has come. They go on in every wait of this rank, because a peer may
+    /// wait for the next phase while this rank waits for another plan; hence at a fixed address.
+    struct relay {
+        std::vector<region_plan> phases; // one, or one per dimension
+        std::size_t phase = 0;
+        int bound = 0;
+        comm::status status = comm::status::ok;
+        bool test() noexcept;
+    };
 
     comm::job job_;
     padded_options options_;
     corner_route route_ = corner_route::at_once;
     std::string why_;
     std::vector<ghost_region> ghosts_;
-    std::vector<region_plan> phases_;      // one, or one per dimension
+    std::unique_ptr<relay> forward_;
     std::vector<std::size_t> first_ghost_; // of each phase in ghosts_
     std::optional<region_plan> backward_;
     std::vector<int> reported_; // room for completed()
-    std::size_t phase_ = 0;
-    int bound_ = 0;
     running running_ = running::nothing;
     std::uint64_t epoch_ = 0;
     std::vector<binding> checked_; // checks normal: the fields, and the own sites that are sent

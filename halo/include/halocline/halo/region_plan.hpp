@@ -102,6 +102,11 @@ class region_plan {
     [[nodiscard]] std::string describe() const;
 
   private:
+    friend class padded_plan;
+    /// While an exchange is under way and finish() is not running, step(object) is called in every wait of the thread that
+    /// started it. Step may finish this plan; it never waits.
+    void work_in_every_wait(void* object, void (*step)(void* object));
+
     struct state;
     std::unique_ptr<state> s_;
 };
