@@ -52,7 +52,7 @@ lattice::decomposition coarse_decomposition(const lattice::decomposition& cut, c
             cuts[mu].push_back(c / block[mu]);
         }
     }
-    return {global, cuts};
+    return lattice::decomposition(global, cuts).with_rank_order(cut.rank_order());
 }
 
 std::shared_ptr<const lattice::site_order> coarse_site_order(const lattice::decomposition& coarse, int rank) {

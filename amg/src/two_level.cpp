@@ -51,8 +51,9 @@ std::string to_string(const progress& p) {
     return "iteration " + step + ": residual " + residual.data();
 }
 
-coarse_solver::coarse_solver(const comm::job& j, coarse_operator& d, const amg_options& options)
-    : d_(&d), sum_(j, 2 * (options.coarse_restart_length + 2)), options_(coarse_options(options)),
+coarse_solver::coarse_solver(const comm::job& j, coarse_operator& d, const amg_options& options,
+                             std::span<const int> rank_order)
+    : d_(&d), sum_(j, 2 * (options.coarse_restart_length + 2), rank_order), options_(coarse_options(options)),
       space_(d.bipartite() ? d.half_order() : d.order(), d.components(), sum_, 2 * (options.coarse_restart_length + 2)),
       work_(space_, options.coarse_restart_length, false) {
     if (d.bipartite()) {
@@ -109,8 +110,8 @@ two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dira
     : job_(j), options_(options), global_(cut.global()), local_(cut.local_box(j.rank())), d_(&d),
       coarse_cut_(coarse_decomposition(cut, d.order()->blocks()->block)),
       p_(d.order(), coarse_site_order(coarse_cut_, j.rank()), options.vectors),
-      dc_(j, coarse_cut_, p_.coarse(), options.vectors), solve_(j, dc_, options_), smooth_(d, options.block_steps),
-      sum_(j), space_(d.order(), lattice::spinor_components, sum_), xc_(p_.coarse(), p_.coarse_components()),
+      dc_(j, coarse_cut_, p_.coarse(), options.vectors), solve_(j, dc_, options_, cut.rank_order()), smooth_(d, options.block_steps),
+      sum_(j, 64, cut.rank_order()), space_(d.order(), lattice::spinor_components, sum_), xc_(p_.coarse(), p_.coarse_components()),
       bc_(p_.coarse(), p_.coarse_components()) {}
 
 std::vector<std::string> two_level::notes() const {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dry_run.hpp"
 
+#include <halocline/lattice/rank_order.hpp>
 #include <halocline_app/main.hpp>
 
 #include <algorithm>
+#include <cstdio>
 
 namespace halocline::app {
 namespace {
 
 using lattice::dimensions;
+
+constexpr int fine_bytes_per_site = 96; // a half-spinor in fp64
 
 /// Messages that one rank sends per exchange of one layer, and sites in them.
 struct surface {
@@ -28,6 +32,20 @@ surface surface_of(const lattice::decomposition& cut, const lattice::coordinate&
 
 double mebibytes(double bytes) { return bytes / (1024.0 * 1024.0); }
 
+std::string describe_rank_order(const std::vector<int>& nodes, const lattice::decomposition& cut) {
+    const std::string order = cut.rank_order().empty() ? "lexicographic over the rank grid, x fastest" : "by nodes";
+    const int count = std::ranges::max(nodes) + 1;
+    if (count == 1) return order + "; one node";
+    const auto kibibytes = [&](const lattice::decomposition& d) {
+        char text[40];
+        std::snprintf(text, sizeof text, "%.1f", static_cast<double>(lattice::off_node_sites(d, nodes)) * fine_bytes_per_site / 1024);
+        return std::string(text);
+    };
+    return order + "; of a fine exchange " + kibibytes(cut) + " KiB travel between the " + std::to_string(count) +
+           " nodes (lexicographic order: " + kibibytes(cut.with_rank_order({})) + ", by nodes: " +
+           kibibytes(cut.with_rank_order(lattice::rank_order_by_nodes(cut, nodes))) + ")";
+}
+
 } // namespace
 
 std::string describe_dry_run(const comm::job& j, const problem& p, const settings& s) {
@@ -45,8 +63,7 @@ std::string describe_dry_run(const comm::job& j, const problem& p, const setting
             parts += (i ? " + " : "") + std::to_string(cuts[i + 1] - cuts[i]);
         append_line(out, "  %c            %s", "xyzt"[mu], parts.c_str());
     }
-    append_line(out, "rank order     lexicographic over the rank grid, x fastest; all ranks of this job share %s",
-         ranks == 1 ? "one process" : j.transport() == "shm" ? "one node" : j.transport().c_str());
+    append_line(out, "rank order     %s", describe_rank_order(nodes_of(j), p.cut).c_str());
 
     // Per rank, what dominates: links and clover in both precisions, test vectors, Krylov basis, coarse operator.
     const double reals_fine = 2.0 * 72 + 3.0 * 72 + 144;           // gauge field, padded copy, reference clover (fp64)
@@ -69,12 +86,12 @@ std::string describe_dry_run(const comm::job& j, const problem& p, const setting
         const surface fine = surface_of(p.cut, local.extents), coarse = surface_of(p.cut, coarse_box);
         append_line(out, "%4d %-12s %-14s %10.1f %10d %12.1f %12.1f", r, lattice::to_string(p.cut.grid_position(r)).c_str(),
              lattice::to_string(local.extents).c_str(), mebibytes(bytes), fine.messages,
-             static_cast<double>(fine.sites) * 12 * 8 / 1024,
+             static_cast<double>(fine.sites) * fine_bytes_per_site / 1024,
              static_cast<double>(coarse.sites) * coarse_components * 8 / 1024);
     }
     append_line(out, "%s", "");
-    append_line(out, "fine exchange: half-spinors, 96 B per site in fp64 (48 B in the fp32 smoother); coarse: %.0f B per site",
-         coarse_components * 8);
+    append_line(out, "fine exchange: half-spinors, %d B per site in fp64 (%d B in the fp32 smoother); coarse: %.0f B per site",
+         fine_bytes_per_site, fine_bytes_per_site / 2, coarse_components * 8);
     return out;
 }
 

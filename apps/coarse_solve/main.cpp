@@ -42,7 +42,7 @@ amg::amg_options amg_options_of(const settings& s, const lattice::coordinate& bl
 /// Sums over the job of what a whole-field quantity is made of.
 class totals {
   public:
-    explicit totals(const comm::job& j) : sum_(j, 4) {}
+    totals(const comm::job& j, const lattice::decomposition& cut) : sum_(j, 4, cut.rank_order()) {}
 
     double norm(const field<double>& a) {
         double squares = 0;
@@ -105,7 +105,7 @@ int solve(program& p, int argc, const char* const* argv) {
     const auto order = lattice::site_order::lexicographic(problem.cut.local_box(j.rank()).extents);
     const auto make = [&] { return field<double>(order, lattice::spinor_components); };
     dirac::reference_operator reference(j, problem.cut, links, s.op);
-    totals total(j);
+    totals total(j, problem.cut);
 
     run_result result;
     result.plaquette = verified.plaquette;

@@ -11,6 +11,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace halocline::app {
 
@@ -26,6 +27,9 @@ struct problem {
 /// Err: input_error (grid that disagrees, rank grid that does not fit with the admissible ones, bad file).
 /// `tell` gets lines of progress (rank 0).
 problem define_problem(const comm::job& j, const settings& s, const std::function<void(std::string_view)>& tell);
+
+/// Node of every rank.
+std::vector<int> nodes_of(const comm::job& j);
 
 /// Refuses a lattice that this host's memory can't hold, before the kernel ends a rank for it. Collective.  Err: input_error.
 void check_memory(const comm::job& j, const problem& p);

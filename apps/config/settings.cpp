@@ -188,6 +188,12 @@ std::vector<setting_key> make_keys() {
     add({"comm", "bootstrap", "who starts the job: local, pmix, mpi; \"\": whatever started the program",
          [](settings& s, const std::string& text) { s.bootstrap = text; },
          [](const settings& s) { return s.bootstrap; }});
+    add({"comm", "rank_order", "who has which place of the rank grid: nodes (fewest bytes between nodes) or lexicographic",
+         [](settings& s, const std::string& text) {
+             if (text != "nodes" && text != "lexicographic") expected("nodes or lexicographic");
+             s.order_by_nodes = text == "nodes";
+         },
+         [](const settings& s) { return std::string(s.order_by_nodes ? "nodes" : "lexicographic"); }});
     add({"comm", "network", "where ranks of several hosts meet: interface, address, a.b.c.d/n; \"\": the first they share",
          [](settings& s, const std::string& text) { s.network = text; },
          [](const settings& s) { return s.network; }});

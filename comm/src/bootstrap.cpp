@@ -186,6 +186,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
         if (cards[r].options != cards[0].options)
             disagree("the options of the job", cards[0].options, r, cards[r].options);
     }
+    std::vector<std::string> nodes;
     std::vector<peer_address> near;
     std::vector<far_address> far;
     std::vector<std::string> why_no_shm(cards.size());
@@ -194,6 +195,9 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
         const card& c = cards[r];
         core->members[r].pid = c.pid;
         core->members[r].host = c.host;
+        const auto known = std::ranges::find(nodes, c.node);
+        core->members[r].node = static_cast<int>(known - nodes.begin());
+        if (known == nodes.end()) nodes.push_back(c.node);
         if (r == start.rank) continue;
         if (c.node != mine.node) {
             why_no_shm[r] = core->name_of(r) + " is on another node or in another network namespace";

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/comm/global_sum.hpp>
 
+#include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 namespace halocline::comm {
 namespace {
@@ -32,7 +34,7 @@ channel_set all_to_all(const job& j, std::size_t values, std::string name) {
     return channel_set(j, requests, {std::move(name), ""});
 }
 
-/// The fixed tree: halves of the rank numbers, recursively.
+/// The fixed tree: halves of the leaves, recursively.
 template <class Combine>
 double over_ranks(const double* const* parts, std::size_t first, std::size_t last, std::size_t element,
                   Combine combine) noexcept {
@@ -41,11 +43,29 @@ double over_ranks(const double* const* parts, std::size_t first, std::size_t las
     return combine(over_ranks(parts, first, middle, element, combine), over_ranks(parts, middle, last, element, combine));
 }
 
+/// Leaf of each rank.  Err: input_error.
+std::vector<std::size_t> leaves(std::span<const int> rank_order, int ranks) {
+    constexpr auto none = static_cast<std::size_t>(-1);
+    std::vector<std::size_t> leaf_of(static_cast<std::size_t>(ranks), none);
+    if (rank_order.empty()) std::iota(leaf_of.begin(), leaf_of.end(), std::size_t{0});
+    for (std::size_t leaf = 0; leaf < rank_order.size(); ++leaf) {
+        const int rank = rank_order[leaf];
+        if (rank < 0 || rank >= ranks || leaf_of[static_cast<std::size_t>(rank)] != none)
+            throw input_error("rank order of a global sum: rank " + std::to_string(rank) + " is none of 0 to " +
+                              std::to_string(ranks - 1) + " or is named twice");
+        leaf_of[static_cast<std::size_t>(rank)] = leaf;
+    }
+    if (std::ranges::find(leaf_of, none) != leaf_of.end())
+        throw input_error("rank order of a global sum: it names " + std::to_string(rank_order.size()) + " of " +
+                          std::to_string(ranks) + " ranks; it must name all");
+    return leaf_of;
+}
+
 } // namespace
 
-global_sum::global_sum(const job& j, int max_values)
+global_sum::global_sum(const job& j, int max_values, std::span<const int> rank_order)
     : job_(j), max_values_(static_cast<std::size_t>(std::max(max_values, 0))), own_(max_values_),
-      parts_(static_cast<std::size_t>(j.ranks()), nullptr) {
+      leaf_of_(leaves(rank_order, j.ranks())), parts_(leaf_of_.size(), nullptr) {
     j.agree("the largest global sum", std::to_string(max_values));
     if (max_values < 1 || max_values > most_values) {
         throw input_error("a global sum of up to " + std::to_string(max_values) + " values; 1 to " +
@@ -109,12 +129,12 @@ status global_sum::finish_with(std::span<double> values, Combine combine) noexce
     if (waited == status::aborted && status_ == status::ok) look_for_another_sum(); // a peer saw it first
     if (status_ == status::ok) status_ = waited;
     if (status_ != status::ok) return status_;
-    parts_[job_.rank()] = own_.data();
+    parts_[leaf_of_[job_.rank()]] = own_.data();
     const std::uint32_t name = name_of(small_epoch_ + large_epoch_, own_count_);
     set.for_each([&](auto& c) {
         const std::uint32_t theirs = c.header(epoch).field_index;
         if (theirs != name && status_ == status::ok) note_other(c.peer(), values_of(theirs));
-        parts_[c.peer()] = reinterpret_cast<const double*>(c.received(epoch));
+        parts_[leaf_of_[c.peer()]] = reinterpret_cast<const double*>(c.received(epoch));
     });
     if (status_ != status::ok) return status_;
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = over_ranks(parts_.data(), 0, parts_.size(), i, combine);

@@ -27,9 +27,11 @@ std::array<double, 6> plaquette_by_plane(const comm::job& j, const lattice::deco
     std::string mine(sizeof sums, '\0');
     std::memcpy(mine.data(), sums.data(), sizeof sums);
     std::array<long double, 6> totals{};
-    for (const std::string& part : j.gather(mine)) {
+    const std::vector<std::string> parts = j.gather(mine);
+    for (int place = 0; place < j.ranks(); ++place) { // by place: bits do not depend on who has which
+        const int rank = cut.rank_at(lattice::lexicographic_coordinate(place, cut.rank_grid()));
         std::array<long double, 6> other;
-        std::memcpy(other.data(), part.data(), sizeof other);
+        std::memcpy(other.data(), parts[static_cast<std::size_t>(rank)].data(), sizeof other);
         for (int plane = 0; plane < 6; ++plane) totals[plane] += other[plane];
     }
     std::array<double, 6> means;

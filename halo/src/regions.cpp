@@ -57,6 +57,9 @@ std::string shape_text(const lattice::decomposition& cut, const ghost_widths& wi
         text.append(" ").append(1, "xyzt"[mu]);
         for (int c : cut.cuts(mu)) text.append(c == 0 ? ":" : ",").append(std::to_string(c));
     }
+    const std::vector<int>& order = cut.rank_order();
+    for (std::size_t i = 0; i < order.size(); ++i)
+        text.append(i == 0 ? " rank order " : ",").append(std::to_string(order[i]));
     return text;
 }
 

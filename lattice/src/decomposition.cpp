@@ -101,10 +101,35 @@ decomposition decomposition::even(const coordinate& global, const coordinate& ra
 
 int decomposition::ranks() const { return static_cast<int>(volume(rank_grid_)); }
 
-coordinate decomposition::grid_position(int rank) const { return lexicographic_coordinate(rank, rank_grid_); }
+decomposition decomposition::with_rank_order(std::vector<int> order) const {
+    decomposition result = *this;
+    result.rank_order_.clear();
+    result.place_of_.clear();
+    if (order.empty()) return result;
+    std::vector<int> place_of(static_cast<std::size_t>(ranks()), -1);
+    if (order.size() != place_of.size())
+        throw input_error("rank order of " + std::to_string(order.size()) + " ranks for a rank grid " +
+                          to_string(rank_grid_) + ": it must name each of the " + std::to_string(ranks()) + " once");
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        const int rank = order[i];
+        if (rank < 0 || rank >= ranks() || place_of[static_cast<std::size_t>(rank)] >= 0)
+            throw input_error("rank order: place " + std::to_string(i) + " is given to rank " + std::to_string(rank) +
+                              ", which is none of 0 to " + std::to_string(ranks() - 1) + " or has a place already");
+        place_of[static_cast<std::size_t>(rank)] = static_cast<int>(i);
+    }
+    if (std::is_sorted(order.begin(), order.end())) return result; // equal to the cut that was given no order
+    result.rank_order_ = std::move(order);
+    result.place_of_ = std::move(place_of);
+    return result;
+}
+
+coordinate decomposition::grid_position(int rank) const {
+    return lexicographic_coordinate(place_of_.empty() ? rank : place_of_[static_cast<std::size_t>(rank)], rank_grid_);
+}
 
 int decomposition::rank_at(const coordinate& grid_position) const {
-    return static_cast<int>(lexicographic_index(grid_position, rank_grid_));
+    const std::int64_t place = lexicographic_index(grid_position, rank_grid_);
+    return rank_order_.empty() ? static_cast<int>(place) : rank_order_[static_cast<std::size_t>(place)];
 }
 
 box decomposition::local_box(int rank) const {

@@ -115,6 +115,14 @@ inline int drawn(std::mt19937& g, int low, int high) { // [low, high]; the same 
     return low + static_cast<int>(g() % static_cast<unsigned>(high - low + 1));
 }
 
+/// Lexicographic in half of the cases.
+inline std::vector<int> random_rank_order(std::mt19937& g, int ranks) {
+    std::vector<int> order;
+    if (drawn(g, 0, 1) == 0) return order;
+    for (int rank = 0; rank < ranks; ++rank) order.insert(order.begin() + drawn(g, 0, rank), rank);
+    return order;
+}
+
 inline halo_case random_case(std::mt19937& g, int ranks) {
     coordinate grid{1, 1, 1, 1};
     for (int rest = ranks, p = 2; rest > 1;) {
@@ -149,7 +157,7 @@ inline halo_case random_case(std::mt19937& g, int ranks) {
     case 1: options.select = [](const coordinate& x) { return (x[0] / 2 + x[1] / 2 + x[2] / 2 + x[3] / 2) % 2 == 1; }; break;
     default: break;
     }
-    halo_case c{.cut = lattice::decomposition(global, cuts), .options = options, .block = block, .text = {}};
+    halo_case c{.cut = lattice::decomposition(global, cuts).with_rank_order(random_rank_order(g, ranks)), .options = options, .block = block, .text = {}};
     c.order = drawn(g, 0, 2);
     c.lane_width = std::array{1, 4, 8, 16}[static_cast<std::size_t>(drawn(g, 0, 3))];
     c.components = drawn(g, 1, 7);
@@ -159,6 +167,7 @@ inline halo_case random_case(std::mt19937& g, int ranks) {
              lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) + " order " +
              std::to_string(c.order) + " W " + std::to_string(c.lane_width) + " components " +
              std::to_string(c.components);
+    for (const int rank : c.cut.rank_order()) c.text += " " + std::to_string(rank);
     return c;
 }
 

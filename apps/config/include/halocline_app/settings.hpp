@@ -61,6 +61,7 @@ struct settings {
     std::vector<std::string> transports{"shm", "mpi"};
     std::string ofi_provider{};
     std::string bootstrap{};
+    bool order_by_nodes = true; ///< rank_order
     std::string network{};
     std::string verbs_device{};
     int verbs_port = 1;

@@ -21,7 +21,10 @@ struct sum_statistics {
 class global_sum {
   public:
     /// Collective.  `max_values` <= 1024 doubles per sum.
-    explicit global_sum(const job& j, int max_values = 64);
+    /// `rank_order`: the leaves of the tree, all ranks in the order in which their parts are added; empty: by number.
+    /// With the rank order of a decomposition, bits depend on the rank grid and not on who has which place of it.
+    /// Err: input_error when that is no permutation of the ranks.
+    explicit global_sum(const job& j, int max_values = 64, std::span<const int> rank_order = {});
     /// values <- sum over ranks, element-wise.  Pre: same size on every rank, <= max_values.
     /// noexcept, no allocation, no lock.  Cost: one message to each other rank, 8 bytes per value (1 or 2 values: none
     /// beside the control line).  A size that differs between ranks or is too large:
@@ -56,7 +59,8 @@ class global_sum {
     int other_ = -1;                             // who sums another number of values, and how many
     std::size_t other_count_ = 0;
     std::vector<double> own_;
-    std::vector<const double*> parts_; // by rank, of the sum under way
+    std::vector<std::size_t> leaf_of_; // by rank
+    std::vector<const double*> parts_; // by leaf, of the sum under way
     status status_ = status::ok;
     sum_statistics statistics_;
 };

@@ -63,6 +63,7 @@ struct rank_info {
     std::string host;
     std::string transport; ///< what serves it from here: "self", "shm", "verbs", "ofi", "mpi"
     std::string refused;   ///< why the transports before that were not used; empty if the first was
+    int node = 0;          ///< nodes are numbered from 0, by their lowest rank
 };
 
 /// A rank died, or a wait failed: what every survivor reports.

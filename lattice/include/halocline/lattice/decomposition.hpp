@@ -12,7 +12,7 @@
 namespace halocline::lattice {
 
 /// A cut of the global lattice.  A value: cheap to copy, equal on every rank.
-/// Ranks are numbered lexicographically over the rank grid, x fastest.
+/// Ranks are numbered lexicographically over the rank grid, x fastest, unless with_rank_order() gave them other places.
 class decomposition {
   public:
     /// Pre: cuts[mu] is increasing, starts with 0 and ends with global[mu].  Err: input_error otherwise.
@@ -22,6 +22,12 @@ class decomposition {
     /// first ranks get one unit more.  Err: input_error when a rank would get nothing, or a unit does not divide.
     static decomposition even(const coordinate& global, const coordinate& rank_grid,
                               const coordinate& granularity = {1, 1, 1, 1});
+
+    /// The same cut, with the place of the rank grid that is i-th in lexicographic order taken by rank order[i].
+    /// Empty: lexicographic.  Err: input_error when that is no permutation of the ranks.
+    [[nodiscard]] decomposition with_rank_order(std::vector<int> order) const;
+    /// Empty: lexicographic.
+    [[nodiscard]] const std::vector<int>& rank_order() const { return rank_order_; }
 
     [[nodiscard]] const coordinate& global() const { return global_; }
     [[nodiscard]] const coordinate& rank_grid() const { return rank_grid_; }
@@ -43,6 +49,7 @@ class decomposition {
     coordinate global_{};
     coordinate rank_grid_{};
     std::array<std::vector<int>, dimensions> cuts_;
+    std::vector<int> rank_order_, place_of_; // rank by place, place by rank; empty: the same numbers
 };
 
 /// What choose_rank_grid() may and should do.

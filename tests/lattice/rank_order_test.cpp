@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rank orders that keep bytes on their node, against all of them where these can be counted.
+#include <halocline/base/error.hpp>
+#include <halocline/lattice/rank_order.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <random>
+
+using namespace halocline::lattice;
+using halocline::input_error;
+
+namespace {
+
+/// Sites sent to other nodes, straight from the neighbours.
+std::int64_t counted(const decomposition& cut, const std::vector<int>& nodes) {
+    std::int64_t sites = 0;
+    for (int rank = 0; rank < cut.ranks(); ++rank)
+        for (int i = 0; i < faces; ++i) {
+            const box local = cut.local_box(rank);
+            if (nodes[cut.neighbour(rank, face_of(i))] != nodes[rank]) sites += local.volume() / local.extents[face_of(i).mu];
+        }
+    return sites;
+}
+
+/// Least over every way to give places to nodes.
+std::int64_t least(const decomposition& cut, std::vector<int> nodes) {
+    std::sort(nodes.begin(), nodes.end()); // which rank of a node has a place makes no difference
+    std::int64_t sites = std::numeric_limits<std::int64_t>::max();
+    do
+        sites = std::min(sites, counted(cut, nodes));
+    while (std::next_permutation(nodes.begin(), nodes.end()));
+    return sites;
+}
+
+decomposition random_cut(std::mt19937& random, int ranks) {
+    const auto draw = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+    coordinate grid{1, 1, 1, 1}, global{};
+    for (int rest = ranks, p = 2; rest > 1;) {
+        if (rest % p != 0)
+            ++p;
+        else {
+            grid[draw(0, 3)] *= p;
+            rest /= p;
+        }
+    }
+    std::array<std::vector<int>, dimensions> cuts;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        for (int i = 0; i <= grid[mu]; ++i) cuts[mu].push_back(i == 0 ? 0 : cuts[mu].back() + draw(1, 6));
+        global[mu] = cuts[mu].back();
+    }
+    return {global, cuts};
+}
+
+} // namespace
+
+TEST(RankOrder, IsTheBestOfAllOnSmallGridsButForFewUnequalNodes) {
+    std::mt19937 random(5);
+    int gained = 0, missed = 0;
+    for (int trial = 0; trial < 300; ++trial) {
+        const int ranks = std::uniform_int_distribution<int>(2, 8)(random);
+        const decomposition cut = random_cut(random, ranks);
+        std::vector<int> nodes;
+        for (int rank = 0; rank < ranks; ++rank) nodes.push_back(std::uniform_int_distribution<int>(0, 1 + trial % 3)(random));
+
+        const auto order = rank_order_by_nodes(cut, nodes);
+        const decomposition ordered = cut.with_rank_order(order);
+
+        EXPECT_EQ(off_node_sites(cut, nodes), counted(cut, nodes));
+        EXPECT_EQ(off_node_sites(ordered, nodes), counted(ordered, nodes));
+        const std::int64_t best = least(cut, nodes), ours = counted(ordered, nodes);
+        EXPECT_LE(static_cast<double>(ours), 1.25 * static_cast<double>(best)) << to_string(cut.rank_grid()) << ", trial " << trial;
+        missed += ours != best;
+        gained += counted(ordered, nodes) < counted(cut, nodes);
+    }
+    EXPECT_GT(gained, 100);
+    EXPECT_LE(missed, 3); // a descent may end beside the best
+}
+
+TEST(RankOrder, IsTheBestOfAllForEqualNodesOnSmallGrids) {
+    std::mt19937 random(6);
+    for (int trial = 0; trial < 200; ++trial) {
+        const int ranks = std::array{4, 6, 8}[trial % 3], count = trial % 6 == 5 ? 4 : ranks == 6 && trial % 2 == 0 ? 3 : 2;
+        const decomposition cut = random_cut(random, ranks);
+        std::vector<int> nodes;
+        for (int rank = 0; rank < ranks; ++rank) nodes.push_back(rank % count);
+
+        const decomposition ordered = cut.with_rank_order(rank_order_by_nodes(cut, nodes));
+
+        EXPECT_EQ(counted(ordered, nodes), least(cut, nodes)) << to_string(cut.rank_grid()) << ", trial " << trial;
+    }
+}
+
+TEST(RankOrder, EqualNodesTakeBoxes) {
+    const auto cut = decomposition::even({32, 32, 32, 32}, {4, 4, 4, 4});
+    std::vector<int> nodes(256);
+    for (int rank = 0; rank < 256; ++rank) nodes[rank] = rank % 8; // dealt out one by one, as mpirun --map-by node does
+
+    const auto ordered = cut.with_rank_order(rank_order_by_nodes(cut, nodes));
+
+    const std::int64_t face_sites = 8 * 8 * 8;
+    EXPECT_EQ(off_node_sites(cut, nodes), 256 * 4 * face_sites);     // all faces in x and y
+    EXPECT_EQ(off_node_sites(ordered, nodes), 256 * 3 * face_sites); // boxes of 2.2.2.4, say: one face in x, y and z
+}
+
+TEST(RankOrder, NeverCostsMoreThanLexicographicAndKeepsRanksOfANodeInOrder) {
+    std::mt19937 random(7);
+    for (int trial = 0; trial < 60; ++trial) {
+        const int ranks = std::array{12, 16, 24, 36, 64, 96}[trial % 6];
+        const decomposition cut = random_cut(random, ranks);
+        std::vector<int> nodes;
+        for (int rank = 0; rank < ranks; ++rank) // unequal, with a node that comes twice, and numbers with gaps
+            nodes.push_back(7 * (rank / (3 + trial % 5) % 5));
+
+        const auto order = rank_order_by_nodes(cut, nodes);
+
+        EXPECT_LE(off_node_sites(cut.with_rank_order(order), nodes), off_node_sites(cut, nodes));
+        EXPECT_EQ(order, rank_order_by_nodes(cut, nodes));
+        for (std::size_t i = 0; i < order.size(); ++i)
+            for (std::size_t k = i + 1; k < order.size(); ++k)
+                ASSERT_TRUE(nodes[order[i]] != nodes[order[k]] || order[i] < order[k]);
+    }
+}
+
+TEST(RankOrder, OneNodeKeepsTheLexicographicOrder) {
+    const auto cut = decomposition::even({8, 8, 8, 8}, {1, 2, 2, 2});
+    EXPECT_EQ(cut.with_rank_order(rank_order_by_nodes(cut, std::vector<int>(8, 3))), cut);
+    EXPECT_THROW(static_cast<void>(rank_order_by_nodes(cut, std::vector<int>(7, 3))), input_error);
+}
+
+TEST(RankOrder, APermutedCutIsTheSameCutOfOtherRanks) {
+    std::mt19937 random(11);
+    for (int trial = 0; trial < 30; ++trial) {
+        const decomposition cut = random_cut(random, 12);
+        std::vector<int> order(12);
+        std::iota(order.begin(), order.end(), 0);
+        std::shuffle(order.begin(), order.end(), random);
+
+        const decomposition permuted = cut.with_rank_order(order);
+
+        for (int place = 0; place < 12; ++place) {
+            const int rank = order[place];
+            EXPECT_EQ(permuted.local_box(rank), cut.local_box(place));
+            EXPECT_EQ(permuted.rank_at(permuted.grid_position(rank)), rank);
+            EXPECT_EQ(permuted.owner(cut.local_box(place).origin), rank);
+            for (int i = 0; i < faces; ++i) {
+                EXPECT_EQ(permuted.neighbour(rank, face_of(i)), order[cut.neighbour(place, face_of(i))]);
+                EXPECT_EQ(permuted.wraps(rank, face_of(i)), cut.wraps(place, face_of(i)));
+            }
+        }
+        EXPECT_EQ(permuted.with_rank_order({}), cut);
+        EXPECT_EQ(permuted == cut, std::is_sorted(order.begin(), order.end()));
+    }
+}
+
+TEST(RankOrder, WhatIsNoPermutationIsRefused) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 4});
+    for (const std::vector<int>& bad : {std::vector{0, 1, 2}, {0, 1, 2, 2}, {0, 1, 2, 4}, {-1, 1, 2, 3}})
+        EXPECT_THROW(static_cast<void>(cut.with_rank_order(bad)), input_error);
+}
