@@ -30,7 +30,8 @@ using namespace halocline::bench;
 struct options {
     double seconds = 300;
     int rounds = 5;
-    std::vector<std::string> extents{"4", "8", "12", "16", "24.12.12.12"}, cuts{"t", "x"}, layouts{"appended", "padded"}, peers;
+    std::vector<std::string> extents{"4", "8", "12", "16", "24.12.12.12"}, cuts{"t", "x"},
+        layouts{"appended", "padded"}, peers;
     std::vector<int> bytes{96, 192}, threads{1};
     std::string transport = "shm", json, svg, git = "unknown";
     bool table = false;
@@ -39,15 +40,20 @@ struct options {
 std::vector<point> points_of(const options& o, int ranks) {
     std::vector<point> points;
     for (const std::string& layout : o.layouts) {
-        if (layout != "appended" && layout != "padded") throw input_error("--layout " + layout + ": appended or padded");
+        if (layout != "appended" && layout != "padded")
+            throw input_error("--layout " + layout + ": appended or padded");
         for (const std::string& cut : o.cuts)
             for (const int bytes : o.bytes)
                 for (const std::string& text : o.extents) {
                     point p{.bytes_per_site = bytes, .padded = layout == "padded"};
-                    if (const auto l = lattice::parse_coordinate(text)) p.extents = *l;
-                    else p.extents.fill(std::atoi(text.c_str()));
-                    if (*std::min_element(p.extents.begin(), p.extents.end()) < 2) throw input_error("--L " + text + ": expected extents from 2 on, such as 8 or 24.12.12.12");
-                    if (bytes < 8 || bytes % 8 != 0) throw input_error("--bytes " + std::to_string(bytes) + ": must be a multiple of 8");
+                    if (const auto l = lattice::parse_coordinate(text))
+                        p.extents = *l;
+                    else
+                        p.extents.fill(std::atoi(text.c_str()));
+                    if (*std::min_element(p.extents.begin(), p.extents.end()) < 2)
+                        throw input_error("--L " + text + ": expected extents from 2 on, such as 8 or 24.12.12.12");
+                    if (bytes < 8 || bytes % 8 != 0)
+                        throw input_error("--bytes " + std::to_string(bytes) + ": must be a multiple of 8");
                     int left = ranks; // two ranks along each dimension of `cut`, all that is left along the last
                     for (std::size_t i = 0; i < cut.size(); ++i) {
                         const auto mu = std::string("xyzt").find(cut[i]);
@@ -55,7 +61,8 @@ std::vector<point> points_of(const options& o, int ranks) {
                         p.self[mu] = ranks == 1;
                         if (ranks == 1) continue;
                         p.grid[mu] = i + 1 == cut.size() ? left : 2;
-                        if (left % p.grid[mu] != 0 || left < 2) throw input_error("--cut " + cut + ": " + std::to_string(ranks) + " ranks can't be cut so");
+                        if (left % p.grid[mu] != 0 || left < 2)
+                            throw input_error("--cut " + cut + ": " + std::to_string(ranks) + " ranks can't be cut so");
                         left /= p.grid[mu];
                     }
                     points.push_back(p);
@@ -101,7 +108,8 @@ contender own(const comm::job& j, std::string who, std::string mode, std::string
 
 contender peer(const comm::job& j, mpi_peer& m, const std::string& mode, const point& p) {
     const local_box box(p, 0);
-    const bool contiguous = std::all_of(box.faces.begin(), box.faces.end(), [](const box_face& f) { return strided_copy(f.send, f.send).contiguous(); });
+    const bool contiguous = std::all_of(box.faces.begin(), box.faces.end(),
+                                        [](const box_face& f) { return strided_copy(f.send, f.send).contiguous(); });
     const auto slice = [&j, &m, mode, p](double seconds) {
         std::stringstream order;
         order << mode << ' ' << p.layout();
@@ -118,13 +126,19 @@ std::vector<entry> contenders_of(const comm::job& j, const options& o, const poi
     std::vector<entry> all;
     const std::string transport = j.transport();
     const bool direct = transport == "shm" || transport == "self";
-    if (transport == "shm") all.push_back({own(j, "limit", "one-copy", "shm", std::make_shared<one_copy>(j, p)), "", 1});
+    if (transport == "shm")
+        all.push_back({own(j, "limit", "one-copy", "shm", std::make_shared<one_copy>(j, p)), "", 1});
     if (p.padded) {
-        if (direct) all.push_back({own(j, "ours", "direct", transport, std::make_shared<ours_padded>(j, p, halo::path::direct)), "", 1});
-        all.push_back({own(j, "ours", "packed", transport, std::make_shared<ours_padded>(j, p, halo::path::packed)), "", 1});
+        if (direct)
+            all.push_back(
+                {own(j, "ours", "direct", transport, std::make_shared<ours_padded>(j, p, halo::path::direct)), "", 1});
+        all.push_back(
+            {own(j, "ours", "packed", transport, std::make_shared<ours_padded>(j, p, halo::path::packed)), "", 1});
     } else {
         for (const int threads : o.threads)
-            all.push_back({own(j, "ours", direct ? "direct" : "packed", transport, std::make_shared<ours_appended>(j, p, threads)), "", threads});
+            all.push_back({own(j, "ours", direct ? "direct" : "packed", transport,
+                               std::make_shared<ours_appended>(j, p, threads)),
+                           "", threads});
     }
     if (!p.padded) {
         static const comm::job mock = comm::job::single({.transports = {"mock"}});
@@ -147,18 +161,37 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
         j.barrier();
         const std::size_t before = j.memory().used();
         const std::uint64_t begin = comm::ticks();
-        const halo::plan plan(j, p.decomposition(), {.name = "cost", .widths = widths_of(p), .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
-                              .self_exchange = j.ranks() == 1, .order = x.shared_order()});
+        const halo::plan plan(j, p.decomposition(),
+                              {.name = "cost",
+                               .widths = widths_of(p),
+                               .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
+                               .self_exchange = j.ranks() == 1,
+                               .order = x.shared_order()});
         ms.push_back(slowest(j, {1e3 * comm::seconds(comm::ticks() - begin)})[0]);
-        bytes.push_back(static_cast<double>(j.memory().used()) - static_cast<double>(before)); // later ones reuse the first's
+        bytes.push_back(static_cast<double>(j.memory().used()) -
+                        static_cast<double>(before)); // later ones reuse the first's
     }
     if (table)
-        std::fprintf(table, "plan of %zu faces, %s, %d B/site: made in %.2f ms (first: %.2f), memory %.2f x ghost bytes\n", box.faces.size(),
-                     lattice::to_string(p.extents).c_str(), p.bytes_per_site, median(ms), ms[0], bytes[0] / ghost_bytes);
+        std::fprintf(table,
+                     "plan of %zu faces, %s, %d B/site: made in %.2f ms (first: %.2f), memory %.2f x ghost bytes\n",
+                     box.faces.size(), lattice::to_string(p.extents).c_str(), p.bytes_per_site, median(ms), ms[0],
+                     bytes[0] / ghost_bytes);
     if (json)
-        std::fprintf(json, "%s\n", json_line().add("bench", "halo_plan").add("who", "ours").add("transport", j.transport()).add("ranks", j.ranks())
-                     .add("L", p.extents).add("bytes_per_site", p.bytes_per_site).add("cut", p.grid).add("faces", static_cast<int>(box.faces.size()))
-                     .add("ms_median", median(ms)).add("ms_first", ms[0]).add("memory_over_ghosts", bytes[0] / ghost_bytes).text().c_str());
+        std::fprintf(json, "%s\n",
+                     json_line()
+                         .add("bench", "halo_plan")
+                         .add("who", "ours")
+                         .add("transport", j.transport())
+                         .add("ranks", j.ranks())
+                         .add("L", p.extents)
+                         .add("bytes_per_site", p.bytes_per_site)
+                         .add("cut", p.grid)
+                         .add("faces", static_cast<int>(box.faces.size()))
+                         .add("ms_median", median(ms))
+                         .add("ms_first", ms[0])
+                         .add("memory_over_ghosts", bytes[0] / ghost_bytes)
+                         .text()
+                         .c_str());
 }
 
 std::FILE* opened(const std::string& path) {
@@ -190,14 +223,17 @@ void run(const options& o) {
     if (j.rank() == 0 && !json && !table) json = stdout;
     report all(facts, json, table ? stdout : nullptr);
     point costly{.extents = {16, 16, 16, 16}};
-    if (j.ranks() == 1) costly.self.fill(true);
-    else costly.grid[3] = j.ranks();
+    if (j.ranks() == 1)
+        costly.self.fill(true);
+    else
+        costly.grid[3] = j.ranks();
     report_plan(j, costly, json, table ? stdout : nullptr);
     for (const point& p : points) {
         const std::vector<entry> entries = contenders_of(j, o, p, peers);
         std::vector<contender> contenders;
         for (const entry& e : entries) contenders.push_back(e.who);
-        const std::vector<outcome> outcomes = take_turns(j, probe, contenders, {.seconds = o.seconds / static_cast<double>(points.size()), .rounds = o.rounds});
+        const std::vector<outcome> outcomes = take_turns(
+            j, probe, contenders, {.seconds = o.seconds / static_cast<double>(points.size()), .rounds = o.rounds});
         if (j.rank() == 0) all.add(p, entries, outcomes);
     }
     if (svg) std::fputs(all.svg().c_str(), svg), std::fclose(svg);
@@ -215,7 +251,9 @@ int main(int argc, char** argv) {
     app.add_option("--bytes", o.bytes, "per site")->delimiter(',');
     app.add_option("--cut", o.cuts, "dimensions that are cut, such as t or xt")->delimiter(',');
     app.add_option("--layout", o.layouts, "appended, padded")->delimiter(',');
-    app.add_option("--threads", o.threads, "of each rank, 1 or 2, appended layout")->delimiter(',')->check(CLI::Range(1, 2));
+    app.add_option("--threads", o.threads, "of each rank, 1 or 2, appended layout")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 2));
     app.add_option("--transport", o.transport, "of ours");
     app.add_option("--peer", o.peers, "NAME[-tuned][:MODE,MODE]=COMMAND, a program that takes turns")->take_all();
     app.add_option("--json", o.json, "file of JSON lines");

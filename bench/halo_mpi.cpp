@@ -53,7 +53,9 @@ struct order {
         where.padded = layout == "padded";
         const bool known = mode == "packed" || mode == "in-place" || mode == "neighbour" || mode == "neighbour-init";
         if (!in || !known || (layout != "padded" && layout != "appended"))
-            give_up("'" + line + "' is no order 'packed|in-place|neighbour|neighbour-init appended|padded Lx Ly Lz Lt bytes gx gy gz gt seconds'");
+            give_up("'" + line +
+                    "' is no order 'packed|in-place|neighbour|neighbour-init appended|padded Lx Ly Lz Lt bytes gx gy "
+                    "gz gt seconds'");
     }
 };
 
@@ -118,7 +120,8 @@ class exchange_base {
 /// Persistent requests. What leaves at face f has tag f and arrives behind the opposite face.
 class persistent : public exchange_base {
   public:
-    persistent(const point& p, int rank, bool packed) : exchange_base(p, rank), packed_(packed), requests_(2 * faces()) {
+    persistent(const point& p, int rank, bool packed)
+        : exchange_base(p, rank), packed_(packed), requests_(2 * faces()) {
         for (std::size_t f = 0; f < faces(); ++f) {
             const box_face& face = box_.faces[f];
             const region message = region_of({{}, face.send.extents}, face.send.extents, p.bytes_per_site);
@@ -128,16 +131,20 @@ class persistent : public exchange_base {
             if (packed) {
                 pack_.emplace_back(face.send, message);
                 outgoing_.emplace_back(message.bytes());
-                MPI_Send_init(outgoing_[f].data(), bytes, MPI_BYTE, face.peer, tag, MPI_COMM_WORLD, &requests_[faces() + f]);
+                MPI_Send_init(outgoing_[f].data(), bytes, MPI_BYTE, face.peer, tag, MPI_COMM_WORLD,
+                              &requests_[faces() + f]);
             } else {
-                MPI_Send_init(field_.data() + face.send.offset, sent_[f].count(), sent_[f].type(), face.peer, tag, MPI_COMM_WORLD, &requests_[faces() + f]);
+                MPI_Send_init(field_.data() + face.send.offset, sent_[f].count(), sent_[f].type(), face.peer, tag,
+                              MPI_COMM_WORLD, &requests_[faces() + f]);
             }
             if (unpacked) {
                 unpack_.emplace_back(message, face.ghosts);
                 incoming_.emplace_back(message.bytes());
-                MPI_Recv_init(incoming_[f].data(), bytes, MPI_BYTE, face.peer, tag_there, MPI_COMM_WORLD, &requests_[f]);
+                MPI_Recv_init(incoming_[f].data(), bytes, MPI_BYTE, face.peer, tag_there, MPI_COMM_WORLD,
+                              &requests_[f]);
             } else {
-                MPI_Recv_init(base(f) + face.ghosts.offset, arriving_[f].count(), arriving_[f].type(), face.peer, tag_there, MPI_COMM_WORLD, &requests_[f]);
+                MPI_Recv_init(base(f) + face.ghosts.offset, arriving_[f].count(), arriving_[f].type(), face.peer,
+                              tag_there, MPI_COMM_WORLD, &requests_[f]);
             }
         }
     }
@@ -184,11 +191,13 @@ class neighbour : public exchange_base {
             receive_offsets_.push_back(arrives);
         }
         MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, static_cast<int>(faces()), sources.data(), MPI_UNWEIGHTED,
-                                       static_cast<int>(faces()), destinations.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph_);
+                                       static_cast<int>(faces()), destinations.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                       &graph_);
 #if MPI_VERSION >= 4
         if (init)
-            MPI_Neighbor_alltoallw_init(field_.data(), send_counts_.data(), send_offsets_.data(), send_types_.data(), MPI_BOTTOM,
-                                        receive_counts_.data(), receive_offsets_.data(), receive_types_.data(), graph_, MPI_INFO_NULL, &request_);
+            MPI_Neighbor_alltoallw_init(field_.data(), send_counts_.data(), send_offsets_.data(), send_types_.data(),
+                                        MPI_BOTTOM, receive_counts_.data(), receive_offsets_.data(),
+                                        receive_types_.data(), graph_, MPI_INFO_NULL, &request_);
 #else
         if (init) give_up("this MPI has no MPI_Neighbor_alltoallw_init");
 #endif
@@ -199,8 +208,9 @@ class neighbour : public exchange_base {
     }
     void exchange() {
         if (request_ == MPI_REQUEST_NULL) {
-            MPI_Neighbor_alltoallw(field_.data(), send_counts_.data(), send_offsets_.data(), send_types_.data(), MPI_BOTTOM,
-                                   receive_counts_.data(), receive_offsets_.data(), receive_types_.data(), graph_);
+            MPI_Neighbor_alltoallw(field_.data(), send_counts_.data(), send_offsets_.data(), send_types_.data(),
+                                   MPI_BOTTOM, receive_counts_.data(), receive_offsets_.data(), receive_types_.data(),
+                                   graph_);
             return;
         }
         MPI_Start(&request_);
@@ -242,7 +252,8 @@ class bedroom {
     void open_and_map(const std::string& name, int how) {
         const std::size_t bytes = sizeof(sem_t) * static_cast<std::size_t>(ranks_);
         const int fd = shm_open(name.c_str(), how, 0600);
-        if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0) give_up("shm_open: " + std::string(std::strerror(errno)));
+        if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0)
+            give_up("shm_open: " + std::string(std::strerror(errno)));
         void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         close(fd);
         if (p == MAP_FAILED) give_up("mmap: " + std::string(std::strerror(errno)));
@@ -262,7 +273,8 @@ void measure(E&& e, double seconds, int rank) {
     if (!verified(e)) give_up("wrong ghosts on rank " + std::to_string(rank));
     MPI_Allreduce(MPI_IN_PLACE, us.data(), static_cast<int>(us.size()), MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (rank != 0) return;
-    for (std::size_t i = 0; i < us.size(); ++i) std::printf("%s%.4f", i == 0 ? "" : i % batches == 0 ? ";" : " ", us[i]);
+    for (std::size_t i = 0; i < us.size(); ++i)
+        std::printf("%s%.4f", i == 0 ? "" : i % batches == 0 ? ";" : " ", us[i]);
     std::printf("\n");
     std::fflush(stdout);
 }
@@ -287,9 +299,12 @@ int main(int argc, char** argv) {
         MPI_Bcast(line.data(), static_cast<int>(line.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
         if (line[0] == '\0') break;
         const order o(line.data());
-        if (lattice::volume(o.where.grid) != ranks) give_up("the rank grid of '" + std::string(line.data()) + "' is not that of this job");
-        if (o.mode.starts_with("neighbour")) measure(neighbour(o.where, rank, o.mode == "neighbour-init"), o.seconds, rank);
-        else measure(persistent(o.where, rank, o.mode == "packed"), o.seconds, rank);
+        if (lattice::volume(o.where.grid) != ranks)
+            give_up("the rank grid of '" + std::string(line.data()) + "' is not that of this job");
+        if (o.mode.starts_with("neighbour"))
+            measure(neighbour(o.where, rank, o.mode == "neighbour-init"), o.seconds, rank);
+        else
+            measure(persistent(o.where, rank, o.mode == "packed"), o.seconds, rank);
     }
     MPI_Finalize();
 }

@@ -36,8 +36,7 @@ struct bench_options {
     int rounds = 25; ///< of slices so short that the machine seldom changes its mode within a round
     std::vector<std::string> compare;
     std::vector<std::string> patterns{"latency", "one-way", "both-ways", "overhead"};
-    std::vector<std::size_t> sizes{8,    64,   256,  512,   1024,   2048,   4096,
-                                   8192, 32768, 131072, 524288, 2097152, 8388608};
+    std::vector<std::size_t> sizes{8, 64, 256, 512, 1024, 2048, 4096, 8192, 32768, 131072, 524288, 2097152, 8388608};
     std::string json, svg, git = "unknown";
     std::vector<std::string> peers;
     comm::messenger_options messages;
@@ -78,16 +77,23 @@ bench_options parse(int argc, char** argv) {
             std::stringstream list(value);
             for (std::string item; std::getline(list, item, ',');) take(item);
         };
-        if (flag == "--seconds") o.seconds = static_cast<double>(number(value, 1, 100'000));
-        else if (flag == "--json") o.json = value;
-        else if (flag == "--svg") o.svg = value;
-        else if (flag == "--git") o.git = value;
-        else if (flag == "--peer") o.peers.push_back(value);
-        else if (flag == "--compare") o.compare.push_back(value);
+        if (flag == "--seconds")
+            o.seconds = static_cast<double>(number(value, 1, 100'000));
+        else if (flag == "--json")
+            o.json = value;
+        else if (flag == "--svg")
+            o.svg = value;
+        else if (flag == "--git")
+            o.git = value;
+        else if (flag == "--peer")
+            o.peers.push_back(value);
+        else if (flag == "--compare")
+            o.compare.push_back(value);
         else if (flag == "--patterns") {
             o.patterns.clear();
             each([&](const std::string& item) {
-                if (item != "latency" && item != "one-way" && item != "both-ways" && item != "overhead") usage("no pattern '" + item + "'");
+                if (item != "latency" && item != "one-way" && item != "both-ways" && item != "overhead")
+                    usage("no pattern '" + item + "'");
                 o.patterns.push_back(item);
             });
         } else if (flag == "--sizes") {
@@ -96,7 +102,8 @@ bench_options parse(int argc, char** argv) {
                 o.sizes.push_back(number(item, 8, p2p::pair_memory::largest));
                 if (o.sizes.back() % 8 != 0) usage("--sizes " + item + ": must be a multiple of 8");
             });
-        } else usage("unknown option '" + flag + "'");
+        } else
+            usage("unknown option '" + flag + "'");
     }
     return o;
 }
@@ -114,7 +121,8 @@ comm::messenger_options thresholds(const std::string& text) {
 class channel_endpoint {
   public:
     channel_endpoint(const comm::job& j, std::size_t bytes)
-        : job_(j), request_{1 - j.rank(), 0, 0, bytes, bytes, "pair"}, set_(j, {&request_, 1}, {"p2p", ""}), source_(bytes) {}
+        : job_(j), request_{1 - j.rank(), 0, 0, bytes, bytes, "pair"}, set_(j, {&request_, 1}, {"p2p", ""}),
+          source_(bytes) {}
     [[nodiscard]] int rank() const { return job_.rank(); }
     std::byte* out(std::size_t) { return source_.data(); }
     std::byte* in(std::size_t bytes) {
@@ -156,7 +164,8 @@ class driver {
           messages_(ours_, [this](std::vector<double> mine) { return slowest(job_, mine); }) {
         for (const std::string& text : o.compare) {
             others_.emplace_back(j, thresholds(text));
-            other_messages_.emplace_back(others_.back(), [this](std::vector<double> mine) { return slowest(job_, mine); });
+            other_messages_.emplace_back(others_.back(),
+                                         [this](std::vector<double> mine) { return slowest(job_, mine); });
         }
         j.collectively([&] {
             for (const std::string& text : o.peers) {
@@ -194,12 +203,15 @@ class driver {
         if (pattern != "overhead") {
             add("limit", "copy", "none", [this] { return p2p::copy_endpoint(pair_); });
             add("limit", "nomatch", "none", [this] {
-                return p2p::nomatch_endpoint(pair_, options_.messages.immediate_bytes, options_.messages.synergistic_bytes);
+                return p2p::nomatch_endpoint(pair_, options_.messages.immediate_bytes,
+                                             options_.messages.synergistic_bytes);
             });
         }
-        add("ours", "messages", "shm", [this]() -> auto& { return messages_; });
+        add(
+            "ours", "messages", "shm", [this]() -> auto& { return messages_; });
         for (std::size_t i = 0; i < other_messages_.size(); ++i)
-            add("ours", options_.compare[i].c_str(), "shm", [this, i]() -> auto& { return other_messages_[i]; });
+            add(
+                "ours", options_.compare[i].c_str(), "shm", [ this, i ]() -> auto& { return other_messages_[i]; });
         if (pattern == "latency" || pattern == "both-ways")
             add("ours", "channel", "shm", [this, bytes] { return channel_endpoint(job_, bytes); });
         for (peer_program& peer : peers_)
@@ -223,7 +235,8 @@ class driver {
         panel.categories.push_back(std::to_string(bytes));
         for (std::size_t i = 0; i < all.size(); ++i) {
             const auto& kept = results[i].kept;
-            const series& most = kept[outcome::fast].slices > kept[outcome::slow].slices ? kept[outcome::fast] : kept[outcome::slow];
+            const series& most =
+                kept[outcome::fast].slices > kept[outcome::slow].slices ? kept[outcome::fast] : kept[outcome::slow];
             const std::string name = all[i].who + " " + all[i].mode;
             if (panel.lines.size() <= i) panel.lines.push_back({name, {}});
             panel.lines[i].values.push_back(most.us.empty() ? 0 : median(most.us[pattern == "overhead" ? 0 : 1]));
@@ -242,18 +255,26 @@ class driver {
             json_line line;
             line.add("bench", "p2p").add("pattern", pattern).add("bytes", static_cast<double>(bytes));
             line.add("who", all[i].who).add("mode", all[i].mode).add("transport", all[i].transport);
-            line.add("speed", name).add("flag_ns", median(s.flag_ns)).add("slices", s.slices).add("noisy", results[i].noisy);
+            line.add("speed", name)
+                .add("flag_ns", median(s.flag_ns))
+                .add("slices", s.slices)
+                .add("noisy", results[i].noisy);
             for (const std::size_t m : {0U, 1U}) {
-                const std::string measure = pattern == "overhead" ? (m == 0 ? "isend" : "irecv") : (m == 0 ? "bare" : "step");
+                const std::string measure =
+                    pattern == "overhead" ? (m == 0 ? "isend" : "irecv") : (m == 0 ? "bare" : "step");
                 line.add(measure + "_us_min", quantile(s.us[m], 0)).add(measure + "_us_median", median(s.us[m]));
                 line.add(measure + "_us_p95", quantile(s.us[m], 0.95));
             }
-            line.add("pinned", pinned_).add("host", job_.members()[0].host).add("compiler", __VERSION__).add("git", options_.git);
+            line.add("pinned", pinned_)
+                .add("host", job_.members()[0].host)
+                .add("compiler", __VERSION__)
+                .add("git", options_.git);
             write(line.text());
         }
         if (us.empty()) return;
         for (const std::size_t m : {0U, 1U}) {
-            const std::string measure = pattern == "overhead" ? (m == 0 ? "isend" : "irecv") : (m == 0 ? "bare" : "step");
+            const std::string measure =
+                pattern == "overhead" ? (m == 0 ? "isend" : "irecv") : (m == 0 ? "bare" : "step");
             std::fprintf(stderr, "%-9s %8zu B %s %-5s", pattern.c_str(), bytes, name, measure.c_str());
             double mpi = 0;
             for (std::size_t i = 0; i < all.size(); ++i) {
@@ -261,19 +282,24 @@ class driver {
                 const double value = found == us.end() ? 0 : found->second[m];
                 if (all[i].transport == "mpi" && value > 0) mpi = mpi > 0 ? std::min(mpi, value) : value;
                 const std::string& label = all[i].transport == "mpi" ? all[i].who : all[i].mode;
-                if (value > 0) std::fprintf(stderr, " %s %.3f", label.c_str(), value);
-                else std::fprintf(stderr, " %s -", label.c_str());
+                if (value > 0)
+                    std::fprintf(stderr, " %s %.3f", label.c_str(), value);
+                else
+                    std::fprintf(stderr, " %s -", label.c_str());
             }
             const auto of = [&](const char* who) { return us.contains(who) ? us[who][m] : 0.0; };
             const double ours = of("ours messages");
             if (mpi > 0 && ours > 0) std::fprintf(stderr, " | ours/mpi %.2f", ours / mpi);
-            if (of("limit nomatch") > 0 && ours > 0) std::fprintf(stderr, " | matching %.0f %%", 100 * (1 - of("limit nomatch") / ours));
+            if (of("limit nomatch") > 0 && ours > 0)
+                std::fprintf(stderr, " | matching %.0f %%", 100 * (1 - of("limit nomatch") / ours));
             std::fprintf(stderr, "\n");
         }
     }
     void write(const std::string& line) {
-        if (options_.json.empty()) std::printf("%s\n", line.c_str()), std::fflush(stdout);
-        else std::ofstream(options_.json, std::ios::app) << line << '\n';
+        if (options_.json.empty())
+            std::printf("%s\n", line.c_str()), std::fflush(stdout);
+        else
+            std::ofstream(options_.json, std::ios::app) << line << '\n';
     }
 
     comm::job job_;

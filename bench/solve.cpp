@@ -48,7 +48,8 @@ std::string output_of(const std::string& command) {
     std::array<char, 4096> part{};
     for (std::size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe)) > 0;) text.append(part.data(), n);
     if (const int status = pclose(pipe); status != 0)
-        throw error("--peer '" + command + "' ended with status " + std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : status) +
+        throw error("--peer '" + command + "' ended with status " +
+                    std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : status) +
                     ", its last words: " + text.substr(text.size() - std::min<std::size_t>(text.size(), 400)));
     return text;
 }
@@ -74,8 +75,10 @@ int bench(program& p, int argc, const char* const* argv) {
     options.add_option("--m0", op.m0, "bare mass");
     options.add_option("--csw", op.csw, "clover coefficient");
     options.add_option("--peer", peer, "foreign command that takes turns with ours");
-    CLI::Option* const setup = options.add_option("--peer-setup", peer_setup, "regex on its output: group 1 is seconds of the set-up");
-    CLI::Option* const solve = options.add_option("--peer-solve,--peer-seconds", peer_solve, "regex on its output: group 1 is seconds of the solve");
+    CLI::Option* const setup =
+        options.add_option("--peer-setup", peer_setup, "regex on its output: group 1 is seconds of the set-up");
+    CLI::Option* const solve = options.add_option("--peer-solve,--peer-seconds", peer_solve,
+                                                  "regex on its output: group 1 is seconds of the solve");
     setup->needs("--peer");
     solve->needs("--peer");
     options.add_option("--git", git, "version to put on record");
@@ -95,8 +98,9 @@ int bench(program& p, int argc, const char* const* argv) {
     amg_options.setup_iterations = setup_iterations;
     const auto grids = lattice::admissible_rank_grids(file.extents, j.ranks(), *amg_options.blocks);
     if (grids.empty())
-        throw input_error("no rank grid of " + std::to_string(j.ranks()) + " ranks cuts " + lattice::to_string(file.extents) +
-                          " between blocks of " + lattice::to_string(*amg_options.blocks));
+        throw input_error("no rank grid of " + std::to_string(j.ranks()) + " ranks cuts " +
+                          lattice::to_string(file.extents) + " between blocks of " +
+                          lattice::to_string(*amg_options.blocks));
     const auto cut = lattice::decomposition::even(file.extents, grids.front(), *amg_options.blocks);
     const dirac::padded_links links(j, cut, read_configuration(j, cut, file).links);
     const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
@@ -128,8 +132,8 @@ int bench(program& p, int argc, const char* const* argv) {
 
     const auto line = [&](const char* who, const timings& t) {
         char head[512];
-        std::snprintf(head, sizeof head, R"({"bench":"solve","who":"%s","ranks":%d,"transport":"%s","rounds":%d)", who, j.ranks(),
-                      j.transport().c_str(), rounds);
+        std::snprintf(head, sizeof head, R"({"bench":"solve","who":"%s","ranks":%d,"transport":"%s","rounds":%d)", who,
+                      j.ranks(), j.transport().c_str(), rounds);
         std::string text = head;
         for (const auto& [what, seconds] : t) {
             std::snprintf(head, sizeof head, R"(,"%s_seconds":{"min":%.5f,"median":%.5f})", what.c_str(),
@@ -139,8 +143,11 @@ int bench(program& p, int argc, const char* const* argv) {
         return text;
     };
     char tail[512];
-    std::snprintf(tail, sizeof tail, R"(,"lattice":"%s","outer_iterations":%d,"coarse_iterations_average":%.2f,"compiler":"%s","git":"%s"})",
-                  lattice::to_string(file.extents).c_str(), last.outer.iterations, last.coarse_iterations_average(), __VERSION__, git.c_str());
+    std::snprintf(
+        tail, sizeof tail,
+        R"(,"lattice":"%s","outer_iterations":%d,"coarse_iterations_average":%.2f,"compiler":"%s","git":"%s"})",
+        lattice::to_string(file.extents).c_str(), last.outer.iterations, last.coarse_iterations_average(), __VERSION__,
+        git.c_str());
     p.print(line("ours", ours) + tail);
     if (theirs.empty()) return exit_success;
     p.print(line("peer", theirs) + "}");

@@ -48,7 +48,8 @@ int compare(int extent, double seconds) {
     const auto job = comm::job::single();
     const lattice::coordinate e{extent, extent, extent, extent};
     halo::stencil_options options{.self_exchange = true}; // every dimension has ghosts, as if cut
-    halo::stencil<double, halo::star{.radius = Radius}> stencil(job, lattice::decomposition::even(e, {1, 1, 1, 1}), options);
+    halo::stencil<double, halo::star{.radius = Radius}> stencil(job, lattice::decomposition::even(e, {1, 1, 1, 1}),
+                                                                options);
     field<double> u = stencil.make_field(), next = stencil.make_field(), check = stencil.make_field();
     for (std::int64_t i = 0; i < u.volume(); ++i) u.values()[i] = static_cast<double>(i * 7919 % 1009) / 1009;
     stencil.start(u);

@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
     const bool print = j.rank() == 0;
     const std::string who = "halocline over " + j.transport();
     std::size_t wrong = 0;
-    for (const std::size_t bytes : {std::size_t{0}, bench::window_sizes[0], bench::window_sizes[1], bench::window_sizes[2]}) {
+    for (const std::size_t bytes :
+         {std::size_t{0}, bench::window_sizes[0], bench::window_sizes[1], bench::window_sizes[2]}) {
         std::pmr::vector<char> out(bytes, 0, &j.memory()), in(bytes, 0, &j.memory());
         connection c(j, 1 - j.rank());
         send_window<char> to(c, out);

@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
 # Formats the given sources in place, by default those changed since the last commit (clang-format 14).
 # usage: scripts/format.sh [FILE ...]
+#        scripts/format.sh --check       all of the project's sources; changes nothing, exit 1 if one is not formatted
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if [[ ${1:-} == --check ]]; then
+  git ls-files -z -- '*.cpp' '*.hpp' '*.h' | xargs -0 clang-format-14 --style=file --dry-run --Werror
+  exit
+fi
 files=("$@")
 [[ $# -gt 0 ]] || mapfile -t files < <(git diff --name-only --diff-filter=d HEAD -- '*.cpp' '*.hpp' '*.h')
 [[ ${#files[@]} -eq 0 ]] || clang-format-14 -i --style=file "${files[@]}"

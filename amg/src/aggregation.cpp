@@ -43,8 +43,8 @@ aggregation::aggregation(std::shared_ptr<const lattice::site_order> fine,
     face_sites_.resize(1U << lattice::faces);
     for (int s = 0; s < b.sites_per_group; ++s) {
         all_sites_.push_back(s);
-        const lattice::coordinate x = lattice::lexicographic_coordinate(
-            fine_->site((first + s) * b.lane_width + lane), fine_->extents());
+        const lattice::coordinate x =
+            lattice::lexicographic_coordinate(fine_->site((first + s) * b.lane_width + lane), fine_->extents());
         unsigned touched = 0;
         for (int mu = 0; mu < lattice::dimensions; ++mu) {
             const int at = x[mu] % b.block[mu] % b.sub[mu];
@@ -61,7 +61,9 @@ float* aggregation::group(int g, int chirality) {
     return columns_.outer(std::int64_t{g} * blocks().sites_per_group) +
            std::ptrdiff_t{chirality} * vectors_ * half_spinor * blocks().lane_width;
 }
-const float* aggregation::group(int g, int chirality) const { return const_cast<aggregation*>(this)->group(g, chirality); }
+const float* aggregation::group(int g, int chirality) const {
+    return const_cast<aggregation*>(this)->group(g, chirality);
+}
 
 void aggregation::define(std::span<const lattice::field<float>> test_vectors) {
     const lattice::block_layout& b = blocks();
@@ -127,16 +129,17 @@ void aggregation::orthonormalise(int g, int chirality) {
                 lattice::coordinate at = lattice::lexicographic_coordinate(block, b.grid);
                 for (int mu = 0; mu < lattice::dimensions; ++mu) at[mu] += b.grid_origin[mu];
                 throw error("test vector " + std::to_string(j) + " depends on those before it in block " +
-                            lattice::to_string(at) + ", chirality " + std::to_string(chirality) +
-                            ": norm " + std::to_string(std::sqrt(before[l])) + " before, " +
-                            std::to_string(std::sqrt(sums[l])) + " after the projection; take fewer vectors");
+                            lattice::to_string(at) + ", chirality " + std::to_string(chirality) + ": norm " +
+                            std::to_string(std::sqrt(before[l])) + " before, " + std::to_string(std::sqrt(sums[l])) +
+                            " after the projection; take fewer vectors");
             }
             c[l] = static_cast<float>(1 / std::sqrt(sums[l]));
         }
         // v_j = v_j / ||v_j||
         for (int s = 0; s < b.sites_per_group; ++s)
             for (int k = 0; k < half_spinor; ++k)
-                for (std::size_t l = 0; l < w; ++l) vj.data[s * vj.stride + std::ptrdiff_t{k} * width + static_cast<std::ptrdiff_t>(l)] *= c[l];
+                for (std::size_t l = 0; l < w; ++l)
+                    vj.data[s * vj.stride + std::ptrdiff_t{k} * width + static_cast<std::ptrdiff_t>(l)] *= c[l];
     }
 }
 
@@ -150,7 +153,8 @@ void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>&
                 const float* const from = site < 0 ? nullptr : x.outer(site) + c * 2 * vectors_;
                 for (int k = 0; k < 2 * vectors_; ++k)
                     for (int s = 0; s < b.splits_per_block; ++s)
-                        lanes_[static_cast<std::size_t>(k * w + place * b.splits_per_block + s)] = from ? from[k] : 0.0F;
+                        lanes_[static_cast<std::size_t>(k * w + place * b.splits_per_block + s)] =
+                            from ? from[k] : 0.0F;
             }
             float* const target = y.outer(std::int64_t{g} * b.sites_per_group) + c * half_spinor * w;
             kernels::combine(w, {group(g, c), site_stride_}, vectors_, lanes_.data(),
@@ -181,7 +185,8 @@ void aggregation::restrict(std::span<lattice::field<float>> x, std::span<const l
                     if (site < 0) continue;
                     float* const to = x[i].outer(site) + c * 2 * vectors_;
                     for (int k = 0; k < 2 * vectors_; ++k) {
-                        const float* const lane = lanes_.data() + (static_cast<std::ptrdiff_t>(i) * 2 * vectors_ + k) * w +
+                        const float* const lane = lanes_.data() +
+                                                  (static_cast<std::ptrdiff_t>(i) * 2 * vectors_ + k) * w +
                                                   place * b.splits_per_block;
                         float sum = 0;
                         for (int s = 0; s < b.splits_per_block; ++s) sum += lane[s];

@@ -35,8 +35,8 @@ lattice::decomposition coarse_decomposition(const lattice::decomposition& cut, c
     for (int mu = 0; mu < dimensions; ++mu) {
         if (block[mu] < 1 || global[mu] % block[mu] != 0)
             throw input_error("blocks of " + lattice::to_string(block) + " do not divide the lattice " +
-                              lattice::to_string(global) + ": in " + "xyzt"[mu] + " the block extent must be a divisor of " +
-                              std::to_string(global[mu]));
+                              lattice::to_string(global) + ": in " + "xyzt"[mu] +
+                              " the block extent must be a divisor of " + std::to_string(global[mu]));
         global[mu] /= block[mu];
         for (int c : cut.cuts(mu)) {
             if (c % block[mu] != 0) {
@@ -46,8 +46,9 @@ lattice::decomposition coarse_decomposition(const lattice::decomposition& cut, c
                 throw input_error("rank grid " + lattice::to_string(cut.rank_grid()) + " cuts " + "xyzt"[mu] + " at " +
                                   std::to_string(c) + ", inside a block of " + lattice::to_string(block) +
                                   "; with multigrid, cuts fall on block boundaries. " +
-                                  (admissible.empty() ? "No rank grid of " + std::to_string(cut.ranks()) + " ranks does that"
-                                                      : "Rank grids that do: " + admissible));
+                                  (admissible.empty()
+                                       ? "No rank grid of " + std::to_string(cut.ranks()) + " ranks does that"
+                                       : "Rank grids that do: " + admissible));
             }
             cuts[mu].push_back(c / block[mu]);
         }
@@ -72,7 +73,8 @@ coarse_operator::coarse_operator(const comm::job& j, const lattice::decompositio
         const int extent = coarse.global()[mu];
         options.widths.low[mu] = extent > 2 ? 1 : 0;
         options.widths.high[mu] = extent > 1 ? 1 : 0;
-        const unsigned low = 1U << face{mu, lattice::side::low}.index(), high = 1U << face{mu, lattice::side::high}.index();
+        const unsigned low = 1U << face{mu, lattice::side::low}.index(),
+                       high = 1U << face{mu, lattice::side::high}.index();
         if (extent > 2) directions_.push_back({{mu, lattice::side::low}, low});
         if (extent > 1) directions_.push_back({{mu, lattice::side::high}, extent > 2 ? high : low | high});
     }
@@ -186,7 +188,8 @@ comm::status coarse_operator::hop(int parity, float* y, const float* x, const fl
     for (const auto& [site, sources] : now.remote) {
         std::size_t count = 0;
         for (const sweep::term& t : sources) {
-            const auto* ghost = reinterpret_cast<const float*>(plan.ghost(directions_[static_cast<std::size_t>(t.direction)].where));
+            const auto* ghost =
+                reinterpret_cast<const float*>(plan.ghost(directions_[static_cast<std::size_t>(t.direction)].where));
             terms[count++] = {matrix(site, t.direction), ghost + t.source * n};
         }
         kernels::multiply(n_, {terms.data(), count}, y + (site - now.first) * n, true);
@@ -282,7 +285,8 @@ comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<
                 }
             }
             for (std::size_t k = 0; k <= directions_.size(); ++k) {
-                p.restrict({columns.data(), count}, {images[k].data(), count}, k == 0 ? 0 : directions_[k - 1].face_mask);
+                p.restrict({columns.data(), count}, {images[k].data(), count},
+                           k == 0 ? 0 : directions_[k - 1].face_mask);
                 set_columns({columns.data(), count}, chirality * vectors + first, static_cast<int>(k) - 1);
             }
         }
@@ -351,7 +355,8 @@ halo::plan_statistics coarse_operator::statistics() const {
         for (const comm::lane_counts& lane : s.lanes) {
             auto known = std::find_if(total.lanes.begin(), total.lanes.end(),
                                       [&](const comm::lane_counts& l) { return l.transport == lane.transport; });
-            if (known == total.lanes.end()) total.lanes.push_back(lane);
+            if (known == total.lanes.end())
+                total.lanes.push_back(lane);
             else {
                 known->messages += lane.messages;
                 known->bytes += lane.bytes;

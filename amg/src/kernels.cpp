@@ -144,8 +144,10 @@ void multiply_target(int n, const product* terms, std::size_t term_count, float*
     float re[16], im[16];
     for (int row = 0; row < n; row += 16) {
         const std::size_t offset = 2 * static_cast<std::size_t>(row) * static_cast<std::size_t>(n);
-        if (n - row <= 8) panel_product<8>(n, terms, term_count, offset, re, im);
-        else panel_product<16>(n, terms, term_count, offset, re, im);
+        if (n - row <= 8)
+            panel_product<8>(n, terms, term_count, offset, re, im);
+        else
+            panel_product<16>(n, terms, term_count, offset, re, im);
         const int rows = n - row < 16 ? n - row : 16;
         float* const out = y + 2 * row;
         for (int r = 0; r < rows; ++r) {

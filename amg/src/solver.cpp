@@ -34,8 +34,9 @@ void convert(lattice::field<To>& y, const lattice::field<From>& x) noexcept {
 
 solver::solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
                const dirac::wilson_parameters& p, const amg_options& options)
-    : job_(j), options_(options), d_(j, cut, links, p, blocked_order(j, cut, options)), d32_(j, cut, links, p, d_.order()),
-      hierarchy_(j, cut, d32_, options), sum_(j, 2 * (options.restart_length + 2), cut.rank_order()),
+    : job_(j), options_(options), d_(j, cut, links, p, blocked_order(j, cut, options)),
+      d32_(j, cut, links, p, d_.order()), hierarchy_(j, cut, d32_, options),
+      sum_(j, 2 * (options.restart_length + 2), cut.rank_order()),
       space_(d_.order(), lattice::spinor_components, sum_, 2 * (options.restart_length + 2)),
       work_(space_, options.restart_length), x_(space_.make()), b_(space_.make()),
       x32_(d_.order(), lattice::spinor_components), b32_(d_.order(), lattice::spinor_components) {}

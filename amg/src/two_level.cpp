@@ -110,15 +110,17 @@ two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dira
     : job_(j), options_(options), global_(cut.global()), local_(cut.local_box(j.rank())), d_(&d),
       coarse_cut_(coarse_decomposition(cut, d.order()->blocks()->block)),
       p_(d.order(), coarse_site_order(coarse_cut_, j.rank()), options.vectors),
-      dc_(j, coarse_cut_, p_.coarse(), options.vectors), solve_(j, dc_, options_, cut.rank_order()), smooth_(d, options.block_steps),
-      sum_(j, 64, cut.rank_order()), space_(d.order(), lattice::spinor_components, sum_), xc_(p_.coarse(), p_.coarse_components()),
+      dc_(j, coarse_cut_, p_.coarse(), options.vectors), solve_(j, dc_, options_, cut.rank_order()),
+      smooth_(d, options.block_steps), sum_(j, 64, cut.rank_order()),
+      space_(d.order(), lattice::spinor_components, sum_), xc_(p_.coarse(), p_.coarse_components()),
       bc_(p_.coarse(), p_.coarse_components()) {}
 
 std::vector<std::string> two_level::notes() const {
     std::vector<std::string> notes;
     const std::string grid = lattice::to_string(coarse_cut_.global());
     if (!smooth_.two_colours())
-        notes.push_back("blocks " + grid + ": red-black needs an even number in every dimension; additive Schwarz instead");
+        notes.push_back("blocks " + grid +
+                        ": red-black needs an even number in every dimension; additive Schwarz instead");
     if (!dc_.bipartite())
         notes.push_back("coarse lattice " + grid +
                         ": odd-even needs even extents; coarse GMRES without odd-even preconditioning instead");
@@ -133,8 +135,10 @@ void two_level::random_vector(lattice::field<float>& v, std::uint32_t number) co
     for (std::int64_t site = 0; site < v.volume(); ++site) {
         lattice::coordinate x = lattice::lexicographic_coordinate(site, local_.extents);
         for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += local_.origin[mu];
-        lattice::site_random random(options_.seed, number, static_cast<std::uint64_t>(lattice::lexicographic_index(x, global_)));
-        for (int c = 0; c < lattice::spinor_components; ++c) v.at(site, c) = static_cast<float>(2 * random.uniform() - 1);
+        lattice::site_random random(options_.seed, number,
+                                    static_cast<std::uint64_t>(lattice::lexicographic_index(x, global_)));
+        for (int c = 0; c < lattice::spinor_components; ++c)
+            v.at(site, c) = static_cast<float>(2 * random.uniform() - 1);
     }
 }
 
@@ -191,10 +195,10 @@ void two_level::setup(const progress_callback& tell) {
 
 comm::status two_level::cycle(lattice::field<float>& x, const lattice::field<float>& b) {
     if (!options_.coarse_level) return smooth_.from_zero(x, b, options_.sweeps);
-    p_.restrict(bc_, b);                      // b_c = P^dagger b
-    const comm::status s = solve_(xc_, bc_);  // D_c x_c = b_c
+    p_.restrict(bc_, b);                     // b_c = P^dagger b
+    const comm::status s = solve_(xc_, bc_); // D_c x_c = b_c
     if (s != comm::status::ok) return s;
-    p_.prolong(x, xc_);                       // x = P x_c
+    p_.prolong(x, xc_); // x = P x_c
     return smooth_.improve(x, b, options_.sweeps);
 }
 

@@ -38,12 +38,13 @@ std::string describe_rank_order(const std::vector<int>& nodes, const lattice::de
     if (count == 1) return order + "; one node";
     const auto kibibytes = [&](const lattice::decomposition& d) {
         char text[40];
-        std::snprintf(text, sizeof text, "%.1f", static_cast<double>(lattice::off_node_sites(d, nodes)) * fine_bytes_per_site / 1024);
+        std::snprintf(text, sizeof text, "%.1f",
+                      static_cast<double>(lattice::off_node_sites(d, nodes)) * fine_bytes_per_site / 1024);
         return std::string(text);
     };
     return order + "; of a fine exchange " + kibibytes(cut) + " KiB travel between the " + std::to_string(count) +
-           " nodes (lexicographic order: " + kibibytes(cut.with_rank_order({})) + ", by nodes: " +
-           kibibytes(cut.with_rank_order(lattice::rank_order_by_nodes(cut, nodes))) + ")";
+           " nodes (lexicographic order: " + kibibytes(cut.with_rank_order({})) +
+           ", by nodes: " + kibibytes(cut.with_rank_order(lattice::rank_order_by_nodes(cut, nodes))) + ")";
 }
 
 } // namespace
@@ -52,8 +53,8 @@ std::string describe_dry_run(const comm::job& j, const problem& p, const setting
     const int ranks = j.ranks();
     std::string out;
     append_line(out, "lattice        %s (%lld sites), %s '%s'", lattice::to_string(p.cut.global()).c_str(),
-         static_cast<long long>(lattice::volume(p.cut.global())), lattice::to_string(p.file.format).c_str(),
-         p.file.path.c_str());
+                static_cast<long long>(lattice::volume(p.cut.global())), lattice::to_string(p.file.format).c_str(),
+                p.file.path.c_str());
     append_line(out, "blocks         %s", lattice::to_string(p.blocks).c_str());
     append_line(out, "rank grid      %s: %s", lattice::to_string(p.cut.rank_grid()).c_str(), p.why_cut.c_str());
     for (int mu = 0; mu < dimensions; ++mu) {
@@ -72,7 +73,7 @@ std::string describe_dry_run(const comm::job& j, const problem& p, const setting
     const double coarse_components = 2.0 * s.vectors;
     append_line(out, "%s", "");
     append_line(out, "%4s %-12s %-14s %10s %10s %12s %12s", "rank", "position", "local box", "memory MiB", "messages",
-         "fine KiB", "coarse KiB");
+                "fine KiB", "coarse KiB");
     for (int r = 0; r < ranks; ++r) {
         const lattice::box local = p.cut.local_box(r);
         const auto sites = static_cast<double>(local.volume());
@@ -84,14 +85,15 @@ std::string describe_dry_run(const comm::job& j, const problem& p, const setting
         lattice::coordinate coarse_box{};
         for (int mu = 0; mu < dimensions; ++mu) coarse_box[mu] = local.extents[mu] / p.blocks[mu];
         const surface fine = surface_of(p.cut, local.extents), coarse = surface_of(p.cut, coarse_box);
-        append_line(out, "%4d %-12s %-14s %10.1f %10d %12.1f %12.1f", r, lattice::to_string(p.cut.grid_position(r)).c_str(),
-             lattice::to_string(local.extents).c_str(), mebibytes(bytes), fine.messages,
-             static_cast<double>(fine.sites) * fine_bytes_per_site / 1024,
-             static_cast<double>(coarse.sites) * coarse_components * 8 / 1024);
+        append_line(out, "%4d %-12s %-14s %10.1f %10d %12.1f %12.1f", r,
+                    lattice::to_string(p.cut.grid_position(r)).c_str(), lattice::to_string(local.extents).c_str(),
+                    mebibytes(bytes), fine.messages, static_cast<double>(fine.sites) * fine_bytes_per_site / 1024,
+                    static_cast<double>(coarse.sites) * coarse_components * 8 / 1024);
     }
     append_line(out, "%s", "");
-    append_line(out, "fine exchange: half-spinors, %d B per site in fp64 (%d B in the fp32 smoother); coarse: %.0f B per site",
-         fine_bytes_per_site, fine_bytes_per_site / 2, coarse_components * 8);
+    append_line(
+        out, "fine exchange: half-spinors, %d B per site in fp64 (%d B in the fp32 smoother); coarse: %.0f B per site",
+        fine_bytes_per_site, fine_bytes_per_site / 2, coarse_components * 8);
     return out;
 }
 

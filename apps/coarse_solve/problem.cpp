@@ -56,7 +56,8 @@ void check_volume(const coordinate& global) {
     double sites = 1;
     for (const int extent : global) sites *= extent;
     if (sites > most_sites)
-        throw input_error("lattice " + to_string(global) + " has more than 1e15 sites, which no machine can hold; "
+        throw input_error("lattice " + to_string(global) +
+                          " has more than 1e15 sites, which no machine can hold; "
                           "check --grid and --tile");
 }
 
@@ -86,8 +87,9 @@ lattice::decomposition cut_lattice(const coordinate& global, const coordinate& b
         for (int mu = 0; mu < lattice::dimensions; ++mu)
             if (global[mu] % 4 == 0) smaller[mu] = 2; // an even number of blocks is left
         if (!lattice::admissible_rank_grids(global, ranks, smaller).empty())
-            throw input_error("lattice " + to_string(global) + " in blocks of " + to_string(blocks) + " can't be cut over " +
-                              std::to_string(ranks) + " ranks; --blocks " + to_string(smaller) + " allows it");
+            throw input_error("lattice " + to_string(global) + " in blocks of " + to_string(blocks) +
+                              " can't be cut over " + std::to_string(ranks) + " ranks; --blocks " + to_string(smaller) +
+                              " allows it");
     }
     const auto choice = lattice::choose_rank_grid(global, ranks, {.granularity = blocks});
     why = choice.why;
@@ -131,8 +133,10 @@ void check_memory(const comm::job& j, const problem& p) {
     j.collectively([&] {
         if (need <= have) return;
         char text[200];
-        std::snprintf(text, sizeof text, "lattice %s needs at least %.0f GiB on this host, which has %.0f GiB; take a "
-                      "smaller lattice or more hosts", to_string(p.cut.global()).c_str(), need / 0x1p30, have / 0x1p30);
+        std::snprintf(text, sizeof text,
+                      "lattice %s needs at least %.0f GiB on this host, which has %.0f GiB; take a "
+                      "smaller lattice or more hosts",
+                      to_string(p.cut.global()).c_str(), need / 0x1p30, have / 0x1p30);
         throw input_error(text);
     });
 }

@@ -30,24 +30,28 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     append_line(out, "%-28s %12s", "seconds (slowest rank)", "");
     append_line(out, "  %-26s %12.4f", "set-up", s.setup_seconds);
     append_line(out, "  %-26s %12.4f", "solve", s.solve_seconds);
-    append_line(out, "  %-26s %12.4f  %5.1f %% of solve", "  coarse grid", c.seconds, percent(c.seconds, s.solve_seconds));
+    append_line(out, "  %-26s %12.4f  %5.1f %% of solve", "  coarse grid", c.seconds,
+                percent(c.seconds, s.solve_seconds));
     append_line(out, "  %-26s %12.4f  %5.1f %% of coarse", "    on-chip", c.on_chip_seconds(),
-         percent(c.on_chip_seconds(), c.seconds));
-    append_line(out, "  %-26s %12.4f  %5.1f %%  (pack %.4f, wait %.4f of which late peer %.4f, unpack %.4f)", "    halo",
-         c.halo_seconds, percent(c.halo_seconds, c.seconds), c.pack_seconds, c.wait_seconds, c.imbalance_seconds,
-         c.unpack_seconds);
-    append_line(out, "  %-26s %12.4f  %5.1f %%  (%llu sums, %.3f MB sent by rank 0)", "    global sums", c.global_sum_seconds,
-         percent(c.global_sum_seconds, c.seconds), static_cast<unsigned long long>(c.global_sums), static_cast<double>(c.global_sum_bytes) / 1e6);
+                percent(c.on_chip_seconds(), c.seconds));
+    append_line(out, "  %-26s %12.4f  %5.1f %%  (pack %.4f, wait %.4f of which late peer %.4f, unpack %.4f)",
+                "    halo", c.halo_seconds, percent(c.halo_seconds, c.seconds), c.pack_seconds, c.wait_seconds,
+                c.imbalance_seconds, c.unpack_seconds);
+    append_line(out, "  %-26s %12.4f  %5.1f %%  (%llu sums, %.3f MB sent by rank 0)", "    global sums",
+                c.global_sum_seconds, percent(c.global_sum_seconds, c.seconds),
+                static_cast<unsigned long long>(c.global_sums), static_cast<double>(c.global_sum_bytes) / 1e6);
     for (const auto& lane : c.lanes)
         append_line(out, "  %-26s %12llu messages, %.3f MB (rank 0)", ("coarse halo over " + lane.transport).c_str(),
-             static_cast<unsigned long long>(lane.messages), static_cast<double>(lane.bytes) / 1e6);
+                    static_cast<unsigned long long>(lane.messages), static_cast<double>(lane.bytes) / 1e6);
     append_line(out, "%-28s %12d", "outer iterations", s.outer.iterations);
     append_line(out, "%-28s %12.2f", "coarse iterations, average", s.coarse_iterations_average());
     append_line(out, "%-28s %12.3e", "true relative residual", r.true_relative_residual);
     append_line(out, "%-28s %12.10g", "norm of the solution", r.solution_norm);
-    append_line(out, "%s on %d rank%s %s over %s (%s)", r.converged ? "converged" : ("NOT converged: " + std::string(solvers::to_string(s.outer.status))).c_str(),
-         j.ranks(), j.ranks() == 1 ? "" : "s", lattice::to_string(p.cut.rank_grid()).c_str(), j.transport().c_str(),
-         j.launcher().c_str());
+    append_line(out, "%s on %d rank%s %s over %s (%s)",
+                r.converged ? "converged"
+                            : ("NOT converged: " + std::string(solvers::to_string(s.outer.status))).c_str(),
+                j.ranks(), j.ranks() == 1 ? "" : "s", lattice::to_string(p.cut.rank_grid()).c_str(),
+                j.transport().c_str(), j.launcher().c_str());
     out.pop_back();
     return out;
 }
@@ -76,13 +80,19 @@ std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
     o["status"] = solvers::to_string(s.outer.status);
     o["outer_iterations"] = s.outer.iterations;
     o["coarse_iterations_average"] = s.coarse_iterations_average();
-    o["seconds"] = {{"setup", s.setup_seconds},       {"solve", s.solve_seconds},
-                    {"coarse", c.seconds},            {"on_chip", c.on_chip_seconds()},
-                    {"halo", c.halo_seconds},         {"global_sums", c.global_sum_seconds},
-                    {"halo_pack", c.pack_seconds},    {"halo_wait", c.wait_seconds},
-                    {"halo_unpack", c.unpack_seconds}, {"halo_imbalance", c.imbalance_seconds}};
+    o["seconds"] = {{"setup", s.setup_seconds},
+                    {"solve", s.solve_seconds},
+                    {"coarse", c.seconds},
+                    {"on_chip", c.on_chip_seconds()},
+                    {"halo", c.halo_seconds},
+                    {"global_sums", c.global_sum_seconds},
+                    {"halo_pack", c.pack_seconds},
+                    {"halo_wait", c.wait_seconds},
+                    {"halo_unpack", c.unpack_seconds},
+                    {"halo_imbalance", c.imbalance_seconds}};
     for (const auto& lane : c.lanes)
-        o["coarse_halo"].push_back({{"transport", lane.transport}, {"messages", lane.messages}, {"bytes", lane.bytes}}); // rank 0
+        o["coarse_halo"].push_back(
+            {{"transport", lane.transport}, {"messages", lane.messages}, {"bytes", lane.bytes}}); // rank 0
     o["history"] = s.outer.history;
     o["notes"] = s.notes;
     return o.dump();

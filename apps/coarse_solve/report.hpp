@@ -14,15 +14,15 @@ namespace halocline::app {
 /// Everything that is told of one run; figures are already reduced over ranks.
 struct run_result {
     double plaquette = 0;
-    double operator_ones_norm = 0;                ///< |D 1|
-    std::complex<double> operator_ones_inner;     ///< <1, D 1>
+    double operator_ones_norm = 0;            ///< |D 1|
+    std::complex<double> operator_ones_inner; ///< <1, D 1>
     double rhs_norm = 0;
     double solution_norm = 0;
-    std::complex<double> solution_sum;            ///< over all components of all sites
-    std::complex<double> first_component;         ///< spin 0, colour 0 of site (0,0,0,0)
-    double true_relative_residual = 0;            ///< |b - D x| / |b| with the plain reference operator
+    std::complex<double> solution_sum;    ///< over all components of all sites
+    std::complex<double> first_component; ///< spin 0, colour 0 of site (0,0,0,0)
+    double true_relative_residual = 0;    ///< |b - D x| / |b| with the plain reference operator
     bool converged = false;
-    amg::amg_report solve;                        ///< seconds: maximum over ranks
+    amg::amg_report solve; ///< seconds: maximum over ranks
 };
 
 /// The table of the last screen.

@@ -188,15 +188,16 @@ std::vector<setting_key> make_keys() {
     add({"comm", "bootstrap", "who starts the job: local, pmix, mpi; \"\": whatever started the program",
          [](settings& s, const std::string& text) { s.bootstrap = text; },
          [](const settings& s) { return s.bootstrap; }});
-    add({"comm", "rank_order", "who has which place of the rank grid: nodes (fewest bytes between nodes) or lexicographic",
+    add({"comm", "rank_order",
+         "who has which place of the rank grid: nodes (fewest bytes between nodes) or lexicographic",
          [](settings& s, const std::string& text) {
              if (text != "nodes" && text != "lexicographic") expected("nodes or lexicographic");
              s.order_by_nodes = text == "nodes";
          },
          [](const settings& s) { return std::string(s.order_by_nodes ? "nodes" : "lexicographic"); }});
-    add({"comm", "network", "where ranks of several hosts meet: interface, address, a.b.c.d/n; \"\": the first they share",
-         [](settings& s, const std::string& text) { s.network = text; },
-         [](const settings& s) { return s.network; }});
+    add({"comm", "network",
+         "where ranks of several hosts meet: interface, address, a.b.c.d/n; \"\": the first they share",
+         [](settings& s, const std::string& text) { s.network = text; }, [](const settings& s) { return s.network; }});
     add({"comm", "verbs_device", "RDMA device; \"\": the first whose port is active",
          [](settings& s, const std::string& text) { s.verbs_device = text; },
          [](const settings& s) { return s.verbs_device; }});
@@ -295,9 +296,8 @@ std::string to_string(right_hand_side r) {
 
 std::string setting_key::environment() const {
     std::string text = "HALOCLINE_" + section + "_" + name;
-    std::ranges::transform(text, text.begin(), [](unsigned char c) {
-        return c == '.' ? '_' : static_cast<char>(std::toupper(c));
-    });
+    std::ranges::transform(text, text.begin(),
+                           [](unsigned char c) { return c == '.' ? '_' : static_cast<char>(std::toupper(c)); });
     return text;
 }
 
@@ -328,8 +328,8 @@ const std::vector<setting_key>& setting_keys() {
 void settings_reader::set(const std::string& key_path, const std::string& text, const std::string& where) {
     const setting_key* key = find_key(key_path);
     if (!key)
-        throw config_error(key_path, where + ": unknown key '" + file_name_of(key_path) + "'; the nearest known one is '" +
-                                         file_name_of(nearest_key(key_path)) + "'");
+        throw config_error(key_path, where + ": unknown key '" + file_name_of(key_path) +
+                                         "'; the nearest known one is '" + file_name_of(nearest_key(key_path)) + "'");
     try {
         key->read(values_, text);
     } catch (const std::invalid_argument& problem) {

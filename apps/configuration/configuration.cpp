@@ -31,7 +31,8 @@ verified_links read_configuration(const comm::job& j, const lattice::decompositi
     verified_links result;
     lattice::gauge_totals mine;
     j.collectively([&] {
-        result.links = lattice::gauge_field(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
+        result.links =
+            lattice::gauge_field(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
         mine = lattice::read_links(file, local, result.links);
     });
     lattice::check_totals(file, reduce(j, mine)); // the same totals, so the same verdict on every rank

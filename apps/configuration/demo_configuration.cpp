@@ -62,8 +62,8 @@ void generate(const comm::job& j, const std::string& path, const std::function<v
         chain_state.sweep(padded);
         if (n % 50 == 0 || n == sweeps) {
             const double plaquette = dirac::plaquette(j, cut, padded);
-            std::snprintf(text, sizeof text, "generating the demo configuration: sweep %d of %d, plaquette %.6f", n, sweeps,
-                          plaquette);
+            std::snprintf(text, sizeof text, "generating the demo configuration: sweep %d of %d, plaquette %.6f", n,
+                          sweeps, plaquette);
             if (j.rank() == 0) tell(text);
         }
     }

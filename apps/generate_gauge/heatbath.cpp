@@ -30,7 +30,8 @@ quaternion adjoint(const quaternion& a) { return {a[0], -a[1], -a[2], -a[3]}; }
 /// Quaternion part of rows and columns (p, q) of u s: all of it that Re tr(a u s) sees, for a in SU(2).
 quaternion subgroup_part(const su3& u, const su3& s, int p, int q) {
     const auto element = [&](int i, int j) {
-        return dirac::times(u[3 * i], s[j]) + dirac::times(u[3 * i + 1], s[3 + j]) + dirac::times(u[3 * i + 2], s[6 + j]);
+        return dirac::times(u[3 * i], s[j]) + dirac::times(u[3 * i + 1], s[3 + j]) +
+               dirac::times(u[3 * i + 2], s[6 + j]);
     };
     const auto pp = element(p, p), pq = element(p, q), qp = element(q, p), qq = element(q, q);
     return {(pp.real() + qq.real()) / 2, (pq.imag() + qp.imag()) / 2, (pq.real() - qp.real()) / 2,

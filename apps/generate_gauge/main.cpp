@@ -43,18 +43,25 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
     cli.add_option("--beta", a.chain.beta, "coupling")->capture_default_str();
     cli.add_option("--seed", a.chain.seed, "of all random numbers")->capture_default_str();
     cli.add_option("--thermalisation", a.thermalisation, "sweeps before the first measurement")
-        ->check(CLI::NonNegativeNumber)->capture_default_str();
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
     cli.add_option("--sweeps", a.sweeps, "sweeps after that")->check(CLI::NonNegativeNumber)->capture_default_str();
     cli.add_option("--overrelaxation", a.chain.overrelaxation, "overrelaxation sweeps per heatbath sweep")
-        ->check(CLI::NonNegativeNumber)->capture_default_str();
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
     cli.add_option("--measure-every", a.measure_every, "sweeps from one plaquette to the next")
-        ->check(CLI::PositiveNumber)->capture_default_str();
-    cli.add_option("--start", a.start, "links to begin with")->check(CLI::IsMember({"cold", "hot"}))->capture_default_str();
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    cli.add_option("--start", a.start, "links to begin with")
+        ->check(CLI::IsMember({"cold", "hot"}))
+        ->capture_default_str();
     cli.add_option("--mpi", a.rank_grid, "rank grid x.y.z.t (default: the one with the smallest surface)");
     cli.add_option("--transport", a.transport, "for halos and sums: shm, verbs, ofi or mpi")
         ->check(CLI::IsMember({"shm", "verbs", "ofi", "mpi"}));
     cli.add_option("--output", a.output, "file to write (default: none)");
-    cli.add_option("--format", a.format, "of the file")->check(CLI::IsMember({"ildg", "ddalphaamg"}))->capture_default_str();
+    cli.add_option("--format", a.format, "of the file")
+        ->check(CLI::IsMember({"ildg", "ddalphaamg"}))
+        ->capture_default_str();
     cli.add_option("--json", a.json, "file for the results");
     p.parse(cli, argc, argv);
     return a;
@@ -85,17 +92,21 @@ int run(app::program& p, int argc, const char* const* argv) {
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j.ranks());
     const lattice::box local = cut.local_box(j.rank());
     gauge::heatbath chain(j, cut, a.chain);
-    dirac::padded_links links(j, cut, a.start == "hot" ? gauge::hot_links(local, global, a.chain.seed)
-                                                       : gauge::cold_links(local));
+    dirac::padded_links links(
+        j, cut, a.start == "hot" ? gauge::hot_links(local, global, a.chain.seed) : gauge::cold_links(local));
     char line[256];
-    std::snprintf(line, sizeof line, "lattice %s, beta %g, seed %llu; %d ranks as %s (%s); %d + %d sweeps of 1 heatbath and %d overrelaxation",
-                  lattice::to_string(global).c_str(), a.chain.beta, static_cast<unsigned long long>(a.chain.seed),
-                  j.ranks(), lattice::to_string(cut.rank_grid()).c_str(), j.transport().c_str(), a.thermalisation,
-                  a.sweeps, a.chain.overrelaxation);
+    std::snprintf(
+        line, sizeof line,
+        "lattice %s, beta %g, seed %llu; %d ranks as %s (%s); %d + %d sweeps of 1 heatbath and %d overrelaxation",
+        lattice::to_string(global).c_str(), a.chain.beta, static_cast<unsigned long long>(a.chain.seed), j.ranks(),
+        lattice::to_string(cut.rank_grid()).c_str(), j.transport().c_str(), a.thermalisation, a.sweeps,
+        a.chain.overrelaxation);
     p.print(line);
 
     const auto begin = std::chrono::steady_clock::now();
-    const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+    const auto elapsed = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
     std::vector<double> measured;
     const int total = a.thermalisation + a.sweeps, plain_line_every = std::max(1, total / 10);
     for (int sweep = 1; sweep <= total; ++sweep) {
@@ -114,8 +125,9 @@ int run(app::program& p, int argc, const char* const* argv) {
     const double last = dirac::plaquette(j, cut, links);
     const gauge::binned_mean mean = gauge::mean_with_binning(measured);
     if (!measured.empty()) {
-        std::snprintf(line, sizeof line, "plaquette %.7f, error %.1e (%zu measurements, bins of %d); of the last sweep %.13f",
-                      mean.mean, mean.error, measured.size(), mean.bin, last);
+        std::snprintf(line, sizeof line,
+                      "plaquette %.7f, error %.1e (%zu measurements, bins of %d); of the last sweep %.13f", mean.mean,
+                      mean.error, measured.size(), mean.bin, last);
         p.print(line);
     }
     if (!a.output.empty()) {
@@ -127,12 +139,22 @@ int run(app::program& p, int argc, const char* const* argv) {
     j.collectively([&] {
         if (a.json.empty() || j.rank() != 0) return;
         const auto number = [](double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(); };
-        const nlohmann::json result{{"grid", global}, {"beta", a.chain.beta}, {"seed", a.chain.seed}, {"start", a.start},
-                                    {"thermalisation", a.thermalisation}, {"sweeps", a.sweeps},
-                                    {"overrelaxation", a.chain.overrelaxation}, {"measurements", measured.size()},
-                                    {"plaquette", number(mean.mean)}, {"plaquette_error", number(mean.error)},
-                                    {"last_plaquette", last}, {"ranks", j.ranks()}, {"rank_grid", cut.rank_grid()},
-                                    {"transport", j.transport()}, {"output", a.output}, {"seconds", elapsed()}};
+        const nlohmann::json result{{"grid", global},
+                                    {"beta", a.chain.beta},
+                                    {"seed", a.chain.seed},
+                                    {"start", a.start},
+                                    {"thermalisation", a.thermalisation},
+                                    {"sweeps", a.sweeps},
+                                    {"overrelaxation", a.chain.overrelaxation},
+                                    {"measurements", measured.size()},
+                                    {"plaquette", number(mean.mean)},
+                                    {"plaquette_error", number(mean.error)},
+                                    {"last_plaquette", last},
+                                    {"ranks", j.ranks()},
+                                    {"rank_grid", cut.rank_grid()},
+                                    {"transport", j.transport()},
+                                    {"output", a.output},
+                                    {"seconds", elapsed()}};
         std::ofstream out(a.json);
         out << result.dump(2) << '\n';
         if (!out.flush()) throw file_error(a.json, std::string("can't write the results: ") + std::strerror(errno));

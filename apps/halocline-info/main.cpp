@@ -77,7 +77,8 @@ int info(program& p, int argc, const char* const* argv) {
     row("processor", cpu_model());
     row("cores this process may use", std::to_string(allowed_cores()));
     std::string simd;
-    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) simd += std::string(simd.empty() ? "" : ", ") + hwy::TargetName(target);
+    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets())
+        simd += std::string(simd.empty() ? "" : ", ") + hwy::TargetName(target);
     row("SIMD targets, best first", simd);
     row("lane width of the operator", std::to_string(dirac::preferred_lane_width()));
     row("memlock limit", memlock_limit());

@@ -67,7 +67,8 @@ class agent final : public rank_events {
         if (ranks_) ranks_->watch(polled);
         poll(polled.data(), polled.size(), -1);
         signalfd_siginfo s{};
-        while (::read(signals_, &s, sizeof s) == static_cast<ssize_t>(sizeof s)) over_ = over_ || s.ssi_signo != SIGCHLD;
+        while (::read(signals_, &s, sizeof s) == static_cast<ssize_t>(sizeof s))
+            over_ = over_ || s.ssi_signo != SIGCHLD;
     }
 
     /// What the launcher says; its end is the job's.

@@ -26,7 +26,8 @@ constexpr const char* usage =
     "  -n N                number of ranks\n"
     "  --hosts LIST        hosts with their numbers of ranks; ranks are numbered in that order\n"
     "  --remote-shell CMD  how a host is reached, {host} standing for its name; CMD and the words after it run there\n"
-    "                      (default: ssh -o BatchMode=yes ... {host}); this program must lie there under the same path\n"
+    "                      (default: ssh -o BatchMode=yes ... {host}); this program must lie there under the same "
+    "path\n"
     "  --network NET       where ranks of several hosts meet: interface, address or a.b.c.d/n of each host\n"
     "                      (default: the first network in which every host has an address of its own)\n"
     "  --timeout S         end the job after S seconds, exit code 3\n"
@@ -34,10 +35,14 @@ constexpr const char* usage =
     "  --no-bind           don't\n"
     "  --help              this text\n"
     "\n"
-    "On one host rank 0 reads standard input. Other hosts get the working directory and the variables HALOCLINE_*, OMP_*,\n"
-    "FI_* and LD_LIBRARY_PATH. SIGINT, SIGTERM and SIGHUP go to all ranks. When a rank fails, the others have 2 seconds,\n"
-    "on several hosts 8, to say why and end. Exit code: that of the first rank that failed (128 + signal if a signal ended\n"
-    "it, but 3 if a rank that outlived it reported the loss, or if a host was lost); 2 for bad arguments; 0 if all ranks\n"
+    "On one host rank 0 reads standard input. Other hosts get the working directory and the variables HALOCLINE_*, "
+    "OMP_*,\n"
+    "FI_* and LD_LIBRARY_PATH. SIGINT, SIGTERM and SIGHUP go to all ranks. When a rank fails, the others have 2 "
+    "seconds,\n"
+    "on several hosts 8, to say why and end. Exit code: that of the first rank that failed (128 + signal if a signal "
+    "ended\n"
+    "it, but 3 if a rank that outlived it reported the loss, or if a host was lost); 2 for bad arguments; 0 if all "
+    "ranks\n"
     "ended well.\n";
 
 template <class T>
@@ -59,7 +64,8 @@ std::vector<host_share> read_hosts(const std::string& list) {
         host_share& h = hosts.emplace_back();
         const std::size_t colon = item.rfind(':');
         h.name = item.substr(0, colon);
-        if (colon != std::string::npos) h.ranks = number<int>("--hosts " + list + ":", item.substr(colon + 1), 1, most_ranks);
+        if (colon != std::string::npos)
+            h.ranks = number<int>("--hosts " + list + ":", item.substr(colon + 1), 1, most_ranks);
         if (h.name.empty() || h.name.starts_with("-")) {
             throw input_error("--hosts " + list + ": names with numbers of ranks are expected, as in nodeA:2,nodeB:2");
         }

@@ -71,7 +71,8 @@ void local_ranks::keep_lifelines(int i) const {
         const int kept = lifelines_[other][other == i ? 1 : 0];
         fcntl(kept, F_SETFD, 0);
         list += std::to_string(kept);
-        if (other != i) [[maybe_unused]] const ssize_t n = ::write(lifelines_[i][1], &pid, sizeof pid);
+        if (other != i) [[maybe_unused]]
+            const ssize_t n = ::write(lifelines_[i][1], &pid, sizeof pid);
     }
     setenv(launch::lifelines_variable, list.c_str(), 1);
 }

@@ -69,7 +69,8 @@ class launcher final : public rank_events {
                          how.code - 128, strsignal(how.code - 128));
         }
         const bool same_host_again = rank > 0 && ranks_[rank - 1].at == ranks_[rank].at && ranks_[rank - 1].how;
-        if (how.pid == 0 && !same_host_again) std::fprintf(stderr, "halocline-run: rank %d %s\n", rank, how.text.c_str());
+        if (how.pid == 0 && !same_host_again)
+            std::fprintf(stderr, "halocline-run: rank %d %s\n", rank, how.text.c_str());
         if (how.code == 0) return;
         const bool by_signal = exit_code_ > 128 && !interrupted();
         if (exit_code_ == 0 || (by_signal && how.code == rank_lost)) exit_code_ = how.code;
@@ -190,7 +191,8 @@ class launcher final : public rank_events {
     void keep_time() {
         const auto now = clock_type::now();
         if (deadline_ && now >= *deadline_) {
-            std::fprintf(stderr, "halocline-run: not done after %g s (--timeout); ending all ranks\n", settings_.timeout);
+            std::fprintf(stderr, "halocline-run: not done after %g s (--timeout); ending all ranks\n",
+                         settings_.timeout);
             if (exit_code_ == 0) exit_code_ = rank_lost;
             deadline_.reset();
             signal_all(SIGTERM);

@@ -57,7 +57,8 @@ std::vector<double> diffuse(MPI_Comm grid, const coordinate& local, const coordi
                     starts[3 - nu] = nu == mu ? position + 1 : 1;
                 }
                 MPI_Datatype type;
-                MPI_Type_create_subarray(4, sizes.data(), subsizes.data(), starts.data(), MPI_ORDER_C, MPI_DOUBLE, &type);
+                MPI_Type_create_subarray(4, sizes.data(), subsizes.data(), starts.data(), MPI_ORDER_C, MPI_DOUBLE,
+                                         &type);
                 MPI_Type_commit(&type);
                 return type;
             };
@@ -117,7 +118,8 @@ int main(int argc, char** argv) {
     MPI_Dims_create(ranks, 4, dims.data());
     for (int mu = 0; mu < 4; ++mu) {
         global[mu] = std::atoi(argv[1 + mu]);
-        if (global[mu] < 1 || global[mu] % dims[mu] != 0) return refuse("the lattice is not a multiple of MPI_Dims_create's grid");
+        if (global[mu] < 1 || global[mu] % dims[mu] != 0)
+            return refuse("the lattice is not a multiple of MPI_Dims_create's grid");
     }
     MPI_Comm grid;
     MPI_Cart_create(MPI_COMM_WORLD, 4, dims.data(), periods.data(), 0, &grid);
@@ -140,7 +142,9 @@ int main(int argc, char** argv) {
         for (int z = origin[2]; z < origin[2] + local[2]; ++z)
             for (int y = origin[1]; y < origin[1] + local[1]; ++y)
                 for (int x = origin[0]; x < origin[0] + local[0]; ++x, ++i) {
-                    const std::uint64_t site = x + std::uint64_t(global[0]) * (y + std::uint64_t(global[1]) * (z + std::uint64_t(global[2]) * t));
+                    const std::uint64_t site =
+                        x +
+                        std::uint64_t(global[0]) * (y + std::uint64_t(global[1]) * (z + std::uint64_t(global[2]) * t));
                     mine += std::bit_cast<std::uint64_t>(u[i]) * (2 * site + 1);
                     sums[0] += u[i] * mode({x, y, z, t});
                     sums[1] += mode({x, y, z, t}) * mode({x, y, z, t});
@@ -148,7 +152,8 @@ int main(int argc, char** argv) {
     MPI_Reduce(&mine, &checksum, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
     MPI_Reduce(sums, amplitude, 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0)
-        std::printf("{\"amplitude\":%.17g,\"checksum\":\"%016llx\"}\n", amplitude[0] / amplitude[1], static_cast<unsigned long long>(checksum));
+        std::printf("{\"amplitude\":%.17g,\"checksum\":\"%016llx\"}\n", amplitude[0] / amplitude[1],
+                    static_cast<unsigned long long>(checksum));
     MPI_Finalize();
     return 0;
 }

@@ -34,14 +34,16 @@ struct arguments {
 
 arguments read_command_line(const app::program& p, int argc, const char* const* argv) {
     arguments a;
-    CLI::App cli("Diffusion on a 4-dimensional torus by explicit Euler, checked against the analytic decay of a Fourier mode.\n"
-                 "Exit code: 0 the decay is right, 1 it is not, 2 bad input, 3 a rank died or a deadline passed.",
-                 p.name());
+    CLI::App cli(
+        "Diffusion on a 4-dimensional torus by explicit Euler, checked against the analytic decay of a Fourier mode.\n"
+        "Exit code: 0 the decay is right, 1 it is not, 2 bad input, 3 a rank died or a deadline passed.",
+        p.name());
     cli.add_option("--grid", a.grid, "lattice x.y.z.t")->capture_default_str();
     cli.add_option("--mpi", a.rank_grid, "rank grid x.y.z.t (default: the one with the smallest surface)");
     cli.add_option("--steps", a.steps, "time steps")->check(CLI::NonNegativeNumber)->capture_default_str();
     cli.add_option("--alpha", a.alpha, "diffusivity x time step / spacing^2; stable up to 1/8")
-        ->check(CLI::Range(0.0, 0.125))->capture_default_str();
+        ->check(CLI::Range(0.0, 0.125))
+        ->capture_default_str();
     cli.add_option("--transport", a.transport, "for halos: shm or mpi")->check(CLI::IsMember({"shm", "mpi"}));
     cli.add_option("--json", a.json, "file for the results");
     p.parse(cli, argc, argv);
@@ -52,7 +54,7 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
 struct summary {
     long double projection = 0, norm = 0; ///< <mode, u> and <mode, mode>; the sums must not round more than the steps
     double deviation = 0;                 ///< max |u - expected * mode|
-    std::uint64_t checksum = 0;           ///< bits of u(x) times an odd number of x, modulo 2^64: independent of the cut
+    std::uint64_t checksum = 0; ///< bits of u(x) times an odd number of x, modulo 2^64: independent of the cut
 };
 
 summary combine(const comm::job& j, const summary& mine) {
@@ -122,17 +124,26 @@ int run(app::program& p, int argc, const char* const* argv) {
                   "amplitude %.15e, checksum %s\n"
                   "expected  %.15e  (lambda^steps; relative error %.1e, largest deviation of a site %.1e)\n"
                   "continuum %.15e  (exp(-alpha k^2 steps))",
-                  lattice::to_string(global).c_str(), j.ranks(), j.ranks() > 1 ? "s" : "", lattice::to_string(cut.rank_grid()).c_str(),
-                  j.transport().c_str(), a.steps, seconds, amplitude, checksum, expected, error, total.deviation, continuum);
+                  lattice::to_string(global).c_str(), j.ranks(), j.ranks() > 1 ? "s" : "",
+                  lattice::to_string(cut.rank_grid()).c_str(), j.transport().c_str(), a.steps, seconds, amplitude,
+                  checksum, expected, error, total.deviation, continuum);
     p.print(text);
     if (!right) p.print("the decay is wrong");
     j.collectively([&] {
         if (a.json.empty() || j.rank() != 0) return;
-        const nlohmann::json result{{"grid", global}, {"ranks", j.ranks()}, {"rank_grid", cut.rank_grid()},
-                                    {"transport", j.transport()}, {"steps", a.steps}, {"alpha", a.alpha},
-                                    {"amplitude", amplitude}, {"expected", expected}, {"continuum", continuum},
-                                    {"relative_error", error}, {"largest_deviation", total.deviation},
-                                    {"checksum", checksum}, {"seconds", seconds}};
+        const nlohmann::json result{{"grid", global},
+                                    {"ranks", j.ranks()},
+                                    {"rank_grid", cut.rank_grid()},
+                                    {"transport", j.transport()},
+                                    {"steps", a.steps},
+                                    {"alpha", a.alpha},
+                                    {"amplitude", amplitude},
+                                    {"expected", expected},
+                                    {"continuum", continuum},
+                                    {"relative_error", error},
+                                    {"largest_deviation", total.deviation},
+                                    {"checksum", checksum},
+                                    {"seconds", seconds}};
         std::ofstream out(a.json);
         out << result.dump(2) << '\n';
         if (!out.flush()) throw file_error(a.json, std::string("can't write the results: ") + std::strerror(errno));

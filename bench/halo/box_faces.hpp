@@ -69,7 +69,8 @@ struct region {
 
     [[nodiscard]] std::size_t at(const coordinate& c) const {
         std::size_t position = offset;
-        for (std::size_t mu = 0; mu < lattice::dimensions; ++mu) position += static_cast<std::size_t>(c[mu]) * stride[mu];
+        for (std::size_t mu = 0; mu < lattice::dimensions; ++mu)
+            position += static_cast<std::size_t>(c[mu]) * stride[mu];
         return position;
     }
     [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(lattice::volume(extents)) * site_bytes; }
@@ -95,7 +96,8 @@ class strided_copy {
         std::size_t count = 1, from = 0, to = 0; ///< strides in bytes
     };
     strided_copy() = default;
-    strided_copy(const region& from, const region& to) : run_bytes_(from.site_bytes), from_(from.offset), to_(to.offset) {
+    strided_copy(const region& from, const region& to)
+        : run_bytes_(from.site_bytes), from_(from.offset), to_(to.offset) {
         std::size_t used = 0;
         for (std::size_t mu = 0; mu < lattice::dimensions; ++mu) {
             const auto count = static_cast<std::size_t>(from.extents[mu]);
@@ -137,7 +139,8 @@ class strided_copy {
                 const std::byte* source = from + b * loops_[1].from + c * loops_[2].from;
                 std::byte* target = to + b * loops_[1].to + c * loops_[2].to;
                 for (std::size_t a = 0; a < loops_[0].count; ++a)
-                    std::memcpy(target + a * loops_[0].to, source + a * loops_[0].from, Bytes == 0 ? run_bytes_ : Bytes);
+                    std::memcpy(target + a * loops_[0].to, source + a * loops_[0].from,
+                                Bytes == 0 ? run_bytes_ : Bytes);
             }
     }
 
@@ -147,10 +150,10 @@ class strided_copy {
 
 /// One face that is exchanged.
 struct box_face {
-    face where;      ///< at which sites are sent, and behind which ghosts arrive
+    face where; ///< at which sites are sent, and behind which ghosts arrive
     int peer = 0;
-    region send;     ///< in the field
-    region ghosts;   ///< in the field (padded), or in a buffer of their own
+    region send;   ///< in the field
+    region ghosts; ///< in the field (padded), or in a buffer of their own
 };
 
 /// The local box of one rank.
@@ -170,8 +173,10 @@ struct local_box {
             const auto mu = static_cast<std::size_t>(where.mu);
             lattice::box sent = inner, arrived = inner;
             sent.extents[mu] = arrived.extents[mu] = 1;
-            if (where.end == side::low) arrived.origin[mu] -= 1;
-            else sent.origin[mu] += p.extents[mu] - 1, arrived.origin[mu] += p.extents[mu];
+            if (where.end == side::low)
+                arrived.origin[mu] -= 1;
+            else
+                sent.origin[mu] += p.extents[mu] - 1, arrived.origin[mu] += p.extents[mu];
             const region send = region_of(sent, storage, p.bytes_per_site);
             const region ghosts = p.padded ? region_of(arrived, storage, p.bytes_per_site)
                                            : region_of({{}, sent.extents}, sent.extents, p.bytes_per_site);

@@ -35,7 +35,8 @@ class one_copy {
             copies_[f](place(peer, at_peer(f)), source_.data());
             flag(peer, arrived + (epoch_ & 1), at_peer(f)).store(epoch_, std::memory_order_release);
         }
-        for (std::size_t f = 0; f < copies_.size(); ++f) await(flag(box_.rank, arrived + (epoch_ & 1), f), epoch_, spins_);
+        for (std::size_t f = 0; f < copies_.size(); ++f)
+            await(flag(box_.rank, arrived + (epoch_ & 1), f), epoch_, spins_);
     }
 
   private:

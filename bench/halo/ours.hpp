@@ -16,7 +16,8 @@ namespace halocline::bench {
 
 /// A field that covers the storage of a box.
 inline lattice::field<double> field_of(const comm::job& j, const local_box& box) {
-    return lattice::field<double>(lattice::site_order::lexicographic(box.storage), box.of.bytes_per_site / 8, &j.memory());
+    return lattice::field<double>(lattice::site_order::lexicographic(box.storage), box.of.bytes_per_site / 8,
+                                  &j.memory());
 }
 inline halo::ghost_widths widths_of(const point& p) {
     halo::ghost_widths widths;
@@ -31,8 +32,12 @@ class ours_appended {
     /// Collective.
     ours_appended(const comm::job& j, const point& p, int threads)
         : box_(p, j.rank()), field_(field_of(j, box_)), source_(box_, reinterpret_cast<std::byte*>(field_.data())),
-          plan_(j, p.decomposition(), {.name = "bench", .widths = widths_of(p), .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
-                .self_exchange = j.ranks() == 1, .order = field_.shared_order()}) {
+          plan_(j, p.decomposition(),
+                {.name = "bench",
+                 .widths = widths_of(p),
+                 .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
+                 .self_exchange = j.ranks() == 1,
+                 .order = field_.shared_order()}) {
         if (threads == 2) second_ = std::thread([this] { follow(); });
     }
     ~ours_appended() {
@@ -102,14 +107,19 @@ class ours_mock {
     ours_mock(const comm::job& mock, const point& p, bool copies)
         : box_(alone(p), 0), field_(field_of(mock, box_)), source_(box_, reinterpret_cast<std::byte*>(field_.data())),
           plan_(mock, box_.of.decomposition(),
-                {.name = "bench", .widths = widths_of(p), .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
-                 .self_exchange = true, .order = field_.shared_order()}),
+                {.name = "bench",
+                 .widths = widths_of(p),
+                 .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
+                 .self_exchange = true,
+                 .order = field_.shared_order()}),
           copies_(copies) {}
     [[nodiscard]] tracked_field& source() { return source_; }
     [[nodiscard]] const std::byte* ghosts(std::size_t f) const { return plan_.ghost(box_.faces[f].where); }
     void exchange() {
-        if (copies_) plan_.start(field_);
-        else plan_.start([](int, std::int64_t, std::int64_t, std::byte*) {});
+        if (copies_)
+            plan_.start(field_);
+        else
+            plan_.start([](int, std::int64_t, std::int64_t, std::byte*) {});
         if (plan_.finish() != comm::status::ok) plan_.finish_or_throw();
     }
 

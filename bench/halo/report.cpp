@@ -25,8 +25,8 @@ struct best {
 };
 
 template <class Which>
-best fastest(const std::vector<entry>& entries, const std::vector<outcome>& outcomes, std::size_t measure, outcome::speed speed,
-             Which&& which) {
+best fastest(const std::vector<entry>& entries, const std::vector<outcome>& outcomes, std::size_t measure,
+             outcome::speed speed, Which&& which) {
     best b;
     for (std::size_t i = 0; i < entries.size(); ++i) {
         const series& s = outcomes[i].kept[speed];
@@ -38,12 +38,18 @@ best fastest(const std::vector<entry>& entries, const std::vector<outcome>& outc
 
 } // namespace
 
-void report::write_json(const point& p, const entry& e, const series& s, std::size_t measure, outcome::speed speed, bool noisy) {
+void report::write_json(const point& p, const entry& e, const series& s, std::size_t measure, outcome::speed speed,
+                        bool noisy) {
     json_line line;
     line.add("bench", "halo").add("who", e.who.who).add("mode", e.who.mode).add("transport", e.who.transport);
-    line.add("ranks", facts_.ranks).add("threads", e.threads).add("L", p.extents).add("bytes_per_site", p.bytes_per_site);
+    line.add("ranks", facts_.ranks)
+        .add("threads", e.threads)
+        .add("L", p.extents)
+        .add("bytes_per_site", p.bytes_per_site);
     line.add("cut", p.grid).add("layout", p.layout()).add("flag_ns", median(s.flag_ns));
-    line.add("us_median", median(s.us[measure])).add("us_p95", quantile(s.us[measure], 0.95)).add("us_min", quantile(s.us[measure], 0));
+    line.add("us_median", median(s.us[measure]))
+        .add("us_p95", quantile(s.us[measure], 0.95))
+        .add("us_min", quantile(s.us[measure], 0));
     line.add("measure", measures[measure]).add("machine", speed == outcome::fast ? "fast" : "slow");
     if (!e.settings.empty()) line.add("settings", e.settings);
     if (facts_.ranks == 1) line.add("self_exchange", true);
@@ -60,21 +66,29 @@ void report::write_row(const point& p, const std::vector<entry>& entries, const 
     const best mpi = of([](const entry& e) { return e.settings == "installed"; });
     const best tuned = of([](const entry& e) { return !e.settings.empty(); });
     if (!head_written_) {
-        std::fprintf(table_, "%-12s %6s %-3s %-8s %-4s %-4s | %9s %9s %-8s %6s | %9s %-18s %6s | %9s %-18s %6s\n", "L", "B/site", "cut", "layout",
-                     "mode", "what", "limit us", "ours us", "path", "/limit", "MPI us", "best as installed", "/ours", "tuned us", "best of all", "/ours");
+        std::fprintf(table_, "%-12s %6s %-3s %-8s %-4s %-4s | %9s %9s %-8s %6s | %9s %-18s %6s | %9s %-18s %6s\n", "L",
+                     "B/site", "cut", "layout", "mode", "what", "limit us", "ours us", "path", "/limit", "MPI us",
+                     "best as installed", "/ours", "tuned us", "best of all", "/ours");
         head_written_ = true;
     }
-    if (const best mock = of([](const entry& e) { return e.who.who == "mock" && e.who.mode == "empty"; }); mock.known() && facts_.ranks == 1 && measure == 1)
-        std::fprintf(table_, "%-12s %6d %-4s start + finish over mock, %zu faces, nothing packed: %.0f ns\n", extents_of(p).c_str(), p.bytes_per_site,
-                     p.cut_name().c_str(), 2 * p.cut_name().size(), 1e3 * mock.us);
-    const auto name = [](const best& b) { return b.known() ? b.who->who.who + " " + b.who->who.mode : std::string("-"); };
+    if (const best mock = of([](const entry& e) { return e.who.who == "mock" && e.who.mode == "empty"; });
+        mock.known() && facts_.ranks == 1 && measure == 1)
+        std::fprintf(table_, "%-12s %6d %-4s start + finish over mock, %zu faces, nothing packed: %.0f ns\n",
+                     extents_of(p).c_str(), p.bytes_per_site, p.cut_name().c_str(), 2 * p.cut_name().size(),
+                     1e3 * mock.us);
+    const auto name = [](const best& b) {
+        return b.known() ? b.who->who.who + " " + b.who->who.mode : std::string("-");
+    };
     const auto ratio = [](const best& a, const best& b) { return a.known() && b.known() ? a.us / b.us : 0.0; };
     const auto us = [](const best& b) { return b.known() ? b.us : 0.0; };
-    std::fprintf(table_, "%-12s %6d %-3s %-8s %-4s %-4s | %9.3f %9.3f %-8s %6.2f | %9.3f %-18s %6.2f | %9.3f %-18s %6.2f\n", extents_of(p).c_str(),
-                 p.bytes_per_site, p.cut_name().c_str(), p.layout(), speed == outcome::fast ? "fast" : "slow", measures[measure],
-                 us(limit), us(ours), ours.known() ? ours.who->who.mode.c_str() : "-", ratio(ours, limit), us(mpi), name(mpi).c_str(),
+    std::fprintf(table_,
+                 "%-12s %6d %-3s %-8s %-4s %-4s | %9.3f %9.3f %-8s %6.2f | %9.3f %-18s %6.2f | %9.3f %-18s %6.2f\n",
+                 extents_of(p).c_str(), p.bytes_per_site, p.cut_name().c_str(), p.layout(),
+                 speed == outcome::fast ? "fast" : "slow", measures[measure], us(limit), us(ours),
+                 ours.known() ? ours.who->who.mode.c_str() : "-", ratio(ours, limit), us(mpi), name(mpi).c_str(),
                  ratio(mpi, ours), us(tuned), name(tuned).c_str(), ratio(tuned, ours));
-    if (std::any_of(outcomes.begin(), outcomes.end(), [](const outcome& o) { return o.noisy; })) std::fprintf(table_, "%*s\n", 40, "(noisy)");
+    if (std::any_of(outcomes.begin(), outcomes.end(), [](const outcome& o) { return o.noisy; }))
+        std::fprintf(table_, "%*s\n", 40, "(noisy)");
     std::fflush(table_);
 }
 
@@ -87,7 +101,8 @@ void report::add(const point& p, const std::vector<entry>& entries, const std::v
             for (std::size_t m = 0; json_ && s.slices > 0 && m < measures.size(); ++m)
                 write_json(p, entries[i], s, m, speed, outcomes[i].noisy || s.slices < outcome::fewest_slices);
         }
-        for (std::size_t m = 0; table_ && slices[speed] > 0 && m < measures.size(); ++m) write_row(p, entries, outcomes, m, speed);
+        for (std::size_t m = 0; table_ && slices[speed] > 0 && m < measures.size(); ++m)
+            write_row(p, entries, outcomes, m, speed);
     }
     if (json_) std::fflush(json_);
     const auto speed = slices[outcome::fast] > slices[outcome::slow] ? outcome::fast : outcome::slow;
@@ -100,7 +115,8 @@ void report::add(const point& p, const std::vector<entry>& entries, const std::v
         double& shown = medians.try_emplace(name, std::numeric_limits<double>::infinity()).first->second;
         shown = std::min(shown, median(s.us[0]));
     }
-    chart_["cut in " + p.cut_name() + ", " + p.layout()].push_back({extents_of(p) + ", " + std::to_string(p.bytes_per_site) + " B", medians});
+    chart_["cut in " + p.cut_name() + ", " + p.layout()].push_back(
+        {extents_of(p) + ", " + std::to_string(p.bytes_per_site) + " B", medians});
 }
 
 std::string report::svg() const {
@@ -117,8 +133,9 @@ std::string report::svg() const {
         for (auto& [name, values] : lines) panel.lines.push_back({name, values});
         panels.push_back(std::move(panel));
     }
-    return svg_chart("A step with its exchange: source dirtied, ghosts read; best mode of each, " + std::to_string(facts_.ranks) + " ranks", "µs",
-                     panels);
+    return svg_chart("A step with its exchange: source dirtied, ghosts read; best mode of each, " +
+                         std::to_string(facts_.ranks) + " ranks",
+                     "µs", panels);
 }
 
 } // namespace halocline::bench

@@ -37,9 +37,10 @@ class report {
     [[nodiscard]] std::string svg() const;
 
   private:
-    void write_json(const point& p, const entry& e, const series& s, std::size_t measure, outcome::speed speed, bool noisy);
-    void write_row(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes, std::size_t measure,
-                   outcome::speed speed);
+    void write_json(const point& p, const entry& e, const series& s, std::size_t measure, outcome::speed speed,
+                    bool noisy);
+    void write_row(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes,
+                   std::size_t measure, outcome::speed speed);
 
     run_facts facts_;
     std::FILE *json_, *table_;

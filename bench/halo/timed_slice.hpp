@@ -20,7 +20,7 @@ inline constexpr int batches = 8;
 template <class E>
 concept exchanger = requires(E& e, std::size_t f) {
     { e.source() } -> std::same_as<tracked_field&>;
-    { e.exchange() };                                  ///< whole: when it returns, the ghosts are here
+    {e.exchange()};                                    ///< whole: when it returns, the ghosts are here
     { e.ghosts(f) } -> std::same_as<const std::byte*>; ///< base address of box_face::ghosts
 };
 

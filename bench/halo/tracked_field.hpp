@@ -19,7 +19,8 @@ class tracked_field {
         for (const box_face& f : box.faces) {
             faces_.push_back(sites_of(f.send));
             for (const site& s : faces_.back())
-                for (int w = 0; w < words_; ++w) put(s.offset + 8 * static_cast<std::size_t>(w), word(box.rank, s.index, w, 0));
+                for (int w = 0; w < words_; ++w)
+                    put(s.offset + 8 * static_cast<std::size_t>(w), word(box.rank, s.index, w, 0));
             ghosts_.emplace_back(f.ghosts, f.ghosts);
         }
     }
@@ -28,7 +29,8 @@ class tracked_field {
         ++step_;
         for (const std::vector<site>& sites : faces_)
             for (const site& s : sites)
-                for (int w = 0; w < words_; w += 8) put(s.offset + 8 * static_cast<std::size_t>(w), word(box_.rank, s.index, w, step_));
+                for (int w = 0; w < words_; w += 8)
+                    put(s.offset + 8 * static_cast<std::size_t>(w), word(box_.rank, s.index, w, step_));
     }
     /// Reads a word of every cache line of the ghosts of face f.
     void read(std::size_t f, const std::byte* ghosts) noexcept {
@@ -44,7 +46,8 @@ class tracked_field {
         const std::vector<site>& sent = faces_[local_box::opposite(f)]; // boxes are alike on all ranks
         for (std::size_t i = 0; i < arrived.size(); ++i)
             for (int w = 0; w < words_; ++w)
-                if (get(ghosts + arrived[i].offset + 8 * static_cast<std::size_t>(w)) != word(box_.faces[f].peer, sent[i].index, w, step_))
+                if (get(ghosts + arrived[i].offset + 8 * static_cast<std::size_t>(w)) !=
+                    word(box_.faces[f].peer, sent[i].index, w, step_))
                     return false;
         return true;
     }
@@ -53,7 +56,7 @@ class tracked_field {
 
   private:
     struct site {
-        std::uint32_t index;  ///< in its region, or in the field
+        std::uint32_t index; ///< in its region, or in the field
         std::size_t offset;
     };
     // A site is named by its place in memory, which is the same on all ranks.
@@ -66,7 +69,8 @@ class tracked_field {
         return sites;
     }
     static std::uint64_t word(int rank, std::uint32_t site, int w, std::uint64_t step) {
-        const auto constant = (std::uint64_t{site} << 12) + (static_cast<std::uint64_t>(w) << 4) + static_cast<std::uint64_t>(rank);
+        const auto constant =
+            (std::uint64_t{site} << 12) + (static_cast<std::uint64_t>(w) << 4) + static_cast<std::uint64_t>(rank);
         return w % 8 == 0 ? constant + (step << 40) : constant;
     }
     static std::uint64_t get(const std::byte* at) noexcept {

@@ -110,8 +110,10 @@ class copy_endpoint : public limit_endpoint {
         return in;
     }
     void token(int from) {
-        if (rank_ == from) publish(m_.block(rank_, 2)), await_copied();
-        else recv(m_.block(rank_, 3), 0);
+        if (rank_ == from)
+            publish(m_.block(rank_, 2)), await_copied();
+        else
+            recv(m_.block(rank_, 3), 0);
     }
 
   private:
@@ -137,7 +139,8 @@ class nomatch_endpoint : public limit_endpoint {
         await_flag(c.number, received_);
         if (n <= immediate_) {
             if (n > 0) std::memcpy(p, c.payload, c.bytes);
-            if (received_ % (pair_memory::cells / 4) == 0) m_.flag(peer_, 1).value.store(received_, std::memory_order_release);
+            if (received_ % (pair_memory::cells / 4) == 0)
+                m_.flag(peer_, 1).value.store(received_, std::memory_order_release);
             return p;
         }
         std::uint64_t offset = 0;
@@ -162,8 +165,10 @@ class nomatch_endpoint : public limit_endpoint {
         return in;
     }
     void token(int from) {
-        if (rank_ == from) send(nullptr, 0);
-        else recv(nullptr, 0);
+        if (rank_ == from)
+            send(nullptr, 0);
+        else
+            recv(nullptr, 0);
     }
 
   private:

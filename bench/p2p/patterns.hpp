@@ -109,10 +109,14 @@ class measurement {
     void step() {
         ++step_;
         for (std::size_t i = 0; i < window_; ++i) payload::dirty(out_ + i * n_, n_, rank_, step_);
-        if (order_.pattern == "latency") latency();
-        else if (order_.pattern == "one-way") one_way();
-        else if (order_.pattern == "both-ways") both_ways();
-        else if constexpr (requires { typename Endpoint::request; }) overhead();
+        if (order_.pattern == "latency")
+            latency();
+        else if (order_.pattern == "one-way")
+            one_way();
+        else if (order_.pattern == "both-ways")
+            both_ways();
+        else if constexpr (requires { typename Endpoint::request; })
+            overhead();
     }
     void consume(const std::byte* at) {
         last_ = at;
@@ -122,8 +126,10 @@ class measurement {
         const std::uint64_t begin = comm::ticks();
         if (rank_ == 0) e_.send(out_, n_);
         consume(e_.recv(in_, n_)); // before it is answered: else the move of its lines would not be seen
-        if (rank_ == 1) e_.send(out_, n_);
-        else bare_ += comm::ticks() - begin; // rank 1 begins when it likes
+        if (rank_ == 1)
+            e_.send(out_, n_);
+        else
+            bare_ += comm::ticks() - begin; // rank 1 begins when it likes
     }
     void both_ways() {
         const std::uint64_t begin = comm::ticks();
@@ -136,8 +142,10 @@ class measurement {
             e_.token(1);
             const std::uint64_t begin = comm::ticks();
             for (std::size_t i = 0; i < window_; ++i) {
-                if (rank_ == 0) e_.send(out_ + i * n_, n_);
-                else consume(e_.recv(in_ + i * n_, n_));
+                if (rank_ == 0)
+                    e_.send(out_ + i * n_, n_);
+                else
+                    consume(e_.recv(in_ + i * n_, n_));
             }
             e_.token(1);
             if (rank_ == 0) bare_ += comm::ticks() - begin;
@@ -150,13 +158,15 @@ class measurement {
             const std::uint64_t begin = comm::ticks();
             e_.isend(out_, n_, r);
             bare_ += comm::ticks() - begin;
-            while (!e_.test(r)) {}
+            while (!e_.test(r)) {
+            }
         };
         const auto receiving = [&] {
             const std::uint64_t begin = comm::ticks();
             e_.irecv(in_, n_, r);
             other_ += comm::ticks() - begin;
-            while (!e_.test(r)) {}
+            while (!e_.test(r)) {
+            }
             consume(in_);
         };
         if (rank_ == 0) sending();
@@ -166,7 +176,8 @@ class measurement {
     void verify() const {
         const bool receives = order_.pattern != "one-way" || rank_ == 1;
         if (!receives || payload::right(last_, n_, 1 - rank_, step_)) return;
-        std::fprintf(stderr, "bench_p2p: %s of %zu bytes: wrong payload on rank %d\n", order_.pattern.c_str(), n_, rank_);
+        std::fprintf(stderr, "bench_p2p: %s of %zu bytes: wrong payload on rank %d\n", order_.pattern.c_str(), n_,
+                     rank_);
         std::abort();
     }
 

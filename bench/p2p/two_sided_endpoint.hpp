@@ -40,8 +40,8 @@ inline void send(const void* p, std::size_t n, datatype, int to, int tag, commun
 inline void recv(void* p, std::size_t n, datatype, int from, int tag, communicator& c) {
     MPI_Recv(p, static_cast<int>(n), MPI_BYTE, from, tag, c.c, MPI_STATUS_IGNORE);
 }
-inline void sendrecv(const void* out, std::size_t n, datatype, int to, int tag, void* in, std::size_t m, datatype, int from,
-                     int in_tag, communicator& c) {
+inline void sendrecv(const void* out, std::size_t n, datatype, int to, int tag, void* in, std::size_t m, datatype,
+                     int from, int in_tag, communicator& c) {
     MPI_Sendrecv(out, static_cast<int>(n), MPI_BYTE, to, tag, in, static_cast<int>(m), MPI_BYTE, from, in_tag, c.c,
                  MPI_STATUS_IGNORE);
 }
@@ -119,7 +119,8 @@ class two_sided_endpoint {
         return p;
     }
     const std::byte* exchange(const std::byte* out, std::byte* in, std::size_t n) {
-        two_sided::sendrecv(out, n, two_sided::datatype::byte, peer_, tag, in, n, two_sided::datatype::byte, peer_, tag, c_);
+        two_sided::sendrecv(out, n, two_sided::datatype::byte, peer_, tag, in, n, two_sided::datatype::byte, peer_, tag,
+                            c_);
         return in;
     }
     void isend(const std::byte* p, std::size_t n, request& r) {
@@ -135,8 +136,10 @@ class two_sided_endpoint {
     }
     /// An empty message from that rank.
     void token(int from) {
-        if (rank_ == from) send(nullptr, 0);
-        else recv(nullptr, 0);
+        if (rank_ == from)
+            send(nullptr, 0);
+        else
+            recv(nullptr, 0);
     }
 
   private:

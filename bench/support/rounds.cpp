@@ -24,7 +24,8 @@ std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span
                                 const round_options& options) {
     std::vector<outcome> result(contenders.size());
     // A third of the time is for rounds in place of dropped slices, and for probes.
-    const double turn = options.seconds / (1.5 * options.rounds * static_cast<double>(std::max<std::size_t>(contenders.size(), 1)));
+    const double turn =
+        options.seconds / (1.5 * options.rounds * static_cast<double>(std::max<std::size_t>(contenders.size(), 1)));
     const double slice = std::min(options.longest_slice, turn), probe_seconds = std::min(5e-3, slice / 6);
     const std::uint64_t begin = comm::ticks();
     const auto enough = [&](int round) {

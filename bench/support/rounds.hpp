@@ -45,8 +45,8 @@ struct outcome {
 };
 
 struct round_options {
-    double seconds = 10;       ///< for all rounds together
-    int rounds = 5;            ///< at least; more, within the time, in place of dropped slices
+    double seconds = 10; ///< for all rounds together
+    int rounds = 5;      ///< at least; more, within the time, in place of dropped slices
     double longest_slice = 0.3;
 };
 

@@ -70,7 +70,8 @@ std::string svg_chart(const std::string& title, const std::string& y_label, cons
         svg.add_text(x0 + 60, top - 8, "", p.title);
         for (double decade = low; decade <= high; ++decade) {
             const double v = std::pow(10, decade);
-            svg.add("<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", x0, x0 + panel_width, y_of(v), y_of(v));
+            svg.add("<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", x0, x0 + panel_width,
+                    y_of(v), y_of(v));
             char label[32];
             std::snprintf(label, sizeof label, "%g", v);
             svg.add_text(x0 - 4, y_of(v) + 4, "text-anchor=\"end\"", label);
@@ -79,7 +80,8 @@ std::string svg_chart(const std::string& title, const std::string& y_label, cons
         const auto x_of = [&](std::size_t c) { return x0 + step * (static_cast<double>(c) + 0.5); };
         for (std::size_t c = 0; c < p.categories.size(); ++c) {
             char turned[96];
-            std::snprintf(turned, sizeof turned, "text-anchor=\"end\" transform=\"rotate(-35 %.1f %d)\"", x_of(c), top + panel_height + 16);
+            std::snprintf(turned, sizeof turned, "text-anchor=\"end\" transform=\"rotate(-35 %.1f %d)\"", x_of(c),
+                          top + panel_height + 16);
             svg.add_text(x_of(c), top + panel_height + 16, turned, p.categories[c]);
         }
         for (const chart_panel::line& l : p.lines) {
@@ -90,7 +92,8 @@ std::string svg_chart(const std::string& title, const std::string& y_label, cons
                 char xy[48];
                 std::snprintf(xy, sizeof xy, "%.1f,%.1f ", x_of(c), y_of(l.values[c]));
                 points += xy;
-                svg.add("<circle class=\"l%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n", colour, x_of(c), y_of(l.values[c]));
+                svg.add("<circle class=\"l%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n", colour, x_of(c),
+                        y_of(l.values[c]));
             }
             svg.add("<polyline class=\"l%d\" points=\"", colour);
             head += svg.take() + points + "\"/>\n";
@@ -100,7 +103,8 @@ std::string svg_chart(const std::string& title, const std::string& y_label, cons
     for (std::size_t n = 0; n < names.size(); ++n) {
         const double x = left + static_cast<double>(n % 4) * width / 4.4;
         const double y = top + panel_height + bottom + legend_row * static_cast<double>(n / 4);
-        svg.add("<line class=\"l%d\" stroke-width=\"2\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", static_cast<int>(n % 8), x, x + 18, y - 4, y - 4);
+        svg.add("<line class=\"l%d\" stroke-width=\"2\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
+                static_cast<int>(n % 8), x, x + 18, y - 4, y - 4);
         svg.add_text(x + 24, y, "", names[n]);
     }
     return head + svg.take() + "</svg>\n";

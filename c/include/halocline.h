@@ -80,8 +80,8 @@ typedef enum halocline_type {
 } halocline_type;
 
 /* Local. This end's send_tag is the other end's receive_tag. The name is for messages; it may be NULL. */
-halocline_status halocline_connection_create(halocline_job* job, int peer, int send_tag, int receive_tag, const char* name,
-                                             halocline_connection** connection);
+halocline_status halocline_connection_create(halocline_job* job, int peer, int send_tag, int receive_tag,
+                                             const char* name, halocline_connection** connection);
 /* Joins the windows made so far with the peer's, in their order. Make all windows of all connections first; then ranks
  * may connect in any order. */
 halocline_status halocline_connection_connect(halocline_connection* connection);
@@ -113,21 +113,21 @@ typedef struct halocline_plan halocline_plan;
 
 /* Dimensions are x, y, z, t; a lattice of fewer has extents 1. Ranks are numbered over the rank grid, x fastest. */
 typedef struct halocline_plan_options {
-    int global[4];         /* extents of the lattice */
-    int rank_grid[4];      /* ranks per dimension; cut evenly, the first ranks get one site more */
-    int width_low[4];      /* ghost layers behind the low face of a rank's box, per dimension */
-    int width_high[4];     /* behind the high face */
-    int open[4];           /* not 0: no exchange across the edge of the lattice */
-    int self_exchange;     /* not 0: dimensions that are not cut are exchanged too, with the own rank */
+    int global[4];     /* extents of the lattice */
+    int rank_grid[4];  /* ranks per dimension; cut evenly, the first ranks get one site more */
+    int width_low[4];  /* ghost layers behind the low face of a rank's box, per dimension */
+    int width_high[4]; /* behind the high face */
+    int open[4];       /* not 0: no exchange across the edge of the lattice */
+    int self_exchange; /* not 0: dimensions that are not cut are exchanged too, with the own rank */
     size_t bytes_per_site;
-    const char* name;      /* for messages; may be NULL */
+    const char* name; /* for messages; may be NULL */
 } halocline_plan_options;
 
 /* One message, as seen from this rank. */
 typedef struct halocline_face {
-    int dimension;       /* 0 to 3 */
-    int high;            /* 0: the low face, 1: the high face */
-    int peer;            /* behind it */
+    int dimension; /* 0 to 3 */
+    int high;      /* 0: the low face, 1: the high face */
+    int peer;      /* behind it */
     int64_t send_sites;
     int64_t ghost_sites; /* that arrive, in lexicographic order of the sender's coordinates, x fastest */
 } halocline_face;
@@ -137,7 +137,8 @@ typedef struct halocline_face {
 typedef void (*halocline_pack)(void* context, int face, const int32_t* sites, int64_t count, void* target);
 
 /* Collective. */
-halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_options* options, halocline_plan** plan);
+halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_options* options,
+                                       halocline_plan** plan);
 void halocline_plan_free(halocline_plan* plan);
 /* The rank's box: sites first[mu] <= x[mu] < first[mu] + extent[mu] of the lattice. */
 void halocline_plan_box(const halocline_plan* plan, int first[4], int extent[4]);

@@ -49,7 +49,8 @@ halocline_status halocline_job_from_mpi(const void* communicator, size_t bytes, 
                                         halocline_job** job) {
     return guarded([&] {
         present(job, "job") = nullptr;
-        if (communicator == nullptr) throw input_error("'communicator' is NULL: the address of an MPI_Comm is expected");
+        if (communicator == nullptr)
+            throw input_error("'communicator' is NULL: the address of an MPI_Comm is expected");
         keep(job, comm::job::from_mpi_handle(communicator, bytes, options_of(options)));
     });
 }

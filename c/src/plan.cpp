@@ -34,15 +34,16 @@ halo::plan_options options_of(const halocline_plan_options& given) {
 
 } // namespace
 
-halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_options* options, halocline_plan** plan) {
+halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_options* options,
+                                       halocline_plan** plan) {
     return guarded([&] {
         present(plan, "plan") = nullptr;
         const comm::job& j = present(job, "job").value;
         const halocline_plan_options& given = present(options, "options");
         const auto cut = lattice::decomposition::even(coordinate_of(given.global), coordinate_of(given.rank_grid));
         if (cut.ranks() != j.ranks()) {
-            throw input_error("rank_grid " + lattice::to_string(cut.rank_grid()) + " is of " + std::to_string(cut.ranks()) +
-                              " ranks; the job has " + std::to_string(j.ranks()));
+            throw input_error("rank_grid " + lattice::to_string(cut.rank_grid()) + " is of " +
+                              std::to_string(cut.ranks()) + " ranks; the job has " + std::to_string(j.ranks()));
         }
         *plan = new halocline_plan{halo::plan(j, cut, options_of(given)), cut.local_box(j.rank())};
     });

@@ -50,8 +50,8 @@ struct halocline_window final : comm::window {
     bool fills, sends; // fills: its own buffer, which the caller fills
 };
 
-halocline_status halocline_connection_create(halocline_job* job, int peer, int send_tag, int receive_tag, const char* name,
-                                             halocline_connection** connection) {
+halocline_status halocline_connection_create(halocline_job* job, int peer, int send_tag, int receive_tag,
+                                             const char* name, halocline_connection** connection) {
     return guarded([&] {
         present(connection, "connection") = nullptr;
         comm::connection_options options{name != nullptr ? name : "", send_tag, receive_tag};

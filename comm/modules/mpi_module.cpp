@@ -224,7 +224,8 @@ int channel_open(halocline_mpi_world* world, const halocline_mpi_channel_spec* s
     c->peer = spec->peer;
     c->send_tag = spec->send_tag;
     c->buffer = spec->send;
-    HALOCLINE_TRY(MPI_Send_init(spec->send, send_count, world->unit, spec->peer, spec->send_tag, world->data, &c->send));
+    HALOCLINE_TRY(
+        MPI_Send_init(spec->send, send_count, world->unit, spec->peer, spec->send_tag, world->data, &c->send));
     for (int slot = 0; slot < 2; ++slot) {
         HALOCLINE_TRY(MPI_Recv_init(spec->receive[slot], receive_count, world->unit, spec->peer, spec->receive_tag,
                                     world->data, &c->receive[slot]));
@@ -252,7 +253,8 @@ int send_part_start(halocline_mpi_channel* channel, uint64_t bytes) {
     int count = 0;
     HALOCLINE_TRY(units(bytes, &count));
     const halocline_mpi_world* world = channel->world;
-    return MPI_Isend(channel->buffer, count, world->unit, channel->peer, channel->send_tag, world->data, &channel->part);
+    return MPI_Isend(channel->buffer, count, world->unit, channel->peer, channel->send_tag, world->data,
+                     &channel->part);
 }
 
 int send_test(halocline_mpi_channel* channel, int* done) {

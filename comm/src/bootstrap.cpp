@@ -152,9 +152,8 @@ std::string open_verbs(const job& j) {
 
 /// `address`: of this host, for providers over IP.
 std::string open_ofi(const job& j, const std::string& address) {
-    return open_world<ofi_world>(j, j.core().ofi, "ofi_provider", [&] {
-        return std::make_shared<ofi_world>(j.options().ofi_provider, address);
-    });
+    return open_world<ofi_world>(j, j.core().ofi, "ofi_provider",
+                                 [&] { return std::make_shared<ofi_world>(j.options().ofi_provider, address); });
 }
 
 } // namespace
@@ -253,7 +252,8 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
 }
 
 job job::from_environment(const job_options& options) {
-    const std::string wanted = options.bootstrap.empty() ? comm::from_environment("HALOCLINE_BOOTSTRAP") : options.bootstrap;
+    const std::string wanted =
+        options.bootstrap.empty() ? comm::from_environment("HALOCLINE_BOOTSTRAP") : options.bootstrap;
     struct way {
         const char* name;
         const char* started_by;

@@ -69,8 +69,8 @@ void require_equal(const std::string& name, std::string_view what, int me, const
 
 /// The end of `peer` that belongs to `r`, sizes compared.
 const remote_end& matching_end(const std::string& name, int me, const channel_request& r, const remote_set& theirs) {
-    const auto it = std::find_if(theirs.ends.begin(), theirs.ends.end(),
-                                 [&](const remote_end& e) { return e.key == r.peer_key; });
+    const auto it =
+        std::find_if(theirs.ends.begin(), theirs.ends.end(), [&](const remote_end& e) { return e.key == r.peer_key; });
     const std::string mine = rank_text(me) + " '" + r.label + "'";
     if (it == theirs.ends.end() || it->peer_key != r.key) {
         throw input_error("'" + name + "': " + mine + " (key " + std::to_string(r.key) + ") expects key " +
@@ -107,12 +107,12 @@ requests_by_peer sorted_by_peer(const job& j, std::span<const channel_request> r
         }
         const auto [first, fresh] = keys.emplace(r.key, i);
         if (!fresh) {
-            throw input_error("'" + name + "': " + rank_text(j.rank()) + " uses key " + std::to_string(r.key) + " for '" +
-                              requests[first->second].label + "' and for '" + r.label + "'");
+            throw input_error("'" + name + "': " + rank_text(j.rank()) + " uses key " + std::to_string(r.key) +
+                              " for '" + requests[first->second].label + "' and for '" + r.label + "'");
         }
         if (r.direct && j.members()[r.peer].transport != "shm" && j.members()[r.peer].transport != "self") {
-            throw input_error("'" + name + "': '" + r.label + "' is to be direct, but " + rank_text(r.peer) + " is reached over " +
-                              j.members()[r.peer].transport + ", which can't write its fields");
+            throw input_error("'" + name + "': '" + r.label + "' is to be direct, but " + rank_text(r.peer) +
+                              " is reached over " + j.members()[r.peer].transport + ", which can't write its fields");
         }
         by_peer[r.peer].push_back(i);
     }

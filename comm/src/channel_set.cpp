@@ -79,7 +79,8 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
                 });
                 if constexpr (carded_channel<C>) {
                     if (lane.empty()) return;
-                    if constexpr (requires { &C::complete; }) C::complete(world_of(core, static_cast<C*>(nullptr)), plan_id);
+                    if constexpr (requires { &C::complete; })
+                        C::complete(world_of(core, static_cast<C*>(nullptr)), plan_id);
                     for (const C& c : lane) cards[c.index()] = c.card();
                 }
             });
@@ -97,10 +98,11 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
                     for_each_request_of(static_cast<C*>(nullptr), [&](std::size_t i, const channel_request& r) {
                         std::byte* const remote = core.peer_base[r.peer] + wire_reader(cards[i]).number<std::int64_t>();
                         if constexpr (direct_channel<C>) {
-                            lane.emplace_back(i, r.peer, plan_id, r.send_bytes, r.receive_bytes, remote, block_ + offset[i],
-                                              core.peer_base[r.peer]);
+                            lane.emplace_back(i, r.peer, plan_id, r.send_bytes, r.receive_bytes, remote,
+                                              block_ + offset[i], core.peer_base[r.peer]);
                         } else {
-                            lane.emplace_back(i, r.peer, plan_id, r.send_bytes, r.receive_bytes, remote, block_ + offset[i]);
+                            lane.emplace_back(i, r.peer, plan_id, r.send_bytes, r.receive_bytes, remote,
+                                              block_ + offset[i]);
                         }
                     });
                 }
@@ -155,7 +157,7 @@ void channel_set::close() noexcept {
     if (worker_ != nullptr) std::erase_if(core_->background, [this](const auto& b) { return b.object == worker_; });
     worker_ = nullptr;
     for_each_lane([]<class C>(std::vector<C>& lane) {
-        if constexpr (requires(C& c) { c.close(); })
+        if constexpr (requires(C & c) { c.close(); })
             for (C& c : lane) c.close();
     });
     for_each_lane([]<class C>(std::vector<C>& lane) {
@@ -265,7 +267,8 @@ std::string channel_set::pending(std::uint64_t epoch) const {
         if (there) return;
         const channel_request& r = requests_[c.index()];
         if (first.empty()) {
-            first = r.label + " from rank " + std::to_string(r.peer) + " over " + std::remove_cvref_t<decltype(c)>::transport;
+            first = r.label + " from rank " + std::to_string(r.peer) + " over " +
+                    std::remove_cvref_t<decltype(c)>::transport;
         } else {
             ++more;
         }

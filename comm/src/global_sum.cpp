@@ -21,15 +21,17 @@ std::uint32_t name_of(std::uint64_t ordinal, std::size_t values) {
 }
 static_assert(most_values < 1 << 11);
 std::size_t values_of(std::uint32_t name) { return name & 0x7ff; }
-bool is_of_sum(std::uint32_t name, std::uint64_t ordinal) { return name >> 11 == static_cast<std::uint32_t>(ordinal << 11) >> 11; }
+bool is_of_sum(std::uint32_t name, std::uint64_t ordinal) {
+    return name >> 11 == static_cast<std::uint32_t>(ordinal << 11) >> 11;
+}
 
 channel_set all_to_all(const job& j, std::size_t values, std::string name) {
     std::vector<channel_request> requests;
     for (int peer = 0; peer < j.ranks(); ++peer) {
         if (peer == j.rank()) continue;
         const std::size_t bytes = values * sizeof(double);
-        requests.push_back({peer, static_cast<std::uint32_t>(peer), static_cast<std::uint32_t>(j.rank()), bytes, bytes,
-                            "part"});
+        requests.push_back(
+            {peer, static_cast<std::uint32_t>(peer), static_cast<std::uint32_t>(j.rank()), bytes, bytes, "part"});
     }
     return channel_set(j, requests, {std::move(name), ""});
 }
@@ -40,7 +42,8 @@ double over_ranks(const double* const* parts, std::size_t first, std::size_t las
                   Combine combine) noexcept {
     if (last - first == 1) return parts[first][element];
     const std::size_t middle = first + (last - first) / 2;
-    return combine(over_ranks(parts, first, middle, element, combine), over_ranks(parts, middle, last, element, combine));
+    return combine(over_ranks(parts, first, middle, element, combine),
+                   over_ranks(parts, middle, last, element, combine));
 }
 
 /// Leaf of each rank.  Err: input_error.

@@ -9,7 +9,14 @@ namespace halocline::comm {
 namespace {
 
 // Each set-up message opens with the kind of call it belongs to, so that ranks in different calls find out.
-enum class call : char { gather = 'g', broadcast = 'b', barrier = '|', exchange = 'x', agree = '=', collectively = 'c' };
+enum class call : char {
+    gather = 'g',
+    broadcast = 'b',
+    barrier = '|',
+    exchange = 'x',
+    agree = '=',
+    collectively = 'c'
+};
 
 std::string_view to_string(call kind) {
     switch (kind) {
@@ -90,9 +97,8 @@ std::string job::transport() const {
     if (core_->ranks == 1) return core_->members[0].transport;
     std::string used;
     for (const std::string& t : core_->options.transports) {
-        const bool serves = std::any_of(core_->members.begin(), core_->members.end(), [&](const rank_info& m) {
-            return m.rank != core_->rank && m.transport == t;
-        });
+        const bool serves = std::any_of(core_->members.begin(), core_->members.end(),
+                                        [&](const rank_info& m) { return m.rank != core_->rank && m.transport == t; });
         if (serves) used += (used.empty() ? "" : "+") + t;
     }
     return used;

@@ -38,7 +38,8 @@ constexpr std::array known_transports{
 /// First writer wins.
 void write(failure_record& record, status why, int culprit, const rank_info* who, std::string_view text) noexcept {
     std::uint32_t expected = failure_record::none;
-    if (!record.state.compare_exchange_strong(expected, failure_record::being_written, std::memory_order_acq_rel)) return;
+    if (!record.state.compare_exchange_strong(expected, failure_record::being_written, std::memory_order_acq_rel))
+        return;
     record.why = why;
     record.culprit = culprit;
     if (who != nullptr) {
@@ -136,8 +137,8 @@ void job_core::choose_transports(const refusals& refused) {
         }
         member.refused = joined(reasons, "; ");
         if (member.transport.empty()) {
-            throw input_error("no transport of [" + joined(options.transports, ", ") + "] reaches " + name_of(member.rank) +
-                              " from " + name_of(rank) + " (" + member.refused + ")");
+            throw input_error("no transport of [" + joined(options.transports, ", ") + "] reaches " +
+                              name_of(member.rank) + " from " + name_of(rank) + " (" + member.refused + ")");
         }
     }
 }
@@ -154,7 +155,8 @@ void check_transport_names(const std::vector<std::string>& names, bool mpi_there
                                         [&](const known_transport& k) { return k.name == t; });
         if (known == known_transports.end()) throw input_error("unknown transport '" + t + "'; known are " + all);
         if (!known->built()) {
-            throw input_error("transport '" + t + "' is not built in; this build has " + all + std::string(known->remedy));
+            throw input_error("transport '" + t + "' is not built in; this build has " + all +
+                              std::string(known->remedy));
         }
         usable = usable || (t == "mpi" ? mpi_there : t != "self" || ranks == 1);
     }
@@ -165,8 +167,9 @@ void check_transport_names(const std::vector<std::string>& names, bool mpi_there
         throw input_error("transport 'mpi' needs an MPI launcher: mpirun -n " + std::to_string(ranks) + " " +
                           command_line());
     }
-    if (!usable) throw input_error("transport 'self' serves only the own rank; " + std::to_string(ranks) +
-                                   " ranks need one of " + all);
+    if (!usable)
+        throw input_error("transport 'self' serves only the own rank; " + std::to_string(ranks) +
+                          " ranks need one of " + all);
 }
 
 void job_core::sweep() noexcept {
@@ -237,8 +240,8 @@ void job_core::check_or_raise(int peer, std::uint64_t since, std::string_view op
 }
 
 std::string job_core::cut_link(int peer, std::string_view own_address, std::string_view address) const {
-    return "can't be reached any more: the link from " + members[rank].host + " (" + std::string(own_address) + ") to " +
-           members[peer].host + " (" + std::string(address) + ") has been silent for " +
+    return "can't be reached any more: the link from " + members[rank].host + " (" + std::string(own_address) +
+           ") to " + members[peer].host + " (" + std::string(address) + ") has been silent for " +
            std::to_string(options.link_timeout.count()) + " ms";
 }
 
@@ -257,16 +260,15 @@ void job_core::raise(status why, std::string_view operation) const {
     const std::string waited = " while this rank waited for " + std::string(operation);
     int culprit = -1;
     std::string how;
-    if (why != status::wrong_data && why != status::misused && record.state.load(std::memory_order_acquire) == failure_record::there) {
+    if (why != status::wrong_data && why != status::misused &&
+        record.state.load(std::memory_order_acquire) == failure_record::there) {
         why = record.why;
         culprit = record.culprit;
         how = record.text;
     }
     std::string text;
     switch (why) {
-    case status::peer_died:
-        text = name_of(culprit) + " " + (how.empty() ? "died" : how) + waited;
-        break;
+    case status::peer_died: text = name_of(culprit) + " " + (how.empty() ? "died" : how) + waited; break;
     case status::timed_out:
         text = "nothing came" + (culprit >= 0 ? " from " + name_of(culprit) : std::string()) + " within " +
                std::to_string(options.deadline.count()) + " ms, although nobody died," + waited;
@@ -274,12 +276,8 @@ void job_core::raise(status why, std::string_view operation) const {
     case status::aborted:
         text = how.empty() ? "a peer closed its end" + waited : name_of(culprit) + " gave up" + waited + ": " + how;
         break;
-    case status::misused:
-        text = "calls in a wrong order: " + std::string(operation);
-        break;
-    default:
-        text = "what came is not what was agreed (other plan, epoch or size)" + waited;
-        break;
+    case status::misused: text = "calls in a wrong order: " + std::string(operation); break;
+    default: text = "what came is not what was agreed (other plan, epoch or size)" + waited; break;
     }
     throw rank_failure(me + text, why, culprit, culprit >= 0 ? members[culprit].pid : 0,
                        culprit >= 0 ? members[culprit].host : std::string(), std::string(operation));

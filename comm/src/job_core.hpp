@@ -39,7 +39,8 @@ struct refusals {
 
 class job_core {
   public:
-    job_core(int own_rank, int job_ranks, job_options choices, std::string started_by, std::shared_ptr<node_slab> own_slab);
+    job_core(int own_rank, int job_ranks, job_options choices, std::string started_by,
+             std::shared_ptr<node_slab> own_slab);
     ~job_core();
     job_core(const job_core&) = delete;
     job_core& operator=(const job_core&) = delete;
@@ -50,13 +51,13 @@ class job_core {
     std::string launcher;
     std::vector<rank_info> members;
     std::shared_ptr<node_slab> memory;
-    std::vector<slab_mapping> mappings;       // keeps peer_base alive; empty with threads
-    std::vector<std::byte*> peer_base;        // each rank's slab as mapped here; nullptr: not on this node
-    std::shared_ptr<mpi_world> mpi;           // the MPI that started this job, if one did
-    std::shared_ptr<verbs_world> verbs;       // on all ranks or on none: if it serves anybody
-    std::shared_ptr<ofi_world> ofi;           // likewise
+    std::vector<slab_mapping> mappings; // keeps peer_base alive; empty with threads
+    std::vector<std::byte*> peer_base;  // each rank's slab as mapped here; nullptr: not on this node
+    std::shared_ptr<mpi_world> mpi;     // the MPI that started this job, if one did
+    std::shared_ptr<verbs_world> verbs; // on all ranks or on none: if it serves anybody
+    std::shared_ptr<ofi_world> ofi;     // likewise
     std::unique_ptr<liveness> watch;
-    mail* post = nullptr;                     // set-up mail: the control plane
+    mail* post = nullptr; // set-up mail: the control plane
     int spin_polls = 0;
 
     // Set-up state.

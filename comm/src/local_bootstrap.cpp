@@ -76,17 +76,20 @@ class hub {
                            "every rank to join the job");
     }
     [[noreturn]] void dead(int culprit, int pid, const std::string& host, const std::string& how) const {
-        throw rank_failure(me() + "rank " + std::to_string(culprit) + " (pid " + std::to_string(pid) + " on " + host + ") " + how +
-                               " while this rank waited for every rank to join the job",
+        throw rank_failure(me() + "rank " + std::to_string(culprit) + " (pid " + std::to_string(pid) + " on " + host +
+                               ") " + how + " while this rank waited for every rank to join the job",
                            status::peer_died, culprit, pid, host, "every rank to join the job");
     }
     void wait_for(int events, time_point end) const {
         std::vector<pollfd> polled{{fd_, static_cast<short>(events), 0}};
-        for (int r = 0; r < ranks_; ++r) polled.push_back({r == rank_ ? -1 : lifelines_[r], 0, 0}); // only their end tells
+        for (int r = 0; r < ranks_; ++r)
+            polled.push_back({r == rank_ ? -1 : lifelines_[r], 0, 0}); // only their end tells
         while (true) {
             const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-            if (left.count() <= 0) lost("not every rank came within " + std::to_string(deadline_.count()) + " ms", status::timed_out);
-            if (poll(polled.data(), polled.size(), static_cast<int>(std::min<long>(left.count(), 60'000))) <= 0) continue;
+            if (left.count() <= 0)
+                lost("not every rank came within " + std::to_string(deadline_.count()) + " ms", status::timed_out);
+            if (poll(polled.data(), polled.size(), static_cast<int>(std::min<long>(left.count(), 60'000))) <= 0)
+                continue;
             if (polled[0].revents != 0) return;
             for (int r = 0; r < ranks_; ++r) {
                 if (polled[r + 1].revents == 0) continue;
@@ -126,8 +129,9 @@ std::vector<int> lifelines_of(int ranks) {
         return fd == -1 || fcntl(fd, F_SETFD, FD_CLOEXEC) == 0; // -1: of another host
     });
     if (!open || lines.size() != static_cast<std::size_t>(ranks)) {
-        throw input_error(std::string(launch::lifelines_variable) + "='" + (text == nullptr ? "" : text) +
-                          "': one open descriptor per rank is expected; start the program by halocline-run of this version");
+        throw input_error(
+            std::string(launch::lifelines_variable) + "='" + (text == nullptr ? "" : text) +
+            "': one open descriptor per rank is expected; start the program by halocline-run of this version");
     }
     return lines;
 }

@@ -125,7 +125,7 @@ void message_engine::deliver(link& from, message_request& r, const incoming& m) 
 
 void message_engine::fetch(link& from, message_request& r, std::uint64_t bytes, const announcement& a) noexcept {
     send_record& record = from.their_records[a.record];
-    const std::byte* const source = a.in_slab            ? from.slab + a.address
+    const std::byte* const source = a.in_slab           ? from.slab + a.address
                                     : from.same_process ? reinterpret_cast<const std::byte*>(a.address)
                                                         : nullptr;
     const bool target_in_slab = core_.memory->contains(r.data_);
@@ -201,7 +201,7 @@ void message_engine::go_on(message_request& r) noexcept {
         for (; r.pieces_done_ < theirs; ++r.pieces_done_) {
             const std::uint64_t start = r.pieces_done_ * piece;
             copy_bytes(r.data_ + start, staging_of(from.block, core_.ranks, core_.rank, r.pieces_done_),
-                      std::min(piece, bytes - start));
+                       std::min(piece, bytes - start));
             record.next.store(r.pieces_done_ + 1, std::memory_order_release);
         }
         if (r.pieces_done_ < pieces_of(bytes, piece)) return;
@@ -244,7 +244,7 @@ void message_engine::stage(link& to, message_request& r, send_record& record) no
            r.pieces_done_ < record.next.load(std::memory_order_acquire) + link_layout::staging_pieces) {
         const std::uint64_t start = r.pieces_done_ * piece;
         copy_bytes(staging_of(block_, core_.ranks, to.peer, r.pieces_done_), r.data_ + start,
-                  std::min(piece, r.bytes_ - start));
+                   std::min(piece, r.bytes_ - start));
         record.sender_pieces.store(++r.pieces_done_, std::memory_order_release);
     }
 }
@@ -310,15 +310,18 @@ status message_engine::wait_one(message_request& r) noexcept {
     return wait(1, [&](std::size_t) -> message_request& { return r; });
 }
 
-status message_engine::wait_all(std::span<message_request> all, std::optional<std::chrono::nanoseconds> longest) noexcept {
-    return wait(all.size(), [&](std::size_t i) -> message_request& { return all[i]; }, longest);
+status message_engine::wait_all(std::span<message_request> all,
+                                std::optional<std::chrono::nanoseconds> longest) noexcept {
+    return wait(
+        all.size(), [&](std::size_t i) -> message_request& { return all[i]; }, longest);
 }
 
 status message_engine::wait_all(std::span<message_request* const> all) noexcept {
     return wait(all.size(), [&](std::size_t i) -> message_request& { return *all[i]; });
 }
 
-void message_engine::fail(status why, const message_request& r, std::size_t more, std::uint64_t message_bytes) noexcept {
+void message_engine::fail(status why, const message_request& r, std::size_t more,
+                          std::uint64_t message_bytes) noexcept {
     status_ = why;
     const bool is_send = r.state_ == request_state::queued || r.state_ == request_state::announced;
     failed_ = {is_send, r.peer_, r.tag_, r.bytes_, message_bytes, more};
@@ -335,7 +338,5 @@ bool message_engine::test(message_request& r) noexcept {
     }
     return status_ != status::ok;
 }
-
-
 
 } // namespace halocline::comm

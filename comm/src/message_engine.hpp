@@ -107,10 +107,10 @@ class message_engine {
         int peer;
         // Of what comes.
         const message_cell* in = nullptr;
-        std::uint64_t taken = 0, told = 0;              ///< messages taken out of the ring; the peer knows of
+        std::uint64_t taken = 0, told = 0; ///< messages taken out of the ring; the peer knows of
         std::atomic<std::uint64_t>* credit_at_peer = nullptr;
         send_record* their_records = nullptr;
-        request_list posted;                            ///< receives from this peer alone
+        request_list posted; ///< receives from this peer alone
         unexpected_store early;
         // Of what goes.
         message_cell* out = nullptr;
@@ -119,12 +119,12 @@ class message_engine {
         send_record* records = nullptr;
         std::uint32_t free_records[link_layout::records]{};
         std::size_t free_count = 0;
-        std::uint64_t generation = 0;                   ///< of the last announcement
+        std::uint64_t generation = 0; ///< of the last announcement
         request_list queued, announced;
-        message_request* staging = nullptr;             ///< whose pieces lie in the staging area
+        message_request* staging = nullptr; ///< whose pieces lie in the staging area
         // How its memory is reached.
         std::byte* slab = nullptr;
-        std::byte* block = nullptr;                     ///< the peer's, as mapped here
+        std::byte* block = nullptr; ///< the peer's, as mapped here
         pid_t pid = 0;
         bool same_process = false, readable = false;
         std::string why_not_readable;

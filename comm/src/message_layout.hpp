@@ -54,7 +54,7 @@ struct link_layout {
     static constexpr std::size_t staging_pieces = 2; // one is written while the other is read
     static constexpr std::size_t staging_bytes = 64 * 1024;
 
-    alignas(128) control_line farewell;            ///< the peer's last word
+    alignas(128) control_line farewell;               ///< the peer's last word
     alignas(128) std::atomic<std::uint64_t> taken{0}; ///< of this rank's messages, by the peer: the sender's credit
     alignas(128) message_cell ring[ring_cells];
     alignas(128) send_record record[records];
@@ -65,9 +65,7 @@ constexpr std::size_t block_bytes(int ranks) {
     return static_cast<std::size_t>(ranks) *
            (sizeof(link_layout) + link_layout::staging_pieces * link_layout::staging_bytes);
 }
-inline link_layout* link_of(std::byte* block, int peer) {
-    return reinterpret_cast<link_layout*>(block) + peer;
-}
+inline link_layout* link_of(std::byte* block, int peer) { return reinterpret_cast<link_layout*>(block) + peer; }
 inline std::byte* staging_of(std::byte* block, int ranks, int peer, std::uint64_t piece) {
     return block + static_cast<std::size_t>(ranks) * sizeof(link_layout) +
            (static_cast<std::size_t>(peer) * link_layout::staging_pieces + piece % link_layout::staging_pieces) *

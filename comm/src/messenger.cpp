@@ -16,18 +16,21 @@ message_engine::message_engine(const job& j, const messenger_options& options)
     : job_(j), core_(j.core()), options_(options), polls_per_pause_(core_.spin_polls >= 1000 ? 8 : 1) {
     const std::string own = "'" + options_.name + "': ";
     j.agree("the options of messenger '" + options_.name + "'",
-            std::to_string(options_.unexpected) + " unexpected, immediate to " + std::to_string(options_.immediate_bytes) +
-                ", synergistic from " + std::to_string(options_.synergistic_bytes) + " bytes");
+            std::to_string(options_.unexpected) + " unexpected, immediate to " +
+                std::to_string(options_.immediate_bytes) + ", synergistic from " +
+                std::to_string(options_.synergistic_bytes) + " bytes");
     j.collectively([&] {
         if (options_.immediate_bytes > messenger_options::largest_immediate) {
-            throw input_error(own + "immediate messages of " + std::to_string(options_.immediate_bytes) + " bytes; at most " +
-                              std::to_string(messenger_options::largest_immediate) + " are possible");
+            throw input_error(own + "immediate messages of " + std::to_string(options_.immediate_bytes) +
+                              " bytes; at most " + std::to_string(messenger_options::largest_immediate) +
+                              " are possible");
         }
         if (options_.unexpected < 1) throw input_error(own + "room for 0 unexpected messages; at least 1 is needed");
         for (int r = 0; r < core_.ranks; ++r) {
             if (core_.peer_base[static_cast<std::size_t>(r)] != nullptr) continue;
-            throw input_error(own + "matched messages need shared memory, and " + core_.name_of(r) + " shares none with " +
-                              core_.name_of(core_.rank) + "; put \"shm\" among the transports, and the ranks on one node");
+            throw input_error(own + "matched messages need shared memory, and " + core_.name_of(r) +
+                              " shares none with " + core_.name_of(core_.rank) +
+                              "; put \"shm\" among the transports, and the ranks on one node");
         }
     });
     links_.reserve(static_cast<std::size_t>(core_.ranks));
@@ -44,7 +47,8 @@ message_engine::message_engine(const job& j, const messenger_options& options)
         connect(j.gather(card.take()));
         j.barrier(); // the probes have been read
     } catch (...) {
-        if (core_.failed() == status::ok) core_.memory->deallocate(block_, block_bytes(core_.ranks), alignof(link_layout));
+        if (core_.failed() == status::ok)
+            core_.memory->deallocate(block_, block_bytes(core_.ranks), alignof(link_layout));
         throw;
     }
 }
@@ -120,14 +124,19 @@ std::string message_engine::pending() const {
 
 std::string message_engine::describe() const {
     std::string text = "'" + options_.name + "': immediate to " + std::to_string(options_.immediate_bytes) +
-                       " bytes, synergistic from " + std::to_string(options_.synergistic_bytes) + ", direct between; room for " +
-                       std::to_string(options_.unexpected) + " unexpected messages per peer\n";
+                       " bytes, synergistic from " + std::to_string(options_.synergistic_bytes) +
+                       ", direct between; room for " + std::to_string(options_.unexpected) +
+                       " unexpected messages per peer\n";
     for (const link& l : links_) {
         if (l.peer == core_.rank) continue;
         text += "  rank " + std::to_string(l.peer) + ": ";
-        if (l.same_process) text += "all memory directly (same process)";
-        else if (l.readable) text += "slabs directly, other memory by process_vm_readv";
-        else text += "slabs directly, other memory through copies in its slab (process_vm_readv: " + l.why_not_readable + ")";
+        if (l.same_process)
+            text += "all memory directly (same process)";
+        else if (l.readable)
+            text += "slabs directly, other memory by process_vm_readv";
+        else
+            text += "slabs directly, other memory through copies in its slab (process_vm_readv: " + l.why_not_readable +
+                    ")";
         text += '\n';
     }
     return text;
@@ -167,7 +176,8 @@ status messenger::send(std::span<const std::byte> data, int to, int tag, std::ui
     engine_->isend(r, data, to, tag, context);
     return engine_->wait_one(r);
 }
-status messenger::recv(std::span<std::byte> into, int from, int tag, message_info* info, std::uint32_t context) noexcept {
+status messenger::recv(std::span<std::byte> into, int from, int tag, message_info* info,
+                       std::uint32_t context) noexcept {
     message_request r;
     engine_->irecv(r, into, from, tag, context);
     const status s = engine_->wait_one(r);

@@ -53,9 +53,9 @@ void mpi_channel::connect(const std::string& peer_card) {
     int code = mpi.channel_open(world_->handle(), &spec, &requests_);
     if (code == HALOCLINE_MPI_OK) code = mpi.receive_start(requests_, 1);
     if (code != HALOCLINE_MPI_OK) {
-        throw job_error("MPI: the channel to rank " + std::to_string(peer_) + " (" + std::to_string(send_bytes_)
-                        + " bytes out, " + std::to_string(receive_bytes_) + " bytes in) can't be made: "
-                        + world_->describe(code));
+        throw job_error("MPI: the channel to rank " + std::to_string(peer_) + " (" + std::to_string(send_bytes_) +
+                        " bytes out, " + std::to_string(receive_bytes_) +
+                        " bytes in) can't be made: " + world_->describe(code));
     }
     posted_ = 1;
 }

@@ -102,8 +102,8 @@ std::optional<mpi_launch> mpi_of_program() {
         if (said.substr(0, std::strlen(mpi.title)) != mpi.title) continue;
         return mpi_launch{mpi.module, mpi.title, "this program uses " + std::string(mpi.title)};
     }
-    throw input_error("MPI: this program uses '" + std::string(said.substr(0, said.find_first_of(",\n")))
-                      + "'; modules exist for Open MPI and MPICH (HALOCLINE_MPI names one that fits)");
+    throw input_error("MPI: this program uses '" + std::string(said.substr(0, said.find_first_of(",\n"))) +
+                      "'; modules exist for Open MPI and MPICH (HALOCLINE_MPI names one that fits)");
 }
 
 std::vector<std::filesystem::path> mpi_module_folders() {
@@ -170,8 +170,8 @@ loaded_module load(const mpi_launch& launch) {
         }
         const auto* table = reinterpret_cast<halocline_mpi_module_entry>(entry)();
         if (table->abi != HALOCLINE_MPI_MODULE_ABI || table->bytes != sizeof(halocline_mpi_module)) {
-            refused += "\n  " + path.string() + ": module interface " + std::to_string(table->abi) + ", this program needs "
-                       + std::to_string(HALOCLINE_MPI_MODULE_ABI) + ": rebuild both together";
+            refused += "\n  " + path.string() + ": module interface " + std::to_string(table->abi) +
+                       ", this program needs " + std::to_string(HALOCLINE_MPI_MODULE_ABI) + ": rebuild both together";
             continue;
         }
         return {table, path};
@@ -182,13 +182,14 @@ loaded_module load(const mpi_launch& launch) {
     std::string text = "MPI: no module " + name + " (" + launch.evidence + "): looked in " + list(mpi_module_folders());
     for (const auto& mpi : known) {
         if (launch.module != mpi.module) continue;
-        text += std::string("; this build has none if mpicxx.") + mpi.module
-                + " was missing when it was configured: install " + mpi.package + ", configure and build again";
+        text += std::string("; this build has none if mpicxx.") + mpi.module +
+                " was missing when it was configured: install " + mpi.package + ", configure and build again";
     }
     const auto present = mpi_modules_present();
     for (const auto& mpi : known) {
         for (const auto& other : present) {
-            if (other == mpi.module) text += std::string("; or start it with ") + mpi.launcher + ", whose module is there";
+            if (other == mpi.module)
+                text += std::string("; or start it with ") + mpi.launcher + ", whose module is there";
         }
     }
     throw input_error(text);
@@ -206,19 +207,19 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
     version_ = module_->version();
     g.rethrow();
     if (code == HALOCLINE_MPI_NO_COMMUNICATOR) {
-        throw input_error("MPI: what was given is no communicator of " + version_ + " (" + path_.string()
-                          + "), or MPI_Init was not called: " + launch.evidence
-                          + "; if its MPI is another one, name that in HALOCLINE_MPI");
+        throw input_error("MPI: what was given is no communicator of " + version_ + " (" + path_.string() +
+                          "), or MPI_Init was not called: " + launch.evidence +
+                          "; if its MPI is another one, name that in HALOCLINE_MPI");
     }
     require(code, launch.communicator ? "duplicating the communicator" : "joining the world");
     rank_ = module_->rank(world_);
     ranks_ = module_->size(world_);
     if (!launch.communicator && launch.ranks > 0 && launch.ranks != ranks_) {
         module_->leave(); // N singletons that each believe to be alone: don't wait for one another at exit
-        throw input_error("MPI: the launcher is " + (launch.title.empty() ? "unknown" : launch.title) + "'s and started "
-                          + std::to_string(launch.ranks) + " ranks (" + launch.evidence + "), but " + version_
-                          + " sees a world of " + std::to_string(ranks_) + " (" + path_.string()
-                          + "): start the program with the mpirun of " + version_ + ", or unset HALOCLINE_MPI");
+        throw input_error("MPI: the launcher is " + (launch.title.empty() ? "unknown" : launch.title) +
+                          "'s and started " + std::to_string(launch.ranks) + " ranks (" + launch.evidence + "), but " +
+                          version_ + " sees a world of " + std::to_string(ranks_) + " (" + path_.string() +
+                          "): start the program with the mpirun of " + version_ + ", or unset HALOCLINE_MPI");
     }
 }
 
@@ -280,8 +281,8 @@ int mpi_world::take_tag() {
         return tag;
     }
     if (next_tag_ >= module_->max_tag(world_)) {
-        throw job_error("MPI: " + std::to_string(next_tag_) + " channels are open to this rank, and " + version_
-                        + " has no more message tags (MPI_TAG_UB)");
+        throw job_error("MPI: " + std::to_string(next_tag_) + " channels are open to this rank, and " + version_ +
+                        " has no more message tags (MPI_TAG_UB)");
     }
     // So that giving one back never allocates, nor keeping its channel.
     const auto issued = static_cast<std::size_t>(next_tag_) + 1;

@@ -22,10 +22,10 @@ namespace halocline::comm {
 
 /// What the environment says about an MPI launcher.
 struct mpi_launch {
-    std::string module;   ///< "openmpi", "mpich", or the path of a module
-    std::string title;    ///< "Open MPI", "MPICH"
-    std::string evidence; ///< "OMPI_COMM_WORLD_SIZE=4"
-    int ranks = 0;        ///< 0: the launcher does not say
+    std::string module;                 ///< "openmpi", "mpich", or the path of a module
+    std::string title;                  ///< "Open MPI", "MPICH"
+    std::string evidence;               ///< "OMPI_COMM_WORLD_SIZE=4"
+    int ranks = 0;                      ///< 0: the launcher does not say
     const void* communicator = nullptr; ///< address of the program's MPI_Comm; nullptr: the world of the launcher
     std::size_t communicator_bytes = 0;
 };

@@ -96,8 +96,7 @@ std::string meeting_address(const std::string& wanted, std::span<const std::vect
         for (const host_address& a : mine) {
             if (wanted == a.interface || wanted == a.address || wanted == a.network) return a.address;
         }
-        throw input_error("network '" + wanted +
-                          "': this host has no such interface, address or network; it has " +
+        throw input_error("network '" + wanted + "': this host has no such interface, address or network; it has " +
                           listed(mine));
     }
     // A bridge inside each host has the same network and the same address everywhere: no way between them.

@@ -71,7 +71,7 @@ class node_slab final : public slab {
     std::size_t bytes_ = 0;
     slab_mapping mapping_;
     mutable std::mutex mutex_;
-    std::map<std::size_t, std::size_t> free_; // offset -> bytes, no two adjacent
+    std::map<std::size_t, std::size_t> free_;     // offset -> bytes, no two adjacent
     std::map<std::size_t, int> pins_;             // offset -> how often
     std::map<std::size_t, std::size_t> deferred_; // offset -> bytes: given back while pinned
     std::size_t committed_ = 0, used_ = 0, peak_ = 0;

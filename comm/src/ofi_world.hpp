@@ -67,16 +67,18 @@ struct ofi_end {
 
     // What is to be written, in this order.
     bool greeting_due = false, farewell_due = false;
-    std::uint64_t epoch = 0;            ///< of the message in the send buffer
-    std::size_t now_bytes = 0;          ///< of that: message_bytes, or less
-    std::uint32_t next_piece = 0;       ///< pieces_out: all of it is under way
-    std::uint32_t under_way = 0;        ///< writes that have not completed
+    std::uint64_t epoch = 0;                                       ///< of the message in the send buffer
+    std::size_t now_bytes = 0;                                     ///< of that: message_bytes, or less
+    std::uint32_t next_piece = 0;                                  ///< pieces_out: all of it is under way
+    std::uint32_t under_way = 0;                                   ///< writes that have not completed
     bool farewell_said = false, released = false, waiting = false; // waiting: in the world's queue, for room
     std::uint64_t writes = 0;
     std::vector<ofi_operation> operations; // pieces, greeting, farewell
     int error = 0;
 
-    [[nodiscard]] bool idle() const { return under_way == 0 && next_piece == pieces_out && !greeting_due && !farewell_due; }
+    [[nodiscard]] bool idle() const {
+        return under_way == 0 && next_piece == pieces_out && !greeting_due && !farewell_due;
+    }
     [[nodiscard]] std::byte* slots() const { return block + sizeof(ofi_letters); }
     [[nodiscard]] std::byte* send_buffer() const { return slots() + 2 * receive_stride; }
     [[nodiscard]] ofi_letters& letters_in() const { return *std::launder(reinterpret_cast<ofi_letters*>(block)); }

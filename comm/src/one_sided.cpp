@@ -28,7 +28,8 @@ signal_counter& counter_at(std::byte* payload, int signal) {
 exposure::exposure(const job& j, std::span<const int> neighbours, std::size_t bytes, exposure_options options)
     : options_(std::move(options)) {
     j.agree("the signals of '" + options_.name + "'", std::to_string(options_.signals));
-    if (options_.signals < 0) throw input_error("'" + options_.name + "': " + std::to_string(options_.signals) + " signals");
+    if (options_.signals < 0)
+        throw input_error("'" + options_.name + "': " + std::to_string(options_.signals) + " signals");
     const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
     near_ = std::make_unique<neighbourhood>(j, options_.name, neighbours, counters + bytes,
                                             std::to_string(options_.signals) + " signals");

@@ -27,7 +27,8 @@ remote_calls::remote_calls(const job& j, std::span<const int> neighbours, remote
     static_assert(sizeof(slot) <= 128);
     j.agree("the functions of '" + name + "'", functions_.shape_ + std::to_string(room) + " calls per neighbour");
     if (room == 0) throw input_error("'" + name + "': room for 0 calls; at least 1 is needed");
-    near_ = std::make_unique<neighbourhood>(j, name, neighbours, neighbours.size() * room * sizeof(slot), functions_.shape_);
+    near_ = std::make_unique<neighbourhood>(j, name, neighbours, neighbours.size() * room * sizeof(slot),
+                                            functions_.shape_);
     // Zeroed memory is empty slots.
 }
 

@@ -16,8 +16,8 @@
 namespace halocline::comm {
 namespace {
 
-constexpr std::size_t granule = 128;                       // pair of cache lines: no false sharing between blocks
-constexpr std::size_t commit_step = std::size_t{2} << 20;  // a huge page
+constexpr std::size_t granule = 128;                      // pair of cache lines: no false sharing between blocks
+constexpr std::size_t commit_step = std::size_t{2} << 20; // a huge page
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
@@ -32,7 +32,7 @@ slab_mapping::slab_mapping(int fd, std::size_t bytes) : bytes_(bytes) {
                     "; raise 'ulimit -v' or choose a smaller slab (job_options::slab_bytes)");
     }
     base_ = static_cast<std::byte*>(p);
-    madvise(p, bytes, MADV_DONTDUMP);  // both are wishes: refusal changes nothing but speed or the size of a core file
+    madvise(p, bytes, MADV_DONTDUMP); // both are wishes: refusal changes nothing but speed or the size of a core file
     madvise(p, bytes, MADV_HUGEPAGE);
 }
 

@@ -16,8 +16,7 @@ namespace {
 
 /// What the rank-threads share.
 struct thread_world {
-    explicit thread_world(int ranks)
-        : mailbox(static_cast<std::size_t>(ranks)), left(static_cast<std::size_t>(ranks)) {
+    explicit thread_world(int ranks) : mailbox(static_cast<std::size_t>(ranks)), left(static_cast<std::size_t>(ranks)) {
         for (auto& box : mailbox) box.from.resize(static_cast<std::size_t>(ranks));
     }
     struct mailbox_of {

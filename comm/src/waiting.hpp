@@ -50,7 +50,9 @@ class waiter {
             last_look_ = now;
             const status s = core_.check(peer, since_, gone_);
             if (s != status::ok) return s;
-            gone_ = peer >= 0 && core_.watch && core_.watch->left(peer) ? peer : -1; // its last message may be here: poll once more
+            gone_ = peer >= 0 && core_.watch && core_.watch->left(peer)
+                        ? peer
+                        : -1; // its last message may be here: poll once more
             if (core_.options.may_sleep) {
                 const timespec nap{0, nap_ns_};
                 nanosleep(&nap, nullptr);

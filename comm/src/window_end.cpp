@@ -68,9 +68,10 @@ bool window_end::open(std::string& card) {
     const int peer = connection_->peer;
     if (job.members[peer].transport != Channel::transport) return false;
     const std::size_t out = request_.sends ? bytes() : 0, in = request_.sends ? 0 : bytes();
-    card = channel_
-               .emplace<Channel>(world_of(job, static_cast<Channel*>(nullptr)), *job.memory, 0, peer, agreed_id(), out, in)
-               .card();
+    card =
+        channel_
+            .emplace<Channel>(world_of(job, static_cast<Channel*>(nullptr)), *job.memory, 0, peer, agreed_id(), out, in)
+            .card();
     return true;
 }
 
@@ -100,8 +101,8 @@ void window_end::connect(const std::string& peer_card) {
     const std::string channel_card = reader.text();
 
     const auto refuse = [&](const std::string& mine, const std::string& theirs) {
-        throw input_error(title() + ": " + mine + " here, " + theirs + " at rank " + std::to_string(peer) + " ('" + name +
-                          "'); both ends must agree");
+        throw input_error(title() + ": " + mine + " here, " + theirs + " at rank " + std::to_string(peer) + " ('" +
+                          name + "'); both ends must agree");
     };
     if (element != request_.element || count != request_.count) {
         refuse(shown(request_.count, request_.element), shown(count, element));
@@ -119,7 +120,8 @@ void window_end::connect(const std::string& peer_card) {
             direct_ = true;
             remote_ = base + buffer_offset;
         }
-        const std::size_t out = request_.sends && !direct_ ? bytes() : 0, in = !request_.sends && !direct_ ? bytes() : 0;
+        const std::size_t out = request_.sends && !direct_ ? bytes() : 0,
+                          in = !request_.sends && !direct_ ? bytes() : 0;
         channel_.emplace<shm_channel>(std::size_t{0}, peer, agreed_id(), out, in, base + block_offset, block_);
     }
     phase_ = phase::idle;
@@ -133,8 +135,14 @@ std::uint32_t window_end::agreed_id() const {
         std::swap(out, back);
     }
     std::uint32_t hash = 2166136261u; // FNV-1a
-    for (const char c : wire_writer().number(from).number(to).number(out).number(back).number(connection_->ordinal)
-                            .number(number_).take()) {
+    for (const char c : wire_writer()
+                            .number(from)
+                            .number(to)
+                            .number(out)
+                            .number(back)
+                            .number(connection_->ordinal)
+                            .number(number_)
+                            .take()) {
         hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
     }
     return hash | 0x80000000u; // plans count from 1
@@ -282,7 +290,8 @@ status window_end::wait() noexcept {
 }
 
 std::string window_end::title() const {
-    return (request_.sends ? "send window " : "receive window ") + std::to_string(number_) + " of " + connection_->title();
+    return (request_.sends ? "send window " : "receive window ") + std::to_string(number_) + " of " +
+           connection_->title();
 }
 
 std::string window_end::pending() const {

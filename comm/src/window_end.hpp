@@ -86,7 +86,7 @@ class window_end {
     std::variant<std::monostate, shm_channel, ofi_channel, mpi_channel> channel_;
     std::byte* block_ = nullptr; // shm: control line, and slots unless direct
     std::size_t block_bytes_ = 0;
-    bool direct_ = false;        // shm: payloads go into the receiver's own buffer
+    bool direct_ = false;         // shm: payloads go into the receiver's own buffer
     std::byte* remote_ = nullptr; // that buffer, at the sender
 
     std::uint64_t step_ = 0, stamp_ = 0;

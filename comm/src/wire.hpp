@@ -15,8 +15,7 @@ namespace halocline::comm {
 class wire_writer {
   public:
     template <class T>
-        requires std::is_trivially_copyable_v<T>
-    wire_writer& number(T value) {
+    requires std::is_trivially_copyable_v<T> wire_writer& number(T value) {
         bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
         return *this;
     }
@@ -36,8 +35,7 @@ class wire_reader {
   public:
     explicit wire_reader(std::string_view bytes) : rest_(bytes) {}
     template <class T>
-        requires std::is_trivially_copyable_v<T>
-    T number() {
+    requires std::is_trivially_copyable_v<T> T number() {
         T value;
         std::memcpy(&value, piece(sizeof value).data(), sizeof value);
         return value;

@@ -119,7 +119,8 @@ void padded_links::exchange(const comm::job& j, const lattice::decomposition& cu
 void padded_links::exchange(const comm::job& j, const lattice::decomposition& cut, int mu, int parity) {
     exchange_selected(j, cut, [&](const coordinate& x, int direction) {
         if (direction != mu) return false;
-        int sum = 0; // of the owner's coordinates: behind the edge of the lattice the parity of an odd extent turns over
+        int sum =
+            0; // of the owner's coordinates: behind the edge of the lattice the parity of an odd extent turns over
         for (int nu = 0; nu < dimensions; ++nu) sum += modulo(local_.origin[nu] + x[nu], global_[nu]);
         return (sum & 1) == parity;
     });
@@ -138,8 +139,7 @@ void padded_links::store(lattice::gauge_field& links) const {
     });
 }
 
-padded_links with_boundaries(padded_links links,
-                             const std::array<lattice::boundary, lattice::dimensions>& boundaries) {
+padded_links with_boundaries(padded_links links, const std::array<lattice::boundary, lattice::dimensions>& boundaries) {
     const coordinate extents = links.extents();
     for (int mu = 0; mu < dimensions; ++mu) {
         if (boundaries[mu] == lattice::boundary::periodic) continue;

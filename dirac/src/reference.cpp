@@ -47,8 +47,8 @@ halo::plan_options plan_of(const wilson_parameters& p) {
 
 } // namespace
 
-reference_operator::reference_operator(const comm::job& j, const lattice::decomposition& cut,
-                                       const padded_links& links, const wilson_parameters& p)
+reference_operator::reference_operator(const comm::job& j, const lattice::decomposition& cut, const padded_links& links,
+                                       const wilson_parameters& p)
     : links_(with_boundaries(links, p.boundaries)), diagonal_(clover_term(links, p)), boundaries_(p.boundaries),
       spinors_(j, cut, plan_of(p)) {}
 

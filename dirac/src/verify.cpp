@@ -36,7 +36,8 @@ std::array<double, 6> plaquette_by_plane(const comm::job& j, const lattice::deco
     }
     std::array<double, 6> means;
     for (int plane = 0; plane < 6; ++plane)
-        means[plane] = static_cast<double>(totals[plane] / (3.0L * static_cast<long double>(lattice::volume(cut.global()))));
+        means[plane] =
+            static_cast<double>(totals[plane] / (3.0L * static_cast<long double>(lattice::volume(cut.global()))));
     return means;
 }
 

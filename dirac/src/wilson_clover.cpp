@@ -190,7 +190,7 @@ struct wilson_clover<T>::impl {
     std::array<surfaces, source_sets> sets;
     std::array<std::vector<std::int32_t>, lattice::faces> local_entry; ///< [site]: place in local_table, 0: none
     std::array<std::vector<T>, lattice::faces> local_table;            ///< entry 0 holds zeros
-    int current = 0; ///< source set of the last start_surface()
+    int current = 0;                                                   ///< source set of the last start_surface()
 };
 
 template <class T>
@@ -200,7 +200,8 @@ wilson_clover<T>::impl::impl(const comm::job& j, const lattice::decomposition& c
       order(std::move(site_order)) {
     j.collectively([&] {
         if (order->blocks() == nullptr || order->extents() != extents)
-            throw input_error("wilson_clover needs a blocked site order of the local box " + lattice::to_string(extents));
+            throw input_error("wilson_clover needs a blocked site order of the local box " +
+                              lattice::to_string(extents));
         stencil = make_stencil<T>(blocks());
         kernel = kernels::for_lane_width<T>(order->lane_width());
         fill_links(links, p);
@@ -329,7 +330,8 @@ void wilson_clover<T>::impl::make_surfaces(int set) {
                 if (leaves_block(blocks(), x, f.opposite()) && selected(x)) {
                     if (const std::int32_t entry = local_entry[index][static_cast<std::size_t>(site)]; entry > 0)
                         to_local[lane] = entry;
-                    else to_message[lane] = message_entry[static_cast<std::size_t>(site)];
+                    else
+                        to_message[lane] = message_entry[static_cast<std::size_t>(site)];
                 }
                 if (leaves_block(blocks(), x, f)) {
                     if (const std::optional<coordinate> source = local_neighbour(x, f)) {
@@ -375,7 +377,8 @@ template <class T>
 void wilson_clover<T>::impl::apply_block(lattice::field<T>& y, const lattice::field<T>& x, int group) const {
     const std::int64_t spinors = group_offset(group, kernels::spinor_reals);
     kernel.apply(stencil, links_half.data() + group_offset(group, kernels::site_link_reals),
-                 clover.data() + group_offset(group, kernels::site_clover_reals), y.data() + spinors, x.data() + spinors);
+                 clover.data() + group_offset(group, kernels::site_clover_reals), y.data() + spinors,
+                 x.data() + spinors);
 }
 
 template <class T>
@@ -387,9 +390,9 @@ void wilson_clover<T>::impl::add(lattice::field<T>& y, part which, int first_gro
         for (int f = 0; f < lattice::faces; ++f) {
             if ((face_mask >> f & 1) == 0) continue;
             const bool remote = which == part::ghosts && s.plan->message_of(lattice::face_of(f)) >= 0;
-            const T* const tables[2] = {
-                local_table[f].data(),
-                remote ? reinterpret_cast<const T*>(s.plan->ghost(lattice::face_of(f))) : nullptr};
+            const T* const tables[2] = {local_table[f].data(),
+                                        remote ? reinterpret_cast<const T*>(s.plan->ghost(lattice::face_of(f)))
+                                               : nullptr};
             kernel.consume[f](which == part::local ? s.from_local[f] : s.from_ghosts[f], g, g + 1, links_half.data(),
                               y.data(), tables, scale);
         }
@@ -439,7 +442,8 @@ comm::status wilson_clover<T>::finish_surface() noexcept {
 }
 
 template <class T>
-void wilson_clover<T>::add_surface(lattice::field<T>& y, int target_colour, unsigned face_mask, T scale) const noexcept {
+void wilson_clover<T>::add_surface(lattice::field<T>& y, int target_colour, unsigned face_mask,
+                                   T scale) const noexcept {
     const auto [first, last] = impl_->groups(target_colour);
     impl_->add(y, impl::part::local, first, last, face_mask, scale);
     impl_->add(y, impl::part::ghosts, first, last, face_mask, scale);
@@ -479,8 +483,10 @@ halo::plan_statistics wilson_clover<T>::statistics() const {
         sum.imbalance_seconds += one.imbalance_seconds;
         for (const comm::lane_counts& lane : one.lanes) {
             auto same = std::ranges::find(sum.lanes, lane.transport, &comm::lane_counts::transport);
-            if (same == sum.lanes.end()) sum.lanes.push_back(lane);
-            else same->messages += lane.messages, same->bytes += lane.bytes;
+            if (same == sum.lanes.end())
+                sum.lanes.push_back(lane);
+            else
+                same->messages += lane.messages, same->bytes += lane.bytes;
         }
     }
     return sum;

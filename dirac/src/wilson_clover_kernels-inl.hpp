@@ -43,14 +43,19 @@ struct spinor {
 /// a + i^Power b
 template <int Power, class V>
 HWY_INLINE complex_vector<V> add_times_i(const complex_vector<V>& a, const complex_vector<V>& b) {
-    if constexpr (Power % 4 == 0) return {hn::Add(a.re, b.re), hn::Add(a.im, b.im)};
-    else if constexpr (Power % 4 == 1) return {hn::Sub(a.re, b.im), hn::Add(a.im, b.re)};
-    else if constexpr (Power % 4 == 2) return {hn::Sub(a.re, b.re), hn::Sub(a.im, b.im)};
-    else return {hn::Add(a.re, b.im), hn::Sub(a.im, b.re)};
+    if constexpr (Power % 4 == 0)
+        return {hn::Add(a.re, b.re), hn::Add(a.im, b.im)};
+    else if constexpr (Power % 4 == 1)
+        return {hn::Sub(a.re, b.im), hn::Add(a.im, b.re)};
+    else if constexpr (Power % 4 == 2)
+        return {hn::Sub(a.re, b.re), hn::Sub(a.im, b.im)};
+    else
+        return {hn::Add(a.re, b.im), hn::Sub(a.im, b.re)};
 }
 template <int Power, class V>
 HWY_INLINE colour_vector<V> add_times_i(const colour_vector<V>& a, const colour_vector<V>& b) {
-    return {{add_times_i<Power>(a.c[0], b.c[0]), add_times_i<Power>(a.c[1], b.c[1]), add_times_i<Power>(a.c[2], b.c[2])}};
+    return {
+        {add_times_i<Power>(a.c[0], b.c[0]), add_times_i<Power>(a.c[1], b.c[1]), add_times_i<Power>(a.c[2], b.c[2])}};
 }
 
 /// The kernels for fields of W lanes.
@@ -202,8 +207,10 @@ struct kernels_of {
                 // below the diagonal c_ij, above it conj(c_ji)
                 const complex_vector<V> e = load<W>(c, 3 + (j < i ? i * (i - 1) / 2 + j : j * (j - 1) / 2 + i));
                 y = {hn::MulAdd(e.re, x[j].re, y.re), hn::MulAdd(e.re, x[j].im, y.im)};
-                if (j < i) y = {hn::NegMulAdd(e.im, x[j].im, y.re), hn::MulAdd(e.im, x[j].re, y.im)};
-                else y = {hn::MulAdd(e.im, x[j].im, y.re), hn::NegMulAdd(e.im, x[j].re, y.im)};
+                if (j < i)
+                    y = {hn::NegMulAdd(e.im, x[j].im, y.re), hn::MulAdd(e.im, x[j].re, y.im)};
+                else
+                    y = {hn::MulAdd(e.im, x[j].im, y.re), hn::NegMulAdd(e.im, x[j].re, y.im)};
             }
             store<N>(y, out, i);
         }
@@ -298,7 +305,8 @@ struct kernels_of {
                     hops_onto(stencil, site, v, links, work, sum.values);
                     const T* r_site = r + at(site, v);
                     add_clover_site<W>(clover_at(site, v), r_site, sum.values);
-                    V re = hn::Load(d, dot_re + v * N), im = hn::Load(d, dot_im + v * N), nn = hn::Load(d, norm + v * N);
+                    V re = hn::Load(d, dot_re + v * N), im = hn::Load(d, dot_im + v * N),
+                      nn = hn::Load(d, norm + v * N);
                     T* s_site = work + at(site, v);
                     for (int k = 0; k < spinor_reals / 2; ++k) {
                         const complex_vector<V> s = load<N>(sum.values, k), rr = load<W>(r_site, k);
@@ -339,7 +347,8 @@ struct kernels_of {
                 hops_onto(stencil, site, v, links, e, sum.values);
                 T* r_site = r + at(site, v);
                 for (int k = 0; k < spinor_reals; ++k) {
-                    hn::Store(hn::Sub(hn::Load(d, sum.values + k * N), hn::Load(d, r_site + k * W)), d, sum.values + k * N);
+                    hn::Store(hn::Sub(hn::Load(d, sum.values + k * N), hn::Load(d, r_site + k * W)), d,
+                              sum.values + k * N);
                     hn::Store(zero, d, r_site + k * W);
                 }
                 clear(product);

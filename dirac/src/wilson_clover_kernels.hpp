@@ -81,8 +81,8 @@ struct table {
     void (*solve)(const block_stencil<T>& s, const T* links, const T* schur, T* x, T* r, T* e, T* work, int steps);
     /// Writes entries [first, last) of a table of half-spinors, as far as their sources are in groups [group, end): the
     /// hop's projection; backward also times the link.
-    void (*produce[lattice::faces])(const surface_sources& s, int group, int end, const T* links, const T* x, T* entries,
-                                    std::int64_t first, std::int64_t last);
+    void (*produce[lattice::faces])(const surface_sources& s, int group, int end, const T* links, const T* x,
+                                    T* entries, std::int64_t first, std::int64_t last);
     /// y += scale * hops from the tables, for targets in groups [group, end).
     void (*consume[lattice::faces])(const surface_targets& s, int group, int end, const T* links, T* y,
                                     const T* const (&tables)[2], T scale);

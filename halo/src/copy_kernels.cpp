@@ -36,7 +36,9 @@ HWY_INLINE void run_of(T* to, const T* from, std::size_t left, Operation operati
 
 struct copied {
     template <class D, class T>
-    HWY_INLINE hn::Vec<D> operator()(D tag, const T* from, const T*) const { return hn::LoadU(tag, from); }
+    HWY_INLINE hn::Vec<D> operator()(D tag, const T* from, const T*) const {
+        return hn::LoadU(tag, from);
+    }
 };
 struct added {
     template <class D, class T>
@@ -66,15 +68,19 @@ struct copy_runs {
         }
         const auto size = static_cast<std::size_t>(run_bytes);
         for (; count > 0; --count, from += from_step, to += to_step)
-            if (run_bytes >= long_run_bytes) std::memcpy(to, from, size);
-            else run_of(to, from, size, copied{});
+            if (run_bytes >= long_run_bytes)
+                std::memcpy(to, from, size);
+            else
+                run_of(to, from, size, copied{});
     }
 };
 template <class T>
 struct add_runs {
     using element = T;
-    static void any(const T* from, T* to, std::int64_t count, std::int64_t from_step, std::int64_t to_step, std::int64_t run) {
-        for (; count > 0; --count, from += from_step, to += to_step) run_of(to, from, static_cast<std::size_t>(run), added{});
+    static void any(const T* from, T* to, std::int64_t count, std::int64_t from_step, std::int64_t to_step,
+                    std::int64_t run) {
+        for (; count > 0; --count, from += from_step, to += to_step)
+            run_of(to, from, static_cast<std::size_t>(run), added{});
     }
 };
 
@@ -103,7 +109,8 @@ void by_strip(const site_list& list, const std::byte* from, std::byte* to, std::
                 ++run;
             }
         }
-        const std::int64_t wanted = (last - first) / s->sites, there = s->count - run, whole = wanted < there ? wanted : there;
+        const std::int64_t wanted = (last - first) / s->sites, there = s->count - run,
+                           whole = wanted < there ? wanted : there;
         Runs::any(x + run * x_step, y + run * y_step, whole, x_step, y_step, s->sites * site);
         first += whole * s->sites;
         run += whole;
@@ -126,11 +133,15 @@ void by_site(const site_list& list, const std::byte* from, std::byte* to, std::i
 
 struct assign {
     template <class T>
-    HWY_INLINE void operator()(T& y, T x) const { y = x; }
+    HWY_INLINE void operator()(T& y, T x) const {
+        y = x;
+    }
 };
 struct accumulate {
     template <class T>
-    HWY_INLINE void operator()(T& y, T x) const { y += x; }
+    HWY_INLINE void operator()(T& y, T x) const {
+        y += x;
+    }
 };
 
 /// Storages with lanes: components of a site are W words apart. 0: known at run time only.
@@ -165,12 +176,16 @@ site_kernel lanes_for(int from_lanes, int to_lanes) {
 
 table make_table(bool strips, int from_lanes, int to_lanes) {
     if (from_lanes > 1 || to_lanes > 1)
-        return {{lanes_for<std::uint16_t, assign>(from_lanes, to_lanes), lanes_for<std::uint32_t, assign>(from_lanes, to_lanes),
-                 lanes_for<std::uint64_t, assign>(from_lanes, to_lanes)},
-                {lanes_for<float, accumulate>(from_lanes, to_lanes), lanes_for<double, accumulate>(from_lanes, to_lanes)}};
+        return {
+            {lanes_for<std::uint16_t, assign>(from_lanes, to_lanes),
+             lanes_for<std::uint32_t, assign>(from_lanes, to_lanes),
+             lanes_for<std::uint64_t, assign>(from_lanes, to_lanes)},
+            {lanes_for<float, accumulate>(from_lanes, to_lanes), lanes_for<double, accumulate>(from_lanes, to_lanes)}};
     if (strips)
-        return {{by_strip<copy_runs>, by_strip<copy_runs>, by_strip<copy_runs>}, {by_strip<add_runs<float>>, by_strip<add_runs<double>>}};
-    return {{by_site<copy_runs>, by_site<copy_runs>, by_site<copy_runs>}, {by_site<add_runs<float>>, by_site<add_runs<double>>}};
+        return {{by_strip<copy_runs>, by_strip<copy_runs>, by_strip<copy_runs>},
+                {by_strip<add_runs<float>>, by_strip<add_runs<double>>}};
+    return {{by_site<copy_runs>, by_site<copy_runs>, by_site<copy_runs>},
+            {by_site<add_runs<float>>, by_site<add_runs<double>>}};
 }
 
 } // namespace halocline::halo::kernels::HWY_NAMESPACE
@@ -180,6 +195,8 @@ HWY_AFTER_NAMESPACE();
 namespace halocline::halo::kernels {
 HWY_EXPORT(make_table);
 
-table table_for(bool strips, int from_lanes, int to_lanes) { return HWY_DYNAMIC_DISPATCH(make_table)(strips, from_lanes, to_lanes); }
+table table_for(bool strips, int from_lanes, int to_lanes) {
+    return HWY_DYNAMIC_DISPATCH(make_table)(strips, from_lanes, to_lanes);
+}
 } // namespace halocline::halo::kernels
 #endif

@@ -7,7 +7,8 @@
 namespace halocline::halo::kernels {
 
 /// Takes sites [first, last) of a list from one storage to another.
-using site_kernel = void (*)(const site_list& list, const std::byte* from, std::byte* to, std::int64_t first, std::int64_t last);
+using site_kernel = void (*)(const site_list& list, const std::byte* from, std::byte* to, std::int64_t first,
+                             std::int64_t last);
 
 struct table {
     site_kernel copy[3]; ///< components of 2, 4, 8 bytes

@@ -17,7 +17,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 /// One row of a map on a site without lanes: elements [i, i + N) of its blocks, N at a time.
 template <std::size_t N, bool Real, class T>
-HWY_INLINE void row_by(const map_view<T>& m, std::int32_t row, const T* HWY_RESTRICT x, T* HWY_RESTRICT y, std::int32_t& i) {
+HWY_INLINE void row_by(const map_view<T>& m, std::int32_t row, const T* HWY_RESTRICT x, T* HWY_RESTRICT y,
+                       std::int32_t& i) {
     const hn::CappedTag<T, N> tag;
     const auto n = static_cast<std::int32_t>(hn::Lanes(tag));
     // multiplication by i: (re, im) -> (-im, re)
@@ -35,7 +36,8 @@ HWY_INLINE void row_by(const map_view<T>& m, std::int32_t row, const T* HWY_REST
 }
 
 template <bool Real, class T>
-void map_contiguous(const map_view<T>& m, const std::int32_t* positions, const T* values, std::int64_t first, std::int64_t last, T* out) {
+void map_contiguous(const map_view<T>& m, const std::int32_t* positions, const T* values, std::int64_t first,
+                    std::int64_t last, T* out) {
     for (std::int64_t s = first; s < last; ++s) {
         const T* x = values + static_cast<std::int64_t>(positions[s]) * m.components;
         for (std::int32_t r = 0; r < m.rows; ++r, out += m.block_reals) {
@@ -51,8 +53,8 @@ void map_contiguous(const map_view<T>& m, const std::int32_t* positions, const T
 
 /// Sites in storage with lanes: reals of a site are W apart.
 template <bool Real, int Lanes, class T>
-void map_lanes(const map_view<T>& m, const std::int32_t* positions, const T* values, std::int64_t first, std::int64_t last,
-               T* HWY_RESTRICT out) {
+void map_lanes(const map_view<T>& m, const std::int32_t* positions, const T* values, std::int64_t first,
+               std::int64_t last, T* HWY_RESTRICT out) {
     for (std::int64_t s = first; s < last; ++s) {
         const std::int64_t p = positions[s], w = Lanes > 0 ? Lanes : m.lanes;
         const T* HWY_RESTRICT x = values + p / w * w * m.components + p % w;
@@ -83,7 +85,8 @@ void map_lanes(const map_view<T>& m, const std::int32_t* positions, const T* val
 }
 
 template <bool Real, class T>
-void map_any(const map_view<T>& m, const std::int32_t* positions, const T* values, std::int64_t first, std::int64_t last, T* out) {
+void map_any(const map_view<T>& m, const std::int32_t* positions, const T* values, std::int64_t first,
+             std::int64_t last, T* out) {
     constexpr bool has_vectors = HWY_TARGET != HWY_SCALAR; // pairs need two lanes
     if (m.lanes == 1 && has_vectors) return map_contiguous<Real>(m, positions, values, first, last, out);
     switch (m.lanes) {
@@ -94,13 +97,17 @@ void map_any(const map_view<T>& m, const std::int32_t* positions, const T* value
     }
 }
 template <class T>
-void map_any(const map_view<T>& m, const std::int32_t* positions, const T* values, std::int64_t first, std::int64_t last, T* out) {
-    m.real ? map_any<true>(m, positions, values, first, last, out) : map_any<false>(m, positions, values, first, last, out);
+void map_any(const map_view<T>& m, const std::int32_t* positions, const T* values, std::int64_t first,
+             std::int64_t last, T* out) {
+    m.real ? map_any<true>(m, positions, values, first, last, out)
+           : map_any<false>(m, positions, values, first, last, out);
 }
-void map_float(const map_view<float>& m, const std::int32_t* positions, const float* values, std::int64_t first, std::int64_t last, float* out) {
+void map_float(const map_view<float>& m, const std::int32_t* positions, const float* values, std::int64_t first,
+               std::int64_t last, float* out) {
     map_any(m, positions, values, first, last, out);
 }
-void map_double(const map_view<double>& m, const std::int32_t* positions, const double* values, std::int64_t first, std::int64_t last, double* out) {
+void map_double(const map_view<double>& m, const std::int32_t* positions, const double* values, std::int64_t first,
+                std::int64_t last, double* out) {
     map_any(m, positions, values, first, last, out);
 }
 
@@ -116,11 +123,13 @@ struct half_format {
         const auto sign = hn::ShiftRight<16>(hn::And(hn::BitCast(itag, v), hn::Set(itag, INT32_MIN)));
         // normal: exponent from bias 127 to 15; adding half a unit of the last place, to even, carries into it
         const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(itag, 1));
-        const auto normal = hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, odd), hn::Set(itag, 0xfff - ((127 - 15) << 23))));
+        const auto normal =
+            hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, odd), hn::Set(itag, 0xfff - ((127 - 15) << 23))));
         // subnormal: the sum with 0.5 has its last bit at 2^-24, the smallest half, and is rounded by the machine
         const auto half = hn::Set(tag, 0.5F);
         const auto small = hn::Sub(hn::BitCast(itag, hn::Add(hn::Abs(v), half)), hn::BitCast(itag, half));
-        const auto big = hn::IfThenElse(hn::Gt(magnitude, hn::Set(itag, 0x7f800000)), hn::Set(itag, 0x7e00), hn::Set(itag, 0x7c00));
+        const auto big =
+            hn::IfThenElse(hn::Gt(magnitude, hn::Set(itag, 0x7f800000)), hn::Set(itag, 0x7e00), hn::Set(itag, 0x7c00));
         const auto finite = hn::IfThenElse(hn::Lt(magnitude, hn::Set(itag, 113 << 23)), small, normal);
         const auto result = hn::IfThenElse(hn::Lt(magnitude, hn::Set(itag, 143 << 23)), finite, big);
         return hn::Or(result, hn::And(sign, hn::Set(itag, 0x8000)));
@@ -135,7 +144,8 @@ struct half_format {
         const auto special = hn::Add(normal, rebias); // infinity, not a number: the exponent becomes 255
         // subnormal: with the exponent of 2^-14 the mantissa counts from 2^-14, which is taken off again
         const auto least = hn::Set(itag, 113 << 23);
-        const auto small = hn::BitCast(itag, hn::Sub(hn::BitCast(tag, hn::Add(magnitude, least)), hn::BitCast(tag, least)));
+        const auto small =
+            hn::BitCast(itag, hn::Sub(hn::BitCast(tag, hn::Add(magnitude, least)), hn::BitCast(tag, least)));
         const auto finite = hn::IfThenElse(hn::Lt(magnitude, hn::Set(itag, 1 << 23)), small, normal);
         const auto result = hn::IfThenElse(hn::Lt(magnitude, hn::Set(itag, 0x1f << 23)), finite, special);
         return hn::BitCast(tag, hn::Or(result, sign));
@@ -194,10 +204,18 @@ HWY_INLINE void decode(const std::uint16_t* from, float scale, std::size_t left,
     decode_by<Format, 1>(from, scale, left, to);
 }
 
-void encode_half(const float* from, float scale, std::size_t count, std::uint16_t* to) { encode<half_format>(from, scale, count, to); }
-void encode_bfloat16(const float* from, float scale, std::size_t count, std::uint16_t* to) { encode<bfloat16_format>(from, scale, count, to); }
-void decode_half(const std::uint16_t* from, float scale, std::size_t count, float* to) { decode<half_format>(from, scale, count, to); }
-void decode_bfloat16(const std::uint16_t* from, float scale, std::size_t count, float* to) { decode<bfloat16_format>(from, scale, count, to); }
+void encode_half(const float* from, float scale, std::size_t count, std::uint16_t* to) {
+    encode<half_format>(from, scale, count, to);
+}
+void encode_bfloat16(const float* from, float scale, std::size_t count, std::uint16_t* to) {
+    encode<bfloat16_format>(from, scale, count, to);
+}
+void decode_half(const std::uint16_t* from, float scale, std::size_t count, float* to) {
+    decode<half_format>(from, scale, count, to);
+}
+void decode_bfloat16(const std::uint16_t* from, float scale, std::size_t count, float* to) {
+    decode<bfloat16_format>(from, scale, count, to);
+}
 
 } // namespace halocline::halo::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -212,13 +230,13 @@ HWY_EXPORT(decode_half);
 HWY_EXPORT(decode_bfloat16);
 
 template <>
-void map_sites<float>(const map_view<float>& map, const std::int32_t* positions, const float* values, std::int64_t first,
-                      std::int64_t last, float* out) {
+void map_sites<float>(const map_view<float>& map, const std::int32_t* positions, const float* values,
+                      std::int64_t first, std::int64_t last, float* out) {
     HWY_DYNAMIC_DISPATCH(map_float)(map, positions, values, first, last, out);
 }
 template <>
-void map_sites<double>(const map_view<double>& map, const std::int32_t* positions, const double* values, std::int64_t first,
-                       std::int64_t last, double* out) {
+void map_sites<double>(const map_view<double>& map, const std::int32_t* positions, const double* values,
+                       std::int64_t first, std::int64_t last, double* out) {
     HWY_DYNAMIC_DISPATCH(map_double)(map, positions, values, first, last, out);
 }
 void to_half(const float* from, float scale, std::size_t count, std::uint16_t* to) {

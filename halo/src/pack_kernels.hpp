@@ -20,7 +20,8 @@ struct map_view {
 
 /// out[site - first][row][block_reals] for sites [first, last) at these positions.
 template <class T>
-void map_sites(const map_view<T>& map, const std::int32_t* positions, const T* values, std::int64_t first, std::int64_t last, T* out);
+void map_sites(const map_view<T>& map, const std::int32_t* positions, const T* values, std::int64_t first,
+               std::int64_t last, T* out);
 
 /// count reals times scale, rounded to nearest even.
 void to_half(const float* from, float scale, std::size_t count, std::uint16_t* to);

@@ -27,13 +27,16 @@ block_map with_phase(const block_map& map, std::complex<double> phase, int compo
 void check_map(const block_map& map, int components, const std::string& who) {
     const auto fail = [&](const std::string& what) { throw input_error(who + what); };
     if (map.block_reals < 1 || components % map.block_reals != 0)
-        fail("blocks of " + std::to_string(map.block_reals) + " reals do not divide a site of " + std::to_string(components));
+        fail("blocks of " + std::to_string(map.block_reals) + " reals do not divide a site of " +
+             std::to_string(components));
     for (const auto& row : map.rows)
         for (const block_map::term& t : row) {
             if (t.block < 0 || t.block >= components / map.block_reals)
-                fail("block " + std::to_string(t.block) + " is not one of the " + std::to_string(components / map.block_reals) + " of a site");
+                fail("block " + std::to_string(t.block) + " is not one of the " +
+                     std::to_string(components / map.block_reals) + " of a site");
             if (t.coefficient.imag() != 0 && map.block_reals % 2 != 0)
-                fail("a complex coefficient needs blocks of pairs (re, im), not of " + std::to_string(map.block_reals) + " reals");
+                fail("a complex coefficient needs blocks of pairs (re, im), not of " + std::to_string(map.block_reals) +
+                     " reals");
         }
 }
 
@@ -45,7 +48,8 @@ std::size_t bytes_per_real(message_format format, std::size_t stored_bytes) {
 
 template <class T>
 int packer<T>::reals_per_site(const packer_options& o) {
-    const auto first = std::find_if(o.projections.begin(), o.projections.end(), [](const block_map& m) { return !m.empty(); });
+    const auto first =
+        std::find_if(o.projections.begin(), o.projections.end(), [](const block_map& m) { return !m.empty(); });
     return first == o.projections.end() ? o.components : first->block_reals * static_cast<int>(first->rows.size());
 }
 
@@ -60,28 +64,35 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
     : options_(std::move(options)), reals_(reals_per_site(options_)), lanes_(order->lane_width()) {
     const std::string who = "packer for halo '" + p.options().name + "': ";
     const int rank = p.owner().rank();
-    if (options_.components < 1) throw input_error(who + std::to_string(options_.components) + " components per site: must be 1 or more");
+    if (options_.components < 1)
+        throw input_error(who + std::to_string(options_.components) + " components per site: must be 1 or more");
     if (sizeof(T) != 4 && options_.format != message_format::as_stored)
         throw input_error(who + "half and bfloat16 messages are made of fields of float, this one holds double");
     if (options_.format != message_format::as_stored && reals_ > chunk_reals)
-        throw input_error(who + std::to_string(reals_) + " reals per site: a change of format takes up to " + std::to_string(chunk_reals));
-    if (!(options_.scale > 0)) throw input_error(who + "scale " + std::to_string(options_.scale) + ": must be positive");
+        throw input_error(who + std::to_string(reals_) + " reals per site: a change of format takes up to " +
+                          std::to_string(chunk_reals));
+    if (!(options_.scale > 0))
+        throw input_error(who + "scale " + std::to_string(options_.scale) + ": must be positive");
     if (p.options().bytes_per_site != bytes_per_site(options_))
-        throw input_error(who + "a site of the message has " + std::to_string(bytes_per_site(options_)) + " bytes, the plan was made for " +
-                          std::to_string(p.options().bytes_per_site) + "; say packer::bytes_per_site in plan_options");
+        throw input_error(who + "a site of the message has " + std::to_string(bytes_per_site(options_)) +
+                          " bytes, the plan was made for " + std::to_string(p.options().bytes_per_site) +
+                          "; say packer::bytes_per_site in plan_options");
     if (p.options().fields != 1)
         throw input_error(who + "it packs one field, the plan was made for " + std::to_string(p.options().fields));
     if (order->extents() != cut.local_box(rank).extents)
-        throw input_error(who + "the site order is of a box of " + lattice::to_string(order->extents()) + ", the local box of rank " +
-                          std::to_string(rank) + " is " + lattice::to_string(cut.local_box(rank).extents));
-    const bool projects = reals_ != options_.components || std::any_of(options_.projections.begin(), options_.projections.end(),
-                                                                       [](const block_map& m) { return !m.empty(); });
+        throw input_error(who + "the site order is of a box of " + lattice::to_string(order->extents()) +
+                          ", the local box of rank " + std::to_string(rank) + " is " +
+                          lattice::to_string(cut.local_box(rank).extents));
+    const bool projects =
+        reals_ != options_.components || std::any_of(options_.projections.begin(), options_.projections.end(),
+                                                     [](const block_map& m) { return !m.empty(); });
     for (const plan_message& sent : p.messages()) {
         const face f = sent.where;
         const std::string where = who + lattice::to_string(f) + ": ";
         const block_map& projection = options_.projections[static_cast<std::size_t>(f.index())];
         if (projects && projection.block_reals * static_cast<int>(projection.rows.size()) != reals_)
-            throw input_error(where + "its projection has " + std::to_string(projection.block_reals * static_cast<int>(projection.rows.size())) +
+            throw input_error(where + "its projection has " +
+                              std::to_string(projection.block_reals * static_cast<int>(projection.rows.size())) +
                               " reals, another face's " + std::to_string(reals_));
         std::complex<double> phase = 1;
         // What leaves through the low edge becomes the ghosts beyond the upper edge.
@@ -114,10 +125,12 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
 }
 
 template <class T>
-void packer<T>::gather(const message& m, const T* values, std::int64_t first, std::int64_t last, T* out) const noexcept {
+void packer<T>::gather(const message& m, const T* values, std::int64_t first, std::int64_t last,
+                       T* out) const noexcept {
     if (m.map.row_begin.empty()) {
         // site_copy counts from the start of a message
-        std::byte* start = reinterpret_cast<std::byte*>(out) - static_cast<std::ptrdiff_t>(first * reals_) * static_cast<std::ptrdiff_t>(sizeof(T));
+        std::byte* start = reinterpret_cast<std::byte*>(out) -
+                           static_cast<std::ptrdiff_t>(first * reals_) * static_cast<std::ptrdiff_t>(sizeof(T));
         m.copy.copy(reinterpret_cast<const std::byte*>(values), start, {options_.components, sizeof(T)}, first, last);
         return;
     }
@@ -134,7 +147,8 @@ void packer<T>::gather(const message& m, const T* values, std::int64_t first, st
 }
 
 template <class T>
-void packer<T>::pack(int index, const T* values, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+void packer<T>::pack(int index, const T* values, std::int64_t first, std::int64_t last,
+                     std::byte* target) const noexcept {
     const message& m = messages_[static_cast<std::size_t>(index)];
     if (options_.format == message_format::as_stored) {
         gather(m, values, first, last, reinterpret_cast<T*>(target) + first * reals_);
@@ -148,8 +162,10 @@ void packer<T>::pack(int index, const T* values, std::int64_t first, std::int64_
             const std::int64_t end = std::min(last, first + step);
             const auto count = static_cast<std::size_t>((end - first) * reals_);
             gather(m, values, first, end, chunk);
-            if (options_.format == message_format::half) kernels::to_half(chunk, scale, count, out);
-            else kernels::to_bfloat16(chunk, scale, count, out);
+            if (options_.format == message_format::half)
+                kernels::to_half(chunk, scale, count, out);
+            else
+                kernels::to_bfloat16(chunk, scale, count, out);
             out += count;
         }
     }
@@ -166,8 +182,10 @@ void packer<T>::unpack(const std::byte* ghost, std::int64_t first, std::int64_t 
     if constexpr (sizeof(T) == 4) {
         const auto inverse = static_cast<float>(1 / options_.scale);
         const auto* bits = reinterpret_cast<const std::uint16_t*>(from);
-        if (options_.format == message_format::half) kernels::from_half(bits, inverse, count, out);
-        else kernels::from_bfloat16(bits, inverse, count, out);
+        if (options_.format == message_format::half)
+            kernels::from_half(bits, inverse, count, out);
+        else
+            kernels::from_bfloat16(bits, inverse, count, out);
     }
 }
 

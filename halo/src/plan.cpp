@@ -47,7 +47,10 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
     std::vector<comm::channel_request> requests;
     job_.collectively([&] {
         const std::string who = "halo '" + options_.name + "': ";
-        check({.who = who, .widths = options_.widths, .boundaries = options_.boundaries, .self_exchange = options_.self_exchange},
+        check({.who = who,
+               .widths = options_.widths,
+               .boundaries = options_.boundaries,
+               .self_exchange = options_.self_exchange},
               cut, job_.ranks());
         if (options_.bytes_per_site == 0)
             throw input_error(who + "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
@@ -106,8 +109,9 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
 void plan::prepare_copies() {
     const lattice::site_order& order = *options_.order;
     if (order.extents() != extents_)
-        throw input_error("halo '" + options_.name + "': the site order is of a box of " + lattice::to_string(order.extents()) +
-                          ", the local box of rank " + std::to_string(job_.rank()) + " is " + lattice::to_string(extents_));
+        throw input_error("halo '" + options_.name + "': the site order is of a box of " +
+                          lattice::to_string(order.extents()) + ", the local box of rank " +
+                          std::to_string(job_.rank()) + " is " + lattice::to_string(extents_));
     std::vector<std::int64_t> from, to;
     for (const plan_message& m : messages_) {
         from.clear();
@@ -124,7 +128,8 @@ bool plan::fits(const lattice::site_order& order, const site_shape& shape) const
 
 void plan::copy_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
                       std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
-    if (&order == options_.order.get()) return copies_[static_cast<std::size_t>(message)].copy(values, target, shape, first, last);
+    if (&order == options_.order.get())
+        return copies_[static_cast<std::size_t>(message)].copy(values, target, shape, first, last);
     const std::size_t site_bytes = shape.bytes(), component_bytes = shape.component_bytes;
     const auto w = static_cast<std::size_t>(order.lane_width());
     const std::vector<std::int32_t>& sites = messages_[static_cast<std::size_t>(message)].send_sites;
@@ -137,15 +142,16 @@ void plan::copy_sites(const std::byte* values, const lattice::site_order& order,
     }
 }
 
-std::uint64_t plan::checksum(const std::byte* values, const lattice::site_order& order, const site_shape& shape) const noexcept {
+std::uint64_t plan::checksum(const std::byte* values, const lattice::site_order& order,
+                             const site_shape& shape) const noexcept {
     std::uint64_t sum = 0;
     for (const plan_message& m : messages_) sum = checksum_sites(sum, m.send_sites, values, order, shape);
     return sum;
 }
 
 void plan::throw_stale(const char* why) const {
-    throw error("halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": the field " + why +
-                "; call start() and finish(), or ensure_halo()");
+    throw error("halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": the field " +
+                why + "; call start() and finish(), or ensure_halo()");
 }
 
 std::span<const face> plan::completed() noexcept {
@@ -249,8 +255,9 @@ void plan::finish_or_throw() {
     if (s == comm::status::ok) return;
     if (broken_seal_ < 0) job_.fail(s, "halo " + channels_.pending(epoch_ + 1));
     const plan_message& m = messages_[static_cast<std::size_t>(broken_seal_)];
-    job_.fail(s, "halo '" + options_.name + "' epoch " + std::to_string(epoch_ + 1) + ": what arrived behind " + lattice::to_string(m.where) +
-                     " from rank " + std::to_string(m.peer) + " does not have the checksum that it was sent with");
+    job_.fail(s, "halo '" + options_.name + "' epoch " + std::to_string(epoch_ + 1) + ": what arrived behind " +
+                     lattice::to_string(m.where) + " from rank " + std::to_string(m.peer) +
+                     " does not have the checksum that it was sent with");
 }
 
 plan_statistics plan::statistics() const {
@@ -266,7 +273,8 @@ plan_statistics plan::statistics() const {
 void plan::reset_statistics() { exchanges_ = pack_ticks_ = wait_ticks_ = imbalance_ticks_ = 0; }
 
 std::string plan::describe() const {
-    std::string table = "halo '" + options_.name + "', " + std::to_string(options_.bytes_per_site) + " bytes per site\n";
+    std::string table =
+        "halo '" + options_.name + "', " + std::to_string(options_.bytes_per_site) + " bytes per site\n";
     char line[160];
     std::snprintf(line, sizeof line, "  %-7s %5s  %-9s %-7s %10s %12s %10s %12s\n", "face", "peer", "transport", "path",
                   "send sites", "send bytes", "ghosts", "ghost bytes");
@@ -274,8 +282,8 @@ std::string plan::describe() const {
     channels_.for_each([&](const auto& channel) {
         const plan_message& m = messages_[channel.index()];
         using kind = std::remove_cvref_t<decltype(channel)>;
-        std::snprintf(line, sizeof line, "  %-7s %5d  %-9s %-7s %10zu %12zu %10lld %12lld\n", lattice::to_string(m.where).c_str(),
-                      m.peer, kind::transport, kind::path, m.send_sites.size(),
+        std::snprintf(line, sizeof line, "  %-7s %5d  %-9s %-7s %10zu %12zu %10lld %12lld\n",
+                      lattice::to_string(m.where).c_str(), m.peer, kind::transport, kind::path, m.send_sites.size(),
                       m.send_sites.size() * options_.bytes_per_site, static_cast<long long>(m.ghost_sites),
                       static_cast<long long>(m.ghost_sites) * static_cast<long long>(options_.bytes_per_site));
         table += line;

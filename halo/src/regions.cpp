@@ -30,11 +30,12 @@ void check(const width_check& options, const lattice::decomposition& cut, int ra
                 const int extent = cut.local_box(source).extents[mu];
                 // `source` fills the ghosts behind f of the rank behind its own opposite face.
                 if (is_exchanged(cut, options, source, f.opposite()) && width > extent)
-                    throw input_error(who + "ghost width " + std::to_string(width) + " behind " + lattice::to_string(f) +
-                                      " is wider than the local box of rank " + std::to_string(source) + ", " +
-                                      lattice::to_string(cut.local_box(source).extents) + " with " + std::to_string(extent) +
-                                      " in " + "xyzt"[mu] + "; cut " + "xyzt"[mu] + " over fewer ranks or make it " +
-                                      std::to_string(extent) + " or less");
+                    throw input_error(who + "ghost width " + std::to_string(width) + " behind " +
+                                      lattice::to_string(f) + " is wider than the local box of rank " +
+                                      std::to_string(source) + ", " +
+                                      lattice::to_string(cut.local_box(source).extents) + " with " +
+                                      std::to_string(extent) + " in " + "xyzt"[mu] + "; cut " + "xyzt"[mu] +
+                                      " over fewer ranks or make it " + std::to_string(extent) + " or less");
             }
         }
     }
@@ -50,7 +51,8 @@ std::string shape_text(const lattice::decomposition& cut, const ghost_widths& wi
         }
         return " ?";
     };
-    std::string text = "widths low " + lattice::to_string(widths.low) + " high " + lattice::to_string(widths.high) + ", boundaries";
+    std::string text =
+        "widths low " + lattice::to_string(widths.low) + " high " + lattice::to_string(widths.high) + ", boundaries";
     for (lattice::boundary b : boundaries) text += name_of(b);
     text += ", lattice " + lattice::to_string(cut.global()) + " cut at";
     for (int mu = 0; mu < dimensions; ++mu) {

@@ -8,7 +8,8 @@ namespace {
 std::vector<site_strip> strips_of(std::span<const std::int64_t> from, std::span<const std::int64_t> to) {
     std::vector<site_strip> strips;
     for (std::size_t first = 0, last = 0; first < from.size(); first = last) {
-        for (last = first + 1; last < from.size() && from[last] == from[last - 1] + 1 && to[last] == to[last - 1] + 1;) ++last;
+        for (last = first + 1; last < from.size() && from[last] == from[last - 1] + 1 && to[last] == to[last - 1] + 1;)
+            ++last;
         const auto sites = static_cast<std::int32_t>(last - first);
         if (!strips.empty() && strips.back().sites == sites) {
             site_strip& s = strips.back();

@@ -13,7 +13,8 @@ std::array<bool, dimensions> leaving(const lattice::decomposition& cut, const st
         if (options.boundaries[mu] == lattice::boundary::antiperiodic)
             throw input_error("stencil '" + options.name + "': antiperiodic in " + "xyzt"[mu] +
                               ": must be periodic or open; a sign belongs into the kernel");
-        leaves[mu] = cut.rank_grid()[mu] > 1 || options.boundaries[mu] == lattice::boundary::open || options.self_exchange;
+        leaves[mu] =
+            cut.rank_grid()[mu] > 1 || options.boundaries[mu] == lattice::boundary::open || options.self_exchange;
     }
     return leaves;
 }

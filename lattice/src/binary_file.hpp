@@ -55,9 +55,12 @@ void sync_folder(const std::string& path);
 
 template <class Word>
 constexpr Word reverse_bytes(Word value) {
-    if constexpr (sizeof(Word) == 2) return __builtin_bswap16(value);
-    else if constexpr (sizeof(Word) == 4) return __builtin_bswap32(value);
-    else return __builtin_bswap64(value);
+    if constexpr (sizeof(Word) == 2)
+        return __builtin_bswap16(value);
+    else if constexpr (sizeof(Word) == 4)
+        return __builtin_bswap32(value);
+    else
+        return __builtin_bswap64(value);
 }
 
 /// An unsigned integer of the given byte order.

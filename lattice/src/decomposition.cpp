@@ -18,11 +18,10 @@ constexpr char dimension_name[] = "xyzt";
 coordinate units_of(const coordinate& global, const coordinate& granularity) {
     coordinate units{};
     for (int mu = 0; mu < dimensions; ++mu) {
-        if (global[mu] < 1)
-            throw input_error("lattice " + to_string(global) + ": every extent must be at least 1");
+        if (global[mu] < 1) throw input_error("lattice " + to_string(global) + ": every extent must be at least 1");
         if (granularity[mu] < 1 || global[mu] % granularity[mu] != 0)
-            throw input_error("blocks of " + to_string(granularity) + " do not divide the lattice " + to_string(global) +
-                              ": in " + dimension_name[mu] + ", " + std::to_string(global[mu]) +
+            throw input_error("blocks of " + to_string(granularity) + " do not divide the lattice " +
+                              to_string(global) + ": in " + dimension_name[mu] + ", " + std::to_string(global[mu]) +
                               " must be a multiple of " + std::to_string(granularity[mu]));
         units[mu] = global[mu] / granularity[mu];
     }
@@ -181,8 +180,8 @@ rank_grid_choice choose_rank_grid(const coordinate& global, int ranks, const ran
         int fewer = static_cast<int>(std::min<std::int64_t>(ranks - 1, volume(units)));
         while (factorisations(fewer, units).empty()) --fewer; // ends at 1 at the latest
         throw input_error("lattice " + to_string(global) + " in units of " + to_string(options.granularity) +
-                          " can't be cut over " + std::to_string(ranks) + " ranks: the largest admissible number below is " +
-                          std::to_string(fewer) + " (rank grid " +
+                          " can't be cut over " + std::to_string(ranks) +
+                          " ranks: the largest admissible number below is " + std::to_string(fewer) + " (rank grid " +
                           to_string(admissible_rank_grids(global, fewer, options.granularity).front()) + ")");
     }
 

@@ -3,7 +3,6 @@
 // scidac-checksum (XML).  A LIME record: u32 magic, u16 version, u16 flags, u64 length, 128 bytes of type; data padded to 8.
 #include "gauge_layout.hpp"
 
-
 namespace halocline::lattice {
 namespace {
 
@@ -29,16 +28,16 @@ std::vector<lime_record> list_records(const binary_file& file, std::uint64_t& tr
         store(magic, lime_magic, true);
         if (head.compare(0, std::min<std::size_t>(4, left), magic, std::min<std::size_t>(4, left)) != 0) {
             if (left > max_trailing_bytes)
-                throw file_error(file.path(), where + " has the magic " + to_hex(load<std::uint32_t>(head.data(), true)) +
-                                                  ", not " + to_hex(lime_magic) + ": the file is corrupted");
+                throw file_error(file.path(), where + " has the magic " +
+                                                  to_hex(load<std::uint32_t>(head.data(), true)) + ", not " +
+                                                  to_hex(lime_magic) + ": the file is corrupted");
             break;
         }
         if (left < record_head_bytes)
             throw file_error(file.path(), where + " is truncated: its head has " + std::to_string(left) + " of " +
                                               std::to_string(record_head_bytes) + " bytes");
         const auto version = load<std::uint16_t>(head.data() + 4, true);
-        if (version != 1)
-            throw file_error(file.path(), where + " has version " + std::to_string(version) + ", not 1");
+        if (version != 1) throw file_error(file.path(), where + " has version " + std::to_string(version) + ", not 1");
         const auto length = load<std::uint64_t>(head.data() + 8, true);
         // Compared before anything is added: a length near 2^64 would wrap when padded.
         const uint128 padded = (static_cast<uint128>(length) + 7) / 8 * 8;
@@ -55,7 +54,8 @@ std::vector<lime_record> list_records(const binary_file& file, std::uint64_t& tr
 }
 
 /// The one record of a type; nullptr if there is none.
-const lime_record* find_record(const std::string& path, const std::vector<lime_record>& records, std::string_view type) {
+const lime_record* find_record(const std::string& path, const std::vector<lime_record>& records,
+                               std::string_view type) {
     const lime_record* found = nullptr;
     for (const lime_record& r : records) {
         if (r.type != type) continue;
@@ -102,7 +102,8 @@ class xml_values {
     [[nodiscard]] Value number(std::string_view name, std::optional<Value> (*parse)(std::string_view)) const {
         const std::string text = at(name);
         const std::optional<Value> value = parse(text);
-        if (!value) throw file_error(path_, type_ + " gives <" + std::string(name) + "> as '" + text + "': not a number");
+        if (!value)
+            throw file_error(path_, type_ + " gives <" + std::string(name) + "> as '" + text + "': not a number");
         return *value;
     }
 
@@ -123,7 +124,8 @@ gauge_file open_ildg(const binary_file& file) {
     const lime_record* data = find_record(g.path, records, "ildg-binary-data");
     const lime_record* checksum = find_record(g.path, records, "scidac-checksum");
     if (!format || !data)
-        throw file_error(g.path, std::string("LIME file has no record ") + (format ? "ildg-binary-data" : "ildg-format") +
+        throw file_error(g.path, std::string("LIME file has no record ") +
+                                     (format ? "ildg-binary-data" : "ildg-format") +
                                      ": it is truncated, or not a gauge configuration");
 
     const xml_values xml(file, *format);
@@ -131,7 +133,8 @@ gauge_file open_ildg(const binary_file& file) {
         throw file_error(g.path, "ildg-format gives <field> as '" + field + "': su3gauge can be read");
     const int precision = xml.number("precision", parse_int);
     if (precision != 32 && precision != 64)
-        throw file_error(g.path, "ildg-format gives <precision> as " + std::to_string(precision) + ": 32 or 64 can be read");
+        throw file_error(g.path,
+                         "ildg-format gives <precision> as " + std::to_string(precision) + ": 32 or 64 can be read");
     g.real_bytes = precision / 8;
     g.extents = {xml.number("lx", parse_int), xml.number("ly", parse_int), xml.number("lz", parse_int),
                  xml.number("lt", parse_int)};
@@ -147,7 +150,8 @@ gauge_file open_ildg(const binary_file& file) {
     } else {
         g.warnings.emplace_back("no scidac-checksum record: some corruption can't be seen");
     }
-    if (trailing > 0) g.warnings.push_back(std::to_string(trailing) + " trailing bytes after the last record are ignored");
+    if (trailing > 0)
+        g.warnings.push_back(std::to_string(trailing) + " trailing bytes after the last record are ignored");
     return g;
 }
 

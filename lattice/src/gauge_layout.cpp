@@ -111,8 +111,9 @@ void check_links(const box& local, const gauge_field& links) {
     bool lexicographic = order.lane_width() == 1;
     for (std::int64_t s = 0; lexicographic && s < order.volume(); ++s) lexicographic = order.position(s) == s;
     if (!lexicographic || order.extents() != local.extents || links.components() != gauge_components)
-        throw input_error("field of " + to_string(order.extents()) + " sites and " + std::to_string(links.components()) +
-                          " components can't take the links of a local box " + to_string(local.extents) +
+        throw input_error("field of " + to_string(order.extents()) + " sites and " +
+                          std::to_string(links.components()) + " components can't take the links of a local box " +
+                          to_string(local.extents) +
                           ": it must have its extents, lexicographic order and 72 components");
     for (int o : local.origin)
         if (o < 0) throw input_error("local box at " + to_string(local.origin) + ": its origin must not be negative");
@@ -123,9 +124,8 @@ void decode_site(const gauge_file& file, const std::byte* stored, double* links)
     for (int i = 0; i < dimensions; ++i) {
         double* u = links + direction(file, i) * link_components;
         for (int k = 0; k < reals; ++k, stored += file.real_bytes)
-            u[k] = file.real_bytes == 8
-                       ? std::bit_cast<double>(load<std::uint64_t>(stored, file.big_endian))
-                       : double{std::bit_cast<float>(load<std::uint32_t>(stored, file.big_endian))};
+            u[k] = file.real_bytes == 8 ? std::bit_cast<double>(load<std::uint64_t>(stored, file.big_endian))
+                                        : double{std::bit_cast<float>(load<std::uint32_t>(stored, file.big_endian))};
         if (file.rows == 2) complete_third_row(u);
     }
 }
@@ -154,8 +154,8 @@ void add_site(gauge_totals& totals, const gauge_file& file, std::int64_t file_si
     if (file.format == gauge_format::nersc)
         for (int b = 0; b < bytes; b += 4) totals.nersc_sum += load<std::uint32_t>(stored + b, file.big_endian);
     if (file.format == gauge_format::ildg) {
-        const auto crc = static_cast<std::uint32_t>(
-            ::crc32(0, reinterpret_cast<const Bytef*>(stored), static_cast<uInt>(bytes)));
+        const auto crc =
+            static_cast<std::uint32_t>(::crc32(0, reinterpret_cast<const Bytef*>(stored), static_cast<uInt>(bytes)));
         totals.scidac_xor[0] ^= rotate_left(crc, file_site % 29);
         totals.scidac_xor[1] ^= rotate_left(crc, file_site % 31);
     }

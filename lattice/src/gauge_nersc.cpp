@@ -44,8 +44,7 @@ nersc_head parse_head(const binary_file& file) {
         const std::size_t equals = line.find('=');
         if (equals == std::string_view::npos)
             throw file_error(file.path(), "NERSC header line at byte " + std::to_string(at) + " is not KEY = VALUE");
-        const auto [it, fresh] =
-            head.values.emplace(trim(line.substr(0, equals)), trim(line.substr(equals + 1)));
+        const auto [it, fresh] = head.values.emplace(trim(line.substr(0, equals)), trim(line.substr(equals + 1)));
         if (!fresh) throw file_error(file.path(), "NERSC header gives " + it->first + " twice");
     }
     throw file_error(file.path(), "NERSC header has no END_HEADER line in its first " + std::to_string(size) +
@@ -73,15 +72,20 @@ gauge_file open_nersc(const binary_file& file) {
     g.data_offset = static_cast<std::int64_t>(head.end);
 
     const std::string& type = head.at(g.path, "DATATYPE");
-    if (type == "4D_SU3_GAUGE") g.rows = 2;
-    else if (type == "4D_SU3_GAUGE_3x3" || type == "4D_SU3_GAUGE_3X3") g.rows = 3;
-    else throw file_error(g.path, "NERSC DATATYPE is '" + type + "': 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3 can be read");
+    if (type == "4D_SU3_GAUGE")
+        g.rows = 2;
+    else if (type == "4D_SU3_GAUGE_3x3" || type == "4D_SU3_GAUGE_3X3")
+        g.rows = 3;
+    else
+        throw file_error(g.path, "NERSC DATATYPE is '" + type + "': 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3 can be read");
 
     const std::string& real = head.at(g.path, "FLOATING_POINT");
     const bool plain = real == "IEEE32" || real == "IEEE64"; // the archive's first files: big endian
-    if (plain || real == "IEEE32BIG" || real == "IEEE64BIG") g.big_endian = true;
+    if (plain || real == "IEEE32BIG" || real == "IEEE64BIG")
+        g.big_endian = true;
     else if (real != "IEEE32LITTLE" && real != "IEEE64LITTLE")
-        throw file_error(g.path, "NERSC FLOATING_POINT is '" + real + "': IEEE32 or IEEE64 with BIG or LITTLE can be read");
+        throw file_error(g.path,
+                         "NERSC FLOATING_POINT is '" + real + "': IEEE32 or IEEE64 with BIG or LITTLE can be read");
     g.real_bytes = real[4] == '3' ? 4 : 8;
 
     for (int mu = 0; mu < dimensions; ++mu) {

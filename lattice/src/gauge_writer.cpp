@@ -75,8 +75,8 @@ gauge_writer::gauge_writer(std::string path, gauge_format format, const coordina
     if (bytes > std::uint64_t{1} << 62)
         throw input_error("'" + path_ + "': " + to_string(extents) + " sites need " + to_string(bytes) +
                           " bytes: no file can hold them");
-    layout_.data_offset = static_cast<std::int64_t>(
-        format == gauge_format::ildg ? ildg_head(extents, 0).size() : ddalphaamg_head(extents).size());
+    layout_.data_offset = static_cast<std::int64_t>(format == gauge_format::ildg ? ildg_head(extents, 0).size()
+                                                                                 : ddalphaamg_head(extents).size());
 }
 
 gauge_writer::~gauge_writer() {
@@ -104,15 +104,16 @@ gauge_totals gauge_writer::write(const box& local, const gauge_field& links) {
     const std::int64_t most = std::min(run_bytes / bytes, local.volume());
     std::vector<std::byte> buffer(static_cast<std::size_t>(most * bytes));
     gauge_totals totals;
-    for_each_run(local, layout_.extents, most, [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
-        for (std::int64_t i = 0; i < sites; ++i) {
-            std::byte* stored = buffer.data() + i * bytes;
-            encode_site(layout_, links.outer(local_site + i), stored);
-            add_site(totals, layout_, file_site + i, stored, links.outer(local_site + i), true);
-        }
-        file.write(static_cast<std::uint64_t>(layout_.data_offset + file_site * bytes),
-                   std::span(buffer).first(static_cast<std::size_t>(sites * bytes)));
-    });
+    for_each_run(local, layout_.extents, most,
+                 [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
+                     for (std::int64_t i = 0; i < sites; ++i) {
+                         std::byte* stored = buffer.data() + i * bytes;
+                         encode_site(layout_, links.outer(local_site + i), stored);
+                         add_site(totals, layout_, file_site + i, stored, links.outer(local_site + i), true);
+                     }
+                     file.write(static_cast<std::uint64_t>(layout_.data_offset + file_site * bytes),
+                                std::span(buffer).first(static_cast<std::size_t>(sites * bytes)));
+                 });
     file.sync();
     return totals;
 }
@@ -121,7 +122,8 @@ void gauge_writer::finish(const gauge_totals& totals, double plaquette) {
     try {
         check_totals(layout_, totals); // nothing is recorded in layout_: coverage, finiteness and unitarity
     } catch (const file_error& e) {
-        throw input_error(std::string(e.what()) + "; links of 32-bit origin must be reunitarised before they are written");
+        throw input_error(std::string(e.what()) +
+                          "; links of 32-bit origin must be reunitarised before they are written");
     }
     {
         const binary_file file = binary_file::open_to_write(partial_);

@@ -12,7 +12,7 @@
 namespace halocline::lattice {
 namespace {
 
-constexpr int seeds = 16;       // places from which nodes are grown
+constexpr int seeds = 16;      // places from which nodes are grown
 constexpr int few_ranks = 256; // up to here every start is refined, beyond only the best
 
 /// Node of every place of the rank grid.
@@ -75,13 +75,14 @@ class exchange_graph {
 /// Node numbers as given -> 0, 1, … by first rank.
 assignment numbered(const decomposition& cut, std::span<const int> nodes) {
     if (nodes.size() != static_cast<std::size_t>(cut.ranks()))
-        throw input_error("rank order: nodes of " + std::to_string(nodes.size()) + " ranks are given, the lattice is cut over " +
-                          std::to_string(cut.ranks()));
+        throw input_error("rank order: nodes of " + std::to_string(nodes.size()) +
+                          " ranks are given, the lattice is cut over " + std::to_string(cut.ranks()));
     std::vector<std::pair<int, int>> first; // node, first rank
     for (int rank = 0; rank < cut.ranks(); ++rank) first.emplace_back(nodes[rank], rank);
     std::sort(first.begin(), first.end());
-    first.erase(std::unique(first.begin(), first.end(), [](const auto& a, const auto& b) { return a.first == b.first; }),
-                first.end());
+    first.erase(
+        std::unique(first.begin(), first.end(), [](const auto& a, const auto& b) { return a.first == b.first; }),
+        first.end());
     std::vector<int> by_rank(first.size());
     std::iota(by_rank.begin(), by_rank.end(), 0);
     std::sort(by_rank.begin(), by_rank.end(), [&](int a, int b) { return first[a].second < first[b].second; });
@@ -161,7 +162,8 @@ assignment grown(const exchange_graph& graph, const std::vector<int>& sizes, con
             bool any = false;
             for (const int place : frontier) {
                 std::int64_t sites = 0;
-                for (const auto& e : graph.edges(place)) sites += node[e.to] == n ? e.sites : node[e.to] == none ? -e.sites : 0;
+                for (const auto& e : graph.edges(place))
+                    sites += node[e.to] == n ? e.sites : node[e.to] == none ? -e.sites : 0;
                 if (any && sites <= most) continue;
                 any = true;
                 most = sites;

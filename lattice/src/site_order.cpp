@@ -128,7 +128,8 @@ std::shared_ptr<const site_order> site_order::blocked(const box& local, const co
     int blocks[2] = {0, 0};
     for (std::size_t i = 0; i < colour.size(); ++i) {
         if (b.two_colours)
-            colour[i] = (parity(lexicographic_coordinate(static_cast<std::int64_t>(i), b.grid)) + parity(b.grid_origin)) & 1;
+            colour[i] =
+                (parity(lexicographic_coordinate(static_cast<std::int64_t>(i), b.grid)) + parity(b.grid_origin)) & 1;
         ++blocks[colour[i]];
     }
     choose_splits(b, blocks);

@@ -13,7 +13,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 using wide = hn::CappedTag<double, 8>;
 
 HWY_INLINE hn::Vec<wide> load(wide d, const double* p) { return hn::LoadU(d, p); }
-HWY_INLINE hn::Vec<wide> load(wide d, const float* p) { return hn::PromoteTo(d, hn::LoadU(hn::Rebind<float, wide>(), p)); }
+HWY_INLINE hn::Vec<wide> load(wide d, const float* p) {
+    return hn::PromoteTo(d, hn::LoadU(hn::Rebind<float, wide>(), p));
+}
 
 // Vectors I at once: w and u are loaded once for all of them.
 template <int I, class T>
@@ -88,16 +90,19 @@ HWY_INLINE void sums(const T* const* v, int count, const T* a, const T* b, std::
     }
 }
 
-void products_f32(const float* const* v, int count, const double* w, const double* u, std::size_t n, double* p, double* q) {
+void products_f32(const float* const* v, int count, const double* w, const double* u, std::size_t n, double* p,
+                  double* q) {
     products(v, count, w, u, n, p, q);
 }
-void products_f64(const double* const* v, int count, const double* w, const double* u, std::size_t n, double* p, double* q) {
+void products_f64(const double* const* v, int count, const double* w, const double* u, std::size_t n, double* p,
+                  double* q) {
     products(v, count, w, u, n, p, q);
 }
 void sums_f32(const float* const* v, int count, const float* a, const float* b, std::size_t n, float* s, float* t) {
     sums(v, count, a, b, n, s, t);
 }
-void sums_f64(const double* const* v, int count, const double* a, const double* b, std::size_t n, double* s, double* t) {
+void sums_f64(const double* const* v, int count, const double* a, const double* b, std::size_t n, double* s,
+              double* t) {
     sums(v, count, a, b, n, s, t);
 }
 

@@ -157,7 +157,8 @@ std::map<std::array<int, 4>, std::complex<float>> elements(const coordinate& ran
             for (int link = -1; link < lattice::faces; ++link)
                 for (int row = 0; row < 8; ++row)
                     for (int column = 0; column < 8; ++column) {
-                        const auto site = static_cast<int>(amg_test::global_index(p.coarse_local, p.coarse.global(), s));
+                        const auto site =
+                            static_cast<int>(amg_test::global_index(p.coarse_local, p.coarse.global(), s));
                         all[{site, link, row, column}] = p.hierarchy.coarse().element(s, link, row, column);
                     }
     });

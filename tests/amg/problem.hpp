@@ -55,7 +55,8 @@ inline lattice::gauge_field gauge_near_unity(const lattice::decomposition& cut, 
 
 /// Normal random numbers in any site order.
 template <class T>
-void fill_random(lattice::field<T>& v, const lattice::box& local, const lattice::coordinate& global, std::uint32_t stream) {
+void fill_random(lattice::field<T>& v, const lattice::box& local, const lattice::coordinate& global,
+                 std::uint32_t stream) {
     for (std::int64_t site = 0; site < v.volume(); ++site) {
         lattice::site_random random(11, stream, global_index(local, global, site));
         for (int c = 0; c < v.components(); ++c) v.at(site, c) = static_cast<T>(random.normal());

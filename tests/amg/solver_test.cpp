@@ -21,7 +21,8 @@ struct outcome {
 };
 
 /// Solves D x = random on a gauge field near unity, ranks as threads; what rank 0 reports.
-outcome solve(const coordinate& global, const coordinate& rank_grid, const amg::amg_options& options, double m0 = -0.4) {
+outcome solve(const coordinate& global, const coordinate& rank_grid, const amg::amg_options& options,
+              double m0 = -0.4) {
     outcome result;
     const coordinate block = options.blocks.value_or(amg::default_blocks(global));
     comm::run_threads(static_cast<int>(lattice::volume(rank_grid)), [&](const comm::job& j) {

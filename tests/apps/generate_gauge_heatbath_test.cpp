@@ -40,7 +40,8 @@ std::vector<dirac::su3> links_after(int sweeps, const coordinate& global, const 
 }
 
 /// Plaquettes of `measured` sweeps after `thermalisation`, on 2 ranks.
-std::vector<double> plaquettes(const coordinate& global, const gauge::heatbath_options& options, int thermalisation, int measured) {
+std::vector<double> plaquettes(const coordinate& global, const gauge::heatbath_options& options, int thermalisation,
+                               int measured) {
     std::vector<double> series;
     comm::run_threads(2, [&](const job& j) {
         const auto cut = decomposition::even(global, {1, 1, 1, 2});
@@ -125,7 +126,8 @@ TEST(Heatbath, RefusesAnOddExtentAndSaysWhich) {
 TEST(Heatbath, RefusesABetaThatIsNotANumber) {
     const comm::job j = comm::job::single();
 
-    EXPECT_THROW(gauge::heatbath(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), {std::nan(""), 1, 1}), input_error);
+    EXPECT_THROW(gauge::heatbath(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), {std::nan(""), 1, 1}),
+                 input_error);
     EXPECT_THROW(gauge::heatbath(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), {-1, 1, 1}), input_error);
 }
 

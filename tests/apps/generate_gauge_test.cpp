@@ -37,7 +37,8 @@ class GenerateGauge : public testing::Test {
     [[nodiscard]] int run(int ranks, const std::string& flags) const {
         const std::string bin = HALOCLINE_BIN;
         const std::string launcher = ranks > 1 ? bin + "/halocline-run -n " + std::to_string(ranks) + " -- " : "";
-        const int status = std::system((launcher + bin + "/generate_gauge " + flags + " >" + path("out") + " 2>" + path("err")).c_str());
+        const int status = std::system(
+            (launcher + bin + "/generate_gauge " + flags + " >" + path("out") + " 2>" + path("err")).c_str());
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     }
     [[nodiscard]] int lines_with(const std::string& text) const {
@@ -64,9 +65,10 @@ TEST_F(GenerateGauge, WritesTheSameBytesOnEveryNumberOfRanks) {
 }
 
 TEST_F(GenerateGauge, ResultsAndFilesAgree) {
-    ASSERT_EQ(run(2, "--grid 4.4.4.4 --beta 5.7 --thermalisation 5 --sweeps 8 --measure-every 2 --format ildg --output " +
-                         path("links.ildg") + " --json " + path("results.json")),
-              0)
+    ASSERT_EQ(
+        run(2, "--grid 4.4.4.4 --beta 5.7 --thermalisation 5 --sweeps 8 --measure-every 2 --format ildg --output " +
+                   path("links.ildg") + " --json " + path("results.json")),
+        0)
         << content("err");
 
     const auto results = nlohmann::json::parse(content("results.json"));

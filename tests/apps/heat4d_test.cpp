@@ -52,8 +52,9 @@ TEST(Heat4d, GivesTheSameBitsOnEveryCut) {
     const auto one = results(1, flags);
 
     EXPECT_EQ(one["ranks"], 1);
-    for (const auto& r : {results(2, flags), results(2, flags + "--mpi 2.1.1.1"), results(3, flags + "--mpi 1.1.3.1"),
-                          results(4, flags), results(4, flags + "--mpi 1.2.1.2"), results(4, flags + "--mpi 1.4.1.1")}) {
+    for (const auto& r :
+         {results(2, flags), results(2, flags + "--mpi 2.1.1.1"), results(3, flags + "--mpi 1.1.3.1"),
+          results(4, flags), results(4, flags + "--mpi 1.2.1.2"), results(4, flags + "--mpi 1.4.1.1")}) {
         EXPECT_EQ(r["checksum"], one["checksum"]) << r.dump();
         EXPECT_NEAR(r["amplitude"].get<double>() / one["amplitude"].get<double>(), 1, 1e-14);
     }
@@ -68,7 +69,8 @@ TEST(Heat4d, GivesTheSameBitsAsPlainMpi) {
         const std::string program = bin + "/heat4d_mpi." + mpi;
         if (!std::filesystem::exists(program) || run_command("which mpirun." + mpi).exit_code != 0) continue;
         for (const char* ranks : {"1", "2", "4"}) {
-            const command_result theirs = run_command("mpirun." + mpi + " -n " + ranks + " " + program + " 8 4 4 8 25 0.12");
+            const command_result theirs =
+                run_command("mpirun." + mpi + " -n " + ranks + " " + program + " 8 4 4 8 25 0.12");
             ASSERT_EQ(theirs.exit_code, 0) << theirs.err;
             EXPECT_EQ(nlohmann::json::parse(theirs.out)["checksum"], ours) << mpi << " on " << ranks << " ranks";
         }
@@ -109,7 +111,8 @@ TEST(Heat4d, DocumentsShowTheCodeThatRuns) {
     const std::string ours = passage("apps/heat4d/diffuse.cpp", "lattice::field<double> diffuse", "}");
     const std::string steps = passage("apps/heat4d/diffuse.cpp", "    for (int n = 0; n < steps; ++n) {", "    }");
     const std::string theirs = passage("apps/heat4d/heat4d_mpi.cpp", "    // Two arrays take turns", "    }");
-    const std::string their_steps = passage("apps/heat4d/heat4d_mpi.cpp", "    for (int n = 0; n < steps; ++n) {", "    }");
+    const std::string their_steps =
+        passage("apps/heat4d/heat4d_mpi.cpp", "    for (int n = 0; n < steps; ++n) {", "    }");
     const std::string readme = read_text(std::string(HALOCLINE_SOURCE_DIR) + "/README.md");
     const std::string porting = read_text(std::string(HALOCLINE_SOURCE_DIR) + "/docs/porting-from-mpi.md");
 

@@ -82,7 +82,8 @@ class strangers {
             std::string line;
             while (std::getline(table, line)) {
                 unsigned ip = 0, port = 0, state = 0;
-                if (std::sscanf(line.c_str(), " %*d: %x:%x %*x:%*x %x", &ip, &port, &state) != 3 || state != 10) continue;
+                if (std::sscanf(line.c_str(), " %*d: %x:%x %*x:%*x %x", &ip, &port, &state) != 3 || state != 10)
+                    continue;
                 sockaddr_in to{};
                 to.sin_family = AF_INET;
                 to.sin_addr.s_addr = ip;
@@ -126,7 +127,8 @@ class summing_job {
         output_ = popen((hosts.on_both(rank_program + " rank hosts-sum") + " 2>&1").c_str(), "r");
         while (std::count(pids.begin(), pids.end(), 0) > 0 && line()) {
         }
-        if (std::count(pids.begin(), pids.end(), 0) == 0) return; // a signal to process 0 would end this test and its ctest
+        if (std::count(pids.begin(), pids.end(), 0) == 0)
+            return; // a signal to process 0 would end this test and its ctest
         std::string said;
         for (const std::string& w : words) said += w;
         pclose(output_);
@@ -176,7 +178,8 @@ class Hosts : public testing::Test {
 };
 
 json solve(const std::string& job, const scratch_folder& scratch) {
-    const command_result r = run_command(job + " --mpi 1.1.2.2 --vectors 8 --setup 1 --json " + (scratch / "r.json"), 100);
+    const command_result r =
+        run_command(job + " --mpi 1.1.2.2 --vectors 8 --setup 1 --json " + (scratch / "r.json"), 100);
     EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
     return json::parse(read_text(scratch / "r.json"), nullptr, false);
 }
@@ -185,8 +188,8 @@ TEST_F(Hosts, AMixedPlanGivesTheBitsOfSharedMemory) {
     const scratch_folder scratch;
     const std::string program = bin + "/coarse_solve";
     const json shm = solve(bin + "/halocline-run -n 4 -- " + program, scratch);
-    const json mixed =
-        solve("env 'HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm' " + hosts.on_both(program + " --transport shm,ofi"), scratch);
+    const json mixed = solve(
+        "env 'HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm' " + hosts.on_both(program + " --transport shm,ofi"), scratch);
 
     EXPECT_EQ(mixed["transport"], "shm+ofi");
     for (const char* key : {"solution_norm", "solution_sum", "first_component", "true_relative_residual",

@@ -105,7 +105,8 @@ bool round(std::vector<char*> command, std::mt19937& random, std::vector<double>
     }
     std::fclose(output);
     waitpid(launcher, nullptr, 0);
-    if (told != ranks - 1) std::fprintf(stderr, "rank %d was killed, %d of %d survivors said so\n", victim, told, ranks - 1);
+    if (told != ranks - 1)
+        std::fprintf(stderr, "rank %d was killed, %d of %d survivors said so\n", victim, told, ranks - 1);
     return right && told == ranks - 1;
 }
 
@@ -113,7 +114,8 @@ bool round(std::vector<char*> command, std::mt19937& random, std::vector<double>
 
 int main(int argc, char** argv) {
     if (argc < 3) return 2;
-    const auto c = std::find_if(std::begin(known), std::end(known), [&](const contender& k) { return k.name == argv[1]; });
+    const auto c =
+        std::find_if(std::begin(known), std::end(known), [&](const contender& k) { return k.name == argv[1]; });
     if (c == std::end(known)) return 2;
     if (std::string(argv[2]) == "rank") return be_rank(*c);
 
@@ -127,8 +129,10 @@ int main(int argc, char** argv) {
     int bad = 0;
     for (int i = 0; i < rounds; ++i) bad += !round(command, random, times);
     std::sort(times.begin(), times.end());
-    const auto at = [&](double part) { return times.empty() ? 0.0 : times[static_cast<std::size_t>(part * static_cast<double>(times.size() - 1))]; };
-    std::printf("%s: %d of %d kills named by all survivors; ms: median %.1f, p99 %.1f, max %.1f\n", argv[1], rounds - bad,
-                rounds, at(0.5), at(0.99), at(1));
+    const auto at = [&](double part) {
+        return times.empty() ? 0.0 : times[static_cast<std::size_t>(part * static_cast<double>(times.size() - 1))];
+    };
+    std::printf("%s: %d of %d kills named by all survivors; ms: median %.1f, p99 %.1f, max %.1f\n", argv[1],
+                rounds - bad, rounds, at(0.5), at(0.99), at(1));
     return bad != 0 || rounds < 1;
 }

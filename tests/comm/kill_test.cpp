@@ -33,7 +33,8 @@ std::string self, runner;
 [[noreturn]] void exchange_messages(const job& j) {
     messenger m(j);
     constexpr std::size_t n = 1 << 20;
-    const std::span out(static_cast<std::byte*>(j.memory().allocate(n)), n), in(static_cast<std::byte*>(j.memory().allocate(n)), n);
+    const std::span out(static_cast<std::byte*>(j.memory().allocate(n)), n),
+        in(static_cast<std::byte*>(j.memory().allocate(n)), n);
     const int next = (j.rank() + 1) % j.ranks();
     while (true) {
         message_request small, large;
@@ -145,8 +146,8 @@ struct running_job {
             dup2(pipe_ends[1], STDERR_FILENO);
             ::close(pipe_ends[0]);
             ::close(pipe_ends[1]);
-            execl(runner.c_str(), runner.c_str(), "-n", std::to_string(n).c_str(), "--timeout", "15", "--", self.c_str(),
-                  "rank", mode.c_str(), nullptr);
+            execl(runner.c_str(), runner.c_str(), "-n", std::to_string(n).c_str(), "--timeout", "15", "--",
+                  self.c_str(), "rank", mode.c_str(), nullptr);
             _exit(127);
         }
         ::close(pipe_ends[1]);
@@ -187,7 +188,8 @@ class Killed : public testing::TestWithParam<const char*> {};
 
 TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
     const bool over_verbs = std::string(GetParam()).starts_with("verbs-");
-    if (over_verbs && !std::filesystem::exists("/sys/class/infiniband")) GTEST_SKIP() << "no RDMA device; see comm.verbs_vm";
+    if (over_verbs && !std::filesystem::exists("/sys/class/infiniband"))
+        GTEST_SKIP() << "no RDMA device; see comm.verbs_vm";
     std::mt19937 random(7);
     std::vector<clock_type::duration> times;
     for (int round = 0; round < 5; ++round) {
@@ -234,7 +236,8 @@ TEST(Kill, BeforeJoiningIsReportedToThoseWhoWait) {
 
     EXPECT_EQ(code, 3);
     ASSERT_EQ(job_under_test.failures.size(), 2u);
-    EXPECT_NE(job_under_test.failures[0].find("rank 1 (pid " + std::to_string(job_under_test.ranks[1])), std::string::npos);
+    EXPECT_NE(job_under_test.failures[0].find("rank 1 (pid " + std::to_string(job_under_test.ranks[1])),
+              std::string::npos);
 }
 
 TEST(Kill, BeforeJoiningIsReportedWhileTheLauncherIsStopped) {
@@ -249,7 +252,8 @@ TEST(Kill, BeforeJoiningIsReportedWhileTheLauncherIsStopped) {
 
     EXPECT_LT(clock_type::now() - begin, under_load);
     ASSERT_EQ(job_under_test.failures.size(), 2u);
-    EXPECT_NE(job_under_test.failures[0].find("rank 1 (pid " + std::to_string(job_under_test.ranks[1])), std::string::npos);
+    EXPECT_NE(job_under_test.failures[0].find("rank 1 (pid " + std::to_string(job_under_test.ranks[1])),
+              std::string::npos);
     kill(job_under_test.launcher, SIGCONT);
     EXPECT_EQ(job_under_test.wait(), 3);
 }
@@ -277,7 +281,8 @@ TEST(Kill, OfTheLauncherLeavesNobody) {
     job_under_test.wait();
 
     const auto end = clock_type::now() + under_load;
-    while (job_under_test.anybody_alive() && clock_type::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    while (job_under_test.anybody_alive() && clock_type::now() < end)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_FALSE(job_under_test.anybody_alive());
 }
 

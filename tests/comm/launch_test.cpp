@@ -67,17 +67,24 @@ TEST(Launch, OtherOptionsAreRefusedWithBoth) {
     });
 
     EXPECT_NE(text.find("ranks disagree on the options of the job: rank 0 has "), std::string::npos) << text;
-    for (const char* value : {"deadline 60000 ms", "deadline 90000 ms"}) EXPECT_NE(text.find(value), std::string::npos) << text;
+    for (const char* value : {"deadline 60000 ms", "deadline 90000 ms"})
+        EXPECT_NE(text.find(value), std::string::npos) << text;
 }
 
 TEST(Launch, ADeadRankOfAnotherHostIsNamedWithIt) {
     const std::string text = joined([](const std::string&) {
         wire_writer w;
-        return w.number(launch::died).number<std::int32_t>(1).number<std::int32_t>(4711).text("nodeB").text("died of signal 9").take();
+        return w.number(launch::died)
+            .number<std::int32_t>(1)
+            .number<std::int32_t>(4711)
+            .text("nodeB")
+            .text("died of signal 9")
+            .take();
     });
 
     EXPECT_NE(text.find("rank 1 (pid 4711 on nodeB) died of signal 9 while this rank waited for every rank to join"),
-              std::string::npos) << text;
+              std::string::npos)
+        << text;
 }
 
 } // namespace

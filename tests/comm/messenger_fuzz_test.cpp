@@ -59,7 +59,8 @@ class reference_matcher {
 
   private:
     static bool meet(const receive& r, const message& m) {
-        return r.context == m.context && (r.from == any_source || r.from == m.from) && (r.tag == any_tag || r.tag == m.tag);
+        return r.context == m.context && (r.from == any_source || r.from == m.from) &&
+               (r.tag == any_tag || r.tag == m.tag);
     }
     std::list<receive> posted_[ranks];
 };
@@ -92,8 +93,10 @@ std::vector<step> schedule(unsigned seed, int length, reference_matcher& referen
         const int at = below(ranks), other = below(ranks), tag = below(3);
         const auto context = static_cast<std::uint32_t>(below(2));
         // Up to 40 messages wait at a rank: fewer than what one sender may have under way.
-        if (below(2) == 0 && reference.waiting[other].size() < 40) send(at, other, tag, context);
-        else post(at, below(4) == 0 ? any_source : other, below(4) == 0 ? any_tag : tag, context);
+        if (below(2) == 0 && reference.waiting[other].size() < 40)
+            send(at, other, tag, context);
+        else
+            post(at, below(4) == 0 ? any_source : other, below(4) == 0 ? any_tag : tag, context);
     }
     for (int at = 0; at < ranks; ++at) {
         while (!reference.posted(at).empty()) {
@@ -129,8 +132,8 @@ TEST(MessengerFuzz, MatchesAsTheReferenceDoes) {
                     requests.emplace_back();
                     if (s.is_send) {
                         buffers.emplace_back((s.m.bytes + 3) / 4, s.m.id);
-                        m.isend(requests.back(), std::as_bytes(std::span(buffers.back())).first(s.m.bytes), s.m.to, s.m.tag,
-                                s.m.context);
+                        m.isend(requests.back(), std::as_bytes(std::span(buffers.back())).first(s.m.bytes), s.m.to,
+                                s.m.tag, s.m.context);
                     } else {
                         buffers.emplace_back(10'000, -1);
                         m.irecv(requests.back(), std::as_writable_bytes(std::span(buffers.back())), s.r.from, s.r.tag,

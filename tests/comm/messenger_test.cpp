@@ -42,7 +42,8 @@ void ok_or_fail(const messenger& m, status s) {
 }
 
 std::byte letter(int sender, std::uint64_t message, std::size_t place) {
-    return static_cast<std::byte>((static_cast<std::size_t>(sender) * 31 + message * 7 + place * 13 + place / 255) % 251);
+    return static_cast<std::byte>((static_cast<std::size_t>(sender) * 31 + message * 7 + place * 13 + place / 255) %
+                                  251);
 }
 void fill(std::span<std::byte> to, int sender, std::uint64_t message) {
     for (std::size_t i = 0; i < to.size(); ++i) to[i] = letter(sender, message, i);
@@ -53,8 +54,9 @@ std::size_t wrong(std::span<const std::byte> got, int sender, std::uint64_t mess
     return n;
 }
 
-constexpr std::size_t sizes[] = {0,    1,    39,   40,    41,    63,    64,    65,    255,   256,       257,      295,
-                                 296,  297,  511,  512,   513,   8191,  8192,  8193,  24575, 24576,     65535,    65536,
+constexpr std::size_t sizes[] = {0,     1,      39,     40,     41,     63,     64,      65,
+                                 255,   256,    257,    295,    296,    297,    511,     512,
+                                 513,   8191,   8192,   8193,   24575,  24576,  65535,   65536,
                                  65537, 131071, 131072, 262143, 262144, 262145, 1 << 20, (1 << 20) + 1};
 
 /// Round a ring; sender's and receiver's memory in slabs or outside; receives posted before and after.
@@ -91,7 +93,8 @@ TEST(Messenger, PayloadArrivesThroughCopiesInTheSlab) {
     on_ranks({2}, [](const job& j) {
         expect_every_size(j, {.read_processes = false});
         messenger m(j, {.read_processes = false});
-        const bool copies = m.describe().find("through copies in its slab (process_vm_readv: not wanted)") != std::string::npos;
+        const bool copies =
+            m.describe().find("through copies in its slab (process_vm_readv: not wanted)") != std::string::npos;
         EXPECT_EQ(copies, ranks_are_processes() && j.ranks() > 1);
         j.barrier();
     });
@@ -199,11 +202,15 @@ TEST(Messenger, SenderCopiesPiecesOfAMessageThatItWaitsFor) {
         std::uint64_t received = 0;
         if (j.rank() == 0) { // on a loaded machine it may not be running while its receiver copies
             for (int i = 0; i < 5000 && m.counts().pieces_sent == 0; ++i) ok_or_fail(m, m.send(data, 1, 0));
-            if (j.ranks() == 2) { EXPECT_GT(m.counts().pieces_sent, 0u); } // further ranks take the sender's core
+            if (j.ranks() == 2) {
+                EXPECT_GT(m.counts().pieces_sent, 0u);
+            } // further ranks take the sender's core
             ok_or_fail(m, m.send({}, 1, 1));
         }
         for (; j.rank() == 1 && info.tag != 1; ++received) ok_or_fail(m, m.recv(data, 0, any_tag, &info));
-        if (j.rank() == 1) { EXPECT_EQ(m.counts().synergistic, received - 1); }
+        if (j.rank() == 1) {
+            EXPECT_EQ(m.counts().synergistic, received - 1);
+        }
         j.barrier();
     });
 }
@@ -311,7 +318,8 @@ TEST(Messenger, NothingIsAllocatedAfterSetUp) {
         bytes out(300'000, &j.memory()), in(300'000, &j.memory());
         const auto steps = [&](int count) {
             for (int i = 0; i < count; ++i)
-                for (const std::size_t n : {std::size_t{8}, std::size_t{200}, std::size_t{5000}, std::size_t{300'000}}) {
+                for (const std::size_t n :
+                     {std::size_t{8}, std::size_t{200}, std::size_t{5000}, std::size_t{300'000}}) {
                     message_request a, b, c;
                     m.isend(a, std::span(out).first(n), peer, 1);
                     m.isend(c, std::span(out).first(n), peer, 2);
@@ -341,8 +349,9 @@ TEST(Messenger, AMessageOfMoreThan2GiBArrives) {
         // The source costs memory only where it is written. All chunks of the target are the same memory: the last one's
         // bytes stay.
         const auto map = [](std::size_t length, int fd, void* at) {
-            void* p = mmap(at, length, PROT_READ | PROT_WRITE,
-                           MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | (at ? MAP_FIXED : 0), fd, 0);
+            void* p =
+                mmap(at, length, PROT_READ | PROT_WRITE,
+                     MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | (at ? MAP_FIXED : 0), fd, 0);
             EXPECT_NE(p, MAP_FAILED);
             return static_cast<std::byte*>(p);
         };
@@ -410,9 +419,13 @@ TEST(Messenger, TwoSidedCallsBehaveLikeTheirNamesakes) {
         api::recv(&got, 1, api::datatype::int32, api::any_source, 3, c, &s);
         EXPECT_EQ(s.source, before);
         EXPECT_EQ(api::get_count(s, api::datatype::int32), 1);
-        if (c.rank() == 0) api::wait(&r[0], c);
-        else api::send(&(sum = got + 1), 1, api::datatype::int32, next, 3, c);
-        if (c.rank() == 0) { EXPECT_EQ(got, c.size() - 1); }
+        if (c.rank() == 0)
+            api::wait(&r[0], c);
+        else
+            api::send(&(sum = got + 1), 1, api::datatype::int32, next, 3, c);
+        if (c.rank() == 0) {
+            EXPECT_EQ(got, c.size() - 1);
+        }
         // Everybody's halves both ways, late waits.
         double out[2] = {c.rank() + 0.25, c.rank() + 0.5}, in[2] = {};
         api::irecv(&in[0], 1, api::datatype::float64, before, 1, c, &r[0]);
@@ -458,8 +471,9 @@ TEST(MessengerFailure, AMessageThatIsTooLongIsWrongData) {
             if (j.rank() == 1) ok_or_fail(m, m.recv(std::span(data).first(64), 0, 5));
             j.barrier();
         });
-        EXPECT_NE(text.find("a receive of up to 64 bytes that got a message of " + std::to_string(n) + " from rank 0, tag 5"),
-                  std::string::npos)
+        EXPECT_NE(
+            text.find("a receive of up to 64 bytes that got a message of " + std::to_string(n) + " from rank 0, tag 5"),
+            std::string::npos)
             << text;
     }
 }
@@ -483,9 +497,8 @@ TEST(MessengerFailure, APeerThatClosesEndsTheWait) {
 
 TEST(MessengerFailure, OptionsThatDifferAreOneError) {
     if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
-    const std::string text = failure_of(2, 1, [](const job& j) {
-        messenger m(j, {.unexpected = j.rank() == 0 ? std::size_t{10} : std::size_t{20}});
-    });
+    const std::string text = failure_of(
+        2, 1, [](const job& j) { messenger m(j, {.unexpected = j.rank() == 0 ? std::size_t{10} : std::size_t{20}}); });
     EXPECT_NE(text.find("10 unexpected"), std::string::npos) << text;
     EXPECT_NE(text.find("20 unexpected"), std::string::npos) << text;
 }

@@ -28,7 +28,8 @@ class MpiJob : public testing::TestWithParam<std::string> {
 
 TEST_P(MpiJob, IsStartedByMpi) {
     EXPECT_GT(ranks_, 1);
-    EXPECT_TRUE(job_.launcher().rfind("Open MPI ", 0) == 0 || job_.launcher().rfind("MPICH ", 0) == 0) << job_.launcher();
+    EXPECT_TRUE(job_.launcher().rfind("Open MPI ", 0) == 0 || job_.launcher().rfind("MPICH ", 0) == 0)
+        << job_.launcher();
     EXPECT_EQ(job_.transport(), GetParam());
 }
 
@@ -50,7 +51,8 @@ TEST_P(MpiJob, SetupCollectivesDeliver) {
 TEST(MpiSum, SameBitsOverBothTransports) {
     std::vector<std::uint64_t> bits[2];
     for (const int t : {0, 1}) {
-        const job j = job::from_environment({.transports = {t == 0 ? "mpi" : "shm"}, .deadline = std::chrono::seconds(30)});
+        const job j =
+            job::from_environment({.transports = {t == 0 ? "mpi" : "shm"}, .deadline = std::chrono::seconds(30)});
         global_sum sum(j, 8);
         for (int n = 0; n < 100; ++n) {
             double values[3];
@@ -62,7 +64,8 @@ TEST(MpiSum, SameBitsOverBothTransports) {
                 bits[t].push_back(b);
             }
         }
-        const auto of_zero = j.broadcast(std::string(reinterpret_cast<const char*>(bits[t].data()), bits[t].size() * 8));
+        const auto of_zero =
+            j.broadcast(std::string(reinterpret_cast<const char*>(bits[t].data()), bits[t].size() * 8));
         EXPECT_EQ(std::memcmp(of_zero.data(), bits[t].data(), of_zero.size()), 0) << "the same on every rank";
         j.barrier();
     }

@@ -39,7 +39,8 @@ inline void expect_epochs(const job& j, std::uint64_t epochs) {
     const auto ranks = static_cast<std::size_t>(j.ranks());
     exposure e(j, near, ranks * most * 8, {"epochs"});
     const auto words_of = [](int from, int to, std::uint64_t k) { // both ends know how many
-        return static_cast<std::size_t>((k * 7919 + static_cast<unsigned>(from) * 131 + static_cast<unsigned>(to) * 17) % most);
+        return static_cast<std::size_t>(
+            (k * 7919 + static_cast<unsigned>(from) * 131 + static_cast<unsigned>(to) * 17) % most);
     };
     std::mt19937 random(static_cast<unsigned>(j.rank()));
     std::vector<std::uint64_t> out(most);
@@ -126,7 +127,8 @@ inline void expect_signals_follow_their_bytes(const job& j) {
         }
         const int from = static_cast<int>(k) % j.ranks();
         ASSERT_EQ(e.wait_signals(from, k + 1), status::ok) << e.pending();
-        const auto* in = reinterpret_cast<const std::uint64_t*>(e.memory().data() + (static_cast<std::size_t>(from) * rounds + k) * slot);
+        const auto* in = reinterpret_cast<const std::uint64_t*>(e.memory().data() +
+                                                                (static_cast<std::size_t>(from) * rounds + k) * slot);
         for (std::size_t i = 0; i < slot / 8; ++i) wrong += in[i] != 1000 * k + static_cast<std::uint64_t>(from);
     }
     for (int r = 0; r < j.ranks(); ++r) {
@@ -150,9 +152,8 @@ inline void expect_calls_in_order(const job& j, std::uint64_t calls) {
     remote_functions table;
     remote_calls* ring = nullptr;
     std::vector<std::pair<std::size_t, std::uint64_t>> owed; // answers for which there was no room
-    const auto answer = table.add<std::uint64_t>("answer", [&](std::size_t from, const std::uint64_t& number) {
-        wrong += number != ++answered[from];
-    });
+    const auto answer = table.add<std::uint64_t>(
+        "answer", [&](std::size_t from, const std::uint64_t& number) { wrong += number != ++answered[from]; });
     const auto ask = table.add<question>("ask", [&](std::size_t from, const question& q) {
         wrong += q.number != ++asked[from];
         for (const double v : q.values) wrong += v != 0.5 * static_cast<double>(q.number);
@@ -179,7 +180,8 @@ inline void expect_calls_in_order(const job& j, std::uint64_t calls) {
     }
     const auto all_there = [&] {
         pay();
-        return owed.empty() && std::all_of(answered.begin(), answered.end(), [&](std::uint64_t a) { return a == calls; }) &&
+        return owed.empty() &&
+               std::all_of(answered.begin(), answered.end(), [&](std::uint64_t a) { return a == calls; }) &&
                std::all_of(asked.begin(), asked.end(), [&](std::uint64_t a) { return a == calls; });
     };
     ASSERT_EQ(r.progress_until(all_there), status::ok);
@@ -202,7 +204,10 @@ inline void expect_bad_one_sided_input_is_told(const job& j) {
     EXPECT_NE(told_by([&] { exposure(j, twice, 8, {"two"}); }).find("names neighbour 0 twice"), std::string::npos);
     EXPECT_NE(told_by([&] { exposure(j, nobody, 8, {"none"}); }).find("99 is not a rank"), std::string::npos);
     if (j.ranks() > 1) {
-        EXPECT_NE(told_by([&] { exposure(j, all_ranks(j), 8, {"unlike", j.rank()}); }).find("ranks disagree"), std::string::npos);
+        EXPECT_NE(told_by([&] {
+                      exposure(j, all_ranks(j), 8, {"unlike", j.rank()});
+                  }).find("ranks disagree"),
+                  std::string::npos);
         const std::vector<int> onward{(j.rank() + 1) % j.ranks()};
         if (j.ranks() > 2) {
             EXPECT_NE(told_by([&] { exposure(j, onward, 8, {"ring"}); }).find("wants"), std::string::npos);

@@ -64,7 +64,8 @@ TEST(Pmix, RanksWithOtherOptionsAreRefusedWithBothValues) {
     } catch (const input_error& e) {
         const std::string text = e.what();
         EXPECT_NE(text.find("ranks disagree on the options of the job: rank 0 has"), std::string::npos) << text;
-        for (const char* value : {"deadline 60000 ms", "deadline 61000 ms"}) EXPECT_NE(text.find(value), std::string::npos);
+        for (const char* value : {"deadline 60000 ms", "deadline 61000 ms"})
+            EXPECT_NE(text.find(value), std::string::npos);
     }
 }
 

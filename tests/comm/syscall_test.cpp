@@ -50,7 +50,8 @@ int be_rank(const std::string& mode) {
     global_sum sum(j, 8);
     messenger messages(j);
     constexpr std::size_t n = 300'000;
-    const std::span out(static_cast<std::byte*>(j.memory().allocate(n)), n), in(static_cast<std::byte*>(j.memory().allocate(n)), n);
+    const std::span out(static_cast<std::byte*>(j.memory().allocate(n)), n),
+        in(static_cast<std::byte*>(j.memory().allocate(n)), n);
     const auto send_and_receive = [&](std::size_t bytes) {
         message_request sent;
         messages.isend(sent, out.first(bytes), other, 1);
@@ -88,7 +89,8 @@ int be_rank(const std::string& mode) {
             });
             for (const std::size_t bytes : {std::size_t{8}, std::size_t{4096}, n})
                 if (!send_and_receive(bytes)) std::_Exit(1);
-            if (set.wait(k) != status::ok || sum(v) != status::ok || sum({v, 1}) != status::ok || !window_step()) std::_Exit(1);
+            if (set.wait(k) != status::ok || sum(v) != status::ok || sum({v, 1}) != status::ok || !window_step())
+                std::_Exit(1);
         }
     };
     steps();

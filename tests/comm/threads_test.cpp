@@ -48,20 +48,23 @@ TEST(Channels, NothingIsAllocatedBetweenSendAndWait) {
 
 TEST(Job, AbortEndsTheWaitsOfAllWithItsReason) {
     std::atomic<int> told{0};
-    EXPECT_THROW(run_threads(3, [&](const job& j) {
-        if (j.rank() == 1) {
-            j.abort("no more sites");
-            throw error("no more sites");
-        }
-        try {
-            j.barrier();
-        } catch (const rank_failure& e) {
-            EXPECT_EQ(e.culprit(), 1);
-            EXPECT_NE(std::string(e.what()).find("no more sites"), std::string::npos) << e.what();
-            ++told;
-            throw;
-        }
-    }), error);
+    EXPECT_THROW(run_threads(3,
+                             [&](const job& j) {
+                                 if (j.rank() == 1) {
+                                     j.abort("no more sites");
+                                     throw error("no more sites");
+                                 }
+                                 try {
+                                     j.barrier();
+                                 } catch (const rank_failure& e) {
+                                     EXPECT_EQ(e.culprit(), 1);
+                                     EXPECT_NE(std::string(e.what()).find("no more sites"), std::string::npos)
+                                         << e.what();
+                                     ++told;
+                                     throw;
+                                 }
+                             }),
+                 error);
     EXPECT_EQ(told, 2);
 }
 
@@ -69,17 +72,20 @@ TEST(Job, AWaitEndsAtTheDeadline) {
     job_options options;
     options.deadline = std::chrono::milliseconds(1500); // set-up on a busy machine must not meet it
     std::atomic<bool> timed_out{false}, over{false};
-    run_threads(2, [&](const job& j) {
-        global_sum sum(j, 1);
-        double v = 1;
-        if (j.rank() == 1) {
-            over.wait(false); // alive, but silent
-            return;
-        }
-        timed_out = sum({&v, 1}) == status::timed_out;
-        over = true;
-        over.notify_one();
-    }, options);
+    run_threads(
+        2,
+        [&](const job& j) {
+            global_sum sum(j, 1);
+            double v = 1;
+            if (j.rank() == 1) {
+                over.wait(false); // alive, but silent
+                return;
+            }
+            timed_out = sum({&v, 1}) == status::timed_out;
+            over = true;
+            over.notify_one();
+        },
+        options);
     EXPECT_TRUE(timed_out);
 }
 
@@ -103,9 +109,15 @@ TEST(Job, UnknownAndUnusableTransportsAreErrors) {
         return options;
     };
     EXPECT_THROW(job::single(with("smoke")), input_error);
-    EXPECT_THROW(run_threads(2, [](const job&) {}, with("verbs")), input_error); // serves processes
-    EXPECT_THROW(run_threads(2, [](const job&) {}, with("mpi")), input_error);
-    EXPECT_THROW(run_threads(2, [](const job&) {}, with("self")), input_error);
+    EXPECT_THROW(run_threads(
+                     2, [](const job&) {}, with("verbs")),
+                 input_error); // serves processes
+    EXPECT_THROW(run_threads(
+                     2, [](const job&) {}, with("mpi")),
+                 input_error);
+    EXPECT_THROW(run_threads(
+                     2, [](const job&) {}, with("self")),
+                 input_error);
 }
 
 TEST(Slab, MemoryIsAlignedReusedAndCounted) {

@@ -127,7 +127,9 @@ inline halocline::comm::verbs_library loop_library() {
         a.link_layer = IBV_LINK_LAYER_INFINIBAND;
         return 0;
     };
-    l.query_gid_ex = [](ibv_context*, std::uint32_t, std::uint32_t, ibv_gid_entry*, std::uint32_t, std::size_t) { return ENODATA; };
+    l.query_gid_ex = [](ibv_context*, std::uint32_t, std::uint32_t, ibv_gid_entry*, std::uint32_t, std::size_t) {
+        return ENODATA;
+    };
     l.alloc_pd = [](ibv_context*) { return &domain; };
     l.dealloc_pd = [](ibv_pd*) { return 0; };
     l.create_cq = [](ibv_context*, int, void*, ibv_comp_channel*, int) -> ibv_cq* {

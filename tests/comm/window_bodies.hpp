@@ -26,7 +26,8 @@ using namespace halocline::comm;
 
 /// What one message holds: no other step, sender or direction has it.
 inline std::uint64_t word(int sender, int direction, std::uint64_t step, std::size_t place) {
-    return ((step * 1'000'003u + place) * 64 + static_cast<std::uint64_t>(sender)) * 4 + static_cast<unsigned>(direction);
+    return ((step * 1'000'003u + place) * 64 + static_cast<std::uint64_t>(sender)) * 4 +
+           static_cast<unsigned>(direction);
 }
 
 /// Elements that the sender posts in a step: all of them two times out of three.
@@ -200,7 +201,8 @@ inline void expect_any_order_of_connections(const job& j) {
         std::list<send_window<std::uint64_t>> sends;
         std::list<recv_window<std::uint64_t>> recvs;
         std::shuffle(peers.begin(), peers.end(), random);
-        if (round > 0) std::rotate(peers.begin(), std::find(peers.begin(), peers.end(), (j.rank() + 1) % j.ranks()), peers.end());
+        if (round > 0)
+            std::rotate(peers.begin(), std::find(peers.begin(), peers.end(), (j.rank() + 1) % j.ranks()), peers.end());
         for (const int p : peers) {
             connection& c = connections.emplace_back(j, p);
             sends.emplace_back(c, std::span<const std::uint64_t>(&out[p], 1));
@@ -335,7 +337,8 @@ inline void expect_unlike_ends_are_refused(const job& j) {
                 send_window<float> w(c, floats); // on both ranks, and nobody receives
                 c.connect();
             });
-            EXPECT_NE(text.find("1 send and 0 receive windows here, 1 send and 0 receive windows there"), std::string::npos)
+            EXPECT_NE(text.find("1 send and 0 receive windows here, 1 send and 0 receive windows there"),
+                      std::string::npos)
                 << text;
         }
     }
@@ -362,7 +365,9 @@ inline void expect_farewell_ends_the_wait(const job& j) {
     if (j.ranks() >= 2 && j.rank() < 2) {
         words buffer(100, 0, &j.memory());
         connection c(j, 1 - j.rank());
-        const auto step = [](auto& w) { return w.init() == status::ok && w.post() == status::ok ? w.wait() : w.state(); };
+        const auto step = [](auto& w) {
+            return w.init() == status::ok && w.post() == status::ok ? w.wait() : w.state();
+        };
         if (j.rank() == 0) {
             recv_window<std::uint64_t> in(c, buffer);
             send_window<std::uint64_t> out(c, buffer);

@@ -24,11 +24,13 @@ struct expectation {
     std::complex<double> inner;          ///< <1, D 1>
 };
 
-const expectation four{"4x4x4x4b6.0000id3n1", 0.5955652897031, 0.5881220272, 1e-10, 227.892329439098,
-                       {11020.82137185594, 59.40204700538727}};
-const expectation eight{"8x8x8x8b6.0000id3n1", 0.5924316992043, 0.5916179309, 1e-10, 896.809175505568,
-                        {171771.87615210586, -387.67967899314755}};
-const expectation ildg{"milc_lat.sample.l4444.ildg", 0.5948501589472, 0, 1e-10, 130.315593412,
+const expectation four{"4x4x4x4b6.0000id3n1", 0.5955652897031,
+                       0.5881220272,          1e-10,
+                       227.892329439098,      {11020.82137185594, 59.40204700538727}};
+const expectation eight{"8x8x8x8b6.0000id3n1", 0.5924316992043,
+                        0.5916179309,          1e-10,
+                        896.809175505568,      {171771.87615210586, -387.67967899314755}};
+const expectation ildg{"milc_lat.sample.l4444.ildg",   0.5948501589472, 0, 1e-10, 130.315593412,
                        {3922.840644242, 196.178642394}};
 
 void check(const expectation& want, const coordinate& rank_grid) {

@@ -51,7 +51,8 @@ void rotate(spinor_field& psi, const lattice::box& local, const coordinate& glob
             for (int a = 0; a < 3; ++a) in[a] = {psi.at(site, 6 * spin + 2 * a), psi.at(site, 6 * spin + 2 * a + 1)};
             for (int a = 0; a < 3; ++a)
                 for (int b = 0; b < 3; ++b) out[a] += g[3 * a + b] * in[b];
-            for (int a = 0; a < 3; ++a) psi.at(site, 6 * spin + 2 * a) = out[a].real(), psi.at(site, 6 * spin + 2 * a + 1) = out[a].imag();
+            for (int a = 0; a < 3; ++a)
+                psi.at(site, 6 * spin + 2 * a) = out[a].real(), psi.at(site, 6 * spin + 2 * a + 1) = out[a].imag();
         }
     });
 }
@@ -61,14 +62,15 @@ gauge_field transformed_links(const lattice::box& local, const coordinate& globa
     return make_links(local, [&](const coordinate& x, int mu) {
         coordinate next = x;
         next[mu] = (next[mu] + 1) % global[mu];
-        return dirac::multiply_adjoint(
-            dirac::multiply(random_su3(9, x, global, 0), random_su3(1, x, global, mu)), random_su3(9, next, global, 0));
+        return dirac::multiply_adjoint(dirac::multiply(random_su3(9, x, global, 0), random_su3(1, x, global, mu)),
+                                       random_su3(9, next, global, 0));
     });
 }
 
 double largest_difference(const spinor_field& a, const spinor_field& b) {
     double largest = 0;
-    for (std::size_t k = 0; k < a.values().size(); ++k) largest = std::fmax(largest, std::abs(a.values()[k] - b.values()[k]));
+    for (std::size_t k = 0; k < a.values().size(); ++k)
+        largest = std::fmax(largest, std::abs(a.values()[k] - b.values()[k]));
     return largest;
 }
 
@@ -76,8 +78,9 @@ struct shape {
     coordinate global, rank_grid;
 };
 /// Odd and uneven extents, extent 1, size 2 with one neighbour on both sides, 1 to 8 ranks.
-const std::vector<shape> shapes{{{4, 3, 2, 5}, {1, 1, 1, 1}}, {{4, 3, 2, 5}, {1, 1, 1, 2}}, {{2, 3, 4, 3}, {2, 1, 2, 1}},
-                                {{5, 1, 3, 4}, {3, 1, 1, 1}}, {{2, 2, 2, 2}, {2, 2, 2, 1}}, {{1, 2, 7, 3}, {1, 1, 2, 3}}};
+const std::vector<shape> shapes{{{4, 3, 2, 5}, {1, 1, 1, 1}}, {{4, 3, 2, 5}, {1, 1, 1, 2}},
+                                {{2, 3, 4, 3}, {2, 1, 2, 1}}, {{5, 1, 3, 4}, {3, 1, 1, 1}},
+                                {{2, 2, 2, 2}, {2, 2, 2, 1}}, {{1, 2, 7, 3}, {1, 1, 2, 3}}};
 
 template <class Body> // body(job, cut, local box)
 void on_every_shape(Body&& body) {
@@ -99,7 +102,8 @@ dirac::wilson_parameters with_t_boundary(lattice::boundary t) {
 TEST(Gamma, MatricesAnticommuteAndSquareToOne) {
     for (int mu = 0; mu < 4; ++mu)
         for (int nu = 0; nu < 4; ++nu) {
-            const matrix4 ab = product(dense_gamma(mu), dense_gamma(nu)), ba = product(dense_gamma(nu), dense_gamma(mu));
+            const matrix4 ab = product(dense_gamma(mu), dense_gamma(nu)),
+                          ba = product(dense_gamma(nu), dense_gamma(mu));
             for (int i = 0; i < 4; ++i)
                 for (int k = 0; k < 4; ++k) EXPECT_EQ(ab[i][k] + ba[i][k], complex(mu == nu && i == k ? 2 : 0));
         }
@@ -119,7 +123,8 @@ TEST(PaddedLinks, ShellWithCornersIsTheOwnersLinks) {
         const dirac::padded_links links(j, cut, random_links(local, n));
 
         int wrong = 0;
-        for_each_site({{-1, -1, -1, -1}, {local.extents[0] + 2, local.extents[1] + 2, local.extents[2] + 2, local.extents[3] + 2}},
+        for_each_site({{-1, -1, -1, -1},
+                       {local.extents[0] + 2, local.extents[1] + 2, local.extents[2] + 2, local.extents[3] + 2}},
                       [&](std::int64_t, const coordinate& x) {
                           coordinate g;
                           for (int nu = 0; nu < 4; ++nu) g[nu] = (local.origin[nu] + x[nu] + n[nu]) % n[nu];
@@ -143,7 +148,8 @@ TEST(PaddedLinks, ExchangeOfOneParityRefreshesThatAndNothingElse) {
         links.exchange(j, cut, mu, parity);
 
         int wrong = 0;
-        for_each_site({{-1, -1, -1, -1}, {local.extents[0] + 2, local.extents[1] + 2, local.extents[2] + 2, local.extents[3] + 2}},
+        for_each_site({{-1, -1, -1, -1},
+                       {local.extents[0] + 2, local.extents[1] + 2, local.extents[2] + 2, local.extents[3] + 2}},
                       [&](std::int64_t, const coordinate& x) {
                           coordinate g;
                           for (int nu = 0; nu < 4; ++nu) g[nu] = (local.origin[nu] + x[nu] + n[nu]) % n[nu];

@@ -26,13 +26,15 @@ namespace {
 
 /// Values that depend on the global site alone.
 template <class T>
-field<T> random_field(const decomposition& cut, int rank, std::shared_ptr<const site_order> order, std::uint32_t stream) {
+field<T> random_field(const decomposition& cut, int rank, std::shared_ptr<const site_order> order,
+                      std::uint32_t stream) {
     field<T> x(std::move(order), lattice::spinor_components);
     const lattice::box local = cut.local_box(rank);
     for (std::int64_t site = 0; site < x.volume(); ++site) {
         coordinate global = lattice::lexicographic_coordinate(site, local.extents);
         for (int mu = 0; mu < lattice::dimensions; ++mu) global[mu] += local.origin[mu];
-        lattice::site_random random(7, stream, static_cast<std::uint64_t>(lattice::lexicographic_index(global, cut.global())));
+        lattice::site_random random(7, stream,
+                                    static_cast<std::uint64_t>(lattice::lexicographic_index(global, cut.global())));
         for (int c = 0; c < lattice::spinor_components; ++c) x.at(site, c) = static_cast<T>(random.normal());
     }
     return x;
@@ -45,7 +47,8 @@ lattice::gauge_field warm_links(const decomposition& cut, int rank) {
     for (std::int64_t site = 0; site < links.volume(); ++site) {
         coordinate global = lattice::lexicographic_coordinate(site, local.extents);
         for (int mu = 0; mu < lattice::dimensions; ++mu) global[mu] += local.origin[mu];
-        lattice::site_random random(7, 0, static_cast<std::uint64_t>(lattice::lexicographic_index(global, cut.global())));
+        lattice::site_random random(7, 0,
+                                    static_cast<std::uint64_t>(lattice::lexicographic_index(global, cut.global())));
         for (int mu = 0; mu < lattice::dimensions; ++mu) {
             dirac::su3 u{};
             for (int e = 0; e < 9; ++e) {
@@ -109,10 +112,10 @@ bool padding_is_zero(const field<T>& x) {
 struct lattice_case {
     coordinate global, block;
 };
-const std::vector<lattice_case> cases{
-    {{4, 4, 4, 4}, {2, 2, 2, 2}}, {{8, 8, 8, 8}, {4, 4, 4, 4}},  {{6, 6, 6, 6}, {3, 3, 3, 3}},
-    {{7, 5, 3, 4}, {7, 5, 3, 2}}, {{8, 4, 4, 12}, {4, 2, 4, 3}}, {{8, 8, 4, 4}, {8, 8, 4, 4}},
-    {{2, 2, 4, 1}, {1, 2, 2, 1}}};
+const std::vector<lattice_case> cases{{{4, 4, 4, 4}, {2, 2, 2, 2}},  {{8, 8, 8, 8}, {4, 4, 4, 4}},
+                                      {{6, 6, 6, 6}, {3, 3, 3, 3}},  {{7, 5, 3, 4}, {7, 5, 3, 2}},
+                                      {{8, 4, 4, 12}, {4, 2, 4, 3}}, {{8, 8, 4, 4}, {8, 8, 4, 4}},
+                                      {{2, 2, 4, 1}, {1, 2, 2, 1}}};
 const std::vector<int> lane_widths{1, 4, 8, 16};
 
 /// On these links no site-local matrix is nearly singular, so that rounding errors stay rounding errors.
@@ -125,7 +128,8 @@ struct problem {
             dirac::wilson_parameters p = well_conditioned)
         : cut(decomposition::even(c.global, rank_grid, c.block)), rank(j.rank()), links(j, cut, warm_links(cut, rank)),
           reference(j, cut, links, p), plain(site_order::lexicographic(cut.local_box(rank).extents)),
-          order(site_order::blocked(cut.local_box(rank), c.global, c.block, lane_width)), fast(j, cut, links, p, order) {}
+          order(site_order::blocked(cut.local_box(rank), c.global, c.block, lane_width)),
+          fast(j, cut, links, p, order) {}
 
     [[nodiscard]] field<T> random(std::uint32_t stream) const { return random_field<T>(cut, rank, order, stream); }
     [[nodiscard]] field<T> zero() const { return field<T>(order, lattice::spinor_components); }
@@ -248,7 +252,8 @@ void for_each_problem(Body&& body) {
     const comm::job j = comm::job::single(small_job());
     for (const lattice_case& c : cases)
         for (int w : lane_widths) {
-            SCOPED_TRACE(lattice::to_string(c.global) + " in " + lattice::to_string(c.block) + ", W = " + std::to_string(w));
+            SCOPED_TRACE(lattice::to_string(c.global) + " in " + lattice::to_string(c.block) +
+                         ", W = " + std::to_string(w));
             problem<double> p(j, c, {1, 1, 1, 1}, w);
             body(p);
             problem<float> q(j, c, {1, 1, 1, 1}, w);
@@ -339,8 +344,10 @@ TEST(WilsonClover, BlockSolveLeavesZeroBlocksAlone) {
         const coordinate c = lattice::lexicographic_coordinate(site, {8, 8, 8, 8});
         const bool first_block = c[0] < 4 && c[1] < 4 && c[2] < 4 && c[3] < 4;
         for (int k = 0; k < lattice::spinor_components; ++k) {
-            if (first_block) changed += x.at(site, k) != x_in.at(site, k) ? 1 : 0;
-            else ASSERT_EQ(x.at(site, k), x_in.at(site, k)) << "site " << site;
+            if (first_block)
+                changed += x.at(site, k) != x_in.at(site, k) ? 1 : 0;
+            else
+                ASSERT_EQ(x.at(site, k), x_in.at(site, k)) << "site " << site;
         }
     }
     EXPECT_GT(changed, 0);
@@ -375,39 +382,46 @@ TEST_P(WilsonCloverOnRanks, EqualsTheReferenceAndTheSumOfBlocksAndFaces) {
     const coordinate grid = GetParam();
     // 4 blocks in t: three ranks get 2 + 1 + 1
     const lattice_case c{{8, 4, 4, 12}, {4, 2, 4, 3}};
-    comm::run_threads(static_cast<int>(lattice::volume(grid)), [&](const comm::job& j) {
-        for (int w : {4, 16}) {
-            problem<double> p(j, c, grid, w);
-            expect_apply_equals_reference(p);
-            expect_faces_sum_up(p);
-            expect_overlap_keeps_bits(p);
-            problem<float> q(j, c, grid, w);
-            expect_apply_equals_reference(q);
-            expect_faces_sum_up(q);
-            expect_overlap_keeps_bits(q);
-            EXPECT_GT(q.fast.statistics().exchanges, 0U);
-        }
-    }, small_job());
+    comm::run_threads(
+        static_cast<int>(lattice::volume(grid)),
+        [&](const comm::job& j) {
+            for (int w : {4, 16}) {
+                problem<double> p(j, c, grid, w);
+                expect_apply_equals_reference(p);
+                expect_faces_sum_up(p);
+                expect_overlap_keeps_bits(p);
+                problem<float> q(j, c, grid, w);
+                expect_apply_equals_reference(q);
+                expect_faces_sum_up(q);
+                expect_overlap_keeps_bits(q);
+                EXPECT_GT(q.fast.statistics().exchanges, 0U);
+            }
+        },
+        small_job());
 }
 
 TEST(WilsonCloverOnRanks, BlockSolveDoesNotDependOnTheCut) {
     const lattice_case c{{8, 8, 4, 4}, {4, 4, 4, 2}};
     std::array<double, 2> sums{};
     for (int ranks = 1; ranks <= 2; ++ranks)
-        comm::run_threads(ranks, [&](const comm::job& j) {
-            problem<double> p(j, c, {1, ranks, 1, 1}, 8);
-            field<double> x = p.zero(), r = p.random(2), update = p.zero();
-            p.fast.block_solve(x, r, update, 0, 4);
-            double sum = 0; // depends on the position of every value
-            for (std::int64_t site = 0; site < x.volume(); ++site) {
-                coordinate g = lattice::lexicographic_coordinate(site, p.order->extents());
-                for (int mu = 0; mu < lattice::dimensions; ++mu) g[mu] += p.cut.local_box(j.rank()).origin[mu];
-                for (int k = 0; k < lattice::spinor_components; ++k)
-                    sum += x.at(site, k) * std::cos(static_cast<double>(lattice::lexicographic_index(g, c.global)) + 0.1 * k);
-            }
-            for (const std::string& part : j.gather(std::to_string(sum * 1e6)))
-                if (j.rank() == 0) sums[static_cast<std::size_t>(ranks - 1)] += std::stod(part) / 1e6;
-        }, small_job());
+        comm::run_threads(
+            ranks,
+            [&](const comm::job& j) {
+                problem<double> p(j, c, {1, ranks, 1, 1}, 8);
+                field<double> x = p.zero(), r = p.random(2), update = p.zero();
+                p.fast.block_solve(x, r, update, 0, 4);
+                double sum = 0; // depends on the position of every value
+                for (std::int64_t site = 0; site < x.volume(); ++site) {
+                    coordinate g = lattice::lexicographic_coordinate(site, p.order->extents());
+                    for (int mu = 0; mu < lattice::dimensions; ++mu) g[mu] += p.cut.local_box(j.rank()).origin[mu];
+                    for (int k = 0; k < lattice::spinor_components; ++k)
+                        sum += x.at(site, k) *
+                               std::cos(static_cast<double>(lattice::lexicographic_index(g, c.global)) + 0.1 * k);
+                }
+                for (const std::string& part : j.gather(std::to_string(sum * 1e6)))
+                    if (j.rank() == 0) sums[static_cast<std::size_t>(ranks - 1)] += std::stod(part) / 1e6;
+            },
+            small_job());
     EXPECT_NE(sums[0], 0);
     EXPECT_NEAR(sums[0], sums[1], 1e-9);
 }
@@ -415,8 +429,8 @@ TEST(WilsonCloverOnRanks, BlockSolveDoesNotDependOnTheCut) {
 TEST(WilsonClover, EverySimdTargetEqualsTheReference) {
     const std::int64_t available = hwy::SupportedTargets();
     int tried = 0;
-    for (const std::int64_t target : {std::int64_t{HWY_AVX3}, std::int64_t{HWY_AVX2}, std::int64_t{HWY_SSE4},
-                                      std::int64_t{HWY_STATIC_TARGET}}) {
+    for (const std::int64_t target :
+         {std::int64_t{HWY_AVX3}, std::int64_t{HWY_AVX2}, std::int64_t{HWY_SSE4}, std::int64_t{HWY_STATIC_TARGET}}) {
         if ((available & target) == 0 && target != HWY_STATIC_TARGET) continue;
         SCOPED_TRACE(hwy::TargetName(target));
         hwy::SetSupportedTargetsForTest(target);

@@ -49,7 +49,9 @@ void expect_caught(Harm&& harm) {
         p.finish_or_throw();
         FAIL() << "a changed message was taken for good";
     } catch (const error& e) {
-        EXPECT_NE(std::string(e.what()).find("halo 'sealed' epoch 2: what arrived behind x-high from rank 0"), std::string::npos) << e.what();
+        EXPECT_NE(std::string(e.what()).find("halo 'sealed' epoch 2: what arrived behind x-high from rank 0"),
+                  std::string::npos)
+            << e.what();
     }
     EXPECT_EQ(p.finish(), status::wrong_data); // for good
     EXPECT_EQ(p.epoch(), 1U);
@@ -63,7 +65,8 @@ TEST(MessageChecksum, EqualsTheBitwiseSumOnEveryTarget) {
         for (std::size_t size : {0, 1, 7, 8, 9, 31, 32, 33, 63, 64, 100, 1000, 4096, 5003}) {
             std::vector<std::byte> bytes(size);
             for (std::byte& b : bytes) b = static_cast<std::byte>(g());
-            ASSERT_EQ(halo::message_checksum(bytes.data(), size, size), halo::reference::message_checksum(bytes, size)) << size;
+            ASSERT_EQ(halo::message_checksum(bytes.data(), size, size), halo::reference::message_checksum(bytes, size))
+                << size;
         }
     });
 }
@@ -96,39 +99,52 @@ TEST(Checksum, CatchesItBetweenRanksAndTheOtherSideGoesOn) {
     const auto cut = decomposition::even({4, 2, 2, 8}, {1, 1, 1, 2});
     std::atomic<bool> harmed{false};
 
-    comm::run_threads(2, [&](const comm::job& j) {
-        plan p(j, cut, {.bytes_per_site = 8, .checks = check_level::comm});
-        lattice::field<double> x(lattice::site_order::lexicographic({4, 2, 2, 4}), 1);
-        std::byte* message = p.target({3, side::high});
-        p.start(x);
-        if (j.rank() == 0) {
-            message[17] ^= std::byte{1};
-            harmed = true;
-            EXPECT_EQ(p.finish(), status::ok);
-        } else {
-            while (!harmed) std::this_thread::yield();
-            EXPECT_TRUE(p.completed().size() <= 1); // never the harmed one
-            EXPECT_EQ(p.finish(), status::wrong_data);
-        }
-    }, small_job());
+    comm::run_threads(
+        2,
+        [&](const comm::job& j) {
+            plan p(j, cut, {.bytes_per_site = 8, .checks = check_level::comm});
+            lattice::field<double> x(lattice::site_order::lexicographic({4, 2, 2, 4}), 1);
+            std::byte* message = p.target({3, side::high});
+            p.start(x);
+            if (j.rank() == 0) {
+                message[17] ^= std::byte{1};
+                harmed = true;
+                EXPECT_EQ(p.finish(), status::ok);
+            } else {
+                while (!harmed) std::this_thread::yield();
+                EXPECT_TRUE(p.completed().size() <= 1); // never the harmed one
+                EXPECT_EQ(p.finish(), status::wrong_data);
+            }
+        },
+        small_job());
 }
 
 TEST(Checksum, GoesWithTeamsAndRandomPlans) {
-    comm::run_threads(3, [&](const comm::job& j) {
-        std::mt19937 g(11);
-        for (int k = 0; k < 20; ++k) {
-            halo_case c = random_case(g, j.ranks());
-            c.options.checks = check_level::comm;
-            c.options.bytes_per_site = 8;
-            plan p(j, c.cut, c.options);
-            lattice::field<double> x(lattice::site_order::lexicographic(c.cut.local_box(j.rank()).extents), 1);
-            fill_with_oracle(x, c.cut, j.rank(), 1);
-            for (int i = 0; i < 2; ++i) p.start([&](int m, std::int64_t first, std::int64_t last, std::byte* target) {
-                for (std::int64_t s = first; s < last; ++s)
-                    std::memcpy(target + 8 * s, &x.at(p.messages()[static_cast<std::size_t>(m)].send_sites[static_cast<std::size_t>(s)], 0), 8);
-            }, {i, 2});
-            ASSERT_EQ(p.finish(), status::ok) << c.text;
-            ASSERT_EQ(wrong_ghosts<double>(p, c.cut, 1, 1), 0) << c.text;
-        }
-    }, small_job());
+    comm::run_threads(
+        3,
+        [&](const comm::job& j) {
+            std::mt19937 g(11);
+            for (int k = 0; k < 20; ++k) {
+                halo_case c = random_case(g, j.ranks());
+                c.options.checks = check_level::comm;
+                c.options.bytes_per_site = 8;
+                plan p(j, c.cut, c.options);
+                lattice::field<double> x(lattice::site_order::lexicographic(c.cut.local_box(j.rank()).extents), 1);
+                fill_with_oracle(x, c.cut, j.rank(), 1);
+                for (int i = 0; i < 2; ++i)
+                    p.start(
+                        [&](int m, std::int64_t first, std::int64_t last, std::byte* target) {
+                            for (std::int64_t s = first; s < last; ++s)
+                                std::memcpy(target + 8 * s,
+                                            &x.at(p.messages()[static_cast<std::size_t>(m)]
+                                                      .send_sites[static_cast<std::size_t>(s)],
+                                                  0),
+                                            8);
+                        },
+                        {i, 2});
+                ASSERT_EQ(p.finish(), status::ok) << c.text;
+                ASSERT_EQ(wrong_ghosts<double>(p, c.cut, 1, 1), 0) << c.text;
+            }
+        },
+        small_job());
 }

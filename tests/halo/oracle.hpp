@@ -85,7 +85,8 @@ std::int64_t wrong_ghosts(const halo::plan& plan, const lattice::decomposition& 
         const lattice::face f = lattice::face_of(i);
         const std::vector<coordinate> sites = expected_ghosts(cut, rank, plan.options(), f);
         const int message = plan.message_of(f);
-        const std::int64_t ghost_sites = message < 0 ? 0 : plan.messages()[static_cast<std::size_t>(message)].ghost_sites;
+        const std::int64_t ghost_sites =
+            message < 0 ? 0 : plan.messages()[static_cast<std::size_t>(message)].ghost_sites;
         if (ghost_sites != static_cast<std::int64_t>(sites.size())) {
             ++wrong;
             continue;
@@ -154,10 +155,15 @@ inline halo_case random_case(std::mt19937& g, int ranks) {
     switch (drawn(g, 0, 4)) {
     case 0: options.select = [](const coordinate& x) { return lattice::parity(x) == 0; }; break;
     case 2: options.parity = drawn(g, 0, 1); break;
-    case 1: options.select = [](const coordinate& x) { return (x[0] / 2 + x[1] / 2 + x[2] / 2 + x[3] / 2) % 2 == 1; }; break;
+    case 1:
+        options.select = [](const coordinate& x) { return (x[0] / 2 + x[1] / 2 + x[2] / 2 + x[3] / 2) % 2 == 1; };
+        break;
     default: break;
     }
-    halo_case c{.cut = lattice::decomposition(global, cuts).with_rank_order(random_rank_order(g, ranks)), .options = options, .block = block, .text = {}};
+    halo_case c{.cut = lattice::decomposition(global, cuts).with_rank_order(random_rank_order(g, ranks)),
+                .options = options,
+                .block = block,
+                .text = {}};
     c.order = drawn(g, 0, 2);
     c.lane_width = std::array{1, 4, 8, 16}[static_cast<std::size_t>(drawn(g, 0, 3))];
     c.components = drawn(g, 1, 7);
@@ -195,7 +201,8 @@ void exchange_and_check(const comm::job& j, halo_case c, int exchanges = 3) {
         ASSERT_EQ(status, comm::status::ok) << c.text;
         ASSERT_EQ(plan.epoch(), epoch);
         for (int f = 0; f < c.options.fields; ++f)
-            ASSERT_EQ(wrong_ghosts<T>(plan, c.cut, c.components, value(epoch, f), f), 0) << "rank " << j.rank() << ", " << c.text;
+            ASSERT_EQ(wrong_ghosts<T>(plan, c.cut, c.components, value(epoch, f), f), 0)
+                << "rank " << j.rank() << ", " << c.text;
     }
 }
 

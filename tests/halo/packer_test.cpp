@@ -35,7 +35,8 @@ constexpr int components = 24; // 4 spins x 3 colours, complex
 double value_at(const coordinate& site, const coordinate& global, int component) {
     const auto index = static_cast<std::uint64_t>(lattice::lexicographic_index(site, global));
     const std::uint64_t hash = mixed(1000 * index + static_cast<std::uint64_t>(component));
-    return static_cast<float>(std::ldexp(static_cast<double>(hash >> 40), -24) - 0.5) * std::exp2(static_cast<double>(hash % 7) - 3);
+    return static_cast<float>(std::ldexp(static_cast<double>(hash >> 40), -24) - 0.5) *
+           std::exp2(static_cast<double>(hash % 7) - 3);
 }
 
 /// Half-spinor projections of some gamma matrices with entries i^n: two spins, each the sum of two.
@@ -46,19 +47,22 @@ std::array<block_map, lattice::faces> half_spinors() {
         const double sign = f % 2 == 0 ? 1 : -1;
         const std::complex<double> power[] = {i, 1.0, -i, -1.0};
         const std::complex<double> c = sign * power[f / 2];
-        maps[static_cast<std::size_t>(f)] = {6, {{{0, 1}, {2 + f / 2 % 2, c}}, {{1, 1}, {3 - f / 2 % 2, std::conj(c)}}}};
+        maps[static_cast<std::size_t>(f)] = {6,
+                                             {{{0, 1}, {2 + f / 2 % 2, c}}, {{1, 1}, {3 - f / 2 % 2, std::conj(c)}}}};
     }
     return maps;
 }
 
-std::shared_ptr<const lattice::site_order> order_of(const lattice::box& local, const coordinate& global, int lane_width) {
+std::shared_ptr<const lattice::site_order> order_of(const lattice::box& local, const coordinate& global,
+                                                    int lane_width) {
     if (lane_width == 0) return lattice::site_order::even_odd(local);
     if (lane_width == 1) return lattice::site_order::lexicographic(local.extents);
     return lattice::site_order::blocked(local, global, {2, 2, 2, 2}, lane_width);
 }
 
 template <class T>
-lattice::field<T> filled(const std::shared_ptr<const lattice::site_order>& order, const lattice::box& local, const coordinate& global) {
+lattice::field<T> filled(const std::shared_ptr<const lattice::site_order>& order, const lattice::box& local,
+                         const coordinate& global) {
     lattice::field<T> x(order, components);
     for (std::int64_t s = 0; s < x.volume(); ++s) {
         coordinate site = lattice::lexicographic_coordinate(s, local.extents);
@@ -88,11 +92,14 @@ double worst_error(const halo::plan& plan, const packer<T>& pack, const decompos
         if (f.end == side::low) phase = std::conj(phase);
         for (std::size_t s = 0; s < sites.size(); ++s) {
             std::vector<double> site(components);
-            for (int c = 0; c < components; ++c) site[static_cast<std::size_t>(c)] = value_at(sites[s], cut.global(), c);
-            const std::vector<double> expected = reference::mapped(o.projections[static_cast<std::size_t>(f.opposite().index())], phase, site);
+            for (int c = 0; c < components; ++c)
+                site[static_cast<std::size_t>(c)] = value_at(sites[s], cut.global(), c);
+            const std::vector<double> expected =
+                reference::mapped(o.projections[static_cast<std::size_t>(f.opposite().index())], phase, site);
             EXPECT_EQ(expected.size(), reals);
             for (std::size_t c = 0; c < reals; ++c)
-                worst = std::max(worst, std::abs(ghosts[s * reals + c] - expected[c]) / std::max(std::abs(expected[c]), std::ldexp(1 / o.scale, -14)));
+                worst = std::max(worst, std::abs(ghosts[s * reals + c] - expected[c]) /
+                                            std::max(std::abs(expected[c]), std::ldexp(1 / o.scale, -14)));
         }
     }
     return worst;
@@ -107,18 +114,21 @@ double exchange_error(packer_options o) {
     on_each_simd_target([&] {
         for (const int lanes : {0, 1, 4, 8, 16}) {
             std::array<double, 2> error{};
-            comm::run_threads(2, [&](const comm::job& j) {
-                const lattice::box local = cut.local_box(j.rank());
-                const auto order = order_of(local, cut.global(), lanes);
-                halo::plan plan(j, cut, {.bytes_per_site = packer<T>::bytes_per_site(o), .self_exchange = true});
-                const packer<T> pack(plan, cut, order, o);
-                const auto x = filled<T>(order, local, cut.global());
-                for (int k = 0; k < 2; ++k) {
-                    plan.start(pack.of(x));
-                    ASSERT_EQ(plan.finish(), status::ok);
-                }
-                error[static_cast<std::size_t>(j.rank())] = worst_error(plan, pack, cut);
-            }, small_job());
+            comm::run_threads(
+                2,
+                [&](const comm::job& j) {
+                    const lattice::box local = cut.local_box(j.rank());
+                    const auto order = order_of(local, cut.global(), lanes);
+                    halo::plan plan(j, cut, {.bytes_per_site = packer<T>::bytes_per_site(o), .self_exchange = true});
+                    const packer<T> pack(plan, cut, order, o);
+                    const auto x = filled<T>(order, local, cut.global());
+                    for (int k = 0; k < 2; ++k) {
+                        plan.start(pack.of(x));
+                        ASSERT_EQ(plan.finish(), status::ok);
+                    }
+                    error[static_cast<std::size_t>(j.rank())] = worst_error(plan, pack, cut);
+                },
+                small_job());
             worst = std::max({worst, error[0], error[1]});
         }
     });
@@ -155,9 +165,11 @@ TEST(Packer, HalvesTheBytesWithinThePromisedError) {
 
     EXPECT_EQ(packer<float>::bytes_per_site(half), packer<float>::bytes_per_site({.components = components}) / 2);
     EXPECT_LE(exchange_error<float>(half), std::ldexp(1, -11));
-    EXPECT_LE(exchange_error<float>({.format = message_format::half, .scale = 3}), std::ldexp(1, -11) + std::ldexp(1, -22));
+    EXPECT_LE(exchange_error<float>({.format = message_format::half, .scale = 3}),
+              std::ldexp(1, -11) + std::ldexp(1, -22));
     EXPECT_LE(exchange_error<float>({.format = message_format::bfloat16}), std::ldexp(1, -8));
-    const double projected = exchange_error<float>({.format = message_format::half, .projections = half_spinors(), .phases = {1, 1, 1, -1}});
+    const double projected =
+        exchange_error<float>({.format = message_format::half, .projections = half_spinors(), .phases = {1, 1, 1, -1}});
     EXPECT_LE(projected, std::ldexp(1, -11) + std::ldexp(1, -22));
     EXPECT_GT(projected, std::ldexp(1, -13)); // it was rounded: the message did hold halves
 }
@@ -166,8 +178,10 @@ TEST(Packer, RoundsFormatsToNearestEvenOnEveryTarget) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     std::vector<float> values; // every half, its neighbours' midpoints, and floats just beside them; random floats
     for (std::uint32_t bits = 0; bits < 0x10000; bits += 1) {
-        const double v = reference::half_value(static_cast<std::uint16_t>(bits)), w = reference::half_value(static_cast<std::uint16_t>(bits + 1));
-        for (const double x : {v, (v + w) / 2, std::nextafter((v + w) / 2, 0.), v + (w - v) * 0.51}) values.push_back(static_cast<float>(x));
+        const double v = reference::half_value(static_cast<std::uint16_t>(bits)),
+                     w = reference::half_value(static_cast<std::uint16_t>(bits + 1));
+        for (const double x : {v, (v + w) / 2, std::nextafter((v + w) / 2, 0.), v + (w - v) * 0.51})
+            values.push_back(static_cast<float>(x));
     }
     std::mt19937 g(3);
     for (int i = 0; i < 200000; ++i) {
@@ -176,7 +190,8 @@ TEST(Packer, RoundsFormatsToNearestEvenOnEveryTarget) {
         std::memcpy(&v, &bits, sizeof v);
         values.push_back(v);
     }
-    const auto same = [](std::uint16_t got, std::uint16_t expected, std::uint16_t infinity) { // any not-a-number is as good
+    const auto same = [](std::uint16_t got, std::uint16_t expected,
+                         std::uint16_t infinity) { // any not-a-number is as good
         const bool both_nan = (got & 0x7fff) > infinity && (expected & 0x7fff) > infinity;
         return both_nan || got == expected;
     };
@@ -186,14 +201,16 @@ TEST(Packer, RoundsFormatsToNearestEvenOnEveryTarget) {
     on_each_simd_target([&] {
         for (const message_format format : {message_format::half, message_format::bfloat16}) {
             const packer_options o{.components = 37, .format = format};
-            halo::plan plan(j, cut, {.widths = {{0, 0, 0, 0}, {0, 0, 0, 1}}, .bytes_per_site = 74, .self_exchange = true});
+            halo::plan plan(j, cut,
+                            {.widths = {{0, 0, 0, 0}, {0, 0, 0, 1}}, .bytes_per_site = 74, .self_exchange = true});
             const packer<float> pack(plan, cut, order, o);
             lattice::field<float> x(order, 37);
             const std::size_t face_values = 37 * 64;
             std::vector<float> back(face_values);
             std::int64_t wrong = 0, wrong_back = 0;
             for (std::size_t done = 0; done < values.size(); done += face_values) {
-                std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(done), std::min(face_values, values.size() - done), x.data());
+                std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(done),
+                            std::min(face_values, values.size() - done), x.data());
                 plan.start(pack.of(x)); // the bottom layer in t goes to the ghosts above
                 ASSERT_EQ(plan.finish(), status::ok);
                 const std::byte* ghost = plan.ghost({3, side::high});
@@ -202,7 +219,8 @@ TEST(Packer, RoundsFormatsToNearestEvenOnEveryTarget) {
                     std::uint16_t bits;
                     std::memcpy(&bits, ghost + 2 * i, 2);
                     const bool half = format == message_format::half;
-                    wrong += !same(bits, half ? reference::half_of(x.data()[i]) : reference::bfloat16_of(x.data()[i]), half ? 0x7c00 : 0x7f80);
+                    wrong += !same(bits, half ? reference::half_of(x.data()[i]) : reference::bfloat16_of(x.data()[i]),
+                                   half ? 0x7c00 : 0x7f80);
                     const double value = half ? reference::half_value(bits) : reference::bfloat16_value(bits);
                     wrong_back += !(back[i] == value || (std::isnan(back[i]) && std::isnan(value)));
                 }
@@ -252,6 +270,7 @@ TEST(Packer, RefusesWhatDoesNotFit) {
     expect_refusal(0.F, {.components = 24, .scale = 0}, "scale 0.000000: must be positive");
     expect_refusal(0.0, {.components = 24, .projections = some}, "its projection has 0 reals, another face's 12");
     expect_refusal(0.0, {.components = 24, .projections = outside}, "block 4 is not one of the 4 of a site");
-    expect_refusal(0.0, {.components = 25, .projections = half_spinors()}, "blocks of 6 reals do not divide a site of 25");
+    expect_refusal(0.0, {.components = 25, .projections = half_spinors()},
+                   "blocks of 6 reals do not divide a site of 25");
     expect_refusal(0.F, {.components = 24, .format = message_format::half}, "the plan was made for 96");
 }

@@ -274,7 +274,8 @@ TEST(Plan, NeverReadsAStaleOrLaterGhost) {
         const auto dawdle = [&] {
             const unsigned d = delays() % 64;
             if (d == 0) std::this_thread::yield();
-            for (std::uint64_t until = comm::ticks() + 100 * d; comm::ticks() < until;) {}
+            for (std::uint64_t until = comm::ticks() + 100 * d; comm::ticks() < until;) {
+            }
         };
         std::uint64_t wrong = 0;
         for (std::uint64_t k = 1; k <= epochs; ++k) {
@@ -287,7 +288,8 @@ TEST(Plan, NeverReadsAStaleOrLaterGhost) {
             ASSERT_EQ(p.finish(), status::ok);
             dawdle();
             for (const auto& m : p.messages()) {
-                const std::uint64_t value = mixed(k) + static_cast<std::uint64_t>(16 * m.peer + m.where.opposite().index());
+                const std::uint64_t value =
+                    mixed(k) + static_cast<std::uint64_t>(16 * m.peer + m.where.opposite().index());
                 for (std::int64_t i = 0; i < m.ghost_sites * 8; ++i)
                     wrong += std::memcmp(p.ghost(m.where) + 8 * i, &value, 8) != 0;
             }
@@ -422,7 +424,8 @@ TEST(Plan, RefusesAHaloWiderThanALocalBoxOnEveryRank) {
 
     for (const std::string& text : texts)
         EXPECT_NE(text.find("ghost width 3 behind t-low is wider than the local box of rank 1, 4.4.4.2 with 2 in t"),
-                  std::string::npos) << text;
+                  std::string::npos)
+            << text;
 }
 
 TEST(Plan, AllowsAWidthThatOnlyABoxAtAnOpenEdgeCouldNotFill) {
@@ -488,8 +491,9 @@ TEST(Plan, DescribesEachFace) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
 
     run(2, [&](const comm::job& j) {
-        plan p(j, cut, {.name = "spinors", .widths = {{1, 0, 0, 1}, {1, 0, 0, 2}}, .bytes_per_site = 96,
-                        .self_exchange = true});
+        plan p(
+            j, cut,
+            {.name = "spinors", .widths = {{1, 0, 0, 1}, {1, 0, 0, 2}}, .bytes_per_site = 96, .self_exchange = true});
         const std::string text = p.describe();
 
         EXPECT_NE(text.find("halo 'spinors', 96 bytes per site"), std::string::npos) << text;
@@ -515,7 +519,8 @@ TEST(Plan, ReportsEachFaceOnceAsItArrives) {
                     seen.insert(f.index());
                     double first = 0; // may be read at once
                     std::memcpy(&first, p.ghost(f), sizeof first);
-                    const auto expected = oracle_value<double>(expected_ghosts(cut, j.rank(), p.options(), f).front(), cut.global(), 0, k);
+                    const auto expected = oracle_value<double>(expected_ghosts(cut, j.rank(), p.options(), f).front(),
+                                                               cut.global(), 0, k);
                     EXPECT_EQ(std::memcmp(&first, expected.data(), sizeof first), 0);
                 }
             ASSERT_EQ(p.finish(), status::ok);
@@ -576,8 +581,10 @@ TEST(Plan, CatchesStaleGhosts) {
         EXPECT_EQ(why(x), "fresh");
         EXPECT_NE(why(y).find("is not what"), std::string::npos);
         x.at(0, 0) = 7; // nobody says so
-        EXPECT_EQ(why(x), "halo 'stale': stale ghosts after exchange 1: the field was written since; call start() and finish(), "
-                          "or ensure_halo()");
+        EXPECT_EQ(
+            why(x),
+            "halo 'stale': stale ghosts after exchange 1: the field was written since; call start() and finish(), "
+            "or ensure_halo()");
         EXPECT_NO_THROW(trusting.require_fresh(x));
         x.mark_written();
         EXPECT_NE(why(x).find("was marked as written since"), std::string::npos);

@@ -13,8 +13,8 @@ template <class Body>
 void on_each_simd_target(Body&& body) {
     const std::int64_t available = hwy::SupportedTargets();
     int targets = 0;
-    for (const std::int64_t target : {std::int64_t{HWY_AVX3}, std::int64_t{HWY_AVX2}, std::int64_t{HWY_SSE4},
-                                      std::int64_t{HWY_STATIC_TARGET}}) {
+    for (const std::int64_t target :
+         {std::int64_t{HWY_AVX3}, std::int64_t{HWY_AVX2}, std::int64_t{HWY_SSE4}, std::int64_t{HWY_STATIC_TARGET}}) {
         if ((available & target) == 0 && target != HWY_STATIC_TARGET) continue;
         SCOPED_TRACE(hwy::TargetName(target));
         hwy::SetSupportedTargetsForTest(target);

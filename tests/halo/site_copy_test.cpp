@@ -20,7 +20,9 @@ namespace {
 
 constexpr std::byte poison{0xa5};
 
-int drawn(std::mt19937& g, int low, int high) { return low + static_cast<int>(g() % static_cast<unsigned>(high - low + 1)); }
+int drawn(std::mt19937& g, int low, int high) {
+    return low + static_cast<int>(g() % static_cast<unsigned>(high - low + 1));
+}
 
 std::vector<std::int64_t> counted(std::int64_t sites) {
     std::vector<std::int64_t> positions(static_cast<std::size_t>(sites));
@@ -42,7 +44,8 @@ std::vector<std::int64_t> random_positions(std::mt19937& g, int sites) {
 /// Storage that holds these positions, and one group of lanes more.
 std::vector<std::byte> storage(const std::vector<std::int64_t>& positions, int lanes, const site_shape& shape) {
     const std::int64_t end = positions.empty() ? 0 : *std::max_element(positions.begin(), positions.end());
-    return std::vector<std::byte>(static_cast<std::size_t>(end / lanes + 2) * static_cast<std::size_t>(lanes) * shape.bytes(), poison);
+    return std::vector<std::byte>(
+        static_cast<std::size_t>(end / lanes + 2) * static_cast<std::size_t>(lanes) * shape.bytes(), poison);
 }
 
 struct copy_case {
@@ -50,7 +53,9 @@ struct copy_case {
         constexpr int components[] = {1, 2, 3, 6, 12, 24, 48, 97};
         const int width = drawn(g, 0, 2), sites = drawn(g, 0, 90);
         shape = {components[drawn(g, 0, 7)], std::size_t{2} << width,
-                 width == 1 ? scalar::float32 : width == 2 ? scalar::float64 : scalar::bits};
+                 width == 1   ? scalar::float32
+                 : width == 2 ? scalar::float64
+                              : scalar::bits};
         for (const int side : {0, 1}) {
             if (drawn(g, 0, 2) != 0) lanes[side] = 1 << drawn(g, 0, 4);
             positions[side] = drawn(g, 0, 2) != 0 ? random_positions(g, sites) : counted(sites);
@@ -59,8 +64,9 @@ struct copy_case {
         first = begin, last = drawn(g, begin, sites);
         source = storage(positions[0], lanes[0], shape);
         target = storage(positions[1], lanes[1], shape);
-        text = std::to_string(sites) + " sites of " + std::to_string(shape.bytes()) + " bytes, range [" + std::to_string(first) + ", " +
-               std::to_string(last) + "), lanes " + std::to_string(lanes[0]) + " to " + std::to_string(lanes[1]);
+        text = std::to_string(sites) + " sites of " + std::to_string(shape.bytes()) + " bytes, range [" +
+               std::to_string(first) + ", " + std::to_string(last) + "), lanes " + std::to_string(lanes[0]) + " to " +
+               std::to_string(lanes[1]);
     }
     [[nodiscard]] reference::side side(int i) const { return {positions[i], lanes[i]}; }
 
@@ -87,7 +93,8 @@ void expect_sum_equals_reference(copy_case& c, std::mt19937& g) {
     std::vector<std::byte> expected = c.target;
     reference::add<T>(c.side(0), c.side(1), c.source.data(), expected.data(), c.shape, c.first, c.last);
 
-    site_copy(c.positions[0], c.lanes[0], c.positions[1], c.lanes[1]).add(c.source.data(), c.target.data(), c.shape, c.first, c.last);
+    site_copy(c.positions[0], c.lanes[0], c.positions[1], c.lanes[1])
+        .add(c.source.data(), c.target.data(), c.shape, c.first, c.last);
 
     ASSERT_EQ(c.target, expected) << c.text;
 }
@@ -143,7 +150,8 @@ TEST(SiteCopy, CopiesEachFaceOfABoxInTheRangesOfATeam) {
                 std::vector<std::byte> expected(face.size() * shape.bytes());
                 reference::copy({face, 1}, {count, 1}, source.data(), expected.data(), shape, 0, sites);
                 for (std::int64_t members = 1; members <= 5; ++members) {
-                    std::vector<std::byte> message(expected.size(), poison), back(source.size(), poison), back_expected = back;
+                    std::vector<std::byte> message(expected.size(), poison), back(source.size(), poison),
+                        back_expected = back;
                     for (std::int64_t i = 0; i < members; ++i)
                         pack.copy(source.data(), message.data(), shape, sites * i / members, sites * (i + 1) / members);
                     ASSERT_EQ(message, expected) << "dimension " << mu << ", team of " << members;

@@ -45,7 +45,9 @@ template <star Star>
 std::vector<double> by_definition(const coordinate& e, const std::array<boundary, dimensions>& boundaries, int steps) {
     constexpr int n = Star.components;
     std::vector<double> u(static_cast<std::size_t>(lattice::volume(e) * n)), next(u.size());
-    const auto site = [&](const coordinate& x) { return static_cast<std::size_t>(lattice::lexicographic_index(x, e) * n); };
+    const auto site = [&](const coordinate& x) {
+        return static_cast<std::size_t>(lattice::lexicographic_index(x, e) * n);
+    };
     for (std::int64_t i = 0; i < lattice::volume(e); ++i)
         for (int c = 0; c < n; ++c)
             u[static_cast<std::size_t>(i * n + c)] = first_value(lattice::lexicographic_coordinate(i, e), c);
@@ -114,7 +116,8 @@ void compare(const comm::job& j, const decomposition& cut, const stencil_options
     EXPECT_EQ(std::count(visits.begin(), visits.end(), steps), u.volume()) << text;
     std::int64_t without_ghosts = 1;
     for (int mu = 0; mu < dimensions; ++mu) {
-        const bool closed = cut.rank_grid()[mu] == 1 && options.boundaries[mu] == boundary::periodic && !options.self_exchange;
+        const bool closed =
+            cut.rank_grid()[mu] == 1 && options.boundaries[mu] == boundary::periodic && !options.self_exchange;
         without_ghosts *= closed ? local.extents[mu] : std::max(0, local.extents[mu] - 2 * Star.radius);
     }
     EXPECT_EQ(interior, without_ghosts) << text;
@@ -122,7 +125,9 @@ void compare(const comm::job& j, const decomposition& cut, const stencil_options
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < u.volume(); ++i)
         for (int c = 0; c < n; ++c)
-            wrong += u.at(i, c) != right[static_cast<std::size_t>(lattice::lexicographic_index(s.global_site(i), cut.global()) * n + c)];
+            wrong +=
+                u.at(i, c) !=
+                right[static_cast<std::size_t>(lattice::lexicographic_index(s.global_site(i), cut.global()) * n + c)];
     EXPECT_EQ(wrong, 0) << "rank " << j.rank() << " of " << j.ranks() << ": " << text;
 }
 
@@ -177,14 +182,17 @@ TEST_P(StencilOnRanks, EqualsPlainLoopsOverTheWholeLattice) {
 TEST(Stencil, WorksOnExtentsOneAndTwo) {
     const std::array<boundary, dimensions> open{boundary::open, boundary::open, boundary::open, boundary::open};
     run(1, [&](const comm::job& j) {
-        for (const coordinate& e : {coordinate{1, 1, 1, 1}, {2, 2, 2, 2}, {1, 2, 1, 2}, {5, 1, 1, 1}, {1, 1, 1, 5}, {2, 7, 1, 1}}) {
+        for (const coordinate& e :
+             {coordinate{1, 1, 1, 1}, {2, 2, 2, 2}, {1, 2, 1, 2}, {5, 1, 1, 1}, {1, 1, 1, 5}, {2, 7, 1, 1}}) {
             const decomposition cut = decomposition::even(e, {1, 1, 1, 1});
             compare<star{}>(j, cut, {}, "periodic " + lattice::to_string(e));
             compare<star{.radius = 2}>(j, cut, {}, "periodic " + lattice::to_string(e));
             compare<star{.radius = 2}>(j, cut, {.boundaries = open}, "open " + lattice::to_string(e));
         }
     });
-    run(2, [&](const comm::job& j) { compare<star{}>(j, decomposition::even({1, 1, 1, 2}, {1, 1, 1, 2}), {}, "one site each"); });
+    run(2, [&](const comm::job& j) {
+        compare<star{}>(j, decomposition::even({1, 1, 1, 2}, {1, 1, 1, 2}), {}, "one site each");
+    });
 }
 
 TEST(Stencil, OutsideIsZeroUntilSetAndMayChangeBetweenSteps) {

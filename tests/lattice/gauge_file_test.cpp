@@ -68,7 +68,8 @@ std::string link_data(const std::vector<int>& order_of_mu, int rows, int real_by
     for (int site = 0; site < sites; ++site)
         for (int mu : order_of_mu) {
             const matrix u = random_link(site, mu);
-            for (int k = 0; k < 3 * rows; ++k) out += real(u[k].real(), real_bytes, big) + real(u[k].imag(), real_bytes, big);
+            for (int k = 0; k < 3 * rows; ++k)
+                out += real(u[k].real(), real_bytes, big) + real(u[k].imag(), real_bytes, big);
         }
     return out;
 }
@@ -106,9 +107,11 @@ std::string nersc(const nersc_options& o) {
     std::string head = "BEGIN_HEADER\nHDR_VERSION = 1.0\nDATATYPE = 4D_SU3_GAUGE";
     head += o.rows == 3 ? "_3x3\n" : "\n";
     head += "DIMENSION_1 = 2\nDIMENSION_2 = 3\nDIMENSION_3 = 4\nDIMENSION_4 = 5\n";
-    std::snprintf(line, sizeof line, "CHECKSUM = %x\nLINK_TRACE = %.14g\n", o.recorded ? sum : 0, o.recorded ? mean_trace() : 0);
+    std::snprintf(line, sizeof line, "CHECKSUM = %x\nLINK_TRACE = %.14g\n", o.recorded ? sum : 0,
+                  o.recorded ? mean_trace() : 0);
     head += line;
-    head += "PLAQUETTE = 0.125\nFLOATING_POINT = IEEE" + std::to_string(8 * o.real_bytes) + (o.big ? "BIG\n" : "LITTLE\n");
+    head +=
+        "PLAQUETTE = 0.125\nFLOATING_POINT = IEEE" + std::to_string(8 * o.real_bytes) + (o.big ? "BIG\n" : "LITTLE\n");
     return head + "END_HEADER\n" + data;
 }
 const std::vector<nersc_options> nersc_variants{{2, 4, true}, {2, 4, false}, {2, 8, true}, {2, 8, false},
@@ -122,9 +125,10 @@ std::string lime_record(std::string type, const std::string& data, unsigned flag
            bytes_of(length.value_or(data.size()), 8, true) + type + data + std::string((8 - data.size() % 8) % 8, '\0');
 }
 std::string ildg_format(int precision) {
-    return "<?xml version=\"1.0\"?>\n<!-- <lx>99</lx> -->\n<ildgFormat xmlns=\"http://www.lqcd.org/ildg\"><version>1.0</version>"
-           "<field> su3gauge </field>\n<precision>" + std::to_string(precision) +
-           "</precision><lx>2</lx><ly>3</ly><lz>4</lz><lt>5</lt></ildgFormat>";
+    return "<?xml version=\"1.0\"?>\n<!-- <lx>99</lx> -->\n<ildgFormat "
+           "xmlns=\"http://www.lqcd.org/ildg\"><version>1.0</version>"
+           "<field> su3gauge </field>\n<precision>" +
+           std::to_string(precision) + "</precision><lx>2</lx><ly>3</ly><lz>4</lz><lt>5</lt></ildgFormat>";
 }
 std::string scidac_checksum(const std::string& data, int real_bytes) {
     std::uint32_t a = 0, b = 0;
@@ -136,7 +140,8 @@ std::string scidac_checksum(const std::string& data, int real_bytes) {
         b ^= std::rotl(crc, static_cast<int>(r % 31));
     }
     char xml[160];
-    std::snprintf(xml, sizeof xml, "<scidacChecksum><version>1.0</version><suma>%x</suma><sumb>%x</sumb></scidacChecksum>", a, b);
+    std::snprintf(xml, sizeof xml,
+                  "<scidacChecksum><version>1.0</version><suma>%x</suma><sumb>%x</sumb></scidacChecksum>", a, b);
     return std::string(xml) + '\0';
 }
 std::string ildg(int real_bytes, bool with_checksum = true) {
@@ -231,7 +236,8 @@ TEST(GaugeFile, ReadsDDalphaAMG) {
 
 TEST(GaugeFile, ReadsEveryKindOfNersc) {
     for (const nersc_options& o : nersc_variants) {
-        SCOPED_TRACE(std::to_string(o.rows) + " rows, " + std::to_string(o.real_bytes) + " bytes, big " + std::to_string(o.big));
+        SCOPED_TRACE(std::to_string(o.rows) + " rows, " + std::to_string(o.real_bytes) + " bytes, big " +
+                     std::to_string(o.big));
         const temporary_file t(nersc(o));
         const gauge_file file = open_gauge_file(t.path());
 
@@ -312,7 +318,8 @@ TEST(GaugeFile, ChecksumsFindEveryFlippedBit) {
 TEST(GaugeFile, ScidacChecksumFindsSwappedSites) {
     std::string content = ildg(8);
     const std::size_t start = data_start({"", content, true, sites * 576});
-    std::swap_ranges(content.begin() + static_cast<std::ptrdiff_t>(start), content.begin() + static_cast<std::ptrdiff_t>(start) + 576,
+    std::swap_ranges(content.begin() + static_cast<std::ptrdiff_t>(start),
+                     content.begin() + static_cast<std::ptrdiff_t>(start) + 576,
                      content.begin() + static_cast<std::ptrdiff_t>(start) + 576);
     EXPECT_THROW(load(content), file_error);
 }
@@ -332,7 +339,8 @@ TEST(GaugeFile, RefusesImpossibleSizesBeforeAllocating) {
         EXPECT_THROW(load(content), file_error) << huge;
     }
     for (const char* dimension : {"0", "-2", "99999999", "4294967298", "18446744073709551618", "2.0", "", "two"})
-        EXPECT_THROW(load(replaced(nersc({}), "DIMENSION_1 = 2", std::string("DIMENSION_1 = ") + dimension)), file_error);
+        EXPECT_THROW(load(replaced(nersc({}), "DIMENSION_1 = 2", std::string("DIMENSION_1 = ") + dimension)),
+                     file_error);
     for (const char* lx : {"0", "-2", "4294967298", "", "3"})
         EXPECT_THROW(load(replaced(ildg(8), "<lx>2<", "<lx>" + std::string(lx) + "<")), file_error);
 }
@@ -340,8 +348,10 @@ TEST(GaugeFile, RefusesImpossibleSizesBeforeAllocating) {
 TEST(GaugeFile, RefusesLimeLengthsThatWrap) {
     for (std::uint64_t length : {~0ULL, ~0ULL - 7, ~0ULL - 143, 1ULL << 63, 100000ULL}) {
         EXPECT_THROW(load(lime_record("ildg-format", ildg_format(64), 0x8000, length)), file_error) << length;
-        EXPECT_THROW(load(lime_record("ildg-format", ildg_format(64), 0x8000) +
-                          lime_record("ildg-binary-data", "", 0, length)), file_error) << length;
+        EXPECT_THROW(
+            load(lime_record("ildg-format", ildg_format(64), 0x8000) + lime_record("ildg-binary-data", "", 0, length)),
+            file_error)
+            << length;
     }
 }
 

@@ -35,7 +35,7 @@ TEST(Geometry, ParsesWhatItPrints) {
 }
 
 TEST(Geometry, RefusesEverythingElse) {
-    for (const char* text : {"", "8", "8.8.8", "8.8.8.", "8.8.8.8.8", ".8.8.8.8", "8.8,8.8", "8 8 8 8", "8.8.8.-8", "8.8.8.8 ",
-                             "8.8.8.a", "+8.8.8.8", "8.8.8.99999999999", "8:8:8:8"})
+    for (const char* text : {"", "8", "8.8.8", "8.8.8.", "8.8.8.8.8", ".8.8.8.8", "8.8,8.8", "8 8 8 8", "8.8.8.-8",
+                             "8.8.8.8 ", "8.8.8.a", "+8.8.8.8", "8.8.8.99999999999", "8:8:8:8"})
         EXPECT_EQ(parse_coordinate(text), std::nullopt) << text;
 }

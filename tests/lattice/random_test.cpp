@@ -29,7 +29,8 @@ TEST(Random, StreamsWithDifferentKeysDiffer) {
     std::set<double> values;
     for (std::uint64_t seed : {1ULL, 1ULL << 32})
         for (std::uint32_t stream : {0U, 1U})
-            for (std::uint64_t site : {0ULL, 1ULL, 1ULL << 32}) values.insert(site_random(seed, stream, site).uniform());
+            for (std::uint64_t site : {0ULL, 1ULL, 1ULL << 32})
+                values.insert(site_random(seed, stream, site).uniform());
     EXPECT_EQ(values.size(), 12U);
 }
 

@@ -21,7 +21,8 @@ std::int64_t counted(const decomposition& cut, const std::vector<int>& nodes) {
     for (int rank = 0; rank < cut.ranks(); ++rank)
         for (int i = 0; i < faces; ++i) {
             const box local = cut.local_box(rank);
-            if (nodes[cut.neighbour(rank, face_of(i))] != nodes[rank]) sites += local.volume() / local.extents[face_of(i).mu];
+            if (nodes[cut.neighbour(rank, face_of(i))] != nodes[rank])
+                sites += local.volume() / local.extents[face_of(i).mu];
         }
     return sites;
 }
@@ -30,8 +31,7 @@ std::int64_t counted(const decomposition& cut, const std::vector<int>& nodes) {
 std::int64_t least(const decomposition& cut, std::vector<int> nodes) {
     std::sort(nodes.begin(), nodes.end()); // which rank of a node has a place makes no difference
     std::int64_t sites = std::numeric_limits<std::int64_t>::max();
-    do
-        sites = std::min(sites, counted(cut, nodes));
+    do sites = std::min(sites, counted(cut, nodes));
     while (std::next_permutation(nodes.begin(), nodes.end()));
     return sites;
 }
@@ -64,7 +64,8 @@ TEST(RankOrder, IsTheBestOfAllOnSmallGridsButForFewUnequalNodes) {
         const int ranks = std::uniform_int_distribution<int>(2, 8)(random);
         const decomposition cut = random_cut(random, ranks);
         std::vector<int> nodes;
-        for (int rank = 0; rank < ranks; ++rank) nodes.push_back(std::uniform_int_distribution<int>(0, 1 + trial % 3)(random));
+        for (int rank = 0; rank < ranks; ++rank)
+            nodes.push_back(std::uniform_int_distribution<int>(0, 1 + trial % 3)(random));
 
         const auto order = rank_order_by_nodes(cut, nodes);
         const decomposition ordered = cut.with_rank_order(order);
@@ -72,7 +73,8 @@ TEST(RankOrder, IsTheBestOfAllOnSmallGridsButForFewUnequalNodes) {
         EXPECT_EQ(off_node_sites(cut, nodes), counted(cut, nodes));
         EXPECT_EQ(off_node_sites(ordered, nodes), counted(ordered, nodes));
         const std::int64_t best = least(cut, nodes), ours = counted(ordered, nodes);
-        EXPECT_LE(static_cast<double>(ours), 1.25 * static_cast<double>(best)) << to_string(cut.rank_grid()) << ", trial " << trial;
+        EXPECT_LE(static_cast<double>(ours), 1.25 * static_cast<double>(best))
+            << to_string(cut.rank_grid()) << ", trial " << trial;
         missed += ours != best;
         gained += counted(ordered, nodes) < counted(cut, nodes);
     }
@@ -83,7 +85,9 @@ TEST(RankOrder, IsTheBestOfAllOnSmallGridsButForFewUnequalNodes) {
 TEST(RankOrder, IsTheBestOfAllForEqualNodesOnSmallGrids) {
     std::mt19937 random(6);
     for (int trial = 0; trial < 200; ++trial) {
-        const int ranks = std::array{4, 6, 8}[trial % 3], count = trial % 6 == 5 ? 4 : ranks == 6 && trial % 2 == 0 ? 3 : 2;
+        const int ranks = std::array{4, 6, 8}[trial % 3], count = trial % 6 == 5                 ? 4
+                                                                  : ranks == 6 && trial % 2 == 0 ? 3
+                                                                                                 : 2;
         const decomposition cut = random_cut(random, ranks);
         std::vector<int> nodes;
         for (int rank = 0; rank < ranks; ++rank) nodes.push_back(rank % count);

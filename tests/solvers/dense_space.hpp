@@ -22,9 +22,9 @@ struct dense_space {
     static constexpr double epsilon = std::numeric_limits<double>::epsilon();
     int n = 0;
     int sums = 0;
-    int operations = 0;     // that write numbers
-    int spoil = -1;         // this operation leaves a NaN
-    int fail_sum = -1;      // this global sum finds its peer dead
+    int operations = 0; // that write numbers
+    int spoil = -1;     // this operation leaves a NaN
+    int fail_sum = -1;  // this global sum finds its peer dead
     bool spoiled = false;
     const vector* solution = nullptr; // x of the solve
     bool spoiled_solution = false;    // the NaN went into x, which no recurrence reads

@@ -300,8 +300,8 @@ const solver_case solvers_under_test[] = {
         const std::function<void()>& tick) {
          cg_normal_workspace<vector> work(s);
          const matrix adjoint = a.adjoint();
-         return cg_normal(s, dense_operator{&s, &a}, dense_operator{&s, &adjoint}, b, x, work,
-                          with(tolerance, 1, most), [&](const iteration_event&) { tick(); });
+         return cg_normal(s, dense_operator{&s, &a}, dense_operator{&s, &adjoint}, b, x, work, with(tolerance, 1, most),
+                          [&](const iteration_event&) { tick(); });
      }},
     {"minimal_residual",
      [](dense_space& s, const matrix& a, const vector& b, vector& x, double tolerance, int most,

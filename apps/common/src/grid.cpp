@@ -17,7 +17,8 @@ coordinate parse_extents(const char* flag, const std::string& text) {
 }
 
 lattice::decomposition decompose(const coordinate& global, const std::string& rank_grid, int ranks) {
-    if (rank_grid.empty()) return lattice::decomposition::even(global, lattice::choose_rank_grid(global, ranks).rank_grid);
+    if (rank_grid.empty())
+        return lattice::decomposition::even(global, lattice::choose_rank_grid(global, ranks).rank_grid);
     const coordinate grid = parse_extents("--mpi", rank_grid);
     if (lattice::volume(grid) != ranks) {
         std::string fitting;

@@ -93,7 +93,8 @@ info_list usable(std::string_view provider) {
     const info_list hints = wanted(provider);
     fi_info* found = nullptr;
     const int code = lib().getinfo(version, nullptr, nullptr, 0, hints.get(), &found);
-    if (code != 0 && code != -FI_ENODATA) throw job_error(std::string("libfabric: fi_getinfo: ") + lib().strerror(-code));
+    if (code != 0 && code != -FI_ENODATA)
+        throw job_error(std::string("libfabric: fi_getinfo: ") + lib().strerror(-code));
     return info_list(found);
 }
 
@@ -102,7 +103,8 @@ std::string provider_names() {
     const info_list all = usable("");
     for (const fi_info* i = all.get(); i != nullptr; i = i->next) {
         const std::string name = i->fabric_attr->prov_name;
-        if ((", " + names + ",").find(", " + name + ",") == std::string::npos) names += (names.empty() ? "" : ", ") + name;
+        if ((", " + names + ",").find(", " + name + ",") == std::string::npos)
+            names += (names.empty() ? "" : ", ") + name;
     }
     return names.empty() ? "none" : names;
 }
@@ -185,7 +187,8 @@ ofi_world::ofi_world(std::string_view provider, std::string_view address, std::s
     }
     e.info = e.list.get();
     for (const fi_info* i = e.info; i != nullptr; i = i->next) {
-        if (std::strcmp(i->fabric_attr->prov_name, e.info->fabric_attr->prov_name) == 0 && source_address(*i) == address) {
+        if (std::strcmp(i->fabric_attr->prov_name, e.info->fabric_attr->prov_name) == 0 &&
+            source_address(*i) == address) {
             e.info = i;
             break;
         }
@@ -239,11 +242,13 @@ void ofi_world::connect(std::span<const std::string> addresses, int own_rank) {
         if (static_cast<int>(r) == own_rank) continue;
         const int inserted = fi_av_insert(at_->addresses, addresses[r].data(), 1, &at_->peers[r], 0, nullptr);
         at_->require(inserted, "fi_av_insert");
-        if (inserted != 1) throw job_error("libfabric (" + at_->provider + ") refuses the address of rank " + std::to_string(r));
+        if (inserted != 1)
+            throw job_error("libfabric (" + at_->provider + ") refuses the address of rank " + std::to_string(r));
     }
 }
 
-ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_t send_bytes, std::size_t receive_bytes) {
+ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_t send_bytes,
+                         std::size_t receive_bytes) {
     sweep();
     auto end = std::make_unique<ofi_end>();
     ofi_end& e = *end;
@@ -262,7 +267,9 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_
     for (ofi_operation& o : e.operations) o.end = &e;
 
     if (free_ids_.empty()) {
-        if (ends_.size() >= most_ends) throw job_error("libfabric: " + std::to_string(ends_.size()) + " channels are open, no more can be told apart");
+        if (ends_.size() >= most_ends)
+            throw job_error("libfabric: " + std::to_string(ends_.size()) +
+                            " channels are open, no more can be told apart");
         e.id = static_cast<std::uint32_t>(ends_.size());
         ends_.emplace_back();
         // So that the data path never allocates.
@@ -276,7 +283,8 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_
         e.block = static_cast<std::byte*>(memory.allocate(e.block_bytes, alignof(message_header)));
         new (e.block) ofi_letters;
         new (&e.letters_out()) ofi_letters;
-        for (std::byte* message : {e.slots(), e.slots() + e.receive_stride, e.send_buffer()}) new (message) message_header;
+        for (std::byte* message : {e.slots(), e.slots() + e.receive_stride, e.send_buffer()})
+            new (message) message_header;
         at_->require(fi_mr_reg(at_->domain, e.block, e.block_bytes, FI_WRITE | FI_REMOTE_WRITE, 0,
                                at_->has(FI_MR_PROV_KEY) ? 0 : e.id + 1, 0, &e.region, nullptr),
                      "registering memory (fi_mr_reg)");
@@ -293,8 +301,8 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_
     return e;
 }
 
-int ofi_world::write(ofi_end& e, const std::byte* from, std::size_t bytes, std::uint64_t remote_offset, std::uint32_t tag,
-                     ofi_operation& operation) noexcept {
+int ofi_world::write(ofi_end& e, const std::byte* from, std::size_t bytes, std::uint64_t remote_offset,
+                     std::uint32_t tag, ofi_operation& operation) noexcept {
     const std::uint32_t data = e.peer_id << tag_bits | tag;
     const ssize_t code = fi_writedata(at_->ep, from, bytes, e.descriptor, data, at_->peers[e.peer],
                                       e.peer_base + remote_offset, e.peer_key, &operation);
@@ -410,7 +418,8 @@ void ofi_world::arrive(std::uint64_t data) noexcept {
 void ofi_world::fail(ofi_end* end, int code, const char* text) noexcept {
     if (code == 0) code = -FI_EOTHER;
     if (trouble_[0] == '\0') {
-        std::snprintf(trouble_, sizeof trouble_, "%s%s%s", lib().strerror(-code), text && *text ? ": " : "", text ? text : "");
+        std::snprintf(trouble_, sizeof trouble_, "%s%s%s", lib().strerror(-code), text && *text ? ": " : "",
+                      text ? text : "");
     }
     if (end != nullptr) {
         end->error = code;

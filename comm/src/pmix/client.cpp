@@ -22,7 +22,8 @@ class client {
   public:
     client() {
         void* handle = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
-        if (handle == nullptr) throw input_error(std::string("bootstrap 'pmix': libpmix can't be loaded: ") + dlerror());
+        if (handle == nullptr)
+            throw input_error(std::string("bootstrap 'pmix': libpmix can't be loaded: ") + dlerror());
         const auto find = [&](auto& function, const char* name) {
             function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
             if (function == nullptr) throw input_error(std::string("bootstrap 'pmix': libpmix.so.2 has no ") + name);

@@ -14,7 +14,9 @@ struct verbs_world::link : verbs_end {};
 bool verbs_is_built() { return false; }
 std::string verbs_present() { return "not built (no libibverbs headers)"; }
 
-verbs_world::verbs_world(const verbs_options&, const verbs_library*) { throw input_error("transport 'verbs' is not built in"); }
+verbs_world::verbs_world(const verbs_options&, const verbs_library*) {
+    throw input_error("transport 'verbs' is not built in");
+}
 verbs_world::~verbs_world() = default;
 std::string verbs_world::kind() const { return {}; }
 std::string verbs_world::address() const { return {}; }

@@ -41,9 +41,9 @@ struct verbs_world::link : verbs_end {
     ibv_qp* queue_pair = nullptr;
     ibv_mr* region = nullptr;
     std::uint32_t first_psn = 0;
-    std::uint32_t pieces = 1;                      ///< of a message
-    std::uint32_t signal_every = 1;                ///< messages
-    std::uint32_t consumed = 0;                    ///< receives since the last batch was posted
+    std::uint32_t pieces = 1;       ///< of a message
+    std::uint32_t signal_every = 1; ///< messages
+    std::uint32_t consumed = 0;     ///< receives since the last batch was posted
     /// The work requests of a message into one slot of the peer, for messages of `bytes`.
     struct message_writes {
         std::vector<ibv_send_wr> pieces; ///< chained

@@ -29,7 +29,8 @@ struct device_list {
 std::optional<ibv_port_attr> query(const verbs_library& lib, ibv_context* context, int port) {
     ibv_port_attr attributes{};
     // The function of that name fills the older, shorter structure, which is the start of this one.
-    const int code = lib.query_port(context, static_cast<std::uint8_t>(port), reinterpret_cast<_compat_ibv_port_attr*>(&attributes));
+    const int code =
+        lib.query_port(context, static_cast<std::uint8_t>(port), reinterpret_cast<_compat_ibv_port_attr*>(&attributes));
     return code == 0 ? std::optional(attributes) : std::nullopt;
 }
 
@@ -84,7 +85,8 @@ std::string device_names(const verbs_library& lib) {
     return names.empty() ? "none" : names;
 }
 
-verbs_world::port::port(const verbs_options& choices, const verbs_library& functions) : lib(functions), options(choices) {
+verbs_world::port::port(const verbs_options& choices, const verbs_library& functions)
+    : lib(functions), options(choices) {
     if (!lib.why_not.empty()) throw input_error(lib.why_not);
     // A process that forks (system(), popen()) keeps its registered memory; kernels since 5.12 see to that themselves,
     // before that it works unless somebody registered memory already.
@@ -107,8 +109,8 @@ verbs_world::port::port(const verbs_options& choices, const verbs_library& funct
     }
     if (context == nullptr) {
         throw input_error("no RDMA device " + (options.device.empty() ? "" : "'" + options.device + "' ") +
-                          "with an active port " + std::to_string(options.port) + " (verbs_device, verbs_port); there is: " +
-                          device_names(lib));
+                          "with an active port " + std::to_string(options.port) +
+                          " (verbs_device, verbs_port); there is: " + device_names(lib));
     }
     try {
         if (lib.query_device(context, &device) != 0) throw job_error(name + ": ibv_query_device failed");
@@ -145,15 +147,17 @@ void verbs_world::port::choose_gid(const ibv_port_attr& attributes) {
         ibv_gid_entry entry{};
         const auto index = static_cast<std::uint32_t>(i);
         const auto port_number = static_cast<std::uint32_t>(options.port);
-        if (lib.query_gid_ex(context, port_number, index, &entry, 0, sizeof entry) != 0 || is_empty(entry.gid)) continue;
+        if (lib.query_gid_ex(context, port_number, index, &entry, 0, sizeof entry) != 0 || is_empty(entry.gid))
+            continue;
         filled += (filled.empty() ? "" : ", ") + std::to_string(i) + " (" + text_of(entry.gid) + ")";
         if (options.gid_index == i) best = entry;
         if (options.gid_index < 0 && (!best || rank_of(entry) > rank_of(*best))) best = entry;
     }
     if (!best) {
-        throw input_error(name + ": " +
-                          (options.gid_index < 0 ? "no GID is set" : "GID index " + std::to_string(options.gid_index) + " is empty") +
-                          " (verbs_gid_index); set are: " + (filled.empty() ? "none" : filled));
+        throw input_error(
+            name + ": " +
+            (options.gid_index < 0 ? "no GID is set" : "GID index " + std::to_string(options.gid_index) + " is empty") +
+            " (verbs_gid_index); set are: " + (filled.empty() ? "none" : filled));
     }
     gid_index = static_cast<int>(best->gid_index);
     address.gid = best->gid;
@@ -162,10 +166,13 @@ void verbs_world::port::choose_gid(const ibv_port_attr& attributes) {
 void verbs_world::port::choose_mtu(const ibv_port_attr& attributes) {
     address.mtu = attributes.active_mtu;
     if (options.mtu == 0) return;
-    const auto wanted = std::find_if(mtu_sizes.begin(), mtu_sizes.end(), [&](const mtu_size& m) { return m.bytes == options.mtu; });
-    const auto active = std::find_if(mtu_sizes.begin(), mtu_sizes.end(), [&](const mtu_size& m) { return m.value == attributes.active_mtu; });
+    const auto wanted =
+        std::find_if(mtu_sizes.begin(), mtu_sizes.end(), [&](const mtu_size& m) { return m.bytes == options.mtu; });
+    const auto active = std::find_if(mtu_sizes.begin(), mtu_sizes.end(),
+                                     [&](const mtu_size& m) { return m.value == attributes.active_mtu; });
     if (wanted == mtu_sizes.end() || wanted > active) {
-        throw input_error(name + ": an MTU of " + std::to_string(options.mtu) + " (verbs_mtu) is not one of 256, 512, 1024, 2048, 4096 up to " +
+        throw input_error(name + ": an MTU of " + std::to_string(options.mtu) +
+                          " (verbs_mtu) is not one of 256, 512, 1024, 2048, 4096 up to " +
                           std::to_string(active == mtu_sizes.end() ? 0 : active->bytes) + ", the port's own");
     }
     address.mtu = wanted->value;

@@ -29,9 +29,11 @@ constexpr std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
 std::string memlock_advice() {
     rlimit limit{};
     getrlimit(RLIMIT_MEMLOCK, &limit);
-    if (limit.rlim_cur == RLIM_INFINITY) return "this process may lock any amount (ulimit -l): the device or the memory has no more";
+    if (limit.rlim_cur == RLIM_INFINITY)
+        return "this process may lock any amount (ulimit -l): the device or the memory has no more";
     return "this process may lock " + std::to_string(limit.rlim_cur / 1024) +
-           " KiB (ulimit -l), and other plans share that; raise it: ulimit -l unlimited, or memlock in /etc/security/limits.conf";
+           " KiB (ulimit -l), and other plans share that; raise it: ulimit -l unlimited, or memlock in "
+           "/etc/security/limits.conf";
 }
 
 std::uint32_t random_psn() {
@@ -86,10 +88,10 @@ verbs_end& verbs_world::open(std::pmr::memory_resource& memory, int peer, std::u
     l.block_bytes = 2 * l.receive_stride + l.send_stride;
     l.pieces = static_cast<std::uint32_t>((l.message_bytes - 1) / at_->largest_write + 1);
     if (l.pieces + 2 > static_cast<std::uint32_t>(at_->device.max_qp_wr)) {
-        throw job_error("verbs (" + at_->name + "): a message of " + std::to_string(l.message_bytes) + " bytes to rank " +
-                        std::to_string(peer) + " is " + std::to_string(l.pieces) + " writes of at most " +
-                        std::to_string(at_->largest_write) + " bytes (verbs_largest_write), the device queues " +
-                        std::to_string(at_->device.max_qp_wr));
+        throw job_error("verbs (" + at_->name + "): a message of " + std::to_string(l.message_bytes) +
+                        " bytes to rank " + std::to_string(peer) + " is " + std::to_string(l.pieces) +
+                        " writes of at most " + std::to_string(at_->largest_write) +
+                        " bytes (verbs_largest_write), the device queues " + std::to_string(at_->device.max_qp_wr));
     }
     if (!building_ || building_->id != plan_id) building_ = std::make_shared<verbs_plan>(plan_id, at_->lib);
     l.plan = building_;
@@ -124,12 +126,14 @@ void verbs_world::complete(std::uint32_t plan_id) {
     }
     const auto entries = static_cast<std::size_t>(link::most_completions) * links.size();
     if (entries > static_cast<std::size_t>(at_->device.max_cqe)) {
-        throw job_error("verbs (" + at_->name + "): a plan of " + std::to_string(links.size()) + " channels needs a queue of " +
-                        std::to_string(entries) + " completions, the device has " + std::to_string(at_->device.max_cqe));
+        throw job_error("verbs (" + at_->name + "): a plan of " + std::to_string(links.size()) +
+                        " channels needs a queue of " + std::to_string(entries) + " completions, the device has " +
+                        std::to_string(at_->device.max_cqe));
     }
     building_->queue = at_->lib.create_cq(at_->context, static_cast<int>(entries), nullptr, nullptr, 0);
     if (building_->queue == nullptr) {
-        throw job_error("verbs (" + at_->name + "): ibv_create_cq of " + std::to_string(entries) + " entries: " + std::strerror(errno));
+        throw job_error("verbs (" + at_->name + "): ibv_create_cq of " + std::to_string(entries) +
+                        " entries: " + std::strerror(errno));
     }
     for (link* l : links) make_queue_pair(*l);
     building_ = nullptr;
@@ -154,8 +158,8 @@ void verbs_world::make_queue_pair(link& l) {
     }
     const auto require = [&](bool fine, const char* call, int why) {
         if (fine) return;
-        throw job_error("verbs (" + at_->name + "): " + call + " for rank " + std::to_string(l.peer) + ": " + std::strerror(why) +
-                        (why == ENOMEM ? "; " + memlock_advice() : ""));
+        throw job_error("verbs (" + at_->name + "): " + call + " for rank " + std::to_string(l.peer) + ": " +
+                        std::strerror(why) + (why == ENOMEM ? "; " + memlock_advice() : ""));
     };
     require(l.queue_pair != nullptr, "ibv_create_qp", errno);
 
@@ -163,7 +167,8 @@ void verbs_world::make_queue_pair(link& l) {
     a.qp_state = IBV_QPS_INIT;
     a.port_num = static_cast<std::uint8_t>(at_->options.port);
     a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-    const int code = at_->lib.modify_qp(l.queue_pair, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    const int code =
+        at_->lib.modify_qp(l.queue_pair, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     require(code == 0, "ibv_modify_qp to INIT", code);
 
     for (std::uint32_t i = 0; i < link::batch; ++i) {
@@ -177,8 +182,12 @@ void verbs_world::make_queue_pair(link& l) {
 
 std::string verbs_world::card(const verbs_end& end) const {
     const auto& l = static_cast<const link&>(end);
-    return wire_writer().number(l.queue_pair->qp_num).number(l.first_psn).number(l.region->rkey)
-        .number(reinterpret_cast<std::uintptr_t>(l.block)).take();
+    return wire_writer()
+        .number(l.queue_pair->qp_num)
+        .number(l.first_psn)
+        .number(l.region->rkey)
+        .number(reinterpret_cast<std::uintptr_t>(l.block))
+        .take();
 }
 
 void verbs_world::connect(verbs_end& end, const std::string& peer_card) {
@@ -193,8 +202,8 @@ void verbs_world::connect(verbs_end& end, const std::string& peer_card) {
     const auto modify = [&](ibv_qp_attr& a, int mask, const char* state) {
         const int code = at_->lib.modify_qp(l.queue_pair, &a, mask);
         if (code == 0) return;
-        throw job_error("verbs (" + at_->name + "): the queue pair for rank " + std::to_string(l.peer) + " can't be made ready to " +
-                        state + " (ibv_modify_qp): " + std::strerror(code));
+        throw job_error("verbs (" + at_->name + "): the queue pair for rank " + std::to_string(l.peer) +
+                        " can't be made ready to " + state + " (ibv_modify_qp): " + std::strerror(code));
     };
     ibv_qp_attr to_receive{};
     to_receive.qp_state = IBV_QPS_RTR;
@@ -208,15 +217,20 @@ void verbs_world::connect(verbs_end& end, const std::string& peer_card) {
     to_receive.ah_attr.grh.dgid = there.gid;
     to_receive.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(at_->gid_index);
     to_receive.ah_attr.grh.hop_limit = 64;
-    modify(to_receive, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                           IBV_QP_MIN_RNR_TIMER, "receive");
+    modify(to_receive,
+           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+               IBV_QP_MIN_RNR_TIMER,
+           "receive");
     ibv_qp_attr to_send{};
     to_send.qp_state = IBV_QPS_RTS;
     to_send.sq_psn = l.first_psn;
     to_send.timeout = 14; // 67 ms per try
     to_send.retry_cnt = 7;
     to_send.rnr_retry = 7; // without end: receives are there before they are needed, and waits have deadlines
-    modify(to_send, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC, "send");
+    modify(to_send,
+           IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+               IBV_QP_MAX_QP_RD_ATOMIC,
+           "send");
 
     for (std::uint32_t i = 0; i < 2; ++i) {
         l.slot[i].pieces.resize(l.pieces);
@@ -280,7 +294,8 @@ void verbs_world::send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) n
     if (m.bytes != bytes) shape(l, epoch & 1, bytes);
     ++l.posted;
     if (l.signal_every > 1) { // then it is one piece
-        m.pieces[0].send_flags = IBV_SEND_INLINE | (l.posted % link::told_every == 0 ? unsigned{IBV_SEND_SIGNALED} : 0U);
+        m.pieces[0].send_flags =
+            IBV_SEND_INLINE | (l.posted % link::told_every == 0 ? unsigned{IBV_SEND_SIGNALED} : 0U);
     }
     ibv_send_wr* bad = nullptr;
     const int code = ibv_post_send(l.queue_pair, m.pieces.data(), &bad);
@@ -347,7 +362,8 @@ std::string verbs_world::describe(const verbs_end& end) const {
     const auto& l = static_cast<const link&>(end);
     const std::string where = "verbs (" + at_->name + "): ";
     if (l.failed_call != nullptr) return where + l.failed_call + ": " + std::strerror(-l.error);
-    return where + at_->lib.wc_status_str(static_cast<ibv_wc_status>(l.error)) + " (vendor error " + std::to_string(l.vendor_error) + ")";
+    return where + at_->lib.wc_status_str(static_cast<ibv_wc_status>(l.error)) + " (vendor error " +
+           std::to_string(l.vendor_error) + ")";
 }
 
 void verbs_world::release(verbs_end& end) noexcept { end.released = true; }
@@ -379,7 +395,8 @@ void verbs_world::finish(const std::function<bool()>& give_up) noexcept {
         return l->ended();
     };
     const std::uint64_t since = ticks();
-    while (!std::all_of(links_.begin(), links_.end(), done) && seconds(ticks() - since) < most && !give_up()) sched_yield();
+    while (!std::all_of(links_.begin(), links_.end(), done) && seconds(ticks() - since) < most && !give_up())
+        sched_yield();
 }
 
 } // namespace halocline::comm

@@ -15,7 +15,8 @@ namespace halocline_test {
 
 /// `count` epochs around a ring; `before_send` and `before_wait` may dawdle.
 template <class Before, class Between>
-void expect_ring_delivers(const job& j, std::size_t bytes, std::uint64_t count, Before before_send, Between before_wait) {
+void expect_ring_delivers(const job& j, std::size_t bytes, std::uint64_t count, Before before_send,
+                          Between before_wait) {
     const tape t(bytes);
     channel_set set(j, ring(j, bytes), {"ring", ""});
     std::uint64_t wrong = 0;

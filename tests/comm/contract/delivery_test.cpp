@@ -17,7 +17,8 @@ void nap() { std::this_thread::sleep_for(std::chrono::microseconds(300)); }
 
 TEST(Contract, TheTransportIsTheOneAskedFor) {
     on_every_rank([](const job& j) {
-        for (const rank_info& m : j.members()) EXPECT_EQ(m.transport, m.rank == j.rank() ? "self" : under_test().transport);
+        for (const rank_info& m : j.members())
+            EXPECT_EQ(m.transport, m.rank == j.rank() ? "self" : under_test().transport);
         channel_set set(j, ring(j, 64), {"ring", ""});
         const auto counts = set.counts(0);
         ASSERT_EQ(counts.size(), 1u) << "one lane";
@@ -40,7 +41,9 @@ TEST(Contract, ManyStepsArriveInOrder) {
 TEST(Contract, ALateSenderChangesNothing) {
     on_every_rank([](const job& j) {
         const int late = j.ranks() / 2;
-        const auto dawdle = [&](std::uint64_t k) { if (j.rank() == late && k % 16 == 0) nap(); };
+        const auto dawdle = [&](std::uint64_t k) {
+            if (j.rank() == late && k % 16 == 0) nap();
+        };
         expect_ring_delivers(j, 4096, steps(300, j.ranks()), dawdle, [](std::uint64_t) {});
     });
 }
@@ -48,9 +51,12 @@ TEST(Contract, ALateSenderChangesNothing) {
 TEST(Contract, ALateReceiverChangesNothing) {
     on_every_rank([](const job& j) {
         const int late = j.ranks() / 2;
-        const auto dawdle = [&](std::uint64_t k) { if (j.rank() == late && k % 16 == 0) nap(); };
+        const auto dawdle = [&](std::uint64_t k) {
+            if (j.rank() == late && k % 16 == 0) nap();
+        };
         for (const std::size_t bytes : {8, 100'000}) { // eager and rendezvous, where there is a difference
-            expect_ring_delivers(j, bytes, steps(200, j.ranks()), [](std::uint64_t) {}, dawdle);
+            expect_ring_delivers(
+                j, bytes, steps(200, j.ranks()), [](std::uint64_t) {}, dawdle);
         }
     });
 }

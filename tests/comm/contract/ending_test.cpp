@@ -18,9 +18,7 @@ using namespace halocline;
 using namespace halocline_test;
 
 /// In the ring.
-bool is_neighbour(const job& j, int of) {
-    return (j.rank() + 1) % j.ranks() == of || (of + 1) % j.ranks() == j.rank();
-}
+bool is_neighbour(const job& j, int of) { return (j.rank() + 1) % j.ranks() == of || (of + 1) % j.ranks() == j.rank(); }
 
 TEST(Ending, AFarewellEndsThePeersWaitAndAllThatWasSentBeforeArrives) {
     on_every_rank([](const job& j) {
@@ -114,8 +112,9 @@ TEST(Ending, EndsThatDisagreeAreRefusedWithBothValuesAndTheJobGoesOn) {
                        "'halo': the shape differs: rank 0 has 'double', rank 1 has 'float'");
         auto fewer = ring(j, 64);
         if (one) fewer.clear();
-        expect_refused(j, fewer, "", "'halo': rank 0 wants " + std::string(j.ranks() == 2 ? "2" : "1") +
-                                         " channels with rank 1, which wants 0");
+        expect_refused(j, fewer, "",
+                       "'halo': rank 0 wants " + std::string(j.ranks() == 2 ? "2" : "1") +
+                           " channels with rank 1, which wants 0");
 
         channel_set set(j, ring(j, 64), {"ring", ""});
         set.for_each([](auto& c) { c.send(1, ticks()); });
@@ -128,17 +127,20 @@ TEST(Ending, ASilentPeerIsTimedOutAndNamed) {
     job_options options = options_under_test();
     options.deadline = std::chrono::milliseconds(1500); // set-up on a busy machine must not meet it
     int named = 0;
-    run_threads(2, [&](const job& j) {
-        channel_set set(j, ring(j, 64), {"ring", ""});
-        if (j.rank() == 1) return std::this_thread::sleep_for(std::chrono::seconds(2));
-        set.for_each([](auto& c) { c.send(1, ticks()); });
-        try {
-            wait_for(j, set, 1);
-        } catch (const rank_failure& e) {
-            named = e.why() == status::timed_out ? e.culprit() : -1;
-            EXPECT_EQ(e.operation(), "'ring' epoch 1: high from rank 1 over shm and 1 more");
-        }
-    }, options);
+    run_threads(
+        2,
+        [&](const job& j) {
+            channel_set set(j, ring(j, 64), {"ring", ""});
+            if (j.rank() == 1) return std::this_thread::sleep_for(std::chrono::seconds(2));
+            set.for_each([](auto& c) { c.send(1, ticks()); });
+            try {
+                wait_for(j, set, 1);
+            } catch (const rank_failure& e) {
+                named = e.why() == status::timed_out ? e.culprit() : -1;
+                EXPECT_EQ(e.operation(), "'ring' epoch 1: high from rank 1 over shm and 1 more");
+            }
+        },
+        options);
     EXPECT_EQ(named, 1);
 }
 
@@ -157,7 +159,9 @@ TEST(Sum, OfDifferentNumbersOfValuesIsAnErrorWithBothNumbersLongBeforeTheDeadlin
             EXPECT_EQ(sum(values), status::wrong_data) << zero << " and " << others << " on rank " << j.rank();
 
             const std::string text = sum.pending();
-            EXPECT_NE(text.find("rank " + std::to_string(j.rank()) + " sums " + std::to_string(values.size())), std::string::npos) << text;
+            EXPECT_NE(text.find("rank " + std::to_string(j.rank()) + " sums " + std::to_string(values.size())),
+                      std::string::npos)
+                << text;
             EXPECT_NE(text.find(" sums " + std::to_string(j.rank() == 0 ? others : zero)), std::string::npos) << text;
             j.barrier();
         }

@@ -46,7 +46,8 @@ class communicator {
 class Porting : public testing::TestWithParam<const char*> {
   protected:
     [[nodiscard]] comm::job make_job() const {
-        return comm::job::from_mpi(static_cast<MPI_Comm>(comm_), {.transports = {GetParam()}, .deadline = std::chrono::seconds(30)});
+        return comm::job::from_mpi(static_cast<MPI_Comm>(comm_),
+                                   {.transports = {GetParam()}, .deadline = std::chrono::seconds(30)});
     }
     [[nodiscard]] std::pmr::vector<double> expected() const {
         strip u(rows, width, comm_.rank());
@@ -70,7 +71,8 @@ TEST_P(Porting, AllFormsGiveTheSameBits) {
     EXPECT_EQ(persistent.values(), reference);
 
     const comm::job j = make_job();
-    for (std::pmr::memory_resource* memory : {std::pmr::new_delete_resource(), static_cast<std::pmr::memory_resource*>(&j.memory())}) {
+    for (std::pmr::memory_resource* memory :
+         {std::pmr::new_delete_resource(), static_cast<std::pmr::memory_resource*>(&j.memory())}) {
         strip u(rows, width, comm_.rank(), memory), v(rows, width, comm_.rank(), memory);
         diffuse_windows(j, u, steps);
         diffuse_three_steps(j, v, steps);

@@ -13,10 +13,12 @@ namespace porting {
 
 class strip {
   public:
-    strip(std::size_t rows, std::size_t width, int rank, std::pmr::memory_resource* memory = std::pmr::new_delete_resource())
+    strip(std::size_t rows, std::size_t width, int rank,
+          std::pmr::memory_resource* memory = std::pmr::new_delete_resource())
         : rows_(rows), width_(width), now_((rows + 2) * width, 0.0, memory), next_(now_.size()) {
         for (std::size_t y = 1; y <= rows; ++y) {
-            for (std::size_t x = 0; x < width; ++x) row(y)[x] = static_cast<double>((x * 31 + (y + rows * rank) * 17) % 23);
+            for (std::size_t x = 0; x < width; ++x)
+                row(y)[x] = static_cast<double>((x * 31 + (y + rows * rank) * 17) % 23);
         }
     }
     [[nodiscard]] std::size_t rows() const { return rows_; }
@@ -28,7 +30,8 @@ class strip {
     void update_boundary() {
         update(1, 2);
         update(rows_, rows_ + 1);
-        std::copy(next_.begin() + static_cast<std::ptrdiff_t>(width_), next_.end() - static_cast<std::ptrdiff_t>(width_),
+        std::copy(next_.begin() + static_cast<std::ptrdiff_t>(width_),
+                  next_.end() - static_cast<std::ptrdiff_t>(width_),
                   now_.begin() + static_cast<std::ptrdiff_t>(width_));
     }
 

@@ -56,10 +56,10 @@ class aggregation {
     /// [group][site][chirality][vector][12][lane]: one stream for restrict and prolong.
     lattice::field<float> columns_;
     std::ptrdiff_t site_stride_ = 0;
-    std::vector<std::int32_t> coarse_site_;            ///< of [group][block in group]; -1 for padding
-    std::vector<std::int32_t> all_sites_;              ///< 0 ... sites per group - 1
+    std::vector<std::int32_t> coarse_site_;             ///< of [group][block in group]; -1 for padding
+    std::vector<std::int32_t> all_sites_;               ///< 0 ... sites per group - 1
     std::vector<std::vector<std::int32_t>> face_sites_; ///< sub-box sites next to the faces, by mask
-    mutable std::vector<float> lanes_;                 ///< per-lane coefficients of one group and chirality
+    mutable std::vector<float> lanes_;                  ///< per-lane coefficients of one group and chirality
 };
 
 } // namespace halocline::amg

@@ -73,14 +73,17 @@ class coarse_operator {
             int direction; ///< index into directions_
             int source;    ///< storage position of the source, or place behind the face
         };
-        int first = 0, last = 0;                 ///< storage positions
-        std::vector<std::vector<term>> local;    ///< per site, sources on this rank
-        std::vector<std::pair<int, std::vector<term>>> remote; ///< (site, sources behind faces), only sites that have any
+        int first = 0, last = 0;              ///< storage positions
+        std::vector<std::vector<term>> local; ///< per site, sources on this rank
+        std::vector<std::pair<int, std::vector<term>>>
+            remote; ///< (site, sources behind faces), only sites that have any
     };
 
     void make_sweeps(const lattice::decomposition& coarse, const lattice::box& box);
     void start(int parity, const float* x) noexcept;
-    [[nodiscard]] float* matrix(std::int64_t site, int link) { return matrices_.outer(site) + (link + 1) * block_reals_; }
+    [[nodiscard]] float* matrix(std::int64_t site, int link) {
+        return matrices_.outer(site) + (link + 1) * block_reals_;
+    }
     [[nodiscard]] const float* matrix(std::int64_t site, int link) const {
         return matrices_.outer(site) + (link + 1) * block_reals_;
     }
@@ -103,7 +106,7 @@ class coarse_operator {
     std::array<sweep, 2> sweeps_;
     std::vector<halo::plan> plans_;                     ///< by parity of the source sites
     std::vector<std::vector<std::vector<int>>> packed_; ///< [parity][message]: storage positions in message order
-    lattice::field<float> odd_, odd2_; ///< scratch, odd sites
+    lattice::field<float> odd_, odd2_;                  ///< scratch, odd sites
 };
 
 } // namespace halocline::amg

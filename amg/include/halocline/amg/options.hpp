@@ -26,16 +26,16 @@ struct amg_options {
     int block_steps = 4;                       ///< minimal residual steps per block solve
     double coarse_tolerance = 5e-2;
     int coarse_restart_length = 100;
-    int coarse_max_restarts = 5;               ///< at most coarse_max_restarts * coarse_restart_length iterations
-    bool coarse_level = true;                  ///< false: the smoother alone
-    std::uint64_t seed = 1;                    ///< of the random test vectors
-    int lane_width = 0;                        ///< sites per SIMD group, 1, 4, 8 or 16; 0: what this machine prefers
+    int coarse_max_restarts = 5; ///< at most coarse_max_restarts * coarse_restart_length iterations
+    bool coarse_level = true;    ///< false: the smoother alone
+    std::uint64_t seed = 1;      ///< of the random test vectors
+    int lane_width = 0;          ///< sites per SIMD group, 1, 4, 8 or 16; 0: what this machine prefers
 
-    double tolerance = 1e-10;                  ///< of the true relative residual
-    int restart_length = 50;                   ///< of the outer FGMRES
+    double tolerance = 1e-10; ///< of the true relative residual
+    int restart_length = 50;  ///< of the outer FGMRES
     int max_restarts = 20;
-    int max_iterations = 1000;                 ///< and at most max_restarts * restart_length
-    bool stagnation_stop = false;              ///< give up after restart_length iterations without a gain of 10 %
+    int max_iterations = 1000;    ///< and at most max_restarts * restart_length
+    bool stagnation_stop = false; ///< give up after restart_length iterations without a gain of 10 %
 };
 
 /// What a progress callback sees: each test vector and each iteration of the set-up, each outer iteration of a solve.
@@ -55,8 +55,8 @@ using progress_callback = std::function<void(const progress&)>;
 struct coarse_costs {
     std::uint64_t solves = 0;
     std::uint64_t iterations = 0;
-    double seconds = 0;        ///< everything below the finest level
-    double halo_seconds = 0;   ///< inside start, test and finish of the coarse plans: pack + wait + unpack
+    double seconds = 0;      ///< everything below the finest level
+    double halo_seconds = 0; ///< inside start, test and finish of the coarse plans: pack + wait + unpack
     double pack_seconds = 0;
     double wait_seconds = 0;
     double unpack_seconds = 0;

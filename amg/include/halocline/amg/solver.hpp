@@ -44,7 +44,7 @@ class solver {
     comm::global_sum sum_;
     solvers::field_space<double> space_;
     solvers::fgmres_workspace<lattice::field<double>> work_;
-    lattice::field<double> x_, b_;     ///< blocked
+    lattice::field<double> x_, b_; ///< blocked
     lattice::field<float> x32_, b32_;
     progress_callback tell_;
     double setup_seconds_ = 0;

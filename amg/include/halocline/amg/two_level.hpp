@@ -19,7 +19,8 @@ class coarse_solver {
   public:
     /// `d` outlives the solver. Collective.
     /// `rank_order`: of d's decomposition, for the global sums.
-    coarse_solver(const comm::job& j, coarse_operator& d, const amg_options& options, std::span<const int> rank_order = {});
+    coarse_solver(const comm::job& j, coarse_operator& d, const amg_options& options,
+                  std::span<const int> rank_order = {});
 
     /// Collective.  Reaching the iteration limit is no failure here; NaN passes through to the outer solver.
     [[nodiscard]] comm::status operator()(lattice::field<float>& x, const lattice::field<float>& b);

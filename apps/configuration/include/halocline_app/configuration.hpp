@@ -17,7 +17,8 @@ struct verified_links {
     double plaquette = 0; ///< Re tr / 3
 };
 /// Collective.  Err: file_error on every rank.
-verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_file& file);
+verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut,
+                                  const lattice::gauge_file& file);
 
 /// Writes the links of all ranks; the name appears when the file is whole. Collective.  Err: file_error on every rank.
 /// `plaquette` is Re tr / 3, for the formats that record it.

@@ -20,15 +20,24 @@ namespace halocline::comm {
 /// the sender) or "packed".
 template <class C>
 concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t epoch, std::uint64_t stamp) {
-    { view.index() } noexcept -> std::same_as<std::size_t>;   ///< position of its request in the set
-    { view.peer() } noexcept -> std::same_as<int>;            ///< rank at the other end
-    { c.target(epoch) } noexcept -> std::same_as<std::byte*>; ///< where the payload goes, 64-byte aligned (immediate: 16)
-    { c.send(epoch, stamp) } noexcept;                        ///< publish: all of this epoch is in target(epoch)
-    { c.sent(epoch) } noexcept -> std::same_as<bool>;         ///< may target(epoch) be filled again?
-    { c.arrived(epoch) } noexcept -> std::same_as<bool>;      ///< has the peer's epoch come, or its farewell?
-    { c.check(epoch) } noexcept -> std::same_as<status>;      ///< what came is what the plan says.  Pre: arrived(epoch)
-    { c.received(epoch) } noexcept -> std::same_as<const std::byte*>;
-    { view.header(epoch) } noexcept -> std::same_as<const message_header&>; ///< that came with it
+    { view.index() }
+    noexcept->std::same_as<std::size_t>; ///< position of its request in the set
+    { view.peer() }
+    noexcept->std::same_as<int>; ///< rank at the other end
+    { c.target(epoch) }
+    noexcept->std::same_as<std::byte*>; ///< where the payload goes, 64-byte aligned (immediate: 16)
+    { c.send(epoch, stamp) }
+    noexcept; ///< publish: all of this epoch is in target(epoch)
+    { c.sent(epoch) }
+    noexcept->std::same_as<bool>; ///< may target(epoch) be filled again?
+    { c.arrived(epoch) }
+    noexcept->std::same_as<bool>; ///< has the peer's epoch come, or its farewell?
+    { c.check(epoch) }
+    noexcept->std::same_as<status>; ///< what came is what the plan says.  Pre: arrived(epoch)
+    { c.received(epoch) }
+    noexcept->std::same_as<const std::byte*>;
+    { view.header(epoch) }
+    noexcept->std::same_as<const message_header&>; ///< that came with it
 };
 
 /// A channel between memories that the two ranks can't both map. Each rank makes its end in its world of that transport,
@@ -39,9 +48,10 @@ template <class C>
 concept carded_channel = channel<C> && requires(C& c, const C& view, const std::string& card) {
     typename C::world_type;
     { view.card() } -> std::same_as<std::string>;
-    c.connect(card);                                      ///< local
-    { c.connected() } noexcept -> std::same_as<bool>;     ///< asked of all, then of each until true: reached, or trouble()
-    { view.trouble() } -> std::same_as<std::string>;      ///< what the transport said when it failed; else empty
+    c.connect(card); ///< local
+    { c.connected() }
+    noexcept->std::same_as<bool>;                    ///< asked of all, then of each until true: reached, or trouble()
+    { view.trouble() } -> std::same_as<std::string>; ///< what the transport said when it failed; else empty
 };
 
 } // namespace halocline::comm

@@ -34,14 +34,14 @@ struct channel_request {
     std::uint32_t peer_key = 0; ///< names the other end at the peer
     std::size_t send_bytes = 0;
     std::size_t receive_bytes = 0;
-    std::string label;          ///< for messages, e.g. "t-high"
+    std::string label; ///< for messages, e.g. "t-high"
     /// The sender writes in place, into fields of the peer: a direct_channel, no slots. Shared memory and the own rank only.
     bool direct = false;
 };
 
 struct channel_set_options {
-    std::string name;   ///< of the plan, for messages
-    std::string shape;  ///< anything else that both ends must agree on; compared as text
+    std::string name;  ///< of the plan, for messages
+    std::string shape; ///< anything else that both ends must agree on; compared as text
     /// Slab memory that peers write through direct channels: should it be given back before they said farewell, it is
     /// kept for them until then.
     std::vector<const void*> written_by_peers{};
@@ -161,7 +161,7 @@ class channel_set {
     std::byte* block_ = nullptr; // control lines and slots of the self and shm lanes, in the own slab
     std::size_t block_bytes_ = 0;
     std::size_t memory_bytes_ = 0; // block and buffers of the other lanes
-    void* worker_ = nullptr; // of work_in_every_wait()
+    void* worker_ = nullptr;       // of work_in_every_wait()
     std::uint64_t waits_yielded_ = 0, waits_slept_ = 0;
     status status_ = status::ok;
 };

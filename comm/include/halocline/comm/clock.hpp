@@ -16,7 +16,8 @@ inline std::uint64_t ticks() noexcept {
 #if defined(__x86_64__)
     return __rdtsc();
 #else
-    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                                      std::chrono::nanoseconds(1));
 #endif
 }
 

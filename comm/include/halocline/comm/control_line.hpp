@@ -14,11 +14,11 @@ struct alignas(64) message_header {
     std::uint32_t plan_id = 0;     ///< same number on every rank of the job
     std::uint32_t field_index = 0; ///< which bound field (rebinding); 0 otherwise
     std::uint64_t bytes = 0;
-    std::uint32_t checksum = 0;    ///< CRC32C of the payload, 0 = not computed
-    std::uint32_t pieces = 0;      ///< pieces of a large face that are there; 0 = whole
-    std::uint64_t start_stamp = 0; ///< sender's clock at start(): tells a late peer from a slow transfer
+    std::uint32_t checksum = 0;        ///< CRC32C of the payload, 0 = not computed
+    std::uint32_t pieces = 0;          ///< pieces of a large face that are there; 0 = whole
+    std::uint64_t start_stamp = 0;     ///< sender's clock at start(): tells a late peer from a slow transfer
     std::atomic<std::uint64_t> end{0}; ///< the sender's farewell: the first epoch that will not come; 0 = none yet
-    std::uint64_t immediate[2]{};  ///< room for a payload of 16 bytes beside the flag
+    std::uint64_t immediate[2]{};      ///< room for a payload of 16 bytes beside the flag
 
     /// All that a whole message says of itself but its epoch, which is stored when the rest is there.
     void fill(std::uint32_t plan, std::uint32_t field, std::uint64_t payload_bytes, std::uint64_t stamp) noexcept {

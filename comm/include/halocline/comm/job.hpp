@@ -25,10 +25,10 @@ class job_core; // private: comm/src/job_core.hpp
 
 /// Of transport "verbs". Unlike other options, ranks may differ in these.
 struct verbs_options {
-    std::string device{};          ///< "mlx5_0"; "": the first whose port is active
+    std::string device{}; ///< "mlx5_0"; "": the first whose port is active
     int port = 1;
-    int gid_index = -1;            ///< of the port; -1: RoCE: the first of v2 over IPv4, else of v2; InfiniBand: none (LIDs)
-    int mtu = 0;                   ///< of the path, in bytes: 256, 512, 1024, 2048, 4096; 0: what both ports can do
+    int gid_index = -1; ///< of the port; -1: RoCE: the first of v2 over IPv4, else of v2; InfiniBand: none (LIDs)
+    int mtu = 0;        ///< of the path, in bytes: 256, 512, 1024, 2048, 4096; 0: what both ports can do
     std::size_t largest_write = 0; ///< longer messages are several writes; 0: what the device can do
     int inline_bytes = 256;        ///< messages up to this, header of 64 bytes included, travel in the work request
 };
@@ -41,8 +41,8 @@ struct job_options {
     std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive
     /// Longest silence of the link to another node, at least 2 s. Kernels watch it: ranks may compute or be stopped.
     std::chrono::milliseconds link_timeout{5'000};
-    std::size_t slab_bytes = 0;                 ///< virtual size of each rank's slab; 0 = 64 GiB sparse
-    int spin_polls = 0;                         ///< polls before yielding; 0 = chosen from ranks and cores
+    std::size_t slab_bytes = 0; ///< virtual size of each rank's slab; 0 = 64 GiB sparse
+    int spin_polls = 0;         ///< polls before yielding; 0 = chosen from ranks and cores
     /// Provider of libfabric for transport "ofi", e.g. "tcp;ofi_rxm" or "shm"; "": libfabric's first that can
     /// do RMA writes with remote completion data.
     std::string ofi_provider{};
@@ -98,8 +98,8 @@ class job {
     /// Err: input_error: no module of that MPI; job_error.
     /// Cost: two communicators of MPI, until MPI_Finalize.
     template <class Communicator> // MPI_Comm: this header needs no mpi.h
-        requires(std::is_pointer_v<Communicator> || std::is_integral_v<Communicator>)
-    static job from_mpi(Communicator communicator, const job_options& options = {}) {
+    requires(std::is_pointer_v<Communicator> || std::is_integral_v<Communicator>) static job
+        from_mpi(Communicator communicator, const job_options& options = {}) {
         return from_mpi_handle(&communicator, sizeof communicator, options);
     }
     /// The same, by the address and size of the MPI_Comm.
@@ -127,8 +127,7 @@ class job {
     void barrier() const;
     /// Sends out[i] to peers[i] and returns what they sent; a peer may appear several times (kept in order), and may
     /// be the own rank. Cost: O(peers); only ranks that name each other take part.
-    [[nodiscard]] std::vector<std::string> exchange(std::span<const int> peers,
-                                                    std::span<const std::string> out) const;
+    [[nodiscard]] std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out) const;
     /// Compares `value` on all ranks.  Err: input_error on every rank, naming `what`, two ranks and both values.
     void agree(std::string_view what, std::string_view value) const;
     /// Runs `work` here; if it threw on any rank, every rank throws: the error of the lowest rank that failed

@@ -86,9 +86,9 @@ struct messenger_options {
 /// Messages received by each way.
 struct message_counts {
     std::uint64_t immediate = 0, direct = 0, synergistic = 0;
-    std::uint64_t read = 0;       ///< of the direct ones: by process_vm_readv
-    std::uint64_t staged = 0;     ///< through copies in the sender's slab
-    std::uint64_t unexpected = 0; ///< came before their receive
+    std::uint64_t read = 0;        ///< of the direct ones: by process_vm_readv
+    std::uint64_t staged = 0;      ///< through copies in the sender's slab
+    std::uint64_t unexpected = 0;  ///< came before their receive
     std::uint64_t pieces_sent = 0; ///< pieces of synergistic messages that this rank copied as their sender
 };
 

@@ -34,8 +34,8 @@ class remote_functions {
 
     /// work(from, argument) runs in progress() of the rank that is called; `from` is a position in its list of neighbours.
     template <class Argument, class Work>
-        requires std::is_trivially_copyable_v<Argument> && (sizeof(Argument) <= largest_argument)
-    remote_function<Argument> add(const std::string& name, Work work) {
+    requires std::is_trivially_copyable_v<Argument> &&
+        (sizeof(Argument) <= largest_argument) remote_function<Argument> add(const std::string& name, Work work) {
         table_.push_back([work = std::move(work)](std::size_t from, const std::byte* bytes) mutable {
             Argument argument;
             std::memcpy(&argument, bytes, sizeof argument);

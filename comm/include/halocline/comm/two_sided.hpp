@@ -57,7 +57,8 @@ void send(const void* buffer, std::size_t count, datatype type, int to, int tag,
 void recv(void* buffer, std::size_t count, datatype type, int from, int tag, communicator& c,
           receive_status* s = nullptr);
 void sendrecv(const void* out, std::size_t out_count, datatype out_type, int to, int out_tag, void* in,
-              std::size_t in_count, datatype in_type, int from, int in_tag, communicator& c, receive_status* s = nullptr);
+              std::size_t in_count, datatype in_type, int from, int in_tag, communicator& c,
+              receive_status* s = nullptr);
 void isend(const void* buffer, std::size_t count, datatype type, int to, int tag, communicator& c, request* r);
 void irecv(void* buffer, std::size_t count, datatype type, int from, int tag, communicator& c, request* r);
 /// A request that is done becomes request_null.

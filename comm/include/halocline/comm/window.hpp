@@ -88,7 +88,7 @@ class window {
 
 /// Sends what is in the user's buffer.
 template <class T>
-    requires std::is_trivially_copyable_v<T>
+requires std::is_trivially_copyable_v<T>
 class send_window : public window {
   public:
     /// Local; the connection's connect() makes it ready. The buffer outlives the window.
@@ -114,7 +114,7 @@ class send_window : public window {
 
 /// Receives into the user's buffer.
 template <class T>
-    requires std::is_trivially_copyable_v<T>
+requires std::is_trivially_copyable_v<T>
 class recv_window : public window {
   public:
     /// Local; the connection's connect() makes it ready. The buffer outlives the window.
@@ -139,7 +139,7 @@ class recv_window : public window {
 
 /// Sends what insert() or the caller puts into the window's buffer: over shared memory the receiver's slot itself.
 template <class T>
-    requires std::is_trivially_copyable_v<T>
+requires std::is_trivially_copyable_v<T>
 class buffered_send_window : public window {
   public:
     buffered_send_window(connection& c, std::size_t count)
@@ -162,7 +162,7 @@ class buffered_send_window : public window {
 
 /// Receives into the window's buffer, from where extract() or the caller takes it.
 template <class T>
-    requires std::is_trivially_copyable_v<T>
+requires std::is_trivially_copyable_v<T>
 class buffered_recv_window : public window {
   public:
     buffered_recv_window(connection& c, std::size_t count)

@@ -63,7 +63,6 @@ class padded_links {
 
 /// The links that an operator with these boundaries sees: in each dimension the links that leave the last slice of the
 /// global lattice times 1 (periodic), -1 (antiperiodic) or 0 (open). The shell follows its owners.
-padded_links with_boundaries(padded_links links,
-                             const std::array<lattice::boundary, lattice::dimensions>& boundaries);
+padded_links with_boundaries(padded_links links, const std::array<lattice::boundary, lattice::dimensions>& boundaries);
 
 } // namespace halocline::dirac

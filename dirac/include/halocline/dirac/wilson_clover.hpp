@@ -39,11 +39,13 @@ class wilson_clover {
     /// y += sum over faces in `face_mask` (bit face.index()) of the hops into blocks from the surfaces of the last
     /// finish_surface(): face f of the destination block, that is f.end == high is psi(x+mu).
     /// target_colour < 0: all blocks; else only blocks of that colour.  `scale` multiplies the contribution.
-    void add_surface(lattice::field<T>& y, int target_colour = -1, unsigned face_mask = 0xff, T scale = 1) const noexcept;
+    void add_surface(lattice::field<T>& y, int target_colour = -1, unsigned face_mask = 0xff,
+                     T scale = 1) const noexcept;
 
     /// finish_surface() and add_surface() of all faces in one: what needs no ghosts is added while the messages fly.
     /// The same bits. On a bad status y has lost its meaning.
-    [[nodiscard]] comm::status finish_and_add_surface(lattice::field<T>& y, int target_colour = -1, T scale = 1) noexcept;
+    [[nodiscard]] comm::status finish_and_add_surface(lattice::field<T>& y, int target_colour = -1,
+                                                      T scale = 1) noexcept;
 
     /// Odd-even (Schur) minimal residual inside every block of one colour (colour < 0: all): `steps` steps on
     /// D_block e = r, started from e = 0; x += e; on return r holds the remaining block residual r - D_block e, and

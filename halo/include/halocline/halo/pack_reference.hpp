@@ -36,8 +36,8 @@ inline void copy(const side& from, const side& to, const std::byte* source, std:
 
 /// site_copy::add for the same lists.
 template <class T>
-void add(const side& from, const side& to, const std::byte* source, std::byte* target, const site_shape& shape, std::int64_t first,
-         std::int64_t last) {
+void add(const side& from, const side& to, const std::byte* source, std::byte* target, const site_shape& shape,
+         std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i)
         for (int c = 0; c < shape.components; ++c) {
             T x, y;
@@ -59,9 +59,12 @@ inline std::vector<double> mapped(const block_map& map, std::complex<double> pha
             for (const block_map::term& t : row) {
                 const std::complex<double> c = phase * t.coefficient;
                 const double* in = site.data() + static_cast<std::size_t>(t.block) * block;
-                if (block % 2 != 0) sum += c.real() * in[i];
-                else if (i % 2 == 0) sum += c.real() * in[i] - c.imag() * in[i + 1]; // real part
-                else sum += c.real() * in[i] + c.imag() * in[i - 1];
+                if (block % 2 != 0)
+                    sum += c.real() * in[i];
+                else if (i % 2 == 0)
+                    sum += c.real() * in[i] - c.imag() * in[i + 1]; // real part
+                else
+                    sum += c.real() * in[i] + c.imag() * in[i - 1];
             }
             out.push_back(sum);
         }
@@ -90,7 +93,8 @@ inline double decoded(std::uint16_t bits, int exponent_bits, int mantissa_bits) 
     const int mantissa = bits & ((1 << mantissa_bits) - 1);
     const double sign = (bits & 0x8000) != 0 ? -1 : 1;
     if (exponent == (1 << exponent_bits) - 1)
-        return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
+        return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
+                             : sign * std::numeric_limits<double>::infinity();
     if (exponent == 0) return sign * std::ldexp(mantissa, 1 - bias - mantissa_bits);
     return sign * std::ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
 }
@@ -102,7 +106,8 @@ inline std::uint32_t message_checksum(std::span<const std::byte> bytes, std::uin
     const auto add = [](std::uint32_t crc, std::span<const std::byte> more, std::size_t padded_to) {
         for (std::size_t i = 0; i < padded_to; ++i) {
             crc ^= i < more.size() ? static_cast<std::uint32_t>(more[i]) : 0;
-            for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78U : 0U); // polynomial of CRC32C
+            for (int bit = 0; bit < 8; ++bit)
+                crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78U : 0U); // polynomial of CRC32C
         }
         return crc;
     };

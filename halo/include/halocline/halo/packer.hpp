@@ -37,7 +37,7 @@ struct block_map {
 struct packer_options {
     int components = 0; ///< reals per site of the fields
     message_format format = message_format::as_stored;
-    double scale = 1;   ///< for half and bfloat16: the message holds scale * value
+    double scale = 1; ///< for half and bfloat16: the message holds scale * value
     /// By the face that a message is sent through, e.g. the half-spinor projections 1 -+ gamma_mu; all empty: all components.
     std::array<block_map, lattice::faces> projections{};
     /// A field continued over the upper edge of the lattice is phase * field (twisted boundaries; -1: antiperiodic), over
@@ -79,9 +79,9 @@ class packer {
         bool real = true; // no coefficient has an imaginary part
     };
     struct message {
-        site_copy copy;  // without a map
+        site_copy copy; // without a map
         std::vector<std::int32_t> positions;
-        flat_map map;    // no rows: copy
+        flat_map map; // no rows: copy
     };
     void pack(int index, const T* values, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
     void gather(const message& m, const T* values, std::int64_t first, std::int64_t last, T* out) const noexcept;

@@ -62,7 +62,7 @@ struct plan_options {
 
 /// One message of the plan, as seen from this rank.
 struct plan_message {
-    face where;                           ///< the face at which sites are sent and behind which ghosts arrive
+    face where; ///< the face at which sites are sent and behind which ghosts arrive
     int peer = 0;
     std::vector<std::int32_t> send_sites; ///< local lexicographic indices, in message order
     std::int64_t ghost_sites = 0;         ///< that arrive behind this face
@@ -173,7 +173,9 @@ class plan {
     [[noreturn]] void throw_stale(const char* why) const;
     comm::status wait() noexcept;
     /// A checksum behind the last site of each message; 0 bytes below check_level::comm.
-    [[nodiscard]] std::size_t seal_bytes() const { return options_.checks >= check_level::comm ? sizeof(std::uint32_t) : 0; }
+    [[nodiscard]] std::size_t seal_bytes() const {
+        return options_.checks >= check_level::comm ? sizeof(std::uint32_t) : 0;
+    }
     void seal(std::byte* message, std::size_t sites, std::uint64_t epoch) noexcept;
     [[nodiscard]] bool is_sealed(const std::byte* message, std::size_t sites, std::uint64_t epoch) const noexcept;
     /// fill(channel, epoch, first, last): sites of its message.
@@ -191,17 +193,17 @@ class plan {
     plan_options options_;
     lattice::coordinate extents_{};
     std::vector<plan_message> messages_;
-    std::vector<bool> same_clock_;            // by message: the peer's stamps can be compared with ours
-    std::vector<site_copy> copies_;           // by message; for options_.order
+    std::vector<bool> same_clock_;  // by message: the peer's stamps can be compared with ours
+    std::vector<site_copy> copies_; // by message; for options_.order
     std::array<int, lattice::faces> message_of_{};
     std::array<const std::byte*, lattice::faces> ghosts_{};
-    std::array<face, lattice::faces> completed_{};           // room for completed()
-    std::array<std::uint64_t, lattice::faces> reported_{};   // by face: exchange that completed() said last
-    sent_field fresh_;                                           // of the last start(field)
-    std::uint64_t fresh_sum_ = 0;                            // of what it sent; checks normal
+    std::array<face, lattice::faces> completed_{};         // room for completed()
+    std::array<std::uint64_t, lattice::faces> reported_{}; // by face: exchange that completed() said last
+    sent_field fresh_;                                     // of the last start(field)
+    std::uint64_t fresh_sum_ = 0;                          // of what it sent; checks normal
     comm::channel_set channels_;
-    int broken_seal_ = -1;                    // message whose checksum was wrong
-    bool claims_ = false;                     // lines of direct messages before they are filled
+    int broken_seal_ = -1; // message whose checksum was wrong
+    bool claims_ = false;  // lines of direct messages before they are filled
     std::unique_ptr<meeting_point> team_;
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
     comm::status status_ = comm::status::ok;
@@ -212,17 +214,21 @@ class plan {
 
 template <pack_function Pack>
 void plan::start(Pack&& pack, team t) noexcept {
-    start_by([&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
-        std::byte* target = channel.target(epoch);
-        if constexpr (std::string_view(std::remove_reference_t<decltype(channel)>::path) == "direct")
-            if (claims_)
-                for (int f = 0; f < options_.fields; ++f) {
-                    std::byte* start = target + static_cast<std::size_t>(f) * messages_[channel.index()].send_sites.size() * options_.bytes_per_site;
-                    claim_lines(start + static_cast<std::size_t>(first) * options_.bytes_per_site,
-                                start + static_cast<std::size_t>(last) * options_.bytes_per_site);
-                }
-        pack(static_cast<int>(channel.index()), first, last, target);
-    }, t);
+    start_by(
+        [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
+            std::byte* target = channel.target(epoch);
+            if constexpr (std::string_view(std::remove_reference_t<decltype(channel)>::path) == "direct")
+                if (claims_)
+                    for (int f = 0; f < options_.fields; ++f) {
+                        std::byte* start = target + static_cast<std::size_t>(f) *
+                                                        messages_[channel.index()].send_sites.size() *
+                                                        options_.bytes_per_site;
+                        claim_lines(start + static_cast<std::size_t>(first) * options_.bytes_per_site,
+                                    start + static_cast<std::size_t>(last) * options_.bytes_per_site);
+                    }
+            pack(static_cast<int>(channel.index()), first, last, target);
+        },
+        t);
 }
 
 template <class Fill>
@@ -264,7 +270,9 @@ void plan::start(const lattice::field<T>& x, team t) noexcept {
 template <class T>
 void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8, "the built-in copy moves components of 4 or 8 bytes");
-    const auto shape_of = [](const lattice::field<T>& x) { return site_shape{.components = x.components(), .component_bytes = sizeof(T)}; };
+    const auto shape_of = [](const lattice::field<T>& x) {
+        return site_shape{.components = x.components(), .component_bytes = sizeof(T)};
+    };
     const auto bytes_of = [](const lattice::field<T>& x) { return reinterpret_cast<const std::byte*>(x.data()); };
     bool all_fit = xs.size() == static_cast<std::size_t>(options_.fields);
     for (const lattice::field<T>* x : xs) all_fit = all_fit && fits(x->order(), shape_of(*x));
@@ -277,13 +285,16 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
         if (options_.checks >= check_level::normal)
             fresh_sum_ = checksum(bytes_of(*xs.front()), xs.front()->order(), shape_of(*xs.front()));
     }
-    start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-        const std::size_t field_bytes = messages_[static_cast<std::size_t>(message)].send_sites.size() * options_.bytes_per_site;
-        for (const lattice::field<T>* x : xs) {
-            copy_sites(bytes_of(*x), x->order(), shape_of(*x), message, first, last, target);
-            target += field_bytes;
-        }
-    }, t);
+    start(
+        [&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
+            const std::size_t field_bytes =
+                messages_[static_cast<std::size_t>(message)].send_sites.size() * options_.bytes_per_site;
+            for (const lattice::field<T>* x : xs) {
+                copy_sites(bytes_of(*x), x->order(), shape_of(*x), message, first, last, target);
+                target += field_bytes;
+            }
+        },
+        t);
 }
 
 template <class T>
@@ -298,7 +309,8 @@ void plan::require_fresh(const lattice::field<T>& x) const {
     if (options_.checks < check_level::normal) return;
     if (fresh_.values != x.data() || fresh_.epoch != epoch_) throw_stale("is not what the last finished exchange sent");
     if (fresh_.version != x.version()) throw_stale("was marked as written since");
-    if (checksum(reinterpret_cast<const std::byte*>(x.data()), x.order(), {.components = x.components(), .component_bytes = sizeof(T)}) != fresh_sum_)
+    if (checksum(reinterpret_cast<const std::byte*>(x.data()), x.order(),
+                 {.components = x.components(), .component_bytes = sizeof(T)}) != fresh_sum_)
         throw_stale("was written since");
 }
 

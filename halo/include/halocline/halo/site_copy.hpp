@@ -25,9 +25,9 @@ struct site_strip {
 
 /// A list of sites as the kernels read it: plain data, the same for every SIMD target.
 struct site_list {
-    const site_strip* strips = nullptr;  ///< null: site by site
+    const site_strip* strips = nullptr; ///< null: site by site
     std::int64_t strip_count = 0;
-    const std::int32_t* from = nullptr;  ///< positions; null: 0, 1, 2, …
+    const std::int32_t* from = nullptr; ///< positions; null: 0, 1, 2, …
     const std::int32_t* to = nullptr;
     int from_lanes = 1, to_lanes = 1;
     std::int64_t components = 1;
@@ -48,15 +48,21 @@ class site_copy {
     /// to[...] = from[...] for sites [first, last) of the list; both pointers are the start of a storage.
     /// Pre: components of 2, 4 or 8 bytes; any where both storages have one lane. No overlap in what is copied.
     /// Cost: an indirect call, and one read and one write of the bytes.
-    void copy(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first, std::int64_t last) const noexcept {
+    void copy(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
+              std::int64_t last) const noexcept {
         copy_[width_index(shape.component_bytes)](list(shape), from, to, first, last);
     }
-    void copy(const std::byte* from, std::byte* to, const site_shape& shape) const noexcept { copy(from, to, shape, 0, sites_); }
+    void copy(const std::byte* from, std::byte* to, const site_shape& shape) const noexcept {
+        copy(from, to, shape, 0, sites_);
+    }
     /// to[...] += from[...], in the order of the list.  Pre: shape.kind is float32 or float64.
-    void add(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first, std::int64_t last) const noexcept {
+    void add(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
+             std::int64_t last) const noexcept {
         add_[shape.kind == scalar::float64](list(shape), from, to, first, last);
     }
-    void add(const std::byte* from, std::byte* to, const site_shape& shape) const noexcept { add(from, to, shape, 0, sites_); }
+    void add(const std::byte* from, std::byte* to, const site_shape& shape) const noexcept {
+        add(from, to, shape, 0, sites_);
+    }
 
   private:
     using kernel = void (*)(const site_list&, const std::byte*, std::byte*, std::int64_t, std::int64_t);

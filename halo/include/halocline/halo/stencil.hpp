@@ -60,7 +60,9 @@ class neighbourhood {
     /// Component c of this site.
     [[nodiscard]] T here(int c = 0) const { return run_.here[i_ * Star.components + c]; }
     /// Component c of the site k steps along mu.  Pre: 1 <= |k| <= radius.
-    [[nodiscard]] T at(int mu, int k, int c = 0) const { return run_.near[mu][k + Star.radius][i_ * Star.components + c]; }
+    [[nodiscard]] T at(int mu, int k, int c = 0) const {
+        return run_.near[mu][k + Star.radius][i_ * Star.components + c];
+    }
 
   private:
     const run& run_;
@@ -91,7 +93,9 @@ class star_table {
         return leaves_[mu] ? std::max(extents_[mu] - radius_, interior_first(mu)) : extents_[mu];
     }
     /// Sites to go from position p in mu to the one k steps on, over the wrap.  Pre: p is interior in mu.
-    [[nodiscard]] std::int64_t step(int mu, int p, int k) const { return steps_[mu][p * (2 * radius_ + 1) + k + radius_]; }
+    [[nodiscard]] std::int64_t step(int mu, int p, int k) const {
+        return steps_[mu][p * (2 * radius_ + 1) + k + radius_];
+    }
 
     /// All other sites, as runs whose neighbours are runs too.
     [[nodiscard]] const std::vector<run>& boundary() const { return boundary_; }
@@ -141,7 +145,7 @@ class stencil {
     /// Sets what lies beyond open edges: value(x, c) is component c at x, global coordinates up to `radius` off the
     /// lattice. At any time but during for_boundary().
     template <class Value>
-        requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
+    requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
     void set_outside(Value&& value);
 
     /// Starts the exchange. u is read until for_boundary() has returned.
@@ -174,7 +178,7 @@ class stencil {
     plan plan_;
     star_table table_;
     std::array<std::vector<T>, lattice::faces> outside_; // behind the open edges of this rank, in message order
-    const lattice::field<T>* source_ = nullptr;           // the field that was started last
+    const lattice::field<T>* source_ = nullptr;          // the field that was started last
     const T* values_ = nullptr;                          // of the field that was started last
     std::uint64_t epoch_ = 0;                            // exchange that brings its ghosts
 };
@@ -205,7 +209,7 @@ stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut,
 
 template <class T, star Star>
 template <class Value>
-    requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
+requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
 void stencil<T, Star>::set_outside(Value&& value) {
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
@@ -213,7 +217,8 @@ void stencil<T, Star>::set_outside(Value&& value) {
         extents[f.mu] = Star.radius;
         origin[f.mu] += f.end == lattice::side::low ? -Star.radius : local_.extents[f.mu];
         for (std::size_t k = 0; k < outside_[i].size(); ++k) {
-            lattice::coordinate x = lattice::lexicographic_coordinate(static_cast<std::int64_t>(k) / Star.components, extents);
+            lattice::coordinate x =
+                lattice::lexicographic_coordinate(static_cast<std::int64_t>(k) / Star.components, extents);
             for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += origin[mu];
             outside_[i][k] = value(std::as_const(x), static_cast<int>(k % Star.components));
         }
@@ -223,7 +228,8 @@ void stencil<T, Star>::set_outside(Value&& value) {
 template <class T, star Star>
 void stencil<T, Star>::start(const lattice::field<T>& u) {
     if (u.shared_order() != order_ || u.components() != Star.components)
-        throw input_error("stencil '" + plan_.options().name + "': the field was not made by this stencil's make_field()");
+        throw input_error("stencil '" + plan_.options().name +
+                          "': the field was not made by this stencil's make_field()");
     source_ = &u;
     values_ = u.data();
     epoch_ = plan_.epoch() + 1;
@@ -240,7 +246,8 @@ void stencil<T, Star>::for_interior(Kernel&& kernel) const {
     const bool wraps = table_.interior_first(0) == 0;
     run r;
     const auto place = [&](int mu, int position) {
-        for (int k = -radius; k <= radius; ++k) r.near[mu][k + radius] = r.here + table_.step(mu, position, k) * components;
+        for (int k = -radius; k <= radius; ++k)
+            r.near[mu][k + radius] = r.here + table_.step(mu, position, k) * components;
     };
     const auto place_in_row = [&] {
         for (int k = -radius; k <= radius; ++k) r.near[0][k + radius] = r.here + k * components;

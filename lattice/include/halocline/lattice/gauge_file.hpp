@@ -21,27 +21,27 @@ std::string to_string(gauge_format f);
 struct gauge_file {
     std::string path;
     gauge_format format{};
-    coordinate extents{};          ///< x, y, z, t
-    std::int64_t data_offset = 0;  ///< byte where the links start
-    int real_bytes = 8;            ///< 4 or 8
-    int rows = 3;                  ///< NERSC: 2 or 3
+    coordinate extents{};         ///< x, y, z, t
+    std::int64_t data_offset = 0; ///< byte where the links start
+    int real_bytes = 8;           ///< 4 or 8
+    int rows = 3;                 ///< NERSC: 2 or 3
     bool big_endian = false;
-    std::optional<double> plaquette;      ///< Re tr / 3, where recorded
-    std::optional<double> link_trace;     ///< mean Re tr U / 3 (NERSC), where recorded
+    std::optional<double> plaquette;  ///< Re tr / 3, where recorded
+    std::optional<double> link_trace; ///< mean Re tr U / 3 (NERSC), where recorded
     std::optional<std::uint32_t> nersc_checksum;
     std::optional<std::array<std::uint32_t, 2>> scidac_checksum; ///< suma, sumb
-    std::vector<std::string> warnings;    ///< trailing bytes, checksums that are not recorded, …
+    std::vector<std::string> warnings; ///< trailing bytes, checksums that are not recorded, …
 };
 
 /// What one rank found in its part.  Combine over ranks: `sum` adds (mod 2^32), `xor` xors, counts and traces add,
 /// `max` is the maximum, `finite` is "and".
 struct gauge_totals {
-    std::uint32_t nersc_sum = 0;                  ///< sum
-    std::array<std::uint32_t, 2> scidac_xor{};    ///< xor
-    double link_trace_sum = 0;                    ///< sum of Re tr U
-    std::int64_t links = 0;                       ///< sum; links that the checksums and the trace cover
-    double max_unitarity_error = 0;               ///< max |U U^dagger - 1| over elements; infinite rather than NaN
-    bool finite = true;                           ///< and
+    std::uint32_t nersc_sum = 0;               ///< sum
+    std::array<std::uint32_t, 2> scidac_xor{}; ///< xor
+    double link_trace_sum = 0;                 ///< sum of Re tr U
+    std::int64_t links = 0;                    ///< sum; links that the checksums and the trace cover
+    double max_unitarity_error = 0;            ///< max |U U^dagger - 1| over elements; infinite rather than NaN
+    bool finite = true;                        ///< and
 };
 /// The combination described above.
 gauge_totals combine(const gauge_totals& a, const gauge_totals& b);

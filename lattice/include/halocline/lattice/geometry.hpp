@@ -31,7 +31,8 @@ constexpr std::int64_t volume(const coordinate& extents) {
 
 /// Position of `c` in the lexicographic order of a box of these extents.  Pre: 0 <= c[mu] < extents[mu].
 constexpr std::int64_t lexicographic_index(const coordinate& c, const coordinate& extents) {
-    return c[0] + std::int64_t{extents[0]} * (c[1] + std::int64_t{extents[1]} * (c[2] + std::int64_t{extents[2]} * c[3]));
+    return c[0] +
+           std::int64_t{extents[0]} * (c[1] + std::int64_t{extents[1]} * (c[2] + std::int64_t{extents[2]} * c[3]));
 }
 
 /// Inverse of lexicographic_index().

@@ -21,19 +21,19 @@ namespace halocline::lattice {
 /// Inside a group, outer indices run over the sub-box sites: even ones first, then odd ones, each lexicographic.
 /// A dimension is only split if half the block extent is even, so the block-local parity is the same in all lanes.
 struct block_layout {
-    coordinate block{};        ///< block extents in sites
-    coordinate grid{};         ///< blocks of this rank per dimension
-    coordinate grid_origin{};  ///< global block coordinate of the first one
-    coordinate global_grid{};  ///< blocks of the global lattice per dimension
-    coordinate sub{};          ///< extents of one lane's sub-box
+    coordinate block{};                   ///< block extents in sites
+    coordinate grid{};                    ///< blocks of this rank per dimension
+    coordinate grid_origin{};             ///< global block coordinate of the first one
+    coordinate global_grid{};             ///< blocks of the global lattice per dimension
+    coordinate sub{};                     ///< extents of one lane's sub-box
     std::array<bool, dimensions> split{}; ///< dimensions along which a block is split over lanes
     int lane_width = 1;
     int blocks_per_group = 1;
     int splits_per_block = 1;
-    int groups[2] = {0, 0};    ///< groups of colour 0 and 1; colour-0 groups come first
-    int sites_per_group = 0;   ///< outer indices per group = volume(sub)
-    int even_sites = 0;        ///< of these, even ones (block-local parity of the sub-box)
-    bool two_colours = true;   ///< false: red-black is impossible; then all blocks are colour 0
+    int groups[2] = {0, 0};  ///< groups of colour 0 and 1; colour-0 groups come first
+    int sites_per_group = 0; ///< outer indices per group = volume(sub)
+    int even_sites = 0;      ///< of these, even ones (block-local parity of the sub-box)
+    bool two_colours = true; ///< false: red-black is impossible; then all blocks are colour 0
     /// Local block (lexicographic over `grid`) in each lane-block place: [group][block_in_group], -1 for padding.
     std::vector<int> block_of;
     /// Inverse: local block -> group * blocks_per_group + block_in_group.
@@ -65,7 +65,8 @@ class site_order {
     [[nodiscard]] const block_layout* blocks() const { return blocks_ ? &*blocks_ : nullptr; }
     /// Every site in the same place?  Cost: O(volume), unless it is the same object.
     [[nodiscard]] bool places_like(const site_order& other) const {
-        return this == &other || (extents_ == other.extents_ && lane_width_ == other.lane_width_ && position_ == other.position_);
+        return this == &other ||
+               (extents_ == other.extents_ && lane_width_ == other.lane_width_ && position_ == other.position_);
     }
 
   private:

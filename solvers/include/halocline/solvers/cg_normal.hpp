@@ -21,7 +21,7 @@ struct cg_normal_workspace {
 /// Solves D x = b given D and its adjoint (for Wilson-clover: gamma5 D gamma5).  Collective.
 /// Cost: per iteration one D, one D^dagger, three global sums.
 template <class V, vector_space<V> S, class D, class Adjoint, class Callback = silent>
-    requires linear_operator<D, V> && linear_operator<Adjoint, V>
+requires linear_operator<D, V> && linear_operator<Adjoint, V>
 [[nodiscard]] solve_report cg_normal(S& space, D&& d, Adjoint&& d_dagger, const V& b, V& x,
                                      cg_normal_workspace<V>& work, const solve_options& options = {},
                                      Callback&& on_iteration = {}) {
@@ -46,7 +46,8 @@ template <class V, vector_space<V> S, class D, class Adjoint, class Callback = s
 
         // z = D^dagger r, p = z
         double z_norm = 0;
-        if (!run.ok(d_dagger(z, r)) || !run.ok(space.norm2(z, z_norm))) return run.end(solve_status::failed_communication);
+        if (!run.ok(d_dagger(z, r)) || !run.ok(space.norm2(z, z_norm)))
+            return run.end(solve_status::failed_communication);
         ++report.matvecs;
         if (!std::isfinite(z_norm)) return run.end(solve_status::not_finite);
         if (z_norm == 0) return run.end(solve_status::breakdown); // r is orthogonal to the range of D

@@ -18,13 +18,13 @@ using complex = std::complex<double>;
 /// The arithmetic on vectors V. Only make() allocates; the rest is noexcept in spirit and allocation-free.
 /// Distinct arguments don't overlap, except that a basis may contain w (multi_dot only reads).
 template <class S, class V>
-concept vector_space = std::movable<V> && requires(S& space, V& y, const V& x, std::span<const V> basis, complex a,
-                                                   double alpha, double& real, std::span<const complex> coefficients,
-                                                   std::span<complex> products) {
-    { S::epsilon } -> std::convertible_to<double>; ///< unit roundoff of what a vector stores
-    { space.make() } -> std::same_as<V>;           ///< a new zero vector
-    { space.set_zero(y) } -> std::same_as<void>;   ///< y = 0
-    { space.copy(y, x) } -> std::same_as<void>;    ///< y = x
+concept vector_space = std::movable<V> &&
+    requires(S& space, V& y, const V& x, std::span<const V> basis, complex a, double alpha, double& real,
+             std::span<const complex> coefficients, std::span<complex> products) {
+    { S::epsilon } -> std::convertible_to<double>;   ///< unit roundoff of what a vector stores
+    { space.make() } -> std::same_as<V>;             ///< a new zero vector
+    { space.set_zero(y) } -> std::same_as<void>;     ///< y = 0
+    { space.copy(y, x) } -> std::same_as<void>;      ///< y = x
     { space.scale(y, alpha) } -> std::same_as<void>; ///< y = alpha y
     { space.axpy(y, a, x) } -> std::same_as<void>;   ///< y += a x
     /// y = alpha y + sum_i c_i v_i in one pass.

@@ -77,8 +77,8 @@ solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_works
         const double beta_start = beta;
         stagnation_watch watch(options.stagnation_window, beta, report.iterations);
         bool closed = false, reached = false, stuck = false;
-        space.scale(v[0], 1 / beta);     // v_0 = r / beta
-        work.least_squares.reset(beta);  // g = beta e_1
+        space.scale(v[0], 1 / beta);    // v_0 = r / beta
+        work.least_squares.reset(beta); // g = beta e_1
         for (int j = 0; j < length && report.iterations < options.max_iterations; ++j) {
             if constexpr (preconditioned) {
                 if (!run.ok(m(z[j], v[j]))) return run.end(solve_status::failed_communication); // z_j = M_j v_j
@@ -135,7 +135,7 @@ solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_works
 /// Cost: per iteration one M, one A, one global sum (two with reorthogonalisation), j + 2 vectors read twice.
 /// Ref:  [Saad1993] algorithm 2.2, [Saad2003] algorithm 9.6.
 template <class V, vector_space<V> S, class A, class M, class Callback = silent>
-    requires linear_operator<A, V> && preconditioner<M, V>
+requires linear_operator<A, V> && preconditioner<M, V>
 [[nodiscard]] solve_report fgmres(S& space, A&& a, M&& m, const V& b, V& x, fgmres_workspace<V>& work,
                                   const fgmres_options& options = {}, Callback&& on_iteration = {}) {
     return detail::flexible_gmres(space, a, m, b, x, work, options, on_iteration);
@@ -145,7 +145,7 @@ template <class V, vector_space<V> S, class A, class M, class Callback = silent>
 /// whole solve costs one global sum more than it has iterations.
 /// Ref: [Saad2003] algorithm 6.9 with sec. 6.5.3.
 template <class V, vector_space<V> S, class A, class Callback = silent>
-    requires linear_operator<A, V>
+requires linear_operator<A, V>
 [[nodiscard]] solve_report gmres(S& space, A&& a, const V& b, V& x, fgmres_workspace<V>& work,
                                  const fgmres_options& options = {}, Callback&& on_iteration = {}) {
     detail::no_preconditioner none;

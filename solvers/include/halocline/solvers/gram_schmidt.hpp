@@ -13,8 +13,8 @@ namespace halocline::solvers {
 
 struct orthonormalised {
     comm::status communication = comm::status::ok;
-    bool finite = true;   ///< false: NaN or infinity among the products
-    double next = 0;      ///< h_{j+1,j}; exactly 0 if w lies in the span of the basis to working precision
+    bool finite = true;    ///< false: NaN or infinity among the products
+    double next = 0;       ///< h_{j+1,j}; exactly 0 if w lies in the span of the basis to working precision
     bool repeated = false; ///< a second pass (and a second global sum) was needed
 };
 

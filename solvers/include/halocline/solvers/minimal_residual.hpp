@@ -24,7 +24,7 @@ struct minimal_residual_workspace {
 /// Solves A x = b.  Collective.
 /// Cost: per step one A and two global sums.
 template <class V, vector_space<V> S, class A, class Callback = silent>
-    requires linear_operator<A, V>
+requires linear_operator<A, V>
 [[nodiscard]] solve_report minimal_residual(S& space, A&& a, const V& b, V& x, minimal_residual_workspace<V>& work,
                                             const minimal_residual_options& options = {},
                                             Callback&& on_iteration = {}) {

@@ -65,8 +65,8 @@ class solve_run {
     /// The report of a solve that ends so. The residual is kept only if it belongs to the x returned.
     [[nodiscard]] solve_report end(solve_status s, bool residual_is_true = true) {
         report.status = s;
-        const bool worthless = s == solve_status::not_finite || s == solve_status::unverified ||
-                               s == solve_status::failed_communication;
+        const bool worthless =
+            s == solve_status::not_finite || s == solve_status::unverified || s == solve_status::failed_communication;
         if (worthless || !residual_is_true) report.relative_residual = std::numeric_limits<double>::quiet_NaN();
         report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
         return std::move(report);

@@ -13,7 +13,9 @@ namespace halocline_test {
 inline std::string reference_file(const std::string& name) {
     const char* configured = std::getenv("HALOCLINE_TEST_CONFIGS");
     const std::filesystem::path path =
-        (configured ? std::filesystem::path(configured) : std::filesystem::path(HALOCLINE_SOURCE_DIR) / "../shared/configs") / name;
+        (configured ? std::filesystem::path(configured)
+                    : std::filesystem::path(HALOCLINE_SOURCE_DIR) / "../shared/configs") /
+        name;
     return std::filesystem::exists(path) ? path.string() : std::string();
 }
 
