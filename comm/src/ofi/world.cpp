@@ -19,6 +19,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <sched.h>
+#include <utility>
 
 namespace halocline::comm {
 namespace {
@@ -89,10 +90,12 @@ info_list wanted(std::string_view provider) {
     return hints;
 }
 
-info_list usable(std::string_view provider) {
+/// `source`: IP address of this host to send from and be reached at; "" for all that each provider lists.
+info_list usable(std::string_view provider, const std::string& source = "") {
     const info_list hints = wanted(provider);
     fi_info* found = nullptr;
-    const int code = lib().getinfo(version, nullptr, nullptr, 0, hints.get(), &found);
+    const int code = lib().getinfo(version, source.empty() ? nullptr : source.c_str(), nullptr,
+                                   source.empty() ? 0 : FI_SOURCE | FI_NUMERICHOST, hints.get(), &found);
     if (code != 0 && code != -FI_ENODATA)
         throw job_error(std::string("libfabric: fi_getinfo: ") + lib().strerror(-code));
     return info_list(found);
@@ -109,12 +112,15 @@ std::string provider_names() {
     return names.empty() ? "none" : names;
 }
 
+bool goes_over_ip(const fi_info& i) {
+    return i.addr_format == FI_SOCKADDR || i.addr_format == FI_SOCKADDR_IN || i.addr_format == FI_SOCKADDR_IN6;
+}
+
 /// "10.1.0.7"; "" if the provider doesn't go over IP.
 std::string source_address(const fi_info& i) {
     std::array<char, INET6_ADDRSTRLEN> text{};
     sockaddr_in6 any{}; // larger than sockaddr_in
-    if (i.src_addr == nullptr || i.src_addrlen < sizeof(sockaddr_in)) return "";
-    if (i.addr_format != FI_SOCKADDR && i.addr_format != FI_SOCKADDR_IN && i.addr_format != FI_SOCKADDR_IN6) return "";
+    if (!goes_over_ip(i) || i.src_addr == nullptr || i.src_addrlen < sizeof(sockaddr_in)) return "";
     std::memcpy(&any, i.src_addr, std::min(sizeof any, i.src_addrlen));
     if (any.sin6_family == AF_INET) {
         sockaddr_in v4;
@@ -124,6 +130,26 @@ std::string source_address(const fi_info& i) {
         inet_ntop(AF_INET6, &any.sin6_addr, text.data(), text.size());
     }
     return text.data();
+}
+
+/// What the first provider of the list offers at that address of this host.  A provider lists an interface once the
+/// kernel calls it running, up to a second after its address works: hence asked for by address, not looked up.
+/// Err: input_error if it can't be reached there; at loopback, where one host talks to itself, any address will do.
+info_list at_address(info_list all, const std::string& address) {
+    const std::string provider = all->fabric_attr->prov_name;
+    info_list there = usable(provider, address);
+    for (; there && source_address(*there) != address; there.reset(std::exchange(there->next, nullptr))) {
+    }
+    if (there) return there;
+    if (address.starts_with("127.")) return all;
+    std::string offered;
+    for (const fi_info* i = all.get(); i != nullptr; i = i->next) {
+        if (const std::string a = source_address(*i); provider == i->fabric_attr->prov_name && !a.empty())
+            offered += (offered.empty() ? "" : ", ") + a;
+    }
+    throw input_error("libfabric (" + provider + ") can't be reached at " + address +
+                      ", where the ranks' hosts meet; " + "it offers " + (offered.empty() ? "no address" : offered) +
+                      "; choose with --network or another ofi_provider");
 }
 
 constexpr std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
@@ -185,14 +211,8 @@ ofi_world::ofi_world(std::string_view provider, std::string_view address, std::s
                           "' that can do RMA writes with remote completion data on reliable datagrams; it has " +
                           provider_names());
     }
+    if (goes_over_ip(*e.list)) e.list = at_address(std::move(e.list), std::string(address));
     e.info = e.list.get();
-    for (const fi_info* i = e.info; i != nullptr; i = i->next) {
-        if (std::strcmp(i->fabric_attr->prov_name, e.info->fabric_attr->prov_name) == 0 &&
-            source_address(*i) == address) {
-            e.info = i;
-            break;
-        }
-    }
     e.provider = e.info->fabric_attr->prov_name;
     e.largest_write = std::min(e.info->ep_attr->max_msg_size, largest_write);
 
