@@ -4,7 +4,7 @@
 // job's costs, and the median of the next ones; slowest rank each.
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/slab.hpp>
-#include <halocline/halo/padded_plan.hpp>
+#include <halocline/halo/shell_plan.hpp>
 #include <halocline/halo/plan.hpp>
 
 #include <algorithm>
@@ -48,9 +48,9 @@ int run() {
             {.bytes_per_site = 96, .self_exchange = true, .order = lattice::site_order::lexicographic(local.extents)});
     });
     lattice::field<float> x(lattice::site_order::lexicographic(halo::grown(local, {}).extents), 24, &j.memory());
-    report(j, slowest, "padded, faces", [&] { return halo::padded_plan(j, cut, {}, {halo::bind(x)}); });
+    report(j, slowest, "padded, faces", [&] { return halo::shell_plan(j, cut, {}, {halo::bind(x)}); });
     report(j, slowest, "padded, corners",
-           [&] { return halo::padded_plan(j, cut, {.shape = halo::shell::box}, {halo::bind(x)}); });
+           [&] { return halo::shell_plan(j, cut, {.shape = halo::shell::box}, {halo::bind(x)}); });
     return 0;
 }
 

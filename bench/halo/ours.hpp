@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own exchanges of a point: halo::plan (appended) and halo::padded_plan.
+// Our own exchanges of a point: halo::plan (appended) and halo::shell_plan.
 #pragma once
 
 #include "halo/timed_slice.hpp"
 
 #include <halocline/comm/slab.hpp>
-#include <halocline/halo/padded_plan.hpp>
+#include <halocline/halo/shell_plan.hpp>
 #include <halocline/halo/plan.hpp>
 
 #include <atomic>
@@ -97,7 +97,7 @@ class ours_padded {
     local_box box_;
     lattice::field<double> field_;
     tracked_field source_;
-    halo::padded_plan plan_;
+    halo::shell_plan plan_;
 };
 
 /// Ours without the wire: the same faces on a job of one rank over "mock". Ghosts are zeros.

@@ -9,17 +9,10 @@ using lattice::coordinate;
 using lattice::dimensions;
 using lattice::side;
 
-coordinate direction_of(int index) { // 0 … 80; 40 is the box itself
-    coordinate d = lattice::lexicographic_coordinate(index, {3, 3, 3, 3});
-    for (int& step : d) step -= 1;
-    return d;
-}
-constexpr int directions = 81;
-
 face face_towards(int mu, int step) { return {mu, step < 0 ? side::low : side::high}; }
 
 /// Are there ghosts behind this face of `rank`?
-bool is_filled(const lattice::decomposition& cut, int rank, const padded_options& o, face f) {
+bool is_filled(const lattice::decomposition& cut, int rank, const shell_options& o, face f) {
     return o.widths.behind(f) > 0 && !(cut.wraps(rank, f) && o.boundaries[f.mu] == lattice::boundary::open);
 }
 
@@ -29,10 +22,9 @@ int neighbour(const lattice::decomposition& cut, int rank, const coordinate& d) 
     return rank;
 }
 
-/// The layers that lie along d: of ghosts outside the box, or of its own sites inside it. Global coordinates. Where d is 0
-/// in a dimension before `grown_below`, the ghosts there belong to the box.
-box layers_along(const lattice::decomposition& cut, int rank, const padded_options& o, const coordinate& d,
-                 bool outside, int grown_below) {
+/// The layers that lie along d: of ghosts outside the box, or of its own sites inside it.
+box layers_along(const lattice::decomposition& cut, int rank, const shell_options& o, const coordinate& d, bool outside,
+                 int grown_below) {
     box b = cut.local_box(rank);
     for (int mu = 0; mu < dimensions; ++mu) {
         if (d[mu] == 0) {
@@ -55,81 +47,103 @@ box layers_along(const lattice::decomposition& cut, int rank, const padded_optio
     return b;
 }
 
-/// Sites of a box of global coordinates as indices of the grown box; of those that are selected.
-std::vector<std::int32_t> selected_sites(const box& region, const lattice::decomposition& cut, int rank,
-                                         const padded_options& o) {
-    const box outer = grown(cut.local_box(rank), o.widths);
-    box local = region;
-    for (int mu = 0; mu < dimensions; ++mu) local.origin[mu] -= outer.origin[mu];
-    std::vector<std::int32_t> all = sites_of(local, outer.extents);
-    if (!o.parity && !o.select) return all;
-    std::vector<std::int32_t> chosen;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        coordinate x = lattice::lexicographic_coordinate(static_cast<std::int64_t>(i), region.extents);
-        for (int mu = 0; mu < dimensions; ++mu) {
-            const int extent = cut.global()[mu];
-            x[mu] = ((x[mu] + region.origin[mu]) % extent + extent) % extent;
-        }
-        if ((!o.parity || lattice::parity(x) == *o.parity) && (!o.select || o.select(x))) chosen.push_back(all[i]);
+/// What goes out and comes in, direction by direction.
+class transfer_list {
+  public:
+    transfer_list(const lattice::decomposition& cut, int rank, const shell_options& o)
+        : cut_(cut), rank_(rank), options_(o), outer_(grown(cut.local_box(rank), o.widths)) {
+        if (o.layout == ghost_layout::appended) appended_.emplace(cut, rank, o);
     }
-    return chosen;
-}
+    void add(int index, int grown_below) {
+        const coordinate d = direction_of(index);
+        const int peer = neighbour(cut_, rank_, d);
+        const int opposite = directions - 1 - index;
+        // The receiver's direction names the transfer: the sender's is the opposite one.
+        if (is_filled(cut_, peer, options_, direction_of(opposite)))
+            list_.sends.push_back({peer, static_cast<std::uint32_t>(opposite),
+                                   selected(layers_along(cut_, rank_, options_, d, false, grown_below))});
+        if (!is_filled(cut_, rank_, options_, d)) return;
+        const box ghosts = ghosts_along(cut_, rank_, options_, d, grown_below);
+        list_.receives.push_back({peer, static_cast<std::uint32_t>(index), selected(ghosts)});
+        list_.ghosts.push_back({d, within(outer_, ghosts), peer});
+    }
+    shell_transfers take() { return std::move(list_); }
 
-/// Adds what goes out and what comes in along d.
-void add(shell_transfers& t, const lattice::decomposition& cut, int rank, const padded_options& o, int index,
-         int grown_below) {
-    const coordinate d = direction_of(index);
-    bool sent = true, received = true;
-    for (int mu = 0; mu < dimensions; ++mu) {
-        if (d[mu] == 0) continue;
-        const face f = face_towards(mu, d[mu]);
-        received = received && is_filled(cut, rank, o, f);
-        sent = sent && is_filled(cut, cut.neighbour(rank, f), o, f.opposite());
+  private:
+    static box within(const box& outer, box part) {
+        for (int mu = 0; mu < dimensions; ++mu) part.origin[mu] -= outer.origin[mu];
+        return part;
     }
-    const int peer = neighbour(cut, rank, d);
-    // The receiver's direction names the transfer: the sender's is the opposite one.
-    if (sent)
-        t.sends.push_back({peer, static_cast<std::uint32_t>(directions - 1 - index),
-                           selected_sites(layers_along(cut, rank, o, d, false, grown_below), cut, rank, o)});
-    if (!received) return;
-    const box ghosts = layers_along(cut, rank, o, d, true, grown_below);
-    t.receives.push_back({peer, static_cast<std::uint32_t>(index), selected_sites(ghosts, cut, rank, o)});
-    ghost_region region{d, ghosts, peer};
-    const box outer = grown(cut.local_box(rank), o.widths);
-    for (int mu = 0; mu < dimensions; ++mu) region.sites.origin[mu] -= outer.origin[mu];
-    t.ghosts.push_back(region);
-}
+    /// Sites of a box of global coordinates, as the field numbers them; of those that are selected.
+    [[nodiscard]] std::vector<std::int32_t> selected(const box& part) const {
+        std::vector<std::int32_t> all =
+            appended_ ? appended_->numbers(part) : sites_of(within(outer_, part), outer_.extents);
+        if (!options_.parity && !options_.select) return all;
+        std::vector<std::int32_t> chosen;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            coordinate x = lattice::lexicographic_coordinate(static_cast<std::int64_t>(i), part.extents);
+            for (int mu = 0; mu < dimensions; ++mu) {
+                const int extent = cut_.global()[mu];
+                x[mu] = ((x[mu] + part.origin[mu]) % extent + extent) % extent;
+            }
+            if ((!options_.parity || lattice::parity(x) == *options_.parity) &&
+                (!options_.select || options_.select(x)))
+                chosen.push_back(all[i]);
+        }
+        return chosen;
+    }
+
+    const lattice::decomposition& cut_;
+    int rank_;
+    const shell_options& options_;
+    box outer_;
+    std::optional<appended_sites> appended_;
+    shell_transfers list_;
+};
 
 } // namespace
 
-lattice::box grown(const box& local, const ghost_widths& widths) {
-    box b = local;
-    for (int mu = 0; mu < dimensions; ++mu) {
-        b.origin[mu] -= widths.low[mu];
-        b.extents[mu] += widths.low[mu] + widths.high[mu];
-    }
-    return b;
+coordinate direction_of(int index) {
+    coordinate d = lattice::lexicographic_coordinate(index, {3, 3, 3, 3});
+    for (int& step : d) step -= 1;
+    return d;
 }
 
-shell_transfers shell_at_once(const lattice::decomposition& cut, int rank, const padded_options& options) {
-    shell_transfers t;
-    for (int i = 0; i < directions; ++i) {
-        int nonzero = 0;
-        for (const int step : direction_of(i)) nonzero += step != 0;
-        if (nonzero == 1 || (nonzero > 1 && options.shape == shell::box)) add(t, cut, rank, options, i, 0);
-    }
-    return t;
+int index_of(const coordinate& direction) {
+    coordinate d = direction;
+    for (int& step : d) step += 1;
+    return static_cast<int>(lattice::lexicographic_index(d, {3, 3, 3, 3}));
 }
 
-shell_transfers shell_along(const lattice::decomposition& cut, int rank, const padded_options& options, int mu) {
-    shell_transfers t;
+bool is_filled(const lattice::decomposition& cut, int rank, const shell_options& o, const coordinate& direction) {
+    bool filled = true;
+    for (int mu = 0; mu < dimensions; ++mu)
+        filled = filled && (direction[mu] == 0 || is_filled(cut, rank, o, face_towards(mu, direction[mu])));
+    return filled;
+}
+
+box ghosts_along(const lattice::decomposition& cut, int rank, const shell_options& o, const coordinate& direction,
+                 int grown_below) {
+    return layers_along(cut, rank, o, direction, true, grown_below);
+}
+
+shell_transfers shell_at_once(const lattice::decomposition& cut, int rank, const shell_options& options) {
+    transfer_list list(cut, rank, options);
     for (int i = 0; i < directions; ++i) {
-        const coordinate d = direction_of(i);
-        bool along = d[mu] != 0;
-        for (int nu = 0; nu < dimensions; ++nu) along = along && (nu == mu || d[nu] == 0);
-        if (along) add(t, cut, rank, options, i, mu);
+        const int n = distance(direction_of(i));
+        if (n == 1 || (n > 1 && options.shape == shell::box)) list.add(i, 0);
     }
-    return t;
+    return list.take();
+}
+
+shell_transfers shell_along(const lattice::decomposition& cut, int rank, const shell_options& options, int mu) {
+    transfer_list list(cut, rank, options);
+    for (const int step : {-1, 1}) {
+        coordinate d{};
+        d[mu] = step;
+        list.add(index_of(d), mu);
+    }
+    return list.take();
 }
 
 } // namespace halocline::halo

@@ -1,11 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sites of a padded field go where. Pure arithmetic on a decomposition: both ends of a transfer come to the same
+// Which sites of a field with a shell go where. Pure arithmetic on a decomposition: both ends of a transfer come to the same
 // list without talking.
 #pragma once
 
-#include <halocline/halo/padded_plan.hpp>
+#include <halocline/halo/shell_plan.hpp>
 
 namespace halocline::halo {
+
+/// Directions are numbered with x running fastest, each from -1 to +1; the box itself is in the middle.
+inline constexpr int directions = 81;
+lattice::coordinate direction_of(int index);
+int index_of(const lattice::coordinate& direction);
+/// Dimensions in which a direction leaves the box: 1 behind a face, 2 behind an edge, …
+inline int distance(const lattice::coordinate& direction) {
+    int n = 0;
+    for (const int step : direction) n += step != 0;
+    return n;
+}
+
+/// Has `rank` ghosts along this direction, be they asked for (shell::box) or not?
+bool is_filled(const lattice::decomposition& cut, int rank, const shell_options& o,
+               const lattice::coordinate& direction);
+/// The ghosts of `rank` along a direction, in global coordinates. Where it is 0 in a dimension before `grown_below`, the
+/// ghosts there belong to them.
+lattice::box ghosts_along(const lattice::decomposition& cut, int rank, const shell_options& o,
+                          const lattice::coordinate& direction, int grown_below = 0);
 
 struct shell_transfers {
     std::vector<transfer> sends, receives;
@@ -13,8 +32,8 @@ struct shell_transfers {
 };
 
 /// All ghosts straight from their owners; faces only, or edges and corners too.
-shell_transfers shell_at_once(const lattice::decomposition& cut, int rank, const padded_options& options);
+shell_transfers shell_at_once(const lattice::decomposition& cut, int rank, const shell_options& options);
 /// The ghosts behind the faces in mu of a box that is grown already in the dimensions before mu.
-shell_transfers shell_along(const lattice::decomposition& cut, int rank, const padded_options& options, int mu);
+shell_transfers shell_along(const lattice::decomposition& cut, int rank, const shell_options& options, int mu);
 
 } // namespace halocline::halo

@@ -166,4 +166,18 @@ std::shared_ptr<const site_order> site_order::blocked(const box& local, const co
     return order;
 }
 
+std::shared_ptr<const site_order> site_order::followed_by(std::int64_t more) const {
+    const std::int64_t first = outer_sites_ * lane_width_; // storage position of the first of them
+    const std::int64_t outer = outer_sites_ + (more + lane_width_ - 1) / lane_width_;
+    check_volume(outer * lane_width_, extents_);
+    std::shared_ptr<site_order> order(new site_order);
+    order->extents_ = {static_cast<int>(volume() + more), 1, 1, 1};
+    order->lane_width_ = lane_width_;
+    order->outer_sites_ = outer;
+    order->position_ = position_;
+    for (std::int64_t i = 0; i < more; ++i) order->position_.push_back(static_cast<std::int32_t>(first + i));
+    order->fill_inverse();
+    return order;
+}
+
 } // namespace halocline::lattice

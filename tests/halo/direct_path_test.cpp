@@ -127,9 +127,9 @@ TEST(DirectPath, TakesOnlyControlLinesBeyondTheFields) {
         field<double> in_slab(order, 12, &j.memory()), elsewhere(order, 12);
         const std::size_t ghost_bytes = 2 * 8 * 8 * 8 * 96;
         const std::size_t before = j.memory().used();
-        padded_plan direct(j, cut, {.widths = widths, .way = path::direct}, {halo::bind(in_slab)});
+        shell_plan direct(j, cut, {.widths = widths, .way = path::direct}, {halo::bind(in_slab)});
         const std::size_t between = j.memory().used();
-        padded_plan packed(j, cut, {.widths = widths}, {halo::bind(elsewhere)});
+        shell_plan packed(j, cut, {.widths = widths}, {halo::bind(elsewhere)});
 
         EXPECT_EQ(between - before, direct.slab_bytes());
         EXPECT_EQ(j.memory().used() - between, packed.slab_bytes());
@@ -307,18 +307,18 @@ TEST(PathModel, IsPrintedWithItsNumbersAndOverridden) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
     run(2, [&](const comm::job& j) {
         field<double> x(site_order::lexicographic(halo::grown(cut.local_box(j.rank()), {}).extents), 1, &j.memory());
-        padded_plan automatic(j, cut, {.shape = halo::shell::box}, {halo::bind(x)});
+        shell_plan automatic(j, cut, {.shape = halo::shell::box}, {halo::bind(x)});
         const std::string text = automatic.describe();
         EXPECT_NE(text.find("a free flag"), std::string::npos) << text;
         EXPECT_NE(text.find("by dimension"), std::string::npos) << text;
 
-        padded_plan asked(j, cut,
-                          {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension, .way = path::direct},
-                          {halo::bind(x)});
+        shell_plan asked(j, cut,
+                         {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension, .way = path::direct},
+                         {halo::bind(x)});
         EXPECT_EQ(asked.route(), halo::corner_route::by_dimension);
         EXPECT_EQ(asked.describe().find("packed"), std::string::npos) << asked.describe();
         EXPECT_NE(asked.describe().find("asked for"), std::string::npos) << asked.describe();
-        padded_plan packed(j, cut, {.way = path::packed}, {halo::bind(x)});
+        shell_plan packed(j, cut, {.way = path::packed}, {halo::bind(x)});
         EXPECT_EQ(packed.describe().find("direct"), std::string::npos) << packed.describe();
     });
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every site of a padded field must hold after an exchange, ghosts that nobody fills included.
+// What every site of a field with ghosts in it must hold after an exchange, ghosts that nobody fills included.
 #pragma once
 
 #include "oracle.hpp"
 
 #include <halocline/comm/slab.hpp>
-#include <halocline/halo/padded_plan.hpp>
+#include <halocline/halo/shell_plan.hpp>
 
 namespace halocline_test {
 
-using halo::padded_options;
-using halo::padded_plan;
+using halo::shell_options;
+using halo::shell_plan;
 using lattice::site_order;
 
 inline coordinate wrapped(coordinate x, const coordinate& global) {
@@ -18,20 +18,25 @@ inline coordinate wrapped(coordinate x, const coordinate& global) {
     return x;
 }
 
-/// Is the site x of the grown box a ghost that the plan must fill? Said from the receiver's side, site by site.
-inline bool is_filled(const lattice::decomposition& cut, int rank, const padded_options& o, const coordinate& x) {
+/// Along how many dimensions x lies outside the local box; 0 too where an open edge leaves no ghost.
+inline int ghost_distance(const lattice::decomposition& cut, int rank, const shell_options& o, const coordinate& x) {
     const lattice::box local = cut.local_box(rank);
     int outside = 0;
     for (int mu = 0; mu < dimensions; ++mu) {
         outside += x[mu] < local.origin[mu] || x[mu] >= local.origin[mu] + local.extents[mu];
-        if (o.boundaries[mu] == lattice::boundary::open && (x[mu] < 0 || x[mu] >= cut.global()[mu])) return false;
+        if (o.boundaries[mu] == lattice::boundary::open && (x[mu] < 0 || x[mu] >= cut.global()[mu])) return 0;
     }
-    if (outside == 0 || (outside > 1 && o.shape == halo::shell::faces)) return false;
-    const coordinate source = wrapped(x, cut.global());
-    return (!o.parity || lattice::parity(source) == *o.parity) && (!o.select || o.select(source));
+    return outside > 1 && o.shape == halo::shell::faces ? 0 : outside;
 }
 
-/// Calls visit(global coordinate, index) for every site of the grown box.
+/// Is the site x of the grown box a ghost that the plan must fill? Said from the receiver's side, site by site.
+inline bool is_filled(const lattice::decomposition& cut, int rank, const shell_options& o, const coordinate& x) {
+    const coordinate source = wrapped(x, cut.global());
+    return ghost_distance(cut, rank, o, x) > 0 && (!o.parity || lattice::parity(source) == *o.parity) &&
+           (!o.select || o.select(source));
+}
+
+/// Calls visit(global coordinate, index) for every site of a box, x fastest.
 template <class Visit>
 void for_each_site(const lattice::box& outer, Visit&& visit) {
     for (std::int64_t i = 0; i < outer.volume(); ++i) {
@@ -40,14 +45,37 @@ void for_each_site(const lattice::box& outer, Visit&& visit) {
         visit(x, i);
     }
 }
+/// Calls visit(global coordinate, index in the field) for every site of a field with ghosts: the grown box if they are
+/// padded; if they are appended own sites, then ghosts sorted by the rule that appended_sites promises.
+template <class Visit>
+void for_each_site(const lattice::decomposition& cut, int rank, const shell_options& o, Visit&& visit) {
+    const lattice::box local = cut.local_box(rank), outer = halo::grown(local, o.widths);
+    if (o.layout == halo::ghost_layout::padded) return for_each_site(outer, visit);
+    std::vector<std::array<int, 2 * dimensions + 1>> ghosts; // distance, direction, coordinate; t before x
+    for_each_site(outer, [&](const coordinate& x, std::int64_t) {
+        const int n = ghost_distance(cut, rank, o, x);
+        if (n == 0) return;
+        std::array<int, 2 * dimensions + 1> key{n};
+        for (int mu = 0; mu < dimensions; ++mu) {
+            const int low = local.origin[mu], high = low + local.extents[mu];
+            key[1 + 3 - mu] = x[mu] < low ? -1 : x[mu] >= high;
+            key[5 + 3 - mu] = x[mu];
+        }
+        ghosts.push_back(key);
+    });
+    std::sort(ghosts.begin(), ghosts.end());
+    for_each_site(local, visit);
+    std::int64_t next = local.volume();
+    for (const auto& g : ghosts) visit(coordinate{g[8], g[7], g[6], g[5]}, next++);
+}
 
 /// Own sites hold the oracle's values, all others bits that no oracle value has.
 template <class T>
-void fill_padded(lattice::field<T>& x, const lattice::decomposition& cut, int rank, const halo::ghost_widths& widths,
-                 std::uint64_t epoch) {
+void fill_own(lattice::field<T>& x, const lattice::decomposition& cut, int rank, const shell_options& o,
+              std::uint64_t epoch) {
     const lattice::box local = cut.local_box(rank);
     for (T& v : x.values()) std::memset(&v, 0xA5, sizeof v);
-    for_each_site(halo::grown(local, widths), [&](const coordinate& site, std::int64_t i) {
+    for_each_site(cut, rank, o, [&](const coordinate& site, std::int64_t i) {
         if (!local.contains(site)) return;
         for (int c = 0; c < x.components(); ++c)
             std::memcpy(&x.at(i, c), oracle_value<T>(site, cut.global(), c, epoch).data(), sizeof(T));
@@ -56,13 +84,13 @@ void fill_padded(lattice::field<T>& x, const lattice::decomposition& cut, int ra
 
 /// Words of the storage that are not what they should be, padding lanes included.
 template <class T>
-std::int64_t wrong_words(lattice::field<T>& x, const lattice::decomposition& cut, int rank, const padded_options& o,
+std::int64_t wrong_words(lattice::field<T>& x, const lattice::decomposition& cut, int rank, const shell_options& o,
                          std::uint64_t epoch) {
     const lattice::box local = cut.local_box(rank);
     std::int64_t wrong = 0;
     T poison;
     std::memset(&poison, 0xA5, sizeof poison);
-    for_each_site(halo::grown(local, o.widths), [&](const coordinate& site, std::int64_t i) {
+    for_each_site(cut, rank, o, [&](const coordinate& site, std::int64_t i) {
         const bool known = local.contains(site) || is_filled(cut, rank, o, site);
         for (int c = 0; c < x.components(); ++c) {
             const auto value = known ? oracle_value<T>(wrapped(site, cut.global()), cut.global(), c, epoch)
@@ -75,10 +103,16 @@ std::int64_t wrong_words(lattice::field<T>& x, const lattice::decomposition& cut
     return wrong;
 }
 
-/// One random padded plan; the same on every rank that draws it from the same generator state.
+template <class T>
+void fill_padded(lattice::field<T>& x, const lattice::decomposition& cut, int rank, const halo::ghost_widths& widths,
+                 std::uint64_t epoch) {
+    fill_own(x, cut, rank, {.widths = widths}, epoch);
+}
+
+/// One random plan of fields with ghosts; the same on every rank that draws it from the same generator state.
 struct padded_case {
     lattice::decomposition cut;
-    padded_options options;
+    shell_options options;
     int order = 0; ///< 0 lexicographic, 1 even/odd, 2 blocked
     int lane_width = 1;
     std::vector<int> components; ///< of each field
@@ -97,7 +131,7 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
         grid[drawn(g, 0, 3)] *= p;
         rest /= p;
     }
-    padded_options o;
+    shell_options o;
     coordinate global{};
     std::array<std::vector<int>, dimensions> cuts;
     const int used = drawn(g, 1, 4); // dimensions with a width
@@ -114,6 +148,7 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
         o.widths.high[mu] = mu < used ? drawn(g, 0, std::min(2, least)) : 0;
         o.boundaries[mu] = static_cast<lattice::boundary>(drawn(g, 0, 2));
     }
+    o.layout = static_cast<halo::ghost_layout>(drawn(g, 0, 1));
     o.shape = drawn(g, 0, 2) == 0 ? halo::shell::faces : halo::shell::box;
     o.corners = static_cast<halo::corner_route>(drawn(g, 0, 2));
     switch (drawn(g, 0, 4)) {
@@ -127,31 +162,99 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
     c.lane_width = std::array{1, 4, 8, 16}[static_cast<std::size_t>(drawn(g, 0, 3))];
     for (int f = drawn(g, 1, 3); f > 0; --f) c.components.push_back(drawn(g, 1, 7));
     c.bindings = drawn(g, 1, 2);
+    c.options.reverse = drawn(g, 0, 3) == 0;
     c.in_slab = drawn(g, 0, 2);
     const int way = drawn(g, 0, 2); // direct can only be asked for where it can be had
     c.options.way = way == 1                                      ? halo::path::packed
                     : way == 2 && c.in_slab == 1 && may_be_direct ? halo::path::direct
                                                                   : halo::path::automatic;
-    c.text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) + " low " +
-             lattice::to_string(o.widths.low) + " high " + lattice::to_string(o.widths.high) +
+    c.text = std::string(to_string(o.layout)) + ", lattice " + lattice::to_string(global) + " grid " +
+             lattice::to_string(grid) + " low " + lattice::to_string(o.widths.low) + " high " +
+             lattice::to_string(o.widths.high) +
              (o.shape == halo::shell::box ? " box, corners " + std::string(to_string(o.corners)) : " faces") +
              " order " + std::to_string(c.order) + " W " + std::to_string(c.lane_width) + " fields " +
              std::to_string(c.components.size()) + " in slab " + std::to_string(c.in_slab);
     return c;
 }
 
-inline std::shared_ptr<const site_order> padded_order(const lattice::box& outer, int order, int lane_width) {
-    if (order == 0) return site_order::lexicographic(outer.extents);
-    if (order == 1) return site_order::even_odd(outer);
-    lattice::box at_zero = outer; // blocks of one site: any box will do
+inline std::shared_ptr<const site_order> order_of(const lattice::box& sites, int order, int lane_width) {
+    if (order == 0) return site_order::lexicographic(sites.extents);
+    if (order == 1) return site_order::even_odd(sites);
+    lattice::box at_zero = sites; // blocks of one site: any box will do
     at_zero.origin = {};
-    return site_order::blocked(at_zero, outer.extents, {1, 1, 1, 1}, lane_width);
+    return site_order::blocked(at_zero, sites.extents, {1, 1, 1, 1}, lane_width);
+}
+/// Of the fields of a case on one rank.
+inline std::shared_ptr<const site_order> order_of(const padded_case& c, int rank) {
+    const lattice::box local = c.cut.local_box(rank);
+    if (c.options.layout == halo::ghost_layout::padded)
+        return order_of(halo::grown(local, c.options.widths), c.order, c.lane_width);
+    return halo::appended_sites(c.cut, rank, c.options).order(*order_of(local, c.order, c.lane_width));
+}
+
+/// A small whole number for component c of the field site x of a rank, so that no sum rounds.
+template <class T>
+T whole_value(const coordinate& x, int rank, int c, std::uint64_t epoch) {
+    std::uint64_t hash = epoch;
+    for (const int n : x) hash = mixed(hash + static_cast<std::uint64_t>(n + 64));
+    return static_cast<T>(mixed(hash + static_cast<std::uint64_t>(64 * rank + c)) % 64);
+}
+
+/// What a reverse exchange must leave in the own sites of a rank, [own site][component]: each ghost of any rank is added to
+/// the site that it is a copy of.
+template <class T>
+std::vector<T> expected_sums(const lattice::decomposition& cut, int rank, const shell_options& o, int components,
+                             std::uint64_t epoch) {
+    const lattice::box local = cut.local_box(rank);
+    std::vector<T> sums(static_cast<std::size_t>(local.volume() * components));
+    for (int r = 0; r < cut.ranks(); ++r)
+        for_each_site(halo::grown(cut.local_box(r), o.widths), [&](const coordinate& x, std::int64_t) {
+            const coordinate source = wrapped(x, cut.global());
+            const bool own = r == rank && local.contains(x);
+            if (!local.contains(source) || (!own && !is_filled(cut, r, o, x))) return;
+            coordinate at = source;
+            for (int mu = 0; mu < dimensions; ++mu) at[mu] -= local.origin[mu];
+            const std::int64_t first = lattice::lexicographic_index(at, local.extents) * components;
+            for (int c = 0; c < components; ++c)
+                sums[static_cast<std::size_t>(first + c)] += whole_value<T>(x, r, c, epoch);
+        });
+    return sums;
+}
+
+/// Words that are not what a reverse exchange of these fields must leave; ghosts keep their values.
+template <class T>
+std::int64_t reverse_and_count_wrong(shell_plan& plan, std::vector<lattice::field<T>>& fields, int which,
+                                     const padded_case& c, std::uint64_t epoch) {
+    const int rank = plan.owner().rank();
+    const lattice::box local = c.cut.local_box(rank);
+    for (lattice::field<T>& x : fields)
+        for_each_site(c.cut, rank, c.options, [&](const coordinate& at, std::int64_t i) {
+            for (int k = 0; k < x.components(); ++k) x.at(i, k) = whole_value<T>(at, rank, k, epoch);
+        });
+    plan.start_reverse(which);
+    if (plan.finish() != comm::status::ok) return -1;
+    std::int64_t wrong = 0;
+    for (lattice::field<T>& x : fields) {
+        const std::vector<T> sums = expected_sums<T>(c.cut, rank, c.options, x.components(), epoch);
+        for_each_site(c.cut, rank, c.options, [&](const coordinate& at, std::int64_t i) {
+            coordinate inside = at;
+            for (int mu = 0; mu < dimensions; ++mu) inside[mu] -= local.origin[mu];
+            const auto first =
+                local.contains(at)
+                    ? static_cast<std::size_t>(lattice::lexicographic_index(inside, local.extents) * x.components())
+                    : 0;
+            for (int k = 0; k < x.components(); ++k)
+                wrong += x.at(i, k) != (local.contains(at) ? sums[first + static_cast<std::size_t>(k)]
+                                                           : whole_value<T>(at, rank, k, epoch));
+        });
+    }
+    return wrong;
 }
 
 template <class T>
 void exchange_padded(const comm::job& j, const padded_case& c, int exchanges) {
     const int rank = j.rank();
-    const auto order = padded_order(halo::grown(c.cut.local_box(rank), c.options.widths), c.order, c.lane_width);
+    const auto order = order_of(c, rank);
     const bool in_slab = c.in_slab == 1 || (c.in_slab == 2 && rank % 2 == 1);
     std::pmr::memory_resource* memory = in_slab ? &j.memory() : std::pmr::get_default_resource();
     std::vector<std::vector<lattice::field<T>>> fields(static_cast<std::size_t>(c.bindings));
@@ -165,11 +268,11 @@ void exchange_padded(const comm::job& j, const padded_case& c, int exchanges) {
         b.destination = b.source;
         bindings.push_back(b);
     }
-    padded_plan plan(j, c.cut, c.options, bindings);
+    shell_plan plan(j, c.cut, c.options, bindings);
     for (std::uint64_t epoch = 1; epoch <= static_cast<std::uint64_t>(exchanges); ++epoch) {
         const int which = static_cast<int>((epoch + static_cast<std::uint64_t>(rank)) % fields.size()); // ranks differ
         auto& set = fields[static_cast<std::size_t>(which)];
-        for (std::size_t f = 0; f < set.size(); ++f) fill_padded(set[f], c.cut, rank, c.options.widths, 10 * epoch + f);
+        for (std::size_t f = 0; f < set.size(); ++f) fill_own(set[f], c.cut, rank, c.options, 10 * epoch + f);
 
         plan.start(which);
         const comm::status status = plan.finish();
@@ -179,6 +282,10 @@ void exchange_padded(const comm::job& j, const padded_case& c, int exchanges) {
         for (std::size_t f = 0; f < set.size(); ++f)
             ASSERT_EQ(wrong_words(set[f], c.cut, rank, c.options, 10 * epoch + f), 0)
                 << "rank " << rank << ", field " << f << ", epoch " << epoch << ", " << c.text;
+        if (c.options.reverse) {
+            ASSERT_EQ(reverse_and_count_wrong(plan, set, which, c, epoch), 0)
+                << "reverse, rank " << rank << ", epoch " << epoch << ", " << c.text;
+        }
     }
 }
 

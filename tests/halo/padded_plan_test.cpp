@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Halos with their ghosts in the field. Ranks are threads.
+// Halos with their ghosts in the field, around its sites or behind them. Ranks are threads.
 #include "padded_oracle.hpp"
 
 #include <halocline_test/allocation_counter.hpp>
@@ -48,7 +48,7 @@ TEST(PaddedPlan, SendsOneMessageToEachDistinctNeighbourForAllCorners) {
 
     run(2, [&](const comm::job& j) {
         auto x = make_field<double>(j, cut, {}, 1);
-        padded_plan p(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::at_once}, {halo::bind(x)});
+        shell_plan p(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::at_once}, {halo::bind(x)});
         p.start();
         ASSERT_EQ(p.finish(), status::ok);
 
@@ -65,9 +65,8 @@ TEST(PaddedPlan, SendsTwoMessagesAtMostPerDimensionByDimension) {
     run(3, [&](const comm::job& j) {
         const halo::ghost_widths widths{{1, 1, 0, 0}, {1, 1, 0, 0}};
         auto x = make_field<double>(j, cut, widths, 1);
-        padded_plan p(j, cut,
-                      {.widths = widths, .shape = halo::shell::box, .corners = halo::corner_route::by_dimension},
-                      {halo::bind(x)});
+        shell_plan p(j, cut, {.widths = widths, .shape = halo::shell::box, .corners = halo::corner_route::by_dimension},
+                     {halo::bind(x)});
         p.start();
         ASSERT_EQ(p.finish(), status::ok);
 
@@ -83,7 +82,7 @@ TEST(PaddedPlan, ReportsEachGhostRegionOnce) {
     for (const auto route : {halo::corner_route::at_once, halo::corner_route::by_dimension})
         run(4, [&](const comm::job& j) {
             auto x = make_field<float>(j, cut, {}, 2);
-            padded_plan p(j, cut, {.shape = halo::shell::box, .corners = route}, {halo::bind(x)});
+            shell_plan p(j, cut, {.shape = halo::shell::box, .corners = route}, {halo::bind(x)});
             for (int k = 0; k < 20; ++k) {
                 std::multiset<int> seen;
                 p.start();
@@ -107,16 +106,16 @@ TEST(PaddedPlan, SeveralPlansAreInFlightAtOnce) {
         run(4, [&](const comm::job& j) {
             auto a = make_field<double>(j, cut, wide, 3);
             auto b = make_field<float>(j, cut, wide, 5);
-            const padded_options o{.name = "a", .widths = wide, .shape = halo::shell::box, .corners = route};
-            padded_options e = o;
+            const shell_options o{.name = "a", .widths = wide, .shape = halo::shell::box, .corners = route};
+            shell_options e = o;
             e.parity = 1;
-            padded_plan p(j, cut, o, {halo::bind(a)}), q(j, cut, e, {halo::bind(b)});
+            shell_plan p(j, cut, o, {halo::bind(a)}), q(j, cut, e, {halo::bind(b)});
             for (std::uint64_t k = 1; k <= 20; ++k) {
                 fill_padded(a, cut, j.rank(), wide, k);
                 fill_padded(b, cut, j.rank(), wide, 100 + k);
                 // Ranks start and finish them in different orders.
-                padded_plan& first = j.rank() % 2 == 0 ? p : q;
-                padded_plan& second = j.rank() % 2 == 0 ? q : p;
+                shell_plan& first = j.rank() % 2 == 0 ? p : q;
+                shell_plan& second = j.rank() % 2 == 0 ? q : p;
                 first.start();
                 second.start();
                 ASSERT_EQ((k % 3 == 0 ? first : second).finish(), status::ok);
@@ -134,10 +133,10 @@ TEST(PaddedPlan, MakesNoAllocationBetweenStartAndFinish) {
     run(2, [&](const comm::job& j) {
         auto x = make_field<float>(j, cut, {}, 24);
         auto y = make_field<float>(j, cut, {}, 24);
-        padded_plan once(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::at_once, .reverse = true},
-                         {halo::bind(x), halo::bind(y)});
-        padded_plan serial(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension},
-                           {halo::bind(x)});
+        shell_plan once(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::at_once, .reverse = true},
+                        {halo::bind(x), halo::bind(y)});
+        shell_plan serial(j, cut, {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension},
+                          {halo::bind(x)});
         bool ok = true;
         std::size_t seen = 0;
         meet.arrive_and_wait();
@@ -174,11 +173,11 @@ TEST(PaddedPlan, ReverseIsTheAdjoint) {
             c.options.way = halo::path::automatic; // its fields are in no slab
             std::vector<double> left(static_cast<std::size_t>(ranks)), right(left), ghosts(left);
             run(ranks, [&](const comm::job& j) {
-                const lattice::box local = c.cut.local_box(j.rank()), outer = halo::grown(local, c.options.widths);
-                const auto order = padded_order(outer, c.order, c.lane_width);
+                const lattice::box local = c.cut.local_box(j.rank());
+                const auto order = order_of(c, j.rank());
                 field<double> x(order, 2), y(order, 2);
                 std::mt19937 draw(static_cast<unsigned>(j.rank()) + 100U * static_cast<unsigned>(round));
-                for_each_site(outer, [&](const coordinate& at, std::int64_t i) {
+                for_each_site(c.cut, j.rank(), c.options, [&](const coordinate& at, std::int64_t i) {
                     // Ghosts that H does not fill are no part of its image.
                     const bool inside = local.contains(at), image = inside || is_filled(c.cut, j.rank(), c.options, at);
                     for (int k = 0; k < 2; ++k) {
@@ -189,14 +188,14 @@ TEST(PaddedPlan, ReverseIsTheAdjoint) {
                 field<double> hx(order, 2), hty(order, 2);
                 hx.copy_from(x);
                 hty.copy_from(y);
-                padded_plan p(j, c.cut, c.options, {halo::bind(hx), halo::bind(hty)});
+                shell_plan p(j, c.cut, c.options, {halo::bind(hx), halo::bind(hty)});
                 p.start(0);
                 ASSERT_EQ(p.finish(), status::ok);
                 p.start_reverse(1);
                 ASSERT_EQ(p.finish(), status::ok);
 
                 const auto me = static_cast<std::size_t>(j.rank());
-                for_each_site(outer, [&](const coordinate& at, std::int64_t i) {
+                for_each_site(c.cut, j.rank(), c.options, [&](const coordinate& at, std::int64_t i) {
                     const bool inside = local.contains(at);
                     for (int k = 0; k < 2; ++k) {
                         left[me] += hx.at(i, k) * y.at(i, k);
@@ -221,7 +220,7 @@ TEST(PaddedPlan, ReverseHasTheSameBitsEachTime) {
 
     run(4, [&](const comm::job& j) {
         auto x = make_field<float>(j, cut, {}, 3);
-        padded_plan p(j, cut, {.shape = halo::shell::box, .reverse = true}, {halo::bind(x)});
+        shell_plan p(j, cut, {.shape = halo::shell::box, .reverse = true}, {halo::bind(x)});
         std::vector<float> first;
         for (int k = 0; k < 50; ++k) {
             std::mt19937 draw(static_cast<unsigned>(j.rank()));
@@ -234,13 +233,63 @@ TEST(PaddedPlan, ReverseHasTheSameBitsEachTime) {
     });
 }
 
+TEST(AppendedPlan, HasEachGhostWhereItsSitesSay) {
+    const auto cut = decomposition::even({4, 3, 2, 8}, {1, 1, 1, 2});
+    const halo::shell_options o{
+        .widths = {{1, 0, 0, 2}, {1, 1, 0, 1}}, .layout = halo::ghost_layout::appended, .shape = halo::shell::box};
+
+    run(2, [&](const comm::job& j) {
+        const halo::appended_sites sites(cut, j.rank(), o);
+        field<double> x(sites.order(*site_order::lexicographic(cut.local_box(j.rank()).extents)), 1, &j.memory());
+        const auto value = [&](const coordinate& at) {
+            return static_cast<double>(lattice::lexicographic_index(wrapped(at, cut.global()), cut.global()));
+        };
+        for_each_site(cut.local_box(j.rank()), [&](const coordinate& at, std::int64_t i) { x.at(i, 0) = value(at); });
+        shell_plan p(j, cut, o, {halo::bind(x)});
+        p.start();
+        ASSERT_EQ(p.finish(), status::ok);
+
+        ASSERT_EQ(sites.ghosts().size(), 17U); // 3 x 2 x 1 x 3 directions without the middle
+        EXPECT_EQ(sites.ghosts({0, 0, 1, 0}), nullptr);
+        EXPECT_EQ(sites.ghosts({0, -1, 0, 0}), nullptr);
+        const auto* corner = sites.ghosts({-1, 1, 0, -1});
+        ASSERT_NE(corner, nullptr);
+        const int t = cut.local_box(j.rank()).origin[3];
+        EXPECT_EQ(corner->sites.origin, (coordinate{-1, 3, 0, t - 2}));
+        EXPECT_EQ(corner->sites.extents, (coordinate{1, 1, 2, 2}));
+        EXPECT_EQ(sites.number({-1, 3, 0, t - 2}), corner->first);
+        EXPECT_EQ(sites.number({-1, -1, 0, 0}), -1);
+        for (const auto& region : sites.ghosts())
+            for_each_site(region.sites, [&](const coordinate& at, std::int64_t i) {
+                EXPECT_EQ(sites.number(at), region.first + i);
+                EXPECT_EQ(x.at(region.first + i, 0), value(at));
+            });
+    });
+}
+
+TEST(AppendedPlan, RefusesAFieldWithoutRoomForGhosts) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    field<double> x(site_order::lexicographic({4, 4, 4, 4}), 1);
+
+    try {
+        shell_plan p(j, cut, {.name = "bare", .layout = halo::ghost_layout::appended}, {halo::bind(x)});
+        ADD_FAILURE() << "no exception";
+    } catch (const input_error& e) {
+        EXPECT_NE(
+            std::string(e.what()).find("'bare': a field covers 4.4.4.4; on rank 0 the appended_sites are 768.1.1.1"),
+            std::string::npos)
+            << e.what();
+    }
+}
+
 TEST(PaddedPlan, RefusesAFieldWithoutShell) {
     const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
     const comm::job j = comm::job::single(small_job());
     field<double> x(site_order::lexicographic({4, 4, 4, 4}), 1);
 
     try {
-        padded_plan p(j, cut, {.name = "bare"}, {halo::bind(x)});
+        shell_plan p(j, cut, {.name = "bare"}, {halo::bind(x)});
         ADD_FAILURE() << "no exception";
     } catch (const input_error& e) {
         EXPECT_NE(std::string(e.what()).find(
@@ -258,7 +307,7 @@ TEST(PaddedPlan, RefusesAHaloWiderThanALocalBox) {
         const halo::ghost_widths widths{{0, 0, 0, 3}, {0, 0, 0, 1}};
         auto x = make_field<double>(j, cut, widths, 1);
         try {
-            padded_plan p(j, cut, {.name = "wide", .widths = widths}, {halo::bind(x)});
+            shell_plan p(j, cut, {.name = "wide", .widths = widths}, {halo::bind(x)});
         } catch (const input_error& e) {
             refused += std::string(e.what()).find(
                            "ghost width 3 behind t-low is wider than the local box of rank 1, 4.4.4.2 with 2 in t") !=
@@ -273,7 +322,7 @@ TEST(PaddedPlan, CatchesStaleGhosts) {
 
     run(2, [&](const comm::job& j) {
         auto x = make_field<double>(j, cut, {}, 1), y = make_field<double>(j, cut, {}, 1);
-        padded_plan p(j, cut, {.name = "stale", .checks = check_level::normal}, {halo::bind(x), halo::bind(y)});
+        shell_plan p(j, cut, {.name = "stale", .checks = check_level::normal}, {halo::bind(x), halo::bind(y)});
         const auto why = [&](int which) {
             try {
                 p.require_fresh(which);

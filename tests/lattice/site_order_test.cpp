@@ -159,6 +159,18 @@ TEST(SiteOrder, RefusesBlocksThatDoNotFit) {
     EXPECT_THROW(site_order::blocked(local, {4, 4, 4, 8}, {4, 4, 4, 2}, 3), halocline::input_error); // width
 }
 
+TEST(SiteOrder, MoreSitesFollowInWholeOuterIndices) {
+    const auto own = site_order::blocked({{0, 0, 0, 0}, {6, 2, 2, 2}}, {6, 2, 2, 2}, {2, 2, 2, 2}, 4);
+    const auto order = own->followed_by(7);
+
+    EXPECT_EQ(order->extents(), (coordinate{48 + 7, 1, 1, 1}));
+    EXPECT_EQ(order->lane_width(), 4);
+    EXPECT_EQ(order->outer_sites(), own->outer_sites() + 2);
+    expect_bijection(*order);
+    for (std::int64_t s = 0; s < own->volume(); ++s) ASSERT_EQ(order->position(s), own->position(s));
+    for (int i = 0; i < 7; ++i) ASSERT_EQ(order->position(48 + i), 4 * own->outer_sites() + i);
+}
+
 TEST(Field, StoresComponentsPerLaneAndZeroFills) {
     const auto order = site_order::blocked({{0, 0, 0, 0}, {4, 4, 4, 4}}, {4, 4, 4, 4}, {2, 2, 2, 2}, 4);
     field<float> f(order, 3);

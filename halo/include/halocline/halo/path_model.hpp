@@ -6,7 +6,7 @@
 #pragma once
 
 #include <halocline/comm/costs.hpp>
-#include <halocline/halo/padded_plan.hpp>
+#include <halocline/halo/shell_plan.hpp>
 
 #include <array>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The general exchange: any sites of any rank go to any sites of others, in place, any number of times. Halos with a shell
-// in the field (padded_plan), transposes, irregular unions of boxes are lists of transfers.
+// in the field (shell_plan), transposes, irregular unions of boxes are lists of transfers.
 // A rank names its own ends only; both ends of a transfer list its sites in the same order. One message per peer.
 //
 // Contract: sources are not written, destinations neither read nor written, between start() and finish(). Both halves are
@@ -102,7 +102,7 @@ class region_plan {
     [[nodiscard]] std::string describe() const;
 
   private:
-    friend class padded_plan;
+    friend class shell_plan;
     /// While an exchange is under way and finish() is not running, step(object) is called in every wait of the thread that
     /// started it. Step may finish this plan; it never waits.
     void work_in_every_wait(void* object, void (*step)(void* object));

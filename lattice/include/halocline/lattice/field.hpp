@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A field: a run-time number of real components on each site of a local box, stored [outer][component][lane].
-// Fields never contain ghosts: those live in the plan's receive slots (halo/), reached by plan.ghost(face).
+// Ghosts are no matter of a field: they are in a plan's slots, or they are sites of an order with room for them (halo/).
 // Memory comes from a std::pmr::memory_resource; a comm::slab is one, so fields can live where transports reach them.
 #pragma once
 

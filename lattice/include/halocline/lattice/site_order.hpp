@@ -52,6 +52,10 @@ class site_order {
     static std::shared_ptr<const site_order> blocked(const box& local, const coordinate& global,
                                                      const coordinate& block, int lane_width);
 
+    /// These sites, placed as here, and `more` behind them in whole outer indices: room for ghosts. Sites are numbered
+    /// through: extents are {volume() + more, 1, 1, 1}. Err: input_error for too many sites.
+    [[nodiscard]] std::shared_ptr<const site_order> followed_by(std::int64_t more) const;
+
     [[nodiscard]] const coordinate& extents() const { return extents_; }
     [[nodiscard]] int lane_width() const { return lane_width_; }
     /// Outer positions, padding included: storage is outer_sites() * lane_width() sites.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/halo/padded_plan.hpp>
+#include <halocline/halo/shell_plan.hpp>
 
 #include "checksum.hpp"
 #include "regions.hpp"
@@ -17,8 +17,9 @@ namespace {
 using lattice::dimensions;
 
 /// Everything about a plan that must be the same on every rank, as text to compare.
-std::string shape_of(const lattice::decomposition& cut, const padded_options& o) {
-    std::string text = "padded " + shape_text(cut, o.widths, o.boundaries);
+std::string shape_of(const lattice::decomposition& cut, const shell_options& o) {
+    std::string text(to_string(o.layout));
+    text += " " + shape_text(cut, o.widths, o.boundaries);
     text += o.shape == shell::faces ? ", faces" : ", with corners ";
     if (o.shape == shell::box) text += to_string(o.corners);
     if (o.parity) text += ", parity " + std::to_string(*o.parity);
@@ -27,30 +28,26 @@ std::string shape_of(const lattice::decomposition& cut, const padded_options& o)
     return text;
 }
 
-void check_fields(const lattice::box& outer, const padded_options& o, const std::vector<binding>& bindings, int rank) {
+void check_fields(const lattice::decomposition& cut, int rank, const shell_options& o,
+                  const std::vector<binding>& bindings) {
+    lattice::coordinate extents = grown(cut.local_box(rank), o.widths).extents;
+    const char* what = "the local box grown by the ghost widths is ";
+    if (o.layout == ghost_layout::appended) {
+        extents = {static_cast<int>(appended_sites(cut, rank, o).volume()), 1, 1, 1};
+        what = "the appended_sites are ";
+    }
     for (const binding& b : bindings)
         for (const std::vector<field_view>* views : {&b.source, &b.destination})
             for (const field_view& f : *views)
-                if (f.order->extents() != outer.extents)
+                if (f.order->extents() != extents)
                     throw input_error("'" + o.name + "': a field covers " + lattice::to_string(f.order->extents()) +
-                                      "; on rank " + std::to_string(rank) +
-                                      " the local box grown by the ghost widths is " +
-                                      lattice::to_string(outer.extents));
+                                      "; on rank " + std::to_string(rank) + " " + what + lattice::to_string(extents));
 }
 
 } // namespace
 
-std::string_view to_string(corner_route r) {
-    switch (r) {
-    case corner_route::automatic: return "automatic";
-    case corner_route::at_once: return "at once";
-    case corner_route::by_dimension: return "by dimension";
-    }
-    return "?";
-}
-
-padded_plan::padded_plan(const comm::job& j, const lattice::decomposition& cut, padded_options options,
-                         std::vector<binding> bindings)
+shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, shell_options options,
+                       std::vector<binding> bindings)
     : job_(j), options_(std::move(options)), forward_(std::make_unique<relay>()) {
     job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
     job_.collectively([&] {
@@ -62,7 +59,7 @@ padded_plan::padded_plan(const comm::job& j, const lattice::decomposition& cut, 
         if (options_.parity && *options_.parity != 0 && *options_.parity != 1)
             throw input_error("halo '" + options_.name + "': parity " + std::to_string(*options_.parity) +
                               ": must be 0 or 1");
-        check_fields(grown(cut.local_box(job_.rank()), options_.widths), options_, bindings, job_.rank());
+        check_fields(cut, job_.rank(), options_, bindings);
     });
     if (options_.shape == shell::box) {
         const bool asked = options_.corners != corner_route::automatic;
@@ -104,7 +101,7 @@ padded_plan::padded_plan(const comm::job& j, const lattice::decomposition& cut, 
     checked_ = std::move(bindings);
 }
 
-void padded_plan::start(int which) noexcept {
+void shell_plan::start(int which) noexcept {
     if (status_ != comm::status::ok) return;
     reported_.clear();
     forward_->bound = which;
@@ -114,20 +111,20 @@ void padded_plan::start(int which) noexcept {
     if (!forward_->phases.empty()) forward_->phases[0].start(which);
 }
 
-void padded_plan::start_reverse(int which) noexcept {
+void shell_plan::start_reverse(int which) noexcept {
     if (status_ != comm::status::ok) return;
     running_ = running::backward;
     backward_->start(which);
 }
 
-std::uint64_t padded_plan::checksum(int which) const noexcept {
+std::uint64_t shell_plan::checksum(int which) const noexcept {
     std::uint64_t sum = 0;
     for (const field_view& f : checked_[static_cast<std::size_t>(which)].source)
         sum = checksum_sites(sum, sent_sites_, f.data, *f.order, f.shape);
     return sum;
 }
 
-void padded_plan::require_fresh(int which) const {
+void shell_plan::require_fresh(int which) const {
     if (options_.checks < check_level::normal) return;
     const std::string who =
         "halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": ";
@@ -138,7 +135,7 @@ void padded_plan::require_fresh(int which) const {
     if (checksum(which) != sum_) throw error(who + "the field was written since; call start() and finish()");
 }
 
-bool padded_plan::relay::test() noexcept {
+bool shell_plan::relay::test() noexcept {
     while (status == comm::status::ok && phase < phases.size() && phases[phase].test()) {
         if (phase + 1 == phases.size()) return true;
         status = phases[phase].finish(); // does not wait
@@ -147,12 +144,12 @@ bool padded_plan::relay::test() noexcept {
     return status != comm::status::ok || phase >= phases.size();
 }
 
-bool padded_plan::test() noexcept {
+bool shell_plan::test() noexcept {
     if (status_ != comm::status::ok || running_ == running::nothing) return true;
     return running_ == running::backward ? backward_->test() : forward_->test();
 }
 
-comm::status padded_plan::finish() noexcept {
+comm::status shell_plan::finish() noexcept {
     if (status_ != comm::status::ok || running_ == running::nothing) return status_;
     if (running_ == running::backward) {
         status_ = backward_->finish();
@@ -169,13 +166,13 @@ comm::status padded_plan::finish() noexcept {
     return status_;
 }
 
-void padded_plan::finish_or_throw() {
+void shell_plan::finish_or_throw() {
     if (finish() == comm::status::ok) return;
     if (running_ == running::backward) return backward_->finish_or_throw();
     forward_->phases[forward_->phase].finish_or_throw();
 }
 
-std::span<const int> padded_plan::completed() noexcept {
+std::span<const int> shell_plan::completed() noexcept {
     reported_.clear();
     if (running_ == running::backward) return {};
     (void)test();
@@ -184,7 +181,7 @@ std::span<const int> padded_plan::completed() noexcept {
     return reported_;
 }
 
-plan_statistics padded_plan::statistics() const {
+plan_statistics shell_plan::statistics() const {
     plan_statistics sum;
     const auto add = [&](const region_plan& p) {
         const plan_statistics s = p.statistics();
@@ -211,20 +208,20 @@ plan_statistics padded_plan::statistics() const {
     return sum;
 }
 
-void padded_plan::reset_statistics() {
+void shell_plan::reset_statistics() {
     for (region_plan& p : forward_->phases) p.reset_statistics();
     if (backward_) backward_->reset_statistics();
 }
 
-std::size_t padded_plan::slab_bytes() const {
+std::size_t shell_plan::slab_bytes() const {
     std::size_t sum = backward_ ? backward_->slab_bytes() : 0;
     for (const region_plan& p : forward_->phases) sum += p.slab_bytes();
     return sum;
 }
 
-std::string padded_plan::describe() const {
-    std::string text = "halo '" + options_.name + "', padded, widths low " + lattice::to_string(options_.widths.low) +
-                       " high " + lattice::to_string(options_.widths.high);
+std::string shell_plan::describe() const {
+    std::string text = "halo '" + options_.name + "', " + std::string(to_string(options_.layout)) + ", widths low " +
+                       lattice::to_string(options_.widths.low) + " high " + lattice::to_string(options_.widths.high);
     if (options_.shape == shell::box)
         text.append(", corners ").append(to_string(route_)).append(why_.empty() ? "" : ": " + why_);
     text += "\n";

@@ -1,71 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// The padded halo: fields cover the local box grown by the ghost widths, and ghosts are sites of the field, edges and
-// corners included if asked for. A plan for appended ghosts, in slots of its own, is halo::plan.
-// Every periodic dimension with a width is filled, cut or not: a kernel never wraps. Beyond an open edge nothing is written.
+// The halo of fields that hold their ghosts themselves: around the own sites (padded) or behind them (appended), edges and
+// corners included if asked for. A plan with ghosts in slots of its own, packed as the caller likes, is halo::plan.
 //
 // Contract: sites of the field are not written, ghosts not read, between start() and finish(); ghosts of exchange k are
 // there from finish(k) to start(k+1) of the same field. Both halves are noexcept, free of allocation and lock.
 #pragma once
 
-#include <halocline/base/check.hpp>
-#include <halocline/halo/ghost_widths.hpp>
-#include <halocline/halo/region_plan.hpp>
-#include <halocline/lattice/decomposition.hpp>
+#include <halocline/halo/shell.hpp>
 
-#include <functional>
 #include <memory>
 #include <optional>
 
 namespace halocline::halo {
 
-/// What of the shell is filled.
-enum class shell : std::uint8_t {
-    faces, ///< behind faces only: star stencils
-    box    ///< edges and corners too: up to 80 directions in four dimensions
-};
-/// How edges and corners come.
-enum class corner_route : std::uint8_t {
-    automatic,   ///< by the cost model of the job
-    at_once,     ///< straight from their owners: one message to each distinct neighbour
-    by_dimension ///< through the faces, one dimension after another: two messages each
-};
-std::string_view to_string(corner_route r);
-
-/// The local box grown by the ghost widths, in global coordinates: what a padded field covers. Its site with global
-/// coordinate x (not wrapped) has the index lexicographic_index(x - origin, extents).
-lattice::box grown(const lattice::box& local, const ghost_widths& widths);
-
 /// Ghosts that arrive together, as one region of the field.
 struct ghost_region {
     lattice::coordinate direction{}; ///< -1, 0 or +1 along each dimension
-    lattice::box sites;              ///< counted from the first site of the grown box
+    lattice::box sites;              ///< counted from the first site of the grown box, in either layout
     int peer = 0;                    ///< who sends them
 };
 
-struct padded_options {
-    std::string name = "halo";
-    ghost_widths widths{};
-    std::array<lattice::boundary, lattice::dimensions> boundaries{};
-    shell shape = shell::faces;
-    corner_route corners = corner_route::automatic;
-    /// Exchange only sites of this parity of the global coordinate, 0 or 1.
-    std::optional<int> parity{};
-    /// Exchange only sites (global coordinates) for which this holds.
-    std::function<bool(const lattice::coordinate& global_site)> select{};
-    path way = path::automatic;
-    /// Make start_reverse() possible: slots of its own, and one more exchange of set-up messages.
-    bool reverse = false;
-    check_level checks = default_checks(); ///< normal: require_fresh() looks whether the field was written since
-};
-
-class padded_plan {
+class shell_plan {
   public:
     /// Collective. Each binding is made by bind(): the fields of one message; start() chooses among them.
-    /// Shape: every field covers grown(cut.local_box(rank), widths), in any site order.
+    /// Shape: padded: every field covers grown(cut.local_box(rank), widths), in any site order. Appended: its order is
+    /// appended_sites::order().
     /// Err: input_error on every rank (a halo wider than a local box, with the numbers; a field of another shape; ends
     /// that disagree); job_error.  Cost: see region_plan.
-    padded_plan(const comm::job& j, const lattice::decomposition& cut, padded_options options,
-                std::vector<binding> bindings);
+    shell_plan(const comm::job& j, const lattice::decomposition& cut, shell_options options,
+               std::vector<binding> bindings);
 
     /// Starts the exchange of bindings[which].  Pre: the last exchange is finished.
     void start(int which = 0) noexcept;
@@ -88,7 +51,8 @@ class padded_plan {
     [[nodiscard]] std::span<const ghost_region> ghosts() const { return ghosts_; }
     /// Finished exchanges, reverse ones not counted.
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
-    [[nodiscard]] const padded_options& options() const { return options_; }
+    [[nodiscard]] const shell_options& options() const { return options_; }
+    [[nodiscard]] const comm::job& owner() const { return job_; }
     /// The route that edges and corners take, and why.
     [[nodiscard]] corner_route route() const { return route_; }
     [[nodiscard]] plan_statistics statistics() const;
@@ -112,7 +76,7 @@ class padded_plan {
     };
 
     comm::job job_;
-    padded_options options_;
+    shell_options options_;
     corner_route route_ = corner_route::at_once;
     std::string why_;
     std::vector<ghost_region> ghosts_;
