@@ -4,6 +4,8 @@
 #include "window_end.hpp"
 #include "wire.hpp"
 
+#include <halocline/comm/mock_channel.hpp>
+
 namespace halocline::comm {
 namespace {
 
@@ -23,8 +25,8 @@ connection_core::connection_core(const job& j, int to, connection_options o)
                           " is not a rank of this job (0 to " + std::to_string(core.ranks - 1) + ")");
     }
     const std::string& transport = core.members[peer].transport;
-    if (transport != "self" && transport != "shm" && transport != "ofi" && transport != "mpi") {
-        throw input_error(title() + ": windows don't go over '" + transport + "'; choose among shm, ofi, mpi");
+    if (transport == mock_channel::transport) {
+        throw input_error(title() + ": windows don't go over '" + transport + "'; choose among shm, verbs, ofi, mpi");
     }
     ordinal = core.cards.next_of(peer, options.send_tag, options.receive_tag);
 }

@@ -23,6 +23,7 @@ std::string shown(std::size_t count, const std::string& element) { return std::t
 template <class Work>
 bool window_end::with_channel(Work&& work) {
     if (auto* shm = std::get_if<shm_channel>(&channel_)) return work(*shm);
+    if (auto* verbs = std::get_if<verbs_channel>(&channel_)) return work(*verbs);
     if (auto* ofi = std::get_if<ofi_channel>(&channel_)) return work(*ofi);
     if (auto* mpi = std::get_if<mpi_channel>(&channel_)) return work(*mpi);
     return true;
@@ -37,12 +38,8 @@ window_end::window_end(std::shared_ptr<connection_core> c, request r)
     const std::string& transport = job.members[connection_->peer].transport;
     const std::size_t in = request_.sends ? 0 : bytes();
     std::uint64_t buffer_offset = nowhere;
-    if (transport == verbs_channel::transport) {
-        throw input_error(title() + ": windows don't go over verbs; rank " + std::to_string(connection_->peer) +
-                          " needs another transport before it: shm, ofi or mpi");
-    }
     std::string channel_card;
-    if (!open<ofi_channel>(channel_card) && !open<mpi_channel>(channel_card)) {
+    if (!open<verbs_channel>(channel_card) && !open<ofi_channel>(channel_card) && !open<mpi_channel>(channel_card)) {
         // Payloads that fit beside the flag go there.
         direct_ = in > sizeof(message_header::immediate) && job.memory->contains(request_.buffer);
         if (direct_) buffer_offset = static_cast<std::uint64_t>(request_.buffer - job.memory->base());
@@ -68,10 +65,10 @@ bool window_end::open(std::string& card) {
     const int peer = connection_->peer;
     if (job.members[peer].transport != Channel::transport) return false;
     const std::size_t out = request_.sends ? bytes() : 0, in = request_.sends ? 0 : bytes();
-    card =
-        channel_
-            .emplace<Channel>(world_of(job, static_cast<Channel*>(nullptr)), *job.memory, 0, peer, agreed_id(), out, in)
-            .card();
+    auto& world = world_of(job, static_cast<Channel*>(nullptr));
+    auto& c = channel_.emplace<Channel>(world, *job.memory, 0, peer, agreed_id(), out, in);
+    if constexpr (requires { &Channel::complete; }) Channel::complete(world, agreed_id());
+    card = c.card();
     return true;
 }
 
@@ -124,7 +121,26 @@ void window_end::connect(const std::string& peer_card) {
                           in = !request_.sends && !direct_ ? bytes() : 0;
         channel_.emplace<shm_channel>(std::size_t{0}, peer, agreed_id(), out, in, base + block_offset, block_);
     }
+    if (std::holds_alternative<verbs_channel>(channel_)) {
+        connection_->send_card(request_.sends ? 'S' : 'R', number_, "");
+        peer_connected_ = false;
+    }
     phase_ = phase::idle;
+}
+
+bool window_end::peer_connected() noexcept {
+    if (peer_connected_) return true;
+    try {
+        job_core& job = core();
+        const std::string word = connection_->peers_key(request_.sends ? 'R' : 'S', number_);
+        job.cards.collect(job.post);
+        if (job.cards.find(connection_->peer, word) == nullptr) return false;
+        job.cards.forget(connection_->peer, word);
+    } catch (const std::exception& e) {
+        status_ = core().lost(connection_->peer, e.what());
+        return false;
+    }
+    return peer_connected_ = true;
 }
 
 std::uint32_t window_end::agreed_id() const {
@@ -193,7 +209,8 @@ bool window_end::send(Channel& c) noexcept {
 }
 
 bool window_end::push() noexcept {
-    if (due_ && status_ == status::ok && with_channel([this](auto& c) { return send(c); })) due_ = false;
+    if (due_ && status_ == status::ok && peer_connected() && with_channel([this](auto& c) { return send(c); }))
+        due_ = false;
     return !due_ || status_ != status::ok;
 }
 
@@ -303,7 +320,7 @@ std::string window_end::pending() const {
 
 std::string window_end::describe() const {
     const std::string& transport = core().members[connection_->peer].transport;
-    const bool packed = transport == "ofi" || transport == "mpi";
+    const bool packed = transport == "verbs" || transport == "ofi" || transport == "mpi";
     const bool own = request_.buffer == nullptr;
     std::string how = "into the receiver's slot";
     if (direct_) how = "into the receiver's buffer";

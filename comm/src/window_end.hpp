@@ -12,6 +12,7 @@
 #include <halocline/comm/mpi_channel.hpp>
 #include <halocline/comm/ofi_channel.hpp>
 #include <halocline/comm/shm_channel.hpp>
+#include <halocline/comm/verbs_channel.hpp>
 
 #include <cstdint>
 #include <string>
@@ -76,6 +77,8 @@ class window_end {
     bool send(Channel& c) noexcept;
     bool done() noexcept;
     void send_later() noexcept;
+    /// Looks for the peer's word that it has connected its end.
+    bool peer_connected() noexcept;
     status misused(const char* how) noexcept;
     [[nodiscard]] std::uint32_t agreed_id() const;
 
@@ -83,11 +86,12 @@ class window_end {
     request request_;
     std::uint32_t number_ = 0; // among the windows of this direction of the connection
 
-    std::variant<std::monostate, shm_channel, ofi_channel, mpi_channel> channel_;
+    std::variant<std::monostate, shm_channel, verbs_channel, ofi_channel, mpi_channel> channel_;
     std::byte* block_ = nullptr; // shm: control line, and slots unless direct
     std::size_t block_bytes_ = 0;
     bool direct_ = false;         // shm: payloads go into the receiver's own buffer
     std::byte* remote_ = nullptr; // that buffer, at the sender
+    bool peer_connected_ = true;  // verbs: nothing may be written before that
 
     std::uint64_t step_ = 0, stamp_ = 0;
     std::size_t post_bytes_ = 0, came_bytes_ = 0;

@@ -22,11 +22,15 @@ add_test(NAME comm.verbs_channel_test.r4 CONFIGURATIONS verbs
          COMMAND halocline-run -n 4 -- $<TARGET_FILE:comm_verbs_channel_test> --gtest_filter=*Closed*:*Sum*:*Passed*)
 add_test(NAME comm.contract.verbs.r2 CONFIGURATIONS verbs
          COMMAND halocline-run -n 2 -- $<TARGET_FILE:comm_contract_test> verbs)
+add_test(NAME comm.window_test.verbs.r2 CONFIGURATIONS verbs
+         COMMAND halocline-run -n 2 -- $<TARGET_FILE:comm_window_test> verbs)
+add_test(NAME comm.window_test.verbs.r4 CONFIGURATIONS verbs
+         COMMAND halocline-run -n 4 -- $<TARGET_FILE:comm_window_test> verbs --gtest_filter=*AnyOrder*)
 target_compile_definitions(comm_kill_test PRIVATE HALOCLINE_WITH_VERBS)
 add_test(NAME comm.kill_test.verbs CONFIGURATIONS verbs
          COMMAND comm_kill_test $<TARGET_FILE:halocline-run> --gtest_filter=OverVerbs/*)
-set_tests_properties(comm.contract.verbs.r2 comm.verbs_channel_test.r2 comm.verbs_channel_test.r4 comm.kill_test.verbs PROPERTIES
-  LABELS verbs TIMEOUT 240)
+set_tests_properties(comm.contract.verbs.r2 comm.verbs_channel_test.r2 comm.verbs_channel_test.r4 comm.kill_test.verbs
+  comm.window_test.verbs.r2 comm.window_test.verbs.r4 PROPERTIES LABELS verbs TIMEOUT 240)
 
 # All of these in one boot; with a Testing folder of its own, because ctest runs outside and inside.
 add_test(NAME comm.verbs_vm

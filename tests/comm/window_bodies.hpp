@@ -247,6 +247,27 @@ inline void expect_connections_of_a_pair_keep_their_order(const job& j) {
     }
 }
 
+/// One end may connect long after the other, which neither waits for it nor gives up on it.
+inline void expect_the_first_message_waits_for_a_late_end(const job& j) {
+    if (j.ranks() >= 2 && j.rank() < 2) {
+        for (const int late : {0, 1}) {
+            words out(100, static_cast<std::uint64_t>(10 + late), &j.memory()), in(100, 0, &j.memory());
+            connection c(j, 1 - j.rank(), {"late"});
+            send_window<std::uint64_t> send(c, out);
+            recv_window<std::uint64_t> recv(c, in);
+            // Longer than a reliable connection tries to reach a peer that is not there.
+            if (j.rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+            c.connect();
+            ASSERT_EQ(recv.start(), status::ok);
+            ASSERT_EQ(send.start(), status::ok);
+            ASSERT_EQ(recv.wait(), status::ok) << recv.pending();
+            ASSERT_EQ(send.wait(), status::ok) << send.pending();
+            EXPECT_EQ(in, out);
+        }
+    }
+    j.barrier();
+}
+
 /// A message whose receive comes late moves on while its sender waits for another: as with MPI_Isend.
 inline void expect_posted_messages_move_in_any_wait(const job& j) {
     if (j.ranks() >= 2 && j.rank() < 2) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows between ranks that are processes, over the transport that the argument names: shm, ofi-tcp, ofi-shm, mpi.
+// Windows between ranks that are processes, over the transport that the argument names: shm, verbs, ofi-tcp, ofi-shm, mpi.
 #include "window_bodies.hpp"
 
 namespace {
@@ -11,7 +11,7 @@ std::string transport;
 job over_transport() {
     job_options options;
     options.deadline = std::chrono::seconds(30);
-    options.transports = {transport.substr(0, 3)};
+    options.transports = {transport.substr(0, transport.find('-'))};
     if (transport == "ofi-tcp") options.ofi_provider = "tcp;ofi_rxm";
     if (transport == "ofi-shm") options.ofi_provider = "shm";
     return job::from_environment(options);
@@ -30,6 +30,7 @@ class Window : public testing::Test {
 TEST_F(Window, StepsInOrder) { expect_steps_in_order(job_, steps(100)); }
 TEST_F(Window, OneWayStream) { expect_one_way_stream(job_, steps(1000)); }
 TEST_F(Window, AnyOrderOfConnections) { expect_any_order_of_connections(job_); }
+TEST_F(Window, TheFirstMessageWaitsForALateEnd) { expect_the_first_message_waits_for_a_late_end(job_); }
 TEST_F(Window, ConnectionsOfAPairKeepTheirOrder) { expect_connections_of_a_pair_keep_their_order(job_); }
 TEST_F(Window, PostedMessagesMoveInAnyWait) { expect_posted_messages_move_in_any_wait(job_); }
 TEST_F(Window, UnlikeEndsAreRefused) { expect_unlike_ends_are_refused(job_); }
