@@ -26,13 +26,14 @@ namespace {
 constexpr int host_lost = 3; // exit code for its ranks
 
 std::vector<std::string> words_of(const std::string& shell, const std::string& host_name) {
+    if (shell.find_first_not_of(' ') == std::string::npos)
+        throw halocline::input_error("--remote-shell is empty; 'ssh {host}' would do");
     std::vector<std::string> words;
-    std::istringstream in(shell);
+    std::istringstream in(shell.find("{host}") == std::string::npos ? shell + " {host}" : shell);
     for (std::string word; in >> word;) {
         for (std::size_t at; (at = word.find("{host}")) != std::string::npos;) word.replace(at, 6, host_name);
         words.push_back(word);
     }
-    if (words.empty()) throw halocline::input_error("--remote-shell is empty; 'ssh {host}' would do");
     words.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
     words.emplace_back("--agent");
     return words;

@@ -10,7 +10,7 @@
 
 class remote_host final : public host {
   public:
-    /// shell: a command line, "{host}" in it stands for the name.  Err: error.
+    /// shell: a command line, "{host}" in it stands for the name, which is its last word otherwise.  Err: error.
     remote_host(std::string host_name, const std::string& shell, const group_plan& plan, rank_events& events,
                 const sigset_t& signals);
     ~remote_host() override;

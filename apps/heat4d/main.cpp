@@ -44,7 +44,8 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
     cli.add_option("--alpha", a.alpha, "diffusivity x time step / spacing^2; stable up to 1/8")
         ->check(CLI::Range(0.0, 0.125))
         ->capture_default_str();
-    cli.add_option("--transport", a.transport, "for halos: shm or mpi")->check(CLI::IsMember({"shm", "mpi"}));
+    cli.add_option("--transport", a.transport, "for halos: shm, verbs, ofi or mpi")
+        ->check(CLI::IsMember({"shm", "verbs", "ofi", "mpi"}));
     cli.add_option("--json", a.json, "file for the results");
     p.parse(cli, argc, argv);
     return a;

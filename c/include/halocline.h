@@ -40,7 +40,8 @@ typedef struct halocline_job halocline_job;
 
 /* Zeros are the defaults. Equal on all ranks. */
 typedef struct halocline_job_options {
-    const char* transports;   /* in order of preference, ',' between: "shm,ofi,mpi"; NULL: "shm,mpi" */
+    const char*
+        transports; /* in order of preference, ',' between: "shm,ofi,mpi"; NULL: "shm,verbs,mpi,ofi", as built */
     const char* ofi_provider; /* of libfabric; NULL: its first that fits */
     int64_t deadline_ms;      /* longest wait for a peer that is alive; 0: a minute */
     size_t slab_bytes;        /* address space of each rank's shared memory; 0: 64 GiB, used as needed */

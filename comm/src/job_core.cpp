@@ -172,6 +172,14 @@ void check_transport_names(const std::vector<std::string>& names, bool mpi_there
                           " ranks need one of " + all);
 }
 
+std::vector<std::string> default_transports() {
+    std::vector<std::string> names{"shm", "verbs", "mpi", "ofi"};
+    std::erase_if(names, [](const std::string& n) {
+        return !std::ranges::find(known_transports, n, &known_transport::name)->built();
+    });
+    return names;
+}
+
 void job_core::sweep() noexcept {
     std::erase_if(parked, [&](const parked_block& block) {
         for (const control_line* line : block.lines) {

@@ -58,7 +58,7 @@ struct settings {
     int coarse_restart_length = 100;
     int coarse_max_restarts = 5;
     // [comm]
-    std::vector<std::string> transports{"shm", "mpi"};
+    std::vector<std::string> transports = comm::default_transports();
     std::string ofi_provider{};
     std::string bootstrap{};
     bool order_by_nodes = true; ///< rank_order

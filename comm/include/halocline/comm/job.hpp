@@ -33,11 +33,15 @@ struct verbs_options {
     int inline_bytes = 256;        ///< messages up to this, header of 64 bytes included, travel in the work request
 };
 
+/// What is tried without a choice: "shm" within a node; between nodes "verbs", "mpi" (where an MPI launcher started the
+/// job), "ofi". Those that this build has.
+[[nodiscard]] std::vector<std::string> default_transports();
+
 /// Run-time choices of a job; equal on all ranks (agreed at start).
 struct job_options {
     /// Transports for peers, in order of preference; for each peer the first that reaches it wins. "self" serves the
     /// own rank always. Naming one that can't be used and nothing that can is an error, never a silent fallback.
-    std::vector<std::string> transports{"shm", "mpi"};
+    std::vector<std::string> transports = default_transports();
     std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive
     /// Longest silence of the link to another node, at least 2 s. Kernels watch it: ranks may compute or be stopped.
     std::chrono::milliseconds link_timeout{5'000};
