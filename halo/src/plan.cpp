@@ -2,6 +2,7 @@
 #include <halocline/halo/plan.hpp>
 
 #include "checksum.hpp"
+#include "crew.hpp"
 #include "regions.hpp"
 
 #include <halocline/base/error.hpp>
@@ -11,7 +12,6 @@
 #include <cstdio>
 #include <cstring>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 namespace halocline::halo {
@@ -28,13 +28,6 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
     if (o.self_exchange) text += "self-exchange, ";
     if (o.checks >= check_level::comm) text += "checksums, ";
     return text + shape_text(cut, o.widths, o.boundaries);
-}
-
-/// Waits for other threads of the own team: they are computing, so the core is soon given away.
-template <class Condition>
-void await_team(Condition&& met) {
-    for (int polls = 0; !met(); ++polls)
-        if (polls >= 64) std::this_thread::yield();
 }
 
 } // namespace

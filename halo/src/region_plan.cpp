@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/region_plan.hpp>
 
+#include "crew.hpp"
 #include "region_message.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/halo/path_model.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -32,6 +34,18 @@ struct region_plan::state {
     /// Copies to the fields of peers that have freed them since.
     void send_direct() noexcept;
     void unpack(const region_message& m, const std::byte* message) const noexcept;
+    /// Pieces of a message that the team copies; one where more would not pay.
+    [[nodiscard]] int pieces(std::int64_t sites) const noexcept {
+        const std::size_t bytes = static_cast<std::size_t>(sites) * site_bytes;
+        return static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads->size()), bytes / piece_bytes));
+    }
+    /// copy(first, last) for the sites of a message, by the team if it is large.
+    template <class Copy>
+    void by_team(std::int64_t sites, Copy&& copy) const noexcept {
+        threads->share(pieces(sites), [&](int piece, int pieces) noexcept {
+            copy(sites * piece / pieces, sites * (piece + 1) / pieces);
+        });
+    }
     /// Puts into place what has arrived; what is added waits for all, because the order counts.
     void advance() noexcept;
     void add_all() noexcept;
@@ -62,6 +76,10 @@ struct region_plan::state {
     std::vector<int> reported;            // room for completed()
     std::size_t unreported = 0;           // position in `reported` of what completed() has not said yet
     comm::channel_set channels;
+    std::shared_ptr<crew> threads = std::make_shared<crew>();
+    std::size_t site_bytes = 0;               // of all fields
+    std::size_t piece_bytes = 0;              // the least that is worth another thread
+    std::int64_t most_sites = 0;              // of a message
     std::uint64_t epoch = 0, started_ = 0;    // finished, and started, exchanges
     std::uint64_t stamp = 0;                  // when the running exchange was started
     std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: it started the exchange
@@ -84,18 +102,19 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
             shape += ", " + std::to_string(f.shape.bytes()) + " bytes per site";
     });
     messages = make_messages(job, sends, receives, bindings, options);
-    std::size_t bytes = 0;
-    for (const field_view& f : bindings.front().source) bytes += f.shape.bytes();
+    for (const field_view& f : bindings.front().source) site_bytes += f.shape.bytes();
+    piece_bytes = least_piece_bytes(comm::measured_costs(job));
     std::vector<comm::channel_request> requests;
     for (const region_message& m : messages) {
         // One end per peer, named by the peer's rank.
         requests.push_back({.peer = m.peer,
                             .key = static_cast<std::uint32_t>(m.peer),
                             .peer_key = static_cast<std::uint32_t>(job.rank()),
-                            .send_bytes = static_cast<std::size_t>(m.send_sites) * bytes,
-                            .receive_bytes = static_cast<std::size_t>(m.receive_sites) * bytes,
+                            .send_bytes = static_cast<std::size_t>(m.send_sites) * site_bytes,
+                            .receive_bytes = static_cast<std::size_t>(m.receive_sites) * site_bytes,
                             .label = "values",
                             .direct = m.way == path::direct});
+        most_sites = std::max({most_sites, m.send_sites, m.receive_sites});
         same_clock.push_back(job.members()[m.peer].host == job.members()[job.rank()].host);
     }
     comm::channel_set_options set_options{.name = options.name, .shape = shape, .written_by_peers = {}};
@@ -124,11 +143,13 @@ void region_plan::state::start(int which) noexcept {
     channels.for_each([&](auto& channel) {
         region_message& m = messages[channel.index()];
         m.there = false;
-        std::byte* message = channel.target(k);
-        for (std::size_t f = 0; f < source.size(); ++f) {
-            m.out[f].copy(source[f].data, message, source[f].shape);
-            message += static_cast<std::size_t>(m.send_sites) * source[f].shape.bytes();
-        }
+        by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
+            std::byte* message = channel.target(k);
+            for (std::size_t f = 0; f < source.size(); ++f) {
+                m.out[f].copy(source[f].data, message, source[f].shape, first, last);
+                message += static_cast<std::size_t>(m.send_sites) * source[f].shape.bytes();
+            }
+        });
         channel.send(k, stamp, static_cast<std::uint32_t>(which));
     });
     started_ = k;
@@ -144,8 +165,10 @@ void region_plan::state::send_direct() noexcept {
         if (channel.sent(k) || !channel.freed(k)) return;
         const region_message& m = messages[channel.index()];
         const std::vector<std::size_t>& targets = m.targets[channel.peer_field()];
-        for (std::size_t f = 0; f < source.size(); ++f)
-            m.out[f].copy(source[f].data, channel.memory() + targets[f], source[f].shape);
+        by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
+            for (std::size_t f = 0; f < source.size(); ++f)
+                m.out[f].copy(source[f].data, channel.memory() + targets[f], source[f].shape, first, last);
+        });
         channel.send(k, stamp, static_cast<std::uint32_t>(bound));
         --unsent;
     });
@@ -153,13 +176,18 @@ void region_plan::state::send_direct() noexcept {
 
 void region_plan::state::unpack(const region_message& m, const std::byte* message) const noexcept {
     const std::vector<field_view>& destination = bindings[static_cast<std::size_t>(bound)].destination;
-    for (std::size_t f = 0; f < destination.size(); ++f) {
-        if (options.add)
-            m.in[f].add(message, destination[f].data, destination[f].shape);
-        else
-            m.in[f].copy(message, destination[f].data, destination[f].shape);
-        message += static_cast<std::size_t>(m.receive_sites) * destination[f].shape.bytes();
-    }
+    const auto place = [&](std::int64_t first, std::int64_t last) noexcept {
+        const std::byte* values = message;
+        for (std::size_t f = 0; f < destination.size(); ++f) {
+            if (options.add)
+                m.in[f].add(values, destination[f].data, destination[f].shape, first, last);
+            else
+                m.in[f].copy(values, destination[f].data, destination[f].shape, first, last);
+            values += static_cast<std::size_t>(m.receive_sites) * destination[f].shape.bytes();
+        }
+    };
+    if (options.add) return place(0, m.receive_sites); // a site may occur twice: one thread, in order
+    by_team(m.receive_sites, place);
 }
 
 void region_plan::state::advance() noexcept {
@@ -243,9 +271,21 @@ void region_plan::work_in_every_wait(void* object, void (*step)(void*)) {
     s_->work_in_every_wait();
 }
 
-void region_plan::start(int which) noexcept { s_->start(which); }
+void region_plan::join(std::shared_ptr<crew> threads) { s_->threads = std::move(threads); }
+void region_plan::begin(int which) noexcept { s_->start(which); }
+comm::status region_plan::complete() noexcept { return s_->finish(); }
+bool region_plan::shares() const {
+    return static_cast<std::size_t>(s_->most_sites) * s_->site_bytes >= 2 * s_->piece_bytes;
+}
+
+void region_plan::start(int which, team t) noexcept {
+    s_->threads->start(t, shares(), [&] { s_->start(which); });
+}
 bool region_plan::test() noexcept { return s_->test(); }
-comm::status region_plan::finish() noexcept { return s_->finish(); }
+comm::status region_plan::finish(team t) noexcept {
+    s_->threads->finish(t, [&] { (void)s_->finish(); });
+    return s_->status;
+}
 
 void region_plan::finish_or_throw() {
     if (const comm::status bad = finish(); bad != comm::status::ok)

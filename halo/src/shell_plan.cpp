@@ -2,6 +2,7 @@
 #include <halocline/halo/shell_plan.hpp>
 
 #include "checksum.hpp"
+#include "crew.hpp"
 #include "regions.hpp"
 #include "shell_regions.hpp"
 
@@ -48,7 +49,7 @@ void check_fields(const lattice::decomposition& cut, int rank, const shell_optio
 
 shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, shell_options options,
                        std::vector<binding> bindings)
-    : job_(j), options_(std::move(options)), forward_(std::make_unique<relay>()) {
+    : job_(j), threads_(std::make_shared<crew>()), options_(std::move(options)), forward_(std::make_unique<relay>()) {
     job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
     job_.collectively([&] {
         check({.who = "halo '" + options_.name + "': ",
@@ -92,6 +93,11 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
         backward_.emplace(job_, t.receives, t.sends, swapped,
                           region_plan_options{.name = options_.name + " (reverse)", .way = path::packed, .add = true});
     }
+    for (region_plan& p : forward_->phases) {
+        p.join(threads_);
+        shares_ = shares_ || p.shares();
+    }
+    if (backward_) backward_->join(threads_);
     reported_.reserve(ghosts_.size());
     if (options_.checks < check_level::normal) return;
     const shell_transfers t = shell_at_once(cut, job_.rank(), options_);
@@ -101,20 +107,26 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
     checked_ = std::move(bindings);
 }
 
-void shell_plan::start(int which) noexcept {
+void shell_plan::start(int which, team t) noexcept {
+    threads_->start(t, shares_, [&] { begin(which); });
+}
+
+void shell_plan::begin(int which) noexcept {
     if (status_ != comm::status::ok) return;
     reported_.clear();
     forward_->bound = which;
     forward_->phase = 0;
     running_ = running::forward;
     if (options_.checks >= check_level::normal) sum_ = checksum(which);
-    if (!forward_->phases.empty()) forward_->phases[0].start(which);
+    if (!forward_->phases.empty()) forward_->phases[0].begin(which);
 }
 
-void shell_plan::start_reverse(int which) noexcept {
-    if (status_ != comm::status::ok) return;
-    running_ = running::backward;
-    backward_->start(which);
+void shell_plan::start_reverse(int which, team t) noexcept {
+    threads_->start(t, shares_, [&] {
+        if (status_ != comm::status::ok) return;
+        running_ = running::backward;
+        backward_->begin(which);
+    });
 }
 
 std::uint64_t shell_plan::checksum(int which) const noexcept {
@@ -138,8 +150,8 @@ void shell_plan::require_fresh(int which) const {
 bool shell_plan::relay::test() noexcept {
     while (status == comm::status::ok && phase < phases.size() && phases[phase].test()) {
         if (phase + 1 == phases.size()) return true;
-        status = phases[phase].finish(); // does not wait
-        if (status == comm::status::ok) phases[++phase].start(bound);
+        status = phases[phase].complete(); // does not wait
+        if (status == comm::status::ok) phases[++phase].begin(bound);
     }
     return status != comm::status::ok || phase >= phases.size();
 }
@@ -149,21 +161,25 @@ bool shell_plan::test() noexcept {
     return running_ == running::backward ? backward_->test() : forward_->test();
 }
 
-comm::status shell_plan::finish() noexcept {
-    if (status_ != comm::status::ok || running_ == running::nothing) return status_;
+comm::status shell_plan::finish(team t) noexcept {
+    threads_->finish(t, [&] { complete(); });
+    return status_;
+}
+
+void shell_plan::complete() noexcept {
+    if (status_ != comm::status::ok || running_ == running::nothing) return;
     if (running_ == running::backward) {
-        status_ = backward_->finish();
+        status_ = backward_->complete();
     } else {
         relay& f = *forward_;
         while (f.status == comm::status::ok && f.phase < f.phases.size()) {
-            f.status = f.phases[f.phase].finish();
-            if (f.status == comm::status::ok && ++f.phase < f.phases.size()) f.phases[f.phase].start(f.bound);
+            f.status = f.phases[f.phase].complete();
+            if (f.status == comm::status::ok && ++f.phase < f.phases.size()) f.phases[f.phase].begin(f.bound);
         }
         status_ = f.status;
         if (status_ == comm::status::ok) ++epoch_;
     }
     if (status_ == comm::status::ok) running_ = running::nothing;
-    return status_;
 }
 
 void shell_plan::finish_or_throw() {

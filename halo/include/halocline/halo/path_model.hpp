@@ -8,6 +8,7 @@
 #include <halocline/comm/costs.hpp>
 #include <halocline/halo/shell_plan.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string>
@@ -36,6 +37,12 @@ inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::i
                                   microseconds(c.flag_seconds)};
     return {path::packed, "a second copy, " + microseconds(copy) + ", costs no more than a free flag, " +
                               microseconds(c.flag_seconds)};
+}
+
+/// The least that is worth another thread of the team: taking a piece and saying that it is done costs two flags.
+inline std::size_t least_piece_bytes(const comm::costs& c) {
+    constexpr double least = 2048;
+    return static_cast<std::size_t>(std::max(least, 4 * c.flag_seconds / std::max(c.copy_seconds_per_byte, 1e-12)));
 }
 
 /// For a rank with neighbours on all sides: the same on every rank.

@@ -13,6 +13,7 @@
 #include <halocline/halo/ghost_widths.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 #include <halocline/halo/site_copy.hpp>
+#include <halocline/halo/team.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 
@@ -31,13 +32,6 @@
 #include <vector>
 
 namespace halocline::halo {
-
-/// Which of the calling threads this is; the team shares the packing. Default: one thread.
-/// With size > 1 every member calls start() and then finish(), each with its own index and the same size.
-struct team {
-    int index = 0;
-    int size = 1;
-};
 
 struct plan_options {
     std::string name = "halo";

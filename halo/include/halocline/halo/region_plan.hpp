@@ -4,7 +4,8 @@
 // A rank names its own ends only; both ends of a transfer list its sites in the same order. One message per peer.
 //
 // Contract: sources are not written, destinations neither read nor written, between start() and finish(). Both halves are
-// noexcept, free of allocation and lock; both from one thread. Values for a peer on the direct path leave once the peer has
+// noexcept, free of allocation and lock; from one thread, or from every member of a team, which shares the copies of what is
+// large enough (an OpenMP barrier is not involved). All else, test() and completed() too, is for member 0. Values for a peer on the direct path leave once the peer has
 // said that its field is free: in start(), test(), finish(), or in any other wait of this rank's job.
 // Destinations of exchange k keep their values until start(k+1) with that binding.
 #pragma once
@@ -12,6 +13,7 @@
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/plan_statistics.hpp>
+#include <halocline/halo/team.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -20,6 +22,8 @@
 #include <vector>
 
 namespace halocline::halo {
+
+class crew;
 
 /// One end of what goes from one rank to another (or to itself).
 struct transfer {
@@ -79,12 +83,14 @@ class region_plan {
     region_plan& operator=(region_plan&&) noexcept;
     ~region_plan();
 
-    /// Starts an exchange of bindings[which].  Pre: 0 <= which < bindings; the last exchange is finished.
-    void start(int which = 0) noexcept;
+    /// Starts an exchange of bindings[which].  Pre: 0 <= which < bindings; the last exchange is finished; the sources are
+    /// complete for every member. With a team: nobody sends before every member has called it.
+    void start(int which = 0, team t = {}) noexcept;
     /// Moves what can be moved now; true when finish() would not wait.
     [[nodiscard]] bool test() noexcept;
-    /// Waits until everything is in place here and what was sent has left.
-    [[nodiscard]] comm::status finish() noexcept;
+    /// Waits until everything is in place here and what was sent has left. With a team: returns when every member has called
+    /// it.
+    [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish(), and the typed exception if it failed: for code outside hot loops.
     void finish_or_throw();
     /// Positions in `receives` that came into place since the last call, each once per exchange: work on them can go on
@@ -103,6 +109,12 @@ class region_plan {
 
   private:
     friend class shell_plan;
+    /// Another plan drives this one, with its team: it calls begin() and complete() as member 0.
+    void join(std::shared_ptr<crew> threads);
+    void begin(int which) noexcept;
+    comm::status complete() noexcept;
+    /// Is a message large enough to be shared by a team?
+    [[nodiscard]] bool shares() const;
     /// While an exchange is under way and finish() is not running, step(object) is called in every wait of the thread that
     /// started it. Step may finish this plan; it never waits.
     void work_in_every_wait(void* object, void (*step)(void* object));

@@ -30,15 +30,15 @@ class shell_plan {
     shell_plan(const comm::job& j, const lattice::decomposition& cut, shell_options options,
                std::vector<binding> bindings);
 
-    /// Starts the exchange of bindings[which].  Pre: the last exchange is finished.
-    void start(int which = 0) noexcept;
+    /// Starts the exchange of bindings[which]. Teams: see region_plan.  Pre: the last exchange is finished.
+    void start(int which = 0, team t = {}) noexcept;
     /// Starts the adjoint: what stands in the ghosts is added to the sites that they are copies of, in fixed order; the
     /// ghosts keep their values. start() is y = H x from box to grown box, this is x = H^T y.
     /// Pre: options().reverse; the last exchange is finished.
-    void start_reverse(int which = 0) noexcept;
+    void start_reverse(int which = 0, team t = {}) noexcept;
     /// Moves what can be moved now; true when finish() would not wait.
     [[nodiscard]] bool test() noexcept;
-    [[nodiscard]] comm::status finish() noexcept;
+    [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish(), and the typed exception if it failed: for code outside hot loops.
     void finish_or_throw();
     /// Before ghosts of bindings[which] are used.  Err: error if they are of another binding, or if a site that was sent has
@@ -62,6 +62,8 @@ class shell_plan {
     [[nodiscard]] std::string describe() const;
 
   private:
+    void begin(int which) noexcept;
+    void complete() noexcept;
     [[nodiscard]] std::uint64_t checksum(int which) const noexcept;
 
     enum class running : std::uint8_t { nothing, forward, backward };
@@ -76,6 +78,8 @@ class shell_plan {
     };
 
     comm::job job_;
+    std::shared_ptr<crew> threads_;
+    bool shares_ = false; // is a message large enough for a team?
     shell_options options_;
     corner_route route_ = corner_route::at_once;
     std::string why_;

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+# The library itself knows nothing of OpenMP; its plans are driven from parallel regions here.
+find_package(OpenMP COMPONENTS CXX)
+if(OpenMP_CXX_FOUND)
+  halocline_add_test(halo.team_test SOURCES team_test.cpp
+    LINK halocline::halo OpenMP::OpenMP_CXX ${CMAKE_DL_LIBS})
+endif()

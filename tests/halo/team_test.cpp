@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans driven by all threads of an OpenMP parallel region, also with more threads than cores: every ghost right, and no
+// barrier of OpenMP, no lock and no allocation between start and finish. Ranks are threads, too: each has its own team.
+#include "padded_oracle.hpp"
+
+#include "../../halo/src/crew.hpp"
+
+#include <halocline_test/allocation_counter.hpp>
+
+#include <dlfcn.h>
+#include <omp.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <mutex>
+
+using namespace halocline_test;
+using comm::status;
+
+namespace {
+thread_local bool counting = false;
+std::atomic<int> barriers{0}, locks{0};
+
+template <class Function>
+Function* next_of(const char* name) {
+    return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+} // namespace
+
+// What GCC makes of a barrier, and what locks end in, seen on their way to the libraries.
+extern "C" void GOMP_barrier() {
+    static auto* const next = next_of<void()>("GOMP_barrier");
+    barriers += counting;
+    next();
+}
+extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+    static auto* const next = next_of<int(pthread_mutex_t*)>("pthread_mutex_lock");
+    locks += counting;
+    return next(mutex);
+}
+
+namespace {
+
+void run(int ranks, const std::function<void(const comm::job&)>& body) {
+    comm::job_options options;
+    options.transports = {"shm"};
+    options.slab_bytes = 64 << 20;
+    options.deadline = std::chrono::seconds(30);
+    comm::run_threads(ranks, body, options);
+}
+
+/// counted(f): f() is between start and finish.
+template <class F>
+void counted(F&& f) {
+    counting = true;
+    f();
+    counting = false;
+}
+
+class PlansOfTeams : public testing::TestWithParam<int> {
+  protected:
+    void SetUp() override { barriers = locks = 0; }
+    void TearDown() override {
+        EXPECT_EQ(barriers, 0);
+        EXPECT_EQ(locks, 0);
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Members, PlansOfTeams, testing::Values(1, 2, 3, 4));
+
+constexpr int steps = 10;
+
+TEST_P(PlansOfTeams, ShareThePackingOfSlots) {
+    const int members = GetParam();
+    const auto cut = lattice::decomposition::even({6, 6, 6, 12}, {1, 1, 1, 2});
+
+    run(2, [&](const comm::job& j) {
+        const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
+        // x and y towards itself: small messages and large ones.
+        halo::plan p(
+            j, cut,
+            {.widths = {{1, 1, 0, 2}, {1, 0, 0, 2}}, .bytes_per_site = 192, .self_exchange = true, .order = order});
+        lattice::field<double> x(order, 24);
+        std::atomic<int> wrong{0}, bad{0};
+        std::atomic<std::uint64_t> allocated{0};
+#pragma omp parallel num_threads(members)
+        for (std::uint64_t epoch = 1; epoch <= steps; ++epoch) {
+            const halo::team me{omp_get_thread_num(), members};
+#pragma omp master
+            fill_with_oracle(x, cut, j.rank(), epoch);
+#pragma omp barrier
+            counted([&] {
+                p.start(x, me);
+                bad += p.finish(me) != status::ok;
+            });
+            wrong += wrong_ghosts<double>(p, cut, 24, epoch) != 0;
+#pragma omp barrier
+        }
+        EXPECT_EQ(bad, 0);
+        EXPECT_EQ(wrong, 0);
+        EXPECT_EQ(p.epoch(), static_cast<std::uint64_t>(steps));
+    });
+}
+
+struct shell_case {
+    halo::ghost_layout layout;
+    halo::shell shape;
+    halo::corner_route corners;
+    halo::path way;
+};
+
+TEST_P(PlansOfTeams, ShareTheCopiesOfShells) {
+    const int members = GetParam();
+    const auto cut = lattice::decomposition::even({8, 8, 8, 4}, {1, 1, 1, 2});
+    using enum halo::path;
+    for (const shell_case& c :
+         {shell_case{halo::ghost_layout::padded, halo::shell::faces, halo::corner_route::at_once, direct},
+          {halo::ghost_layout::appended, halo::shell::faces, halo::corner_route::at_once, direct},
+          {halo::ghost_layout::padded, halo::shell::box, halo::corner_route::by_dimension, direct},
+          {halo::ghost_layout::appended, halo::shell::box, halo::corner_route::by_dimension, packed},
+          {halo::ghost_layout::padded, halo::shell::box, halo::corner_route::at_once, packed}})
+        run(2, [&](const comm::job& j) {
+            padded_case made{
+                .cut = cut,
+                .options = {.layout = c.layout, .shape = c.shape, .corners = c.corners, .way = c.way, .reverse = true},
+                .components = {24},
+                .text = {}};
+            std::vector<lattice::field<double>> fields;
+            fields.emplace_back(order_of(made, j.rank()), 24, &j.memory());
+            lattice::field<double>& x = fields.front();
+            shell_plan p(j, cut, made.options, {halo::bind(x)});
+            std::atomic<int> bad{0};
+            std::atomic<std::int64_t> wrong{0};
+#pragma omp parallel num_threads(members)
+            for (std::uint64_t epoch = 1; epoch <= steps; ++epoch) {
+                const halo::team me{omp_get_thread_num(), members};
+#pragma omp master
+                fill_own(x, cut, j.rank(), made.options, epoch);
+#pragma omp barrier
+                counted([&] {
+                    p.start(0, me);
+                    bad += p.finish(me) != status::ok;
+                });
+#pragma omp barrier
+#pragma omp master
+                wrong += wrong_words(x, cut, j.rank(), made.options, epoch);
+#pragma omp barrier
+            }
+            EXPECT_EQ(bad, 0);
+            EXPECT_EQ(wrong, 0);
+            // The adjoint, started by the team, against the same by one thread.
+            const auto fill = [&] {
+                for (std::size_t i = 0; i < x.values().size(); ++i) x.values()[i] = static_cast<double>(mixed(i) % 64);
+            };
+            fill();
+            p.start_reverse();
+            ASSERT_EQ(p.finish(), status::ok);
+            lattice::field<double> alone(x.shared_order(), 24);
+            alone.copy_from(x);
+            fill();
+#pragma omp parallel num_threads(members)
+            {
+                const halo::team me{omp_get_thread_num(), members};
+                counted([&] {
+                    p.start_reverse(0, me);
+                    bad += p.finish(me) != status::ok;
+                });
+            }
+            EXPECT_EQ(bad, 0);
+            EXPECT_EQ(std::memcmp(x.data(), alone.data(), x.values().size_bytes()), 0);
+        });
+}
+
+TEST_P(PlansOfTeams, AllocateNothing) {
+    const int members = GetParam();
+    const auto cut = lattice::decomposition::even({8, 8, 8, 8}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single();
+    padded_case made{.cut = cut, .options = {.layout = halo::ghost_layout::padded}, .components = {24}, .text = {}};
+    lattice::field<double> x(order_of(made, 0), 24, &j.memory());
+    shell_plan p(j, cut, made.options, {halo::bind(x)});
+    halo::plan slots(j, cut, {.bytes_per_site = 64, .self_exchange = true});
+    std::atomic<int> bad{0};
+    std::uint64_t before = 0, after = 0;
+#pragma omp parallel num_threads(members)
+    {
+        const halo::team me{omp_get_thread_num(), members};
+#pragma omp barrier
+#pragma omp master
+        before = allocations();
+#pragma omp barrier
+        for (int k = 0; k < 50; ++k)
+            counted([&] {
+                p.start(0, me);
+                slots.start(
+                    [](int, std::int64_t first, std::int64_t last, std::byte* to) {
+                        std::memset(to + 64 * first, 1, static_cast<std::size_t>(64 * (last - first)));
+                    },
+                    me);
+                bad += slots.finish(me) != status::ok;
+                bad += p.finish(me) != status::ok;
+            });
+#pragma omp barrier
+#pragma omp master
+        after = allocations();
+    }
+    EXPECT_EQ(bad, 0);
+    EXPECT_EQ(after, before);
+}
+
+// Every piece once, whoever takes it, however often the shared work changes.
+TEST_P(PlansOfTeams, TakeEveryPieceOnce) {
+    const int members = GetParam();
+    halo::crew crew;
+    constexpr int pieces = 7;
+    std::array<std::atomic<int>, pieces> taken{};
+    std::atomic<int> by_helpers{0};
+    constexpr int rounds = 200, works = 10;
+#pragma omp parallel num_threads(members)
+    {
+        const halo::team me{omp_get_thread_num(), members};
+        for (int round = 0; round < rounds; ++round) {
+            crew.start(me, true, [&] {
+                for (int w = 0; w < works; ++w)
+                    crew.share(pieces, [&](int piece, int of) {
+                        if (of == pieces) ++taken[static_cast<std::size_t>(piece)];
+                        by_helpers += omp_get_thread_num() != 0;
+                        if (members > 1 && piece == 0 && omp_get_thread_num() == 0) std::this_thread::yield();
+                    });
+            });
+            crew.finish(me,
+                        [&] { crew.share(pieces, [&](int piece, int) { ++taken[static_cast<std::size_t>(piece)]; }); });
+        }
+    }
+    for (const auto& n : taken) EXPECT_EQ(n, rounds * (works + 1));
+    EXPECT_EQ(by_helpers > 0, members > 1);
+}
+
+TEST(Counters, SeeBarriersAndLocks) {
+    barriers = locks = 0;
+    std::mutex m;
+#pragma omp parallel num_threads(2)
+    {
+        counting = true;
+#pragma omp barrier
+        m.lock();
+        m.unlock();
+        counting = false;
+    }
+    EXPECT_EQ(barriers, 2);
+    EXPECT_EQ(locks, 2);
+}
+
+} // namespace
