@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# halocline_add_mpi_test(<folder>.<name> TARGET <executable> RANKS 2 4 [ARGS ...] [LABELS ...] [TIMEOUT s])
+# halocline_add_mpi_test(<folder>.<name> TARGET <executable> RANKS 2 4 [ARGS ...] [LABELS ...] [TIMEOUT s] [MPIS openmpi])
 #
 # Runs a program that is there already under each MPI's own mpirun: `comm.mpi_test.openmpi.r2`. The same binary for all:
 # nothing is linked against an MPI. An MPI without module or launcher gives no test (named in the configure summary).
@@ -12,11 +12,14 @@ set(HALOCLINE_OPENMPI_ENVIRONMENT
   OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none)
 
 function(halocline_add_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET;TIMEOUT" "RANKS;ARGS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET;TIMEOUT" "RANKS;ARGS;LABELS;MPIS")
+  if(NOT arg_MPIS)
+    set(arg_MPIS openmpi mpich)
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
-  foreach(mpi openmpi mpich)
+  foreach(mpi IN LISTS arg_MPIS)
     string(TOUPPER ${mpi} upper)
     if(NOT TARGET halocline-mpi-${mpi} OR NOT HALOCLINE_MPIRUN_${upper})
       continue()

@@ -185,6 +185,12 @@ std::vector<setting_key> make_keys() {
     add({"comm", "ofi_provider", "provider of libfabric; \"\": its own first choice",
          [](settings& s, const std::string& text) { s.ofi_provider = text; },
          [](const settings& s) { return s.ofi_provider; }});
+    add({"comm", "mpi_mode", "how transport mpi moves messages: two-sided or one-sided",
+         [](settings& s, const std::string& text) {
+             if (text != "two-sided" && text != "one-sided") expected("two-sided or one-sided");
+             s.mpi = comm::mpi_mode_of(text);
+         },
+         [](const settings& s) { return std::string(comm::to_string(s.mpi)); }});
     add({"comm", "bootstrap", "who starts the job: local, pmix, mpi; \"\": whatever started the program",
          [](settings& s, const std::string& text) { s.bootstrap = text; },
          [](const settings& s) { return s.bootstrap; }});
@@ -305,6 +311,7 @@ comm::job_options job_options_of(const settings& s) {
     comm::job_options options;
     options.transports = s.transports;
     options.ofi_provider = s.ofi_provider;
+    options.mpi = s.mpi;
     options.verbs = {.device = s.verbs_device,
                      .port = s.verbs_port,
                      .gid_index = s.verbs_gid_index,

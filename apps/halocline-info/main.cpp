@@ -94,8 +94,10 @@ int info(program& p, int argc, const char* const* argv) {
                   static_cast<double>(j.memory().used()) / 1048576.0);
     row("slab of rank 0", slab);
     for (const auto& m : j.members())
-        row("rank " + std::to_string(m.rank), "pid " + std::to_string(m.pid) + " on " + m.host + ", served by " +
-                                                  m.transport + (m.refused.empty() ? "" : " (" + m.refused + ")"));
+        row("rank " + std::to_string(m.rank),
+            "pid " + std::to_string(m.pid) + " on " + m.host + ", served by " + m.transport +
+                (m.transport == "mpi" ? " " + std::string(comm::to_string(j.options().mpi)) : "") +
+                (m.refused.empty() ? "" : " (" + m.refused + ")"));
 
     p.print("settings (command line > environment > file > default)");
     for (const auto& key : setting_keys()) {

@@ -2,47 +2,22 @@
 // One MPI behind the C interface of mpi_module.h. The same source is compiled for each installed MPI; it sees nothing
 // else of halocline. Everything that waits is a non-blocking operation and a test loop, so that a caller who learns of
 // a death can give up; only MPI_Init_thread and MPI_Finalize block.
-#include "mpi_module.h"
-
-#include <mpi.h>
+#include "mpi_state.hpp"
 
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <new>
 #include <string>
 #include <vector>
 
 #include <sched.h>
 
-struct halocline_mpi_world {
-    MPI_Comm setup = MPI_COMM_NULL; // collectives of the set-up
-    MPI_Comm data = MPI_COMM_NULL;  // channels: their tags are all of this communicator's
-    MPI_Datatype unit = MPI_DATATYPE_NULL;
-    int rank = 0, size = 1, max_tag = 0;
-};
-
-struct halocline_mpi_channel {
-    MPI_Request send = MPI_REQUEST_NULL;
-    MPI_Request part = MPI_REQUEST_NULL; // a send of less than all, under way
-    const void* buffer = nullptr;        // that both send from
-    MPI_Request receive[2]{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-    bool receiving[2]{false, false};
-    MPI_Request farewell = MPI_REQUEST_NULL;
-    const halocline_mpi_world* world = nullptr;
-    int peer = 0, send_tag = 0;
-    alignas(HALOCLINE_MPI_UNIT) unsigned char last[HALOCLINE_MPI_UNIT]{}; // what farewell sends
-};
-
 namespace {
 
 bool left = false;   // the job failed: MPI is not called any more
 int open_worlds = 0; // not zero at exit(): the program ends in the middle of a job, the others do not
-
-#define HALOCLINE_TRY(call)                                                                                            \
-    if (const int code = (call); code != MPI_SUCCESS) return code
 
 // More ranks than cores: let the peer run.
 int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) {
@@ -189,6 +164,11 @@ int units(uint64_t bytes, int* count) {
 int channel_close(halocline_mpi_channel* channel) {
     if (!channel) return 1;
     if (left || !is_initialized()) return 0;
+    if (channel->exposed) {
+        if (!exposed_close(*channel)) return 0;
+        delete channel;
+        return 1;
+    }
     int idle = 1;
     for (int slot = 0; slot < 2; ++slot) {
         MPI_Request& request = channel->receive[slot];
@@ -224,6 +204,8 @@ int channel_open(halocline_mpi_world* world, const halocline_mpi_channel_spec* s
     c->peer = spec->peer;
     c->send_tag = spec->send_tag;
     c->buffer = spec->send;
+    c->send_units = send_count;
+    if (spec->windows != nullptr) return exposed_open(*world, *spec, *c);
     HALOCLINE_TRY(
         MPI_Send_init(spec->send, send_count, world->unit, spec->peer, spec->send_tag, world->data, &c->send));
     for (int slot = 0; slot < 2; ++slot) {
@@ -234,11 +216,13 @@ int channel_open(halocline_mpi_world* world, const halocline_mpi_channel_spec* s
 }
 
 int receive_start(halocline_mpi_channel* channel, int slot) {
+    if (channel->exposed) return exposed_receive_start(*channel, slot);
     channel->receiving[slot] = true;
     return MPI_Start(&channel->receive[slot]);
 }
 
 int receive_test(halocline_mpi_channel* channel, int slot, int* done) {
+    if (channel->exposed) return exposed_receive_test(*channel, slot, done);
     const int code = MPI_Test(&channel->receive[slot], done, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS || *done) channel->receiving[slot] = false;
     if (code == MPI_SUCCESS) return HALOCLINE_MPI_OK;
@@ -247,28 +231,37 @@ int receive_test(halocline_mpi_channel* channel, int slot, int* done) {
     return kind == MPI_ERR_TRUNCATE ? HALOCLINE_MPI_TRUNCATED : code;
 }
 
-int send_start(halocline_mpi_channel* channel) { return MPI_Start(&channel->send); }
+int send_start(halocline_mpi_channel* channel) {
+    return channel->exposed ? exposed_send(*channel, channel->send_units) : MPI_Start(&channel->send);
+}
 
 int send_part_start(halocline_mpi_channel* channel, uint64_t bytes) {
     int count = 0;
     HALOCLINE_TRY(units(bytes, &count));
+    if (channel->exposed) return exposed_send(*channel, count);
     const halocline_mpi_world* world = channel->world;
     return MPI_Isend(channel->buffer, count, world->unit, channel->peer, channel->send_tag, world->data,
                      &channel->part);
 }
 
 int send_test(halocline_mpi_channel* channel, int* done) {
+    if (channel->exposed) {
+        *done = 1; // MPI_Win_complete has returned
+        return HALOCLINE_MPI_OK;
+    }
     MPI_Request* under_way = channel->part != MPI_REQUEST_NULL ? &channel->part : &channel->send;
     return MPI_Test(under_way, done, MPI_STATUS_IGNORE);
 }
 
 int farewell_start(halocline_mpi_channel* channel, const void* unit) {
+    if (channel->exposed) return exposed_farewell_start(*channel, unit);
     std::memcpy(channel->last, unit, sizeof channel->last);
     return MPI_Isend(channel->last, 1, channel->world->unit, channel->peer, channel->send_tag, channel->world->data,
                      &channel->farewell);
 }
 
 int farewell_test(halocline_mpi_channel* channel, int* done) {
+    if (channel->exposed) return exposed_farewell_test(*channel, done);
     return MPI_Test(&channel->farewell, done, MPI_STATUS_IGNORE);
 }
 
@@ -286,6 +279,8 @@ constexpr halocline_mpi_module module_table{
     describe,
     allgather,
     progress,
+    windows_open,
+    windows_free,
     channel_open,
     channel_close,
     receive_start,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap.hpp"
 
+#include "mpi_library.hpp"
 #include "network.hpp"
 #include "ofi_world.hpp"
 #include "socket_plane.hpp"
@@ -48,7 +49,8 @@ std::string options_text(const job_options& o) {
     for (const std::string& t : o.transports) s += " " + t;
     return s + ", deadline " + std::to_string(o.deadline.count()) + " ms, slab " + std::to_string(o.slab_bytes) +
            " bytes" + ", link timeout " + std::to_string(o.link_timeout.count()) + " ms" +
-           (o.ofi_provider.empty() ? "" : ", ofi provider " + o.ofi_provider);
+           (o.ofi_provider.empty() ? "" : ", ofi provider " + o.ofi_provider) +
+           (o.mpi == mpi_mode::one_sided ? ", mpi one-sided" : ", mpi two-sided");
 }
 
 [[noreturn]] void disagree(const char* what, const std::string& of_0, int rank, const std::string& theirs) {
@@ -162,6 +164,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     auto core = std::make_shared<job_core>(start.rank, start.ranks, options, start.launcher,
                                            std::make_shared<node_slab>(options.slab_bytes));
     core->mpi = start.mpi;
+    if (core->mpi) core->mpi->use(options.mpi);
     listener door(start.ranks);
     const std::string network = network_id();
     const std::string part = from_environment("HALOCLINE_NODE");

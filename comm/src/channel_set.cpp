@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/clock.hpp>
 
 #include "channel_agreement.hpp"
 #include "job_core.hpp"
@@ -92,7 +93,11 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
         // Only now: an end that had connected to one that never will must not send there, not even a farewell.
         j.collectively([&] {
             for_each_lane([&]<class C>(std::vector<C>& lane) {
-                if constexpr (carded_channel<C>) {
+                if constexpr (std::is_same_v<C, mpi_channel>) {
+                    if (core.mpi == nullptr) return;
+                    const auto look = [&, since = ticks()] { core.check_or_raise(-1, since, "windows of MPI"); };
+                    C::connect_all(*core.mpi, lane, cards, look);
+                } else if constexpr (carded_channel<C>) {
                     for (C& c : lane) c.connect(cards[c.index()]);
                 } else {
                     for_each_request_of(static_cast<C*>(nullptr), [&](std::size_t i, const channel_request& r) {

@@ -78,6 +78,15 @@ std::string_view to_string(status s) {
     return "unknown status";
 }
 
+std::string_view to_string(mpi_mode m) { return m == mpi_mode::one_sided ? "one-sided" : "two-sided"; }
+
+mpi_mode mpi_mode_of(std::string_view text) {
+    for (const mpi_mode m : {mpi_mode::two_sided, mpi_mode::one_sided}) {
+        if (text == to_string(m)) return m;
+    }
+    throw input_error("unknown mode of MPI '" + std::string(text) + "'; known are two-sided, one-sided");
+}
+
 job job::single(const job_options& options) {
     check_transport_names(options.transports, false, 1);
     auto core = std::make_shared<job_core>(0, 1, options, "single", std::make_shared<node_slab>(options.slab_bytes));

@@ -7,6 +7,7 @@
 #include <halocline/base/error.hpp>
 
 #include <utility>
+#include <vector>
 
 namespace halocline::comm {
 
@@ -27,6 +28,7 @@ mpi_channel::mpi_channel(mpi_world& world, std::pmr::memory_resource& memory, st
     const std::size_t out = message_bytes(send_bytes), in = message_bytes(receive_bytes);
     buffer_bytes_ = out + 2 * in;
     tag_ = world.take_tag();
+    window_ = world.next_window(plan_id);
     try {
         buffer_ = static_cast<std::byte*>(memory.allocate(buffer_bytes_, alignof(message_header)));
     } catch (...) {
@@ -38,17 +40,21 @@ mpi_channel::mpi_channel(mpi_world& world, std::pmr::memory_resource& memory, st
     for (std::byte* message : {send_, receive_[0], receive_[1]}) new (message) message_header;
 }
 
-std::string mpi_channel::card() const { return wire_writer().number(tag_).take(); }
+std::string mpi_channel::card() const { return wire_writer().number(tag_).number(window_).take(); }
 
 void mpi_channel::connect(const std::string& peer_card) {
-    const int peer_tag = wire_reader(peer_card).number<int>();
+    wire_reader reader(peer_card);
+    const int peer_tag = reader.number<int>(), peer_window = reader.number<int>();
     const halocline_mpi_channel_spec spec{peer_,
                                           peer_tag,
                                           tag_,
                                           send_,
                                           {receive_[0], receive_[1]},
                                           message_bytes(send_bytes_),
-                                          message_bytes(receive_bytes_)};
+                                          message_bytes(receive_bytes_),
+                                          windows_ ? windows_->handle : nullptr,
+                                          window_,
+                                          peer_window};
     const auto& mpi = world_->module();
     int code = mpi.channel_open(world_->handle(), &spec, &requests_);
     if (code == HALOCLINE_MPI_OK) code = mpi.receive_start(requests_, 1);
@@ -58,6 +64,18 @@ void mpi_channel::connect(const std::string& peer_card) {
                         " bytes in) can't be made: " + world_->describe(code));
     }
     posted_ = 1;
+}
+
+void mpi_channel::connect_all(mpi_world& world, std::span<mpi_channel> all, std::span<const std::string> peer_cards,
+                              const std::function<void()>& check) {
+    if (world.mode() == mpi_mode::one_sided) {
+        std::vector<mpi_slots> slots(all.size());
+        for (const mpi_channel& c : all)
+            slots[static_cast<std::size_t>(c.window_)] = {c.receive_, message_bytes(c.receive_bytes_)};
+        const auto windows = world.expose(slots, check);
+        for (mpi_channel& c : all) c.windows_ = windows;
+    }
+    for (mpi_channel& c : all) c.connect(peer_cards[c.index_]);
 }
 
 mpi_channel::mpi_channel(mpi_channel&& other) noexcept { swap(other); }
@@ -83,6 +101,8 @@ void mpi_channel::release() noexcept {
     // If not, a message may still come with this tag, or be read from this memory: they stay taken.
     if (clean && idle) world_->return_tag(tag_);
     if (idle) memory_->deallocate(buffer_, buffer_bytes_, alignof(message_header));
+    if (clean && idle && windows_) --windows_->channels;
+    windows_ = nullptr;
     buffer_ = nullptr;
     requests_ = nullptr;
 }
@@ -106,6 +126,8 @@ void mpi_channel::swap(mpi_channel& other) noexcept {
     std::swap(peer_, other.peer_);
     std::swap(tag_, other.tag_);
     std::swap(error_, other.error_);
+    std::swap(window_, other.window_);
+    std::swap(windows_, other.windows_);
     std::swap(farewell_sent_, other.farewell_sent_);
     std::swap(farewell_came_, other.farewell_came_);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi_library.hpp"
 
+#include "wire.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 
@@ -10,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <numeric>
 #include <system_error>
 
@@ -289,6 +292,39 @@ int mpi_world::take_tag() {
     if (free_tags_.capacity() < issued) free_tags_.reserve(2 * issued);
     if (kept_.capacity() < issued) kept_.reserve(2 * issued);
     return next_tag_++;
+}
+
+std::shared_ptr<mpi_windows> mpi_world::expose(std::span<const mpi_slots> slots, const progress& check) {
+    sweep();
+    wire_writer mine;
+    mine.number(slots.size());
+    for (const auto& w : windows_) {
+        if (w->channels == 0) mine.number(w->number);
+    }
+    std::size_t count = 0;
+    std::map<std::uint64_t, int> closed; // on so many ranks
+    for (const std::string& bytes : allgather(mine.take(), check)) {
+        wire_reader reader(bytes);
+        count = std::max(count, reader.number<std::size_t>());
+        while (!reader.empty()) ++closed[reader.number<std::uint64_t>()];
+    }
+    std::erase_if(windows_, [&](const auto& w) {
+        if (closed[w->number] != ranks_) return false;
+        require(module_->windows_free(w->handle), "freeing windows");
+        return true;
+    });
+    if (count == 0) return nullptr;
+
+    std::vector<void*> places(2 * count, nullptr);
+    std::vector<std::uint64_t> bytes(count, 0);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        std::ranges::copy(slots[i].slot, places.begin() + static_cast<std::ptrdiff_t>(2 * i));
+        bytes[i] = slots[i].bytes;
+    }
+    auto made = std::make_shared<mpi_windows>(mpi_windows{nullptr, plans_exposed_++, slots.size()});
+    require(module_->windows_open(world_, static_cast<int>(count), places.data(), bytes.data(), &made->handle),
+            "making windows (MPI_Win_create)");
+    return windows_.emplace_back(std::move(made));
 }
 
 void mpi_world::keep(mpi_channel&& end) noexcept { kept_.push_back(std::move(end)); }

@@ -6,8 +6,11 @@
 #include "control_plane.hpp"
 #include "mpi_module.h"
 
+#include <halocline/comm/job.hpp>
 #include <halocline/comm/mpi_channel.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -16,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace halocline::comm {
@@ -44,6 +48,19 @@ std::vector<std::filesystem::path> mpi_module_folders();
 /// The modules found there, by name, for reports.
 std::vector<std::string> mpi_modules_present();
 
+/// The windows of a plan, in one-sided mode.
+struct mpi_windows {
+    halocline_mpi_windows* handle = nullptr;
+    std::uint64_t number = 0; ///< of the plan, the same on every rank
+    std::size_t channels = 0; ///< that still use them here
+};
+
+/// What one of them is over: the two slots of a channel.
+struct mpi_slots {
+    std::array<std::byte*, 2> slot{};
+    std::size_t bytes = 0;
+};
+
 /// MPI's world through a loaded module. Move-free: channels point at it.
 class mpi_world {
   public:
@@ -56,6 +73,10 @@ class mpi_world {
     ~mpi_world();
     mpi_world(const mpi_world&) = delete;
     mpi_world& operator=(const mpi_world&) = delete;
+
+    /// How plans' channels are made from now on.
+    void use(mpi_mode mode) { mode_ = mode; }
+    [[nodiscard]] mpi_mode mode() const { return mode_; }
 
     [[nodiscard]] int rank() const { return rank_; }
     [[nodiscard]] int ranks() const { return ranks_; }
@@ -75,6 +96,15 @@ class mpi_world {
     /// A tag for messages to this rank, used by no live channel of this world.  Err: job_error when MPI has no more.
     [[nodiscard]] int take_tag();
     void return_tag(int tag) noexcept;
+
+    /// 0, 1, ... for the channels of a plan.
+    [[nodiscard]] int next_window(std::uint32_t plan_id) {
+        if (std::exchange(window_plan_, plan_id) != plan_id) next_window_ = 0;
+        return next_window_++;
+    }
+    /// Windows over the slots of a plan's channels on every rank; frees those of plans that are closed on all ranks.
+    /// Collective.  Err: what `check` throws; job_error.
+    [[nodiscard]] std::shared_ptr<mpi_windows> expose(std::span<const mpi_slots> slots, const progress& check);
 
     /// Takes over an end whose peer has not said farewell yet; released when it has, or with the world.
     void keep(mpi_channel&& end) noexcept;
@@ -96,7 +126,11 @@ class mpi_world {
     std::filesystem::path path_;
     std::string version_;
     int rank_ = 0, ranks_ = 1;
-    int next_tag_ = 0;
+    mpi_mode mode_ = mpi_mode::two_sided;
+    int next_tag_ = 0, next_window_ = 0;
+    std::uint32_t window_plan_ = 0;
+    std::uint64_t plans_exposed_ = 0;
+    std::vector<std::shared_ptr<mpi_windows>> windows_;
     std::vector<int> free_tags_;
     std::vector<mpi_channel> kept_;
 };

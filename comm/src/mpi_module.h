@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Raised with every change below; a module of another number is refused. */
-#define HALOCLINE_MPI_MODULE_ABI 3u
+#define HALOCLINE_MPI_MODULE_ABI 4u
 #define HALOCLINE_MPI_MODULE_ENTRY "halocline_mpi_module_table"
 
 /* TRUNCATED: a message was longer than its receive. NO_COMMUNICATOR: not of this MPI, or MPI is not initialised. */
@@ -26,11 +26,14 @@ enum {
 
 /* A private duplicate of MPI_COMM_WORLD, or of a communicator of the program. */
 typedef struct halocline_mpi_world halocline_mpi_world;
-/* Persistent requests to and from one peer. */
+/* Persistent requests, or windows, to and from one peer. */
 typedef struct halocline_mpi_channel halocline_mpi_channel;
 
 /* Asked between polls of everything that waits; non-zero: give up (the operation is then abandoned, the job lost). */
 typedef int (*halocline_mpi_give_up)(void* context);
+
+/* Windows over the slots of a plan's channels, two for each. */
+typedef struct halocline_mpi_windows halocline_mpi_windows;
 
 typedef struct halocline_mpi_channel_spec {
     int peer;
@@ -40,6 +43,10 @@ typedef struct halocline_mpi_channel_spec {
     void* receive[2];
     uint64_t send_bytes; /* multiples of HALOCLINE_MPI_UNIT: counts stay small beyond 2 GiB */
     uint64_t receive_bytes;
+    /* One-sided: post-start-complete-wait on these windows in place of persistent requests; else NULL. */
+    halocline_mpi_windows* windows;
+    int window;      /* that is over receive[] */
+    int peer_window; /* what the peer calls window */
 } halocline_mpi_channel_spec;
 
 enum { HALOCLINE_MPI_UNIT = 64 };
@@ -73,11 +80,19 @@ typedef struct halocline_mpi_module {
     /* Lets MPI move what was started: some of it moves only while MPI is called. Never waits. */
     void (*progress)(halocline_mpi_world*);
 
+    /* Windows 0 ... count - 1 over slots[2 i] and slots[2 i + 1], of bytes[i] bytes; NULL and 0: none here.
+     * Collective over the world with the same count, blocks until every rank has called. */
+    int (*windows_open)(halocline_mpi_world*, int count, void* const* slots, const uint64_t* bytes,
+                        halocline_mpi_windows** windows);
+    /* Likewise.  Pre: channel_close() gave 1 for all channels that use them, on every rank. */
+    int (*windows_free)(halocline_mpi_windows*);
     /* Set-up of a channel: local. Buffers must outlive it. */
     int (*channel_open)(halocline_mpi_world*, const halocline_mpi_channel_spec*, halocline_mpi_channel**);
     /* Takes back receives that nobody will serve; never waits. 1: nothing touches the buffers any more, 0: keep them. */
     int (*channel_close)(halocline_mpi_channel*);
-    /* The data path: none of these waits. A request is tested until done, then started again. */
+    /* The data path: none of these waits for the peer's program, but a one-sided send until MPI has moved it, which may
+     * need MPI calls of the peer. A receive is tested until done, then started again.
+     * One-sided: epochs are sent in turn, 1, 2, ..., and the peer's receive of each was started before. */
     int (*receive_start)(halocline_mpi_channel*, int slot);
     int (*receive_test)(halocline_mpi_channel*, int slot, int* done);
     int (*send_start)(halocline_mpi_channel*);

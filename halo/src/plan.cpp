@@ -275,8 +275,10 @@ std::string plan::describe() const {
     channels_.for_each([&](const auto& channel) {
         const plan_message& m = messages_[channel.index()];
         using kind = std::remove_cvref_t<decltype(channel)>;
+        const char* way = kind::path;
+        if constexpr (requires { channel.way(); }) way = channel.way();
         std::snprintf(line, sizeof line, "  %-7s %5d  %-9s %-7s %10zu %12zu %10lld %12lld\n",
-                      lattice::to_string(m.where).c_str(), m.peer, kind::transport, kind::path, m.send_sites.size(),
+                      lattice::to_string(m.where).c_str(), m.peer, kind::transport, way, m.send_sites.size(),
                       m.send_sites.size() * options_.bytes_per_site, static_cast<long long>(m.ghost_sites),
                       static_cast<long long>(m.ghost_sites) * static_cast<long long>(options_.bytes_per_site));
         table += line;

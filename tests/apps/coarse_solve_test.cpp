@@ -127,13 +127,17 @@ TEST(Transports, SharedMemoryAndEachMpiGiveTheSameBits) {
     for (const char* mpirun : {"mpirun.openmpi", "mpirun.mpich"}) {
         if (!installed(mpirun)) continue;
         ++mpis;
-        for (const char* transport : {"mpi", "shm"}) {
-            const json other = solve([&](const std::string& a) { return under_mpi(mpirun, 2, a); },
-                                     std::string("--mpi 1.1.1.2 --transport ") + transport);
+        for (const auto& [transport, mode] :
+             {std::pair("mpi", "two-sided"), std::pair("mpi", "one-sided"), std::pair("shm", "two-sided")}) {
+            const json other = solve(
+                [&, mode](const std::string& a) {
+                    return std::string("env HALOCLINE_COMM_MPI_MODE=") + mode + " " + under_mpi(mpirun, 2, a);
+                },
+                std::string("--mpi 1.1.1.2 --transport ") + transport);
             EXPECT_EQ(other["transport"], transport);
             for (const char* key : {"solution_norm", "solution_sum", "first_component", "true_relative_residual",
                                     "outer_iterations", "coarse_iterations_average", "history"})
-                EXPECT_EQ(other[key], shm[key]) << key << " " << mpirun << " " << transport;
+                EXPECT_EQ(other[key], shm[key]) << key << " " << mpirun << " " << transport << " " << mode;
         }
     }
     if (mpis == 0) GTEST_SKIP() << "no mpirun installed";

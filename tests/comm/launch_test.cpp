@@ -71,6 +71,17 @@ TEST(Launch, OtherOptionsAreRefusedWithBoth) {
         EXPECT_NE(text.find(value), std::string::npos) << text;
 }
 
+TEST(Launch, AnotherModeOfMpiIsRefusedWithBoth) {
+    const std::string text = joined([&](const std::string& part) {
+        std::string other = part;
+        other.replace(other.find("mpi two-sided"), 13, "mpi one-sided");
+        return wire_writer().number(launch::gathered).text(part).text(other).take();
+    });
+
+    EXPECT_NE(text.find("ranks disagree on the options of the job: rank 0 has "), std::string::npos) << text;
+    for (const char* value : {"mpi two-sided", "mpi one-sided"}) EXPECT_NE(text.find(value), std::string::npos) << text;
+}
+
 TEST(Launch, ADeadRankOfAnotherHostIsNamedWithIt) {
     const std::string text = joined([](const std::string&) {
         wire_writer w;

@@ -20,6 +20,7 @@ struct contender {
     std::string_view transport; ///< what serves the peers
     std::string_view provider;  ///< of libfabric
     std::uint64_t steps;        ///< that one second is enough for, on two ranks with a core each
+    mpi_mode mpi = mpi_mode::two_sided;
 };
 
 inline constexpr contender known[] = {
@@ -29,6 +30,7 @@ inline constexpr contender known[] = {
     {"ofi-tcp", "ofi", "tcp;ofi_rxm", 10'000},
     {"ofi-shm", "ofi", "shm", 10'000},
     {"mpi", "mpi", "", 20'000},
+    {"mpi-one-sided", "mpi", "", 10'000, mpi_mode::one_sided},
 };
 
 /// The one on the command line.

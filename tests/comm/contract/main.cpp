@@ -34,6 +34,7 @@ job_options options_under_test() {
     job_options options;
     options.transports = {std::string(chosen->transport)};
     options.ofi_provider = chosen->provider;
+    options.mpi = chosen->mpi;
     options.deadline = std::chrono::seconds(30);
     return options;
 }

@@ -60,6 +60,7 @@ struct settings {
     // [comm]
     std::vector<std::string> transports = comm::default_transports();
     std::string ofi_provider{};
+    comm::mpi_mode mpi = comm::mpi_mode::two_sided;
     std::string bootstrap{};
     bool order_by_nodes = true; ///< rank_order
     std::string network{};

@@ -43,7 +43,7 @@ concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t
 /// A channel between memories that the two ranks can't both map. Each rank makes its end in its world of that transport,
 /// the ends' cards cross, then each end connects to the other: C(world, memory, index, peer, plan id, send bytes,
 /// receive bytes), complete(world, plan id) where a transport has something to make for all of a plan's ends,
-/// card(), connect(peer's card), connected(). Channels without cards are joined through mapped slabs.
+/// card(), connect(peer's card) (connect_all(lane, cards) where the order among a plan's ends matters), connected(). Channels without cards are joined through mapped slabs.
 template <class C>
 concept carded_channel = channel<C> && requires(C& c, const C& view, const std::string& card) {
     typename C::world_type;

@@ -37,6 +37,15 @@ struct verbs_options {
 /// job), "ofi". Those that this build has.
 [[nodiscard]] std::vector<std::string> default_transports();
 
+/// How transport "mpi" moves the messages of plans and sums. Windows of connections are two-sided in both.
+enum class mpi_mode {
+    two_sided, ///< persistent requests
+    one_sided, ///< MPI_Put between post, start, complete and wait
+};
+[[nodiscard]] std::string_view to_string(mpi_mode m);
+/// Err: input_error: neither "two-sided" nor "one-sided".
+[[nodiscard]] mpi_mode mpi_mode_of(std::string_view text);
+
 /// Run-time choices of a job; equal on all ranks (agreed at start).
 struct job_options {
     /// Transports for peers, in order of preference; for each peer the first that reaches it wins. "self" serves the
@@ -50,6 +59,7 @@ struct job_options {
     /// Provider of libfabric for transport "ofi", e.g. "tcp;ofi_rxm" or "shm"; "": libfabric's first that can
     /// do RMA writes with remote completion data.
     std::string ofi_provider{};
+    mpi_mode mpi = mpi_mode::two_sided;
     /// Where ranks of several nodes meet: an interface ("eth0"), an address or a network ("10.1.0.0/16") of this host. "":
     /// $HALOCLINE_NETWORK; if that is empty too, the first network in which every node has an address of its own.
     std::string network{};

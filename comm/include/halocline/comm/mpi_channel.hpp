@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A channel over two-sided MPI: persistent requests made once, started each epoch. A message is its header and then the
-// payload; the receive of epoch k + 1 is posted when k is sent, so that a message never has to wait for it.
+// A channel over MPI: persistent requests made once, started each epoch, or (job_options::mpi) a put into the peer's
+// exposed slot. A message is its header and then the payload; the receive of epoch k + 1 is posted when k is sent, so that
+// a message never has to wait for it.
 #pragma once
 
 #include <halocline/comm/channel.hpp>
@@ -9,16 +10,20 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <memory_resource>
 #include <new>
+#include <span>
 #include <string>
 
 struct halocline_mpi_channel; // private: comm/src/mpi_module.h
 
 namespace halocline::comm {
 
-class mpi_world; // private: comm/src/mpi_library.hpp
+class mpi_world;    // private: comm/src/mpi_library.hpp
+struct mpi_windows; // private: comm/src/mpi_library.hpp
 
 class mpi_channel {
   public:
@@ -33,6 +38,11 @@ class mpi_channel {
     [[nodiscard]] std::string card() const;
     /// Makes the requests and posts the first receive. Local.  Err: job_error.
     void connect(const std::string& peer_card);
+    /// The same for all channels of a plan; cards by index(). Collective over the world if that is one-sided: windows.
+    static void connect_all(mpi_world& world, std::span<mpi_channel> all, std::span<const std::string> peer_cards,
+                            const std::function<void()>& check);
+    /// "one-sided" or "packed"
+    [[nodiscard]] const char* way() const noexcept { return windows_ ? "one-sided" : path; }
     /// Of what the peer sends here; no other channel of this world has it.
     [[nodiscard]] int tag() const { return tag_; }
     /// MPI reaches every rank of its world: nothing is tried before the first message.
@@ -100,6 +110,8 @@ class mpi_channel {
     std::uint64_t sent_ = 0;
     std::uint32_t plan_id_ = 0;
     int peer_ = 0, tag_ = -1, error_ = 0;
+    int window_ = 0;                       // of this end among those of its plan
+    std::shared_ptr<mpi_windows> windows_; // nullptr: two-sided
     bool farewell_sent_ = false, farewell_came_ = false;
 };
 static_assert(carded_channel<mpi_channel>);

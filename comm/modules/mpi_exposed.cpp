@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channels over one-sided MPI: a message is MPI_Put into the peer's slot between MPI_Win_start and MPI_Win_complete; the
+// receiver posts its slot an epoch ahead and asks with MPI_Win_test. The two slots are two windows, so that k + 1 may be
+// exposed before k is read. Nobody starts before the peer has posted (channel_set.hpp: its message k - 1 came after
+// that), so MPI need not check it. Farewells are two-sided: whoever leaves can't know that the peer has posted.
+#include "mpi_state.hpp"
+
+#include <cstring>
+
+namespace {
+
+/// An access epoch of the peer's next exposure, with what is to be put.
+template <class Put>
+int access(exposed_slots& e, Put put) {
+    const MPI_Win window = e.theirs[++e.sent & 1];
+    HALOCLINE_TRY(MPI_Win_start(e.peer, MPI_MODE_NOCHECK, window));
+    HALOCLINE_TRY(put(window));
+    return MPI_Win_complete(window);
+}
+
+int hear(exposed_slots& e) {
+    if (e.heard) return MPI_SUCCESS;
+    int heard = 0;
+    const int code = MPI_Test(&e.in_request, &heard, MPI_STATUS_IGNORE);
+    e.heard = heard != 0;
+    return code;
+}
+
+} // namespace
+
+int windows_open(halocline_mpi_world* world, int count, void* const* slots, const std::uint64_t* bytes,
+                 halocline_mpi_windows** windows) {
+    auto* w = new halocline_mpi_windows;
+    *windows = w;
+    MPI_Info info = MPI_INFO_NULL;
+    HALOCLINE_TRY(MPI_Info_create(&info));
+    HALOCLINE_TRY(MPI_Info_set(info, "no_locks", "true"));
+    for (int i = 0; i < 2 * count; ++i) {
+        MPI_Win& window = w->all.emplace_back(MPI_WIN_NULL);
+        HALOCLINE_TRY(MPI_Win_create(slots[i], static_cast<MPI_Aint>(bytes[i / 2]), 1, info, world->data, &window));
+        HALOCLINE_TRY(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
+    }
+    return MPI_Info_free(&info);
+}
+
+int windows_free(halocline_mpi_windows* windows) {
+    for (MPI_Win& window : windows->all) HALOCLINE_TRY(MPI_Win_free(&window));
+    delete windows;
+    return MPI_SUCCESS;
+}
+
+int exposed_open(halocline_mpi_world& world, const halocline_mpi_channel_spec& spec, halocline_mpi_channel& channel) {
+    channel.exposed = std::make_unique<exposed_slots>();
+    exposed_slots& e = *channel.exposed;
+    for (int s = 0; s < 2; ++s) {
+        e.slot[s] = spec.receive[s];
+        e.mine[s] = spec.windows->all[static_cast<std::size_t>(2 * spec.window + s)];
+        e.theirs[s] = spec.windows->all[static_cast<std::size_t>(2 * spec.peer_window + s)];
+    }
+    MPI_Group all = MPI_GROUP_NULL;
+    HALOCLINE_TRY(MPI_Comm_group(world.data, &all));
+    HALOCLINE_TRY(MPI_Group_incl(all, 1, &spec.peer, &e.peer));
+    HALOCLINE_TRY(MPI_Group_free(&all));
+    return MPI_Irecv(&e.in, sizeof e.in, MPI_BYTE, spec.peer, spec.receive_tag, world.data, &e.in_request);
+}
+
+int exposed_receive_start(halocline_mpi_channel& channel, int slot) {
+    exposed_slots& e = *channel.exposed;
+    if (e.said) return HALOCLINE_MPI_OK; // the peer has been told how many there are: a farewell is awaited
+    ++e.exposed;
+    e.open[slot] = true;
+    return MPI_Win_post(e.peer, MPI_MODE_NOCHECK, e.mine[slot]);
+}
+
+int exposed_receive_test(halocline_mpi_channel& channel, int slot, int* done) {
+    exposed_slots& e = *channel.exposed;
+    HALOCLINE_TRY(hear(e));
+    if (e.heard && e.came >= e.in.sent) {
+        std::memcpy(e.slot[slot], e.in.unit, sizeof e.in.unit); // in place of a message, as if it had come two-sided
+        *done = 1;
+        return HALOCLINE_MPI_OK;
+    }
+    *done = 0;
+    if (!e.open[slot]) return HALOCLINE_MPI_OK;
+    HALOCLINE_TRY(MPI_Win_test(e.mine[slot], done));
+    if (*done) {
+        e.open[slot] = false;
+        ++e.came;
+    }
+    return HALOCLINE_MPI_OK;
+}
+
+int exposed_send(halocline_mpi_channel& channel, int units) {
+    exposed_slots& e = *channel.exposed;
+    if (e.heard && e.sent >= e.in.exposed) return HALOCLINE_MPI_OK; // nobody takes it
+    return access(e, [&](MPI_Win window) {
+        const MPI_Datatype unit = channel.world->unit;
+        return MPI_Put(channel.buffer, units, unit, channel.peer, 0, units, unit, window);
+    });
+}
+
+int exposed_farewell_start(halocline_mpi_channel& channel, const void* unit) {
+    exposed_slots& e = *channel.exposed;
+    std::memcpy(e.out.unit, unit, sizeof e.out.unit);
+    e.out.sent = e.sent;
+    e.out.exposed = e.exposed;
+    e.said = true;
+    return MPI_Isend(&e.out, sizeof e.out, MPI_BYTE, channel.peer, channel.send_tag, channel.world->data,
+                     &e.out_request);
+}
+
+int exposed_farewell_test(halocline_mpi_channel& channel, int* done) {
+    exposed_slots& e = *channel.exposed;
+    *done = 0;
+    HALOCLINE_TRY(hear(e));
+    if (!e.said || !e.heard) return HALOCLINE_MPI_OK;
+    if (!e.settled) {
+        // What the peer has exposed and no message will use is accessed once, so that its windows can go.
+        while (e.sent < e.in.exposed) HALOCLINE_TRY(access(e, [](MPI_Win) { return MPI_SUCCESS; }));
+        e.settled = true;
+    }
+    for (int s = 0; s < 2; ++s) {
+        if (!e.open[s]) continue;
+        int closed = 0;
+        HALOCLINE_TRY(MPI_Win_test(e.mine[s], &closed));
+        if (!closed) return HALOCLINE_MPI_OK;
+        e.open[s] = false;
+    }
+    return MPI_Test(&e.out_request, done, MPI_STATUS_IGNORE);
+}
+
+bool exposed_close(halocline_mpi_channel& channel) {
+    exposed_slots& e = *channel.exposed;
+    int done = 0;
+    if (exposed_farewell_test(channel, &done) != MPI_SUCCESS || !done) return false;
+    return MPI_Group_free(&e.peer) == MPI_SUCCESS;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of a module share: a world, a channel, and the one-sided kind of channel (mpi_exposed.cpp).
+#pragma once
+
+#include "mpi_module.h"
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#define HALOCLINE_TRY(call)                                                                                            \
+    if (const int code = (call); code != MPI_SUCCESS) return code
+
+struct halocline_mpi_windows {
+    std::vector<MPI_Win> all; // 2 i and 2 i + 1: slots 0 and 1 of channel i
+};
+
+struct halocline_mpi_world {
+    MPI_Comm setup = MPI_COMM_NULL; // collectives of the set-up
+    MPI_Comm data = MPI_COMM_NULL;  // channels: their tags are all of this communicator's
+    MPI_Datatype unit = MPI_DATATYPE_NULL;
+    int rank = 0, size = 1, max_tag = 0;
+};
+
+/// The end of a channel: of what came before, and of the epochs for which memory was exposed.
+struct exposed_farewell {
+    unsigned char unit[HALOCLINE_MPI_UNIT]{};
+    std::uint64_t sent = 0, exposed = 0; // epochs
+};
+
+/// One-sided: epoch k is an exposure of slot k mod 2, and an access to the peer's.
+struct exposed_slots {
+    MPI_Group peer = MPI_GROUP_NULL;
+    MPI_Win mine[2]{MPI_WIN_NULL, MPI_WIN_NULL}, theirs[2]{MPI_WIN_NULL, MPI_WIN_NULL};
+    void* slot[2]{};
+    bool open[2]{false, false};                    // exposed, not yet waited for
+    std::uint64_t exposed = 0, came = 0, sent = 0; // epochs
+    exposed_farewell out, in;
+    MPI_Request out_request = MPI_REQUEST_NULL, in_request = MPI_REQUEST_NULL;
+    bool said = false, heard = false, settled = false; // settled: no access epoch will follow
+};
+
+struct halocline_mpi_channel {
+    MPI_Request send = MPI_REQUEST_NULL;
+    MPI_Request part = MPI_REQUEST_NULL; // a send of less than all, under way
+    const void* buffer = nullptr;        // that both send from
+    int send_units = 0;
+    MPI_Request receive[2]{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    bool receiving[2]{false, false};
+    MPI_Request farewell = MPI_REQUEST_NULL;
+    const halocline_mpi_world* world = nullptr;
+    int peer = 0, send_tag = 0;
+    alignas(HALOCLINE_MPI_UNIT) unsigned char last[HALOCLINE_MPI_UNIT]{}; // what farewell sends
+    std::unique_ptr<exposed_slots> exposed;                               // one-sided: in place of all requests
+};
+
+// One-sided in place of the functions of these names in mpi_module.h.
+int windows_open(halocline_mpi_world* world, int count, void* const* slots, const std::uint64_t* bytes,
+                 halocline_mpi_windows** windows);
+int windows_free(halocline_mpi_windows* windows);
+int exposed_open(halocline_mpi_world& world, const halocline_mpi_channel_spec& spec, halocline_mpi_channel& channel);
+int exposed_receive_start(halocline_mpi_channel& channel, int slot);
+int exposed_receive_test(halocline_mpi_channel& channel, int slot, int* done);
+int exposed_send(halocline_mpi_channel& channel, int units);
+int exposed_farewell_start(halocline_mpi_channel& channel, const void* unit);
+int exposed_farewell_test(halocline_mpi_channel& channel, int* done);
+/// True: nothing touches the slots any more.
+bool exposed_close(halocline_mpi_channel& channel);
