@@ -30,7 +30,7 @@ inline constexpr contender known[] = {
     {"ofi-tcp", "ofi", "tcp;ofi_rxm", 10'000},
     {"ofi-shm", "ofi", "shm", 10'000},
     {"mpi", "mpi", "", 20'000},
-    {"mpi-one-sided", "mpi", "", 10'000, mpi_mode::one_sided},
+    {"mpi-one-sided", "mpi", "", 3'000, mpi_mode::one_sided},
 };
 
 /// The one on the command line.
