@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <sys/uio.h>
+#include <utility>
 
 namespace halocline::comm {
 namespace {
@@ -41,9 +42,13 @@ void message_engine::isend(message_request& r, std::span<const std::byte> data, 
                            std::uint32_t context) noexcept {
     begin(r, const_cast<std::byte*>(data.data()), data.size(), to, tag, context);
     link& l = links_[static_cast<std::size_t>(to)];
-    if (l.queued.first == nullptr && announce(l, r)) return;
-    r.state_ = request_state::queued;
-    l.queued.push(r);
+    if (l.queued.first != nullptr || !announce(l, r)) {
+        r.state_ = request_state::queued;
+        l.queued.push(r);
+    }
+    if (!l.frames) return;
+    if (options_.test_on_init) move_frames(l);
+    if (options_.wait_on_send.count() > 0) (void)start_all({&r, 1}, options_.wait_on_send);
 }
 
 /// nullptr: the peer has not taken enough yet.
@@ -57,7 +62,8 @@ message_cell* message_engine::free_cell(link& to) noexcept {
 
 bool message_engine::send_now(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
     link& l = links_[static_cast<std::size_t>(to)];
-    if (data.size() > options_.immediate_bytes || l.queued.first != nullptr || to == core_.rank) return false;
+    if (data.size() > options_.immediate_bytes || l.queued.first != nullptr || to == core_.rank || l.frames)
+        return false;
     message_cell* const cell = free_cell(l);
     if (cell == nullptr) return false;
     if (!data.empty()) std::memcpy(cell->payload, data.data(), data.size());
@@ -67,6 +73,7 @@ bool message_engine::send_now(std::span<const std::byte> data, int to, int tag, 
 
 bool message_engine::announce(link& to, message_request& r) noexcept {
     if (to.peer == core_.rank) return to_self(to, r);
+    if (to.frames) return frame_message(to, r);
     message_cell* const cell = free_cell(to);
     if (cell == nullptr) return false;
     if (r.bytes_ <= options_.immediate_bytes) {
@@ -124,6 +131,16 @@ void message_engine::deliver(link& from, message_request& r, const incoming& m) 
 }
 
 void message_engine::fetch(link& from, message_request& r, std::uint64_t bytes, const announcement& a) noexcept {
+    if (from.frames) {
+        ++counts_.called;
+        r.peer_ = from.peer;
+        r.record_ = a.record;
+        r.number_ = bytes;
+        r.state_ = request_state::calling;
+        active_.push(r);
+        call_for(from, r);
+        return;
+    }
     send_record& record = from.their_records[a.record];
     const std::byte* const source = a.in_slab           ? from.slab + a.address
                                     : from.same_process ? reinterpret_cast<const std::byte*>(a.address)
@@ -191,6 +208,7 @@ std::uint64_t message_engine::copy_pieces(send_record& record, std::byte* to, co
 /// A receive that needs its sender.
 void message_engine::go_on(message_request& r) noexcept {
     link& from = links_[static_cast<std::size_t>(r.peer_)];
+    if (from.frames) return call_for(from, r);
     send_record& record = from.their_records[r.record_];
     const std::uint64_t bytes = r.info_.bytes <= r.bytes_ ? r.info_.bytes : 0;
     const std::uint64_t theirs = record.sender_pieces.load(std::memory_order_acquire);
@@ -213,7 +231,7 @@ void message_engine::go_on(message_request& r) noexcept {
 
 /// A send that its receiver may be copying, or have copied.
 void message_engine::follow(link& to, message_request& r) noexcept {
-    if (to.peer == core_.rank) return;
+    if (to.peer == core_.rank || to.frames) return;
     send_record& record = to.records[r.record_];
     const std::uint64_t state = record.receiver.state.load(std::memory_order_acquire);
     if (state == 4 * r.number_ + send_record::received) {
@@ -252,6 +270,7 @@ void message_engine::stage(link& to, message_request& r, send_record& record) no
 void message_engine::progress() noexcept {
     for (link& l : links_) {
         if (l.in != nullptr) drain(l);
+        if (l.frames) move_frames(l);
         if (l.announced.first != nullptr) l.announced.for_each([&](message_request& r) { follow(l, r); });
         while (l.queued.first != nullptr) {
             message_request& r = *l.queued.first;
@@ -270,26 +289,31 @@ void message_engine::progress() noexcept {
 }
 
 bool message_engine::gone(int peer) const noexcept {
-    return peer >= 0 && peer != core_.rank &&
-           shm_channel::closed(*links_[static_cast<std::size_t>(peer)].farewell->line());
+    if (peer < 0 || peer == core_.rank) return false;
+    const link& l = links_[static_cast<std::size_t>(peer)];
+    return l.frames ? l.frames->closed : shm_channel::closed(*l.farewell->line());
 }
 
-template <class Who>
-status message_engine::wait(std::size_t count, Who&& who, std::optional<std::chrono::nanoseconds> longest) noexcept {
+template <class Who, class Fine>
+status message_engine::wait(std::size_t count, Who&& who, Fine&& fine,
+                            std::optional<std::chrono::nanoseconds> longest) noexcept {
     if (status_ != status::ok) return status_;
     std::size_t i = 0;
     const auto done = [&] {
-        while (i < count && who(i).done()) ++i;
+        while (i < count && fine(who(i))) ++i;
         return i == count;
     };
     const std::uint64_t begin = longest ? ticks() : 0;
-    waiter waiting(core_);
+    std::uint64_t frames = frames_taken_;
+    std::optional<waiter> waiting(core_);
     for (std::uint64_t polls = 0; !done(); ++polls) {
         progress();
         if (status_ != status::ok || done()) break;
         if (polls % polls_per_pause_ != 0) continue;
         const int peer = who(i).peer_;
-        status_ = waiting.again(peer);
+        // As long as frames come, a large message may take longer than the deadline.
+        if (std::exchange(frames, frames_taken_) != frames_taken_) waiting.emplace(core_);
+        status_ = broken_ != status::ok ? broken_ : waiting->again(peer);
         if (status_ == status::ok && polls % 4096 == 0 && gone(peer)) {
             progress(); // what it did before it left
             if (done()) break;
@@ -297,7 +321,7 @@ status message_engine::wait(std::size_t count, Who&& who, std::optional<std::chr
         }
         if (status_ != status::ok) {
             std::size_t more = 0;
-            for (std::size_t k = i + 1; k < count; ++k) more += !who(k).done();
+            for (std::size_t k = i + 1; k < count; ++k) more += !fine(who(k));
             fail(status_, who(i), more);
         } else if (longest && seconds(ticks() - begin) > std::chrono::duration<double>(*longest).count()) {
             return status::timed_out;
@@ -306,24 +330,49 @@ status message_engine::wait(std::size_t count, Who&& who, std::optional<std::chr
     return status_;
 }
 
+namespace {
+
+constexpr auto is_done = [](const message_request& r) { return r.done(); };
+
+} // namespace
+
 status message_engine::wait_one(message_request& r) noexcept {
-    return wait(1, [&](std::size_t) -> message_request& { return r; });
+    return wait(
+        1, [&](std::size_t) -> message_request& { return r; }, is_done);
 }
 
 status message_engine::wait_all(std::span<message_request> all,
                                 std::optional<std::chrono::nanoseconds> longest) noexcept {
     return wait(
-        all.size(), [&](std::size_t i) -> message_request& { return all[i]; }, longest);
+        all.size(), [&](std::size_t i) -> message_request& { return all[i]; }, is_done, longest);
 }
 
 status message_engine::wait_all(std::span<message_request* const> all) noexcept {
-    return wait(all.size(), [&](std::size_t i) -> message_request& { return *all[i]; });
+    return wait(
+        all.size(), [&](std::size_t i) -> message_request& { return *all[i]; }, is_done);
+}
+
+/// Will it end without this rank?
+bool message_engine::has_started(const message_request& r) const noexcept {
+    switch (r.state_) {
+    case request_state::queued:
+    case request_state::framed:
+    case request_state::streaming: return false;
+    case request_state::announced: return !links_[static_cast<std::size_t>(r.peer_)].frames;
+    default: return true;
+    }
+}
+
+status message_engine::start_all(std::span<message_request> all, std::chrono::nanoseconds longest) noexcept {
+    return wait(
+        all.size(), [&](std::size_t i) -> message_request& { return all[i]; },
+        [this](const message_request& r) { return has_started(r); }, longest);
 }
 
 void message_engine::fail(status why, const message_request& r, std::size_t more,
                           std::uint64_t message_bytes) noexcept {
     status_ = why;
-    const bool is_send = r.state_ == request_state::queued || r.state_ == request_state::announced;
+    const bool is_send = r.state_ == request_state::announced || !has_started(r);
     failed_ = {is_send, r.peer_, r.tag_, r.bytes_, message_bytes, more};
 }
 
@@ -332,10 +381,9 @@ bool message_engine::test(message_request& r) noexcept {
     progress();
     if (r.done() || status_ != status::ok) return true;
     // A loop around test() has to end, too, when somebody died. Its deadline is the caller's.
-    if (++fruitless_tests_ % 4096 == 0) {
-        const status s = core_.check(r.peer_, ticks(), -1);
-        if (s != status::ok) fail(s, r, 0);
-    }
+    status s = broken_;
+    if (s == status::ok && ++fruitless_tests_ % 4096 == 0) s = core_.check(r.peer_, ticks(), -1);
+    if (s != status::ok) fail(s, r, 0);
     return status_ != status::ok;
 }
 

@@ -3,8 +3,11 @@
 #pragma once
 
 #include "job_core.hpp"
+#include "message_frames.hpp"
 #include "message_layout.hpp"
+#include "request_list.hpp"
 
+#include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/shm_channel.hpp>
 
@@ -13,30 +16,6 @@
 #include <vector>
 
 namespace halocline::comm {
-
-/// Requests in the order in which they came. The links are in the requests.
-struct request_list {
-    message_request *first = nullptr, *last = nullptr;
-
-    void push(message_request& r) noexcept {
-        r.next_ = nullptr;
-        r.before_ = last;
-        (last ? last->next_ : first) = &r;
-        last = &r;
-    }
-    void remove(message_request& r) noexcept {
-        (r.before_ ? r.before_->next_ : first) = r.next_;
-        (r.next_ ? r.next_->before_ : last) = r.before_;
-    }
-    /// visit may remove the request that it gets.
-    template <class Visit>
-    void for_each(Visit&& visit) {
-        for (message_request *r = first, *next; r != nullptr; r = next) {
-            next = r->next_;
-            visit(*r);
-        }
-    }
-};
 
 /// A message as its receiver sees it: where it came from, and what it says of itself.
 struct incoming {
@@ -66,9 +45,10 @@ class unexpected_store {
     unexpected_message* push() noexcept;
     void remove(unexpected_message& m) noexcept;
     [[nodiscard]] unexpected_message* first() const noexcept { return first_; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
   private:
-    std::size_t room_, used_ = 0;
+    std::size_t room_, used_ = 0, size_ = 0;
     std::unique_ptr<unexpected_message[]> all_;
     unexpected_message *first_ = nullptr, *last_ = nullptr, *free_ = nullptr;
 };
@@ -89,6 +69,7 @@ class message_engine {
     status wait_one(message_request& r) noexcept;
     status wait_all(std::span<message_request> all, std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
     status wait_all(std::span<message_request* const> all) noexcept;
+    status start_all(std::span<message_request> all, std::chrono::nanoseconds longest) noexcept;
     bool probe(int from, int tag, std::uint32_t context, message_info& info) noexcept;
     /// A request is destroyed while under way.
     void withdraw(message_request& r) noexcept;
@@ -103,8 +84,11 @@ class message_engine {
     using request_state = message_request::state;
     /// This end of both directions with one peer.
     struct link {
-        link(int rank, std::size_t unexpected) : peer(rank), early(unexpected) {}
+        link(int rank, std::size_t unexpected) : peer(rank), early(unexpected) {
+            for (std::uint32_t i = 0; i < link_layout::records; ++i) free_records[i] = link_layout::records - 1 - i;
+        }
         int peer;
+        std::unique_ptr<frame_link> frames; ///< to a peer over a network; else of the peer's memory:
         // Of what comes.
         const message_cell* in = nullptr;
         std::uint64_t taken = 0, told = 0; ///< messages taken out of the ring; the peer knows of
@@ -118,7 +102,7 @@ class message_engine {
         const std::atomic<std::uint64_t>* own_credit = nullptr;
         send_record* records = nullptr;
         std::uint32_t free_records[link_layout::records]{};
-        std::size_t free_count = 0;
+        std::size_t free_count = link_layout::records;
         std::uint64_t generation = 0; ///< of the last announcement
         request_list queued, announced;
         message_request* staging = nullptr; ///< whose pieces lie in the staging area
@@ -132,7 +116,7 @@ class message_engine {
     };
 
     void connect(const std::vector<std::string>& cards);
-    void find_readable();
+    void connect_frames();
 
     [[nodiscard]] message_cell* free_cell(link& to) noexcept;
     void publish(link& to, message_cell& cell, std::size_t bytes, int tag, std::uint32_t context) noexcept {
@@ -153,11 +137,23 @@ class message_engine {
     void stage(link& to, message_request& r, send_record& record) noexcept;
     void go_on(message_request& r) noexcept;
     std::uint64_t copy_pieces(send_record& record, std::byte* to, const std::byte* from, std::uint64_t bytes) noexcept;
+    // Over a network.
+    bool frame_message(link& to, message_request& r) noexcept;
+    void send_frame(link& to, bool also_empty) noexcept;
+    void take_frames(link& from) noexcept;
+    status read_frame(link& from, std::span<const std::byte> bytes) noexcept;
+    bool read_record(link& from, const frame_record& r, const std::byte* payload) noexcept;
+    void call_for(link& from, message_request& r) noexcept;
+    void stream(link& to, message_request& r) noexcept;
+    void move_frames(link& l) noexcept;
+
     [[nodiscard]] message_request* receive_for(link& from, const incoming& m) noexcept;
     [[nodiscard]] unexpected_message* message_for(int from, int tag, std::uint32_t context, link*& owner) noexcept;
-    /// Until all of who(0) … who(count - 1) are done.
-    template <class Who>
-    status wait(std::size_t count, Who&& who, std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
+    /// Until `fine` is true of all of who(0) … who(count - 1).
+    template <class Who, class Fine>
+    status wait(std::size_t count, Who&& who, Fine&& fine,
+                std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
+    [[nodiscard]] bool has_started(const message_request& r) const noexcept;
     [[nodiscard]] bool gone(int peer) const noexcept;
     void finish(message_request& r) noexcept {
         r.state_ = message_request::state::done;
@@ -177,6 +173,9 @@ class message_engine {
     /// A processor's pause is as long as half a message: seldom, where each rank has a core.
     std::uint64_t polls_per_pause_ = 1;
     status status_ = status::ok;
+    status broken_ = status::ok; ///< of a channel; whoever waits says for what
+    channel_set channels_;       ///< of frames
+    std::uint64_t frames_taken_ = 0;
     message_counts counts_;
     std::byte* block_ = nullptr;
     struct {

@@ -22,6 +22,7 @@ unexpected_message* unexpected_store::push() noexcept {
     } else {
         return nullptr;
     }
+    ++size_;
     m->next = nullptr;
     m->before = last_;
     (last_ ? last_->next : first_) = m;
@@ -30,6 +31,7 @@ unexpected_message* unexpected_store::push() noexcept {
 }
 
 void unexpected_store::remove(unexpected_message& m) noexcept {
+    --size_;
     (m.before ? m.before->next : first_) = m.next;
     (m.next ? m.next->before : last_) = m.before;
     m.next = free_;
@@ -48,7 +50,13 @@ void message_engine::irecv(message_request& r, std::span<std::byte> into, int fr
         return;
     }
     r.state_ = request_state::posted;
-    (from == any_source ? posted_any_ : links_[static_cast<std::size_t>(from)].posted).push(r);
+    if (from == any_source) {
+        posted_any_.push(r);
+        return;
+    }
+    link& l = links_[static_cast<std::size_t>(from)];
+    l.posted.push(r);
+    if (l.frames && options_.test_on_init) move_frames(l);
 }
 
 unexpected_message* message_engine::message_for(int from, int tag, std::uint32_t context, link*& owner) noexcept {
@@ -89,11 +97,13 @@ message_request* message_engine::receive_for(link& from, const incoming& m) noex
 
 bool message_engine::arrive(link& from, const incoming& m) noexcept {
     if (message_request* r = receive_for(from, m)) {
+        ++counts_.arrived;
         deliver(from, *r, m);
         return true;
     }
     unexpected_message* const early = from.early.push();
     if (early == nullptr) return false;
+    ++counts_.arrived;
     early->arrival = ++arrivals_;
     early->tag = m.tag;
     early->context = m.context;
@@ -136,6 +146,7 @@ void message_engine::withdraw(message_request& r) noexcept {
     case request_state::queued: l->queued.remove(r); break;
     case request_state::announced:
         l->announced.remove(r);
+        if (l->frames) l->frames->announced[r.record_] = nullptr;
         for (unexpected_message* m = l->early.first(); m != nullptr; m = m->next) {
             if (m->own != &r) continue;
             l->early.remove(*m);
@@ -144,7 +155,11 @@ void message_engine::withdraw(message_request& r) noexcept {
         if (l->staging == &r) l->staging = nullptr;
         break; // the record stays with the receiver
     case request_state::posted: (l ? l->posted : posted_any_).remove(r); break;
+    case request_state::framed: l->frames->framed.remove(r); break;
+    case request_state::streaming: l->frames->streaming.remove(r); break;
+    case request_state::streamed: l->frames->receiving[r.record_] = nullptr; break;
     case request_state::synergistic:
+    case request_state::calling:
     case request_state::staged: active_.remove(r); break;
     }
     finish(r);

@@ -18,7 +18,8 @@ message_engine::message_engine(const job& j, const messenger_options& options)
     j.agree("the options of messenger '" + options_.name + "'",
             std::to_string(options_.unexpected) + " unexpected, immediate to " +
                 std::to_string(options_.immediate_bytes) + ", synergistic from " +
-                std::to_string(options_.synergistic_bytes) + " bytes");
+                std::to_string(options_.synergistic_bytes) + ", frames of " + std::to_string(options_.frame_bytes) +
+                " bytes");
     j.collectively([&] {
         if (options_.immediate_bytes > messenger_options::largest_immediate) {
             throw input_error(own + "immediate messages of " + std::to_string(options_.immediate_bytes) +
@@ -26,18 +27,25 @@ message_engine::message_engine(const job& j, const messenger_options& options)
                               " are possible");
         }
         if (options_.unexpected < 1) throw input_error(own + "room for 0 unexpected messages; at least 1 is needed");
-        for (int r = 0; r < core_.ranks; ++r) {
-            if (core_.peer_base[static_cast<std::size_t>(r)] != nullptr) continue;
-            throw input_error(own + "matched messages need shared memory, and " + core_.name_of(r) +
-                              " shares none with " + core_.name_of(core_.rank) +
-                              "; put \"shm\" among the transports, and the ranks on one node");
+        if (options_.frame_bytes < smallest_frame) {
+            throw input_error(own + "frames of " + std::to_string(options_.frame_bytes) + " bytes; at least " +
+                              std::to_string(smallest_frame) + " are needed");
+        }
+        for (const rank_info& m : core_.members) {
+            if (m.transport != mock_channel::transport) continue;
+            throw input_error(own + "messages don't go over 'mock'; choose among shm, verbs, ofi, mpi");
         }
     });
     links_.reserve(static_cast<std::size_t>(core_.ranks));
     j.collectively([&] {
-        for (int r = 0; r < core_.ranks; ++r) links_.emplace_back(r, options_.unexpected);
+        for (const rank_info& m : core_.members) {
+            link& l = links_.emplace_back(m.rank, options_.unexpected);
+            if (m.transport != "self" && m.transport != shm_channel::transport)
+                l.frames = std::make_unique<frame_link>();
+        }
         block_ = static_cast<std::byte*>(core_.memory->allocate(block_bytes(core_.ranks), alignof(link_layout)));
-        for (int r = 0; r < core_.ranks; ++r) new (link_of(block_, r)) link_layout;
+        for (const link& l : links_)
+            if (!l.frames) new (link_of(block_, l.peer)) link_layout;
     });
     const std::uint64_t probe = 0x68616c6f636c696eu + static_cast<std::uint64_t>(core_.rank);
     try {
@@ -46,6 +54,7 @@ message_engine::message_engine(const job& j, const messenger_options& options)
         card.number<std::uint64_t>(reinterpret_cast<std::uint64_t>(&probe));
         connect(j.gather(card.take()));
         j.barrier(); // the probes have been read
+        connect_frames();
     } catch (...) {
         if (core_.failed() == status::ok)
             core_.memory->deallocate(block_, block_bytes(core_.ranks), alignof(link_layout));
@@ -56,6 +65,7 @@ message_engine::message_engine(const job& j, const messenger_options& options)
 void message_engine::connect(const std::vector<std::string>& cards) {
     const std::uint32_t id = core_.next_plan_id++;
     for (link& l : links_) {
+        if (l.frames) continue;
         wire_reader card(cards[static_cast<std::size_t>(l.peer)]);
         l.slab = core_.peer_base[static_cast<std::size_t>(l.peer)];
         l.block = l.slab + card.number<std::uint64_t>();
@@ -72,8 +82,6 @@ void message_engine::connect(const std::vector<std::string>& cards) {
         l.credit_at_peer = &there.taken;
         l.records = here.record;
         l.their_records = there.record;
-        for (std::uint32_t i = 0; i < link_layout::records; ++i) l.free_records[i] = link_layout::records - 1 - i;
-        l.free_count = link_layout::records;
         l.farewell.emplace(0, l.peer, id, 0, 0, reinterpret_cast<std::byte*>(&there.farewell),
                            reinterpret_cast<std::byte*>(&here.farewell));
         if (l.same_process) continue;
@@ -92,6 +100,34 @@ void message_engine::connect(const std::vector<std::string>& cards) {
     }
 }
 
+void message_engine::connect_frames() {
+    std::vector<channel_request> requests;
+    for (const link& l : links_) {
+        if (!l.frames) continue;
+        const auto key = [](int rank, std::uint32_t n) {
+            return static_cast<std::uint32_t>(frame_link::channels) * static_cast<std::uint32_t>(rank) + n;
+        };
+        for (std::uint32_t n = 0; n < frame_link::channels; ++n) {
+            requests.push_back({l.peer, key(l.peer, n), key(core_.rank, n), options_.frame_bytes, options_.frame_bytes,
+                                "frames " + std::to_string(n)});
+        }
+    }
+    channels_ = channel_set(job_, requests, {options_.name, ""});
+    for (link& l : links_) {
+        if (!l.frames) continue;
+        l.frames->room = options_.frame_bytes;
+        l.frames->may_send = l.frames->credit_told = options_.unexpected;
+        l.frames->channel.reserve(frame_link::channels);
+    }
+    channels_.for_each([this]<class C>(C& c) { // those of a peer in the order of their requests
+        if constexpr (std::is_constructible_v<frame_channel, C&>)
+            links_[static_cast<std::size_t>(c.peer())].frames->channel.emplace_back(c);
+    });
+    if (requests.empty()) return;
+    // A peer may be waiting for an answer while this rank waits for something else.
+    channels_.work_in_every_wait(this, [](void* engine) { static_cast<message_engine*>(engine)->progress(); });
+}
+
 message_engine::~message_engine() {
     const auto end = [&](message_request& r) { finish(r); };
     parked_block parked{block_, block_bytes(core_.ranks), {}};
@@ -99,6 +135,12 @@ message_engine::~message_engine() {
         l.queued.for_each(end);
         l.announced.for_each(end);
         l.posted.for_each(end);
+        if (l.frames) {
+            l.frames->framed.for_each(end);
+            l.frames->streaming.for_each(end);
+            for (message_request* r : l.frames->receiving)
+                if (r != nullptr) finish(*r);
+        }
         if (!l.farewell) continue;
         l.farewell->close();
         parked.lines.push_back(l.farewell->line());
@@ -130,7 +172,10 @@ std::string message_engine::describe() const {
     for (const link& l : links_) {
         if (l.peer == core_.rank) continue;
         text += "  rank " + std::to_string(l.peer) + ": ";
-        if (l.same_process)
+        if (l.frames)
+            text += "over " + core_.members[static_cast<std::size_t>(l.peer)].transport + ", frames of " +
+                    std::to_string(options_.frame_bytes) + " bytes; larger messages when their receive calls for them";
+        else if (l.same_process)
             text += "all memory directly (same process)";
         else if (l.readable)
             text += "slabs directly, other memory by process_vm_readv";
@@ -166,6 +211,9 @@ status messenger::wait_all(std::span<message_request> requests) noexcept { retur
 status messenger::wait_all(std::span<message_request* const> requests) noexcept { return engine_->wait_all(requests); }
 status messenger::wait_all_for(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept {
     return engine_->wait_all(requests, longest);
+}
+status messenger::start_all(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept {
+    return engine_->start_all(requests, longest);
 }
 bool messenger::probe(int from, int tag, message_info& info, std::uint32_t context) noexcept {
     return engine_->probe(from, tag, context, info);

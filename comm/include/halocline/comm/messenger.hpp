@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between ranks of one node, matched by (source, tag, context) as in MPI: for codes whose partners or sizes are
-// not known beforehand. What repeats belongs in a channel_set or a plan, which match once and for all.
+// Messages matched by (source, tag, context) as in MPI: for codes whose partners or sizes are not known beforehand. What
+// repeats belongs in a channel_set or a plan, which match once and for all.
 //
-// Three protocols, by size, after Hybrid MPI (Friedley et al., SC'13): immediate (the payload lies beside the flag),
-// direct (the receiver copies once, out of the sender's memory), synergistic (both copy pieces of one large message).
+// Within a node three protocols, by size, after Hybrid MPI (Friedley et al., SC'13): immediate (the payload lies beside
+// the flag), direct (the receiver copies once, out of the sender's memory), synergistic (both copy pieces of one large
+// message). Over verbs, libfabric or MPI two, after LibOF [HoeflerLumsdaine2008]: immediate, with credits, and large
+// messages for which their receiver calls.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -53,6 +55,11 @@ class message_request {
         posted,      ///< a receive without message
         synergistic, ///< a receive, copied by both ends
         staged,      ///< a receive, through copies in the sender's slab
+        // Over a network:
+        framed,    ///< a send whose last bytes wait for their frame to go
+        streaming, ///< a send whose receiver has called for it
+        calling,   ///< a receive that has to call for its message
+        streamed,  ///< a receive that has called
     };
 
     state state_ = state::done;
@@ -79,15 +86,23 @@ struct messenger_options {
     std::size_t immediate_bytes = largest_immediate;
     /// Smallest synergistic message.
     std::size_t synergistic_bytes = 256 * 1024;
+    /// Of what goes to a peer over a network at a time, small messages together. Memory for each such peer: 12 of these.
+    std::size_t frame_bytes = 8 * 1024;
+    /// isend() and irecv() also move on what is under way with that peer, over a network.
+    bool test_on_init = true;
+    /// isend() over a network waits so long for its message to be started (see start_all).
+    std::chrono::nanoseconds wait_on_send{0};
     /// Memory outside slabs is read by process_vm_readv where the system allows it; false: never.
     bool read_processes = true;
 };
 
 /// Messages received by each way.
 struct message_counts {
+    std::uint64_t arrived = 0; ///< received or not
     std::uint64_t immediate = 0, direct = 0, synergistic = 0;
     std::uint64_t read = 0;        ///< of the direct ones: by process_vm_readv
     std::uint64_t staged = 0;      ///< through copies in the sender's slab
+    std::uint64_t called = 0;      ///< over a network, when their receive had called for them
     std::uint64_t unexpected = 0;  ///< came before their receive
     std::uint64_t pieces_sent = 0; ///< pieces of synergistic messages that this rank copied as their sender
 };
@@ -100,7 +115,7 @@ struct message_counts {
 /// within the spin budget of a wait but process_vm_readv, for buffers outside slabs.
 class messenger {
   public:
-    /// Collective.  Err: input_error naming a rank that does not share its memory with this one; job_error.
+    /// Collective.  Err: input_error; job_error.
     explicit messenger(const job& j, const messenger_options& options = {});
     messenger(messenger&&) noexcept;
     messenger& operator=(messenger&&) noexcept;
@@ -122,6 +137,9 @@ class messenger {
     [[nodiscard]] status wait_all(std::span<message_request* const> requests) noexcept;
     /// As wait_all, but status::timed_out after that time; the job goes on, and so do the requests.
     [[nodiscard]] status wait_all_for(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
+    /// Moves all of them on until none needs this rank to go on: sends whose receivers have not called for them are waited
+    /// for so long.  status::timed_out after that; the job goes on, and so do the requests.
+    [[nodiscard]] status start_all(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
     /// Is a message there that such a receive would get? Tells its source, tag and size.
     [[nodiscard]] bool probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;
 
