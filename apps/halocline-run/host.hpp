@@ -39,6 +39,12 @@ class host {
     virtual void signal(int number) = 0;
     /// Ranks whose end hasn't been told.
     [[nodiscard]] virtual int running() const = 0;
+    /// The job has failed: from now on survivors report and end.
+    virtual void survivors_end() {}
+    /// Does a survivor want to run, and was it not given a second of a core since?
+    [[nodiscard]] virtual bool starved() const { return false; }
+    /// "rank 2 (pid 4711, running), rank 3 (pid 4712, sleeping)": who has not ended, where that is known.
+    [[nodiscard]] virtual std::string unfinished() const { return ""; }
     /// Gives up on ranks that can't be ended.
     virtual void abandon() {}
     [[nodiscard]] virtual std::string name() const = 0;

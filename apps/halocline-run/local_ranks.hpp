@@ -30,6 +30,9 @@ class local_ranks final : public host {
     void answer(std::string_view bytes) override;
     void signal(int number) override;
     [[nodiscard]] int running() const override;
+    void survivors_end() override;
+    [[nodiscard]] bool starved() const override;
+    [[nodiscard]] std::string unfinished() const override;
     [[nodiscard]] std::string name() const override;
 
   private:
@@ -38,6 +41,7 @@ class local_ranks final : public host {
         int socket = -1;
         std::string incoming, outgoing;
         bool gave_part = false, running = false;
+        double used = 0; // seconds of a core when survivors_end() was called
     };
     void spawn(int i);
     void become_rank(int i, int socket) const;

@@ -149,8 +149,29 @@ class launcher final : public rank_events {
 
     /// Survivors of another host may need a cut link's time to find out.
     void start_grace() {
-        const auto grace = std::chrono::seconds(settings_.hosts.empty() ? 2 : 8);
-        if (!kill_at_ && !killing_) kill_at_ = clock_type::now() + grace;
+        if (kill_at_ || killing_) return;
+        grace_began_ = clock_type::now();
+        kill_at_ = grace_began_ + std::chrono::seconds(settings_.hosts.empty() ? 2 : 8);
+        for (const auto& h : hosts_) h->survivors_end();
+    }
+    /// On a loaded machine a survivor may not have had its turn yet.
+    [[nodiscard]] bool wants_more_time(clock_type::time_point now) const {
+        return now < grace_began_ + std::chrono::seconds(10) &&
+               std::any_of(hosts_.begin(), hosts_.end(), [](const auto& h) { return h->starved(); });
+    }
+    /// Survivors that could not report, for instance because a library waits for the dead in a call of theirs.
+    void name_the_unfinished() const {
+        std::string ended, unfinished;
+        for (std::size_t r = 0; r < ranks_.size() && ended.empty(); ++r) {
+            const auto& how = ranks_[r].how;
+            if (how && how->code != 0)
+                ended = "rank " + std::to_string(r) + " (pid " + std::to_string(how->pid) + ") " + how->text;
+        }
+        for (const auto& h : hosts_) unfinished += h->unfinished();
+        if (ended.empty() || unfinished.empty()) return;
+        const double s = std::chrono::duration<double>(clock_type::now() - grace_began_).count();
+        std::fprintf(stderr, "halocline-run: %s; not ended %.0f s later, and killed now: %s\n", ended.c_str(), s,
+                     unfinished.c_str());
     }
 
     void reap() {
@@ -198,7 +219,10 @@ class launcher final : public rank_events {
             signal_all(SIGTERM);
             start_grace();
         }
-        if (kill_at_ && now >= *kill_at_) {
+        if (kill_at_ && now >= *kill_at_ && wants_more_time(now)) {
+            kill_at_ = now + std::chrono::milliseconds(200);
+        } else if (kill_at_ && now >= *kill_at_) {
+            name_the_unfinished();
             killing_ = true;
             kill_at_.reset();
             signal_all(SIGCONT);
@@ -219,6 +243,7 @@ class launcher final : public rank_events {
     int signals_ = -1;
     int exit_code_ = 0;
     bool killing_ = false;
+    clock_type::time_point grace_began_{};
     std::optional<clock_type::time_point> deadline_, kill_at_, abandon_at_;
 };
 

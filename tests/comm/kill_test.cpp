@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <string>
 #include <sys/wait.h>
@@ -309,6 +311,22 @@ TEST(Launcher, LeavesNothingInSharedMemory) {
 int exit_code_of(const std::string& arguments) {
     const int how = std::system((runner + " " + arguments + " >/dev/null 2>&1").c_str());
     return WEXITSTATUS(how);
+}
+
+TEST(Launcher, ASurvivorThatNeverReportsIsNamedBesideTheDead) {
+    const std::string report = std::filesystem::temp_directory_path() / ("halocline-kill-" + std::to_string(getpid()));
+    const std::string rank =
+        "'if [ $HALOCLINE_RANK = 1 ]; then kill -9 $$; fi; while :; do :; done'"; // in a library, say
+    const int how = std::system((runner + " -n 2 -- sh -c " + rank + " 2> " + report).c_str());
+    std::ifstream file(report);
+    const std::string said((std::istreambuf_iterator<char>(file)), {});
+    std::filesystem::remove(report);
+
+    EXPECT_NE(WEXITSTATUS(how), 0);
+    EXPECT_NE(said.find("rank 1 (pid "), std::string::npos) << said;
+    EXPECT_NE(said.find(") died of signal 9; not ended "), std::string::npos) << said;
+    EXPECT_NE(said.find("killed now: rank 0 (pid "), std::string::npos) << said;
+    EXPECT_NE(said.find(", running)"), std::string::npos) << said;
 }
 
 TEST(Launcher, BadArgumentsEndWithTwo) {
