@@ -2,11 +2,14 @@
 #include "neighbourhood.hpp"
 
 #include "channel_agreement.hpp"
+#include "waiting.hpp"
 #include "wire.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 namespace halocline::comm {
 
@@ -28,10 +31,9 @@ neighbourhood::neighbourhood(const job& j, const std::string& name, std::span<co
                                   std::to_string(peer) + " twice");
             }
             const std::string& transport = core.members[peer].transport;
-            if (transport != "self" && transport != "shm") {
-                throw input_error("'" + name + "': rank " + std::to_string(peer) + " is reached from rank " +
-                                  std::to_string(core.rank) + " over '" + transport +
-                                  "'; memory can be exposed over shm only: put both on one node");
+            if (transport == "mock") {
+                throw input_error("'" + name + "': rank " + std::to_string(peer) +
+                                  " is served by 'mock', which moves nothing");
             }
         }
     });
@@ -63,17 +65,122 @@ neighbourhood::neighbourhood(const job& j, const std::string& name, std::span<co
             }
             const auto place = reader.number<std::uint64_t>(), start = reader.number<std::uint64_t>();
             const auto their_lines = reader.number<std::uint64_t>(), size = reader.number<std::uint64_t>();
+            auto* const mine = reinterpret_cast<control_line*>(block_ + n * sizeof(control_line));
+            const std::string& transport = core.members[neighbours[n]].transport;
+            if (transport != "self" && transport != "shm") {
+                members.push_back({neighbours[n], mine, nullptr, nullptr, size, place, std::make_unique<far_link>()});
+                continue;
+            }
             std::byte* const base = core.peer_base[neighbours[n]] + start;
-            members.push_back({neighbours[n], reinterpret_cast<control_line*>(block_ + n * sizeof(control_line)),
+            members.push_back({neighbours[n], mine,
                                reinterpret_cast<control_line*>(base + place * sizeof(control_line)), base + their_lines,
                                size, place});
         }
     });
+    connect_far(name);
+}
+
+void neighbourhood::connect_far(const std::string& name) {
+    const auto key = [](int rank, std::uint64_t i) {
+        return static_cast<std::uint32_t>(far_link::channels * static_cast<std::uint64_t>(rank) + i);
+    };
+    std::vector<channel_request> requests;
+    std::vector<far_link*> of_rank(static_cast<std::size_t>(owner.ranks()), nullptr);
+    for (const member& m : members) {
+        if (!m.far) continue;
+        of_rank[m.rank] = m.far.get();
+        for (std::uint64_t i = 0; i < far_link::channels; ++i) {
+            requests.push_back({m.rank, key(m.rank, i), key(owner.rank(), i), far_link::frame_bytes,
+                                far_link::frame_bytes, "frames " + std::to_string(i)});
+        }
+    }
+    channels_ = channel_set(owner, requests, {name, ""});
+    channels_.for_each([&]<class C>(C& c) { // those of a rank in the order of their requests
+        if constexpr (std::is_constructible_v<frame_channel, C&>) of_rank[c.peer()]->connect(frame_channel(c));
+    });
+    if (requests.empty()) return;
+    // A neighbour may wait for an answer while this rank waits for something else.
+    channels_.work_in_every_wait(this, [](void* self) { static_cast<neighbourhood*>(self)->poll(); });
+}
+
+bool neighbourhood::try_write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept {
+    if (!m.far) {
+        if (!bytes.empty()) std::memcpy(m.payload + place, bytes.data(), bytes.size());
+        return true;
+    }
+    const bool room = m.far->append({.kind = far_record::put, .place = place}, bytes);
+    m.far->push();
+    return room;
+}
+
+template <class Try>
+status neighbourhood::until(const member& m, Try done) noexcept {
+    status s = state_;
+    for (waiter waiting(owner.core()); s == status::ok && !done();) {
+        if (left(m)) return status::aborted;
+        s = waiting.again(m.rank); // polls
+        if (s == status::ok) s = state_;
+    }
+    return s;
+}
+
+status neighbourhood::write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept {
+    for (; m.far && bytes.size() > far_link::most; bytes = bytes.subspan(far_link::most)) {
+        const status s = until(m, [&] { return try_write(m, place, bytes.first(far_link::most)); });
+        if (s != status::ok) return s;
+        place += far_link::most;
+    }
+    return until(m, [&] { return try_write(m, place, bytes); });
+}
+
+status neighbourhood::add_one(const member& m, std::size_t place) noexcept {
+    if (m.far) return until(m, [&] { return m.far->append({.kind = far_record::add, .place = place}); });
+    reinterpret_cast<std::atomic<std::uint64_t>*>(m.payload + place)->fetch_add(1, std::memory_order_release);
+    return status::ok;
+}
+
+status neighbourhood::flush(const member& m) noexcept {
+    if (!m.far) return status::ok;
+    return until(m, [&] {
+        m.far->push();
+        return m.far->all_sent();
+    });
+}
+
+bool neighbourhood::apply(const member& m, const far_record& r, std::span<const std::byte> bytes) noexcept {
+    const auto fits = [&](std::size_t n) { return r.place <= payload_bytes && n <= payload_bytes - r.place; };
+    switch (r.kind) {
+    case far_record::put:
+        if (!fits(bytes.size())) return false;
+        if (!bytes.empty()) std::memcpy(payload + r.place, bytes.data(), bytes.size());
+        return true;
+    case far_record::add:
+        if (!fits(sizeof(std::uint64_t)) || r.place % sizeof(std::uint64_t) != 0) return false;
+        reinterpret_cast<std::atomic<std::uint64_t>*>(payload + r.place)->fetch_add(1, std::memory_order_release);
+        return true;
+    case far_record::tell:
+        if (r.which > 1) return false;
+        m.mine->half[r.which].epoch.store(r.place, std::memory_order_release);
+        return true;
+    default: return false;
+    }
+}
+
+void neighbourhood::poll() noexcept {
+    for (const member& m : members) {
+        if (!m.far || left(m)) continue;
+        status s = m.far->take([&](const far_record& r, std::span<const std::byte> b) { return apply(m, r, b); });
+        m.far->push();
+        if (s == status::aborted) m.mine->half[1].end.store(1, std::memory_order_release);
+        if (s == status::peer_died) s = owner.core().lost(m.rank, "can't be reached: " + m.far->trouble());
+        if (s != status::ok && s != status::aborted && state_ == status::ok) state_ = s;
+    }
 }
 
 neighbourhood::~neighbourhood() {
     parked_block parked{block_, block_bytes_, {}};
     for (const member& m : members) {
+        if (m.far) continue; // its channels say farewell
         for (message_header& half : m.theirs->half) half.end.store(1, std::memory_order_release);
         parked.lines.push_back(m.mine);
     }

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that map each other's slabs and have a block each: one control line per neighbour, which that neighbour writes,
-// and a payload. The two halves of a line hold two counts that the owner of the object gives a meaning.
+// Ranks that have a block each: one control line per neighbour, which that neighbour writes, and a payload. The two halves
+// of a line hold two counts that the owner of the object gives a meaning. Neighbours that map each other's slabs write
+// there; those over a network send what they would write (far_link.hpp).
 #pragma once
 
+#include "far_link.hpp"
 #include "job_core.hpp"
 
+#include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/control_line.hpp>
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,10 +25,11 @@ class neighbourhood {
     struct member {
         int rank = 0;
         control_line* mine = nullptr;   // written by the neighbour
-        control_line* theirs = nullptr; // written here
-        std::byte* payload = nullptr;   // the neighbour's
+        control_line* theirs = nullptr; // written here; nullptr: over a network
+        std::byte* payload = nullptr;   // the neighbour's; nullptr: over a network
         std::uint64_t payload_bytes = 0;
-        std::uint64_t place = 0; // of this rank in the neighbour's list
+        std::uint64_t place = 0;            // of this rank in the neighbour's list
+        std::unique_ptr<far_link> far = {}; // over a network
     };
     /// Collective. `shape`: what else must be equal.  Err: input_error.
     neighbourhood(const job& j, const std::string& name, std::span<const int> neighbours, std::size_t payload_bytes,
@@ -33,7 +38,9 @@ class neighbourhood {
     neighbourhood(const neighbourhood&) = delete;
     neighbourhood& operator=(const neighbourhood&) = delete;
 
+    /// Never waits: over a network it may arrive later, but before what is written later.
     static void tell(const member& m, int half, std::uint64_t count) noexcept {
+        if (m.far) return m.far->tell(half, count);
         m.theirs->half[half].epoch.store(count, std::memory_order_release);
     }
     [[nodiscard]] static std::uint64_t told(const member& m, int half) noexcept {
@@ -44,12 +51,32 @@ class neighbourhood {
         return m.mine->half[1].end.load(std::memory_order_acquire) != 0;
     }
 
+    /// Writes to the neighbour's payload. False: there is no room in frames now.  Pre: far: bytes.size() <= far_link::most.
+    static bool try_write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept;
+    /// The same of any size, and until there is room.
+    status write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept;
+    /// Adds 1 to the counter (std::atomic<std::uint64_t>) at that place of the neighbour's payload, after all writes.
+    status add_one(const member& m, std::size_t place) noexcept;
+    /// Until all that was written and told has gone.
+    status flush(const member& m) noexcept;
+    /// Takes what has come over networks, and sends what waits for room.
+    void poll() noexcept;
+    /// What went wrong with a network, if anything.
+    [[nodiscard]] status state() const noexcept { return state_; }
+
     job owner;
     std::vector<member> members;
     std::byte* payload = nullptr;
     std::size_t payload_bytes = 0;
 
   private:
+    template <class Try>
+    status until(const member& m, Try done) noexcept;
+    bool apply(const member& m, const far_record& r, std::span<const std::byte> bytes) noexcept;
+    void connect_far(const std::string& name);
+
+    status state_ = status::ok;
+    channel_set channels_; // of all far members
     std::byte* block_ = nullptr;
     std::size_t block_bytes_ = 0;
 };

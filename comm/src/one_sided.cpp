@@ -53,9 +53,11 @@ std::size_t exposure::bytes_at(std::size_t n) const noexcept {
 
 template <class Done>
 status exposure::until(int peer, Done done) noexcept {
+    near_->poll();
     waiter waiting(near_->owner.core());
     while (status_ == status::ok && !done()) {
         if (status_ == status::ok) status_ = waiting.again(peer);
+        if (status_ == status::ok) status_ = near_->state();
     }
     return status_;
 }
@@ -86,6 +88,7 @@ bool exposure::completed(std::size_t& n) noexcept {
 }
 
 bool exposure::test() noexcept {
+    near_->poll();
     std::size_t n = 0;
     return status_ != status::ok || completed(n) || status_ != status::ok;
 }
@@ -109,25 +112,21 @@ void exposure::start() noexcept {
     ++started_;
 }
 
-bool exposure::ready(std::size_t n) noexcept { return status_ != status::ok || came(n, posts, started_); }
+bool exposure::ready(std::size_t n) noexcept {
+    near_->poll();
+    return status_ != status::ok || came(n, posts, started_);
+}
 
 status exposure::await(std::size_t n) noexcept {
     return until(near_->members[n].rank, [&] { return came(n, posts, started_); });
 }
 
-std::byte* exposure::target(std::size_t n, std::size_t bytes, std::size_t offset) noexcept {
-    if (status_ != status::ok) return nullptr;
-    if (n < neighbours() && offset <= bytes_at(n) && bytes <= bytes_at(n) - offset) {
-        return near_->members[n].payload + static_cast<std::size_t>(options_.signals) * sizeof(signal_counter) + offset;
-    }
-    status_ = status::misused;
-    return nullptr;
-}
-
 status exposure::put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept {
-    std::byte* to = target(n, from.size(), offset);
-    if (to != nullptr && !from.empty()) std::memcpy(to, from.data(), from.size());
-    return status_;
+    if (status_ != status::ok) return status_;
+    if (n >= neighbours() || offset > bytes_at(n) || from.size() > bytes_at(n) - offset)
+        return status_ = status::misused;
+    const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
+    return status_ = near_->write(near_->members[n], counters + offset, from);
 }
 
 status exposure::complete() noexcept {
@@ -135,19 +134,22 @@ status exposure::complete() noexcept {
     for (std::size_t n = 0; n < neighbours() && status_ == status::ok; ++n) {
         if (await(n) == status::ok) neighbourhood::tell(near_->members[n], completions, started_);
     }
+    for (std::size_t n = 0; n < neighbours() && status_ == status::ok; ++n) status_ = near_->flush(near_->members[n]);
     if (status_ == status::ok) completed_ = started_;
     return status_;
 }
 
 status exposure::put_signal(std::size_t n, std::span<const std::byte> from, std::size_t offset, int signal) noexcept {
     if (signal < 0 || signal >= options_.signals) status_ = status::misused;
-    if (put(n, from, offset) == status::ok) {
-        counter_at(near_->members[n].payload, signal).count.fetch_add(1, std::memory_order_release);
-    }
+    if (put(n, from, offset) != status::ok) return status_;
+    const neighbourhood::member& m = near_->members[n];
+    status_ = near_->add_one(m, static_cast<std::size_t>(signal) * sizeof(signal_counter));
+    if (status_ == status::ok) status_ = near_->flush(m);
     return status_;
 }
 
 std::uint64_t exposure::signals(int signal) const noexcept {
+    near_->poll();
     return counter_at(near_->payload, signal).count.load(std::memory_order_acquire);
 }
 

@@ -16,7 +16,7 @@ constexpr int worked_off = 0; // half of a line: how many of this rank's calls t
 
 /// One call. `number` counts the calls of a pair from 1, and is stored last.
 struct remote_calls::slot {
-    std::atomic<std::uint64_t> number{0};
+    std::uint64_t number = 0; // through atomic references: slots are also sent
     std::uint32_t function = 0;
     alignas(16) std::byte argument[remote_functions::largest_argument]{};
 };
@@ -39,10 +39,18 @@ remote_calls::~remote_calls() = default;
 bool remote_calls::put(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) noexcept {
     const neighbourhood::member& m = near_->members[n];
     if (sent_[n] - neighbourhood::told(m, worked_off) >= room_) return false;
-    slot& s = reinterpret_cast<slot*>(m.payload)[m.place * room_ + sent_[n] % room_];
+    const std::size_t place = m.place * room_ + sent_[n] % room_;
+    if (m.far) {
+        slot s{sent_[n] + 1, function, {}};
+        std::memcpy(s.argument, argument, bytes);
+        if (!neighbourhood::try_write(m, place * sizeof s, std::as_bytes(std::span(&s, 1)))) return false;
+        ++sent_[n];
+        return true;
+    }
+    slot& s = reinterpret_cast<slot*>(m.payload)[place];
     s.function = function;
     std::memcpy(s.argument, argument, bytes);
-    s.number.store(++sent_[n], std::memory_order_release);
+    std::atomic_ref(s.number).store(++sent_[n], std::memory_order_release);
     return true;
 }
 
@@ -51,17 +59,19 @@ status remote_calls::call_bytes(std::size_t n, std::uint32_t function, const voi
     for (waiter waiting(near_->owner.core()); s == status::ok && !put(n, function, argument, bytes);) {
         if (neighbourhood::left(near_->members[n])) return status::aborted;
         if (progress() == 0) s = waiting.again(near_->members[n].rank);
+        if (s == status::ok) s = near_->state();
     }
     return s;
 }
 
 std::size_t remote_calls::progress() {
+    near_->poll();
     std::size_t ran = 0;
     for (std::size_t n = 0; n < near_->members.size(); ++n) {
         const neighbourhood::member& m = near_->members[n];
         while (true) {
-            const slot& s = reinterpret_cast<const slot*>(near_->payload)[n * room_ + done_[n] % room_];
-            if (s.number.load(std::memory_order_acquire) != done_[n] + 1) break;
+            slot& s = reinterpret_cast<slot*>(near_->payload)[n * room_ + done_[n] % room_];
+            if (std::atomic_ref(s.number).load(std::memory_order_acquire) != done_[n] + 1) break;
             alignas(16) std::byte argument[remote_functions::largest_argument];
             std::memcpy(argument, s.argument, sizeof argument);
             const std::uint32_t function = s.function;
@@ -77,6 +87,7 @@ status remote_calls::progress_until(const std::function<bool()>& done) {
     status s = status::ok;
     for (waiter waiting(near_->owner.core()); s == status::ok && !done();) {
         if (progress() == 0) s = waiting.again(-1);
+        if (s == status::ok) s = near_->state();
     }
     return s;
 }

@@ -139,6 +139,36 @@ inline void expect_signals_follow_their_bytes(const job& j) {
     j.barrier();
 }
 
+/// Puts of all sizes around what a network takes in one piece, at odd places.
+inline void expect_puts_of_any_size_arrive(const job& j) {
+    const std::vector<int> near = all_ranks(j);
+    const auto ranks = static_cast<std::size_t>(j.ranks());
+    constexpr std::size_t most = 200'001;
+    exposure e(j, near, ranks * most, {"sizes"});
+    const auto byte_of = [](int from, int to, std::size_t size, std::size_t i) {
+        return static_cast<std::byte>(static_cast<std::size_t>(17 * from + to) + size + i * 7);
+    };
+    std::vector<std::byte> out(most);
+    for (const std::size_t size : {0ul, 1ul, 7ul, 64ul, 8167ul, 8168ul, 8169ul, 16'336ul, 65'537ul, most}) {
+        e.post();
+        e.start();
+        for (std::size_t n = 0; n < near.size(); ++n) {
+            ASSERT_EQ(e.await(n), status::ok) << e.pending();
+            for (std::size_t i = 0; i < size; ++i) out[i] = byte_of(j.rank(), near[n], size, i);
+            ASSERT_EQ(e.put(n, std::span(out).first(size), static_cast<std::size_t>(j.rank()) * most), status::ok);
+        }
+        ASSERT_EQ(e.complete(), status::ok) << e.pending();
+        ASSERT_EQ(e.wait(), status::ok) << e.pending();
+        std::size_t wrong = 0;
+        for (int from = 0; from < j.ranks(); ++from) {
+            for (std::size_t i = 0; i < size; ++i)
+                wrong += e.memory()[static_cast<std::size_t>(from) * most + i] != byte_of(from, j.rank(), size, i);
+        }
+        EXPECT_EQ(wrong, 0u) << size;
+    }
+    j.barrier();
+}
+
 struct question {
     std::uint64_t number;
     double values[8];

@@ -1,16 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided communication between processes, started by halocline-run.
+// One-sided communication between processes, over the transport that the argument names: shm, verbs, ofi-tcp, ofi-shm, mpi,
+// mpi-one-sided, mixed (two nodes of one host: shm within, libfabric between).
 #include "one_sided_bodies.hpp"
+
+#include <cstdlib>
 
 namespace {
 
 using namespace halocline_test;
 
-TEST(OneSided, Epochs) { expect_epochs(job::from_environment(), 1000); }
-TEST(OneSided, OneWayEpochs) { expect_one_way_epochs(job::from_environment(), 1000); }
-TEST(OneSided, SignalsFollowTheirBytes) { expect_signals_follow_their_bytes(job::from_environment()); }
-TEST(OneSided, CallsInOrder) { expect_calls_in_order(job::from_environment(), 500); }
-TEST(OneSided, BadInputIsTold) { expect_bad_one_sided_input_is_told(job::from_environment()); }
-TEST(OneSided, LeavingEndsWaits) { expect_leaving_ends_waits(job::from_environment()); }
+std::string transport;
+
+job over_transport() {
+    job_options options;
+    options.deadline = std::chrono::seconds(30);
+    options.transports = {transport.substr(0, transport.find('-'))};
+    if (transport == "ofi-tcp") options.ofi_provider = "tcp;ofi_rxm";
+    if (transport == "ofi-shm") options.ofi_provider = "shm";
+    if (transport == "mixed") {
+        options.transports = {"shm", "ofi"};
+        options.ofi_provider = "tcp;ofi_rxm";
+        const char* rank = std::getenv("HALOCLINE_RANK");
+        setenv("HALOCLINE_NODE", rank != nullptr && std::atoi(rank) % 2 != 0 ? "odd" : "even", 1);
+    }
+    if (transport == "mpi-one-sided") options.mpi = mpi_mode::one_sided;
+    return job::from_environment(options);
+}
+
+/// Over a network an epoch takes longer.
+std::uint64_t steps(const job& j, std::uint64_t alone) {
+    if (transport == "shm") return alone;
+    return j.ranks() <= 2 ? alone / 5 : alone / 20;
+}
+
+TEST(OneSided, Epochs) {
+    const job j = over_transport();
+    expect_epochs(j, steps(j, 1000));
+}
+TEST(OneSided, OneWayEpochs) {
+    const job j = over_transport();
+    expect_one_way_epochs(j, steps(j, 1000));
+}
+TEST(OneSided, SignalsFollowTheirBytes) { expect_signals_follow_their_bytes(over_transport()); }
+TEST(OneSided, PutsOfAnySizeArrive) { expect_puts_of_any_size_arrive(over_transport()); }
+TEST(OneSided, CallsInOrder) {
+    const job j = over_transport();
+    expect_calls_in_order(j, steps(j, 500));
+}
+TEST(OneSided, MixedJobsHaveBoth) {
+    if (transport != "mixed") GTEST_SKIP() << "not a mixed job";
+    EXPECT_EQ(over_transport().transport(), "shm+ofi");
+}
+TEST(OneSided, BadInputIsTold) { expect_bad_one_sided_input_is_told(over_transport()); }
+TEST(OneSided, LeavingEndsWaits) { expect_leaving_ends_waits(over_transport()); }
 
 } // namespace
+
+int main(int argc, char** argv) {
+    testing::InitGoogleTest(&argc, argv);
+    transport = argc > 1 ? argv[1] : "shm";
+    return RUN_ALL_TESTS();
+}

@@ -13,6 +13,7 @@ TEST(OneSidedThreads, OneWayEpochs) {
     for (const int ranks : {2, 4}) run_threads(ranks, [](const job& j) { expect_one_way_epochs(j, 300); });
 }
 TEST(OneSidedThreads, SignalsFollowTheirBytes) { run_threads(3, expect_signals_follow_their_bytes); }
+TEST(OneSidedThreads, PutsOfAnySizeArrive) { run_threads(2, expect_puts_of_any_size_arrive); }
 TEST(OneSidedThreads, CallsInOrder) {
     for (const int ranks : {1, 3}) run_threads(ranks, [](const job& j) { expect_calls_in_order(j, 300); });
 }

@@ -19,7 +19,3 @@ if(TARGET halocline-run)
   endforeach()
 endif()
 halocline_add_mpi_test(comm.window_test.mpi TARGET comm_window_test RANKS 2 4 ARGS mpi)
-
-# One-sided communication: shared memory only.
-halocline_add_test(comm.one_sided_threads_test SOURCES one_sided_threads_test.cpp LINK halocline::comm LABELS threads)
-halocline_add_test(comm.one_sided_test SOURCES one_sided_test.cpp LINK halocline::comm RANKS 1 2 4)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that neighbours write: put, put with a signal, and epochs of post, start, complete, wait. Between ranks that map
-// each other's slabs, so over self and shm.
+// Memory that neighbours write: put, put with a signal, and epochs of post, start, complete, wait. Neighbours that map each
+// other's slabs (self, shm) write in place; over verbs, ofi and mpi they send what the target writes in its next call here
+// or its next wait for anything.
 //
 // Two independent epochs per object, as MPI has them: a target posts and waits, an origin starts and completes. Each pair
 // of neighbours counts its epochs in 64 bits that are never reset, so a fast neighbour can't be mistaken for a late one.
@@ -25,13 +26,13 @@ struct exposure_options {
     int signals = 0;    ///< counters that put_signal adds to
 };
 
-/// After construction every member is noexcept, allocates nothing and takes no lock; no system call but in a wait that
-/// exceeds its spin budget. A bad status is sticky.
+/// After construction every member is noexcept, allocates nothing and takes no lock; over self and shm no system call but in
+/// a wait that exceeds its spin budget. A bad status is sticky.
 class exposure {
   public:
     /// Exposes `bytes` of this rank's slab, zeroed, to the neighbours, which may include the own rank; sizes may differ
     /// between ranks. Collective over the job.
-    /// Err: input_error: ranks that don't name each other, a neighbour named twice or not reached over shm.
+    /// Err: input_error: ranks that don't name each other, a neighbour named twice.
     exposure(const job& j, std::span<const int> neighbours, std::size_t bytes, exposure_options options = {});
     exposure(exposure&&) noexcept;
     exposure& operator=(exposure&&) noexcept;
@@ -58,7 +59,7 @@ class exposure {
     [[nodiscard]] bool ready(std::size_t n) noexcept;
     /// Waits until it has.
     [[nodiscard]] status await(std::size_t n) noexcept;
-    /// from -> offset of neighbour n's memory.  Pre: ready(n) or await(n); `from` is free when this returns.
+    /// from -> offset of neighbour n's memory.  Pre: ready(n) or await(n); `from` is free when this returns. Over a network it may wait for room.
     /// Err: status::misused if that is outside.
     status put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;
     /// All that was put to all neighbours may be read there. Waits for those that have not posted.
@@ -79,7 +80,6 @@ class exposure {
   private:
     template <class Done>
     status until(int peer, Done done) noexcept;
-    [[nodiscard]] std::byte* target(std::size_t n, std::size_t bytes, std::size_t offset) noexcept;
     bool came(std::size_t n, int half, std::uint64_t epoch) noexcept;
     [[nodiscard]] bool completed(std::size_t& n) noexcept;
 

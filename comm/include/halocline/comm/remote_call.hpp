@@ -54,8 +54,7 @@ class remote_functions {
 class remote_calls {
   public:
     /// `room`: calls to one neighbour that may wait to be worked off. Collective over the job.
-    /// Err: input_error: other functions on another rank, neighbours that don't name each other, are named twice, or are
-    /// not reached over shm.
+    /// Err: input_error: other functions on another rank, neighbours that don't name each other or are named twice.
     remote_calls(const job& j, std::span<const int> neighbours, remote_functions functions, std::size_t room = 64,
                  const std::string& name = "remote calls");
     remote_calls(remote_calls&&) noexcept;
