@@ -212,7 +212,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     const std::string secret = cards[0].secret;
     check_transport_names(options.transports, core->mpi != nullptr, start.ranks);
     const int ranks_here = static_cast<int>(near.size()) + 1;
-    core->spin_polls = options.spin_polls > 0 ? options.spin_polls : (ranks_here <= CPU_COUNT(&cores) ? 2000 : 50);
+    core->spin_polls = polls_before_yielding(options, ranks_here, CPU_COUNT(&cores));
 
     std::string address = "127.0.0.1";
     std::optional<far_door> far_listener;

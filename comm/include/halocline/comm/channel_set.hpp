@@ -122,6 +122,17 @@ class channel_set {
     void work_in_every_wait(void* object, void (*step)(void* object));
     /// True if wait(epoch) would return at once.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
+    /// The same of channels whose arrivals are seen in memory; false if there are others, which have to be asked.
+    [[nodiscard]] bool here(std::uint64_t epoch) const noexcept {
+        bool all = true;
+        for_each_lane([&]<class C>(const std::vector<C>& lane) {
+            if constexpr (requires(const C& c) { c.arrived(epoch); })
+                for (const C& c : lane) all = all && c.arrived(epoch) && c.sent(epoch);
+            else
+                all = all && lane.empty();
+        });
+        return all;
+    }
     /// Bad since the first wait that failed.
     [[nodiscard]] status state() const noexcept { return status_; }
 

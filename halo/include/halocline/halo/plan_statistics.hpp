@@ -13,7 +13,7 @@ namespace halocline::halo {
 struct plan_statistics {
     std::uint64_t exchanges = 0;
     double pack_seconds = 0;      ///< in start(): packing (over shm: also moving)
-    double wait_seconds = 0;      ///< in finish() and test()
+    double wait_seconds = 0;      ///< in finish(), unless all was there, and in test()
     double unpack_seconds = 0;    ///< 0 for appended ghosts
     double imbalance_seconds = 0; ///< part of the wait before the last peer of this host had even started: it was late
     std::vector<comm::lane_counts> lanes;
