@@ -71,6 +71,7 @@ class window_end {
     status until(Done done) noexcept;
     template <class Channel>
     bool may_write(Channel& c) noexcept;
+    void expect_token(std::uint64_t token) noexcept;
     template <class Channel>
     bool is_good(Channel& c, std::uint64_t epoch) noexcept;
     template <class Channel>

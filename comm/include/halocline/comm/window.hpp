@@ -2,9 +2,9 @@
 // Windows, the pMR way [GeorgRichtmannWettig2016]: a persistent message from this rank to a peer (send) or back (recv),
 // in three calls per step. init(): the buffer is free. post(): the buffer is filled. wait(): until it is done.
 //
-// The receiver drives: its init() tells the sender that the step's message may come. A message into a buffer in the
-// receiver's slab (job::memory()) is one copy, into the buffer itself, over shared memory; any other lands in one of two
-// slots first (docs/decisions/0011-windows.md).
+// The receiver drives: its init() tells the sender that the step's message may come. A message of more than 1 KiB
+// into a buffer in the receiver's slab (job::memory()) is one copy, into the buffer itself, over shared memory; any other
+// lands in one of two slots first (docs/decisions/0011-windows.md).
 #pragma once
 
 #include <halocline/comm/connection.hpp>
