@@ -1,18 +1,27 @@
 #!/usr/bin/env bash
 # Runs a bench from a fresh clone: ratios in one run, a table for eyes, JSON lines for machines.
-# usage: scripts/bench.sh [question] [options]
-#   halo (default)   exchanges beside the one-copy limit and each installed MPI: 10 minutes; --quick: one minute
-#   p2p              messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE
-#   window           cost of post() of a prepared window beside MPI_Isend and MPI_Start: half a minute; --quick
-#   dirac            the Wilson-clover operator on one rank
-#   plan_setup       what making a halo plan costs, on one rank
-#   stencil          halo::stencil beside hand-written loops; --seconds S
-#   solve            set-up and solve of the multigrid; --np N ranks (default 2); --peer 'COMMAND' takes turns with it
+# usage: scripts/bench.sh question [options]      (none: this list)
+#   halo          exchanges beside the one-copy limit and each installed MPI: 10 minutes; --quick: one minute
+#   p2p           messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE
+#   window        cost of post() of a prepared window beside MPI_Isend and MPI_Start: half a minute; --quick
+#   dirac         the Wilson-clover operator on one rank
+#   plan_setup    what making a halo plan costs, on one rank
+#   stencil       halo::stencil beside hand-written loops; --seconds S
+#   solve         set-up and solve of the multigrid; --np N ranks (default 2); --peer 'COMMAND' takes turns with it
+#   coarse_halo   the demo's solve over shm beside each MPI as transport: whole, coarse level, its halo; --np N, --rounds N
+#   all           each of these at its quickest: five minutes, most of it for the first build
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-question=${1:-halo}
-shift || true
-"$here/scripts/build.sh" release "bench_$question" halocline-run >&2
+list() { sed -n '/^# usage/,/^set/{s/^# \{0,1\}//;/^set/!p}' "$0"; }
+questions=" halo p2p window dirac plan_setup stencil solve coarse_halo all "
+question=${1:-}
+[[ -n $question ]] || { list; exit 0; }
+[[ $questions == *" $question "* ]] || { echo "bench.sh: no question is called '$question'" >&2; list >&2; exit 2; }
+shift
+targets=("bench_$question")
+[[ $question == coarse_halo ]] && targets=(coarse_solve)
+[[ $question == all ]] && targets=(bench_{halo,p2p,window,dirac,plan_setup,stencil,solve} coarse_solve)
+"$here/scripts/build.sh" release "${targets[@]}" halocline-run >&2
 bin=$here/build/release/bin
 
 # Open MPI as root, and in containers without leave to bind: the benches pin their ranks themselves.
@@ -76,5 +85,21 @@ case $question in
         fi
       done
     done ;;
+  coarse_halo) exec "$here/scripts/bench-coarse-halo.sh" "$bin" "$@" ;;
+  all)
+    while read -r -a one; do
+      echo "bench.sh ${one[*]}" >&2
+      "$0" "${one[@]}" </dev/null
+    done <<'END'
+halo --quick
+p2p --quick
+window --quick
+dirac 4
+plan_setup
+stencil --seconds 1
+solve --rounds 1 --vectors 8 --setup 1
+coarse_halo --rounds 1
+END
+    ;;
   *) exec "$bin/bench_$question" "$@" ;;
 esac

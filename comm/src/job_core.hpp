@@ -113,7 +113,7 @@ void check_transport_names(const std::vector<std::string>& names, bool mpi_there
 /// Cores that this process may use.
 int allowed_cores();
 /// Polls of a wait before it gives its core away: at once where ranks outnumber cores, because whom it waits for may be
-/// waiting for that core (docs/decisions/0027-waiting.md).
+/// waiting for that core (docs/decisions/0029-waiting.md).
 int polls_before_yielding(const job_options& options, int ranks, int cores);
 std::string host_name();
 

@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::size_t granule = 128;                      // pair of cache lines: no false sharing between blocks
 constexpr std::size_t commit_step = std::size_t{2} << 20; // a huge page
+/// Memory that the start of a job pays for, about 2 ms: the slots of a first plan come out of it.
+constexpr std::size_t committed_at_start = std::size_t{8} << 20;
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
@@ -60,7 +62,7 @@ node_slab::node_slab(std::size_t bytes) : bytes_(round_up(bytes == 0 ? default_b
         }
         mapping_ = slab_mapping(fd_, bytes_);
         const std::size_t header = round_up(sizeof(failure_record), granule);
-        commit(header);
+        commit(std::max(header, std::min(committed_at_start, bytes_)));
         new (base()) failure_record;
         free_.emplace(header, bytes_ - header);
     } catch (...) {

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# What does the demo's solve gain from shared memory in place of MPI?  scripts/bench.sh coarse_halo
+# usage: bench-coarse-halo.sh BIN [--np N] [--rounds N] [coarse_solve options]
+# coarse_solve takes turns: over shm, and over each installed MPI as transport. A JSON line each: medians in ms, and over
+# the rounds the median of the ratio to shm, of the whole solve, of its coarse level and of that level's halo exchanges.
+set -euo pipefail
+bin=$1 np=2 rounds=7
+shift
+while [[ ${1:-} == --np || ${1:-} == --rounds ]]; do
+  if [[ $1 == --np ]]; then np=${2:?--np needs a number}; else rounds=${2:?--rounds needs a number}; fi
+  shift 2
+done
+
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+parts=(solve coarse halo)
+contenders=(shm)
+for mpi in openmpi mpich; do
+  command -v "mpirun.$mpi" >/dev/null && contenders+=("$mpi")
+done
+
+run() { # contender, options
+  local who=$1 launch=("mpirun.$1" -n "$np") transport=mpi
+  shift
+  [[ $who == shm ]] && launch=("$bin/halocline-run" -n "$np" --) transport=shm
+  rm -f "$out/json"
+  "${launch[@]}" "$bin/coarse_solve" "$@" --transport "$transport" --json "$out/json" >"$out/log" 2>&1 </dev/null ||
+    { cat "$out/log" >&2; echo "bench-coarse-halo.sh: coarse_solve failed over $who" >&2; exit 1; }
+  for part in "${parts[@]}"; do # of "seconds": {…}, the only object that has these keys
+    grep -oE "\"$part\": *[0-9.eE+-]+" "$out/json" | head -n 1 | sed 's/.*: *//' >>"$out/$who.$part"
+  done
+}
+median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+
+run shm "$@" # the demo's configuration is generated here, if it is not there yet
+rm "$out"/shm.*
+for ((round = 0; round < rounds; ++round)); do
+  for who in "${contenders[@]}"; do run "$who" "$@"; done
+done
+
+for who in "${contenders[@]}"; do
+  line="{\"bench\":\"coarse_halo\",\"transport\":\"$who\",\"ranks\":$np,\"rounds\":$rounds"
+  for part in "${parts[@]}"; do
+    line+=$(printf ',"%s_ms":%.3f' "$part" "$(median <"$out/$who.$part" | awk '{ print 1e3 * $1 }')")
+    [[ $who == shm ]] ||
+      line+=$(printf ',"%s_over_shm":%.2f' "$part" "$(paste "$out/$who.$part" "$out/shm.$part" | awk '{ print $1 / $2 }' | median)")
+  done
+  echo "$line}"
+done
