@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# halocline_add_mpi_test(<folder>.<name> TARGET <executable> RANKS 2 4 [ARGS ...] [LABELS ...] [TIMEOUT s] [MPIS openmpi])
+# halocline_add_mpi_test(<folder>.<name> TARGET <executable> RANKS 2 4 [ARGS ...] [LABELS ...] [TIMEOUT s] [MPIS openmpi]
+#   [CONFIGURATIONS name])
 #
 # Runs a program that is there already under each MPI's own mpirun: `comm.mpi_test.openmpi.r2`. The same binary for all:
 # nothing is linked against an MPI. An MPI without module or launcher gives no test (named in the configure summary).
@@ -12,7 +13,7 @@ set(HALOCLINE_OPENMPI_ENVIRONMENT
   OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none)
 
 function(halocline_add_mpi_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET;TIMEOUT" "RANKS;ARGS;LABELS;MPIS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET;TIMEOUT" "RANKS;ARGS;LABELS;MPIS;CONFIGURATIONS")
   if(NOT arg_MPIS)
     set(arg_MPIS openmpi mpich)
   endif()
@@ -26,7 +27,7 @@ function(halocline_add_mpi_test name)
     endif()
     foreach(ranks IN LISTS arg_RANKS)
       set(test ${name}.${mpi}.r${ranks})
-      add_test(NAME ${test} COMMAND ${HALOCLINE_MPIRUN_${upper}} -n ${ranks} $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
+      add_test(NAME ${test} CONFIGURATIONS ${arg_CONFIGURATIONS} COMMAND ${HALOCLINE_MPIRUN_${upper}} -n ${ranks} $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
       set_tests_properties(${test} PROPERTIES
         TIMEOUT ${arg_TIMEOUT} LABELS "mpi;${arg_LABELS}" PROCESSORS ${ranks}
         ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")

@@ -16,3 +16,8 @@ foreach(provider tcp shm)
     set_tests_properties(${name} PROPERTIES LABELS ofi TIMEOUT 120 PROCESSORS ${ranks})
   endforeach()
 endforeach()
+
+# How memory is registered, with a domain that writes down the calls.
+halocline_add_test(comm.ofi_registration_test SOURCES ofi_registration_test.cpp LINK halocline::comm LABELS ofi)
+target_include_directories(comm_ofi_registration_test PRIVATE ${PROJECT_SOURCE_DIR}/comm/src)
+target_include_directories(comm_ofi_registration_test SYSTEM PRIVATE ${LIBFABRIC_INCLUDE_DIRS})

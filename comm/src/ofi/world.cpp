@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi_world.hpp"
 
+#include "registration.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/job.hpp>
@@ -80,7 +82,7 @@ info_list wanted(std::string_view provider) {
     hints->caps = FI_MSG | FI_RMA | FI_WRITE | FI_REMOTE_WRITE;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
-    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    hints->domain_attr->mr_mode = served_mr_modes;
     hints->domain_attr->threading = FI_THREAD_DOMAIN; // a plan lets one thread at a time send or poll
     hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
     hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
@@ -183,9 +185,6 @@ struct ofi_world::endpoint {
     std::size_t largest_write = 0;
     int error = 0; // of the endpoint itself
 
-    [[nodiscard]] bool has(std::uint64_t mr_mode) const {
-        return (static_cast<std::uint64_t>(info->domain_attr->mr_mode) & mr_mode) != 0;
-    }
     void require(long code, const char* call) const {
         if (code < 0) {
             throw job_error("libfabric (" + provider + "): " + call + ": " + lib().strerror(static_cast<int>(-code)));
@@ -305,17 +304,18 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_
         new (&e.letters_out()) ofi_letters;
         for (std::byte* message : {e.slots(), e.slots() + e.receive_stride, e.send_buffer()})
             new (message) message_header;
-        at_->require(fi_mr_reg(at_->domain, e.block, e.block_bytes, FI_WRITE | FI_REMOTE_WRITE, 0,
-                               at_->has(FI_MR_PROV_KEY) ? 0 : e.id + 1, 0, &e.region, nullptr),
-                     "registering memory (fi_mr_reg)");
+        const ofi_registration r =
+            register_memory(at_->domain, at_->ep, at_->info->domain_attr->mr_mode, e.block, e.block_bytes, e.id + 1);
+        at_->require(r.error, r.call);
+        e.region = r.region;
+        e.descriptor = r.descriptor;
+        e.key = r.key;
+        e.base = r.base;
     } catch (...) {
         if (e.block != nullptr) memory.deallocate(e.block, e.block_bytes, alignof(message_header));
         free_ids_.push_back(e.id);
         throw;
     }
-    e.descriptor = at_->has(FI_MR_LOCAL) ? fi_mr_desc(e.region) : nullptr;
-    e.key = fi_mr_key(e.region);
-    e.base = at_->has(FI_MR_VIRT_ADDR) ? reinterpret_cast<std::uintptr_t>(e.block) : 0;
     e.error = at_->error;
     ends_[e.id] = std::move(end);
     return e;

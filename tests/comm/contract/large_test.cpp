@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A message of more than 2 GiB. Disabled in ordinary runs: it needs 8 GiB of memory (comm.contract.<name>.large).
+#include "bodies.hpp"
+#include "contender.hpp"
+
+#include <fstream>
+#include <string>
+
+namespace {
+
+using namespace halocline_test;
+
+/// Memory that may be had without swapping.
+double available_gib() {
+    std::ifstream file("/proc/meminfo");
+    std::string word;
+    while (file >> word) {
+        double kib = 0;
+        if (word == "MemAvailable:" && file >> kib) return kib / (1024.0 * 1024.0);
+    }
+    return 0;
+}
+
+TEST(Large, DISABLED_AMessageOfMoreThanTwoGibibytesArrives) {
+    on_every_rank([](const job& j) {
+        ASSERT_EQ(j.ranks(), 2);
+        const bool room = j.gather(available_gib() >= 8 ? "y" : "n") == std::vector<std::string>{"y", "y"};
+        if (!room) GTEST_SKIP() << "less than 8 GiB of memory are free";
+        constexpr std::size_t words = (std::size_t{1} << 28) + 1001; // of 8 bytes: 2 GiB and 8008 bytes
+        const std::size_t bytes = words * sizeof(std::uint64_t);
+        const std::size_t out = j.rank() == 0 ? bytes : 0, in = j.rank() == 0 ? 0 : bytes;
+        const std::vector<channel_request> request{{1 - j.rank(), 0, 0, out, in, "large"}};
+        channel_set set(j, request, {"large", ""});
+        const auto word = [](std::size_t i) { return i * 0x9e3779b97f4a7c15u + 1; };
+
+        set.for_each([&](auto& c) {
+            auto* to = reinterpret_cast<std::uint64_t*>(c.target(1));
+            for (std::size_t i = 0; i < out / sizeof *to; ++i) to[i] = word(i);
+            c.send(1, 0);
+        });
+        ASSERT_EQ(set.wait(1), status::ok) << set.pending(1);
+
+        std::size_t wrong = 0;
+        set.for_each([&](auto& c) {
+            const auto* from = reinterpret_cast<const std::uint64_t*>(c.received(1));
+            for (std::size_t i = 0; i < in / sizeof *from; ++i) wrong += from[i] != word(i);
+        });
+        EXPECT_EQ(wrong, 0u);
+    });
+}
+
+} // namespace
