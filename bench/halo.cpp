@@ -135,10 +135,13 @@ std::vector<entry> contenders_of(const comm::job& j, const options& o, const poi
         all.push_back(
             {own(j, "ours", "packed", transport, std::make_shared<ours_padded>(j, p, halo::path::packed)), "", 1});
     } else {
+        std::vector<halo::path> ways{halo::path::direct};
+        if (transport == "shm") ways.push_back(halo::path::streamed);
         for (const int threads : o.threads)
-            all.push_back({own(j, "ours", direct ? "direct" : "packed", transport,
-                               std::make_shared<ours_appended>(j, p, threads)),
-                           "", threads});
+            for (const halo::path way : ways)
+                all.push_back({own(j, "ours", direct ? std::string(to_string(way)) : "packed", transport,
+                                   std::make_shared<ours_appended>(j, p, threads, way)),
+                               "", threads});
     }
     if (!p.padded) {
         static const comm::job mock = comm::job::single({.transports = {"mock"}});

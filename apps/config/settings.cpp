@@ -201,6 +201,20 @@ std::vector<setting_key> make_keys() {
              s.order_by_nodes = text == "nodes";
          },
          [](const settings& s) { return std::string(s.order_by_nodes ? "nodes" : "lexicographic"); }});
+    add({"comm", "path",
+         "how messages get into memory that ranks share: direct (through the cache), streamed (past it), or automatic",
+         [](settings& s, const std::string& text) {
+             if (text != "automatic" && text != "direct" && text != "streamed")
+                 expected("automatic, direct or streamed");
+             s.streaming = text == "direct"     ? comm::streaming::never
+                           : text == "streamed" ? comm::streaming::always
+                                                : comm::streaming::automatic;
+         },
+         [](const settings& s) {
+             return std::string(s.streaming == comm::streaming::never    ? "direct"
+                                : s.streaming == comm::streaming::always ? "streamed"
+                                                                         : "automatic");
+         }});
     add({"comm", "network",
          "where ranks of several hosts meet: interface, address, a.b.c.d/n; \"\": the first they share",
          [](settings& s, const std::string& text) { s.network = text; }, [](const settings& s) { return s.network; }});
@@ -324,6 +338,7 @@ comm::job_options job_options_of(const settings& s) {
     options.deadline = s.deadline;
     options.slab_bytes = static_cast<std::size_t>(s.slab_gib * 1073741824.0);
     options.spin_polls = s.spin_polls;
+    options.streaming = s.streaming;
     return options;
 }
 

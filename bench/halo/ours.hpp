@@ -30,14 +30,15 @@ inline halo::ghost_widths widths_of(const point& p) {
 class ours_appended {
   public:
     /// Collective.
-    ours_appended(const comm::job& j, const point& p, int threads)
+    ours_appended(const comm::job& j, const point& p, int threads, halo::path way)
         : box_(p, j.rank()), field_(field_of(j, box_)), source_(box_, reinterpret_cast<std::byte*>(field_.data())),
           plan_(j, p.decomposition(),
                 {.name = "bench",
                  .widths = widths_of(p),
                  .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
                  .self_exchange = j.ranks() == 1,
-                 .order = field_.shared_order()}) {
+                 .order = field_.shared_order(),
+                 .way = way}) {
         if (threads == 2) second_ = std::thread([this] { follow(); });
     }
     ~ours_appended() {

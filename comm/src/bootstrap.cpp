@@ -48,7 +48,8 @@ std::string options_text(const job_options& o) {
     std::string s = "transports";
     for (const std::string& t : o.transports) s += " " + t;
     return s + ", deadline " + std::to_string(o.deadline.count()) + " ms, slab " + std::to_string(o.slab_bytes) +
-           " bytes" + ", link timeout " + std::to_string(o.link_timeout.count()) + " ms" +
+           " bytes" + ", link timeout " + std::to_string(o.link_timeout.count()) + " ms" + ", streaming " +
+           std::to_string(static_cast<int>(o.streaming)) +
            (o.ofi_provider.empty() ? "" : ", ofi provider " + o.ofi_provider) +
            (o.mpi == mpi_mode::one_sided ? ", mpi one-sided" : ", mpi two-sided");
 }

@@ -7,6 +7,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/halo/message_checksum.hpp>
+#include <halocline/halo/path_model.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -27,8 +28,12 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
     if (o.parity) text += "parity " + std::to_string(*o.parity) + ", ";
     if (o.self_exchange) text += "self-exchange, ";
     if (o.checks >= check_level::comm) text += "checksums, ";
+    text.append("path ").append(to_string(o.way)).append(", ");
     return text + shape_text(cut, o.widths, o.boundaries);
 }
+
+/// What is streamed is gathered in the first-level cache first.
+constexpr std::size_t stream_block_bytes = 8192;
 
 } // namespace
 
@@ -45,6 +50,8 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
                .boundaries = options_.boundaries,
                .self_exchange = options_.self_exchange},
               cut, job_.ranks());
+        if (options_.way == path::packed)
+            throw input_error(who + "path packed: appended ghosts are written in place; direct, streamed or automatic");
         if (options_.bytes_per_site == 0)
             throw input_error(who + "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
         if (options_.fields < 1)
@@ -63,11 +70,37 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
                                 .label = lattice::to_string(m.where)});
     });
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
-    std::size_t direct_bytes = 0;
+    choose_ways(requests);
+}
+
+void plan::choose_ways(const std::vector<comm::channel_request>& requests) {
+    comm::streaming wish = job_.options().streaming;
+    if (options_.way == path::direct) wish = comm::streaming::never;
+    if (options_.way == path::streamed) wish = comm::streaming::always;
+    const bool measured = wish == comm::streaming::automatic && job_.ranks() > 1;
+    const comm::costs costs = measured ? comm::measured_costs(job_) : comm::costs{}; // collective at first
+    std::size_t direct_bytes = 0, staged_lines = 0;
+    staged_at_.resize(messages_.size());
     channels_.for_each([&]<class Channel>(const Channel& channel) {
-        if (std::string_view(Channel::path) == "direct") direct_bytes += requests[channel.index()].send_bytes;
+        if (std::string_view(Channel::path) != "direct") return;
+        plan_message& m = messages_[channel.index()];
+        const std::size_t bytes = requests[channel.index()].send_bytes;
+        const verdict<path> verdict = choose_writing(wish, costs, bytes);
+        m.way = verdict.choice;
+        m.why = verdict.why;
+        if (seal_bytes() > 0 || options_.bytes_per_site > stream_block_bytes) {
+            m.way = path::direct;
+            m.why = seal_bytes() > 0 ? "checksums are made of what is at the peer" : "sites of more than 8 KiB";
+        }
+        if (m.way == path::streamed) {
+            staged_at_[channel.index()] = staged_lines;
+            staged_lines += (bytes + sizeof(cache_line) - 1) / sizeof(cache_line);
+        } else {
+            direct_bytes += bytes;
+        }
     });
     claims_ = claiming_pays(direct_bytes);
+    staging_ = std::make_unique_for_overwrite<cache_line[]>(staged_lines); // no memory before a caller packs
 }
 
 void plan::prepare_messages(const lattice::decomposition& cut) {
@@ -97,6 +130,42 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
         message_of_[i] = static_cast<int>(messages_.size());
         messages_.push_back(std::move(m));
     }
+}
+
+void plan::claim_sites(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+    if (!claims_ || messages_[message].way != path::direct) return;
+    for (int f = 0; f < options_.fields; ++f, target += field_bytes(message))
+        claim_lines(target + static_cast<std::size_t>(first) * options_.bytes_per_site,
+                    target + static_cast<std::size_t>(last) * options_.bytes_per_site);
+}
+
+void plan::stream_staged(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+    const std::byte* staged = staging_[staged_at_[message]].bytes;
+    const std::size_t begin = static_cast<std::size_t>(first) * options_.bytes_per_site,
+                      bytes = static_cast<std::size_t>(last - first) * options_.bytes_per_site;
+    for (int f = 0; f < options_.fields; ++f, target += field_bytes(message), staged += field_bytes(message))
+        comm::stream_bytes(target + begin, staged + begin, bytes);
+    comm::finish_streams();
+}
+
+void plan::stream_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
+                        std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+    // By blocks that stay in the first-level cache and, where sites allow it, end with a line.
+    alignas(64) std::array<std::byte, stream_block_bytes> block;
+    const std::size_t site_bytes = options_.bytes_per_site;
+    const auto room = static_cast<std::int64_t>(block.size() / site_bytes);
+    const auto unit = static_cast<std::int64_t>(64 / std::gcd(std::size_t{64}, site_bytes));
+    const std::int64_t sites = room >= unit ? room / unit * unit : room;
+    for (std::int64_t next = 0; first < last; first = next) {
+        next = std::min(last, (first / sites + 1) * sites);
+        // Kernels count from the start of the message.
+        auto* const start = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(block.data()) -
+                                                         static_cast<std::size_t>(first) * site_bytes);
+        copy_sites(values, order, shape, message, first, next, start);
+        comm::stream_bytes(target + static_cast<std::size_t>(first) * site_bytes, block.data(),
+                           static_cast<std::size_t>(next - first) * site_bytes);
+    }
+    comm::finish_streams();
 }
 
 void plan::prepare_copies() {
@@ -271,19 +340,20 @@ std::string plan::describe() const {
     std::string table =
         "halo '" + options_.name + "', " + std::to_string(options_.bytes_per_site) + " bytes per site\n";
     char line[160];
-    std::snprintf(line, sizeof line, "  %-7s %5s  %-9s %-7s %10s %12s %10s %12s\n", "face", "peer", "transport", "path",
-                  "send sites", "send bytes", "ghosts", "ghost bytes");
+    std::snprintf(line, sizeof line, "  %-7s %5s  %-9s %-8s %10s %12s %10s %12s  %s\n", "face", "peer", "transport",
+                  "path", "send sites", "send bytes", "ghosts", "ghost bytes", "why");
     table += line;
     channels_.for_each([&](const auto& channel) {
         const plan_message& m = messages_[channel.index()];
         using kind = std::remove_cvref_t<decltype(channel)>;
-        const char* way = kind::path;
+        std::string_view way = kind::path;
         if constexpr (requires { channel.way(); }) way = channel.way();
-        std::snprintf(line, sizeof line, "  %-7s %5d  %-9s %-7s %10zu %12zu %10lld %12lld\n",
-                      lattice::to_string(m.where).c_str(), m.peer, kind::transport, way, m.send_sites.size(),
+        if (m.way != path::packed) way = to_string(m.way);
+        std::snprintf(line, sizeof line, "  %-7s %5d  %-9s %-8s %10zu %12zu %10lld %12lld  ",
+                      lattice::to_string(m.where).c_str(), m.peer, kind::transport, way.data(), m.send_sites.size(),
                       m.send_sites.size() * options_.bytes_per_site, static_cast<long long>(m.ghost_sites),
                       static_cast<long long>(m.ghost_sites) * static_cast<long long>(options_.bytes_per_site));
-        table += line;
+        table += line + m.why + "\n";
     });
     if (messages_.empty()) table += "  no message: every dimension wraps locally\n";
     return table;

@@ -15,15 +15,6 @@
 
 namespace halocline::halo {
 
-std::string_view to_string(path p) {
-    switch (p) {
-    case path::automatic: return "automatic";
-    case path::direct: return "direct";
-    case path::packed: return "packed";
-    }
-    return "?";
-}
-
 struct region_plan::state {
     state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
           std::vector<binding> fields, region_plan_options choices);

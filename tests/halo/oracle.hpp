@@ -108,7 +108,8 @@ struct halo_case {
     int order = 0; ///< 0 lexicographic, 1 even/odd, 2 blocked
     int lane_width = 1;
     int components = 1;
-    bool prepared = false; ///< the plan is told the order in advance
+    bool prepared = false;    ///< the plan is told the order in advance
+    bool by_function = false; ///< a function packs, not the plan
     std::string text;
 };
 
@@ -169,10 +170,14 @@ inline halo_case random_case(std::mt19937& g, int ranks) {
     c.components = drawn(g, 1, 7);
     c.options.fields = drawn(g, 0, 2) == 0 ? drawn(g, 2, 3) : 1;
     c.prepared = drawn(g, 0, 1) == 1;
+    c.by_function = drawn(g, 0, 2) == 0;
+    c.options.way = std::array{halo::path::automatic, halo::path::direct, halo::path::streamed,
+                               halo::path::streamed}[static_cast<std::size_t>(drawn(g, 0, 3))];
     c.text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) + " low " +
              lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) + " order " +
              std::to_string(c.order) + " W " + std::to_string(c.lane_width) + " components " +
-             std::to_string(c.components);
+             std::to_string(c.components) + " path " + std::string(to_string(c.options.way)) +
+             (c.by_function ? " by function" : "");
     for (const int rank : c.cut.rank_order()) c.text += " " + std::to_string(rank);
     return c;
 }
@@ -195,7 +200,19 @@ void exchange_and_check(const comm::job& j, halo_case c, int exchanges = 3) {
         for (int f = 0; f < c.options.fields; ++f)
             fill_with_oracle(fields[static_cast<std::size_t>(f)], c.cut, j.rank(), value(epoch, f));
 
-        plan.start(std::span<const lattice::field<T>* const>(xs));
+        if (c.by_function)
+            plan.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
+                const auto& sites = plan.messages()[static_cast<std::size_t>(message)].send_sites;
+                for (const lattice::field<T>* x : xs) {
+                    for (std::int64_t i = first; i < last; ++i)
+                        for (int n = 0; n < c.components; ++n)
+                            std::memcpy(target + sizeof(T) * static_cast<std::size_t>(i * c.components + n),
+                                        &x->at(sites[static_cast<std::size_t>(i)], n), sizeof(T));
+                    target += sites.size() * c.options.bytes_per_site;
+                }
+            });
+        else
+            plan.start(std::span<const lattice::field<T>* const>(xs));
         const comm::status status = plan.finish();
 
         ASSERT_EQ(status, comm::status::ok) << c.text;

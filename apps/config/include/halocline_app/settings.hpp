@@ -72,6 +72,7 @@ struct settings {
     int verbs_inline_bytes = 256;
     double slab_gib = 64;
     int spin_polls = 0;
+    comm::streaming streaming = comm::streaming::automatic; ///< path
     // [faults]
     std::chrono::milliseconds deadline{60'000};
     std::chrono::milliseconds link_timeout{5'000};

@@ -5,17 +5,31 @@
 
 #include <halocline/comm/job.hpp>
 
+#include <cstddef>
+
 namespace halocline::comm {
+
+/// Of a message that its receiver reads, written over one that it has read.
+struct write_cost {
+    double message_seconds = 0; ///< whatever its size
+    double line_seconds = 0;    ///< each cache line of 64 bytes
+    [[nodiscard]] double seconds(std::size_t bytes) const {
+        return message_seconds + line_seconds * (static_cast<double>(bytes) / 64);
+    }
+};
 
 struct costs {
     double flag_seconds = 0;          ///< from a rank's send of next to nothing to the peer that waits for it
     double message_seconds = 0;       ///< each further message of the same exchange
     double copy_seconds_per_byte = 0; ///< of contiguous bytes
     double run_seconds = 0;           ///< each run of contiguous bytes, beyond its bytes
+    /// Into the peer's memory through the cache, lines claimed first, or by streaming stores (stream_bytes.hpp). Both 0
+    /// where no two ranks share memory, or where ranks share cores.
+    write_cost cached{}, streamed{};
 };
 
 /// Collective at the first call of a job, local afterwards.  Err: job_error.
-/// Cost: about a millisecond once; two small channel sets between pairs of neighbouring ranks.
+/// Cost: about a millisecond once; three small channel sets between pairs of neighbouring ranks.
 const costs& measured_costs(const job& j);
 
 } // namespace halocline::comm

@@ -46,6 +46,13 @@ enum class mpi_mode {
 /// Err: input_error: neither "two-sided" nor "one-sided".
 [[nodiscard]] mpi_mode mpi_mode_of(std::string_view text);
 
+/// Do messages between ranks that share memory bypass the cache of who writes them?
+enum class streaming : std::uint8_t {
+    automatic, ///< where it was measured to be faster (costs.hpp)
+    always,
+    never
+};
+
 /// Run-time choices of a job; equal on all ranks (agreed at start).
 struct job_options {
     /// Transports for peers, in order of preference; for each peer the first that reaches it wins. "self" serves the
@@ -55,7 +62,8 @@ struct job_options {
     /// Longest silence of the link to another node, at least 2 s. Kernels watch it: ranks may compute or be stopped.
     std::chrono::milliseconds link_timeout{5'000};
     std::size_t slab_bytes = 0; ///< virtual size of each rank's slab; 0 = 64 GiB sparse
-    int spin_polls = 0;         ///< polls before yielding; 0 = chosen from ranks and cores
+    comm::streaming streaming = streaming::automatic;
+    int spin_polls = 0; ///< polls before yielding; 0 = chosen from ranks and cores
     /// Provider of libfabric for transport "ofi", e.g. "tcp;ofi_rxm" or "shm"; "": libfabric's first that can
     /// do RMA writes with remote completion data.
     std::string ofi_provider{};

@@ -2,10 +2,12 @@
 // Which path and which route, by what their parts cost in this job. The estimates:
 //   direct  2 flags + copy:     the peer's "free", then "there"
 //   packed  1 flag + 2 copies:  into the slot, out of the slot
+//   streamed  instead of through the cache: fixed + lines x what a line costs, either way, as measured
 //   edges and corners at once: 1 flag + a message per distinct neighbour; by dimension: as many flags as dimensions.
 #pragma once
 
 #include <halocline/comm/costs.hpp>
+#include <halocline/halo/path.hpp>
 #include <halocline/halo/shell_plan.hpp>
 
 #include <algorithm>
@@ -43,6 +45,18 @@ inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::i
 inline std::size_t least_piece_bytes(const comm::costs& c) {
     constexpr double least = 2048;
     return static_cast<std::size_t>(std::max(least, 4 * c.flag_seconds / std::max(c.copy_seconds_per_byte, 1e-12)));
+}
+
+/// For a message into memory that the peer shares: streaming has to be clearly better, because estimates are rough and a
+/// machine has moods.
+inline verdict<path> choose_writing(comm::streaming wish, const comm::costs& c, std::size_t bytes) {
+    if (wish == comm::streaming::always) return {path::streamed, "the job asks for it"};
+    if (wish == comm::streaming::never) return {path::direct, "the job asks for it"};
+    constexpr double margin = 1.3;
+    const double cached = c.cached.seconds(bytes), streamed = c.streamed.seconds(bytes);
+    if (cached == 0) return {path::direct, "not measured: ranks share cores, or no memory"};
+    return {margin * streamed < cached ? path::streamed : path::direct,
+            microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it"};
 }
 
 /// For a rank with neighbours on all sides: the same on every rank.

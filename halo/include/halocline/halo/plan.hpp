@@ -9,8 +9,10 @@
 
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/stream_bytes.hpp>
 #include <halocline/halo/claim_lines.hpp>
 #include <halocline/halo/ghost_widths.hpp>
+#include <halocline/halo/path.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 #include <halocline/halo/site_copy.hpp>
 #include <halocline/halo/team.hpp>
@@ -49,6 +51,10 @@ struct plan_options {
     /// Site order of the fields that start(field) copies: the copies are then prepared here (site_copy). Fields of any
     /// other order work too, site by site.
     std::shared_ptr<const lattice::site_order> order{};
+    /// How messages are written into memory that a peer shares: direct, streamed, or automatic: by the job's options and cost
+    /// model, each message for itself. The same on every rank; other transports send as they do. Messages with checksums
+    /// and sites of more than 8 KiB are never streamed.  Err: input_error: packed.
+    path way = path::automatic;
     /// normal: require_fresh() looks whether the source was written since. comm (the same on every rank): each message
     /// carries a CRC32C that finish() compares before it says ok, else wrong_data; finish_or_throw() names the face.
     check_level checks = default_checks();
@@ -58,6 +64,8 @@ struct plan_options {
 struct plan_message {
     face where; ///< the face at which sites are sent and behind which ghosts arrive
     int peer = 0;
+    path way = path::packed;              ///< direct or streamed where the peer shares its memory
+    std::string why{};                    ///< that way
     std::vector<std::int32_t> send_sites; ///< local lexicographic indices, in message order
     std::int64_t ghost_sites = 0;         ///< that arrive behind this face
 };
@@ -81,7 +89,8 @@ class plan {
     [[nodiscard]] int message_of(face f) const { return message_of_[f.index()]; }
 
     /// Starts an exchange. pack(message, first, last, target) writes sites [first, last) of messages()[message] to
-    /// target, which is the start of the whole message (field i of several: i x sites x bytes_per_site on): over shm that is the neighbour's ghost memory itself.
+    /// target, which is the start of the whole message (field i of several: i x sites x bytes_per_site on): on the direct
+    /// path that is the neighbour's ghost memory itself, on the streamed one memory of the plan.
     /// Called once per thread of the team with disjoint ranges; an empty range is not called.
     /// Pre: the sources are complete for every thread of the team; the last exchange is finished; pack does not throw and
     /// writes every byte (lines may be claimed first, see claim_lines.hpp: what it leaves out is unspecified).
@@ -157,8 +166,20 @@ class plan {
     };
     void prepare_messages(const lattice::decomposition& cut);
     void prepare_copies();
+    void choose_ways(const std::vector<comm::channel_request>& requests);
     /// Can a field of this kind be sent?
     [[nodiscard]] bool fits(const lattice::site_order& order, const site_shape& shape) const noexcept;
+    [[nodiscard]] bool streams(std::size_t message) const noexcept { return messages_[message].way == path::streamed; }
+    /// Of one field in a message.
+    [[nodiscard]] std::size_t field_bytes(std::size_t message) const noexcept {
+        return messages_[message].send_sites.size() * options_.bytes_per_site;
+    }
+    void claim_sites(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    /// From the plan's memory to the peer's.
+    void stream_staged(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    /// copy_sites() past the cache.
+    void stream_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
+                      std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
     void copy_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
                     std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
     /// Of the sites that are sent.
@@ -198,6 +219,11 @@ class plan {
     comm::channel_set channels_;
     int broken_seal_ = -1; // message whose checksum was wrong
     bool claims_ = false;  // lines of direct messages before they are filled
+    struct alignas(64) cache_line {
+        std::byte bytes[64];
+    };
+    std::vector<std::size_t> staged_at_;    // by message: its first line in staging_
+    std::unique_ptr<cache_line[]> staging_; // what callers pack before it is streamed
     std::unique_ptr<meeting_point> team_;
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
     comm::status status_ = comm::status::ok;
@@ -210,17 +236,15 @@ template <pack_function Pack>
 void plan::start(Pack&& pack, team t) noexcept {
     start_by(
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
-            std::byte* target = channel.target(epoch);
-            if constexpr (std::string_view(std::remove_reference_t<decltype(channel)>::path) == "direct")
-                if (claims_)
-                    for (int f = 0; f < options_.fields; ++f) {
-                        std::byte* start = target + static_cast<std::size_t>(f) *
-                                                        messages_[channel.index()].send_sites.size() *
-                                                        options_.bytes_per_site;
-                        claim_lines(start + static_cast<std::size_t>(first) * options_.bytes_per_site,
-                                    start + static_cast<std::size_t>(last) * options_.bytes_per_site);
-                    }
-            pack(static_cast<int>(channel.index()), first, last, target);
+            const std::size_t message = channel.index();
+            std::byte* const target = channel.target(epoch);
+            if (streams(message)) {
+                pack(static_cast<int>(message), first, last, staging_[staged_at_[message]].bytes);
+                stream_staged(message, first, last, target);
+            } else {
+                claim_sites(message, first, last, target);
+                pack(static_cast<int>(message), first, last, target);
+            }
         },
         t);
 }
@@ -279,13 +303,15 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
         if (options_.checks >= check_level::normal)
             fresh_sum_ = checksum(bytes_of(*xs.front()), xs.front()->order(), shape_of(*xs.front()));
     }
-    start(
-        [&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-            const std::size_t field_bytes =
-                messages_[static_cast<std::size_t>(message)].send_sites.size() * options_.bytes_per_site;
+    start_by(
+        [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
+            const std::size_t message = channel.index();
+            const auto copy = streams(message) ? &plan::stream_sites : &plan::copy_sites;
+            std::byte* target = channel.target(epoch);
+            if (!streams(message)) claim_sites(message, first, last, target);
             for (const lattice::field<T>* x : xs) {
-                copy_sites(bytes_of(*x), x->order(), shape_of(*x), message, first, last, target);
-                target += field_bytes;
+                (this->*copy)(bytes_of(*x), x->order(), shape_of(*x), static_cast<int>(message), first, last, target);
+                target += field_bytes(message);
             }
         },
         t);

@@ -12,6 +12,7 @@
 
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/halo/field_view.hpp>
+#include <halocline/halo/path.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 #include <halocline/halo/team.hpp>
 
@@ -53,17 +54,11 @@ binding bind(lattice::field<T>& x, lattice::field<More>&... more) {
     return {{view(x), view(more)...}, {view(x), view(more)...}};
 }
 
-/// How the values to a peer travel.
-enum class path : std::uint8_t {
-    automatic, ///< by the cost model of the job
-    direct,    ///< one copy from the source straight to the peer's destination: shared memory, fields in slabs
-    packed,    ///< through a slot at the peer, who unpacks
-};
-std::string_view to_string(path p);
-
 struct region_plan_options {
     std::string name = "regions";
-    path way = path::automatic; ///< the same on every rank.  Err: input_error if direct is asked for and can't be had
+    /// The same on every rank. direct and streamed: straight to the peer's destination, fields in slabs.
+    /// Err: input_error if direct or streamed is asked for and can't be had.
+    path way = path::automatic;
     /// Add what arrives to the destinations, by peer and tag, when all is here: the same bits each time. Always packed.
     bool add = false;
 };
