@@ -174,6 +174,14 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
         bytes.push_back(static_cast<double>(j.memory().used()) -
                         static_cast<double>(before)); // later ones reuse the first's
     }
+    const comm::costs& costs = comm::measured_costs(j);
+    if (table && costs.cached.line_seconds > 0)
+        std::fprintf(
+            table,
+            "by this job's measurement a cache line costs %.1f ns through the cache, %.1f ns past it; a message "
+            "%.0f and %.0f ns\n",
+            1e9 * costs.cached.line_seconds, 1e9 * costs.streamed.line_seconds, 1e9 * costs.cached.message_seconds,
+            1e9 * costs.streamed.message_seconds);
     if (table)
         std::fprintf(table,
                      "plan of %zu faces, %s, %d B/site: made in %.2f ms (first: %.2f), memory %.2f x ghost bytes\n",
@@ -193,6 +201,8 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
                          .add("ms_median", median(ms))
                          .add("ms_first", ms[0])
                          .add("memory_over_ghosts", bytes[0] / ghost_bytes)
+                         .add("cached_line_ns", 1e9 * costs.cached.line_seconds)
+                         .add("streamed_line_ns", 1e9 * costs.streamed.line_seconds)
                          .text()
                          .c_str());
 }

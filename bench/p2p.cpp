@@ -257,6 +257,7 @@ class driver {
             line.add("who", all[i].who).add("mode", all[i].mode).add("transport", all[i].transport);
             line.add("speed", name)
                 .add("flag_ns", median(s.flag_ns))
+                .add("transfer_ns", median(s.transfer_ns))
                 .add("slices", s.slices)
                 .add("noisy", results[i].noisy);
             for (const std::size_t m : {0U, 1U}) {

@@ -47,6 +47,7 @@ void report::write_json(const point& p, const entry& e, const series& s, std::si
         .add("L", p.extents)
         .add("bytes_per_site", p.bytes_per_site);
     line.add("cut", p.grid).add("layout", p.layout()).add("flag_ns", median(s.flag_ns));
+    line.add("transfer_ns", median(s.transfer_ns));
     line.add("us_median", median(s.us[measure]))
         .add("us_p95", quantile(s.us[measure], 0.95))
         .add("us_min", quantile(s.us[measure], 0));

@@ -6,6 +6,8 @@
 
 #include <halocline/comm/clock.hpp>
 
+#include <algorithm>
+
 namespace halocline::bench {
 
 int spins_of(const comm::job& j) {
@@ -13,11 +15,41 @@ int spins_of(const comm::job& j) {
     return j.ranks() <= cores ? 2000 : 50;
 }
 
-flag_probe::flag_probe(const comm::job& j) : job_(j), area_(j, 4096), spins_(spins_of(j)) {}
+flag_probe::flag_probe(const comm::job& j) : job_(j), area_(j, lines_at + 64 * lines), spins_(spins_of(j)) {}
 
-double flag_probe::operator()(double seconds) {
+machine_pace flag_probe::operator()(double seconds) {
     job_.barrier();
-    return slowest(job_, {bounce(seconds)})[0];
+    const double flag = bounce(seconds), line = transfer();
+    const std::vector<double> all = slowest(job_, {flag, line});
+    return {all[0], all[1]};
+}
+
+double flag_probe::transfer() {
+    const int partner = job_.rank() ^ 1;
+    if (partner >= job_.ranks()) return 0;
+    const bool fills = job_.rank() % 2 == 0;
+    std::byte* const buffer = area_.of(fills ? job_.rank() : partner) + lines_at;
+    const auto word = [&](std::size_t i) -> volatile std::uint64_t& {
+        return *reinterpret_cast<volatile std::uint64_t*>(buffer + 64 * i);
+    };
+    std::atomic<std::uint64_t>& mine = flag(job_.rank());
+    std::atomic<std::uint64_t>& theirs = flag(partner);
+    std::uint64_t least = ~std::uint64_t{0};
+    for (int turn = 0; turn < 8; ++turn) {
+        const std::uint64_t begin = comm::ticks();
+        ++epoch_;
+        if (fills) {
+            for (std::size_t i = 0; i < lines; ++i) word(i) = epoch_;
+            theirs.store(epoch_, std::memory_order_release);
+            await(mine, epoch_, spins_);
+            least = std::min(least, comm::ticks() - begin);
+        } else {
+            await(mine, epoch_, spins_);
+            for (std::size_t i = 0; i < lines; ++i) (void)word(i);
+            theirs.store(epoch_, std::memory_order_release);
+        }
+    }
+    return fills ? 1e9 * comm::seconds(least) / lines : 0; // the other end's time is mostly waiting
 }
 
 double flag_probe::bounce(double seconds) {

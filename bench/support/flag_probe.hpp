@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast does a flag travel between two cores just now? Machines that are shared have several modes, seconds apart;
-// timings of different modes must not be compared.
+// How fast do a flag and a buffer travel between two cores just now? Machines that are shared have several modes, seconds
+// apart; timings of different modes must not be compared. A mode is named by the buffer: flags may take as long in both.
 #pragma once
 
 #include "support/shared_area.hpp"
@@ -19,25 +19,32 @@ inline void await(const std::atomic<std::uint64_t>& flag, std::uint64_t epoch, i
 /// How often a rank of this job polls before it yields: seldom, where ranks outnumber cores.
 int spins_of(const comm::job& j);
 
-/// Flags bounce between ranks 2i and 2i + 1.
+/// What a probe saw.
+struct machine_pace {
+    double flag_ns = 0;     ///< one way
+    double transfer_ns = 0; ///< a cache line that one core fills and the other reads, over and over: there and back
+    [[nodiscard]] bool fast() const { return transfer_ns < 8; }
+};
+
+/// Flags, and 32 KiB, bounce between ranks 2i and 2i + 1.
 class flag_probe {
   public:
     explicit flag_probe(const comm::job& j);
-    /// Collective: nanoseconds of one way, of the slowest pair; 0 on a single rank.
-    double operator()(double seconds);
+    /// Collective: of the slowest pair; zeros on a single rank.
+    machine_pace operator()(double seconds);
     /// More ranks than cores: flags wait for the scheduler.
     [[nodiscard]] bool crowded() const { return spins_ < 2000; }
-    /// A machine in its fast mode answers within this.
-    static constexpr double fast_ns = 100;
     /// What takes longer says that somebody else is on these cores.
     static constexpr double disturbed_ns = 500;
 
   private:
+    static constexpr std::size_t lines = 512, lines_at = 4096;
     // Not at the same place of its page as a neighbour's: a load would wait for the store before it.
     std::atomic<std::uint64_t>& flag(int rank) {
         return *reinterpret_cast<std::atomic<std::uint64_t>*>(area_.of(rank) + 192 * (rank % 16));
     }
     double bounce(double seconds);
+    double transfer();
 
     comm::job job_;
     shared_area area_;

@@ -9,13 +9,17 @@
 
 namespace halocline::bench {
 
-void series::add(const slice_times& times, double before_ns, double after_ns) {
-    append({.slices = 1, .flag_ns = {before_ns, after_ns}, .us = times});
+void series::add(const slice_times& times, const machine_pace& before, const machine_pace& after) {
+    append({.slices = 1,
+            .flag_ns = {before.flag_ns, after.flag_ns},
+            .transfer_ns = {before.transfer_ns, after.transfer_ns},
+            .us = times});
 }
 
 void series::append(const series& other) {
     slices += other.slices;
     flag_ns.insert(flag_ns.end(), other.flag_ns.begin(), other.flag_ns.end());
+    transfer_ns.insert(transfer_ns.end(), other.transfer_ns.begin(), other.transfer_ns.end());
     us.resize(std::max(us.size(), other.us.size()));
     for (std::size_t m = 0; m < other.us.size(); ++m) us[m].insert(us[m].end(), other.us[m].begin(), other.us[m].end());
 }
@@ -37,12 +41,13 @@ std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span
     };
     for (int round = 0; !enough(round); ++round)
         for (std::size_t c = 0; c < contenders.size(); ++c) {
-            const double before = probe(probe_seconds);
+            const machine_pace before = probe(probe_seconds);
             const slice_times times = contenders[c].slice(slice);
-            const double after = probe(probe_seconds);
-            const bool steady = std::abs(before - after) <= 0.15 * std::max(before, after) &&
-                                (probe.crowded() || std::max(before, after) < flag_probe::disturbed_ns);
-            const auto speed = std::max(before, after) < flag_probe::fast_ns ? outcome::fast : outcome::slow;
+            const machine_pace after = probe(probe_seconds);
+            const double most = std::max(before.flag_ns, after.flag_ns);
+            const bool steady = std::abs(before.flag_ns - after.flag_ns) <= 0.15 * most &&
+                                before.fast() == after.fast() && (probe.crowded() || most < flag_probe::disturbed_ns);
+            const auto speed = after.fast() ? outcome::fast : outcome::slow;
             (steady ? result[c].kept[speed] : result[c].dropped).add(times, before, after);
         }
     for (outcome& o : result) {

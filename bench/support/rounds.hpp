@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contenders take turns in short slices, so that all see the same machine. Each slice is bracketed by a flag probe; a
-// slice whose probes differ by more than 15 % saw the machine change its mode and is dropped, and so is one whose flags took
-// longer than 500 ns: somebody else was on these cores (where ranks outnumber cores that is no reason). What is kept is sorted by
-// mode (fast: a flag takes less than 100 ns): a ratio is of slices of one mode.
+// Contenders take turns in short slices, so that all see the same machine. Each slice is bracketed by probes; a slice whose
+// flags differ by more than 15 % saw the machine change its mode and is dropped, and so is one whose flags took longer than
+// 500 ns: somebody else was on these cores (where ranks outnumber cores that is no reason). What is kept is sorted by mode
+// (fast: a line goes there and back in less than 8 ns): a ratio is of slices of one mode.
 #pragma once
 
 #include "support/flag_probe.hpp"
@@ -27,10 +27,10 @@ struct contender {
 /// What was kept of a contender in one mode of the machine.
 struct series {
     int slices = 0;
-    std::vector<double> flag_ns{};
+    std::vector<double> flag_ns{}, transfer_ns{};
     slice_times us{}; ///< by measure: the batches of all slices
     /// A slice between two probes.
-    void add(const slice_times& times, double before_ns, double after_ns);
+    void add(const slice_times& times, const machine_pace& before, const machine_pace& after);
     void append(const series& other);
 };
 /// All of one contender.

@@ -8,6 +8,8 @@
 
 #include "copy_kernels.hpp"
 
+#include <halocline/comm/stream_bytes.hpp>
+
 #include <hwy/highway.h>
 
 #include <cstring>
@@ -72,6 +74,16 @@ struct copy_runs {
                 std::memcpy(to, from, size);
             else
                 run_of(to, from, size, copied{});
+    }
+};
+/// The same past the cache.
+struct stream_runs {
+    using element = std::uint8_t;
+    static void any(const element* from, element* to, std::int64_t count, std::int64_t from_step, std::int64_t to_step,
+                    std::int64_t run_bytes) {
+        for (; count > 0; --count, from += from_step, to += to_step)
+            comm::stream_bytes(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from),
+                               static_cast<std::size_t>(run_bytes));
     }
 };
 template <class T>
@@ -180,11 +192,14 @@ table make_table(bool strips, int from_lanes, int to_lanes) {
             {lanes_for<std::uint16_t, assign>(from_lanes, to_lanes),
              lanes_for<std::uint32_t, assign>(from_lanes, to_lanes),
              lanes_for<std::uint64_t, assign>(from_lanes, to_lanes)},
+            nullptr,
             {lanes_for<float, accumulate>(from_lanes, to_lanes), lanes_for<double, accumulate>(from_lanes, to_lanes)}};
     if (strips)
         return {{by_strip<copy_runs>, by_strip<copy_runs>, by_strip<copy_runs>},
+                by_strip<stream_runs>,
                 {by_strip<add_runs<float>>, by_strip<add_runs<double>>}};
     return {{by_site<copy_runs>, by_site<copy_runs>, by_site<copy_runs>},
+            nullptr,
             {by_site<add_runs<float>>, by_site<add_runs<double>>}};
 }
 

@@ -12,6 +12,7 @@ using site_kernel = void (*)(const site_list& list, const std::byte* from, std::
 
 struct table {
     site_kernel copy[3]; ///< components of 2, 4, 8 bytes
+    site_kernel stream;  ///< copy past the cache; null: the list has no runs
     site_kernel add[2];  ///< float, double
 };
 

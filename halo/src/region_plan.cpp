@@ -6,6 +6,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/stream_bytes.hpp>
 #include <halocline/halo/path_model.hpp>
 
 #include <algorithm>
@@ -14,6 +15,19 @@
 #include <utility>
 
 namespace halocline::halo {
+
+namespace {
+
+/// Sites of field f of a message.
+void put(const region_message& m, std::size_t f, const field_view& source, std::byte* to, std::int64_t first,
+         std::int64_t last) noexcept {
+    if (m.streamed)
+        m.out[f].stream(source.data, to, source.shape, first, last);
+    else
+        m.out[f].copy(source.data, to, source.shape, first, last);
+}
+
+} // namespace
 
 struct region_plan::state {
     state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
@@ -137,9 +151,10 @@ void region_plan::state::start(int which) noexcept {
         by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
             std::byte* message = channel.target(k);
             for (std::size_t f = 0; f < source.size(); ++f) {
-                m.out[f].copy(source[f].data, message, source[f].shape, first, last);
+                put(m, f, source[f], message, first, last);
                 message += static_cast<std::size_t>(m.send_sites) * source[f].shape.bytes();
             }
+            if (m.streamed) comm::finish_streams();
         });
         channel.send(k, stamp, static_cast<std::uint32_t>(which));
     });
@@ -158,7 +173,8 @@ void region_plan::state::send_direct() noexcept {
         const std::vector<std::size_t>& targets = m.targets[channel.peer_field()];
         by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
             for (std::size_t f = 0; f < source.size(); ++f)
-                m.out[f].copy(source[f].data, channel.memory() + targets[f], source[f].shape, first, last);
+                put(m, f, source[f], channel.memory() + targets[f], first, last);
+            if (m.streamed) comm::finish_streams();
         });
         channel.send(k, stamp, static_cast<std::uint32_t>(bound));
         --unsent;
@@ -311,15 +327,15 @@ std::size_t region_plan::slab_bytes() const { return s_->channels.memory_bytes()
 std::string region_plan::describe() const {
     std::string table = "regions '" + s_->options.name + "'\n";
     char line[160];
-    std::snprintf(line, sizeof line, "  %5s  %-9s %-7s %12s %12s  %s\n", "peer", "transport", "path", "send sites",
+    std::snprintf(line, sizeof line, "  %5s  %-9s %-8s %12s %12s  %s\n", "peer", "transport", "path", "send sites",
                   "receives", "why");
     table += line;
     const auto row = [&](const auto& channel) {
         const region_message& m = s_->messages[channel.index()];
         const std::string_view transport = std::remove_cvref_t<decltype(channel)>::transport;
-        std::snprintf(line, sizeof line, "  %5d  %-9s %-7s %12lld %12lld  ", m.peer, transport.data(),
-                      to_string(m.way).data(), static_cast<long long>(m.send_sites),
-                      static_cast<long long>(m.receive_sites));
+        std::snprintf(line, sizeof line, "  %5d  %-9s %-8s %12lld %12lld  ", m.peer, transport.data(),
+                      to_string(m.way == path::direct && m.streamed ? path::streamed : m.way).data(),
+                      static_cast<long long>(m.send_sites), static_cast<long long>(m.receive_sites));
         table += line + m.why + "\n";
     };
     s_->channels.for_each(row);

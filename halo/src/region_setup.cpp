@@ -238,6 +238,29 @@ void make_direct(region_message& m, const std::vector<transfer>& sends, const by
     }
 }
 
+/// Through the cache, or past it? Lines that a run fills in part go through the cache anyway.
+void choose_stores(region_message& m, comm::streaming wish, const comm::costs& costs, const binding& fields,
+                   const region_plan_options& options) {
+    constexpr std::size_t least_run_bytes = 512;
+    std::size_t bytes = 0;
+    bool can = m.send_sites > 0, pays = true;
+    for (std::size_t f = 0; f < m.out.size(); ++f) {
+        const std::size_t of_field = static_cast<std::size_t>(m.send_sites) * fields.source[f].shape.bytes();
+        bytes += of_field;
+        can = can && m.out[f].streams();
+        pays = pays && of_field >= least_run_bytes * static_cast<std::size_t>(m.out[f].runs());
+    }
+    if (options.way == path::direct) return;
+    if (options.way == path::streamed) {
+        m.streamed = can;
+        if (!can) m.why += "; sites too scattered to be streamed";
+        return;
+    }
+    const verdict<path> v = choose_writing(wish, costs, bytes);
+    m.streamed = can && pays && v.choice == path::streamed;
+    m.why += m.streamed ? "; streamed: " + v.why : can && pays ? "; not streamed: " + v.why : "; short runs";
+}
+
 } // namespace
 
 std::vector<region_message> make_messages(const comm::job& j, const std::vector<transfer>& sends,
@@ -270,6 +293,7 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
     const auto verdict_on = [&](int peer) -> verdict<path> {
         std::string why = obstacle(peer);
         if (!why.empty()) return {path::packed, why};
+        if (options.way == path::streamed) return {path::direct, "asked for"};
         if (options.way != path::automatic) return {options.way, "asked for"};
         std::size_t bytes = 0;
         std::int64_t sites = 0, runs = 0;
@@ -330,11 +354,13 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
                              : "a field of " + rank_text(peer) + " is not in its slab";
             if (m.way == path::direct) {
                 make_direct(m, sends, out[peer], fields, reader);
-            } else if (options.way == path::direct) {
-                throw input_error(who + " can't have path direct with " + rank_text(peer) + ": " + m.why);
+            } else if (options.way == path::direct || options.way == path::streamed) {
+                throw input_error(who + " can't have path " + std::string(to_string(options.way)) + " with " +
+                                  rank_text(peer) + ": " + m.why);
             } else {
                 make_packed(m, sends, out[peer], receives, in[peer], fields);
             }
+            if (j.members()[peer].transport == "shm") choose_stores(m, j.options().streaming, costs, fields, options);
         }
     });
     return messages;

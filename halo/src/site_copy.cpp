@@ -54,6 +54,7 @@ site_copy::site_copy(std::span<const std::int64_t> from, int from_lanes, std::sp
     }
     const kernels::table k = kernels::table_for(!strips_.empty(), from_lanes, to_lanes);
     for (std::size_t i = 0; i < copy_.size(); ++i) copy_[i] = k.copy[i];
+    stream_ = k.stream;
     for (std::size_t i = 0; i < add_.size(); ++i) add_[i] = k.add[i];
 }
 

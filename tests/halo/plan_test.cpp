@@ -304,25 +304,76 @@ TEST(Plan, MakesNoAllocationBetweenStartAndFinish) {
 
     run(2, [&](const comm::job& j) {
         const lattice::box local = cut.local_box(j.rank());
-        plan p(j, cut, {.bytes_per_site = 96, .self_exchange = true});
         lattice::field<float> plain(lattice::site_order::lexicographic(local.extents), 24);
         lattice::field<float> lanes(lattice::site_order::blocked(local, cut.global(), {2, 2, 2, 2}, 8), 24);
-        bool ok = true;
-        meet.arrive_and_wait();
-        const std::uint64_t before = halocline_test::allocations();
-        meet.arrive_and_wait();
-        for (int k = 0; k < 100; ++k) {
-            p.start(k % 2 == 0 ? plain : lanes);
-            (void)p.test();
-            ok = p.finish() == status::ok && ok;
-        }
-        meet.arrive_and_wait();
-        const std::uint64_t after = halocline_test::allocations();
-        meet.arrive_and_wait();
+        for (const halo::path way : {halo::path::direct, halo::path::streamed}) {
+            plan p(j, cut, {.bytes_per_site = 96, .self_exchange = true, .way = way});
+            bool ok = true;
+            meet.arrive_and_wait();
+            const std::uint64_t before = halocline_test::allocations();
+            meet.arrive_and_wait();
+            for (int k = 0; k < 100; ++k) {
+                if (k % 3 == 0)
+                    p.start([](int, std::int64_t first, std::int64_t last, std::byte* target) {
+                        std::memset(target + 96 * first, 0, static_cast<std::size_t>(96 * (last - first)));
+                    });
+                else
+                    p.start(k % 3 == 1 ? plain : lanes);
+                (void)p.test();
+                ok = p.finish() == status::ok && ok;
+            }
+            meet.arrive_and_wait();
+            const std::uint64_t after = halocline_test::allocations();
+            meet.arrive_and_wait();
 
-        EXPECT_TRUE(ok);
-        EXPECT_EQ(after - before, 0U);
+            EXPECT_TRUE(ok);
+            EXPECT_EQ(after - before, 0U) << to_string(way);
+        }
     });
+}
+
+TEST(Plan, StreamsWhatItIsToldTo) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    const auto ways_of = [](const plan& p) {
+        std::set<halo::path> ways;
+        for (const auto& m : p.messages()) ways.insert(m.way);
+        return ways;
+    };
+    using halo::path;
+
+    run(2, [&](const comm::job& j) {
+        EXPECT_EQ(ways_of(plan(j, cut, {.bytes_per_site = 96, .way = path::direct})), std::set{path::direct});
+        const plan streamed(j, cut, {.bytes_per_site = 96, .way = path::streamed});
+        EXPECT_EQ(ways_of(streamed), std::set{path::streamed});
+        EXPECT_NE(streamed.describe().find(" streamed "), std::string::npos) << streamed.describe();
+        const plan sealed(j, cut, {.bytes_per_site = 96, .way = path::streamed, .checks = check_level::comm});
+        EXPECT_EQ(ways_of(sealed), std::set{path::direct});
+    });
+    comm::job_options options = small_job();
+    options.streaming = comm::streaming::always;
+    comm::run_threads(
+        2,
+        [&](const comm::job& j) {
+            EXPECT_EQ(ways_of(plan(j, cut, {.bytes_per_site = 96})), std::set{path::streamed});
+            EXPECT_EQ(ways_of(plan(j, cut, {.bytes_per_site = 96, .way = path::direct})), std::set{path::direct});
+        },
+        options);
+}
+
+TEST(Plan, RefusesPackedAndUnlikePaths) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+
+    const auto packed = errors_of<input_error>(
+        2, [&](const comm::job& j) { plan(j, cut, {.bytes_per_site = 8, .way = halo::path::packed}); });
+    const auto unlike = errors_of<input_error>(2, [&](const comm::job& j) {
+        plan(j, cut, {.bytes_per_site = 8, .way = j.rank() == 0 ? halo::path::direct : halo::path::streamed});
+    });
+
+    for (const std::string& text : packed) EXPECT_NE(text.find("path packed"), std::string::npos) << text;
+    for (const std::string& text : unlike) {
+        EXPECT_NE(text.find("path direct"), std::string::npos) << text;
+        EXPECT_NE(text.find("path streamed"), std::string::npos) << text;
+    }
 }
 
 TEST(Plan, ComputesWhileThePeerIsLate) {

@@ -111,9 +111,14 @@ TEST(SiteCopy, EqualsPlainLoopsAndTouchesNothingElse) {
             reference::copy(c.side(0), c.side(1), c.source.data(), expected.data(), c.shape, c.first, c.last);
 
             const site_copy copy(c.positions[0], c.lanes[0], c.positions[1], c.lanes[1]);
+            std::vector<std::byte> streamed = c.target;
             copy.copy(c.source.data(), c.target.data(), c.shape, c.first, c.last);
+            if (copy.streams()) copy.stream(c.source.data(), streamed.data(), c.shape, c.first, c.last);
 
             ASSERT_EQ(c.target, expected) << "case " << k << ": " << c.text;
+            if (copy.streams()) {
+                ASSERT_EQ(streamed, expected) << "streamed, case " << k << ": " << c.text;
+            }
         }
     });
 }

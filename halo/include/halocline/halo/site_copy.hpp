@@ -55,6 +55,13 @@ class site_copy {
     void copy(const std::byte* from, std::byte* to, const site_shape& shape) const noexcept {
         copy(from, to, shape, 0, sites_);
     }
+    /// The same past the cache (comm/stream_bytes.hpp): the caller says finish_streams().  Pre: streams().
+    void stream(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
+                std::int64_t last) const noexcept {
+        stream_(list(shape), from, to, first, last);
+    }
+    /// Only lists of runs can be streamed.
+    [[nodiscard]] bool streams() const { return stream_ != nullptr; }
     /// to[...] += from[...], in the order of the list.  Pre: shape.kind is float32 or float64.
     void add(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
              std::int64_t last) const noexcept {
@@ -83,7 +90,8 @@ class site_copy {
     std::vector<std::int32_t> from_, to_; // positions, where strips don't describe them
     int from_lanes_ = 1, to_lanes_ = 1;
     std::array<kernel, 3> copy_{}; // by bytes per component; chosen with the list, so that a copy is one indirect call
-    std::array<kernel, 2> add_{};  // float, double
+    kernel stream_ = nullptr;
+    std::array<kernel, 2> add_{}; // float, double
 };
 
 } // namespace halocline::halo
