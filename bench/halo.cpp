@@ -14,6 +14,8 @@
 #include "support/peer_program.hpp"
 #include "support/statistics.hpp"
 
+#include <halocline/comm/costs.hpp>
+
 #include <CLI/CLI.hpp>
 
 #include <cerrno>

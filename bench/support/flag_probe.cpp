@@ -29,9 +29,7 @@ double flag_probe::transfer() {
     if (partner >= job_.ranks()) return 0;
     const bool fills = job_.rank() % 2 == 0;
     std::byte* const buffer = area_.of(fills ? job_.rank() : partner) + lines_at;
-    const auto word = [&](std::size_t i) -> volatile std::uint64_t& {
-        return *reinterpret_cast<volatile std::uint64_t*>(buffer + 64 * i);
-    };
+    const auto word = [&](std::size_t i) { return reinterpret_cast<volatile std::uint64_t*>(buffer + 64 * i); };
     std::atomic<std::uint64_t>& mine = flag(job_.rank());
     std::atomic<std::uint64_t>& theirs = flag(partner);
     std::uint64_t least = ~std::uint64_t{0};
@@ -39,13 +37,13 @@ double flag_probe::transfer() {
         const std::uint64_t begin = comm::ticks();
         ++epoch_;
         if (fills) {
-            for (std::size_t i = 0; i < lines; ++i) word(i) = epoch_;
+            for (std::size_t i = 0; i < lines; ++i) *word(i) = epoch_;
             theirs.store(epoch_, std::memory_order_release);
             await(mine, epoch_, spins_);
             least = std::min(least, comm::ticks() - begin);
         } else {
             await(mine, epoch_, spins_);
-            for (std::size_t i = 0; i < lines; ++i) (void)word(i);
+            for (std::size_t i = 0; i < lines; ++i) (void)*word(i);
             theirs.store(epoch_, std::memory_order_release);
         }
     }

@@ -8,6 +8,7 @@
 #include <halocline/comm/status.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <cstddef>
 #include <functional>
 #include <memory>
