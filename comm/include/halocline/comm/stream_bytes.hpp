@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing into memory that another core reads without fetching its cache lines first (docs/decisions/0025): stores that
+// Writing into memory that another core reads without fetching its cache lines first (docs/decisions/0030): stores that
 // bypass the cache, where the machine has them.
 #pragma once
 

@@ -11,7 +11,7 @@ namespace halocline::halo {
 enum class path : std::uint8_t {
     automatic, ///< by the cost model of the job
     direct,    ///< one copy from the source into memory of the peer, through the cache: shared memory
-    streamed,  ///< the same past the cache, by streaming stores: between cores that are far apart (docs/decisions/0025)
+    streamed,  ///< the same past the cache, by streaming stores: between cores that are far apart (docs/decisions/0030)
     packed,    ///< through a slot at the peer, who unpacks; or as the transport sends it
 };
 
