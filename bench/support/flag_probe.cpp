@@ -19,7 +19,9 @@ flag_probe::flag_probe(const comm::job& j) : job_(j), area_(j, lines_at + 64 * l
 
 machine_pace flag_probe::operator()(double seconds) {
     job_.barrier();
-    const double flag = bounce(seconds), line = transfer();
+    const double flag = bounce(seconds);
+    job_.barrier(); // the odd rank still resets its flag
+    const double line = transfer();
     const std::vector<double> all = slowest(job_, {flag, line});
     return {all[0], all[1]};
 }
