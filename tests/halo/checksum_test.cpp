@@ -2,6 +2,7 @@
 // Messages with checksums: the sum itself against a bitwise one, and flipped bits caught before anybody sees the ghosts.
 #include "oracle.hpp"
 #include "simd_targets.hpp"
+#include "small_job.hpp"
 
 #include <halocline/halo/message_checksum.hpp>
 #include <halocline/halo/pack_reference.hpp>
@@ -17,14 +18,6 @@ using lattice::face;
 using lattice::side;
 
 namespace {
-
-comm::job_options small_job() {
-    comm::job_options options;
-    options.transports = {"shm"};
-    options.slab_bytes = 16 << 20;
-    options.deadline = std::chrono::seconds(20);
-    return options;
-}
 
 constexpr coordinate extents{4, 2, 2, 4};
 constexpr std::size_t message_bytes = 2 * 2 * 4 * 24;

@@ -2,6 +2,7 @@
 // Writes straight into a neighbour's field: the free flag that makes them safe, the memory they take, and what happens
 // when a plan ends early. Ranks are threads.
 #include "padded_oracle.hpp"
+#include "small_job.hpp"
 
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/halo/path_model.hpp>
@@ -20,15 +21,6 @@ using lattice::decomposition;
 using lattice::field;
 
 namespace {
-
-comm::job_options small_job() {
-    comm::job_options options;
-    options.transports = {"shm"};
-    options.slab_bytes = 64 << 20;
-    options.deadline = std::chrono::seconds(20);
-    return options;
-}
-void run(int ranks, const std::function<void(const comm::job&)>& body) { comm::run_threads(ranks, body, small_job()); }
 
 std::shared_ptr<const site_order> row_of(int sites) { return site_order::lexicographic({sites, 1, 1, 1}); }
 

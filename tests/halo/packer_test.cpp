@@ -2,6 +2,7 @@
 // Built-in pack functions against plain loops over global coordinates: projections, phases, formats, site orders.
 #include "oracle.hpp"
 #include "simd_targets.hpp"
+#include "small_job.hpp"
 
 #include <halocline/halo/pack_reference.hpp>
 #include <halocline_test/allocation_counter.hpp>
@@ -20,14 +21,6 @@ using lattice::side;
 namespace reference = halo::reference;
 
 namespace {
-
-comm::job_options small_job() {
-    comm::job_options options;
-    options.transports = {"shm"};
-    options.slab_bytes = 16 << 20;
-    options.deadline = std::chrono::seconds(20);
-    return options;
-}
 
 constexpr int components = 24; // 4 spins x 3 colours, complex
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Halos with their ghosts in the field, around its sites or behind them. Ranks are threads.
 #include "padded_oracle.hpp"
+#include "small_job.hpp"
 
 #include <halocline_test/allocation_counter.hpp>
 
@@ -14,15 +15,6 @@ using lattice::decomposition;
 using lattice::field;
 
 namespace {
-
-comm::job_options small_job() {
-    comm::job_options options;
-    options.transports = {"shm"};
-    options.slab_bytes = 64 << 20;
-    options.deadline = std::chrono::seconds(20);
-    return options;
-}
-void run(int ranks, const std::function<void(const comm::job&)>& body) { comm::run_threads(ranks, body, small_job()); }
 
 constexpr unsigned seed = 19640521;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans with ranks as threads of one process.
 #include "oracle.hpp"
+#include "small_job.hpp"
 
 #include <halocline_test/allocation_counter.hpp>
 
@@ -18,16 +19,6 @@ using lattice::face;
 using lattice::side;
 
 namespace {
-
-comm::job_options small_job() {
-    comm::job_options options;
-    options.transports = {"shm"};
-    options.slab_bytes = 64 << 20;
-    options.deadline = std::chrono::seconds(20);
-    return options;
-}
-
-void run(int ranks, const std::function<void(const comm::job&)>& body) { comm::run_threads(ranks, body, small_job()); }
 
 /// The error text that each rank gets from making a plan.
 template <class Error>

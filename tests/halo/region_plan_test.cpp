@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exchanges that are no faces of a box: unions of boxes, transposes. Ranks are threads.
 #include "oracle.hpp"
+#include "small_job.hpp"
 
 #include <halocline/comm/slab.hpp>
 #include <halocline/halo/region_plan.hpp>
@@ -16,15 +17,6 @@ using lattice::field;
 using lattice::site_order;
 
 namespace {
-
-comm::job_options small_job() {
-    comm::job_options options;
-    options.transports = {"shm"};
-    options.slab_bytes = 64 << 20;
-    options.deadline = std::chrono::seconds(20);
-    return options;
-}
-void run(int ranks, const std::function<void(const comm::job&)>& body) { comm::run_threads(ranks, body, small_job()); }
 
 /// Storage of a number of sites in a row.
 std::shared_ptr<const site_order> row_of(std::int64_t sites) {

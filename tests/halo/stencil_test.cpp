@@ -4,6 +4,7 @@
 #include <halocline/halo/stencil.hpp>
 
 #include "oracle.hpp"
+#include "small_job.hpp"
 
 #include <halocline_test/allocation_counter.hpp>
 
@@ -20,16 +21,6 @@ using lattice::decomposition;
 using lattice::field;
 
 namespace {
-
-comm::job_options small_job() {
-    comm::job_options options;
-    options.transports = {"shm"};
-    options.slab_bytes = 64 << 20;
-    options.deadline = std::chrono::seconds(20);
-    return options;
-}
-
-void run(int ranks, const std::function<void(const comm::job&)>& body) { comm::run_threads(ranks, body, small_job()); }
 
 double first_value(const coordinate& x, int c) {
     std::uint64_t h = mixed(static_cast<std::uint64_t>(c));
