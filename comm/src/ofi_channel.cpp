@@ -66,9 +66,7 @@ void ofi_channel::send_part(std::uint64_t epoch, std::uint64_t start_stamp, std:
     header.fill(plan_id_, field_index, bytes, start_stamp);
     header.epoch.store(epoch, std::memory_order_relaxed);
     started_ = epoch;
-    end_->epoch = epoch;
-    end_->now_bytes = sizeof(message_header) + bytes;
-    end_->next_piece = 0;
+    end_->start(epoch, sizeof(message_header) + bytes);
     world_->push(*end_);
 }
 

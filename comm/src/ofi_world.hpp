@@ -34,6 +34,8 @@ struct ofi_end;
 struct ofi_operation {
     void* scratch[8]{};
     ofi_end* end = nullptr;
+    bool receives = false; ///< a tagged receive, else a write or send
+    std::uint32_t tag = 0; ///< of what it receives
 };
 
 /// What is told beside messages, 8 bytes each, written apart.
@@ -67,15 +69,28 @@ struct ofi_end {
 
     // What is to be written, in this order.
     bool greeting_due = false, farewell_due = false;
-    std::uint64_t epoch = 0;                                       ///< of the message in the send buffer
-    std::size_t now_bytes = 0;                                     ///< of that: message_bytes, or less
-    std::uint32_t next_piece = 0;                                  ///< pieces_out: all of it is under way
-    std::uint32_t under_way = 0;                                   ///< writes that have not completed
+    std::uint64_t epoch = 0;      ///< of the message in the send buffer
+    std::size_t now_bytes = 0;    ///< of that: message_bytes, or less
+    std::uint32_t next_piece = 0; ///< pieces_out: all of it is under way
+    std::uint32_t under_way = 0;  ///< writes that have not completed
+    // Tagged messages, where the provider has no RMA: receives posted by the world, in place of the peer's writes.
+    bool tagged = false, cancelled = false;
+    std::uint32_t letters_posted = 0;
+    std::uint32_t next_receive[2]{};     ///< pieces of a slot's next message to be posted; pieces_in: all are
+    std::uint32_t receives_posted = 0;   ///< that have not completed
+    std::vector<ofi_operation> receives; // of pieces: slot 0, slot 1; greeting, farewell
     bool farewell_said = false, released = false, waiting = false; // waiting: in the world's queue, for room
     std::uint64_t writes = 0;
     std::vector<ofi_operation> operations; // pieces, greeting, farewell
     int error = 0;
 
+    /// What is in the send buffer is to go as that epoch.
+    void start(std::uint64_t k, std::size_t bytes) {
+        epoch = k;
+        now_bytes = bytes;
+        next_piece = 0;
+        if (tagged) next_receive[(k + 1) & 1] = 0; // that slot held k - 1, which ends now
+    }
     [[nodiscard]] bool idle() const {
         return under_way == 0 && next_piece == pieces_out && !greeting_due && !farewell_due;
     }
@@ -91,10 +106,11 @@ struct ofi_end {
 
 class ofi_world {
   public:
-    /// Opens libfabric's `provider` ("": its own first choice that can do RMA). `address`: of this host; the interface
+    /// Opens libfabric's `provider` ("": its own first choice that can do RMA; with ",tagged" behind its name: as if it
+    /// could not). One without RMA is driven by tagged messages. `address`: of this host; the interface
     /// with it is taken where the provider has one. `largest_write`: writes are split at that size if the provider's
     /// own is larger.
-    /// Err: input_error: no library, no such provider, or none with RMA and remote completion data.
+    /// Err: input_error: no library, no such provider, or none that can do either.
     explicit ofi_world(std::string_view provider, std::string_view address,
                        std::size_t largest_write = std::numeric_limits<std::size_t>::max());
     ~ofi_world();
@@ -125,9 +141,11 @@ class ofi_world {
   private:
     struct endpoint; // of libfabric's types
     void arrive(std::uint64_t data) noexcept;
+    void arrive(ofi_end& end, std::uint32_t tag) noexcept;
+    int post_receives(ofi_end& end) noexcept;
     void fail(ofi_end* end, int code, const char* text) noexcept;
     int write(ofi_end& end, const std::byte* from, std::size_t bytes, std::uint64_t remote_offset, std::uint32_t tag,
-              ofi_operation& operation) noexcept;
+              std::uint32_t piece, ofi_operation& operation) noexcept;
     int push_all(ofi_end& end) noexcept;
     void close_end(ofi_end& end) noexcept;
     void sweep() noexcept;

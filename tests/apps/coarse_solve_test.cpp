@@ -147,7 +147,7 @@ TEST(Transports, SharedMemoryAndEachMpiGiveTheSameBits) {
 TEST(Transports, SharedMemoryAndLibfabricGiveTheSameBits) {
     const char* arguments = "--mpi 1.1.1.2 --vectors 12 --setup 2 ";
     const json shm = solve(ranks(2), arguments);
-    for (const char* provider : {"tcp;ofi_rxm", "shm"}) {
+    for (const char* provider : {"tcp;ofi_rxm", "tcp;ofi_rxm,tagged", "shm"}) {
         const json other = solve(
             [&](const std::string& a) {
                 return "env 'HALOCLINE_COMM_OFI_PROVIDER=" + std::string(provider) + "' " + on_ranks(2, a);

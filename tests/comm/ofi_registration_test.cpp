@@ -54,7 +54,7 @@ struct recording_domain {
         domain.mr = &ops;
     }
     ofi_registration reg(void* start, std::size_t bytes) {
-        return register_memory(&domain, &ep, modes, start, bytes, 7);
+        return register_memory(&domain, &ep, modes, FI_WRITE | FI_REMOTE_WRITE, start, bytes, 7);
     }
 };
 

@@ -21,10 +21,10 @@ struct ofi_registration {
     const char* call = nullptr; ///< that failed
 };
 
-/// Registers [start, start + bytes) for writes from here and from peers. `modes`: of the domain. `key`: unused so far in
+/// Registers [start, start + bytes) for that access (FI_WRITE, FI_REMOTE_WRITE, ...). `modes`: of the domain. `key`: unused so far in
 /// it, from 1; unless the provider makes its own (FI_MR_PROV_KEY).
-inline ofi_registration register_memory(fid_domain* domain, fid_ep* ep, int modes, void* start, std::size_t bytes,
-                                        std::uint64_t key) noexcept {
+inline ofi_registration register_memory(fid_domain* domain, fid_ep* ep, int modes, std::uint64_t access, void* start,
+                                        std::size_t bytes, std::uint64_t key) noexcept {
     ofi_registration r;
     const auto failed = [&](int code, const char* call) {
         if (code >= 0) return false;
@@ -32,8 +32,7 @@ inline ofi_registration register_memory(fid_domain* domain, fid_ep* ep, int mode
         r = {.error = code, .call = call};
         return true;
     };
-    if (failed(fi_mr_reg(domain, start, bytes, FI_WRITE | FI_REMOTE_WRITE, 0, (modes & FI_MR_PROV_KEY) ? 0 : key, 0,
-                         &r.region, nullptr),
+    if (failed(fi_mr_reg(domain, start, bytes, access, 0, (modes & FI_MR_PROV_KEY) ? 0 : key, 0, &r.region, nullptr),
                "fi_mr_reg"))
         return r;
     if (modes & FI_MR_ENDPOINT) { // the region belongs to an endpoint and has no key before it is enabled

@@ -20,6 +20,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
 #include <sched.h>
 #include <utility>
 
@@ -32,6 +33,10 @@ constexpr std::uint32_t version = FI_VERSION(1, 9); // of the interface that is 
 constexpr std::uint32_t tag_bits = 2, tag_mask = 3;
 constexpr std::uint32_t message_tag = 0; // and 1: the slot
 constexpr std::uint32_t greeting_tag = 2, farewell_tag = 3;
+/// Of a tagged message, where the provider has no RMA: the same, and which piece it is.
+constexpr std::uint64_t match_bits(std::uint32_t data, std::uint32_t piece) {
+    return std::uint64_t{piece} << 32 | data;
+}
 constexpr std::uint32_t most_ends = std::uint32_t{1} << (32 - tag_bits);
 
 /// The few functions of libfabric that are not inline calls through its objects.
@@ -74,12 +79,12 @@ struct info_deleter {
 };
 using info_list = std::unique_ptr<fi_info, info_deleter>;
 
-/// What is asked for: reliable datagrams, RMA writes with 4 bytes of remote completion data. Local buffers are
-/// registered, contexts are given, polling makes progress, so whatever of that a provider wants is there.
-info_list wanted(std::string_view provider) {
+/// What is asked for: reliable datagrams, RMA writes with 4 bytes of remote completion data or, `tagged`, tagged messages.
+/// Local buffers are registered, contexts are given, polling makes progress, so whatever of that a provider wants is there.
+info_list wanted(std::string_view provider, bool tagged) {
     info_list hints(lib().dupinfo(nullptr));
     if (!hints) throw job_error("libfabric: out of memory");
-    hints->caps = FI_MSG | FI_RMA | FI_WRITE | FI_REMOTE_WRITE;
+    hints->caps = tagged ? FI_TAGGED | FI_SEND | FI_RECV : FI_MSG | FI_RMA | FI_WRITE | FI_REMOTE_WRITE;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->mr_mode = served_mr_modes;
@@ -87,14 +92,14 @@ info_list wanted(std::string_view provider) {
     hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
     hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-    hints->domain_attr->cq_data_size = sizeof(std::uint32_t);
+    hints->domain_attr->cq_data_size = tagged ? 0 : sizeof(std::uint32_t);
     if (!provider.empty()) hints->fabric_attr->prov_name = strndup(provider.data(), provider.size());
     return hints;
 }
 
 /// `source`: IP address of this host to send from and be reached at; "" for all that each provider lists.
-info_list usable(std::string_view provider, const std::string& source = "") {
-    const info_list hints = wanted(provider);
+info_list usable(std::string_view provider, bool tagged, const std::string& source = "") {
+    const info_list hints = wanted(provider, tagged);
     fi_info* found = nullptr;
     const int code = lib().getinfo(version, source.empty() ? nullptr : source.c_str(), nullptr,
                                    source.empty() ? 0 : FI_SOURCE | FI_NUMERICHOST, hints.get(), &found);
@@ -105,11 +110,13 @@ info_list usable(std::string_view provider, const std::string& source = "") {
 
 std::string provider_names() {
     std::string names;
-    const info_list all = usable("");
-    for (const fi_info* i = all.get(); i != nullptr; i = i->next) {
-        const std::string name = i->fabric_attr->prov_name;
-        if ((", " + names + ",").find(", " + name + ",") == std::string::npos)
-            names += (names.empty() ? "" : ", ") + name;
+    for (const bool tagged : {false, true}) {
+        const info_list all = usable("", tagged);
+        for (const fi_info* i = all.get(); i != nullptr; i = i->next) {
+            const std::string name = i->fabric_attr->prov_name;
+            if ((", " + names + ",").find(", " + name + ",") == std::string::npos)
+                names += (names.empty() ? "" : ", ") + name;
+        }
     }
     return names.empty() ? "none" : names;
 }
@@ -137,9 +144,9 @@ std::string source_address(const fi_info& i) {
 /// What the first provider of the list offers at that address of this host.  A provider lists an interface once the
 /// kernel calls it running, up to a second after its address works: hence asked for by address, not looked up.
 /// Err: input_error if it can't be reached there; at loopback, where one host talks to itself, any address will do.
-info_list at_address(info_list all, const std::string& address) {
+info_list at_address(info_list all, bool tagged, const std::string& address) {
     const std::string provider = all->fabric_attr->prov_name;
-    info_list there = usable(provider, address);
+    info_list there = usable(provider, tagged, address);
     for (; there && source_address(*there) != address; there.reset(std::exchange(there->next, nullptr))) {
     }
     if (there) return there;
@@ -183,7 +190,8 @@ struct ofi_world::endpoint {
     fid_ep* ep = nullptr;
     std::vector<fi_addr_t> peers; // by rank
     std::size_t largest_write = 0;
-    int error = 0; // of the endpoint itself
+    bool tagged = false; // messages, for want of RMA
+    int error = 0;       // of the endpoint itself
 
     void require(long code, const char* call) const {
         if (code < 0) {
@@ -204,15 +212,22 @@ ofi_world::ofi_world(std::string_view provider, std::string_view address, std::s
     : at_(std::make_unique<endpoint>()) {
     if (!lib().why_not.empty()) throw input_error(lib().why_not);
     endpoint& e = *at_;
-    e.list = usable(provider);
+    constexpr std::string_view without_rma = ",tagged";
+    const bool as_if = provider.ends_with(without_rma);
+    if (as_if) provider.remove_suffix(without_rma.size());
+    if (!as_if) e.list = usable(provider, false);
+    if (!e.list) {
+        e.list = usable(provider, true);
+        e.tagged = true;
+    }
     if (!e.list) {
         throw input_error("libfabric has no provider '" + std::string(provider) +
-                          "' that can do RMA writes with remote completion data on reliable datagrams; it has " +
-                          provider_names());
+                          "' that can do RMA writes with remote completion data or tagged messages on reliable " +
+                          "datagrams; it has " + provider_names());
     }
-    if (goes_over_ip(*e.list)) e.list = at_address(std::move(e.list), std::string(address));
+    if (goes_over_ip(*e.list)) e.list = at_address(std::move(e.list), e.tagged, std::string(address));
     e.info = e.list.get();
-    e.provider = e.info->fabric_attr->prov_name;
+    e.provider = std::string(e.info->fabric_attr->prov_name) + (e.tagged ? ",tagged" : "");
     e.largest_write = std::min(e.info->ep_attr->max_msg_size, largest_write);
 
     e.require(lib().fabric(e.info->fabric_attr, &e.fabric, nullptr), "fi_fabric");
@@ -284,6 +299,20 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_
     e.block_bytes = 2 * sizeof(ofi_letters) + 2 * e.receive_stride + e.send_stride;
     e.operations.resize(e.pieces_out + 2);
     for (ofi_operation& o : e.operations) o.end = &e;
+    e.tagged = at_->tagged;
+    if (e.tagged) {
+        e.receives.resize(2 * std::size_t{e.pieces_in} + 2);
+        for (std::size_t i = 0; i < e.receives.size(); ++i) {
+            const std::size_t letter = i - std::min<std::size_t>(i, 2 * std::size_t{e.pieces_in} - 1);
+            e.receives[i].end = &e;
+            e.receives[i].receives = true;
+            e.receives[i].tag = letter == 1   ? greeting_tag
+                                : letter == 2 ? farewell_tag
+                                              : message_tag + static_cast<std::uint32_t>(i / e.pieces_in);
+        }
+    }
+    e.next_receive[0] = e.pieces_in;
+    e.next_receive[1] = e.tagged ? 0 : e.pieces_in; // of epoch 1
 
     if (free_ids_.empty()) {
         if (ends_.size() >= most_ends)
@@ -304,8 +333,9 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_
         new (&e.letters_out()) ofi_letters;
         for (std::byte* message : {e.slots(), e.slots() + e.receive_stride, e.send_buffer()})
             new (message) message_header;
-        const ofi_registration r =
-            register_memory(at_->domain, at_->ep, at_->info->domain_attr->mr_mode, e.block, e.block_bytes, e.id + 1);
+        const ofi_registration r = register_memory(at_->domain, at_->ep, at_->info->domain_attr->mr_mode,
+                                                   at_->tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE,
+                                                   e.block, e.block_bytes, e.id + 1);
         at_->require(r.error, r.call);
         e.region = r.region;
         e.descriptor = r.descriptor;
@@ -322,10 +352,12 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_
 }
 
 int ofi_world::write(ofi_end& e, const std::byte* from, std::size_t bytes, std::uint64_t remote_offset,
-                     std::uint32_t tag, ofi_operation& operation) noexcept {
+                     std::uint32_t tag, std::uint32_t piece, ofi_operation& operation) noexcept {
     const std::uint32_t data = e.peer_id << tag_bits | tag;
-    const ssize_t code = fi_writedata(at_->ep, from, bytes, e.descriptor, data, at_->peers[e.peer],
-                                      e.peer_base + remote_offset, e.peer_key, &operation);
+    const ssize_t code =
+        e.tagged ? fi_tsend(at_->ep, from, bytes, e.descriptor, at_->peers[e.peer], match_bits(data, piece), &operation)
+                 : fi_writedata(at_->ep, from, bytes, e.descriptor, data, at_->peers[e.peer],
+                                e.peer_base + remote_offset, e.peer_key, &operation);
     if (code == 0) {
         ++e.under_way;
         ++e.writes;
@@ -333,11 +365,41 @@ int ofi_world::write(ofi_end& e, const std::byte* from, std::size_t bytes, std::
     return static_cast<int>(code);
 }
 
+/// One message at a time for a slot, and the letters: in place of what a peer's writes would fill.
+int ofi_world::post_receives(ofi_end& e) noexcept {
+    const auto post = [&](std::size_t offset, std::size_t bytes, std::uint32_t piece, ofi_operation& operation) {
+        const std::uint64_t bits = match_bits(e.id << tag_bits | operation.tag, piece);
+        const ssize_t code =
+            fi_trecv(at_->ep, e.block + offset, bytes, e.descriptor, at_->peers[e.peer], bits, 0, &operation);
+        if (code == 0) ++e.receives_posted;
+        return static_cast<int>(code);
+    };
+    ofi_operation* const letters = e.receives.data() + 2 * std::size_t{e.pieces_in};
+    for (; e.letters_posted < 2; ++e.letters_posted) {
+        const std::size_t offset =
+            e.letters_posted == 0 ? offsetof(ofi_letters, greeting) : offsetof(ofi_letters, messages_sent);
+        if (const int code = post(offset, 8, 0, letters[e.letters_posted]); code != 0) return code;
+    }
+    for (std::uint32_t slot = 0; slot < 2; ++slot) {
+        for (std::uint32_t& n = e.next_receive[slot]; n < e.pieces_in; ++n) {
+            const std::size_t start = n * at_->largest_write;
+            const int code = post(sizeof(ofi_letters) + slot * e.receive_stride + start,
+                                  std::min(at_->largest_write, e.receive_stride - start), n,
+                                  e.receives[slot * std::size_t{e.pieces_in} + n]);
+            if (code != 0) return code;
+        }
+    }
+    return 0;
+}
+
 int ofi_world::push_all(ofi_end& e) noexcept {
+    if (e.tagged) {
+        if (const int code = post_receives(e); code != 0) return code;
+    }
     const std::byte* const letters = reinterpret_cast<const std::byte*>(&e.letters_out());
     if (e.greeting_due) {
         const int code = write(e, letters + offsetof(ofi_letters, greeting), 8, offsetof(ofi_letters, greeting),
-                               greeting_tag, e.operations[e.pieces_out]);
+                               greeting_tag, 0, e.operations[e.pieces_out]);
         if (code != 0) return code;
         e.greeting_due = false;
     }
@@ -348,12 +410,12 @@ int ofi_world::push_all(ofi_end& e) noexcept {
         const auto slot = static_cast<std::uint32_t>(e.epoch & 1);
         // The peer's slots are as large as what this end sends.
         const int code = write(e, e.send_buffer() + start, bytes, sizeof(ofi_letters) + slot * e.send_stride + start,
-                               message_tag + slot, e.operations[e.next_piece]);
+                               message_tag + slot, e.next_piece, e.operations[e.next_piece]);
         if (code != 0) return code;
     }
     if (e.farewell_due) {
         const int code = write(e, letters + offsetof(ofi_letters, messages_sent), 8,
-                               offsetof(ofi_letters, messages_sent), farewell_tag, e.operations[e.pieces_out + 1]);
+                               offsetof(ofi_letters, messages_sent), farewell_tag, 0, e.operations[e.pieces_out + 1]);
         if (code != 0) return code;
         e.farewell_due = false;
     }
@@ -379,8 +441,13 @@ void ofi_world::poll() noexcept {
         for (ssize_t i = 0; i < n; ++i) {
             if (entries[i].flags & FI_REMOTE_CQ_DATA) {
                 arrive(entries[i].data);
-            } else if (entries[i].op_context != nullptr) {
-                --static_cast<ofi_operation*>(entries[i].op_context)->end->under_way;
+            } else if (const auto* done = static_cast<const ofi_operation*>(entries[i].op_context)) {
+                if (done->receives) {
+                    --done->end->receives_posted;
+                    arrive(*done->end, done->tag);
+                } else {
+                    --done->end->under_way;
+                }
             }
         }
         if (n == -FI_EAVAIL) {
@@ -389,7 +456,10 @@ void ofi_world::poll() noexcept {
             char text[128]{};
             const char* said = fi_cq_strerror(at_->completions, why.prov_errno, why.err_data, text, sizeof text);
             auto* operation = static_cast<ofi_operation*>(why.op_context);
-            if (operation != nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
+            if (operation != nullptr && operation->receives) {
+                --operation->end->receives_posted;
+                if (why.err != FI_ECANCELED) fail(operation->end, -why.err, said);
+            } else if (operation != nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
                 --operation->end->under_way;
                 fail(operation->end, -why.err, said);
             } else {
@@ -424,7 +494,10 @@ void ofi_world::arrive(std::uint64_t data) noexcept {
         fail(nullptr, -FI_EOTHER, "a write for a channel that does not exist");
         return;
     }
-    ofi_end& e = *ends_[id];
+    arrive(*ends_[id], tag);
+}
+
+void ofi_world::arrive(ofi_end& e, std::uint32_t tag) noexcept {
     if (tag == greeting_tag) {
         e.greeted = true;
     } else if (tag == farewell_tag) {
@@ -465,6 +538,13 @@ void ofi_world::close_end(ofi_end& e) noexcept {
 void ofi_world::sweep() noexcept {
     for (auto& e : ends_) {
         if (!e || !e->released || e->error || !e->idle() || !e->ended()) continue;
+        if (e->receives_posted >
+            0) { // for a message that will not come: the memory goes when they have been taken back
+            if (!std::exchange(e->cancelled, true)) {
+                for (ofi_operation& o : e->receives) fi_cancel(&at_->ep->fid, &o);
+            }
+            continue;
+        }
         close_end(*e);
         free_ids_.push_back(e->id);
         e = nullptr;

@@ -29,6 +29,7 @@ inline constexpr contender known[] = {
     {"verbs", "verbs", "", 300}, // that is in an emulated machine
     {"ofi-tcp", "ofi", "tcp;ofi_rxm", 10'000},
     {"ofi-shm", "ofi", "shm", 10'000},
+    {"ofi-tagged", "ofi", "tcp;ofi_rxm,tagged", 5'000}, // as for a provider without RMA
     {"mpi", "mpi", "", 20'000},
     {"mpi-one-sided", "mpi", "", 3'000, mpi_mode::one_sided},
 };
