@@ -92,12 +92,12 @@ struct frame_link {
     std::byte* frame = nullptr;         ///< number `sent`, if it is being filled
     std::size_t used = 0, room = 0;     ///< bytes of it
 
-    std::uint64_t messages_sent = 0, may_send = 0;       ///< of the peer's credit
-    std::uint64_t messages_came = 0, credit_told = 0;    ///< of this rank's
-    request_list framed;                                 ///< sends that are whole in `frame`
-    request_list streaming;                              ///< sends whose receiver has called
-    message_request* announced[link_layout::records]{};  ///< sends, by record
-    message_request* receiving[link_layout::records]{};  ///< receives that have called, by the sender's record
+    std::uint64_t messages_sent = 0, may_send = 0;      ///< of the peer's credit
+    std::uint64_t messages_came = 0, credit_told = 0;   ///< of this rank's
+    request_list framed;                                ///< sends that are whole in `frame`
+    request_list streaming;                             ///< sends whose receiver has called
+    message_request* announced[link_layout::records]{}; ///< sends, by record
+    message_request* receiving[link_layout::records]{}; ///< receives that have called, by the sender's record
     bool closed = false;
 
     /// Appends to the frame that is being filled. False: no frame may be filled now, or this one has no room.
