@@ -7,13 +7,15 @@
 #   dirac         the Wilson-clover operator on one rank
 #   plan_setup    what making a halo plan costs, on one rank
 #   stencil       halo::stencil beside hand-written loops; --seconds S
+#   verbs         messages of 8 B to 4 KiB beside ib_write_lat, in an emulated machine where there is no RDMA device, and our
+#                 code before ibv_post_send: five minutes; a number of rounds (default 9)
 #   solve         set-up and solve of the multigrid; --np N ranks (default 2); --peer 'COMMAND' takes turns with it
 #   coarse_halo   the demo's solve over shm beside each MPI as transport: whole, coarse level, its halo; --np N, --rounds N
 #   all           each of these at its quickest: ten minutes
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 list() { sed -n '/^# usage/,/^set/{s/^# \{0,1\}//;/^set/!p}' "$0"; }
-questions=" halo p2p window dirac plan_setup stencil solve coarse_halo all "
+questions=" halo p2p window dirac plan_setup stencil verbs solve coarse_halo all "
 question=${1:-}
 [[ -n $question ]] || { list; exit 0; }
 [[ $questions == *" $question "* ]] || { echo "bench.sh: no question is called '$question'" >&2; list >&2; exit 2; }
@@ -76,6 +78,11 @@ case $question in
     np=2
     if [[ ${1:-} == --np ]]; then np=${2:?--np needs a number}; shift 2; fi
     exec "$bin/halocline-run" -n "$np" -- "$bin/bench_solve" --git "$git" "$@" ;;
+  verbs)
+    "$bin/bench_verbs" --before-post
+    compare="'$here/scripts/verbs-latency.sh' '$bin' ${1:-9}"
+    if compgen -G '/sys/class/infiniband/*' >/dev/null; then exec bash -c "$compare"; fi
+    VERBS_VM_SECONDS=600 exec "$here/scripts/verbs-vm.sh" "$compare" ;;
   window) # in turns: the machine changes its speed from one minute to the next
     for _ in 1 2 3; do
       "$bin/halocline-run" -n 2 -- "$bin/bench_window" "$@"

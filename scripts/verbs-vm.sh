@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs one shell command in a throw-away machine with a soft-RoCE device, rxe0: a real verbs device where the host's
-# kernel has none. The machine is emulated (QEMU without KVM, ~15 s to boot), its root file system is the host's own.
+# Runs one shell command in a throw-away machine with two soft-RoCE devices, rxe0 and rxe1, joined by a cable: real verbs
+# devices where the host's kernel has none. The machine is emulated (QEMU without KVM, ~15 s to boot), its root file system is the host's own.
 # usage: scripts/verbs-vm.sh 'COMMAND'     in the current folder, as root, with TMPDIR=/run (sockets work there)
 # exit status: the command's; 77: no such machine can be had here, and why; 124: it took too long; 125: it never ran
 #   VERBS_VM_SECONDS (300)   for boot and command         VERBS_VM_CPUS (2), VERBS_VM_MEMORY (3072, MiB)
@@ -88,11 +88,24 @@ cat >"$run/guest.sh" <<GUEST
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TMPDIR=/run
 hostname verbs-vm
 ip link set lo up
+# Two devices joined by a cable. This kernel's soft-RoCE knows one network namespace only, so packets from one to the
+# other must be kept from the short way through this machine: its own addresses are looked up last but on arrival.
 ip link add veth0 type veth peer name veth1
-ip addr add 10.9.0.1/24 dev veth0
-ip link set veth0 up
-ip link set veth1 up
-rdma link add rxe0 type rxe netdev veth0
+for n in 0 1; do
+  ip addr add 10.9.0.\$((n + 1))/24 dev veth\$n
+  echo 1 >/proc/sys/net/ipv4/conf/veth\$n/accept_local
+  ip link set veth\$n up
+done
+ip rule add pref 10 iif veth0 lookup local
+ip rule add pref 11 iif veth1 lookup local
+for n in 0 1; do
+  ip neigh replace 10.9.0.\$((2 - n)) lladdr "\$(cat /sys/class/net/veth\$((1 - n))/address)" dev veth\$n nud permanent
+  ip route add 10.9.0.\$((2 - n)) dev veth\$n table \$((100 + n))
+  ip rule add pref \$((20 + n)) from 10.9.0.\$((n + 1)) to 10.9.0.\$((2 - n)) lookup \$((100 + n))
+  rdma link add rxe\$n type rxe netdev veth\$n
+done
+ip rule add pref 100 lookup local
+ip rule del pref 0
 ulimit -l unlimited
 cd "$PWD"
 timeout --kill-after=5 $((seconds > 60 ? seconds - 30 : seconds)) bash "$run/command.sh" >"$run/output" 2>&1

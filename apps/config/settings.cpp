@@ -91,13 +91,18 @@ lattice::boundary read_boundary(const std::string& text) {
     expected("periodic, antiperiodic or open");
 }
 
+constexpr bool of_host = true;
+
 /// A key whose value is an integer member in [lowest, highest].
 template <class Int>
 setting_key integer_key(std::string section, std::string name, std::string description, Int settings::*member,
-                        Int lowest, Int highest) {
-    return {std::move(section), std::move(name), std::move(description),
+                        Int lowest, Int highest, bool ranks_may_differ = false) {
+    return {std::move(section),
+            std::move(name),
+            std::move(description),
             [=](settings& s, const std::string& text) { s.*member = read_integer<Int>(text, lowest, highest); },
-            [=](const settings& s) { return std::to_string(s.*member); }};
+            [=](const settings& s) { return std::to_string(s.*member); },
+            ranks_may_differ};
 }
 
 setting_key optional_coordinate_key(std::string section, std::string name, std::string description,
@@ -217,13 +222,14 @@ std::vector<setting_key> make_keys() {
          }});
     add({"comm", "network",
          "where ranks of several hosts meet: interface, address, a.b.c.d/n; \"\": the first they share",
-         [](settings& s, const std::string& text) { s.network = text; }, [](const settings& s) { return s.network; }});
+         [](settings& s, const std::string& text) { s.network = text; }, [](const settings& s) { return s.network; },
+         of_host});
     add({"comm", "verbs_device", "RDMA device; \"\": the first whose port is active",
          [](settings& s, const std::string& text) { s.verbs_device = text; },
-         [](const settings& s) { return s.verbs_device; }});
-    add(integer_key("comm", "verbs_port", "port of the RDMA device", &settings::verbs_port, 1, 255));
+         [](const settings& s) { return s.verbs_device; }, of_host});
+    add(integer_key("comm", "verbs_port", "port of the RDMA device", &settings::verbs_port, 1, 255, of_host));
     add(integer_key("comm", "verbs_gid_index", "GID of the port; -1: RoCE v2 over IPv4 first, none on InfiniBand",
-                    &settings::verbs_gid_index, -1, 255));
+                    &settings::verbs_gid_index, -1, 255, of_host));
     add(integer_key("comm", "verbs_mtu", "largest path MTU in bytes, 256 to 4096; 0: what both ports can do",
                     &settings::verbs_mtu, 0, 4096));
     add(integer_key("comm", "verbs_largest_write", "longer messages are several RDMA writes; 0: what the device can do",
@@ -435,7 +441,8 @@ const std::string& settings_reader::origin(const std::string& key_path) const {
 
 std::string settings_reader::effective() const {
     std::string text;
-    for (const auto& key : setting_keys()) text += key.path() + " = " + key.show(values_) + "\n";
+    for (const auto& key : setting_keys())
+        if (!key.of_host) text += key.path() + " = " + key.show(values_) + "\n";
     return text;
 }
 

@@ -30,10 +30,10 @@ std::string rank_program; // comm_kill_test
 
 bool shell(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
 
-/// Two namespaces, gone with this object.
+/// Two namespaces, gone with this object. `first`: a shell command before a program on each.
 class two_hosts {
   public:
-    two_hosts() {
+    explicit two_hosts(const std::array<std::string, 2>& first = {":", ":"}) {
         const std::string id = std::to_string(getpid());
         a = "hca" + id;
         b = "hcb" + id;
@@ -44,7 +44,8 @@ class two_hosts {
                 shell(in_a + "link set lo up") && shell(in_b + "link set lo up") &&
                 shell(in_a + "link set " + a + " up") && shell(in_b + "link set " + b + " up");
         std::ofstream script(scratch_ / "shell");
-        script << "#!/bin/sh\nexec ip netns exec \"$1\" unshare --uts sh -c 'hostname \"$0\"; exec \"$@\"' \"$@\"\n";
+        script << "#!/bin/sh\n[ \"$1\" = " << a << " ] && " << first[0] << " || " << first[1]
+               << "\nexec ip netns exec \"$1\" unshare --uts sh -c 'hostname \"$0\"; exec \"$@\"' \"$@\"\n";
         script.close();
         std::filesystem::permissions(scratch_ / "shell", std::filesystem::perms::owner_all);
     }
@@ -178,25 +179,48 @@ class Hosts : public testing::Test {
 };
 
 json solve(const std::string& job, const scratch_folder& scratch) {
-    const command_result r =
-        run_command(job + " --mpi 1.1.2.2 --vectors 8 --setup 1 --json " + (scratch / "r.json"), 100);
+    const command_result r = run_command(job + " --mpi 1.1.2.2 --setup 1 --json " + (scratch / "r.json"), 100);
     EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
     return json::parse(read_text(scratch / "r.json"), nullptr, false);
 }
 
-TEST_F(Hosts, AMixedPlanGivesTheBitsOfSharedMemory) {
-    const scratch_folder scratch;
-    const std::string program = bin + "/coarse_solve";
-    const json shm = solve(bin + "/halocline-run -n 4 -- " + program, scratch);
-    const json mixed = solve(
-        "env 'HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm' " + hosts.on_both(program + " --transport shm,ofi"), scratch);
+/// The same program within a node and, with shared memory inside, over two hosts.
+void expect_the_bits_of_shared_memory(const two_hosts& hosts, const std::string& program, const std::string& between,
+                                      const scratch_folder& scratch) {
+    const json shm = solve(bin + "/halocline-run -n 4 -- " + program + " --transport shm", scratch);
+    const json mixed =
+        solve("env 'HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm' " + hosts.on_both(program + " --transport shm," + between),
+              scratch);
 
-    EXPECT_EQ(mixed["transport"], "shm+ofi");
+    EXPECT_EQ(mixed["transport"], "shm+" + between);
     for (const char* key : {"solution_norm", "solution_sum", "first_component", "true_relative_residual",
                             "outer_iterations", "coarse_iterations_average", "history"})
         EXPECT_EQ(mixed[key], shm[key]) << key;
     ASSERT_EQ(mixed["coarse_halo"].size(), 2u);
     for (const json& lane : mixed["coarse_halo"]) EXPECT_GT(lane["bytes"], 0) << lane;
+}
+
+TEST_F(Hosts, AMixedPlanGivesTheBitsOfSharedMemory) {
+    expect_the_bits_of_shared_memory(hosts, bin + "/coarse_solve --vectors 8", "ofi", scratch_folder());
+}
+
+// For a machine with two RDMA devices that reach each other: each host has its own, chosen by its configuration.
+TEST(HostsOverVerbs, AMixedPlanOverTwoDevicesGivesTheBitsOfSharedMemory) {
+    const two_hosts hosts({"export HALOCLINE_COMM_VERBS_DEVICE=rxe0", "export HALOCLINE_COMM_VERBS_DEVICE=rxe1"});
+    ASSERT_TRUE(hosts.there);
+    const scratch_folder scratch;
+    const std::string gauge = scratch / "4444";
+    const command_result made =
+        run_command(bin + "/generate_gauge --grid 4.4.4.4 --thermalisation 4 --sweeps 0 --output " + gauge);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    const auto received = [] { // packets that went over the cable
+        return std::stoull(read_text("/sys/class/net/veth1/statistics/rx_packets"));
+    };
+    const auto before = received();
+    setenv("HALOCLINE_SOLVER_TOLERANCE", "1e-4", 1); // the emulated machine is slow
+    expect_the_bits_of_shared_memory(hosts, bin + "/coarse_solve --vectors 2 --gauge " + gauge, "verbs", scratch);
+    unsetenv("HALOCLINE_SOLVER_TOLERANCE");
+    EXPECT_GT(received(), before + 1000);
 }
 
 TEST_F(Hosts, EveryRankNamesOneThatIsKilledElsewhere) {

@@ -96,6 +96,21 @@ std::uint64_t port_counter(const std::string& name) {
     return sum;
 }
 
+TEST(Verbs, RanksMayHaveDifferentDevices) {
+    job_options options = over_verbs();
+    options.verbs.device = std::atoi(std::getenv("HALOCLINE_RANK")) % 2 == 0 ? "rxe0" : "rxe1";
+    const job j = job::from_environment(options);
+    const auto received = [] { // packets that came over the cable
+        std::uint64_t n = 0;
+        std::ifstream("/sys/class/net/veth1/statistics/rx_packets") >> n;
+        return n;
+    };
+    const std::uint64_t before = received();
+    for (const std::size_t bytes : {8, 5000}) expect_ring_delivers(j, bytes, 40);
+    EXPECT_GT(received(), before + 100);
+    j.barrier();
+}
+
 TEST(Verbs, SteadyStateIsOneWriteAMessageAndReceivesInBatches) {
     const job j = job::from_environment(over_verbs());
     for (const std::size_t bytes : {8, 5000}) {

@@ -88,6 +88,7 @@ struct setting_key {
     std::string description;
     std::function<void(settings&, const std::string&)> read; ///< Err: std::invalid_argument with what would be right
     std::function<std::string(const settings&)> show;
+    bool of_host = false; ///< ranks may differ: which device or network a host has
 
     [[nodiscard]] std::string path() const { return section + "." + name; }
     /// HALOCLINE_LATTICE_GAUGE, HALOCLINE_LEVEL_0_BLOCKS, …
@@ -109,7 +110,7 @@ class settings_reader {
     [[nodiscard]] const settings& values() const { return values_; }
     /// "default", "configs/demo.toml:12", "HALOCLINE_COMM_TRANSPORTS", "--blocks".
     [[nodiscard]] const std::string& origin(const std::string& key_path) const;
-    /// All keys and values as text: equal texts mean equal jobs.
+    /// All keys and values but those of hosts, as text: equal texts mean equal jobs.
     [[nodiscard]] std::string effective() const;
 
   private:

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# One way of small messages over verbs beside ib_write_lat (package perftest), in turns on one machine with an RDMA device:
+# lines of JSON, then the medians of the rounds' ratios: to the same payload, and to as many bytes as our message has with
+# its header of 64.
+# usage: scripts/verbs-latency.sh FOLDER-OF-BENCH_VERBS [ROUNDS]      scripts/bench.sh verbs calls it
+set -euo pipefail
+bin=${1:?usage: scripts/verbs-latency.sh FOLDER [ROUNDS]}
+rounds=${2:-9}
+command -v ib_write_lat >/dev/null || { echo "verbs-latency: no ib_write_lat (package perftest)" >&2; exit 1; }
+machine=real
+grep -q 'QEMU TCG' /proc/cpuinfo && machine=emulated
+# Soft-RoCE works in kernel threads. Ranks that poll on every core of a small machine leave them nothing for milliseconds
+# at a time, in both programs: so both are asked to give way.
+give_way=()
+[[ -e /sys/class/infiniband/rxe0 ]] && give_way=(chrt --idle 0)
+
+# t_typical is the median. Server and client on this machine, both through its first device.
+ib_write_lat_of() { # bytes
+  timeout 30 "${give_way[@]}" ib_write_lat -F -s "$1" -n 500 >/dev/null 2>&1 &
+  for _ in $(seq 50); do ss -Hltn 'sport = :18515' | grep -q . && break; sleep 0.1; done
+  timeout 30 "${give_way[@]}" ib_write_lat -F -s "$1" -n 500 localhost 2>/dev/null |
+    awk -v bytes="$1" '$1 == bytes {printf "{\"bench\":\"verbs\",\"who\":\"ib_write_lat\",\"bytes\":%d,\"us_median\":%s}\n", bytes, $5}'
+  wait
+}
+
+for _ in $(seq "$rounds"); do
+  for bytes in 8 64 512 4096; do
+    "${give_way[@]}" "$bin/halocline-run" -n 2 -- "$bin/bench_verbs" "$bytes"
+    ib_write_lat_of "$bytes"
+    ib_write_lat_of $((bytes + 64))
+  done
+done | tee /dev/stderr | awk -F'[:,}]' -v machine="$machine" '
+  function middle(list,    i, k, n, v, t) {
+    n = split(list, v, " ")
+    for (i = 2; i <= n; ++i) for (k = i; k > 1 && v[k] + 0 < v[k - 1] + 0; --k) { t = v[k]; v[k] = v[k - 1]; v[k - 1] = t }
+    return v[int((n + 1) / 2)]
+  }
+  { gsub("\"", "") }
+  $4 == "halocline" { bytes = $6; ours[bytes] = ours[bytes] " " $8; last = $8 }
+  $4 == "ib_write_lat" {
+    what = $6 == bytes ? "payload" : "all"
+    theirs[bytes, what] = theirs[bytes, what] " " $8
+    ratio[bytes, what] = ratio[bytes, what] " " last / $8
+  }
+  END {
+    print "\nmedians on a machine that is " machine
+    printf "%8s %16s %22s %8s %22s %8s\n", "bytes", "halocline, us", "ib_write_lat, us", "ratio", "with 64 B more", "ratio"
+    for (b = 8; b <= 4096; b *= 8) if (b in ours) {
+      printf "%8d %16.2f %22.2f %8.2f %22.2f %8.2f   (%s )\n", b, middle(ours[b]), middle(theirs[b, "payload"]),
+        middle(ratio[b, "payload"]), middle(theirs[b, "all"]), middle(ratio[b, "all"]), ratio[b, "payload"]
+    }
+  }'
