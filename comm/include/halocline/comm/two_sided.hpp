@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Send and receive as published two-sided programs spell them: MPI's arguments in MPI's order, on matched messages of one
-// node (messenger.hpp). For running such programs beside MPI; new code uses the messenger, or better a plan.
+// Send and receive as published two-sided programs spell them: MPI's arguments in MPI's order, on matched messages
+// (messenger.hpp). For running such programs beside MPI; new code uses the messenger, or better a plan.
 // What differs: the communicator is an object, a failure is an exception, and there are contiguous types only.
 #pragma once
 
