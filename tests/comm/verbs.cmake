@@ -37,5 +37,5 @@ add_test(NAME comm.verbs_vm
          COMMAND ${PROJECT_SOURCE_DIR}/scripts/verbs-vm.sh
                  "mkdir -p Testing && mount -t tmpfs none Testing && ctest -C verbs -L verbs -E verbs_vm --output-on-failure"
          WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
-set_tests_properties(comm.verbs_vm PROPERTIES LABELS verbs TIMEOUT 400 SKIP_RETURN_CODE 77 RUN_SERIAL ON
-                     ENVIRONMENT VERBS_VM_SECONDS=360)
+set_tests_properties(comm.verbs_vm PROPERTIES LABELS verbs TIMEOUT 600 SKIP_RETURN_CODE 77 RUN_SERIAL ON
+                     ENVIRONMENT VERBS_VM_SECONDS=560)
