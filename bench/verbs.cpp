@@ -32,13 +32,17 @@ void time_before_post(std::size_t bytes) {
     halocline_test::loop_delivers = true;
     bench::json_line line;
     line.add("bench", "verbs").add("who", "halocline before ibv_post_send").add("bytes", static_cast<int>(bytes));
-    line.add("ns_median", bench::median(ns)).add("ns_p10", bench::quantile(ns, 0.1)).add("ns_p90", bench::quantile(ns, 0.9));
+    line.add("ns_median", bench::median(ns))
+        .add("ns_p10", bench::quantile(ns, 0.1))
+        .add("ns_p90", bench::quantile(ns, 0.9));
     std::printf("%s\n", line.text().c_str());
 }
 
 /// One way of messages that go to and fro; stamps at both ends of the payload are compared.
 std::uint64_t time_one_way(const job& j, std::size_t bytes, int epochs) {
-    channel_set set(j, std::vector{channel_request{.peer = 1 - j.rank(), .send_bytes = bytes, .receive_bytes = bytes, .label = "ball"}},
+    channel_set set(j,
+                    std::vector{channel_request{
+                        .peer = 1 - j.rank(), .send_bytes = bytes, .receive_bytes = bytes, .label = "ball"}},
                     {"ping-pong", ""});
     std::uint64_t wrong = 0;
     const auto send = [&](std::uint64_t k) {
@@ -64,14 +68,17 @@ std::uint64_t time_one_way(const job& j, std::size_t bytes, int epochs) {
         });
         if (s != status::ok) j.fail(s, set.pending(k));
         set.for_each([&](auto& c) {
-            wrong += std::memcmp(c.received(k), &k, sizeof k) != 0 || std::memcmp(c.received(k) + bytes - sizeof k, &k, sizeof k) != 0;
+            wrong += std::memcmp(c.received(k), &k, sizeof k) != 0 ||
+                     std::memcmp(c.received(k) + bytes - sizeof k, &k, sizeof k) != 0;
         });
         us.push_back(seconds(ticks() - since) * 1e6 / 2);
     }
     if (j.rank() == 0) {
         bench::json_line line;
         line.add("bench", "verbs").add("who", "halocline").add("bytes", static_cast<int>(bytes));
-        line.add("us_median", bench::median(us)).add("us_p10", bench::quantile(us, 0.1)).add("us_p90", bench::quantile(us, 0.9));
+        line.add("us_median", bench::median(us))
+            .add("us_p10", bench::quantile(us, 0.1))
+            .add("us_p90", bench::quantile(us, 0.9));
         std::printf("%s\n", line.text().c_str());
         std::fflush(stdout);
     }
@@ -95,6 +102,8 @@ int main(int argc, char** argv) {
     }
     std::uint64_t wrong = 0;
     for (int i = 1; i < argc; ++i) wrong += time_one_way(j, std::strtoul(argv[i], nullptr, 10), 500);
-    if (wrong > 0) std::fprintf(stderr, "bench_verbs: %llu messages were not what was sent\n", static_cast<unsigned long long>(wrong));
+    if (wrong > 0)
+        std::fprintf(stderr, "bench_verbs: %llu messages were not what was sent\n",
+                     static_cast<unsigned long long>(wrong));
     return wrong > 0 ? 1 : 0;
 }
