@@ -165,7 +165,16 @@ void by_lane(const site_list& list, const std::byte* from, std::byte* to, std::i
         const std::int64_t at_x = list.from ? list.from[i] : i, at_y = list.to ? list.to[i] : i;
         const auto* HWY_RESTRICT x = reinterpret_cast<const Word*>(from) + at_x / wx * wx * components + at_x % wx;
         auto* HWY_RESTRICT y = reinterpret_cast<Word*>(to) + at_y / wy * wy * components + at_y % wy;
-        for (std::int64_t c = 0; c < components; ++c) Operation()(y[c * wy], x[c * wx]);
+        std::int64_t c = 0;
+        for (; c + 4 <= components; c += 4, x += 4 * wx, y += 4 * wy) {
+            // All four are read first, so that those of the dense side are one vector.
+            const Word a = x[0], b = x[wx], d = x[2 * wx], e = x[3 * wx];
+            Operation()(y[0], a);
+            Operation()(y[wy], b);
+            Operation()(y[2 * wy], d);
+            Operation()(y[3 * wy], e);
+        }
+        for (; c < components; ++c, x += wx, y += wy) Operation()(*y, *x);
     }
 }
 
@@ -186,12 +195,95 @@ site_kernel lanes_for(int from_lanes, int to_lanes) {
     return by_lane<Word, Operation, 0, 0>;
 }
 
-table make_table(bool strips, int from_lanes, int to_lanes) {
+#if HWY_TARGET != HWY_SCALAR
+/// 4 x 4 words of 4 bytes, or 2 x 2 of 8.
+HWY_INLINE void transpose(hn::Vec<hn::FixedTag<std::uint32_t, 4>> (&v)[4]) {
+    const hn::FixedTag<std::uint32_t, 4> words;
+    const hn::FixedTag<std::uint64_t, 2> pairs;
+    const auto low = [&](auto a, auto b) { return hn::BitCast(pairs, hn::InterleaveLower(words, a, b)); };
+    const auto high = [&](auto a, auto b) { return hn::BitCast(pairs, hn::InterleaveUpper(words, a, b)); };
+    const auto a = low(v[0], v[1]), b = high(v[0], v[1]), c = low(v[2], v[3]), d = high(v[2], v[3]);
+    v[0] = hn::BitCast(words, hn::InterleaveLower(pairs, a, c));
+    v[1] = hn::BitCast(words, hn::InterleaveUpper(pairs, a, c));
+    v[2] = hn::BitCast(words, hn::InterleaveLower(pairs, b, d));
+    v[3] = hn::BitCast(words, hn::InterleaveUpper(pairs, b, d));
+}
+HWY_INLINE void transpose(hn::Vec<hn::FixedTag<std::uint64_t, 2>> (&v)[2]) {
+    const hn::FixedTag<std::uint64_t, 2> words;
+    const auto a = v[0];
+    v[0] = hn::InterleaveLower(words, a, v[1]);
+    v[1] = hn::InterleaveUpper(words, a, v[1]);
+}
+
+/// From lanes to sites, or back: as many lanes at once as there are words in 16 bytes.
+template <class Word, int Lanes, bool Packs>
+void by_group(const site_list& list, const std::byte* from, std::byte* to, std::int64_t first, std::int64_t last) {
+    constexpr std::int64_t words = 16 / sizeof(Word);
+    using tag = hn::FixedTag<Word, words>;
+    const std::int64_t components = list.components;
+    const std::int32_t* const place = Packs ? list.to : list.from;
+    // One of these storages has the lanes, the other one site after site; only `to` is written.
+    const auto* const x = reinterpret_cast<const Word*>(from);
+    auto* const y = reinterpret_cast<Word*>(to);
+    for (std::int64_t g = 0; g < list.group_count; ++g) {
+        const std::int32_t* const group = list.groups + g * (Lanes + 1);
+        for (int lane = 0; lane < Lanes; lane += words) {
+            std::int64_t sites[words]; // first word of each lane's site; -1: not wanted
+            int wanted = 0;
+            for (int l = 0; l < words; ++l) {
+                const std::int64_t i = group[1 + lane + l];
+                const bool within = first <= i && i < last;
+                sites[l] = within ? (place != nullptr ? place[i] : i) * components : -1;
+                wanted += within;
+            }
+            if (wanted == 0) continue;
+            const std::int64_t rows = group[0] * Lanes * components + lane; // component c lies c * Lanes further on
+            std::int64_t c = 0;
+            if (wanted == words) // idle lanes are not touched: a peer may be writing there
+                for (; c + words <= components; c += words) {
+                    hn::Vec<tag> v[words];
+                    for (int l = 0; l < words; ++l)
+                        v[l] = hn::LoadU(tag(), Packs ? x + rows + (c + l) * Lanes : x + sites[l] + c);
+                    transpose(v);
+                    for (int l = 0; l < words; ++l)
+                        hn::StoreU(v[l], tag(), Packs ? y + sites[l] + c : y + rows + (c + l) * Lanes);
+                }
+            for (int l = 0; l < words; ++l)
+                for (std::int64_t rest = c; sites[l] >= 0 && rest < components; ++rest) {
+                    const std::int64_t row = rows + l + rest * Lanes, site = sites[l] + rest;
+                    y[Packs ? site : row] = x[Packs ? row : site];
+                }
+        }
+    }
+}
+
+template <class Word>
+site_kernel groups_for(int from_lanes, int to_lanes) {
+    switch (from_lanes) {
+    case 4: return by_group<Word, 4, true>;
+    case 8: return by_group<Word, 8, true>;
+    case 16: return by_group<Word, 16, true>;
+    default: break;
+    }
+    return to_lanes == 4   ? by_group<Word, 4, false>
+           : to_lanes == 8 ? by_group<Word, 8, false>
+                           : by_group<Word, 16, false>;
+}
+#else // no vectors to transpose
+template <class Word>
+site_kernel groups_for(int from_lanes, int to_lanes) {
+    return lanes_for<Word, assign>(from_lanes, to_lanes);
+}
+#endif
+
+table make_table(bool strips, bool groups, int from_lanes, int to_lanes) {
     if (from_lanes > 1 || to_lanes > 1)
         return {
             {lanes_for<std::uint16_t, assign>(from_lanes, to_lanes),
-             lanes_for<std::uint32_t, assign>(from_lanes, to_lanes),
-             lanes_for<std::uint64_t, assign>(from_lanes, to_lanes)},
+             groups ? groups_for<std::uint32_t>(from_lanes, to_lanes)
+                    : lanes_for<std::uint32_t, assign>(from_lanes, to_lanes),
+             groups ? groups_for<std::uint64_t>(from_lanes, to_lanes)
+                    : lanes_for<std::uint64_t, assign>(from_lanes, to_lanes)},
             nullptr,
             {lanes_for<float, accumulate>(from_lanes, to_lanes), lanes_for<double, accumulate>(from_lanes, to_lanes)}};
     if (strips)
@@ -210,8 +302,8 @@ HWY_AFTER_NAMESPACE();
 namespace halocline::halo::kernels {
 HWY_EXPORT(make_table);
 
-table table_for(bool strips, int from_lanes, int to_lanes) {
-    return HWY_DYNAMIC_DISPATCH(make_table)(strips, from_lanes, to_lanes);
+table table_for(bool strips, bool groups, int from_lanes, int to_lanes) {
+    return HWY_DYNAMIC_DISPATCH(make_table)(strips, groups, from_lanes, to_lanes);
 }
 } // namespace halocline::halo::kernels
 #endif

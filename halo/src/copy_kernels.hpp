@@ -17,6 +17,6 @@ struct table {
 };
 
 /// The kernels for such lists on the SIMD target of this machine.
-table table_for(bool strips, int from_lanes, int to_lanes);
+table table_for(bool strips, bool groups, int from_lanes, int to_lanes);
 
 } // namespace halocline::halo::kernels

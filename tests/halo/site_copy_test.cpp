@@ -169,6 +169,37 @@ TEST(SiteCopy, CopiesEachFaceOfABoxInTheRangesOfATeam) {
     });
 }
 
+// Outer indices whose lanes are all in the list, in any order, and some that are not: transposed in fours, or word by word.
+TEST(SiteCopy, TakesWholeGroupsOfLanes) {
+    on_each_simd_target([] {
+        std::mt19937 g(11);
+        for (int k = 0; k < 600; ++k) {
+            const int lanes = 4 << drawn(g, 0, 2), outers = drawn(g, 1, 9);
+            const site_shape shape{drawn(g, 1, 30), std::size_t{2} << drawn(g, 0, 2), scalar::bits};
+            std::vector<std::int64_t> places;
+            for (std::int64_t p = 0; p < outers * lanes; ++p)
+                if (drawn(g, 0, 30) != 0) places.push_back(p);
+            if (k % 2 == 1) std::shuffle(places.begin(), places.end(), g);
+            const std::vector<std::int64_t> one_by_one =
+                k % 3 == 0 ? random_positions(g, static_cast<int>(places.size())) : counted(std::ssize(places));
+            for (const bool packs : {true, false}) {
+                const std::vector<std::int64_t>&from = packs ? places : one_by_one, &to = packs ? one_by_one : places;
+                const int from_lanes = packs ? lanes : 1, to_lanes = packs ? 1 : lanes;
+                std::vector<std::byte> source = storage(from, from_lanes, shape), target = storage(to, to_lanes, shape);
+                for (std::byte& b : source) b = static_cast<std::byte>(g());
+                std::vector<std::byte> expected = target;
+                const std::int64_t first = drawn(g, 0, 3) == 0 ? drawn(g, 0, static_cast<int>(from.size())) : 0;
+                const std::int64_t last = drawn(g, 0, 3) == 0
+                                              ? drawn(g, static_cast<int>(first), static_cast<int>(from.size()))
+                                              : std::ssize(from);
+                reference::copy({from, from_lanes}, {to, to_lanes}, source.data(), expected.data(), shape, first, last);
+                site_copy(from, from_lanes, to, to_lanes).copy(source.data(), target.data(), shape, first, last);
+                ASSERT_EQ(target, expected) << "case " << k << ", " << shape.bytes() << " bytes, lanes " << lanes;
+            }
+        }
+    });
+}
+
 TEST(SiteCopy, FaceOfABoxIsOneRunPerRow) {
     const lattice::coordinate extents{4, 3, 5, 2};
     std::vector<std::int64_t> y_face;
