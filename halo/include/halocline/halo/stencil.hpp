@@ -172,6 +172,16 @@ class stencil {
         HALOCLINE_INDEPENDENT_ITERATIONS
         for (std::int64_t i = first; i < last; ++i) kernel(neighbours(r, i));
     }
+    /// The same for several rows of a run that hold their own neighbours in x: a nest that changes no pointer and knows those
+    /// neighbours at compile time. Short rows need that.
+    template <class Kernel>
+    static void visit_rows(const run& r, std::int64_t first, std::int64_t sites, int rows, std::int64_t distance,
+                           Kernel& kernel) {
+        run fixed = r; // nobody else sees it: its pointers can stay in registers
+        for (int k = -Star.radius; k <= Star.radius; ++k)
+            fixed.near[0][k + Star.radius] = fixed.here + k * Star.components;
+        for (; rows > 0; --rows, first += distance) visit(fixed, first, first + sites, kernel);
+    }
 
     lattice::box local_;
     std::shared_ptr<const lattice::site_order> order_;
@@ -249,28 +259,23 @@ void stencil<T, Star>::for_interior(Kernel&& kernel) const {
         for (int k = -radius; k <= radius; ++k)
             r.near[mu][k + radius] = r.here + table_.step(mu, position, k) * components;
     };
-    const auto place_in_row = [&] {
-        for (int k = -radius; k <= radius; ++k) r.near[0][k + radius] = r.here + k * components;
-    };
     lattice::coordinate x{};
     for (x[3] = table_.interior_first(3); x[3] < table_.interior_last(3); ++x[3])
         for (x[2] = table_.interior_first(2); x[2] < table_.interior_last(2); ++x[2]) {
-            // One run for the whole plane of x and y: in it, only neighbours in y change from row to row, at a wrap.
+            // One run for the whole plane of x and y: in it, only neighbours in y change, in the rows near a wrap.
             r.first = lattice::lexicographic_index(x, e);
             r.here = values_ + r.first * components;
             place(3, x[3]);
             place(2, x[2]);
-            place_in_row();
-            for (int y = table_.interior_first(1); y < table_.interior_last(1); ++y) {
-                const std::int64_t row = std::int64_t{y} * e[0];
-                if (y <= radius || y >= e[1] - radius) place(1, y);
-                visit(r, row + first, row + last, kernel);
+            for (int y = table_.interior_first(1), end = y; y < table_.interior_last(1); y = end) {
+                end = y < radius || y >= e[1] - radius ? y + 1 : std::min(table_.interior_last(1), e[1] - radius);
+                place(1, y);
+                visit_rows(r, std::int64_t{y} * e[0] + first, last - first, end - y, e[0], kernel);
                 if (!wraps) continue;
                 for (int i = 0; i < e[0]; i = i + 1 == first ? last : i + 1) {
                     place(0, i);
-                    kernel(neighbours(r, row + i));
+                    for (std::int64_t row = y; row < end; ++row) kernel(neighbours(r, row * e[0] + i));
                 }
-                place_in_row();
             }
         }
 }
