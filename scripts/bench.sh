@@ -7,6 +7,7 @@
 #   dirac         the Wilson-clover operator on one rank
 #   plan_setup    what making a halo plan costs, on one rank
 #   lane_copy     packing of faces with lanes beside the loop word by word, and memcpy; --seconds S
+#   checksum      exchanges of 2 ranks with and without a CRC32C behind each message; --seconds S
 #   stencil       halo::stencil beside hand-written loops; --seconds S
 #   verbs         messages of 8 B to 4 KiB beside ib_write_lat, in an emulated machine where there is no RDMA device, and our
 #                 code before ibv_post_send: five minutes; a number of rounds (default 9)
@@ -16,14 +17,14 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 list() { sed -n '/^# usage/,/^set/{s/^# \{0,1\}//;/^set/!p}' "$0"; }
-questions=" halo p2p window dirac plan_setup lane_copy stencil verbs solve coarse_halo all "
+questions=" halo p2p window dirac plan_setup lane_copy checksum stencil verbs solve coarse_halo all "
 question=${1:-}
 [[ -n $question ]] || { list; exit 0; }
 [[ $questions == *" $question "* ]] || { echo "bench.sh: no question is called '$question'" >&2; list >&2; exit 2; }
 shift
 targets=("bench_$question")
 [[ $question == coarse_halo ]] && targets=(coarse_solve)
-[[ $question == all ]] && targets=(bench_{halo,p2p,window,dirac,plan_setup,lane_copy,stencil,solve} coarse_solve)
+[[ $question == all ]] && targets=(bench_{halo,p2p,window,dirac,plan_setup,lane_copy,checksum,stencil,solve} coarse_solve)
 "$here/scripts/build.sh" release "${targets[@]}" halocline-run >&2
 bin=$here/build/release/bin
 
@@ -105,10 +106,12 @@ window --quick
 dirac 4
 plan_setup
 lane_copy --seconds 1
+checksum --seconds 1
 stencil --seconds 1
 solve --rounds 1 --vectors 8 --setup 1
 coarse_halo --rounds 1
 END
     ;;
+  checksum) exec "$bin/halocline-run" -n 2 -- "$bin/bench_checksum" "$@" ;;
   *) exec "$bin/bench_$question" "$@" ;;
 esac

@@ -64,7 +64,7 @@ std::string describe_dry_run(const comm::job& j, const problem& p, const setting
             parts += (i ? " + " : "") + std::to_string(cuts[i + 1] - cuts[i]);
         append_line(out, "  %c            %s", "xyzt"[mu], parts.c_str());
     }
-    append_line(out, "rank order     %s", describe_rank_order(nodes_of(j), p.cut).c_str());
+    append_line(out, "rank order     %s", describe_rank_order(j.nodes(), p.cut).c_str());
 
     // Per rank, what dominates: links and clover in both precisions, test vectors, Krylov basis, coarse operator.
     const double reals_fine = 2.0 * 72 + 3.0 * 72 + 144;           // gauge field, padded copy, reference clover (fp64)

@@ -98,12 +98,6 @@ lattice::decomposition cut_lattice(const coordinate& global, const coordinate& b
 
 } // namespace
 
-std::vector<int> nodes_of(const comm::job& j) {
-    std::vector<int> nodes;
-    for (const comm::rank_info& member : j.members()) nodes.push_back(member.node);
-    return nodes;
-}
-
 problem define_problem(const comm::job& j, const settings& s, const std::function<void(std::string_view)>& tell) {
     lattice::gauge_file file;
     const auto open = [&](const std::string& path) { j.collectively([&] { file = lattice::open_gauge_file(path); }); };
@@ -117,7 +111,7 @@ problem define_problem(const comm::job& j, const settings& s, const std::functio
                               "; the default would be " + to_string(amg::default_blocks(global)));
     std::string why;
     auto cut = cut_lattice(global, blocks, j.ranks(), s, why);
-    if (s.order_by_nodes) cut = cut.with_rank_order(lattice::rank_order_by_nodes(cut, nodes_of(j)));
+    if (s.order_by_nodes) cut = cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes()));
     // Last, because making the demo configuration takes seconds and bad input is told at once.
     if (s.gauge.empty()) open(demo_configuration(j, tell));
     return {std::move(file), blocks, std::move(cut), std::move(why)};

@@ -253,6 +253,9 @@ std::vector<setting_key> make_keys() {
              s.link_timeout = std::chrono::milliseconds(read_integer<int>(text, 2000, 3'600'000));
          },
          [](const settings& s) { return std::to_string(s.link_timeout.count()); }});
+    add({"faults", "checksum", "a CRC32C behind each message of a halo, compared before its ghosts are read",
+         [](settings& s, const std::string& text) { s.checksums = read_switch(text); },
+         [](const settings& s) { return std::string(s.checksums ? "true" : "false"); }});
     return keys;
 }
 
@@ -342,6 +345,7 @@ comm::job_options job_options_of(const settings& s) {
     options.network = s.network;
     options.link_timeout = s.link_timeout;
     options.deadline = s.deadline;
+    options.checksums = s.checksums;
     options.slab_bytes = static_cast<std::size_t>(s.slab_gib * 1073741824.0);
     options.spin_polls = s.spin_polls;
     options.streaming = s.streaming;

@@ -89,7 +89,7 @@ int run(app::program& p, int argc, const char* const* argv) {
     if (!a.transport.empty()) options.transports = {a.transport};
     const comm::job& j = p.join(options);
 
-    const lattice::decomposition cut = app::decompose(global, a.rank_grid, j.ranks());
+    const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
     const lattice::box local = cut.local_box(j.rank());
     gauge::heatbath chain(j, cut, a.chain);
     dirac::padded_links links(

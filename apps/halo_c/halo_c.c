@@ -68,6 +68,7 @@ static long exchange_ghosts(halocline_job* job) {
     halocline_plan_options options = {.rank_grid = {1, 1, 1, halocline_job_ranks(job)},
                                       .width_low = {1, 1, 1, 1},
                                       .width_high = {1, 1, 1, 1},
+                                      .order_by_nodes = 1,
                                       .self_exchange = 1,
                                       .bytes_per_site = sizeof(double),
                                       .name = "ghosts"};

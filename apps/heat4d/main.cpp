@@ -77,7 +77,7 @@ int run(app::program& p, int argc, const char* const* argv) {
     comm::job_options options;
     if (!a.transport.empty()) options.transports = {a.transport};
     const comm::job& j = p.join(options);
-    const lattice::decomposition cut = app::decompose(global, a.rank_grid, j.ranks());
+    const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
 
     // cos(k x) with k = 2 pi / L in every dimension; one step multiplies it by lambda = 1 - alpha sum 4 sin^2(k / 2).
     const auto mode = [&](const coordinate& x) {

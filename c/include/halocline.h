@@ -112,14 +112,16 @@ void* halocline_window_buffer(const halocline_window* window);
 
 typedef struct halocline_plan halocline_plan;
 
-/* Dimensions are x, y, z, t; a lattice of fewer has extents 1. Ranks are numbered over the rank grid, x fastest. */
+/* Dimensions are x, y, z, t; a lattice of fewer has extents 1. Ranks are numbered over the rank grid, x fastest, unless
+   order_by_nodes is set; halocline_plan_box() tells each rank its part. */
 typedef struct halocline_plan_options {
-    int global[4];     /* extents of the lattice */
-    int rank_grid[4];  /* ranks per dimension; cut evenly, the first ranks get one site more */
-    int width_low[4];  /* ghost layers behind the low face of a rank's box, per dimension */
-    int width_high[4]; /* behind the high face */
-    int open[4];       /* not 0: no exchange across the edge of the lattice */
-    int self_exchange; /* not 0: dimensions that are not cut are exchanged too, with the own rank */
+    int global[4];      /* extents of the lattice */
+    int rank_grid[4];   /* ranks per dimension; cut evenly, the first ranks get one site more */
+    int width_low[4];   /* ghost layers behind the low face of a rank's box, per dimension */
+    int width_high[4];  /* behind the high face */
+    int open[4];        /* not 0: no exchange across the edge of the lattice */
+    int order_by_nodes; /* not 0: ranks get the places of the rank grid that send few bytes between nodes */
+    int self_exchange;  /* not 0: dimensions that are not cut are exchanged too, with the own rank */
     size_t bytes_per_site;
     const char* name; /* for messages; may be NULL */
 } halocline_plan_options;

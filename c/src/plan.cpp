@@ -2,6 +2,7 @@
 #include "handles.hpp"
 
 #include <halocline/halo/plan.hpp>
+#include <halocline/lattice/rank_order.hpp>
 
 #include <cstring>
 
@@ -40,11 +41,12 @@ halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_
         present(plan, "plan") = nullptr;
         const comm::job& j = present(job, "job").value;
         const halocline_plan_options& given = present(options, "options");
-        const auto cut = lattice::decomposition::even(coordinate_of(given.global), coordinate_of(given.rank_grid));
+        auto cut = lattice::decomposition::even(coordinate_of(given.global), coordinate_of(given.rank_grid));
         if (cut.ranks() != j.ranks()) {
             throw input_error("rank_grid " + lattice::to_string(cut.rank_grid()) + " is of " +
                               std::to_string(cut.ranks()) + " ranks; the job has " + std::to_string(j.ranks()));
         }
+        if (given.order_by_nodes != 0) cut = cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes()));
         *plan = new halocline_plan{halo::plan(j, cut, options_of(given)), cut.local_box(j.rank())};
     });
 }

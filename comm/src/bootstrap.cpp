@@ -51,7 +51,7 @@ std::string options_text(const job_options& o) {
            " bytes" + ", link timeout " + std::to_string(o.link_timeout.count()) + " ms" + ", streaming " +
            std::to_string(static_cast<int>(o.streaming)) +
            (o.ofi_provider.empty() ? "" : ", ofi provider " + o.ofi_provider) +
-           (o.mpi == mpi_mode::one_sided ? ", mpi one-sided" : ", mpi two-sided");
+           (o.mpi == mpi_mode::one_sided ? ", mpi one-sided" : ", mpi two-sided") + (o.checksums ? ", checksums" : "");
 }
 
 [[noreturn]] void disagree(const char* what, const std::string& of_0, int rank, const std::string& theirs) {

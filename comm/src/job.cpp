@@ -99,6 +99,11 @@ int job::rank() const { return core_->rank; }
 int job::ranks() const { return core_->ranks; }
 const job_options& job::options() const { return core_->options; }
 const std::vector<rank_info>& job::members() const { return core_->members; }
+std::vector<int> job::nodes() const {
+    std::vector<int> nodes;
+    for (const rank_info& member : core_->members) nodes.push_back(member.node);
+    return nodes;
+}
 std::string job::launcher() const { return core_->launcher; }
 slab& job::memory() const { return *core_->memory; }
 

@@ -27,7 +27,7 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
     if (o.fields > 1) text += std::to_string(o.fields) + " fields, ";
     if (o.parity) text += "parity " + std::to_string(*o.parity) + ", ";
     if (o.self_exchange) text += "self-exchange, ";
-    if (o.checks >= check_level::comm) text += "checksums, ";
+    if (o.checksums) text += "checksums, ";
     text.append("path ").append(to_string(o.way)).append(", ");
     return text + shape_text(cut, o.widths, o.boundaries);
 }
@@ -40,6 +40,7 @@ constexpr std::size_t stream_block_bytes = 8192;
 plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options options)
     : job_(j), options_(std::move(options)), team_(std::make_unique<meeting_point>()) {
     message_of_.fill(-1);
+    options_.checksums = options_.checksums || job_.options().checksums || options_.checks >= check_level::comm;
     job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
 
     std::vector<comm::channel_request> requests;

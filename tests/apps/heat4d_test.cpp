@@ -61,6 +61,21 @@ TEST(Heat4d, GivesTheSameBitsOnEveryCut) {
     EXPECT_NE(results(1, "--grid 6.4.5.8 --steps 31")["checksum"], one["checksum"]);
 }
 
+// Ranks dealt to two nodes in turn have other places of the rank grid than on one node.
+TEST(Heat4d, GivesTheSameBitsOnSeveralNodes) {
+    const std::string flags = "--grid 6.4.5.8 --mpi 1.1.1.4 --steps 30 --json ";
+    const scratch_folder scratch;
+    const command_result r =
+        run_command(bin + "/halocline-run -n 4 -- sh -c 'HALOCLINE_NODE=$((HALOCLINE_RANK % 2)) exec " + bin +
+                    "/heat4d " + flags + (scratch / "r.json") + "'");
+    if (r.err.find("no transport") != std::string::npos) GTEST_SKIP() << "nothing that joins nodes: " << r.err;
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    const auto dealt = nlohmann::json::parse(read_text(scratch / "r.json"));
+
+    EXPECT_NE(dealt["transport"], "shm");
+    EXPECT_EQ(dealt["checksum"], results(1, "--grid 6.4.5.8 --steps 30")["checksum"]);
+}
+
 TEST(Heat4d, GivesTheSameBitsAsPlainMpi) {
     const std::string flags = "--grid 8.4.4.8 --steps 25 --alpha 0.12";
     const std::string ours = results(2, flags)["checksum"];

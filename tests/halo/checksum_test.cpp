@@ -27,7 +27,7 @@ template <class Harm>
 void expect_caught(Harm&& harm) {
     const auto cut = decomposition::even(extents, {1, 1, 1, 1});
     const comm::job j = comm::job::single(small_job());
-    plan p(j, cut, {.name = "sealed", .bytes_per_site = 24, .self_exchange = true, .checks = check_level::comm});
+    plan p(j, cut, {.name = "sealed", .bytes_per_site = 24, .self_exchange = true, .checksums = true});
     lattice::field<double> x(lattice::site_order::lexicographic(extents), 3);
     fill_with_oracle(x, cut, 0, 1);
     p.start(x);
@@ -91,11 +91,13 @@ TEST(Checksum, CatchesAMessageOfAnotherExchangeAndOneThatIsNotThere) {
 TEST(Checksum, CatchesItBetweenRanksAndTheOtherSideGoesOn) {
     const auto cut = decomposition::even({4, 2, 2, 8}, {1, 1, 1, 2});
     std::atomic<bool> harmed{false};
+    comm::job_options options = small_job();
+    options.checksums = true; // for all plans of the job
 
     comm::run_threads(
         2,
         [&](const comm::job& j) {
-            plan p(j, cut, {.bytes_per_site = 8, .checks = check_level::comm});
+            plan p(j, cut, {.bytes_per_site = 8});
             lattice::field<double> x(lattice::site_order::lexicographic({4, 2, 2, 4}), 1);
             std::byte* message = p.target({3, side::high});
             p.start(x);
@@ -109,7 +111,7 @@ TEST(Checksum, CatchesItBetweenRanksAndTheOtherSideGoesOn) {
                 EXPECT_EQ(p.finish(), status::wrong_data);
             }
         },
-        small_job());
+        options);
 }
 
 TEST(Checksum, GoesWithTeamsAndRandomPlans) {

@@ -2,6 +2,7 @@
 #include <halocline_app/grid.hpp>
 
 #include <halocline/base/error.hpp>
+#include <halocline/lattice/rank_order.hpp>
 
 #include <algorithm>
 
@@ -16,7 +17,9 @@ coordinate parse_extents(const char* flag, const std::string& text) {
     return *extents;
 }
 
-lattice::decomposition decompose(const coordinate& global, const std::string& rank_grid, int ranks) {
+namespace {
+
+lattice::decomposition cut_over(const coordinate& global, const std::string& rank_grid, int ranks) {
     if (rank_grid.empty())
         return lattice::decomposition::even(global, lattice::choose_rank_grid(global, ranks).rank_grid);
     const coordinate grid = parse_extents("--mpi", rank_grid);
@@ -30,6 +33,13 @@ lattice::decomposition decompose(const coordinate& global, const std::string& ra
                           lattice::to_string(global) + (fitting.empty() ? "" : ": " + fitting));
     }
     return lattice::decomposition::even(global, grid);
+}
+
+} // namespace
+
+lattice::decomposition decompose(const coordinate& global, const std::string& rank_grid, const comm::job& j) {
+    const lattice::decomposition cut = cut_over(global, rank_grid, j.ranks());
+    return cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes()));
 }
 
 } // namespace halocline::app

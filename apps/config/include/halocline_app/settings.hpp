@@ -76,6 +76,7 @@ struct settings {
     // [faults]
     std::chrono::milliseconds deadline{60'000};
     std::chrono::milliseconds link_timeout{5'000};
+    bool checksums = false; ///< checksum
 };
 
 /// The part of [comm] and [faults] that a job is started with.

@@ -62,6 +62,8 @@ struct job_options {
     std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive
     /// Longest silence of the link to another node, at least 2 s. Kernels watch it: ranks may compute or be stopped.
     std::chrono::milliseconds link_timeout{5'000};
+    /// Plans put a CRC32C behind each message and compare it before the ghosts may be read (halo::plan).
+    bool checksums = false;
     std::size_t slab_bytes = 0; ///< virtual size of each rank's slab; 0 = 64 GiB sparse
     comm::streaming streaming = streaming::automatic;
     int spin_polls = 0; ///< polls before yielding; 0 = chosen from ranks and cores
@@ -135,6 +137,8 @@ class job {
     [[nodiscard]] const job_options& options() const;
     /// One entry per rank.
     [[nodiscard]] const std::vector<rank_info>& members() const;
+    /// The node of each rank: what lattice::rank_order_by_nodes() asks for.
+    [[nodiscard]] std::vector<int> nodes() const;
     /// "self", "shm", "verbs", "ofi", "mpi", or joined with '+' when peers are served by several; "self" on one rank.
     [[nodiscard]] std::string transport() const;
     /// "halocline-run", "OpenPMIx 4.2.2", "Open MPI 4.1.4", "threads", "single".

@@ -31,6 +31,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace halocline::halo {
@@ -55,8 +56,10 @@ struct plan_options {
     /// model, each message for itself. The same on every rank; other transports send as they do. Messages with checksums
     /// and sites of more than 8 KiB are never streamed.  Err: input_error: packed.
     path way = path::automatic;
-    /// normal: require_fresh() looks whether the source was written since. comm (the same on every rank): each message
-    /// carries a CRC32C that finish() compares before it says ok, else wrong_data; finish_or_throw() names the face.
+    /// Each message carries a CRC32C that finish() compares before it says ok, else wrong_data; finish_or_throw() names the
+    /// face. The same on every rank. On too where the job asks for it (job_options::checksums), and with checks comm.
+    bool checksums = false;
+    /// normal: require_fresh() looks whether the source was written since.
     check_level checks = default_checks();
 };
 
@@ -187,12 +190,21 @@ class plan {
                                          const site_shape& shape) const noexcept;
     [[noreturn]] void throw_stale(const char* why) const;
     comm::status wait() noexcept;
-    /// A checksum behind the last site of each message; 0 bytes below check_level::comm.
-    [[nodiscard]] std::size_t seal_bytes() const {
-        return options_.checks >= check_level::comm ? sizeof(std::uint32_t) : 0;
-    }
+    /// A checksum behind the last site of each message; 0 bytes without checksums.
+    [[nodiscard]] std::size_t seal_bytes() const { return options_.checksums ? sizeof(std::uint32_t) : 0; }
     void seal(std::byte* message, std::size_t sites, std::uint64_t epoch) noexcept;
     [[nodiscard]] bool is_sealed(const std::byte* message, std::size_t sites, std::uint64_t epoch) const noexcept;
+    /// Sites [first, last) of a message that a member packs: an equal share; of a message too short for that all, by one
+    /// member, message by message another one.
+    [[nodiscard]] std::pair<std::int64_t, std::int64_t> share_of(std::size_t message, team t) const noexcept {
+        constexpr std::size_t least_bytes = 4096;
+        const std::size_t count = messages_[message].send_sites.size();
+        const auto sites = static_cast<std::int64_t>(count);
+        if (count * options_.bytes_per_site * static_cast<std::size_t>(options_.fields) <
+            least_bytes * static_cast<std::size_t>(t.size))
+            return {0, static_cast<int>(message) % t.size == t.index ? sites : 0};
+        return {sites * t.index / t.size, sites * (t.index + 1) / t.size};
+    }
     /// fill(channel, epoch, first, last): sites of its message.
     template <class Fill>
     void start_by(Fill&& fill, team t) noexcept;
@@ -263,8 +275,7 @@ void plan::start_by(Fill&& fill, team t) noexcept {
         team_->started.store(epoch, std::memory_order_relaxed);
     } else {
         channels_.for_each([&](auto& channel) {
-            const auto sites = static_cast<std::int64_t>(messages_[channel.index()].send_sites.size());
-            const std::int64_t first = sites * t.index / t.size, last = sites * (t.index + 1) / t.size;
+            const auto [first, last] = share_of(channel.index(), t);
             if (first < last) fill(channel, epoch, first, last);
         });
         if (team_->packed.fetch_add(1, std::memory_order_acq_rel) == t.size - 1) { // the last one publishes for all

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a checksum behind each message cost?   scripts/bench.sh checksum [--seconds S]
+// Exchanges of an L^4 box per rank, cut in t, 96 B per site: with and without, in turn. A step writes the field, exchanges
+// and reads the ghosts; bare: the exchange alone. Medians of rank 0's slices; one JSON line per point.
+#include <halocline/halo/plan.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace {
+
+using namespace halocline;
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+struct step_times {
+    double step = 0, bare = 0; // seconds of one
+};
+
+class contender {
+  public:
+    contender(const comm::job& j, const lattice::decomposition& cut, bool checksums)
+        : field_(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), components),
+          plan_(j, cut,
+                {.name = checksums ? "with" : "without",
+                 .bytes_per_site = components * sizeof(double),
+                 .self_exchange = false,
+                 .order = field_.shared_order(),
+                 .checksums = checksums}) {}
+
+    step_times run(int steps) {
+        step_times t;
+        const auto begin = std::chrono::steady_clock::now();
+        for (int i = 0; i < steps; ++i) {
+            for (double& v : field_.values()) v += 1;
+            const auto exchange = std::chrono::steady_clock::now();
+            plan_.start(field_);
+            plan_.finish_or_throw();
+            t.bare += seconds_since(exchange) / steps;
+            for (const halo::plan_message& m : plan_.messages()) {
+                const auto* ghosts = reinterpret_cast<const double*>(plan_.ghost(m.where));
+                for (std::int64_t k = 0; k < m.ghost_sites * components; ++k) read_ += ghosts[k];
+            }
+        }
+        t.step = seconds_since(begin) / steps;
+        return t;
+    }
+    [[nodiscard]] double read() const { return read_; }
+
+  private:
+    static constexpr int components = 12;
+    lattice::field<double> field_;
+    halo::plan plan_;
+    double read_ = 0;
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const double seconds = argc > 2 && std::string_view(argv[1]) == "--seconds" ? std::atof(argv[2]) : 10;
+    const auto j = comm::job::from_environment();
+    for (const int extent : {4, 8, 16}) {
+        const auto cut =
+            lattice::decomposition::even({extent, extent, extent, extent * j.ranks()}, {1, 1, 1, j.ranks()});
+        contender with(j, cut, true), without(j, cut, false);
+        constexpr int rounds = 11;
+        // The same on every rank: about what a step takes, 1 ns per byte of the box.
+        const int steps =
+            std::max(2, static_cast<int>(seconds / (3 * 2 * rounds) / (1e-9 * 96 * extent * extent * extent * extent)));
+        std::array<std::array<double, rounds>, 4> times{};
+        for (std::size_t r = 0; r < rounds; ++r) {
+            j.barrier();
+            const step_times a = with.run(steps);
+            j.barrier();
+            const step_times b = without.run(steps);
+            times[0][r] = a.step;
+            times[1][r] = b.step;
+            times[2][r] = a.bare;
+            times[3][r] = b.bare;
+        }
+        if (with.read() != without.read()) {
+            std::fprintf(stderr, "ghosts differ with and without checksums at L = %d\n", extent);
+            return EXIT_FAILURE;
+        }
+        for (auto& t : times) std::sort(t.begin(), t.end());
+        const auto us = [&](std::size_t k) { return 1e6 * times[k][rounds / 2]; };
+        if (j.rank() == 0)
+            std::printf("{\"bench\":\"checksum\",\"transport\":\"%s\",\"ranks\":%d,\"L\":%d,\"step_us\":[%.2f,%.2f],"
+                        "\"step_ratio\":%.2f,"
+                        "\"bare_us\":[%.2f,%.2f],\"bare_ratio\":%.2f}\n",
+                        j.transport().c_str(), j.ranks(), extent, us(0), us(1), us(0) / us(1), us(2), us(3),
+                        us(2) / us(3));
+    }
+    return EXIT_SUCCESS;
+}
