@@ -73,32 +73,34 @@ TEST_P(PlansOfTeams, ShareThePackingOfSlots) {
     const int members = GetParam();
     const auto cut = lattice::decomposition::even({6, 6, 6, 12}, {1, 1, 1, 2});
 
-    run(2, [&](const comm::job& j) {
-        const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
-        // x and y towards itself: small messages and large ones.
-        halo::plan p(
-            j, cut,
-            {.widths = {{1, 1, 0, 2}, {1, 0, 0, 2}}, .bytes_per_site = 192, .self_exchange = true, .order = order});
-        lattice::field<double> x(order, 24);
-        std::atomic<int> wrong{0}, bad{0};
-        std::atomic<std::uint64_t> allocated{0};
+    // Messages that are shared, and ones that one member packs.
+    for (const int components : {24, 1})
+        run(2, [&](const comm::job& j) {
+            const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
+            halo::plan p(j, cut,
+                         {.widths = {{1, 1, 0, 2}, {1, 0, 0, 2}},
+                          .bytes_per_site = 8 * static_cast<std::size_t>(components),
+                          .self_exchange = true,
+                          .order = order});
+            lattice::field<double> x(order, components);
+            std::atomic<int> wrong{0}, bad{0};
 #pragma omp parallel num_threads(members)
-        for (std::uint64_t epoch = 1; epoch <= steps; ++epoch) {
-            const halo::team me{omp_get_thread_num(), members};
+            for (std::uint64_t epoch = 1; epoch <= steps; ++epoch) {
+                const halo::team me{omp_get_thread_num(), members};
 #pragma omp master
-            fill_with_oracle(x, cut, j.rank(), epoch);
+                fill_with_oracle(x, cut, j.rank(), epoch);
 #pragma omp barrier
-            counted([&] {
-                p.start(x, me);
-                bad += p.finish(me) != status::ok;
-            });
-            wrong += wrong_ghosts<double>(p, cut, 24, epoch) != 0;
+                counted([&] {
+                    p.start(x, me);
+                    bad += p.finish(me) != status::ok;
+                });
+                wrong += wrong_ghosts<double>(p, cut, components, epoch) != 0;
 #pragma omp barrier
-        }
-        EXPECT_EQ(bad, 0);
-        EXPECT_EQ(wrong, 0);
-        EXPECT_EQ(p.epoch(), static_cast<std::uint64_t>(steps));
-    });
+            }
+            EXPECT_EQ(bad, 0);
+            EXPECT_EQ(wrong, 0);
+            EXPECT_EQ(p.epoch(), static_cast<std::uint64_t>(steps));
+        });
 }
 
 struct shell_case {
