@@ -533,9 +533,12 @@ TEST(Plan, DescribesEachFace) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
 
     run(2, [&](const comm::job& j) {
-        plan p(
-            j, cut,
-            {.name = "spinors", .widths = {{1, 0, 0, 1}, {1, 0, 0, 2}}, .bytes_per_site = 96, .self_exchange = true});
+        plan p(j, cut,
+               {.name = "spinors",
+                .widths = {{1, 0, 0, 1}, {1, 0, 0, 2}},
+                .bytes_per_site = 96,
+                .self_exchange = true,
+                .way = halo::path::direct});
         const std::string text = p.describe();
 
         EXPECT_NE(text.find("halo 'spinors', 96 bytes per site"), std::string::npos) << text;
