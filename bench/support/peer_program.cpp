@@ -2,12 +2,14 @@
 #include "support/peer_program.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <sched.h>
 #include <sstream>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace halocline::bench {
@@ -22,7 +24,12 @@ peer_program::peer_program(const std::string& name_and_command) {
 peer_program::~peer_program() {
     if (orders_) std::fclose(orders_);
     if (answers_) std::fclose(answers_);
-    if (process_ > 0) waitpid(process_, nullptr, 0);
+    // A peer may wait for itself in its MPI_Finalize for ever (MPICH over UCX does): after 5 s its launcher is told to end it.
+    for (int tenths = 0; process_ > 0 && waitpid(process_, nullptr, WNOHANG) == 0; ++tenths) {
+        if (tenths == 50) kill(process_, SIGTERM);
+        if (tenths == 100) kill(process_, SIGKILL);
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
 }
 
 void peer_program::start() {
