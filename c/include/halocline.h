@@ -148,8 +148,8 @@ void halocline_plan_box(const halocline_plan* plan, int first[4], int extent[4])
 int halocline_plan_faces(const halocline_plan* plan);
 halocline_status halocline_plan_face(const halocline_plan* plan, int face, halocline_face* what);
 
-/* Faces are on their way when this returns; after a failure it does nothing, and finish says so. The field: bytes_per_site for each site of the box, x fastest. Not to be
- * written until finish. */
+/* Faces are on their way when this returns; after a failure it does nothing, and finish says so. The field:
+ * bytes_per_site for each site of the box, x fastest. Not to be written until finish. */
 void halocline_plan_start(halocline_plan* plan, const void* field);
 void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void* context);
 int halocline_plan_test(halocline_plan* plan);

@@ -12,31 +12,22 @@ namespace halocline::comm {
 
 /// Epochs count 1, 2, 3, … Call free(k, i) when field i may be written; once freed(k), write to the peer's field
 /// peer_field() at memory() + its offset, and send(k). What the peer wrote here is complete once arrived(k).
+// clang-format off
 template <class C>
 concept direct_channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t epoch, std::uint32_t field) {
-    { view.index() }
-    noexcept->std::same_as<std::size_t>; ///< position of its request in the set
-    { view.peer() }
-    noexcept->std::same_as<int>; ///< rank at the other end
-    { view.memory() }
-    noexcept->std::same_as<std::byte*>; ///< the peer's slab, as mapped here
-    { c.free(epoch, field) }
-    noexcept; ///< the peer may write the own field, for this epoch
-    { view.freed(epoch) }
-    noexcept->std::same_as<bool>; ///< may the peer's field be written?
-    { view.peer_field() }
-    noexcept->std::same_as<std::uint32_t>; ///< which one.  Pre: freed(epoch)
-    { c.send(epoch, std::uint64_t{}) }
-    noexcept; ///< publish: all of this epoch is in place
-    { view.sent(epoch) }
-    noexcept->std::same_as<bool>; ///< sent, or never will be: the peer is gone
-    { view.arrived(epoch) }
-    noexcept->std::same_as<bool>; ///< has the peer's epoch come, or its farewell?
-    { view.check(epoch) }
-    noexcept->std::same_as<status>; ///< what came is what the plan says.  Pre: arrived(epoch)
-    { view.header(epoch) }
-    noexcept->std::same_as<const message_header&>;
+    { view.index() } noexcept -> std::same_as<std::size_t>;        ///< position of its request in the set
+    { view.peer() } noexcept -> std::same_as<int>;                 ///< rank at the other end
+    { view.memory() } noexcept -> std::same_as<std::byte*>;        ///< the peer's slab, as mapped here
+    { c.free(epoch, field) } noexcept;                             ///< the peer may write the own field, for this epoch
+    { view.freed(epoch) } noexcept -> std::same_as<bool>;          ///< may the peer's field be written?
+    { view.peer_field() } noexcept -> std::same_as<std::uint32_t>; ///< which one.  Pre: freed(epoch)
+    { c.send(epoch, std::uint64_t{}) } noexcept;                   ///< publish: all of this epoch is in place
+    { view.sent(epoch) } noexcept -> std::same_as<bool>;           ///< sent, or never will be: the peer is gone
+    { view.arrived(epoch) } noexcept -> std::same_as<bool>;        ///< has the peer's epoch come, or its farewell?
+    { view.check(epoch) } noexcept -> std::same_as<status>; ///< what came is what the plan says.  Pre: arrived(epoch)
+    { view.header(epoch) } noexcept -> std::same_as<const message_header&>;
 };
+// clang-format on
 
 class shm_direct_channel : public shm_channel {
   public:

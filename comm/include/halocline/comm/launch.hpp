@@ -6,8 +6,8 @@
 //
 // Lifelines: one pipe per rank, made before any rank starts. A rank alone keeps the writing end of its own, so when it
 // dies all others see the end of that pipe, also while the launcher is stopped. What the pipe holds is the rank's pid
-// (i32), once for each reader. The variable lists one descriptor per rank, ',' between: the own one to be kept open; -1 for ranks of
-// other hosts.
+// (i32), once for each reader. The variable lists one descriptor per rank, ',' between: the own one to be kept open; -1 for
+// ranks of other hosts.
 #pragma once
 
 namespace halocline::comm::launch {

@@ -42,8 +42,8 @@ struct team {
 };
 
 /// What all windows can do. After the connection's connect() every member is noexcept, allocates nothing (over verbs: once
-/// the peer has connected, too) and takes no lock; over shared memory there is no system call but in a wait that exceeds its spin budget. A bad status is sticky:
-/// whoever looks at wait()'s sees it.
+/// the peer has connected, too) and takes no lock; over shared memory there is no system call but in a wait that
+/// exceeds its spin budget. A bad status is sticky: whoever looks at wait()'s sees it.
 /// One thread at a time drives the windows of a job.
 class window {
   public:

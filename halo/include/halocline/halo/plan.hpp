@@ -140,8 +140,8 @@ class plan {
     template <class T>
     void require_fresh(const lattice::field<T>& x) const;
 
-    /// Ghosts behind face f, of field `field` of several: messages()[message_of(f)].ghost_sites x bytes_per_site, 64-byte aligned (16 up to 16 B).
-    /// Valid from finish(k) to start(k+1).  Pre: message_of(f) >= 0.
+    /// Ghosts behind face f, of field `field` of several: messages()[message_of(f)].ghost_sites x bytes_per_site, 64-byte
+    /// aligned (16 up to 16 B). Valid from finish(k) to start(k+1).  Pre: message_of(f) >= 0.
     [[nodiscard]] const std::byte* ghost(face f) const noexcept { return ghosts_[f.index()]; }
     [[nodiscard]] const std::byte* ghost(face f, int field) const noexcept {
         const plan_message& m = messages_[static_cast<std::size_t>(message_of(f))];

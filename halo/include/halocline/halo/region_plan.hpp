@@ -5,8 +5,9 @@
 //
 // Contract: sources are not written, destinations neither read nor written, between start() and finish(). Both halves are
 // noexcept, free of allocation and lock; from one thread, or from every member of a team, which shares the copies of what is
-// large enough (an OpenMP barrier is not involved). All else, test() and completed() too, is for member 0. Values for a peer on the direct path leave once the peer has
-// said that its field is free: in start(), test(), finish(), or in any other wait of this rank's job.
+// large enough (an OpenMP barrier is not involved). All else, test() and completed() too, is for member 0. Values for a peer
+// on the direct path leave once the peer has said that its field is free: in start(), test(), finish(), or in any other
+// wait of this rank's job.
 // Destinations of exchange k keep their values until start(k+1) with that binding.
 #pragma once
 
