@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a checksum behind each message cost?   scripts/bench.sh checksum [--seconds S]
-// Exchanges of an L^4 box per rank, cut in t, 96 B per site: with and without, in turn. A step writes the field, exchanges
-// and reads the ghosts; bare: the exchange alone. Medians of rank 0's slices; one JSON line per point.
+// Exchanges of an L^4 box per rank, cut in t, 96 B per site: with and without, in turn. A step writes the field,
+// exchanges and reads the ghosts; bare: the exchange alone. Medians of rank 0's slices; one JSON line per point.
 #include <halocline/halo/plan.hpp>
 
 #include <algorithm>

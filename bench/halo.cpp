@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How close is an exchange to one hand-written copy, and how far from MPI?  scripts/bench.sh halo
-//   (halocline-run -n 2 -- bench_halo [--peer 'NAME=COMMAND'], or mpirun … bench_halo --transport mpi for ours over MPI)
+//   (halocline-run -n 2 -- bench_halo [--peer 'NAME=COMMAND'], ours over MPI: mpirun … bench_halo --transport mpi)
 //
-// Contenders: "limit" (halo/one_copy.hpp), ours by each path, "mock" (ours without the wire), and peers, programs of one MPI
-// each (halo_mpi.cpp) that get orders through a pipe. All take turns in short slices (support/rounds.hpp); payloads are
-// verified after each slice. What is timed: halo/timed_slice.hpp. One rank exchanges faces with itself.
+// Contenders: "limit" (halo/one_copy.hpp), ours by each path, "mock" (ours without the wire), and peers, programs of
+// one MPI each (halo_mpi.cpp) that get orders through a pipe. All take turns in short slices (support/rounds.hpp);
+// payloads are verified after each slice. What is timed: halo/timed_slice.hpp. One rank exchanges faces with itself.
 
 #include "halo/one_copy.hpp"
 #include "halo/ours.hpp"
@@ -73,8 +73,8 @@ std::vector<point> points_of(const options& o, int ranks) {
     return points;
 }
 
-/// A peer and the modes that it knows: --peer 'NAME[:MODE,MODE…]=COMMAND'; a NAME that ends with "-tuned" is that MPI with
-/// settings other than those that it was installed with.
+/// A peer and the modes that it knows: --peer 'NAME[:MODE,MODE…]=COMMAND'; a NAME that ends with "-tuned" is that MPI
+/// with settings other than those that it was installed with.
 struct mpi_peer {
     explicit mpi_peer(std::string text) : program(without_modes(text, modes)), name(program.name()) {
         const auto suffix = name.rfind("-tuned");

@@ -2,9 +2,9 @@
 // How long does an exchange of bench/halo take with plain MPI, as one who knows it would write it?
 //   echo "in-place appended 8 8 8 8 96 1 1 1 2 0.5" | mpirun -n 2 bench_halo_openmpi
 //
-// Compiled once per MPI; bench_halo --peer drives it. Each line of standard input is an order: mode, layout, extents of the
-// local box, bytes per site, rank grid, seconds. The answer is one line: microseconds of the slowest rank, a batch each,
-// by measure, ';' between. Between orders every rank sleeps: its cores belong to others then. Modes:
+// Compiled once per MPI; bench_halo --peer drives it. Each line of standard input is an order: mode, layout, extents of
+// the local box, bytes per site, rank grid, seconds. The answer is one line: microseconds of the slowest rank, a batch
+// each, by measure, ';' between. Between orders every rank sleeps: its cores belong to others then. Modes:
 //   packed          persistent requests; faces copied into messages, and out of them if padded
 //   in-place        persistent requests, straight from the field: contiguous bytes, where the face is, else a datatype
 //   neighbour       MPI_Neighbor_alltoallw of these datatypes
@@ -171,8 +171,8 @@ class persistent : public exchange_base {
     std::vector<aligned_bytes> outgoing_, incoming_;
 };
 
-/// A collective over a graph of neighbours. Two faces may have the same neighbour, whose messages to us then match in the
-/// order in which both sides list them: the opposite faces, in the order of ours.
+/// A collective over a graph of neighbours. Two faces may have the same neighbour, whose messages to us then match in
+/// the order in which both sides list them: the opposite faces, in the order of ours.
 class neighbour : public exchange_base {
   public:
     neighbour(const point& p, int rank, bool init) : exchange_base(p, rank) {

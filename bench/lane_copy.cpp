@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do lanes cost when a face is packed or unpacked?   scripts/bench.sh lane_copy [--seconds S]
-// Faces of an L^4 box of 4^4 blocks, 24 floats per site, stored [outer][component][W]: halo::site_copy beside the loop that
-// moves word by word and beside memcpy of as many bytes. Slices alternate, medians count; the source is written before each
-// step, out of the time. One JSON line per point; GB/s are of payload.
+// Faces of an L^4 box of 4^4 blocks, 24 floats per site, stored [outer][component][W]: halo::site_copy beside the loop
+// that moves word by word and beside memcpy of as many bytes. Slices alternate, medians count; the source is written
+// before each step, out of the time. One JSON line per point; GB/s are of payload.
 #include <halocline/halo/site_copy.hpp>
 #include <halocline/lattice/field.hpp>
 

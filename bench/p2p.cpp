@@ -2,9 +2,9 @@
 // What does a message between two cores cost, by size?  scripts/bench.sh p2p
 //   (halocline-run -n 2 -- bench_p2p [--peer 'NAME=COMMAND'])
 //
-// Patterns (p2p/patterns.hpp): latency (half a round trip), one-way (a window of messages), both-ways, overhead (of isend
-// and irecv). Contenders in turn: slot, copy and nomatch (p2p/limits.hpp); our matched messages; our channel, the path of
-// plans; each MPI. What matching costs is 1 - time of nomatch / time of messages.
+// Patterns (p2p/patterns.hpp): latency (half a round trip), one-way (a window of messages), both-ways, overhead (of
+// isend and irecv). Contenders in turn: slot, copy and nomatch (p2p/limits.hpp); our matched messages; our channel, the
+// path of plans; each MPI. What matching costs is 1 - time of nomatch / time of messages.
 #include "p2p/limits.hpp"
 #include "p2p/patterns.hpp"
 #include "p2p/two_sided_endpoint.hpp"

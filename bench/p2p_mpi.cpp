@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The patterns of bench/p2p between two ranks of an MPI.  echo "latency 8 0.5" | mpirun -n 2 bench_p2p_openmpi
 //
-// Compiled once per MPI; bench_p2p --peer drives it. Each line of standard input is an order: pattern, bytes, seconds. The
-// answer is one line: microseconds per message of each batch, bare; step. Between orders every rank sleeps.
+// Compiled once per MPI; bench_p2p --peer drives it. Each line of standard input is an order: pattern, bytes, seconds.
+// The answer is one line: microseconds per message of each batch, bare; step. Between orders every rank sleeps.
 #include "p2p/patterns.hpp"
 #include "p2p/two_sided_endpoint.hpp"
 

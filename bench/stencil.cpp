@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast is a stencil beside the loop that one would write by hand?   scripts/bench.sh stencil [--seconds S]
-// 4-D diffusion on one rank, interior sites of an L^4 box only: halo::stencil::for_interior against four nested loops over
-// the same field; slices alternate, the median counts. One JSON line per point.
+// 4-D diffusion on one rank, interior sites of an L^4 box only: halo::stencil::for_interior against four nested loops
+// over the same field; slices alternate, the median counts. One JSON line per point.
 #include <halocline/halo/stencil.hpp>
 
 #include <algorithm>

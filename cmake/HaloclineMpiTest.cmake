@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# halocline_add_mpi_test(<folder>.<name> TARGET <executable> RANKS 2 4 [ARGS ...] [LABELS ...] [TIMEOUT s] [MPIS openmpi]
-#   [CONFIGURATIONS name])
+# halocline_add_mpi_test(<folder>.<name> TARGET <executable> RANKS 2 4 [ARGS ...] [LABELS ...]
+#   [TIMEOUT s] [MPIS openmpi] [CONFIGURATIONS name])
 #
 # Runs a program that is there already under each MPI's own mpirun: `comm.mpi_test.openmpi.r2`. The same binary for all:
 # nothing is linked against an MPI. An MPI without module or launcher gives no test (named in the configure summary).

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # What does the demo's solve gain from shared memory in place of MPI?  scripts/bench.sh coarse_halo
 # usage: bench-coarse-halo.sh BIN [--np N] [--rounds N] [coarse_solve options]
-# coarse_solve takes turns: over shm, and over each installed MPI as transport. A JSON line each: medians in ms, and over
-# the rounds the median of the ratio to shm, of the whole solve, of its coarse level and of that level's halo exchanges.
+# coarse_solve takes turns: over shm, and over each installed MPI as transport. A JSON line each: medians in ms, and
+# over the rounds the median of the ratio to shm, of the whole solve, of its coarse level and of that level's halo
+# exchanges.
 set -euo pipefail
 bin=$1 np=2 rounds=7
 shift

@@ -9,10 +9,11 @@
 #   lane_copy     packing of faces with lanes beside the loop word by word, and memcpy; --seconds S
 #   checksum      exchanges of 2 ranks with and without a CRC32C behind each message; --seconds S
 #   stencil       halo::stencil beside hand-written loops; --seconds S
-#   verbs         messages of 8 B to 4 KiB beside ib_write_lat, in an emulated machine where there is no RDMA device, and our
-#                 code before ibv_post_send: five minutes; a number of rounds (default 9)
+#   verbs         messages of 8 B to 4 KiB beside ib_write_lat, in an emulated machine where there is no RDMA device,
+#                 and our code before ibv_post_send: five minutes; a number of rounds (default 9)
 #   solve         set-up and solve of the multigrid; --np N ranks (default 2); --peer 'COMMAND' takes turns with it
-#   coarse_halo   the demo's solve over shm beside each MPI as transport: whole, coarse level, its halo; --np N, --rounds N
+#   coarse_halo   the demo's solve over shm beside each MPI as transport: whole, coarse level, its halo;
+#                 --np N, --rounds N
 #   all           each of these at its quickest: ten minutes
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -38,7 +39,8 @@ case $question in
     seconds=(300 60 20) sizes=(--L 4,8,12,16,24.12.12.12 --bytes 96,192) sizes4=(--L 4,8,12,16 --bytes 96)
     if [[ ${1:-} == --quick ]]; then seconds=(20 4 2) sizes=(--L 4,8 --bytes 96) sizes4=("${sizes[@]}"); shift; fi
     more=("$@")
-    # Each MPI as it is installed, and told to copy through shared memory without the kernel's help also for large messages.
+    # Each MPI as it is installed, and told to copy through shared memory without the kernel's help also for large
+    # messages.
     declare -A modes=([openmpi]=packed,in-place,neighbour [mpich]=packed,in-place,neighbour,neighbour-init)
     declare -A tuned=([openmpi]="OMPI_MCA_btl_vader_eager_limit=32768 OMPI_MCA_btl_vader_single_copy_mechanism=none"
                       [mpich]="UCX_RNDV_THRESH=inf")

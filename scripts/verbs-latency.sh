@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# One way of small messages over verbs beside ib_write_lat (package perftest), in turns on one machine with an RDMA device:
-# lines of JSON, then the medians of the rounds' ratios: to the same payload, and to as many bytes as our message has with
-# its header of 64.
+# One way of small messages over verbs beside ib_write_lat (package perftest), in turns on one machine with an RDMA
+# device: lines of JSON, then the medians of the rounds' ratios: to the same payload, and to as many bytes as our
+# message has with its header of 64.
 # usage: scripts/verbs-latency.sh FOLDER-OF-BENCH_VERBS [ROUNDS]      scripts/bench.sh verbs calls it
 set -euo pipefail
 bin=${1:?usage: scripts/verbs-latency.sh FOLDER [ROUNDS]}
@@ -9,8 +9,8 @@ rounds=${2:-9}
 command -v ib_write_lat >/dev/null || { echo "verbs-latency: no ib_write_lat (package perftest)" >&2; exit 1; }
 machine=real
 grep -q 'QEMU TCG' /proc/cpuinfo && machine=emulated
-# Soft-RoCE works in kernel threads. Ranks that poll on every core of a small machine leave them nothing for milliseconds
-# at a time, in both programs: so both are asked to give way.
+# Soft-RoCE works in kernel threads. Ranks that poll on every core of a small machine leave them nothing for
+# milliseconds at a time, in both programs: so both are asked to give way.
 give_way=()
 [[ -e /sys/class/infiniband/rxe0 ]] && give_way=(chrt --idle 0)
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs one shell command in a throw-away machine with two soft-RoCE devices, rxe0 and rxe1, joined by a cable: real verbs
-# devices where the host's kernel has none. The machine is emulated (QEMU without KVM, ~15 s to boot), its root file system is the host's own.
+# Runs one shell command in a throw-away machine with two soft-RoCE devices, rxe0 and rxe1, joined by a cable: real
+# verbs devices where the host's kernel has none. The machine is emulated (QEMU without KVM, ~15 s to boot), its root
+# file system is the host's own.
 # usage: scripts/verbs-vm.sh 'COMMAND'     in the current folder, as root, with TMPDIR=/run (sockets work there)
 # exit status: the command's; 77: no such machine can be had here, and why; 124: it took too long; 125: it never ran
 #   VERBS_VM_SECONDS (300)   for boot and command         VERBS_VM_CPUS (2), VERBS_VM_MEMORY (3072, MiB)

@@ -28,7 +28,8 @@ struct problem {
 /// `tell` gets lines of progress (rank 0).
 problem define_problem(const comm::job& j, const settings& s, const std::function<void(std::string_view)>& tell);
 
-/// Refuses a lattice that this host's memory can't hold, before the kernel ends a rank for it. Collective.  Err: input_error.
+/// Refuses a lattice that this host's memory can't hold, before the kernel ends a rank for it. Collective.
+/// Err: input_error.
 void check_memory(const comm::job& j, const problem& p);
 
 /// The right-hand side on this rank's box, lexicographic, 24 components.

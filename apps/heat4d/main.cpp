@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// heat4d: diffusion of one Fourier mode on a 4-dimensional torus, against its analytic decay. The mode is an eigenvector of
-// the discrete step too, so that the comparison is exact up to rounding.
+// heat4d: diffusion of one Fourier mode on a 4-dimensional torus, against its analytic decay. The mode is an
+// eigenvector of the discrete step too, so that the comparison is exact up to rounding.
 #include "diffuse.hpp"
 
 #include <halocline_app/grid.hpp>

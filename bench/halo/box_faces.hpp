@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One local box with its faces as they lie in memory, for everybody in bench/halo who is not the library: the limit, the
-// programs of MPI, and who dirties, reads and verifies. x is fastest; ghosts are in buffers of their own (appended) or in a
-// shell of the field (padded, one layer in each dimension that is cut; no corners).
+// One local box with its faces as they lie in memory, for everybody in bench/halo who is not the library: the limit,
+// the programs of MPI, and who dirties, reads and verifies. x is fastest; ghosts are in buffers of their own (appended)
+// or in a shell of the field (padded, one layer in each dimension that is cut; no corners).
 #pragma once
 
 #include <halocline/lattice/decomposition.hpp>
@@ -88,8 +88,8 @@ inline region region_of(const lattice::box& part, const coordinate& storage, int
     return r;
 }
 
-/// A copy between two regions of equal extents, as one would write it by hand for them: dimensions that are contiguous in
-/// both are one run, the others nested loops.
+/// A copy between two regions of equal extents, as one would write it by hand for them: dimensions that are contiguous
+/// in both are one run, the others nested loops.
 class strided_copy {
   public:
     struct loop {

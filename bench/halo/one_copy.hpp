@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit: each face is copied once, by a plain loop, straight to where the neighbour reads it, in memory that both map;
-// with the flag protocol of the layout. Written for this case alone.
+// The limit: each face is copied once, by a plain loop, straight to where the neighbour reads it, in memory that both
+// map; with the flag protocol of the layout. Written for this case alone.
 //   appended  two slots in turn and an epoch per slot
 //   padded    one place only: the receiver says "free" when it is done with its ghosts, the sender waits for that
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bench/halo says of its points: a JSON line per contender, measure and mode of the machine; a table of the best of
-// each kind with ratios; a chart.
+// What bench/halo says of its points: a JSON line per contender, measure and mode of the machine; a table of the best
+// of each kind with ratios; a chart.
 #pragma once
 
 #include "halo/timed_slice.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What surrounds an exchange in a program: sites of the faces change, ghosts are read. Words of a face say rank, site and
-// step, so that ghosts of a wrong site or of another step are seen.
+// What surrounds an exchange in a program: sites of the faces change, ghosts are read. Words of a face say rank, site
+// and step, so that ghosts of a wrong site or of another step are seen.
 #pragma once
 
 #include "halo/box_faces.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast do a flag and a buffer travel between two cores just now? Machines that are shared have several modes, seconds
-// apart; timings of different modes must not be compared. A mode is named by the buffer: flags may take as long in both.
+// How fast do a flag and a buffer travel between two cores just now? Machines that are shared have several modes,
+// seconds apart; timings of different modes must not be compared. A mode is named by the buffer: flags may be equal in
+// both.
 #pragma once
 
 #include "support/shared_area.hpp"

@@ -24,7 +24,7 @@ peer_program::peer_program(const std::string& name_and_command) {
 peer_program::~peer_program() {
     if (orders_) std::fclose(orders_);
     if (answers_) std::fclose(answers_);
-    // A peer may wait for itself in its MPI_Finalize for ever (MPICH over UCX does): after 5 s its launcher is told to end it.
+    // A peer may wait in its MPI_Finalize for ever (MPICH over UCX does): after 5 s its launcher is told to end it.
     for (int tenths = 0; process_ > 0 && waitpid(process_, nullptr, WNOHANG) == 0; ++tenths) {
         if (tenths == 50) kill(process_, SIGTERM);
         if (tenths == 100) kill(process_, SIGKILL);

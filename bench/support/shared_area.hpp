@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that all ranks of a host map, made apart from the library: for limits and probes, which must not depend on what
-// they are compared with.
+// Memory that all ranks of a host map, made apart from the library: for limits and probes, which must not depend on
+// what they are compared with.
 #pragma once
 
 #include <halocline/comm/job.hpp>

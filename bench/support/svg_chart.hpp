@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A picture of a bench: panels side by side, categories along x, a logarithmic y axis, a line per series. Colours follow
-// the reader's light or dark mode.
+// A picture of a bench: panels side by side, categories along x, a logarithmic y axis, a line per series. Colours
+// follow the reader's light or dark mode.
 #pragma once
 
 #include <string>

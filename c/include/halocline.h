@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Halocline for C: jobs, windows between two ranks, halo plans, global sums. One header, C11; the C++ libraries behind it
- * are described in docs/ and in the headers named below.
+/* Halocline for C: jobs, windows between two ranks, halo plans, global sums. One header, C11; the C++ libraries behind
+ * it are described in docs/ and in the headers named below.
  *
  * What can fail returns a halocline_status; halocline_error() then has the text, of the calling thread. No exception
  * leaves a function. Handles may be freed in any order; freeing NULL does nothing. */
@@ -34,7 +34,7 @@ const char* halocline_error(void);
 /* The rank that call blames, or -1. */
 int halocline_error_rank(void);
 
-/* --- Jobs: comm/job.hpp --------------------------------------------------------------------------------------------- */
+/* --- Jobs: comm/job.hpp ----------------------------------------------------------------------------------------- */
 
 typedef struct halocline_job halocline_job;
 
@@ -49,8 +49,8 @@ typedef struct halocline_job_options {
 
 /* Under halocline-run or an MPI launcher: all its ranks; else a job of one rank. Collective. options may be NULL. */
 halocline_status halocline_job_from_environment(const halocline_job_options* options, halocline_job** job);
-/* Inside an MPI program: the ranks of a communicator, given by the address and size of its MPI_Comm; the job makes private
- * duplicates. Collective over it. Freed, with all that was made of it, before MPI_Finalize. */
+/* Inside an MPI program: the ranks of a communicator, given by the address and size of its MPI_Comm; the job makes
+ * private duplicates. Collective over it. Freed, with all that was made of it, before MPI_Finalize. */
 halocline_status halocline_job_from_mpi(const void* communicator, size_t bytes, const halocline_job_options* options,
                                         halocline_job** job);
 void halocline_job_free(halocline_job* job);
@@ -67,7 +67,7 @@ void halocline_job_abort(halocline_job* job, const char* why);
 halocline_status halocline_allocate(halocline_job* job, size_t bytes, void** memory);
 void halocline_deallocate(halocline_job* job, void* memory, size_t bytes);
 
-/* --- Windows: comm/connection.hpp, comm/window.hpp ------------------------------------------------------------------ */
+/* --- Windows: comm/connection.hpp, comm/window.hpp -------------------------------------------------------------- */
 
 typedef struct halocline_connection halocline_connection;
 typedef struct halocline_window halocline_window;
@@ -108,7 +108,7 @@ size_t halocline_window_count(const halocline_window* window);
 /* The window's own buffer: to fill between init and post, to read between wait and init; another one in each step. */
 void* halocline_window_buffer(const halocline_window* window);
 
-/* --- Halo plans: halo/plan.hpp -------------------------------------------------------------------------------------- */
+/* --- Halo plans: halo/plan.hpp ---------------------------------------------------------------------------------- */
 
 typedef struct halocline_plan halocline_plan;
 
@@ -135,8 +135,8 @@ typedef struct halocline_face {
     int64_t ghost_sites; /* that arrive, in lexicographic order of the sender's coordinates, x fastest */
 } halocline_face;
 
-/* Writes sites[0..count) of the message, bytes_per_site each, to target. Sites are numbered lexicographically within the
- * rank's box, x fastest. May be called several times per message. */
+/* Writes sites[0..count) of the message, bytes_per_site each, to target. Sites are numbered lexicographically within
+ * the rank's box, x fastest. May be called several times per message. */
 typedef void (*halocline_pack)(void* context, int face, const int32_t* sites, int64_t count, void* target);
 
 /* Collective. */
@@ -157,7 +157,7 @@ halocline_status halocline_plan_finish(halocline_plan* plan);
 /* ghost_sites * bytes_per_site bytes; valid from finish to the next start. */
 const void* halocline_plan_ghost(const halocline_plan* plan, int face);
 
-/* --- Global sums: comm/global_sum.hpp ------------------------------------------------------------------------------- */
+/* --- Global sums: comm/global_sum.hpp --------------------------------------------------------------------------- */
 
 typedef struct halocline_sum halocline_sum;
 

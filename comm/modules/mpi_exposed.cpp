@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels over one-sided MPI: a message is MPI_Put into the peer's slot between MPI_Win_start and MPI_Win_complete; the
-// receiver posts its slot an epoch ahead and asks with MPI_Win_test. The two slots are two windows, so that k + 1 may be
-// exposed before k is read. Nobody starts before the peer has posted (channel_set.hpp: its message k - 1 came after
-// that), so MPI need not check it. Farewells are two-sided: whoever leaves can't know that the peer has posted.
+// Channels over one-sided MPI: a message is MPI_Put into the peer's slot between MPI_Win_start and MPI_Win_complete;
+// the receiver posts its slot an epoch ahead and asks with MPI_Win_test. The two slots are two windows, so that k + 1
+// may be exposed before k is read. Nobody starts before the peer has posted (channel_set.hpp: its message k - 1 came
+// after that), so MPI need not check it. Farewells are two-sided: whoever leaves can't know that the peer has posted.
 #include "mpi_state.hpp"
 
 #include <cstring>

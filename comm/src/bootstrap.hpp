@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank learns who it is and reaches the others for the first time. A launcher gives a rank number and a gather of
-// a few bytes; everything after that goes over the ranks' own sockets (socket_plane). All ranks call gather equally often.
+// a few bytes; everything after that goes over the ranks' own sockets (socket_plane). All call gather equally often.
 #pragma once
 
 #include "job_core.hpp"

@@ -20,7 +20,8 @@ using requests_by_peer = std::map<int, std::vector<std::size_t>>;
                                               const std::string& name);
 
 /// Every rank names the ranks that name it, equally often? Otherwise the exchange of the cards would hang.
-/// Each pair adds and subtracts the same number if so, hence the sum over ranks is 0.  Cost: 8 bytes per rank. Collective.
+/// Each pair adds and subtracts the same number if so, hence the sum over ranks is 0.
+/// Cost: 8 bytes per rank. Collective.
 void check_symmetry(const job& j, const requests_by_peer& by_peer, const std::string& name);
 
 /// One plan's ends, as this rank sees them.

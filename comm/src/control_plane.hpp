@@ -27,7 +27,7 @@ class mail {
     virtual ~mail() = default;
     /// Bytes of every rank, by rank.
     virtual std::vector<std::string> gather(std::string_view mine, std::string_view operation) = 0;
-    /// Sends out[i] to peers[i], returns what they sent; a peer may appear several times (order kept). Never the own rank.
+    /// Sends out[i] to peers[i], returns what they sent; a peer may appear several times, in order; never the own rank.
     virtual std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out,
                                               std::string_view operation) = 0;
     /// Never waits; order is kept per pair. Letters and the calls above do not see each other. Never to the own rank.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks of different nodes meet: a TCP port that is open during set-up only, and a mutual proof, by HMAC-SHA-256 over
-// fresh random numbers, that both ends know the job's secret. Connections are authenticated, not encrypted.
+// How ranks of different nodes meet: a TCP port that is open during set-up only, and a mutual proof, by HMAC-SHA-256
+// over fresh random numbers, that both ends know the job's secret. Connections are authenticated, not encrypted.
 #pragma once
 
 #include "descriptor.hpp"

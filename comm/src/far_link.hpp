@@ -47,8 +47,8 @@ class far_link {
     /// Has everything gone?
     [[nodiscard]] bool all_sent() const noexcept { return used_ == 0 && due_[0] == said_[0] && due_[1] == said_[1]; }
 
-    /// Calls visit(record, payload) -> bool for all that has come, in order.  Returns status::aborted after the farewell,
-    /// status::wrong_data if a visit says false or a frame is none.
+    /// Calls visit(record, payload) -> bool for all that has come, in order.  Returns status::aborted after the
+    /// farewell, status::wrong_data if a visit says false or a frame is none.
     template <class Visit>
     status take(Visit&& visit) noexcept {
         while (state_ == status::ok) {

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int most_values = 1024;
 
-/// What the header of a part says, so that no rank takes the part of another sum for its own: how many values, and which
-/// sum of this object (modulo 2^21).
+/// What the header of a part says, so that no rank takes the part of another sum for its own: how many values, and
+/// which sum of this object (modulo 2^21).
 std::uint32_t name_of(std::uint64_t ordinal, std::size_t values) {
     return static_cast<std::uint32_t>(ordinal << 11) | static_cast<std::uint32_t>(values);
 }

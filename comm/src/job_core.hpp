@@ -93,8 +93,8 @@ class job_core {
     /// The end of the job, if it has ended: first writer's.
     [[nodiscard]] status failed() const noexcept;
     [[noreturn]] void raise(status why, std::string_view operation) const;
-    /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `gone`: the peer, if
-    /// it was seen to have left before the caller looked in vain for what it may have sent last.
+    /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `gone`: the peer,
+    /// if it was seen to have left before the caller looked in vain for what it may have sent last.
     [[nodiscard]] status check(int peer, std::uint64_t since, int gone) noexcept;
     /// check() as an exception, for set-up waits.
     void check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone = -1);

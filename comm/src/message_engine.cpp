@@ -14,7 +14,8 @@ namespace halocline::comm {
 namespace {
 
 /// A piece of a message that both ends copy: an eighth of it, so that neither waits long for the other's last one, but
-/// large enough that a piece costs more than the move of the counter's cache line (docs/decisions/0015-matched-messages.md).
+/// large enough that a piece costs more than the move of the counter's cache line
+/// (docs/decisions/0015-matched-messages.md).
 std::uint64_t piece_bytes(std::uint64_t bytes) {
     return std::clamp<std::uint64_t>(bytes / 8 / 4096 * 4096, 16 * 1024, 128 * 1024);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages over a network. To each such peer go frames, numbered from 0, in the epochs of a few channels in turn. A frame
-// holds records: messages, calls for the bytes of large ones, pieces of these (docs/decisions/0025-messages-over-networks.md).
+// Messages over a network. To each such peer go frames, numbered from 0, in the epochs of a few channels in turn. A
+// frame holds records: messages, calls for the bytes of large ones, pieces of these
+// (docs/decisions/0025-messages-over-networks.md).
 //
 // Frame n may go when the peer's frame n - channels is here: who takes frames answers them, if need be with empty ones.
 // Each says how many messages its reader may send in all, so that a message that comes always finds room.

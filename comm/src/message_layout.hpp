@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ends of a message share. For each ordered pair of ranks there is one ring of cells in the receiver's slab, with
-// one writer and one reader: no lock, and a sender is slowed down by nobody but its receiver. (One locked list for all
-// senders, as in Hybrid MPI, costs each message a second cache line that moves between cores.)
+// What the ends of a message share. For each ordered pair of ranks there is one ring of cells in the receiver's slab,
+// with one writer and one reader: no lock, and a sender is slowed down by nobody but its receiver. (One locked list for
+// all senders, as in Hybrid MPI, costs each message a second cache line that moves between cores.)
 //
 // A rank's block in its slab holds one link per peer: a farewell line, credit for its sends, the ring of what that peer
 // sends, records of its own large sends to that peer, and pieces in which it stages memory that the peer can't read.

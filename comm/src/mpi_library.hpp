@@ -41,8 +41,8 @@ std::optional<mpi_launch> mpi_launch_from_environment();
 /// The MPI that this program itself uses, if it shows: its own symbols, else the launcher.
 std::optional<mpi_launch> mpi_of_program();
 
-/// Where modules are looked for, in this order: $HALOCLINE_MODULE_PATH, beside the program, where they were built, where
-/// they are installed.
+/// Where modules are looked for, in this order: $HALOCLINE_MODULE_PATH, beside the program, where they were built,
+/// where they are installed.
 std::vector<std::filesystem::path> mpi_module_folders();
 
 /// The modules found there, by name, for reports.
@@ -108,8 +108,8 @@ class mpi_world {
 
     /// Takes over an end whose peer has not said farewell yet; released when it has, or with the world.
     void keep(mpi_channel&& end) noexcept;
-    /// Receives the farewells of the peers whose ends were closed here: until there are no more, `give_up` says so, or for
-    /// 2 seconds. What nobody receives, MPI would complain of, or hold, when it ends.
+    /// Receives the farewells of the peers whose ends were closed here: until there are no more, `give_up` says so, or
+    /// for 2 seconds. What nobody receives, MPI would complain of, or hold, when it ends.
     void finish(const std::function<bool()>& give_up) noexcept;
 
     [[nodiscard]] const halocline_mpi_module& module() const { return *module_; }

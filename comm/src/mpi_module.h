@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C interface between comm/ and a loadable module that wraps one MPI. Compiled into both sides; a module is compiled
- * once per MPI (comm/modules) and loaded at set-up, so that no program links libmpi (docs/decisions/0005-mpi-as-modules.md).
- * Functions that can fail return HALOCLINE_MPI_OK, one of the negative codes below, or an error code of that MPI. */
+/* The C interface between comm/ and a loadable module that wraps one MPI. Compiled into both sides; a module is
+ * compiled once per MPI (comm/modules) and loaded at set-up, so that no program links libmpi
+ * (docs/decisions/0005-mpi-as-modules.md). Functions that can fail return HALOCLINE_MPI_OK, one of the negative codes
+ * below, or an error code of that MPI. */
 #ifndef HALOCLINE_COMM_MPI_MODULE_H
 #define HALOCLINE_COMM_MPI_MODULE_H
 
@@ -88,7 +89,7 @@ typedef struct halocline_mpi_module {
     int (*windows_free)(halocline_mpi_windows*);
     /* Set-up of a channel: local. Buffers must outlive it. */
     int (*channel_open)(halocline_mpi_world*, const halocline_mpi_channel_spec*, halocline_mpi_channel**);
-    /* Takes back receives that nobody will serve; never waits. 1: nothing touches the buffers any more, 0: keep them. */
+    /* Takes back receives that nobody will serve; never waits. 1: nothing touches the buffers now, 0: keep them. */
     int (*channel_close)(halocline_mpi_channel*);
     /* The data path: none of these waits for the peer's program, but a one-sided send until MPI has moved it, which may
      * need MPI calls of the peer. A receive is tested until done, then started again.

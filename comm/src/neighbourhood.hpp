@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that have a block each: one control line per neighbour, which that neighbour writes, and a payload. The two halves
-// of a line hold two counts that the owner of the object gives a meaning. Neighbours that map each other's slabs write
-// there; those over a network send what they would write (far_link.hpp).
+// Ranks that have a block each: one control line per neighbour, which that neighbour writes, and a payload. The two
+// halves of a line hold two counts that the owner of the object gives a meaning. Neighbours that map each other's slabs
+// write there; those over a network send what they would write (far_link.hpp).
 #pragma once
 
 #include "far_link.hpp"
@@ -51,7 +51,8 @@ class neighbourhood {
         return m.mine->half[1].end.load(std::memory_order_acquire) != 0;
     }
 
-    /// Writes to the neighbour's payload. False: there is no room in frames now.  Pre: far: bytes.size() <= far_link::most.
+    /// Writes to the neighbour's payload. False: there is no room in frames now.
+    /// Pre: far: bytes.size() <= far_link::most.
     static bool try_write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept;
     /// The same of any size, and until there is room.
     status write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept;

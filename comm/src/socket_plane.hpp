@@ -46,8 +46,8 @@ class socket_plane final : public pairwise_mail, public liveness {
     /// Connects each pair of these ranks once, swaps the job's secret and the slabs' descriptors, and maps the peers'
     /// slabs into core.peer_base.  Err: rank_failure.
     socket_plane(job_core& core, listener door, const std::vector<peer_address>& peers, const std::string& secret);
-    /// Connects this rank once with each of these, of other nodes; each end proves that it knows the secret. Others that
-    /// call have no effect: they get 2 seconds, and of them at most a few are listened to.  Err: rank_failure.
+    /// Connects this rank once with each of these, of other nodes; each end proves that it knows the secret. Others
+    /// that call have no effect: they get 2 seconds, and of them at most a few are listened to.  Err: rank_failure.
     void connect_far(far_door door, const std::vector<far_address>& peers, const std::string& secret);
     /// Says goodbye, so that the end of the sockets isn't taken for a death.
     ~socket_plane() override;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a window: a channel whose payload goes one way and whose tokens, epochs without payload, come back. Token k
-// says that the receiver has begun step k: it is done with message k - 1, and its own buffer may be written.
+// One end of a window: a channel whose payload goes one way and whose tokens, epochs without payload, come back. Token
+// k says that the receiver has begun step k: it is done with message k - 1, and its own buffer may be written.
 //
 // The sender may therefore send k into slots once token k - 1 is here (what the channel asks for anyway), and straight
 // into the receiver's only buffer once token k is here.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SIMD kernels of the Wilson-clover operator; included once per target (Highway's foreach_target).
-// Lanes are independent: a field of W lanes is computed W / N at a time, N the lanes of a vector. The one exception is a
-// hop over a split plane inside a block, which takes its neighbour from lane ^ (1 << j).
+// Lanes are independent: a field of W lanes is computed W / N at a time, N the lanes of a vector. The one exception is
+// a hop over a split plane inside a block, which takes its neighbour from lane ^ (1 << j).
 #include "wilson_clover_kernels.hpp"
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What wilson_clover.cpp (tables, exchange) and the SIMD kernels say to each other. Plain data: the kernels are compiled
-// once per SIMD target, and nothing here may differ between targets.
+// What wilson_clover.cpp (tables, exchange) and the SIMD kernels say to each other. Plain data: the kernels are
+// compiled once per SIMD target, and nothing here may differ between targets.
 #pragma once
 
 #include <halocline/lattice/geometry.hpp>

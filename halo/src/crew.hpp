@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the threads of a team share the copies of an exchange: member 0 drives it, the others take pieces of what it copies.
-// Counters of the plan's own: an OpenMP barrier costs a futex call.
+// How the threads of a team share the copies of an exchange: member 0 drives it, the others take pieces of what it
+// copies. Counters of the plan's own: an OpenMP barrier costs a futex call.
 #pragma once
 
 #include <halocline/halo/team.hpp>

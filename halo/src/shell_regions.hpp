@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sites of a field with a shell go where. Pure arithmetic on a decomposition: both ends of a transfer come to the same
-// list without talking.
+// Which sites of a field with a shell go where. Pure arithmetic on a decomposition: both ends of a transfer come to the
+// same list without talking.
 #pragma once
 
 #include <halocline/halo/shell_plan.hpp>
@@ -21,8 +21,8 @@ inline int distance(const lattice::coordinate& direction) {
 /// Has `rank` ghosts along this direction, be they asked for (shell::box) or not?
 bool is_filled(const lattice::decomposition& cut, int rank, const shell_options& o,
                const lattice::coordinate& direction);
-/// The ghosts of `rank` along a direction, in global coordinates. Where it is 0 in a dimension before `grown_below`, the
-/// ghosts there belong to them.
+/// The ghosts of `rank` along a direction, in global coordinates. Where it is 0 in a dimension before `grown_below`,
+/// the ghosts there belong to them.
 lattice::box ghosts_along(const lattice::decomposition& cut, int rank, const shell_options& o,
                           const lattice::coordinate& direction, int grown_below = 0);
 

@@ -38,8 +38,8 @@ std::vector<std::int32_t> listed(std::span<const std::int64_t> positions) {
     return list;
 }
 
-/// Sites of a storage with lanes, by outer index; a lane that is wanted twice is in two groups. Empty unless most sites come
-/// in fours of neighbouring lanes: others are copied faster one by one, in the order of the message.
+/// Sites of a storage with lanes, by outer index; a lane that is wanted twice is in two groups. Empty unless most sites
+/// come in fours of neighbouring lanes: others are copied faster one by one, in the order of the message.
 std::vector<std::int32_t> groups_of(std::span<const std::int64_t> positions, int lanes) {
     std::vector<std::int32_t> groups, group_of; // by outer index: the latest of its groups
     const std::size_t length = static_cast<std::size_t>(lanes) + 1;

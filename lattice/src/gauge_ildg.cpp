@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ILDG: a LIME file with records ildg-format (XML), ildg-binary-data (links x, y, z, t of every site, big endian) and
-// scidac-checksum (XML).  A LIME record: u32 magic, u16 version, u16 flags, u64 length, 128 bytes of type; data padded to 8.
+// scidac-checksum (XML).  A LIME record: u32 magic, u16 version, u16 flags, u64 length, 128 B of type; padded to 8 B.
 #include "gauge_layout.hpp"
 
 namespace halocline::lattice {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the gauge formats have in common: sites stored lexicographically (x fastest), four links together. They differ in
-// head, byte order, precision, order of mu and number of stored rows.  Private to lattice/.
+// What the gauge formats have in common: sites stored lexicographically (x fastest), four links together. They differ
+// in head, byte order, precision, order of mu and number of stored rows.  Private to lattice/.
 #pragma once
 
 #include <halocline/base/error.hpp>

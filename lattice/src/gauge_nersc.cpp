@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NERSC archive format: "KEY = VALUE" lines between BEGIN_HEADER and END_HEADER, then the links x, y, z, t of every site
-// with two rows (4D_SU3_GAUGE) or three (4D_SU3_GAUGE_3x3).
+// NERSC archive format: "KEY = VALUE" lines between BEGIN_HEADER and END_HEADER, then the links x, y, z, t of every
+// site with two rows (4D_SU3_GAUGE) or three (4D_SU3_GAUGE_3x3).
 #include "gauge_layout.hpp"
 
 #include <functional>

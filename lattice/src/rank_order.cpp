@@ -147,8 +147,8 @@ std::vector<assignment> tilings(const coordinate& grid, int size) {
     return found;
 }
 
-/// Nodes one after the other in the order of `sequence`, each place by place, from place `first_free` on: next is the free
-/// place with the most sites to the node less those to free places, so that what is left stays compact.
+/// Nodes one after the other in the order of `sequence`, each place by place, from place `first_free` on: next is the
+/// free place with the most sites to the node less those to free places, so that what is left stays compact.
 assignment grown(const exchange_graph& graph, const std::vector<int>& sizes, const std::vector<int>& sequence,
                  int first_free) {
     constexpr int none = -1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random schedules of sends and receives with wildcards, beside a reference matcher: two plain lists per rank, in the
-// order of one global clock. The ranks (threads, or three processes over a transport) act one at a time, so which message
-// meets which receive is determined.
+// order of one global clock. The ranks (threads, or three processes over a transport) act one at a time, so which
+// message meets which receive is determined.
 #include <halocline/comm/messenger.hpp>
 
 #include <gtest/gtest.h>

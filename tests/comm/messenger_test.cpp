@@ -416,8 +416,8 @@ TEST(Messenger, AMessageOfMoreThan2GiBArrives) {
         messenger m(j);
         const int peer = j.ranks() - 1 - j.rank();
         constexpr std::size_t n = (std::size_t{1} << 31) + 4099, chunk = std::size_t{32} << 20;
-        // The source costs memory only where it is written. All chunks of the target are the same memory: the last one's
-        // bytes stay.
+        // The source costs memory only where it is written. All chunks of the target are the same memory: the last
+        // one's bytes stay.
         const auto map = [](std::size_t length, int fd, void* at) {
             void* p =
                 mmap(at, length, PROT_READ | PROT_WRITE,

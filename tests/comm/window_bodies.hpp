@@ -221,7 +221,8 @@ inline void expect_any_order_of_connections(const job& j) {
     }
 }
 
-/// Several connections of the same two ranks without tags, the own rank among them: first with first, second with second.
+/// Several connections of the same two ranks without tags, the own rank among them: first with first, second with
+/// second.
 inline void expect_connections_of_a_pair_keep_their_order(const job& j) {
     const int other = j.rank() ^ 1;
     for (const int peer : {j.rank(), other < j.ranks() ? other : j.rank()}) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows between ranks that are processes, over the transport that the argument names: shm, verbs, ofi-tcp, ofi-shm, mpi.
+// Windows between ranks that are processes, over the transport that the argument names: shm, verbs, ofi-tcp, ofi-shm,
+// mpi.
 #include "window_bodies.hpp"
 
 namespace {

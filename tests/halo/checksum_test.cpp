@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages with checksums: the sum itself against a bitwise one, and flipped bits caught before anybody sees the ghosts.
+// Messages with checksums: the sum itself against a bitwise one, and flipped bits caught before anybody sees the
+// ghosts.
 #include "oracle.hpp"
 #include "simd_targets.hpp"
 #include "small_job.hpp"

@@ -167,8 +167,8 @@ TEST(DirectPath, RefusesPeersThatDontNameEachOther) {
     EXPECT_EQ(refused, 3);
 }
 
-// An exception between start() and finish() takes plan and field along, while the peer may be writing that field: it must
-// not hit what the memory is used for next.
+// An exception between start() and finish() takes plan and field along, while the peer may be writing that field: it
+// must not hit what the memory is used for next.
 TEST(DirectPath, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
     constexpr std::size_t bytes = 1 << 12;
     std::barrier meet(2);
@@ -235,8 +235,8 @@ TEST(DirectPath, EndsThePeersWaitWhenAnExceptionLeavesAnExchange) {
     });
 }
 
-// A peer that waits for a late copy must get it whatever this rank waits for: else two ranks that finish two exchanges in
-// different orders, or sum in between, would wait for each other.
+// A peer that waits for a late copy must get it whatever this rank waits for: else two ranks that finish two exchanges
+// in different orders, or sum in between, would wait for each other.
 TEST(DirectPath, CopiesInEveryWaitOfTheRank) {
     run(2, [&](const comm::job& j) {
         const int other = 1 - j.rank();

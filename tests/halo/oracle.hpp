@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle of all halo tests: every component of every site holds a hash of its global coordinate and of the epoch, so
-// a ghost is right only if it is the copy of exactly the site, component and epoch that it should be.
-// What ghosts should be is derived from the receiver's side (own box, continued over the edge and wrapped), which is not
-// how the plan does it.
+// The oracle of all halo tests: every component of every site holds a hash of its global coordinate and of the epoch,
+// so a ghost is right only if it is the copy of exactly the site, component and epoch that it should be.
+// What ghosts should be is derived from the receiver's side (own box, continued over the edge and wrapped), which is
+// not how the plan does it.
 #pragma once
 
 #include <halocline/comm/job.hpp>

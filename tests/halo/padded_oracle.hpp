@@ -201,8 +201,8 @@ T whole_value(const coordinate& x, int rank, int c, std::uint64_t epoch) {
     return static_cast<T>(mixed(hash + static_cast<std::uint64_t>(64 * rank + c)) % 64);
 }
 
-/// What a reverse exchange must leave in the own sites of a rank, [own site][component]: each ghost of any rank is added to
-/// the site that it is a copy of.
+/// What a reverse exchange must leave in the own sites of a rank, [own site][component]: each ghost of any rank is
+/// added to the site that it is a copy of.
 template <class T>
 std::vector<T> expected_sums(const lattice::decomposition& cut, int rank, const shell_options& o, int components,
                              std::uint64_t epoch) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans with ranks as processes: the body of PlanOnRanks.GhostEqualsNeighbourFace, over shared memory under halocline-run,
-// over MPI under an MPI launcher, or over what HALOCLINE_TEST_TRANSPORT names.
+// Plans with ranks as processes: the body of PlanOnRanks.GhostEqualsNeighbourFace, over shared memory under
+// halocline-run, over MPI under an MPI launcher, or over what HALOCLINE_TEST_TRANSPORT names.
 #include "padded_oracle.hpp"
 
 #include <cstdlib>

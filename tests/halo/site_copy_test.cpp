@@ -169,7 +169,8 @@ TEST(SiteCopy, CopiesEachFaceOfABoxInTheRangesOfATeam) {
     });
 }
 
-// Outer indices whose lanes are all in the list, in any order, and some that are not: transposed in fours, or word by word.
+// Outer indices whose lanes are all in the list, in any order, and some that are not: transposed in fours, or word by
+// word.
 TEST(SiteCopy, TakesWholeGroupsOfLanes) {
     on_each_simd_target([] {
         std::mt19937 g(11);

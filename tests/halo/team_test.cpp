@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans driven by all threads of an OpenMP parallel region, also with more threads than cores: every ghost right, and no
-// barrier of OpenMP, no lock and no allocation between start and finish. Ranks are threads, too: each has its own team.
+// Plans driven by all threads of an OpenMP parallel region, also with more threads than cores: every ghost right, and
+// no barrier of OpenMP, no lock and no allocation between start and finish. Ranks are threads, too: each has its own
+// team.
 #include "padded_oracle.hpp"
 
 #include "../../halo/src/crew.hpp"

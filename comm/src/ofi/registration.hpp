@@ -21,8 +21,8 @@ struct ofi_registration {
     const char* call = nullptr; ///< that failed
 };
 
-/// Registers [start, start + bytes) for that access (FI_WRITE, FI_REMOTE_WRITE, ...). `modes`: of the domain. `key`: unused so far in
-/// it, from 1; unless the provider makes its own (FI_MR_PROV_KEY).
+/// Registers [start, start + bytes) for that access (FI_WRITE, FI_REMOTE_WRITE, ...). `modes`: of the domain. `key`:
+/// unused so far in it, from 1; unless the provider makes its own (FI_MR_PROV_KEY).
 inline ofi_registration register_memory(fid_domain* domain, fid_ep* ep, int modes, std::uint64_t access, void* start,
                                         std::size_t bytes, std::uint64_t key) noexcept {
     ofi_registration r;

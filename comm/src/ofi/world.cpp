@@ -79,8 +79,9 @@ struct info_deleter {
 };
 using info_list = std::unique_ptr<fi_info, info_deleter>;
 
-/// What is asked for: reliable datagrams, RMA writes with 4 bytes of remote completion data or, `tagged`, tagged messages.
-/// Local buffers are registered, contexts are given, polling makes progress, so whatever of that a provider wants is there.
+/// What is asked for: reliable datagrams, RMA writes with 4 bytes of remote completion data or, `tagged`, tagged
+/// messages. Local buffers are registered, contexts are given, polling makes progress, so whatever of that a provider
+/// wants is there.
 info_list wanted(std::string_view provider, bool tagged) {
     info_list hints(lib().dupinfo(nullptr));
     if (!hints) throw job_error("libfabric: out of memory");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is under test: a name on the command line picks the transport, the job says how ranks are made. One binary, many
-// runs: `comm_contract_test shm threads=4` (`signals`: while 1000 signals a second come), `halocline-run -n 4 -- comm_contract_test ofi-tcp`, `mpirun … mpi`.
-// A transport joins the suite by a line in `known` and a line in contract/CMakeLists.txt.
+// runs: `comm_contract_test shm threads=4` (`signals`: while 1000 signals a second come), `halocline-run -n 4 --
+// comm_contract_test ofi-tcp`, `mpirun … mpi`. A transport joins the suite by a line in `known` and a line in
+// contract/CMakeLists.txt.
 #pragma once
 
 #include <halocline/comm/job.hpp>

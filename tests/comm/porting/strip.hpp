@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code that is ported: diffusion on a periodic plane, cut in strips of rows, one per rank. Row 0 and row rows + 1 are
-// ghosts.
+// The code that is ported: diffusion on a periodic plane, cut in strips of rows, one per rank. Row 0 and row rows + 1
+// are ghosts.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Aggregation: the interpolation P between the fine lattice and one coarse site per block. The columns of P are the
-// test vectors cut to blocks and to chiralities (spins 0,1 | spins 2,3), orthonormal: P^dagger P = 1, gamma5 P = P Gamma5.
-// All fp32. Ref: [Frommer2014] sec. 3.
+// test vectors cut to blocks and to chiralities (spins 0,1 | spins 2,3), orthonormal: P^dagger P = 1, gamma5 P = P
+// Gamma5. All fp32. Ref: [Frommer2014] sec. 3.
 #pragma once
 
 #include <halocline/lattice/field.hpp>

@@ -14,8 +14,8 @@
 
 namespace halocline::amg {
 
-/// Block extents: per dimension the largest of 4, 3, 5, 2 that divides the extent into an even number of blocks, else the
-/// whole extent.
+/// Block extents: per dimension the largest of 4, 3, 5, 2 that divides the extent into an even number of blocks, else
+/// the whole extent.
 lattice::coordinate default_blocks(const lattice::coordinate& global);
 
 struct amg_options {

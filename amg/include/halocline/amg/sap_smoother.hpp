@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SAP, the multiplicative Schwarz method on blocks of two colours: solve on all blocks of one colour, update the residual
-// of the other, and so on. Ref: M. Luescher, Comput. Phys. Commun. 156 (2004) 209 [Luescher2003]; [Frommer2014] sec. 2.
+// SAP, the multiplicative Schwarz method on blocks of two colours: solve on all blocks of one colour, update the
+// residual of the other, and so on. Ref: M. Luescher, Comput. Phys. Commun. 156 (2004) 209 [Luescher2003];
+// [Frommer2014] sec. 2.
 #pragma once
 
 #include <halocline/dirac/wilson_clover.hpp>

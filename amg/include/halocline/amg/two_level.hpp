@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two-level hierarchy: one cycle is restrict -> coarse solve -> prolong -> post-smooth, all in fp32. The set-up finds
-// the aggregation by inverse iteration, bootstrapped from smoothed random vectors that are keyed by (seed, vector, global
-// site): the hierarchy never depends on ranks. Ref: [Frommer2014] algorithm 2, sec. 3.
+// The two-level hierarchy: one cycle is restrict -> coarse solve -> prolong -> post-smooth, all in fp32. The set-up
+// finds the aggregation by inverse iteration, bootstrapped from smoothed random vectors that are keyed by (seed,
+// vector, global site): the hierarchy never depends on ranks. Ref: [Frommer2014] algorithm 2, sec. 3.
 #pragma once
 
 #include <halocline/amg/aggregation.hpp>

@@ -12,8 +12,8 @@ namespace halocline::app {
 /// "8.8.8.16" as extents.  Err: input_error naming the flag and the text.
 lattice::coordinate parse_extents(const char* flag, const std::string& text);
 
-/// `global` cut over a rank grid given as text; empty: over the one with the smallest surface. Ranks are placed so that few
-/// bytes travel between nodes.
+/// `global` cut over a rank grid given as text; empty: over the one with the smallest surface. Ranks are placed so that
+/// few bytes travel between nodes.
 /// Err: input_error with the rank grids that would fit.
 lattice::decomposition decompose(const lattice::coordinate& global, const std::string& rank_grid, const comm::job& j);
 

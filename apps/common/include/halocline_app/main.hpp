@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every program does alike: parse the command line, join the job, print once per job, map exceptions to exit codes.
-// Invariant: an input error is the same on every rank (job::collectively sees to that), so rank 0 alone prints it;
-// a job error differs from rank to rank, so each survivor prints its own.
+// What every program does alike: parse the command line, join the job, print once per job, map exceptions to exit
+// codes. Invariant: an input error is the same on every rank (job::collectively sees to that), so rank 0 alone prints
+// it; a job error differs from rank to rank, so each survivor prints its own.
 #pragma once
 
 #include <halocline/comm/job.hpp>

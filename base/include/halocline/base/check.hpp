@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much a program checks of its own use of the library. Fixed when an object is made: where checks are off, its hot path
-// has one branch that is never taken, outside all loops.
+// How much a program checks of its own use of the library. Fixed when an object is made: where checks are off, its hot
+// path has one branch that is never taken, outside all loops.
 #pragma once
 
 #include <halocline/base/error.hpp>

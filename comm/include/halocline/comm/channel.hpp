@@ -2,7 +2,8 @@
 // What every transport's channel can do: the interface that the lanes of a channel_set share, by shape and not by base
 // class. A channel joins one end here with one end at a peer, both directions, two slots per direction.
 //
-// Epochs count 1, 2, 3, … Fill target(k), send(k); received(k) may be read once arrived(k), until this rank's send(k+1).
+// Epochs count 1, 2, 3, … Fill target(k), send(k); received(k) may be read once arrived(k), until this rank's
+// send(k+1).
 #pragma once
 
 #include <halocline/comm/control_line.hpp>
@@ -16,8 +17,8 @@
 namespace halocline::comm {
 
 /// Connecting may block, allocate and throw (channel_set does it); every member is noexcept and allocation-free.
-/// C::transport is its name in options and reports; C::path how a message travels: "self", "direct" (written in place by
-/// the sender) or "packed".
+/// C::transport is its name in options and reports; C::path how a message travels: "self", "direct" (written in place
+/// by the sender) or "packed".
 // (clang-format 14 would tear the requirements apart.)
 // clang-format off
 template <class C>
@@ -34,9 +35,9 @@ concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t
 };
 // clang-format on
 
-/// A channel between memories that the two ranks can't both map. Each rank makes its end in its world of that transport,
-/// the ends' cards cross, then each end connects to the other: C(world, memory, index, peer, plan id, send bytes,
-/// receive bytes), complete(world, plan id) where a transport has something to make for all of a plan's ends,
+/// A channel between memories that the two ranks can't both map. Each rank makes its end in its world of that
+/// transport, the ends' cards cross, then each end connects to the other: C(world, memory, index, peer, plan id, send
+/// bytes, receive bytes), complete(world, plan id) where a transport has something to make for all of a plan's ends,
 /// card(), connect(peer's card) (connect_all(lane, cards) where the order among a plan's ends matters), connected().
 /// Channels without cards are joined through mapped slabs.
 // clang-format off

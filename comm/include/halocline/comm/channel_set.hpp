@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// All channels of one plan or sum, in one homogeneous lane per transport: which lane a channel sits in is data, fixed at
-// set-up; the loops over a lane are concrete code (no virtual call, no switch per message).
+// All channels of one plan or sum, in one homogeneous lane per transport: which lane a channel sits in is data, fixed
+// at set-up; the loops over a lane are concrete code (no virtual call, no switch per message).
 //
 // The contract (docs/architecture.md, "the life of one exchange"): a channel joins one end here with one end at a peer,
 // both directions. In epoch k = 1, 2, … this rank fills target(k), calls send(k), and may read received(k) once
-// arrived(k). Two slots per direction: k + 1 may be sent as soon as the peer's k has arrived here, because the peer sent
-// its k only after it was done with the k - 1 that slot k + 1 reuses.
+// arrived(k). Two slots per direction: k + 1 may be sent as soon as the peer's k has arrived here, because the peer
+// sent its k only after it was done with the k - 1 that slot k + 1 reuses.
 #pragma once
 
 #include <halocline/comm/direct_channel.hpp>
@@ -35,7 +35,7 @@ struct channel_request {
     std::size_t send_bytes = 0;
     std::size_t receive_bytes = 0;
     std::string label; ///< for messages, e.g. "t-high"
-    /// The sender writes in place, into fields of the peer: a direct_channel, no slots. Shared memory and the own rank only.
+    /// The sender writes in place, into fields of the peer: a direct_channel, no slots. Only over shm and self.
     bool direct = false;
 };
 
@@ -103,8 +103,8 @@ class channel_set {
     /// Waits until every channel's epoch k has arrived here and every send of k is done (its target may be reused).
     /// noexcept, no allocation, no lock; no system call on self and shm while the wait stays within its spin budget.
     [[nodiscard]] status wait(std::uint64_t epoch) noexcept { return wait(epoch, nullptr, nullptr); }
-    /// The same, calling step() before each look: for what has to be done meanwhile, such as copies to fields that peers
-    /// have freed. A step that returns a bad status ends the wait with it.  Pre: step is noexcept.
+    /// The same, calling step() before each look: for what has to be done meanwhile, such as copies to fields that
+    /// peers have freed. A step that returns a bad status ends the wait with it.  Pre: step is noexcept.
     template <class Step>
     [[nodiscard]] status wait(std::uint64_t epoch, Step&& step) noexcept {
         return wait(epoch, &step, [](void* s) {
@@ -117,8 +117,8 @@ class channel_set {
             }
         });
     }
-    /// From now on step(object) is called in every wait of this rank, whatever for: a peer may be waiting for what step does.
-    /// step is noexcept and never waits.  Pre: no wait of this rank is going on.
+    /// From now on step(object) is called in every wait of this rank, whatever for: a peer may be waiting for what step
+    /// does. step is noexcept and never waits.  Pre: no wait of this rank is going on.
     void work_in_every_wait(void* object, void (*step)(void* object));
     /// True if wait(epoch) would return at once.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;

@@ -24,8 +24,8 @@ struct connection_options {
 class connection {
   public:
     /// Local. Ends with the same tags and peer are joined in the order in which they are made. The peer may be the own
-    /// rank: then an end whose tags differ needs another with the tags exchanged, and one whose tags are equal is joined
-    /// with itself.
+    /// rank: then an end whose tags differ needs another with the tags exchanged, and one whose tags are equal is
+    /// joined with itself.
     /// Err: input_error: no such rank, or windows don't go over the transport that serves it.
     connection(const job& j, int peer, connection_options options = {});
 

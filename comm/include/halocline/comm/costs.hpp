@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of an exchange cost on this job's machine: measured once per job, the same numbers on every rank, so that
-// all come to the same choice of path. Estimates on a possibly busy machine: good for choosing, not for reporting.
+// What the parts of an exchange cost on this job's machine: measured once per job, the same numbers on every rank, so
+// that all come to the same choice of path. Estimates on a possibly busy machine: good for choosing, not for reporting.
 #pragma once
 
 #include <halocline/comm/job.hpp>

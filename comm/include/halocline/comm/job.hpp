@@ -71,8 +71,8 @@ struct job_options {
     /// do RMA writes with remote completion data.
     std::string ofi_provider{};
     mpi_mode mpi = mpi_mode::two_sided;
-    /// Where ranks of several nodes meet: an interface ("eth0"), an address or a network ("10.1.0.0/16") of this host. "":
-    /// $HALOCLINE_NETWORK; if that is empty too, the first network in which every node has an address of its own.
+    /// Where ranks of several nodes meet: an interface ("eth0"), an address or a network ("10.1.0.0/16") of this host.
+    /// "": $HALOCLINE_NETWORK; if that is empty too, the first network in which every node has an address of its own.
     std::string network{};
     /// Who starts the job: "local" (halocline-run), "pmix" (a launcher's PMIx server, no MPI involved) or "mpi". "":
     /// $HALOCLINE_BOOTSTRAP; if that is empty too, whatever started this program, pmix only if no transport is mpi.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages matched by (source, tag, context) as in MPI: for codes whose partners or sizes are not known beforehand. What
-// repeats belongs in a channel_set or a plan, which match once and for all.
+// Messages matched by (source, tag, context) as in MPI: for codes whose partners or sizes are not known beforehand.
+// What repeats belongs in a channel_set or a plan, which match once and for all.
 //
 // Within a node three protocols, by size, after Hybrid MPI (Friedley et al., SC'13): immediate (the payload lies beside
 // the flag), direct (the receiver copies once, out of the sender's memory), synergistic (both copy pieces of one large
@@ -79,14 +79,15 @@ class message_request {
 struct messenger_options {
     std::string name = "messages";
     /// Messages per peer that may come before their receive is posted. When the place is used up, that peer's next
-    /// messages stay with it: its sends remain under way until receives are posted. Memory: 360 bytes each, touched when used.
+    /// messages stay with it: its sends remain under way until receives are posted. Memory: 360 bytes each, touched
+    /// when used.
     std::size_t unexpected = 1024;
     static constexpr std::size_t largest_immediate = 296;
     /// Largest immediate message; at most largest_immediate.
     std::size_t immediate_bytes = largest_immediate;
     /// Smallest synergistic message.
     std::size_t synergistic_bytes = 256 * 1024;
-    /// Of what goes to a peer over a network at a time, small messages together. Memory for each such peer: 12 of these.
+    /// Of what goes to a peer over a network at a time, small messages together. Memory per such peer: 12 of these.
     std::size_t frame_bytes = 8 * 1024;
     /// isend() and irecv() also move on what is under way with that peer, over a network.
     bool test_on_init = true;
@@ -107,8 +108,8 @@ struct message_counts {
     std::uint64_t pieces_sent = 0; ///< pieces of synergistic messages that this rank copied as their sender
 };
 
-/// Order: messages of one sender with the same tag and context are received in the order of their sends; a receive takes
-/// the oldest message that it matches, a message the oldest receive.
+/// Order: messages of one sender with the same tag and context are received in the order of their sends; a receive
+/// takes the oldest message that it matches, a message the oldest receive.
 /// Progress is made inside every call, on all requests. Memory of the messenger is bounded by its options: a flood of
 /// messages that nobody receives ends in sends that stay under way (and in their deadlines), not in growth.
 /// After set-up all members but describe() and pending() are noexcept and neither allocate nor lock; system calls: none
@@ -137,8 +138,8 @@ class messenger {
     [[nodiscard]] status wait_all(std::span<message_request* const> requests) noexcept;
     /// As wait_all, but status::timed_out after that time; the job goes on, and so do the requests.
     [[nodiscard]] status wait_all_for(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
-    /// Moves all of them on until none needs this rank to go on: sends whose receivers have not called for them are waited
-    /// for so long.  status::timed_out after that; the job goes on, and so do the requests.
+    /// Moves all of them on until none needs this rank to go on: sends whose receivers have not called for them are
+    /// waited for so long.  status::timed_out after that; the job goes on, and so do the requests.
     [[nodiscard]] status start_all(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
     /// Is a message there that such a receive would get? Tells its source, tag and size.
     [[nodiscard]] bool probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A channel to nobody: a send is done at once, and an arrival has always happened, with zeros. What is left of an exchange
-// over it is everything but the wire; for benches and tests. Only a job that names "mock", alone, gets it, for its own
-// rank too.
+// A channel to nobody: a send is done at once, and an arrival has always happened, with zeros. What is left of an
+// exchange over it is everything but the wire; for benches and tests. Only a job that names "mock", alone, gets it, for
+// its own rank too.
 #pragma once
 
 #include <halocline/comm/channel.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A channel over MPI: persistent requests made once, started each epoch, or (job_options::mpi) a put into the peer's
-// exposed slot. A message is its header and then the payload; the receive of epoch k + 1 is posted when k is sent, so that
-// a message never has to wait for it.
+// exposed slot. A message is its header and then the payload; the receive of epoch k + 1 is posted when k is sent, so
+// that a message never has to wait for it.
 #pragma once
 
 #include <halocline/comm/channel.hpp>
@@ -30,8 +30,8 @@ class mpi_channel {
     static constexpr const char* transport = "mpi";
     static constexpr const char* path = "packed";
     using world_type = mpi_world;
-    /// This end: buffers from `memory`, and a tag for what the peer will send here. Local; then card() goes to the peer.
-    /// Both must outlive the channel.  Err: job_error.
+    /// This end: buffers from `memory`, and a tag for what the peer will send here. Local; then card() goes to the
+    /// peer. Both must outlive the channel.  Err: job_error.
     mpi_channel(mpi_world& world, std::pmr::memory_resource& memory, std::size_t index, int peer, std::uint32_t plan_id,
                 std::size_t send_bytes, std::size_t receive_bytes);
     /// What the peer's end needs for connect().

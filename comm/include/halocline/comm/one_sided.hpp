@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that neighbours write: put, put with a signal, and epochs of post, start, complete, wait. Neighbours that map each
-// other's slabs (self, shm) write in place; over verbs, ofi and mpi they send what the target writes in its next call here
-// or its next wait for anything.
+// Memory that neighbours write: put, put with a signal, and epochs of post, start, complete, wait. Neighbours that map
+// each other's slabs (self, shm) write in place; over verbs, ofi and mpi they send what the target writes in its next
+// call here or its next wait for anything.
 //
-// Two independent epochs per object, as MPI has them: a target posts and waits, an origin starts and completes. Each pair
-// of neighbours counts its epochs in 64 bits that are never reset, so a fast neighbour can't be mistaken for a late one.
+// Two independent epochs per object, as MPI has them: a target posts and waits, an origin starts and completes. Each
+// pair of neighbours counts its epochs in 64 bits that are never reset, so a fast neighbour can't be mistaken for a
+// late one.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -26,8 +27,8 @@ struct exposure_options {
     int signals = 0;    ///< counters that put_signal adds to
 };
 
-/// After construction every member is noexcept, allocates nothing and takes no lock; over self and shm no system call but in
-/// a wait that exceeds its spin budget. A bad status is sticky.
+/// After construction every member is noexcept, allocates nothing and takes no lock; over self and shm no system call
+/// but in a wait that exceeds its spin budget. A bad status is sticky.
 class exposure {
   public:
     /// Exposes `bytes` of this rank's slab, zeroed, to the neighbours, which may include the own rank; sizes may differ

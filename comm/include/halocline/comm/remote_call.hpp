@@ -32,7 +32,8 @@ class remote_functions {
   public:
     static constexpr std::size_t largest_argument = 96; ///< bytes
 
-    /// work(from, argument) runs in progress() of the rank that is called; `from` is a position in its list of neighbours.
+    /// work(from, argument) runs in progress() of the rank that is called; `from` is a position in its list of
+    /// neighbours.
     template <class Argument, class Work>
     requires std::is_trivially_copyable_v<Argument> &&
         (sizeof(Argument) <= largest_argument) remote_function<Argument> add(const std::string& name, Work work) {

@@ -3,8 +3,8 @@
 // in three calls per step. init(): the buffer is free. post(): the buffer is filled. wait(): until it is done.
 //
 // The receiver drives: its init() tells the sender that the step's message may come. A message of more than 1 KiB
-// into a buffer in the receiver's slab (job::memory()) is one copy, into the buffer itself, over shared memory; any other
-// lands in one of two slots first (docs/decisions/0011-windows.md).
+// into a buffer in the receiver's slab (job::memory()) is one copy, into the buffer itself, over shared memory; any
+// other lands in one of two slots first (docs/decisions/0011-windows.md).
 #pragma once
 
 #include <halocline/comm/connection.hpp>
@@ -41,8 +41,8 @@ struct team {
     int size = 1;
 };
 
-/// What all windows can do. After the connection's connect() every member is noexcept, allocates nothing (over verbs: once
-/// the peer has connected, too) and takes no lock; over shared memory there is no system call but in a wait that
+/// What all windows can do. After the connection's connect() every member is noexcept, allocates nothing (over verbs:
+/// once the peer has connected, too) and takes no lock; over shared memory there is no system call but in a wait that
 /// exceeds its spin budget. A bad status is sticky: whoever looks at wait()'s sees it.
 /// One thread at a time drives the windows of a job.
 class window {

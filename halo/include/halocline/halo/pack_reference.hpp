@@ -81,7 +81,8 @@ inline std::uint16_t encoded(float value, int exponent_bits, int mantissa_bits) 
     const double magnitude = std::fabs(static_cast<double>(value));
     const int exponent = std::max(std::ilogb(magnitude), 1 - bias);
     const auto units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, mantissa_bits - exponent)));
-    // One unit more than the mantissa can hold carries into the exponent, as it should; beyond the last exponent: infinity.
+    // One unit more than the mantissa can hold carries into the exponent, as it should; beyond the last exponent:
+    // infinity.
     const int bits = ((exponent + bias - 1) << mantissa_bits) + units;
     return static_cast<std::uint16_t>(sign | std::min(bits, infinity));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built-in pack functions for plan::start(packer.of(x)): a message may hold a projection of each site, with the phase of a
-// twisted boundary, in fewer bits than the field. Compiled for every SIMD target; pack_reference.hpp says the same plainly.
+// Built-in pack functions for plan::start(packer.of(x)): a message may hold a projection of each site, with the phase
+// of a twisted boundary, in fewer bits than the field. Compiled for every SIMD target; pack_reference.hpp says the same
+// plainly.
 #pragma once
 
 #include <halocline/halo/plan.hpp>
@@ -12,8 +13,8 @@ namespace halocline::halo {
 /// How the reals of a message are stored.
 enum class message_format : std::uint8_t {
     as_stored, ///< like the field: float or double
-    /// IEEE half of scale * value, 2 B. For 2^-14 <= |scale * value| < 65520 the relative error is at most 2^-11 (2^-11 +
-    /// 2^-23 where scale is not a power of two), below that the absolute one at most 2^-25 / scale; above: infinity.
+    /// IEEE half of scale * value, 2 B. For 2^-14 <= |scale * value| < 65520 the relative error is at most 2^-11 (2^-11
+    /// + 2^-23 where scale is not a power of two), below that the absolute one at most 2^-25 / scale; above: infinity.
     half,
     /// The upper 16 bits of the float, 2 B; relative error at most 2^-8 (rounded to nearest), range as float.
     bfloat16,
@@ -21,8 +22,8 @@ enum class message_format : std::uint8_t {
 std::size_t bytes_per_real(message_format format, std::size_t stored_bytes);
 
 /// A linear map of the blocks of a site (a block: the colours of one spin), block by block:
-/// out[r] = sum over terms of row r of coefficient * in[block]. The reals of a block are pairs (re, im), except that blocks
-/// of an odd number of reals may be used with real coefficients.
+/// out[r] = sum over terms of row r of coefficient * in[block]. The reals of a block are pairs (re, im), except that
+/// blocks of an odd number of reals may be used with real coefficients.
 struct block_map {
     struct term {
         int block = 0;
@@ -38,10 +39,11 @@ struct packer_options {
     int components = 0; ///< reals per site of the fields
     message_format format = message_format::as_stored;
     double scale = 1; ///< for half and bfloat16: the message holds scale * value
-    /// By the face that a message is sent through, e.g. the half-spinor projections 1 -+ gamma_mu; all empty: all components.
+    /// By the face that a message is sent through, e.g. the half-spinor projections 1 -+ gamma_mu; all empty: all
+    /// components.
     std::array<block_map, lattice::faces> projections{};
-    /// A field continued over the upper edge of the lattice is phase * field (twisted boundaries; -1: antiperiodic), over
-    /// the lower edge conj(phase) * field. Applied on the faces at the edge of the lattice, by the sender.
+    /// A field continued over the upper edge of the lattice is phase * field (twisted boundaries; -1: antiperiodic),
+    /// over the lower edge conj(phase) * field. Applied on the faces at the edge of the lattice, by the sender.
     std::array<std::complex<double>, lattice::dimensions> phases{1, 1, 1, 1};
 };
 

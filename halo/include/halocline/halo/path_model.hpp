@@ -47,8 +47,8 @@ inline std::size_t least_piece_bytes(const comm::costs& c) {
     return static_cast<std::size_t>(std::max(least, 4 * c.flag_seconds / std::max(c.copy_seconds_per_byte, 1e-12)));
 }
 
-/// For a message into memory that the peer shares: streaming has to be clearly better, because estimates are rough and a
-/// machine has moods.
+/// For a message into memory that the peer shares: streaming has to be clearly better, because estimates are rough and
+/// a machine has moods.
 inline verdict<path> choose_writing(comm::streaming wish, const comm::costs& c, std::size_t bytes) {
     if (wish == comm::streaming::always) return {path::streamed, "the job asks for it"};
     if (wish == comm::streaming::never) return {path::direct, "the job asks for it"};

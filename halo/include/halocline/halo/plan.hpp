@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A halo plan: everything needed to repeat one exchange of ghost faces, made once.
 // Ghosts are the plan's own receive slots (appended layout): plan.ghost(face) after finish(), never part of a field.
-// Message order: sites of a face region lexicographic (x fastest) in the sender's coordinates; independent of site order.
+// Message order: sites of a face region lexicographic (x fastest) in the sender's coordinates, whatever the site order.
 //
 // Contract: source sites are not written between start() and finish(); ghosts of exchange k are valid from finish(k) to
 // start(k+1). Both halves are noexcept, free of allocation, lock and (shared memory, ranks <= cores) system calls.
@@ -52,12 +52,13 @@ struct plan_options {
     /// Site order of the fields that start(field) copies: the copies are then prepared here (site_copy). Fields of any
     /// other order work too, site by site.
     std::shared_ptr<const lattice::site_order> order{};
-    /// How messages are written into memory that a peer shares: direct, streamed, or automatic: by the job's options and cost
-    /// model, each message for itself. The same on every rank; other transports send as they do. Messages with checksums
-    /// and sites of more than 8 KiB are never streamed.  Err: input_error: packed.
+    /// How messages are written into memory that a peer shares: direct, streamed, or automatic: by the job's options
+    /// and cost model, each message for itself. The same on every rank; other transports send as they do. Messages with
+    /// checksums and sites of more than 8 KiB are never streamed.  Err: input_error: packed.
     path way = path::automatic;
-    /// Each message carries a CRC32C that finish() compares before it says ok, else wrong_data; finish_or_throw() names the
-    /// face. The same on every rank. On too where the job asks for it (job_options::checksums), and with checks comm.
+    /// Each message carries a CRC32C that finish() compares before it says ok, else wrong_data; finish_or_throw() names
+    /// the face. The same on every rank. On too where the job asks for it (job_options::checksums), and with checks
+    /// comm.
     bool checksums = false;
     /// normal: require_fresh() looks whether the source was written since.
     check_level checks = default_checks();
@@ -77,8 +78,8 @@ struct plan_message {
 template <class F>
 concept pack_function = std::invocable<F&, int, std::int64_t, std::int64_t, std::byte*>;
 
-/// Lifetime: destroying a plan never blocks. Peers get a farewell: one that still waits for an exchange of this plan, say
-/// because an exception left it between start() and finish() here, ends with status::aborted.
+/// Lifetime: destroying a plan never blocks. Peers get a farewell: one that still waits for an exchange of this plan,
+/// say because an exception left it between start() and finish() here, ends with status::aborted.
 class plan {
   public:
     /// Collective.  Err: input_error on every rank (a halo wider than a local box with the numbers, disagreement of
@@ -92,11 +93,11 @@ class plan {
     [[nodiscard]] int message_of(face f) const { return message_of_[f.index()]; }
 
     /// Starts an exchange. pack(message, first, last, target) writes sites [first, last) of messages()[message] to
-    /// target, which is the start of the whole message (field i of several: i x sites x bytes_per_site on): on the direct
-    /// path that is the neighbour's ghost memory itself, on the streamed one memory of the plan.
+    /// target, which is the start of the whole message (field i of several: i x sites x bytes_per_site on): on the
+    /// direct path that is the neighbour's ghost memory itself, on the streamed one memory of the plan.
     /// Called once per thread of the team with disjoint ranges; an empty range is not called.
-    /// Pre: the sources are complete for every thread of the team; the last exchange is finished; pack does not throw and
-    /// writes every byte (lines may be claimed first, see claim_lines.hpp: what it leaves out is unspecified).
+    /// Pre: the sources are complete for every thread of the team; the last exchange is finished; pack does not throw
+    /// and writes every byte (lines may be claimed first, see claim_lines.hpp: what it leaves out is unspecified).
     template <pack_function Pack>
     void start(Pack&& pack, team t = {}) noexcept;
     /// The same with the built-in copy of a field's components.  Pre: the field covers the local box with
@@ -106,9 +107,10 @@ class plan {
     /// The same of options().fields fields.  Shape: all in one site order.
     template <class T>
     void start(std::span<const lattice::field<T>* const> xs, team t = {}) noexcept;
-    /// Where the message through face f goes in the next exchange, fields x send_sites x bytes_per_site, for callers who fill it
-    /// piece by piece while they compute, then start_filled(). Over shm this is the neighbour's ghost memory: the slot that
-    /// it is not reading. Valid from finish(k) (or the start) to start_filled(); another exchange has another target.
+    /// Where the message through face f goes in the next exchange, fields x send_sites x bytes_per_site, for callers
+    /// who fill it piece by piece while they compute, then start_filled(). Over shm this is the neighbour's ghost
+    /// memory: the slot that it is not reading. Valid from finish(k) (or the start) to start_filled(); another exchange
+    /// has another target.
     /// Pre: message_of(f) >= 0; the last exchange is finished.  Cost: O(messages): look it up once per exchange.
     [[nodiscard]] std::byte* target(face f) noexcept;
     /// Starts an exchange of messages that are in their targets already. With a team: each member calls it when it has
@@ -135,13 +137,14 @@ class plan {
     [[nodiscard]] bool is_fresh(const lattice::field<T>& x) const noexcept {
         return fresh_ == sent_field{x.data(), x.version(), epoch_};
     }
-    /// Before ghosts of x are used.  Err: error if they are of another field or version, or (checks normal) if a site that
-    /// was sent has other values now, whether marked or not.  Cost: nothing below normal; then one read of the faces.
+    /// Before ghosts of x are used.  Err: error if they are of another field or version, or (checks normal) if a site
+    /// that was sent has other values now, whether marked or not.
+    /// Cost: nothing below normal; then one read of the faces.
     template <class T>
     void require_fresh(const lattice::field<T>& x) const;
 
-    /// Ghosts behind face f, of field `field` of several: messages()[message_of(f)].ghost_sites x bytes_per_site, 64-byte
-    /// aligned (16 up to 16 B). Valid from finish(k) to start(k+1).  Pre: message_of(f) >= 0.
+    /// Ghosts behind face f, of field `field` of several: messages()[message_of(f)].ghost_sites x bytes_per_site,
+    /// 64-byte aligned (16 up to 16 B). Valid from finish(k) to start(k+1).  Pre: message_of(f) >= 0.
     [[nodiscard]] const std::byte* ghost(face f) const noexcept { return ghosts_[f.index()]; }
     [[nodiscard]] const std::byte* ghost(face f, int field) const noexcept {
         const plan_message& m = messages_[static_cast<std::size_t>(message_of(f))];
@@ -194,8 +197,8 @@ class plan {
     [[nodiscard]] std::size_t seal_bytes() const { return options_.checksums ? sizeof(std::uint32_t) : 0; }
     void seal(std::byte* message, std::size_t sites, std::uint64_t epoch) noexcept;
     [[nodiscard]] bool is_sealed(const std::byte* message, std::size_t sites, std::uint64_t epoch) const noexcept;
-    /// Sites [first, last) of a message that a member packs: an equal share; of a message too short for that all, by one
-    /// member, message by message another one.
+    /// Sites [first, last) of a message that a member packs: an equal share; of a message too short for that all, by
+    /// one member, message by message another one.
     [[nodiscard]] std::pair<std::int64_t, std::int64_t> share_of(std::size_t message, team t) const noexcept {
         constexpr std::size_t least_bytes = 4096;
         const std::size_t count = messages_[message].send_sites.size();

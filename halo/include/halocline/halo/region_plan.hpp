@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The general exchange: any sites of any rank go to any sites of others, in place, any number of times. Halos with a shell
-// in the field (shell_plan), transposes, irregular unions of boxes are lists of transfers.
+// The general exchange: any sites of any rank go to any sites of others, in place, any number of times. Halos with a
+// shell in the field (shell_plan), transposes, irregular unions of boxes are lists of transfers.
 // A rank names its own ends only; both ends of a transfer list its sites in the same order. One message per peer.
 //
-// Contract: sources are not written, destinations neither read nor written, between start() and finish(). Both halves are
-// noexcept, free of allocation and lock; from one thread, or from every member of a team, which shares the copies of what is
-// large enough (an OpenMP barrier is not involved). All else, test() and completed() too, is for member 0. Values for a peer
-// on the direct path leave once the peer has said that its field is free: in start(), test(), finish(), or in any other
-// wait of this rank's job.
+// Contract: sources are not written, destinations neither read nor written, between start() and finish(). Both halves
+// are noexcept, free of allocation and lock; from one thread, or from every member of a team, which shares the copies
+// of what is large enough (an OpenMP barrier is not involved). All else, test() and completed() too, is for member 0.
+// Values for a peer on the direct path leave once the peer has said that its field is free: in start(), test(),
+// finish(), or in any other wait of this rank's job.
 // Destinations of exchange k keep their values until start(k+1) with that binding.
 #pragma once
 
@@ -34,8 +34,8 @@ struct transfer {
     std::vector<std::int32_t> sites; ///< lexicographic indices in the field's box, in message order
 };
 
-/// The sites of `part`, x fastest, as indices of a box of these extents.  Pre: part lies in it; its origin counts from the
-/// box's first site.
+/// The sites of `part`, x fastest, as indices of a box of these extents.
+/// Pre: part lies in it; its origin counts from the box's first site.
 std::vector<std::int32_t> sites_of(const lattice::box& part, const lattice::coordinate& extents);
 
 /// What one exchange moves: sites of source[i] go to sites of destination[i] of the peers, for all i in one message.
@@ -79,13 +79,13 @@ class region_plan {
     region_plan& operator=(region_plan&&) noexcept;
     ~region_plan();
 
-    /// Starts an exchange of bindings[which].  Pre: 0 <= which < bindings; the last exchange is finished; the sources are
-    /// complete for every member. With a team: nobody sends before every member has called it.
+    /// Starts an exchange of bindings[which].  Pre: 0 <= which < bindings; the last exchange is finished; the sources
+    /// are complete for every member. With a team: nobody sends before every member has called it.
     void start(int which = 0, team t = {}) noexcept;
     /// Moves what can be moved now; true when finish() would not wait.
     [[nodiscard]] bool test() noexcept;
-    /// Waits until everything is in place here and what was sent has left. With a team: returns when every member has called
-    /// it.
+    /// Waits until everything is in place here and what was sent has left. With a team: returns when every member has
+    /// called it.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish(), and the typed exception if it failed: for code outside hot loops.
     void finish_or_throw();
@@ -111,8 +111,8 @@ class region_plan {
     comm::status complete() noexcept;
     /// Is a message large enough to be shared by a team?
     [[nodiscard]] bool shares() const;
-    /// While an exchange is under way and finish() is not running, step(object) is called in every wait of the thread that
-    /// started it. Step may finish this plan; it never waits.
+    /// While an exchange is under way and finish() is not running, step(object) is called in every wait of the thread
+    /// that started it. Step may finish this plan; it never waits.
     void work_in_every_wait(void* object, void (*step)(void* object));
 
     struct state;

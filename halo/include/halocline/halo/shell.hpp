@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shell of a local box: which ghosts a field has, and where among its sites they lie. Pure arithmetic on a decomposition.
-// Padded: the field covers the box grown by the ghost widths. Appended: own sites first, ghosts behind them, region by region.
-// Every periodic dimension with a width has ghosts, cut or not: a kernel never wraps. Beyond an open edge there are none.
+// The shell of a local box: which ghosts a field has, and where among its sites they lie. Pure arithmetic on a
+// decomposition. Padded: the field covers the box grown by the ghost widths. Appended: own sites first, ghosts behind
+// them, region by region. Every periodic dimension with a width has ghosts, cut or not: a kernel never wraps. Beyond an
+// open edge there are none.
 #pragma once
 
 #include <halocline/base/check.hpp>
@@ -58,9 +59,10 @@ struct shell_options {
 /// coordinate x (not wrapped) has the index lexicographic_index(x - origin, extents).
 lattice::box grown(const lattice::box& local, const ghost_widths& widths);
 
-/// The sites of a field with appended ghosts, by number: own sites [0, own()), lexicographic; then the ghosts, region by
-/// region: those behind faces, behind edges, …, behind corners of four dimensions; among equals by direction, x running
-/// fastest from -1 to +1; within a region lexicographic. So faces have the same numbers with and without corners.
+/// The sites of a field with appended ghosts, by number: own sites [0, own()), lexicographic; then the ghosts, region
+/// by region: those behind faces, behind edges, …, behind corners of four dimensions; among equals by direction, x
+/// running fastest from -1 to +1; within a region lexicographic. So faces have the same numbers with and without
+/// corners.
 class appended_sites {
   public:
     /// The ghosts along one direction.

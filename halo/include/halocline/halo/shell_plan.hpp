@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The halo of fields that hold their ghosts themselves: around the own sites (padded) or behind them (appended), edges and
-// corners included if asked for. A plan with ghosts in slots of its own, packed as the caller likes, is halo::plan.
+// The halo of fields that hold their ghosts themselves: around the own sites (padded) or behind them (appended), edges
+// and corners included if asked for. A plan with ghosts in slots of its own, packed as the caller likes, is halo::plan.
 //
 // Contract: sites of the field are not written, ghosts not read, between start() and finish(); ghosts of exchange k are
 // there from finish(k) to start(k+1) of the same field. Both halves are noexcept, free of allocation and lock.
@@ -41,10 +41,11 @@ class shell_plan {
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish(), and the typed exception if it failed: for code outside hot loops.
     void finish_or_throw();
-    /// Before ghosts of bindings[which] are used.  Err: error if they are of another binding, or if a site that was sent has
-    /// other values now.  Cost: nothing below checks normal; then one read of the sites that are sent.
+    /// Before ghosts of bindings[which] are used.
+    /// Err: error if they are of another binding, or if a site that was sent has other values now.
+    /// Cost: nothing below checks normal; then one read of the sites that are sent.
     void require_fresh(int which = 0) const;
-    /// Positions in ghosts() that came into place since the last call; each once per exchange. Valid until the next call.
+    /// Positions in ghosts() that came into place since the last call; each once per exchange. Valid to the next call.
     [[nodiscard]] std::span<const int> completed() noexcept;
 
     /// All regions of ghosts that an exchange fills.
@@ -67,8 +68,8 @@ class shell_plan {
     [[nodiscard]] std::uint64_t checksum(int which) const noexcept;
 
     enum class running : std::uint8_t { nothing, forward, backward };
-    /// Phases of which each starts when the one before has come. They go on in every wait of this rank, because a peer may
-    /// wait for the next phase while this rank waits for another plan; hence at a fixed address.
+    /// Phases of which each starts when the one before has come. They go on in every wait of this rank, because a peer
+    /// may wait for the next phase while this rank waits for another plan; hence at a fixed address.
     struct relay {
         std::vector<region_plan> phases; // one, or one per dimension
         std::size_t phase = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of listed sites between two storages, worked out once from the two lists and compiled for every SIMD target.
-// Storage is [outer][component][lane]; a message is storage with one lane. So packing, unpacking and a copy straight into
-// a neighbour's padded field are one operation. Sites that follow each other in both are copied together, and such runs at
-// a constant distance (rows of a face) share one entry: a face of a box is one strip. Sites that share an outer index of a
-// storage with lanes are packed and unpacked together, by transposing.
+// Storage is [outer][component][lane]; a message is storage with one lane. So packing, unpacking and a copy straight
+// into a neighbour's padded field are one operation. Sites that follow each other in both are copied together, and such
+// runs at a constant distance (rows of a face) share one entry: a face of a box is one strip. Sites that share an outer
+// index of a storage with lanes are packed and unpacked together, by transposing.
 #pragma once
 
 #include <halocline/halo/field_view.hpp>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Star stencils on a decomposed lattice: start, for_interior, finish, for_boundary.
-// Sites are visited in runs along x. Each neighbour of a run is itself a run: of the field, of the field behind the wrap,
-// or of the ghosts in the plan's receive slots. So a kernel reads through pointers and never asks where a site is.
+// Sites are visited in runs along x. Each neighbour of a run is itself a run: of the field, of the field behind the
+// wrap, or of the ghosts in the plan's receive slots. So a kernel reads through pointers and never asks where a site
+// is.
 #pragma once
 
 #include <halocline/halo/plan.hpp>
@@ -122,8 +123,8 @@ class star_table {
 ///     s.finish_or_throw();      // the ghosts are here
 ///     s.for_boundary(kernel);   // the other sites
 ///
-/// kernel(n), n a neighbourhood, is called once per site in no promised order. It may write what belongs to its own site
-/// n.index(), and nothing that is read. The same `[&](const auto& n) { … }` serves both calls.
+/// kernel(n), n a neighbourhood, is called once per site in no promised order. It may write what belongs to its own
+/// site n.index(), and nothing that is read. The same `[&](const auto& n) { … }` serves both calls.
 template <class T, star Star = star{}>
 class stencil {
     static_assert(Star.radius >= 1 && Star.components >= 1);
@@ -156,8 +157,8 @@ class stencil {
     void for_interior(Kernel&& kernel) const;
     [[nodiscard]] comm::status finish() noexcept { return plan_.finish(); }
     void finish_or_throw() { plan_.finish_or_throw(); }
-    /// kernel for every other site.  Err: error if the exchange is not finished, or (checks normal) if u was written since
-    /// start(): ghosts would be stale.
+    /// kernel for every other site.  Err: error if the exchange is not finished, or (checks normal) if u was written
+    /// since start(): ghosts would be stale.
     template <class Kernel>
     void for_boundary(Kernel&& kernel) const;
 
@@ -172,8 +173,8 @@ class stencil {
         HALOCLINE_INDEPENDENT_ITERATIONS
         for (std::int64_t i = first; i < last; ++i) kernel(neighbours(r, i));
     }
-    /// The same for several rows of a run that hold their own neighbours in x: a nest that changes no pointer and knows those
-    /// neighbours at compile time. Short rows need that.
+    /// The same for several rows of a run that hold their own neighbours in x: a nest that changes no pointer and knows
+    /// those neighbours at compile time. Short rows need that.
     template <class Kernel>
     static void visit_rows(const run& r, std::int64_t first, std::int64_t sites, int rows, std::int64_t distance,
                            Kernel& kernel) {

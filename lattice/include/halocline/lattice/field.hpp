@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A field: a run-time number of real components on each site of a local box, stored [outer][component][lane].
-// Ghosts are no matter of a field: they are in a plan's slots, or they are sites of an order with room for them (halo/).
-// Memory comes from a std::pmr::memory_resource; a comm::slab is one, so fields can live where transports reach them.
+// Ghosts are no matter of a field: they are in a plan's slots, or they are sites of an order with room for them
+// (halo/). Memory comes from a std::pmr::memory_resource; a comm::slab is one, so fields can live where transports
+// reach them.
 #pragma once
 
 #include <halocline/lattice/site_order.hpp>

@@ -46,12 +46,12 @@ struct gauge_totals {
 /// The combination described above.
 gauge_totals combine(const gauge_totals& a, const gauge_totals& b);
 
-/// Looks at the head of a file: format, sizes (compared with the file size before anything is allocated), recorded sums.
+/// Looks at the head of a file: format, sizes (held against the file's before anything is allocated), recorded sums.
 /// Err: file_error for anything that is not a whole gauge file: missing, too short, impossible sizes, unknown format.
 gauge_file open_gauge_file(const std::string& path);
 
 /// Reads the links of `local`, a box of the lattice that the file repeated periodically covers, into `links`.
-/// Checksums, traces and counts take each site of the *file* once over all ranks: those with global coordinate < extents.
+/// Checksums, traces and counts take each site of the *file* once over all ranks: global coordinate < extents.
 /// Shape: links has local.extents, lexicographic order, 72 components.
 /// Err:   file_error (short read, vanished file), input_error (wrong shape).
 /// Cost:  one pread per contiguous run of at most 4 MiB.
