@@ -29,7 +29,6 @@ class config_error : public input_error {
 };
 
 enum class right_hand_side : std::uint8_t { ones, unit, random };
-std::string to_string(right_hand_side r);
 
 /// All that coarse_solve can be told. Dimensions in the order x, y, z, t.
 struct settings {
