@@ -25,7 +25,8 @@ function(halocline_add_library name)
   target_include_directories(${target} PRIVATE src)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES
-    LINKER_LANGUAGE CXX EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
+    LINKER_LANGUAGE CXX EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON
+    POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
   list(TRANSFORM arg_DEPENDS PREPEND halocline::)
   target_link_libraries(${target}
     PUBLIC ${arg_DEPENDS} ${arg_LINK}

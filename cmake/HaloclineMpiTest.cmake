@@ -27,7 +27,8 @@ function(halocline_add_mpi_test name)
     endif()
     foreach(ranks IN LISTS arg_RANKS)
       set(test ${name}.${mpi}.r${ranks})
-      add_test(NAME ${test} CONFIGURATIONS ${arg_CONFIGURATIONS} COMMAND ${HALOCLINE_MPIRUN_${upper}} -n ${ranks} $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
+      add_test(NAME ${test} CONFIGURATIONS ${arg_CONFIGURATIONS}
+               COMMAND ${HALOCLINE_MPIRUN_${upper}} -n ${ranks} $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
       set_tests_properties(${test} PROPERTIES
         TIMEOUT ${arg_TIMEOUT} LABELS "mpi;${arg_LABELS}" PROCESSORS ${ranks}
         ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")

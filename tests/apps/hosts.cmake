@@ -2,7 +2,8 @@
 # Jobs over several hosts; skipped where network namespaces can't be made.
 if(LIBFABRIC_FOUND)
   halocline_add_test(apps.hosts_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/hosts_test.cpp
-                     LINK nlohmann_json::nlohmann_json ARGS $<TARGET_FILE:comm_kill_test> --gtest_filter=Hosts.* LABELS ofi namespaces)
+                     LINK nlohmann_json::nlohmann_json LABELS ofi namespaces
+                     ARGS $<TARGET_FILE:comm_kill_test> --gtest_filter=Hosts.*)
   target_compile_definitions(apps_hosts_test PRIVATE HALOCLINE_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   add_dependencies(apps_hosts_test coarse_solve generate_gauge halocline-run comm_kill_test)
   set_tests_properties(apps.hosts_test PROPERTIES RUN_SERIAL ON)

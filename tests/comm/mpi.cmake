@@ -4,10 +4,8 @@ include(HaloclineMpiTest)
 
 function(halocline_add_mpi_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
-  add_executable(${name} ${arg_SOURCES})
+  halocline_add_test_program(${name} SOURCES ${arg_SOURCES} LINK ${arg_LINK})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/comm/src) # the modules' side of comm is private
-  target_link_libraries(${name} PRIVATE ${arg_LINK} halocline_test_support GTest::gtest halocline_warnings)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
 endfunction()
 
 halocline_add_mpi_program(comm_mpi_world_test SOURCES mpi_world_test.cpp LINK halocline::comm)

@@ -3,7 +3,8 @@
 if(PMIX_FOUND AND HALOCLINE_MPIRUN_OPENMPI)
   halocline_add_mpi_program(comm_pmix_test SOURCES pmix_test.cpp LINK halocline::comm)
   foreach(ranks 1 2 4)
-    add_test(NAME comm.pmix_test.r${ranks} COMMAND ${HALOCLINE_MPIRUN_OPENMPI} -n ${ranks} $<TARGET_FILE:comm_pmix_test>)
+    add_test(NAME comm.pmix_test.r${ranks}
+             COMMAND ${HALOCLINE_MPIRUN_OPENMPI} -n ${ranks} $<TARGET_FILE:comm_pmix_test>)
     set_tests_properties(comm.pmix_test.r${ranks} PROPERTIES LABELS mpi TIMEOUT 60 PROCESSORS ${ranks}
       ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
   endforeach()

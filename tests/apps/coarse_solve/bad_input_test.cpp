@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program.hpp"
+#include "smooth_configuration.hpp"
+
+#include <fstream>
+
+namespace coarse_solve_test {
+namespace {
+
+struct bad_input {
+    const char* arguments;
+    const char* says; ///< part of the message
+};
+
+TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
+    const scratch_folder scratch;
+    std::ofstream(scratch / "unknown.toml") << "[solver]\ntolerence = 1e-8\n";
+    std::ofstream(scratch / "section.toml") << "[solvr]\nseed = 1\n";
+    std::ofstream(scratch / "broken.toml") << "[solver\n";
+    std::ofstream(scratch / "not-a-gauge-file") << "hello";
+    write_smooth(scratch / "small.ildg", {2, 2, 2, 2});
+    const std::string here = scratch / "";
+    const bad_input cases[] = {
+        {"--grid 8.8.8", "four whole numbers"},
+        {"--grid 12.8.8.8", "multiple of 8"},
+        {"--mpi 3.1.1.1", "needs 3 ranks, but the job has 2"},
+        {"--mpi 1.2.1.1 --blocks 8.8.8.8", "admissible"},
+        {"--blocks 3.4.4.4", "does not divide"},
+        {"--vectors 0", "whole number from 1"},
+        {"--blocks 1.1.1.2 --vectors 28", "12"},
+        {"--tol nan", "relative residual"},
+        {"--rhs twos", "ones, unit or random"},
+        {"--transport carrier-pigeon", "carrier-pigeon"},
+        {"--transport mpi", "mpirun -n 2"},
+        {"--gauge /nowhere/at/all", "/nowhere/at/all"},
+        {"--gauge HERE/not-a-gauge-file", "not-a-gauge-file"},
+        {"--tile 2.1.1.1", "--tile"},
+        {"HERE/unknown.toml", "unknown.toml:2:"},
+        {"HERE/unknown.toml", "tolerance"},
+        {"HERE/section.toml", "[solver]"},
+        {"HERE/broken.toml", "broken.toml:1"},
+        {"/nowhere/config.toml", "/nowhere/config.toml"},
+        {"--json /nowhere/result.json", "/nowhere/result.json"},
+        {"--json HERE/", "is a folder"},
+        {"--json HERE/never.json --mpi 2.2.2.2", "needs 16 ranks"},
+        {"--grid 2147483640.2147483640.2147483640.2147483640", "1e15 sites"},
+        {"--grid 400.400.400.400", "GiB"},
+        {"--gauge HERE/small.ildg --tile 2147483647.1.1.1", "--tile"},
+        {"--no-such-flag", "no-such-flag"},
+    };
+    for (const auto& c : cases) {
+        std::string arguments = c.arguments;
+        if (const auto at = arguments.find("HERE/"); at != std::string::npos) arguments.replace(at, 5, here);
+
+        const auto run = run_command(on_ranks(2, arguments));
+
+        EXPECT_EQ(run.exit_code, 2) << arguments << "\n" << run.out << run.err;
+        EXPECT_NE(run.err.find(c.says), std::string::npos) << arguments << "\n" << run.err;
+        const auto first = run.err.find("error:");
+        EXPECT_NE(first, std::string::npos) << run.err;
+        EXPECT_EQ(run.err.find("error:", first + 1), std::string::npos) << "more than one message:\n" << run.err;
+        EXPECT_LT(run.seconds, 5) << arguments; // the promise is 1 s; a loaded machine gets more
+    }
+    EXPECT_FALSE(std::filesystem::exists(scratch / "never.json"));
+}
+
+TEST(BadInput, RanksThatTheDefaultBlocksForbidAreToldWhichBlocksAllowThem) {
+    const auto run = run_command(on_ranks(3, ""));
+
+    EXPECT_EQ(run.exit_code, 2) << run.out;
+    EXPECT_NE(run.err.find("--blocks 2.2.2.2 allows it"), std::string::npos) << run.err;
+}
+
+TEST(BadInput, IsToldBeforeTheDemoConfigurationIsMade) {
+    const scratch_folder scratch;
+    for (const char* flag : {"--grid 12.8.8.8", "--blocks 3.4.4.4", "--mpi 4.1.1.1"}) {
+        const auto run = run_command("env HALOCLINE_DATA_DIR=" + (scratch / "") + " " + on_ranks(2, flag));
+
+        EXPECT_EQ(run.exit_code, 2) << flag << run.err;
+        EXPECT_EQ(run.out.find("generating"), std::string::npos) << run.out;
+        EXPECT_TRUE(std::filesystem::is_empty(scratch / "")) << flag;
+    }
+}
+
+} // namespace
+} // namespace coarse_solve_test

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program.hpp"
+
+namespace coarse_solve_test {
+namespace {
+
+TEST(Demo, IterationsAndSolutionDoNotDependOnRanks) {
+    const json one = solve(ranks(1), "");
+    ASSERT_TRUE(one["converged"]);
+    EXPECT_EQ(one["transport"], "self");
+    EXPECT_LE(double(one["true_relative_residual"]), 1e-10);
+    EXPECT_GT(double(one["coarse_iterations_average"]), 1);
+
+    for (const int n : {2, 4}) {
+        const json many = solve(ranks(n), "");
+        EXPECT_TRUE(many["converged"]);
+        EXPECT_EQ(many["ranks"], n);
+        EXPECT_EQ(many["transport"], "shm");
+        EXPECT_EQ(many["outer_iterations"], one["outer_iterations"]);
+        expect_same_solution(many, one, 1e-8);
+    }
+}
+
+TEST(Demo, UnevenCutOfSmallBlocks) {
+    const json three = solve(ranks(3), "--blocks 2.2.2.2 --setup 1 --vectors 12");
+    const json one = solve(ranks(1), "--blocks 2.2.2.2 --setup 1 --vectors 12");
+
+    EXPECT_TRUE(three["converged"]);
+    EXPECT_EQ(three["rank_grid"], json({1, 1, 1, 3}));
+    EXPECT_EQ(three["outer_iterations"], one["outer_iterations"]);
+    expect_same_solution(three, one, 1e-8);
+}
+
+TEST(Demo, TightToleranceAgreesToTenDigitsOnAnyRankGrid) {
+    const json one = solve(ranks(1), "--tol 1e-13");
+    for (const char* grid : {"2.1.1.1", "1.1.2.1"}) {
+        const json two = solve(ranks(2), std::string("--tol 1e-13 --mpi ") + grid);
+        EXPECT_TRUE(two["converged"]);
+        expect_same_solution(two, one, 1e-10);
+    }
+}
+
+TEST(Demo, NotConvergedIsExitCodeOneAndStillWritesJson) {
+    const json result = solve(ranks(2), "--max-iterations 2", 1);
+
+    EXPECT_FALSE(result["converged"]);
+    EXPECT_EQ(result["outer_iterations"], 2);
+    EXPECT_GT(double(result["true_relative_residual"]), 1e-10);
+}
+
+TEST(Demo, RandomAndUnitRightHandSidesDoNotDependOnRanks) {
+    for (const char* rhs : {"random --seed 5", "unit"}) {
+        const json one = solve(ranks(1), std::string("--rhs ") + rhs);
+        const json two = solve(ranks(2), std::string("--rhs ") + rhs);
+        EXPECT_NEAR(one["rhs_norm"], two["rhs_norm"], 1e-12 * double(one["rhs_norm"]));
+        expect_same_solution(two, one, 1e-8);
+    }
+}
+
+TEST(Demo, DryRunPrintsTheCutAndStops) {
+    const auto run = run_command(on_ranks(4, "--dry-run"));
+
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_NE(run.out.find("rank grid      1.1.2.2"), std::string::npos) << run.out;
+    EXPECT_EQ(run.out.find("outer iterations"), std::string::npos);
+}
+
+TEST(Demo, JsonToADeviceLeavesTheDeviceThere) {
+    const auto run = run_command(on_ranks(1, "--max-iterations 1 --setup 0 --vectors 4 --json /dev/stdout"));
+
+    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_NE(run.out.find("\"true_relative_residual\""), std::string::npos) << run.out;
+    EXPECT_TRUE(std::filesystem::is_symlink("/dev/stdout"));
+}
+
+} // namespace
+} // namespace coarse_solve_test
