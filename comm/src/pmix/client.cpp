@@ -2,13 +2,13 @@
 // A job under a launcher that speaks PMIx (Open MPI's mpirun, PRRTE, Slurm), without any MPI: rank, size and the first
 // gathers come from the launcher's own server. libpmix is loaded at run time (docs/decisions, "PMIx without MPI").
 #include "bootstrap.hpp"
+#include "loaded_functions.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <memory>
 #include <mutex>
 #include <pmix.h>
@@ -21,21 +21,17 @@ namespace {
 class client {
   public:
     client() {
-        void* handle = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
-        if (handle == nullptr)
-            throw input_error(std::string("bootstrap 'pmix': libpmix can't be loaded: ") + dlerror());
-        const auto find = [&](auto& function, const char* name) {
-            function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
-            if (function == nullptr) throw input_error(std::string("bootstrap 'pmix': libpmix.so.2 has no ") + name);
-        };
-        find(init_, "PMIx_Init");
-        find(finalize_, "PMIx_Finalize");
-        find(put_, "PMIx_Put");
-        find(commit_, "PMIx_Commit");
-        find(fence_nb_, "PMIx_Fence_nb");
-        find(get_, "PMIx_Get");
-        find(error_string_, "PMIx_Error_string");
-        find(version_, "PMIx_Get_version");
+        std::string why_not;
+        loaded_functions from("libpmix.so.2", why_not);
+        from.find(init_, "PMIx_Init");
+        from.find(finalize_, "PMIx_Finalize");
+        from.find(put_, "PMIx_Put");
+        from.find(commit_, "PMIx_Commit");
+        from.find(fence_nb_, "PMIx_Fence_nb");
+        from.find(get_, "PMIx_Get");
+        from.find(error_string_, "PMIx_Error_string");
+        from.find(version_, "PMIx_Get_version");
+        if (!why_not.empty()) throw input_error("bootstrap 'pmix': " + why_not);
         require(init_(&self_, nullptr, 0), "PMIx_Init");
         ranks_ = static_cast<int>(job_size());
     }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A shared library that is loaded when it is first needed, and its functions. Never unloaded.
+#pragma once
+
+#include <dlfcn.h>
+#include <string>
+#include <type_traits>
+
+namespace halocline::comm {
+
+class loaded_functions {
+  public:
+    /// `file`: "libibverbs.so.1". What is missing is told in `why_not`, the first of it; else that stays empty.
+    loaded_functions(const char* file, std::string& why_not)
+        : handle_(dlopen(file, RTLD_NOW | RTLD_LOCAL)), file_(file), why_not_(why_not) {
+        if (handle_ == nullptr) why_not_ = std::string(file) + " can't be loaded: " + dlerror();
+    }
+    /// function = the library's function of that name.
+    template <class Function>
+    void find(Function& function, const char* name) {
+        if (handle_ == nullptr) return;
+        function = reinterpret_cast<std::remove_reference_t<Function>>(dlsym(handle_, name));
+        if (function == nullptr && why_not_.empty()) why_not_ = std::string(file_) + " has no " + name;
+    }
+
+  private:
+    void* handle_;
+    const char* file_;
+    std::string& why_not_;
+};
+
+} // namespace halocline::comm

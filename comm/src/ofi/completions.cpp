@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What completes and what comes in.
+#include "endpoint.hpp"
+#include "tags.hpp"
+
+#include <cstdio>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+
+namespace halocline::comm {
+
+void ofi_world::poll() noexcept {
+    fi_cq_data_entry entries[16];
+    constexpr ssize_t most = 16;
+    for (int round = 0; round < 4; ++round) {
+        const ssize_t n = fi_cq_read(at_->completions, entries, most);
+        for (ssize_t i = 0; i < n; ++i) {
+            if (entries[i].flags & FI_REMOTE_CQ_DATA) {
+                arrive(entries[i].data);
+            } else if (const auto* done = static_cast<const ofi_operation*>(entries[i].op_context)) {
+                if (done->receives) {
+                    --done->end->receives_posted;
+                    arrive(*done->end, done->tag);
+                } else {
+                    --done->end->under_way;
+                }
+            }
+        }
+        if (n == -FI_EAVAIL) {
+            fi_cq_err_entry why{};
+            if (fi_cq_readerr(at_->completions, &why, 0) != 1) break;
+            char text[128]{};
+            const char* said = fi_cq_strerror(at_->completions, why.prov_errno, why.err_data, text, sizeof text);
+            auto* operation = static_cast<ofi_operation*>(why.op_context);
+            if (operation != nullptr && operation->receives) {
+                --operation->end->receives_posted;
+                if (why.err != FI_ECANCELED) fail(operation->end, -why.err, said);
+            } else if (operation != nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
+                --operation->end->under_way;
+                fail(operation->end, -why.err, said);
+            } else {
+                fail(nullptr, -why.err, said);
+            }
+        } else if (n < 0 && n != -FI_EAGAIN) {
+            fail(nullptr, static_cast<int>(n), nullptr);
+            break;
+        } else if (n < most) {
+            break;
+        }
+    }
+    // Those that wait for room, the first first; what finds none now keeps its turn.
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+        ofi_end& e = *waiting_[i];
+        const int code = e.error ? 0 : push_all(e);
+        e.waiting = code == -FI_EAGAIN;
+        if (e.waiting) {
+            waiting_[kept++] = &e;
+        } else if (code != 0) {
+            fail(&e, code, nullptr);
+        }
+    }
+    waiting_.resize(kept);
+}
+
+void ofi_world::arrive(std::uint64_t data) noexcept {
+    const auto bits = static_cast<std::uint32_t>(data);
+    const std::uint32_t id = bits >> ofi_tags::bits, tag = bits & ofi_tags::mask;
+    if (id >= ends_.size() || !ends_[id]) {
+        fail(nullptr, -FI_EOTHER, "a write for a channel that does not exist");
+        return;
+    }
+    arrive(*ends_[id], tag);
+}
+
+void ofi_world::arrive(ofi_end& e, std::uint32_t tag) noexcept {
+    if (tag == ofi_tags::greeting) {
+        e.greeted = true;
+    } else if (tag == ofi_tags::farewell) {
+        e.farewell_came = true;
+    } else if (++e.pieces[tag] == e.pieces_in) {
+        e.pieces[tag] = 0;
+        ++e.came[tag];
+    }
+}
+
+void ofi_world::fail(ofi_end* end, int code, const char* text) noexcept {
+    if (code == 0) code = -FI_EOTHER;
+    if (trouble_[0] == '\0') {
+        std::snprintf(trouble_, sizeof trouble_, "%s%s%s", ofi_library::loaded().strerror(-code), text && *text ? ": " : "",
+                      text ? text : "");
+    }
+    if (end != nullptr) {
+        end->error = code;
+        return;
+    }
+    at_->error = code;
+    for (auto& e : ends_) {
+        if (e) e->error = code;
+    }
+}
+
+} // namespace halocline::comm

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "endpoint.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+
+namespace halocline::comm {
+
+ofi_world::endpoint::endpoint(std::string_view wish, std::string_view address, std::size_t most)
+    : endpoint(choose_ofi_provider(wish, address)) { // made already: what throws below ends in the destructor
+    fi_info* const info = provider.list.get();
+    largest_write = std::min(info->ep_attr->max_msg_size, most);
+    require(ofi_library::loaded().fabric(info->fabric_attr, &fabric, nullptr), "fi_fabric");
+    require(fi_domain(fabric, info, &domain, nullptr), "fi_domain");
+    fi_av_attr av{};
+    av.type = info->domain_attr->av_type;
+    require(fi_av_open(domain, &av, &addresses, nullptr), "fi_av_open");
+    fi_cq_attr cq{};
+    cq.format = FI_CQ_FORMAT_DATA;
+    cq.wait_obj = FI_WAIT_NONE;
+    cq.size = std::max<std::size_t>(4096, info->tx_attr->size + info->rx_attr->size);
+    require(fi_cq_open(domain, &cq, &completions, nullptr), "fi_cq_open");
+    require(fi_endpoint(domain, info, &ep, nullptr), "fi_endpoint");
+    require(fi_ep_bind(ep, &addresses->fid, 0), "fi_ep_bind of the addresses");
+    require(fi_ep_bind(ep, &completions->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind of the completions");
+    require(fi_enable(ep), "fi_enable");
+}
+
+ofi_world::endpoint::~endpoint() {
+    // The endpoint first: nothing is written to this rank's memory after that.
+    close_object(ep);
+    close_object(completions);
+    close_object(addresses);
+    close_object(domain);
+    close_object(fabric);
+}
+
+std::string ofi_world::endpoint::address() const {
+    std::string name(64, '\0');
+    std::size_t bytes = name.size();
+    int code = fi_getname(&ep->fid, name.data(), &bytes);
+    if (code == -FI_ETOOSMALL) {
+        name.resize(bytes);
+        code = fi_getname(&ep->fid, name.data(), &bytes);
+    }
+    require(code, "fi_getname");
+    name.resize(bytes);
+    return name;
+}
+
+void ofi_world::endpoint::insert(std::span<const std::string> of, int own_rank) {
+    peers.assign(of.size(), FI_ADDR_UNSPEC);
+    for (std::size_t r = 0; r < of.size(); ++r) {
+        if (static_cast<int>(r) == own_rank) continue;
+        const int inserted = fi_av_insert(addresses, of[r].data(), 1, &peers[r], 0, nullptr);
+        require(inserted, "fi_av_insert");
+        if (inserted != 1)
+            throw job_error("libfabric (" + provider.name + ") refuses the address of rank " + std::to_string(r));
+    }
+}
+
+void ofi_world::endpoint::require(long code, const char* call) const {
+    if (code < 0) {
+        throw job_error("libfabric (" + provider.name + "): " + call + ": " +
+                        ofi_library::loaded().strerror(static_cast<int>(-code)));
+    }
+}
+
+} // namespace halocline::comm

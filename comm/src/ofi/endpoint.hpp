@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// This rank's endpoint in the chosen provider, with its domain, completion queue and address vector.
+#pragma once
+
+#include "../ofi_world.hpp"
+#include "provider.hpp"
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace halocline::comm {
+
+struct ofi_world::endpoint {
+    /// `largest_write`: if the provider's own is larger.  Err: those of choose_ofi_provider(); job_error.
+    endpoint(std::string_view wish, std::string_view address, std::size_t largest_write);
+    ~endpoint();
+    endpoint(const endpoint&) = delete;
+    endpoint& operator=(const endpoint&) = delete;
+
+    ofi_provider provider;
+    fid_fabric* fabric = nullptr;
+    fid_domain* domain = nullptr;
+    fid_av* addresses = nullptr;
+    fid_cq* completions = nullptr;
+    fid_ep* ep = nullptr;
+    std::vector<fi_addr_t> peers; ///< by rank
+    std::size_t largest_write = 0;
+    int error = 0; ///< of the endpoint itself
+
+    /// The endpoint's own address, in the provider's format.
+    [[nodiscard]] std::string address() const;
+    void insert(std::span<const std::string> addresses, int own_rank);
+    /// Err: job_error if that call's code is negative.
+    void require(long code, const char* call) const;
+
+  private:
+    explicit endpoint(ofi_provider chosen) : provider(std::move(chosen)) {}
+};
+
+} // namespace halocline::comm

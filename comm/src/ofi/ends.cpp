@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// An end's memory, its registration, and how long it lives.
+#include "endpoint.hpp"
+#include "registration.hpp"
+#include "tags.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace halocline::comm {
+namespace {
+
+constexpr std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
+
+} // namespace
+
+ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_t send_bytes,
+                         std::size_t receive_bytes) {
+    sweep();
+    auto end = std::make_unique<ofi_end>();
+    ofi_end& e = *end;
+    e.memory = &memory;
+    e.peer = peer;
+    e.message_bytes = sizeof(message_header) + send_bytes;
+    const auto pieces = [&](std::size_t payload) {
+        return static_cast<std::uint32_t>((sizeof(message_header) + payload - 1) / at_->largest_write + 1);
+    };
+    e.pieces_in = pieces(receive_bytes);
+    e.pieces_out = e.next_piece = pieces(send_bytes);
+    e.receive_stride = round_up(sizeof(message_header) + receive_bytes);
+    e.send_stride = round_up(e.message_bytes);
+    e.block_bytes = 2 * sizeof(ofi_letters) + 2 * e.receive_stride + e.send_stride;
+    e.operations.resize(e.pieces_out + 2);
+    for (ofi_operation& o : e.operations) o.end = &e;
+    e.tagged = at_->provider.tagged;
+    if (e.tagged) {
+        e.receives.resize(2 * std::size_t{e.pieces_in} + 2);
+        for (std::size_t i = 0; i < e.receives.size(); ++i) {
+            const std::size_t letter = i - std::min<std::size_t>(i, 2 * std::size_t{e.pieces_in} - 1);
+            e.receives[i].end = &e;
+            e.receives[i].receives = true;
+            e.receives[i].tag = letter == 1   ? ofi_tags::greeting
+                                : letter == 2 ? ofi_tags::farewell
+                                              : ofi_tags::message + static_cast<std::uint32_t>(i / e.pieces_in);
+        }
+    }
+    e.next_receive[0] = e.pieces_in;
+    e.next_receive[1] = e.tagged ? 0 : e.pieces_in; // of epoch 1
+
+    if (free_ids_.empty()) {
+        if (ends_.size() >= ofi_tags::most_ends)
+            throw job_error("libfabric: " + std::to_string(ends_.size()) +
+                            " channels are open, no more can be told apart");
+        e.id = static_cast<std::uint32_t>(ends_.size());
+        ends_.emplace_back();
+        // So that the data path never allocates.
+        free_ids_.reserve(ends_.capacity());
+        waiting_.reserve(ends_.capacity());
+    } else {
+        e.id = free_ids_.back();
+        free_ids_.pop_back();
+    }
+    try {
+        e.block = static_cast<std::byte*>(memory.allocate(e.block_bytes, alignof(message_header)));
+        new (e.block) ofi_letters;
+        new (&e.letters_out()) ofi_letters;
+        for (std::byte* message : {e.slots(), e.slots() + e.receive_stride, e.send_buffer()})
+            new (message) message_header;
+        const ofi_registration r = register_memory(at_->domain, at_->ep, at_->provider.list->domain_attr->mr_mode,
+                                                   at_->provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE,
+                                                   e.block, e.block_bytes, e.id + 1);
+        at_->require(r.error, r.call);
+        e.region = r.region;
+        e.descriptor = r.descriptor;
+        e.key = r.key;
+        e.base = r.base;
+    } catch (...) {
+        if (e.block != nullptr) memory.deallocate(e.block, e.block_bytes, alignof(message_header));
+        free_ids_.push_back(e.id);
+        throw;
+    }
+    e.error = at_->error;
+    ends_[e.id] = std::move(end);
+    return e;
+}
+
+void ofi_world::close_end(ofi_end& e) noexcept {
+    close_object(e.region);
+    e.memory->deallocate(e.block, e.block_bytes, alignof(message_header));
+}
+
+void ofi_world::sweep() noexcept {
+    for (auto& e : ends_) {
+        if (!e || !e->released || e->error || !e->idle() || !e->ended()) continue;
+        if (e->receives_posted >
+            0) { // for a message that will not come: the memory goes when they have been taken back
+            if (!std::exchange(e->cancelled, true)) {
+                for (ofi_operation& o : e->receives) fi_cancel(&at_->ep->fid, &o);
+            }
+            continue;
+        }
+        close_end(*e);
+        free_ids_.push_back(e->id);
+        e = nullptr;
+    }
+}
+
+} // namespace halocline::comm

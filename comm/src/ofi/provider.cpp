@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "provider.hpp"
+
+#include "registration.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <arpa/inet.h>
+#include <cstring>
+#include <netinet/in.h>
+#include <rdma/fi_errno.h>
+#include <utility>
+
+namespace halocline::comm {
+namespace {
+
+constexpr std::uint32_t version = FI_VERSION(1, 9); // of the interface that is asked for
+
+/// What is asked for: reliable datagrams, RMA writes with 4 bytes of remote completion data or, `tagged`, tagged
+/// messages. Local buffers are registered, contexts are given, polling makes progress, so whatever of that a provider
+/// wants is there.
+ofi_info_list wanted(std::string_view provider, bool tagged) {
+    ofi_info_list hints(ofi_library::loaded().dupinfo(nullptr));
+    if (!hints) throw job_error("libfabric: out of memory");
+    hints->caps = tagged ? FI_TAGGED | FI_SEND | FI_RECV : FI_MSG | FI_RMA | FI_WRITE | FI_REMOTE_WRITE;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->domain_attr->mr_mode = served_mr_modes;
+    hints->domain_attr->threading = FI_THREAD_DOMAIN; // a plan lets one thread at a time send or poll
+    hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    hints->domain_attr->cq_data_size = tagged ? 0 : sizeof(std::uint32_t);
+    if (!provider.empty()) hints->fabric_attr->prov_name = strndup(provider.data(), provider.size());
+    return hints;
+}
+
+/// `source`: IP address of this host to send from and be reached at; "" for all that each provider lists.
+ofi_info_list usable(std::string_view provider, bool tagged, const std::string& source = "") {
+    const ofi_info_list hints = wanted(provider, tagged);
+    fi_info* found = nullptr;
+    const int code = ofi_library::loaded().getinfo(version, source.empty() ? nullptr : source.c_str(), nullptr,
+                                   source.empty() ? 0 : FI_SOURCE | FI_NUMERICHOST, hints.get(), &found);
+    if (code != 0 && code != -FI_ENODATA)
+        throw job_error(std::string("libfabric: fi_getinfo: ") + ofi_library::loaded().strerror(-code));
+    return ofi_info_list(found);
+}
+
+bool goes_over_ip(const fi_info& i) {
+    return i.addr_format == FI_SOCKADDR || i.addr_format == FI_SOCKADDR_IN || i.addr_format == FI_SOCKADDR_IN6;
+}
+
+/// "10.1.0.7"; "" if the provider doesn't go over IP.
+std::string source_address(const fi_info& i) {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    sockaddr_in6 any{}; // larger than sockaddr_in
+    if (!goes_over_ip(i) || i.src_addr == nullptr || i.src_addrlen < sizeof(sockaddr_in)) return "";
+    std::memcpy(&any, i.src_addr, std::min(sizeof any, i.src_addrlen));
+    if (any.sin6_family == AF_INET) {
+        sockaddr_in v4;
+        std::memcpy(&v4, &any, sizeof v4);
+        inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+    } else if (any.sin6_family == AF_INET6) {
+        inet_ntop(AF_INET6, &any.sin6_addr, text.data(), text.size());
+    }
+    return text.data();
+}
+
+/// What the first provider of the list offers at that address of this host.  A provider lists an interface once the
+/// kernel calls it running, up to a second after its address works: hence asked for by address, not looked up.
+/// Err: input_error if it can't be reached there; at loopback, where one host talks to itself, any address will do.
+ofi_info_list at_address(ofi_info_list all, bool tagged, const std::string& address) {
+    const std::string provider = all->fabric_attr->prov_name;
+    ofi_info_list there = usable(provider, tagged, address);
+    for (; there && source_address(*there) != address; there.reset(std::exchange(there->next, nullptr))) {
+    }
+    if (there) return there;
+    if (address.starts_with("127.")) return all;
+    std::string offered;
+    for (const fi_info* i = all.get(); i != nullptr; i = i->next) {
+        if (const std::string a = source_address(*i); provider == i->fabric_attr->prov_name && !a.empty())
+            offered += (offered.empty() ? "" : ", ") + a;
+    }
+    throw input_error("libfabric (" + provider + ") can't be reached at " + address +
+                      ", where the ranks' hosts meet; " + "it offers " + (offered.empty() ? "no address" : offered) +
+                      "; choose with --network or another ofi_provider");
+}
+
+} // namespace
+
+std::string ofi_provider_names() {
+    std::string names;
+    for (const bool tagged : {false, true}) {
+        const ofi_info_list all = usable("", tagged);
+        for (const fi_info* i = all.get(); i != nullptr; i = i->next) {
+            const std::string name = i->fabric_attr->prov_name;
+            if ((", " + names + ",").find(", " + name + ",") == std::string::npos)
+                names += (names.empty() ? "" : ", ") + name;
+        }
+    }
+    return names.empty() ? "none" : names;
+}
+
+ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address) {
+    if (const std::string& why_not = ofi_library::loaded().why_not; !why_not.empty()) throw input_error(why_not);
+    constexpr std::string_view without_rma = ",tagged";
+    const bool as_if = wish.ends_with(without_rma);
+    if (as_if) wish.remove_suffix(without_rma.size());
+    ofi_provider p;
+    if (!as_if) p.list = usable(wish, false);
+    if (!p.list) {
+        p.list = usable(wish, true);
+        p.tagged = true;
+    }
+    if (!p.list) {
+        throw input_error("libfabric has no provider '" + std::string(wish) +
+                          "' that can do RMA writes with remote completion data or tagged messages on reliable " +
+                          "datagrams; it has " + ofi_provider_names());
+    }
+    if (goes_over_ip(*p.list)) p.list = at_address(std::move(p.list), p.tagged, std::string(address));
+    p.name = std::string(p.list->fabric_attr->prov_name) + (p.tagged ? ",tagged" : "");
+    return p;
+}
+
+} // namespace halocline::comm

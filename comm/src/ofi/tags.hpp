@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The 32 bits that come with a write to a peer: which of its ends, and what it is.
+#pragma once
+
+#include <cstdint>
+
+namespace halocline::comm::ofi_tags {
+
+constexpr std::uint32_t bits = 2, mask = (1u << bits) - 1;
+constexpr std::uint32_t message = 0; ///< and 1: the slot
+constexpr std::uint32_t greeting = 2, farewell = 3;
+constexpr std::uint32_t most_ends = std::uint32_t{1} << (32 - bits);
+
+/// Of a tagged message, where the provider has no RMA: the same, and which piece it is.
+constexpr std::uint64_t match_bits(std::uint32_t data, std::uint32_t piece) {
+    return std::uint64_t{piece} << 32 | data;
+}
+
+} // namespace halocline::comm::ofi_tags

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes out: greeting, the pieces of a message, farewell; and the receives of a provider without RMA.
+#include "endpoint.hpp"
+#include "tags.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+namespace halocline::comm {
+
+int ofi_world::write(ofi_end& e, const std::byte* from, std::size_t bytes, std::uint64_t remote_offset,
+                     std::uint32_t tag, std::uint32_t piece, ofi_operation& operation) noexcept {
+    const std::uint32_t data = e.peer_id << ofi_tags::bits | tag;
+    const ssize_t code =
+        e.tagged ? fi_tsend(at_->ep, from, bytes, e.descriptor, at_->peers[e.peer], ofi_tags::match_bits(data, piece), &operation)
+                 : fi_writedata(at_->ep, from, bytes, e.descriptor, data, at_->peers[e.peer],
+                                e.peer_base + remote_offset, e.peer_key, &operation);
+    if (code == 0) {
+        ++e.under_way;
+        ++e.writes;
+    }
+    return static_cast<int>(code);
+}
+
+/// One message at a time for a slot, and the letters: in place of what a peer's writes would fill.
+int ofi_world::post_receives(ofi_end& e) noexcept {
+    const auto post = [&](std::size_t offset, std::size_t bytes, std::uint32_t piece, ofi_operation& operation) {
+        const std::uint64_t bits = ofi_tags::match_bits(e.id << ofi_tags::bits | operation.tag, piece);
+        const ssize_t code =
+            fi_trecv(at_->ep, e.block + offset, bytes, e.descriptor, at_->peers[e.peer], bits, 0, &operation);
+        if (code == 0) ++e.receives_posted;
+        return static_cast<int>(code);
+    };
+    ofi_operation* const letters = e.receives.data() + 2 * std::size_t{e.pieces_in};
+    for (; e.letters_posted < 2; ++e.letters_posted) {
+        const std::size_t offset =
+            e.letters_posted == 0 ? offsetof(ofi_letters, greeting) : offsetof(ofi_letters, messages_sent);
+        if (const int code = post(offset, 8, 0, letters[e.letters_posted]); code != 0) return code;
+    }
+    for (std::uint32_t slot = 0; slot < 2; ++slot) {
+        for (std::uint32_t& n = e.next_receive[slot]; n < e.pieces_in; ++n) {
+            const std::size_t start = n * at_->largest_write;
+            const int code = post(sizeof(ofi_letters) + slot * e.receive_stride + start,
+                                  std::min(at_->largest_write, e.receive_stride - start), n,
+                                  e.receives[slot * std::size_t{e.pieces_in} + n]);
+            if (code != 0) return code;
+        }
+    }
+    return 0;
+}
+
+int ofi_world::push_all(ofi_end& e) noexcept {
+    if (e.tagged) {
+        if (const int code = post_receives(e); code != 0) return code;
+    }
+    const std::byte* const letters = reinterpret_cast<const std::byte*>(&e.letters_out());
+    if (e.greeting_due) {
+        const int code = write(e, letters + offsetof(ofi_letters, greeting), 8, offsetof(ofi_letters, greeting),
+                               ofi_tags::greeting, 0, e.operations[e.pieces_out]);
+        if (code != 0) return code;
+        e.greeting_due = false;
+    }
+    for (; e.next_piece < e.pieces_out; ++e.next_piece) {
+        const std::size_t start = e.next_piece * at_->largest_write;
+        // A message of fewer bytes has all its pieces, which the peer counts; some hold a byte of nothing.
+        const std::size_t bytes = start < e.now_bytes ? std::min(at_->largest_write, e.now_bytes - start) : 1;
+        const auto slot = static_cast<std::uint32_t>(e.epoch & 1);
+        // The peer's slots are as large as what this end sends.
+        const int code = write(e, e.send_buffer() + start, bytes, sizeof(ofi_letters) + slot * e.send_stride + start,
+                               ofi_tags::message + slot, e.next_piece, e.operations[e.next_piece]);
+        if (code != 0) return code;
+    }
+    if (e.farewell_due) {
+        const int code = write(e, letters + offsetof(ofi_letters, messages_sent), 8,
+                               offsetof(ofi_letters, messages_sent), ofi_tags::farewell, 0, e.operations[e.pieces_out + 1]);
+        if (code != 0) return code;
+        e.farewell_due = false;
+    }
+    return 0;
+}
+
+void ofi_world::push(ofi_end& e) noexcept {
+    if (e.waiting || e.error) return;
+    const int code = push_all(e);
+    if (code == -FI_EAGAIN) {
+        e.waiting = true;
+        waiting_.push_back(&e);
+    } else if (code != 0) {
+        fail(&e, code, nullptr);
+    }
+}
+
+} // namespace halocline::comm

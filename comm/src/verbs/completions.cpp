@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What completes, what comes in, and what went wrong.
+#include "end.hpp"
+#include "port.hpp"
+#include "tags.hpp"
+
+#include <arpa/inet.h>
+#include <cerrno>
+#include <cstring>
+
+namespace halocline::comm {
+
+void verbs_world::poll(verbs_end& end) noexcept { take_completions(*linked(end).plan); }
+
+void verbs_world::take_completions(verbs_plan& plan) noexcept {
+    constexpr int most = 16;
+    ibv_wc done[most];
+    int n = most;
+    while (n == most) {
+        n = ibv_poll_cq(plan.queue, most, done);
+        for (int i = 0; i < n; ++i) take(done[i].wr_id, done[i].status, done[i].imm_data, done[i].vendor_err);
+    }
+    if (n >= 0) return;
+    for (auto& l : links_) {
+        if (l->plan.get() == &plan) fail(*l, n, "ibv_poll_cq");
+    }
+}
+
+void verbs_world::take(std::uint64_t id, int status, std::uint32_t immediate, std::uint32_t vendor_error) noexcept {
+    link& l = link::of(id);
+    ++l.completions;
+    if (status != IBV_WC_SUCCESS) {
+        if (l.error == 0) l.vendor_error = vendor_error;
+        fail(l, status, nullptr);
+        return;
+    }
+    switch (id & (link::kinds - 1)) {
+    case link::message: l.done += l.signal_every; return;
+    case link::greeting: l.greeting_done = true; return;
+    case link::farewell: l.farewell_done = true; return;
+    default: break;
+    }
+    switch (ntohl(immediate)) {
+    case verbs_tags::message: ++l.came; break;
+    case verbs_tags::greeting: l.greeted = true; break;
+    case verbs_tags::farewell: l.farewell_came = true; break;
+    default: fail(l, -EPROTO, "an immediate"); break;
+    }
+    if (++l.consumed == link::batch) {
+        l.consumed = 0;
+        replenish(l);
+    }
+}
+
+void verbs_world::fail(link& l, int code, const char* call) noexcept {
+    if (l.error != 0) return; // what follows the first is its consequence
+    l.error = code;
+    l.failed_call = call;
+}
+
+std::string verbs_world::describe(const verbs_end& end) const {
+    const auto& l = static_cast<const link&>(end);
+    const std::string where = "verbs (" + at_->name + "): ";
+    if (l.failed_call != nullptr) return where + l.failed_call + ": " + std::strerror(-l.error);
+    return where + at_->lib.wc_status_str(static_cast<ibv_wc_status>(l.error)) + " (vendor error " +
+           std::to_string(l.vendor_error) + ")";
+}
+
+} // namespace halocline::comm

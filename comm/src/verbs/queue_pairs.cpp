@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan's completion queue and its queue pairs, from nothing to ready to send.
+#include "../wire.hpp"
+#include "end.hpp"
+#include "memory_limit.hpp"
+#include "port.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/random.h>
+
+namespace halocline::comm {
+namespace {
+
+std::uint32_t random_psn() {
+    std::uint32_t n = 0;
+    if (getrandom(&n, sizeof n, 0) != sizeof n) throw error("getrandom gives no packet sequence number");
+    return n & 0xffffff;
+}
+
+} // namespace
+
+void verbs_world::complete(std::uint32_t plan_id) {
+    if (!building_ || building_->id != plan_id) return;
+    std::vector<link*> links;
+    for (const auto& l : links_) {
+        if (l->plan == building_) links.push_back(l.get());
+    }
+    const auto entries = static_cast<std::size_t>(link::most_completions) * links.size();
+    if (entries > static_cast<std::size_t>(at_->device.max_cqe)) {
+        throw job_error("verbs (" + at_->name + "): a plan of " + std::to_string(links.size()) +
+                        " channels needs a queue of " + std::to_string(entries) + " completions, the device has " +
+                        std::to_string(at_->device.max_cqe));
+    }
+    building_->queue = at_->lib.create_cq(at_->context, static_cast<int>(entries), nullptr, nullptr, 0);
+    if (building_->queue == nullptr) {
+        throw job_error("verbs (" + at_->name + "): ibv_create_cq of " + std::to_string(entries) +
+                        " entries: " + std::strerror(errno));
+    }
+    for (link* l : links) make_queue_pair(*l);
+    building_ = nullptr;
+}
+
+void verbs_world::make_queue_pair(link& l) {
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = wanted.recv_cq = l.plan->queue;
+    wanted.qp_type = IBV_QPT_RC;
+    wanted.cap.max_recv_wr = link::receive_depth;
+    wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
+    const bool small = l.pieces == 1 && l.message_bytes <= static_cast<std::size_t>(at_->options.inline_bytes);
+    for (const bool inlined : {small, false}) {
+        l.signal_every = inlined ? link::told_every : 1;
+        l.room = inlined ? 2 * link::told_every : 1;
+        wanted.cap.max_inline_data = inlined ? static_cast<std::uint32_t>(l.message_bytes) : 0;
+        wanted.cap.max_send_wr = l.pieces * static_cast<std::uint32_t>(l.room) + 2;
+        ibv_qp_init_attr given = wanted;
+        l.queue_pair = at_->lib.create_qp(at_->domain, &given);
+        // A device that can't take that much inline says so here, and only here.
+        if (l.queue_pair != nullptr || !inlined) break;
+    }
+    const auto require = [&](bool fine, const char* call, int why) {
+        if (fine) return;
+        throw job_error("verbs (" + at_->name + "): " + call + " for rank " + std::to_string(l.peer) + ": " +
+                        std::strerror(why) + (why == ENOMEM ? "; " + memlock_advice() : ""));
+    };
+    require(l.queue_pair != nullptr, "ibv_create_qp", errno);
+
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_INIT;
+    a.port_num = static_cast<std::uint8_t>(at_->options.port);
+    a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    const int code =
+        at_->lib.modify_qp(l.queue_pair, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    require(code == 0, "ibv_modify_qp to INIT", code);
+
+    for (std::uint32_t i = 0; i < link::batch; ++i) {
+        l.receives_chained[i].wr_id = l.id(link::receive);
+        l.receives_chained[i].next = i + 1 < link::batch ? &l.receives_chained[i + 1] : nullptr;
+    }
+    for (std::uint32_t i = 0; i < link::receive_depth / link::batch; ++i) replenish(l);
+    require(l.error == 0, "ibv_post_recv", -l.error);
+    l.first_psn = random_psn();
+}
+
+std::string verbs_world::card(const verbs_end& end) const {
+    const auto& l = static_cast<const link&>(end);
+    return wire_writer()
+        .number(l.queue_pair->qp_num)
+        .number(l.first_psn)
+        .number(l.region->rkey)
+        .number(reinterpret_cast<std::uintptr_t>(l.block))
+        .take();
+}
+
+void verbs_world::connect(verbs_end& end, const std::string& peer_card) {
+    link& l = linked(end);
+    wire_reader reader(peer_card);
+    const auto peer_queue_pair = reader.number<std::uint32_t>();
+    const auto peer_psn = reader.number<std::uint32_t>();
+    l.peer_key = reader.number<std::uint32_t>();
+    l.peer_block = reader.number<std::uint64_t>();
+    const verbs_address& there = at_->peers.at(static_cast<std::size_t>(l.peer));
+
+    const auto modify = [&](ibv_qp_attr& a, int mask, const char* state) {
+        const int code = at_->lib.modify_qp(l.queue_pair, &a, mask);
+        if (code == 0) return;
+        throw job_error("verbs (" + at_->name + "): the queue pair for rank " + std::to_string(l.peer) +
+                        " can't be made ready to " + state + " (ibv_modify_qp): " + std::strerror(code));
+    };
+    ibv_qp_attr to_receive{};
+    to_receive.qp_state = IBV_QPS_RTR;
+    to_receive.path_mtu = static_cast<ibv_mtu>(std::min(at_->address.mtu, there.mtu));
+    to_receive.dest_qp_num = peer_queue_pair;
+    to_receive.rq_psn = peer_psn;
+    to_receive.min_rnr_timer = 12; // 0.64 ms
+    to_receive.ah_attr.dlid = there.lid;
+    to_receive.ah_attr.port_num = static_cast<std::uint8_t>(at_->options.port);
+    to_receive.ah_attr.is_global = at_->address.global;
+    to_receive.ah_attr.grh.dgid = there.gid;
+    to_receive.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(at_->gid_index);
+    to_receive.ah_attr.grh.hop_limit = 64;
+    modify(to_receive,
+           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+               IBV_QP_MIN_RNR_TIMER,
+           "receive");
+    ibv_qp_attr to_send{};
+    to_send.qp_state = IBV_QPS_RTS;
+    to_send.sq_psn = l.first_psn;
+    to_send.timeout = 14; // 67 ms per try
+    to_send.retry_cnt = 7;
+    to_send.rnr_retry = 7; // without end: receives are there before they are needed, and waits have deadlines
+    modify(to_send,
+           IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+               IBV_QP_MAX_QP_RD_ATOMIC,
+           "send");
+
+    for (std::uint32_t i = 0; i < 2; ++i) {
+        l.slot[i].pieces.resize(l.pieces);
+        l.slot[i].places.resize(l.pieces);
+        shape(l, i, l.message_bytes);
+    }
+    l.joined = true;
+}
+
+} // namespace halocline::comm

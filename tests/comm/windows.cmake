@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# Windows and one-sided communication: between ranks that are threads, and one binary each over every transport.
+include(${CMAKE_CURRENT_LIST_DIR}/over_transports.cmake)
+foreach(kind window one_sided)
+  halocline_add_test(comm.${kind}_threads_test SOURCES ${kind}_threads_test.cpp LINK halocline::comm LABELS threads)
+endforeach()
+comm_test_over_transports(window_test)
+comm_test_over_transports(one_sided_test MORE mixed.4)
+halocline_add_mpi_test(comm.one_sided_test.mpi_one_sided TARGET comm_one_sided_test RANKS 2 ARGS mpi-one-sided MPIS openmpi)
