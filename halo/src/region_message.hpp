@@ -15,6 +15,7 @@ struct region_message {
     int peer = 0;
     path way = path::packed; ///< the same at both ends
     bool streamed = false;   ///< what this rank sends bypasses the cache
+    bool claimed = false;    ///< what this rank fills is claimed first, line by line
     std::string why;         ///< that way
     std::int64_t send_sites = 0, receive_sites = 0;
     std::vector<site_copy> out; ///< by field: source -> message, or source -> the peer's destination (direct)

@@ -7,6 +7,7 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/stream_bytes.hpp>
+#include <halocline/halo/claim_lines.hpp>
 #include <halocline/halo/path_model.hpp>
 
 #include <algorithm>
@@ -21,10 +22,26 @@ namespace {
 /// Sites of field f of a message.
 void put(const region_message& m, std::size_t f, const field_view& source, std::byte* to, std::int64_t first,
          std::int64_t last) noexcept {
-    if (m.streamed)
-        m.out[f].stream(source.data, to, source.shape, first, last);
-    else
-        m.out[f].copy(source.data, to, source.shape, first, last);
+    if (m.streamed) return m.out[f].stream(source.data, to, source.shape, first, last);
+    if (m.claimed) m.out[f].claim(to, source.shape, first, last);
+    m.out[f].copy(source.data, to, source.shape, first, last);
+}
+
+/// Claims lines of what goes through the cache into memory that a peer shares, where enough of them follow each other.
+void choose_claims(std::vector<region_message>& messages, const comm::job& j, const std::vector<field_view>& source) {
+    constexpr std::int64_t least_run_bytes = 256;
+    std::size_t written = 0;
+    for (region_message& m : messages) {
+        std::int64_t bytes = 0, runs = 0;
+        for (std::size_t f = 0; f < m.out.size(); ++f) {
+            bytes += m.send_sites * static_cast<std::int64_t>(source[f].shape.bytes());
+            runs += m.way == path::direct ? m.out[f].runs() : 1;
+        }
+        m.claimed = !m.streamed && j.members()[m.peer].transport == "shm" && bytes >= least_run_bytes * runs;
+        if (m.claimed)
+            written += static_cast<std::size_t>(m.way == path::direct ? bytes : 2 * bytes); // two slots in turn
+    }
+    for (region_message& m : messages) m.claimed = m.claimed && claiming_pays(written);
 }
 
 } // namespace
@@ -108,6 +125,7 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
     });
     messages = make_messages(job, sends, receives, bindings, options);
     for (const field_view& f : bindings.front().source) site_bytes += f.shape.bytes();
+    choose_claims(messages, job, bindings.front().source);
     piece_bytes = least_piece_bytes(comm::measured_costs(job));
     std::vector<comm::channel_request> requests;
     for (const region_message& m : messages) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy_kernels.hpp"
 
+#include <halocline/halo/claim_lines.hpp>
+
 #include <algorithm>
 
 namespace halocline::halo {
@@ -87,6 +89,29 @@ site_copy::site_copy(std::span<const std::int64_t> from, int from_lanes, std::sp
     for (std::size_t i = 0; i < copy_.size(); ++i) copy_[i] = k.copy[i];
     stream_ = k.stream;
     for (std::size_t i = 0; i < add_.size(); ++i) add_[i] = k.add[i];
+}
+
+void site_copy::claim(std::byte* to, const site_shape& shape, std::int64_t first, std::int64_t last) const noexcept {
+    const auto bytes = static_cast<std::int64_t>(shape.bytes());
+    const auto claim_sites = [&](std::int64_t begin, std::int64_t end) {
+        std::byte* const at = to + begin * bytes;
+        *const_cast<volatile std::byte*>(at) = std::byte{0}; // the line in which the run starts
+        claim_lines(at, to + end * bytes);
+    };
+    if (first >= last) return;
+    if (strips_.empty()) {
+        if (to_.empty() && to_lanes_ == 1) claim_sites(first, last); // 0, 1, 2, …: a message
+        return;
+    }
+    for (const site_strip& s : strips_) {
+        const std::int64_t begin = std::max(first - s.first, std::int64_t{0}),
+                           end = std::min(last - s.first, std::int64_t{s.sites} * s.count);
+        for (std::int64_t run = begin / s.sites; run * s.sites < end; ++run) {
+            const std::int64_t start =
+                s.to + run * (s.to_stride - s.sites); // where the strip's site 0 of this run would be
+            claim_sites(start + std::max(begin, run * s.sites), start + std::min(end, (run + 1) * s.sites));
+        }
+    }
 }
 
 } // namespace halocline::halo

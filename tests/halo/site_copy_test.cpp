@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <set>
 
 using namespace halocline_test;
 using halocline::halo::scalar;
@@ -121,6 +122,33 @@ TEST(SiteCopy, EqualsPlainLoopsAndTouchesNothingElse) {
             }
         }
     });
+}
+
+TEST(SiteCopy, ClaimsEachLineThatACopyFillsAndNoOtherByte) {
+    std::mt19937 g(3);
+    int claimed_cases = 0;
+    for (int k = 0; k < 3000; ++k) {
+        copy_case c(g);
+        std::fill(c.source.begin(), c.source.end(), std::byte{1});
+        std::vector<std::byte> filled = c.target;
+        reference::copy(c.side(0), c.side(1), c.source.data(), filled.data(), c.shape, c.first, c.last);
+
+        site_copy(c.positions[0], c.lanes[0], c.positions[1], c.lanes[1])
+            .claim(c.target.data(), c.shape, c.first, c.last);
+
+        std::set<std::uintptr_t> lines, claimed;
+        for (std::size_t i = 0; i < filled.size(); ++i) {
+            const auto line = reinterpret_cast<std::uintptr_t>(&c.target[i]) / 64;
+            if (filled[i] != poison) lines.insert(line);
+            if (c.target[i] == poison) continue;
+            ASSERT_EQ(filled[i], std::byte{1}) << "case " << k << ": " << c.text;
+            claimed.insert(line);
+        }
+        if (claimed.empty()) continue;
+        ++claimed_cases;
+        ASSERT_EQ(claimed, lines) << "case " << k << ": " << c.text;
+    }
+    EXPECT_GT(claimed_cases, 500);
 }
 
 TEST(SiteCopy, AddsInTheOrderOfTheList) {
