@@ -131,11 +131,13 @@ std::vector<entry> contenders_of(const comm::job& j, const options& o, const poi
     if (transport == "shm")
         all.push_back({own(j, "limit", "one-copy", "shm", std::make_shared<one_copy>(j, p)), "", 1});
     if (p.padded) {
-        if (direct)
+        std::vector<halo::path> ways{halo::path::packed};
+        if (direct) ways.push_back(halo::path::direct);
+        if (transport == "shm") ways.push_back(halo::path::streamed);
+        for (const halo::path way : ways)
             all.push_back(
-                {own(j, "ours", "direct", transport, std::make_shared<ours_padded>(j, p, halo::path::direct)), "", 1});
-        all.push_back(
-            {own(j, "ours", "packed", transport, std::make_shared<ours_padded>(j, p, halo::path::packed)), "", 1});
+                {own(j, "ours", std::string(to_string(way)), transport, std::make_shared<ours_padded>(j, p, way)), "",
+                 1});
     } else {
         std::vector<halo::path> ways{halo::path::direct};
         if (transport == "shm") ways.push_back(halo::path::streamed);

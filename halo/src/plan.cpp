@@ -100,7 +100,7 @@ void plan::choose_ways(const std::vector<comm::channel_request>& requests) {
             direct_bytes += bytes;
         }
     });
-    claims_ = claiming_pays(2 * direct_bytes);
+    claims_ = claiming_pays(direct_bytes);
     staging_ = std::make_unique_for_overwrite<cache_line[]>(staged_lines); // no memory before a caller packs
 }
 

@@ -30,7 +30,7 @@ void put(const region_message& m, std::size_t f, const field_view& source, std::
 /// Claims lines of what goes through the cache into memory that a peer shares, where enough of them follow each other.
 void choose_claims(std::vector<region_message>& messages, const comm::job& j, const std::vector<field_view>& source) {
     constexpr std::int64_t least_run_bytes = 256;
-    std::size_t written = 0;
+    std::size_t claimed = 0;
     for (region_message& m : messages) {
         std::int64_t bytes = 0, runs = 0;
         for (std::size_t f = 0; f < m.out.size(); ++f) {

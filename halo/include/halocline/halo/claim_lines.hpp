@@ -16,8 +16,9 @@ inline void claim_lines(std::byte* first, std::byte* last) noexcept {
     for (; first < last; first += line) *const_cast<volatile std::byte*>(first) = std::byte{0};
 }
 
-/// Is that worth it for exchanges that write so many bytes of peers' memory (of two slots in turn: both)? They must
-/// still lie in the second-level cache of the core that read them last: what comes from memory gains nothing.
-bool claiming_pays(std::size_t bytes);
+/// Is that worth it for an exchange that sends so many bytes into peers' memory? What comes from memory gains nothing: both
+/// slots of all messages, or ghosts in a field and as much of its own that it sends, must still lie in the second-level
+/// cache of the core that read them last.
+bool claiming_pays(std::size_t send_bytes);
 
 } // namespace halocline::halo
