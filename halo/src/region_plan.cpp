@@ -38,10 +38,9 @@ void choose_claims(std::vector<region_message>& messages, const comm::job& j, co
             runs += m.way == path::direct ? m.out[f].runs() : 1;
         }
         m.claimed = !m.streamed && j.members()[m.peer].transport == "shm" && bytes >= least_run_bytes * runs;
-        if (m.claimed)
-            written += static_cast<std::size_t>(m.way == path::direct ? bytes : 2 * bytes); // two slots in turn
+        if (m.claimed) claimed += static_cast<std::size_t>(bytes);
     }
-    for (region_message& m : messages) m.claimed = m.claimed && claiming_pays(written);
+    for (region_message& m : messages) m.claimed = m.claimed && claiming_pays(claimed);
 }
 
 } // namespace
