@@ -305,15 +305,15 @@ status message_engine::wait(std::size_t count, Who&& who, Fine&& fine,
         return i == count;
     };
     const std::uint64_t begin = longest ? ticks() : 0;
-    std::uint64_t frames = frames_taken_;
+    std::uint64_t moved = moved_;
     std::optional<waiter> waiting(core_);
     for (std::uint64_t polls = 0; !done(); ++polls) {
         progress();
         if (status_ != status::ok || done()) break;
         if (polls % polls_per_pause_ != 0) continue;
         const int peer = who(i).peer_;
-        // As long as frames come, a large message may take longer than the deadline.
-        if (std::exchange(frames, frames_taken_) != frames_taken_) waiting.emplace(core_);
+        // As long as something comes or goes, a large message may take longer than the deadline.
+        if (std::exchange(moved, moved_) != moved_) waiting.emplace(core_);
         status_ = broken_ != status::ok ? broken_ : waiting->again(peer);
         if (status_ == status::ok && polls % 4096 == 0 && gone(peer)) {
             progress(); // what it did before it left
@@ -358,7 +358,8 @@ bool message_engine::has_started(const message_request& r) const noexcept {
     switch (r.state_) {
     case request_state::queued:
     case request_state::framed:
-    case request_state::streaming: return false;
+    case request_state::streaming:
+    case request_state::writing: return false;
     case request_state::announced: return !links_[static_cast<std::size_t>(r.peer_)].frames;
     default: return true;
     }

@@ -117,6 +117,8 @@ class message_engine {
 
     void connect(const std::vector<std::string>& cards);
     void connect_frames();
+    void connect_bulk();
+    [[nodiscard]] std::string way_of_large(const link& l) const;
 
     [[nodiscard]] message_cell* free_cell(link& to) noexcept;
     void publish(link& to, message_cell& cell, std::size_t bytes, int tag, std::uint32_t context) noexcept {
@@ -146,6 +148,12 @@ class message_engine {
     void call_for(link& from, message_request& r) noexcept;
     void stream(link& to, message_request& r) noexcept;
     void move_frames(link& l) noexcept;
+    // Straight into the receiver's memory (message_bulk.cpp).
+    bool invite(link& from, message_request& r) noexcept;
+    bool invited(link& to, const frame_record& r, const std::byte* payload) noexcept;
+    bool declined(link& from, std::uint32_t record) noexcept;
+    void move_bulk(link& l) noexcept;
+    void leave_bulk(link& l, message_request& r) noexcept;
 
     [[nodiscard]] message_request* receive_for(link& from, const incoming& m) noexcept;
     [[nodiscard]] unexpected_message* message_for(int from, int tag, std::uint32_t context, link*& owner) noexcept;
@@ -175,7 +183,7 @@ class message_engine {
     status status_ = status::ok;
     status broken_ = status::ok; ///< of a channel; whoever waits says for what
     channel_set channels_;       ///< of frames
-    std::uint64_t frames_taken_ = 0;
+    std::uint64_t moved_ = 0; ///< frames, and pieces of large messages
     message_counts counts_;
     std::byte* block_ = nullptr;
     struct {

@@ -64,7 +64,7 @@ void message_engine::take_frames(link& from) noexcept {
         f.closed = s != status::ok;
         if (s == status::ok) {
             ++f.taken;
-            ++frames_taken_;
+            ++moved_;
         } else if (s != status::aborted) {
             broken_ = s;
         }
@@ -81,10 +81,9 @@ status message_engine::read_frame(link& from, std::span<const std::byte> bytes) 
         frame_record r;
         std::memcpy(&r, bytes.data(), sizeof r);
         bytes = bytes.subspan(sizeof r);
-        const std::size_t payload =
-            r.kind == frame_record::piece || (r.kind == frame_record::message && r.bytes <= options_.immediate_bytes)
-                ? r.bytes
-                : 0;
+        const bool carries =
+            r.kind == frame_record::piece || (r.kind == frame_record::message && r.bytes <= options_.immediate_bytes);
+        const std::size_t payload = r.kind == frame_record::invite ? sizeof(bulk_ticket) : carries ? r.bytes : 0;
         if (r.record >= link_layout::records || frame_link::padded(payload) > bytes.size()) return status::wrong_data;
         if (!read_record(from, r, bytes.data())) return status::wrong_data;
         bytes = bytes.subspan(frame_link::padded(payload));
@@ -114,6 +113,7 @@ bool message_engine::read_record(link& from, const frame_record& r, const std::b
         if (message_request* const receive = f.receiving[r.record]) {
             if (r.bytes > receive->number_ - receive->pieces_done_) return false;
             std::memcpy(receive->data_ + receive->pieces_done_, payload, r.bytes);
+            ++counts_.frame_pieces;
             receive->pieces_done_ += r.bytes;
             if (receive->pieces_done_ == receive->number_) {
                 f.receiving[r.record] = nullptr;
@@ -121,6 +121,8 @@ bool message_engine::read_record(link& from, const frame_record& r, const std::b
             }
         }
         return true;
+    case frame_record::invite: return f.bulk != nullptr && invited(from, r, payload);
+    case frame_record::decline: return f.bulk != nullptr && declined(from, r.record);
     default: return false;
     }
 }
@@ -128,6 +130,10 @@ bool message_engine::read_record(link& from, const frame_record& r, const std::b
 /// Asks the sender of a large message for its bytes.
 void message_engine::call_for(link& from, message_request& r) noexcept {
     frame_link& f = *from.frames;
+    if (f.bulk && r.number_ >= options_.direct_bytes) {
+        if (!invite(from, r)) return;
+        if (r.state_ == request_state::invited) return send_frame(from, false);
+    }
     if (!f.append({.kind = frame_record::call, .record = r.record_, .bytes = r.number_}, nullptr, 0)) return;
     active_.remove(r);
     if (r.number_ == 0) {
@@ -169,6 +175,7 @@ void message_engine::move_frames(link& l) noexcept {
     frame_link& f = *l.frames;
     take_frames(l);
     f.streaming.for_each([&](message_request& r) { stream(l, r); });
+    if (f.bulk) move_bulk(l);
     while (f.taken >= f.sent + frame_link::channels / 2 && f.open()) send_frame(l, true); // the peer needs answers
     send_frame(l, false);
 }

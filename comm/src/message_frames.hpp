@@ -7,6 +7,7 @@
 // Each says how many messages its reader may send in all, so that a message that comes always finds room.
 #pragma once
 
+#include "bulk_link.hpp"
 #include "message_layout.hpp"
 #include "request_list.hpp"
 
@@ -39,6 +40,8 @@ struct frame_record {
         message, ///< with its bytes if it is immediate; else the peer may call for them
         call,    ///< for the first `bytes` of the message with that send record
         piece,   ///< the next `bytes` of that message
+        invite,  ///< to write the first `bytes` of that message where the ticket says, which follows
+        decline, ///< what the peer invited to was withdrawn: nothing will be written
     };
     std::uint32_t kind = message;
     std::uint32_t record = 0;
@@ -99,6 +102,12 @@ struct frame_link {
     request_list streaming;                             ///< sends whose receiver has called
     message_request* announced[link_layout::records]{}; ///< sends, by record
     message_request* receiving[link_layout::records]{}; ///< receives that have called, by the sender's record
+    std::unique_ptr<bulk_link> bulk;                    ///< nullptr: all goes in frames
+    request_list invited;                               ///< receives whose memory is open to the peer
+    request_list writing;                               ///< sends to memory that is open here
+    bulk_ticket ticket[link_layout::records]{};         ///< of these, by record
+    std::uint64_t declines = 0;                         ///< records of which the peer has to be told so, a bit each
+    static_assert(link_layout::records == 64);
     bool closed = false;
 
     /// Appends to the frame that is being filled. False: no frame may be filled now, or this one has no room.

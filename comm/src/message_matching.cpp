@@ -158,6 +158,8 @@ void message_engine::withdraw(message_request& r) noexcept {
     case request_state::framed: l->frames->framed.remove(r); break;
     case request_state::streaming: l->frames->streaming.remove(r); break;
     case request_state::streamed: l->frames->receiving[r.record_] = nullptr; break;
+    case request_state::invited:
+    case request_state::writing: leave_bulk(*l, r); break;
     case request_state::synergistic:
     case request_state::calling:
     case request_state::staged: active_.remove(r); break;

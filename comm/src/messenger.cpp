@@ -123,6 +123,7 @@ void message_engine::connect_frames() {
         if constexpr (std::is_constructible_v<frame_channel, C&>)
             links_[static_cast<std::size_t>(c.peer())].frames->channel.emplace_back(c);
     });
+    connect_bulk();
     if (requests.empty()) return;
     // A peer may be waiting for an answer while this rank waits for something else.
     channels_.work_in_every_wait(this, [](void* engine) { static_cast<message_engine*>(engine)->progress(); });
@@ -136,6 +137,8 @@ message_engine::~message_engine() {
         l.announced.for_each(end);
         l.posted.for_each(end);
         if (l.frames) {
+            for (request_list* all : {&l.frames->invited, &l.frames->writing})
+                all->for_each([&](message_request& r) { withdraw(r); });
             l.frames->framed.for_each(end);
             l.frames->streaming.for_each(end);
             for (message_request* r : l.frames->receiving)
@@ -174,7 +177,8 @@ std::string message_engine::describe() const {
         text += "  rank " + std::to_string(l.peer) + ": ";
         if (l.frames)
             text += "over " + core_.members[static_cast<std::size_t>(l.peer)].transport + ", frames of " +
-                    std::to_string(options_.frame_bytes) + " bytes; larger messages when their receive calls for them";
+                    std::to_string(options_.frame_bytes) + " bytes; larger messages when their receive calls for them" +
+                    way_of_large(l);
         else if (l.same_process)
             text += "all memory directly (same process)";
         else if (l.readable)

@@ -27,13 +27,16 @@ namespace halocline::comm {
 /// "libfabric 1.17 with tcp;ofi_rxm, shm", or why there is none; for reports.
 [[nodiscard]] std::string ofi_present();
 
+class bulk_link;
+class ofi_bulk_link;
+class slab;
 struct ofi_end;
 
 /// What a write is known by until it completes. libfabric owns `scratch` meanwhile, where a provider asks for that
 /// (FI_CONTEXT, FI_CONTEXT2).
 struct ofi_operation {
     void* scratch[8]{};
-    ofi_end* end = nullptr;
+    ofi_end* end = nullptr; ///< nullptr: a piece of a large message (ofi/bulk.hpp)
     bool receives = false; ///< a tagged receive, else a write or send
     std::uint32_t tag = 0; ///< of what it receives
 };
@@ -138,8 +141,15 @@ class ofi_world {
     /// What went wrong, for an end's error.
     [[nodiscard]] std::string describe(int code) const;
 
+    /// Large messages to and from that rank.
+    [[nodiscard]] std::unique_ptr<bulk_link> open_bulk(const slab& memory, int peer);
+    /// The job has ended: libfabric does not touch this rank's memory any more.
+    void cut() noexcept;
+
   private:
+    friend class ofi_bulk_link;
     struct endpoint; // of libfabric's types
+    void note(int code, const char* text) noexcept;
     void arrive(std::uint64_t data) noexcept;
     void arrive(ofi_end& end, std::uint32_t tag) noexcept;
     int post_receives(ofi_end& end) noexcept;
@@ -154,6 +164,7 @@ class ofi_world {
     std::vector<std::unique_ptr<ofi_end>> ends_; // by id; nullptr: free
     std::vector<std::uint32_t> free_ids_;
     std::vector<ofi_end*> waiting_; // for room
+    std::vector<ofi_bulk_link*> bulks_; // by id; nullptr: gone
     char trouble_[256]{};           // the first
 };
 

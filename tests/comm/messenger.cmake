@@ -4,11 +4,19 @@ halocline_add_test(comm.messenger_test SOURCES messenger_test.cpp LINK halocline
 halocline_add_test(comm.messenger_fuzz_test SOURCES messenger_fuzz_test.cpp LINK halocline::comm LABELS threads)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 1 2 3 12 ARGS --gtest_filter=Messenger.*)
 
-# Without what only shared memory does, and 2 GiB in frames.
+# Without what only shared memory does, and 2 GiB.
 set(over_networks --gtest_filter=Messenger.*-*Slab*:*Pieces*:*2GiB*)
 if(LIBFABRIC_FOUND)
   halocline_add_test(comm.messenger_test.ofi TARGET comm_messenger_test RANKS 2 4 LABELS ofi ARGS ${over_networks})
   halocline_add_test(comm.messenger_fuzz_test.ofi TARGET comm_messenger_fuzz_test RANKS 3 LABELS ofi)
+endif()
+# Large messages, straight into the receiver's memory; the argument names the transport.
+halocline_add_test_program(comm_messenger_direct_test SOURCES messenger_direct_test.cpp LINK halocline::comm)
+if(LIBFABRIC_FOUND)
+  foreach(transport tcp shm tagged)
+    halocline_add_test(comm.messenger_direct_test.ofi-${transport} TARGET comm_messenger_direct_test RANKS 2 4 LABELS ofi
+                       ARGS ofi-${transport})
+  endforeach()
 endif()
 if(LIBIBVERBS_FOUND) # where there is an RDMA device: see verbs.cmake; two tests take half a minute each there
   halocline_add_test(comm.messenger_test.verbs TARGET comm_messenger_test RANKS 2 LABELS verbs CONFIGURATIONS verbs

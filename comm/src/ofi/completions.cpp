@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What completes and what comes in.
+#include "bulk.hpp"
 #include "endpoint.hpp"
 #include "tags.hpp"
 
@@ -10,6 +11,7 @@
 namespace halocline::comm {
 
 void ofi_world::poll() noexcept {
+    if (at_->ep == nullptr) return; // cut()
     fi_cq_data_entry entries[16];
     constexpr ssize_t most = 16;
     for (int round = 0; round < 4; ++round) {
@@ -17,8 +19,10 @@ void ofi_world::poll() noexcept {
         for (ssize_t i = 0; i < n; ++i) {
             if (entries[i].flags & FI_REMOTE_CQ_DATA) {
                 arrive(entries[i].data);
-            } else if (const auto* done = static_cast<const ofi_operation*>(entries[i].op_context)) {
-                if (done->receives) {
+            } else if (auto* done = static_cast<ofi_operation*>(entries[i].op_context)) {
+                if (done->end == nullptr) {
+                    ofi_bulk_link::completed(*done, 0);
+                } else if (done->receives) {
                     --done->end->receives_posted;
                     arrive(*done->end, done->tag);
                 } else {
@@ -32,7 +36,10 @@ void ofi_world::poll() noexcept {
             char text[128]{};
             const char* said = fi_cq_strerror(at_->completions, why.prov_errno, why.err_data, text, sizeof text);
             auto* operation = static_cast<ofi_operation*>(why.op_context);
-            if (operation != nullptr && operation->receives) {
+            if (operation != nullptr && operation->end == nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
+                if (why.err != FI_ECANCELED) note(-why.err, said);
+                ofi_bulk_link::completed(*operation, -why.err);
+            } else if (operation != nullptr && operation->receives) {
                 --operation->end->receives_posted;
                 if (why.err != FI_ECANCELED) fail(operation->end, -why.err, said);
             } else if (operation != nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
@@ -65,6 +72,12 @@ void ofi_world::poll() noexcept {
 
 void ofi_world::arrive(std::uint64_t data) noexcept {
     const auto bits = static_cast<std::uint32_t>(data);
+    if (bits & ofi_tags::bulk) {
+        const std::uint32_t link = (bits & ~ofi_tags::bulk) >> ofi_tags::record_bits;
+        // A link that is gone has given up what comes late.
+        if (link < bulks_.size() && bulks_[link]) bulks_[link]->arrived(bits & (bulk_link::records - 1));
+        return;
+    }
     const std::uint32_t id = bits >> ofi_tags::bits, tag = bits & ofi_tags::mask;
     if (id >= ends_.size() || !ends_[id]) {
         fail(nullptr, -FI_EOTHER, "a write for a channel that does not exist");
@@ -84,12 +97,20 @@ void ofi_world::arrive(ofi_end& e, std::uint32_t tag) noexcept {
     }
 }
 
+void ofi_world::note(int code, const char* text) noexcept {
+    if (trouble_[0] != '\0') return; // what follows the first is its consequence
+    std::snprintf(trouble_, sizeof trouble_, "%s%s%s", ofi_library::loaded().strerror(-code), text && *text ? ": " : "",
+                  text ? text : "");
+}
+
+void ofi_world::cut() noexcept {
+    fail(nullptr, -FI_ECANCELED, "the job has ended");
+    close_object(at_->ep);
+}
+
 void ofi_world::fail(ofi_end* end, int code, const char* text) noexcept {
     if (code == 0) code = -FI_EOTHER;
-    if (trouble_[0] == '\0') {
-        std::snprintf(trouble_, sizeof trouble_, "%s%s%s", ofi_library::loaded().strerror(-code), text && *text ? ": " : "",
-                      text ? text : "");
-    }
+    note(code, text);
     if (end != nullptr) {
         end->error = code;
         return;

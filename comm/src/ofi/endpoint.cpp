@@ -33,6 +33,8 @@ ofi_world::endpoint::endpoint(std::string_view wish, std::string_view address, s
 ofi_world::endpoint::~endpoint() {
     // The endpoint first: nothing is written to this rank's memory after that.
     close_object(ep);
+    for (auto* all : {targets.get(), sources.get()})
+        if (all != nullptr) all->clear_all([](ofi_registration& r) { close_object(r.region); });
     close_object(completions);
     close_object(addresses);
     close_object(domain);

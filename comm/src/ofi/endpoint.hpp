@@ -3,8 +3,13 @@
 #pragma once
 
 #include "../ofi_world.hpp"
+#include "../registration_cache.hpp"
 #include "provider.hpp"
+#include "registration.hpp"
+#include "tags.hpp"
 
+#include <cstdint>
+#include <memory>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <string>
@@ -30,6 +35,9 @@ struct ofi_world::endpoint {
     std::vector<fi_addr_t> peers; ///< by rank
     std::size_t largest_write = 0;
     int error = 0; ///< of the endpoint itself
+    // Of large messages. Apart: what is to be sent must not wait for what is to come, for which the peer may wait.
+    std::unique_ptr<registration_cache<ofi_registration>> targets, sources;
+    std::uint64_t next_key = ofi_tags::most_ends + 1; ///< channels have those below
 
     /// The endpoint's own address, in the provider's format.
     [[nodiscard]] std::string address() const;

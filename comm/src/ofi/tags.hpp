@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 32 bits that come with a write to a peer: which of its ends, and what it is.
+// The 32 bits that come with a write to a peer. Of a message or letter: which of its ends, and what it is. Of a piece of a
+// large message, the highest bit and: which link, and which of its records.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@ namespace halocline::comm::ofi_tags {
 constexpr std::uint32_t bits = 2, mask = (1u << bits) - 1;
 constexpr std::uint32_t message = 0; ///< and 1: the slot
 constexpr std::uint32_t greeting = 2, farewell = 3;
-constexpr std::uint32_t most_ends = std::uint32_t{1} << (32 - bits);
+constexpr std::uint32_t bulk = std::uint32_t{1} << 31, record_bits = 6;
+constexpr std::uint32_t most_ends = bulk >> bits, most_links = bulk >> record_bits;
 
 /// Of a tagged message, where the provider has no RMA: the same, and which piece it is.
 constexpr std::uint64_t match_bits(std::uint32_t data, std::uint32_t piece) {

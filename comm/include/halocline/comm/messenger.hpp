@@ -32,7 +32,8 @@ struct message_info {
 class message_engine; // private: comm/src/message_engine.hpp
 
 /// One send or receive under way. The caller's memory, so that their number has no limit but the caller's; may be used
-/// again when done. A request that is destroyed earlier is withdrawn, but a peer may still read or write its buffer.
+/// again when done. A request that is destroyed earlier is withdrawn: within a node a peer may still read or write its
+/// buffer; over a network nobody does, for which the destructor waits where the bytes are on their way already.
 class message_request {
   public:
     message_request() = default;
@@ -60,6 +61,8 @@ class message_request {
         streaming, ///< a send whose receiver has called for it
         calling,   ///< a receive that has to call for its message
         streamed,  ///< a receive that has called
+        invited,   ///< a receive whose memory is open to its sender
+        writing,   ///< a send to memory that is open
     };
 
     state state_ = state::done;
@@ -89,6 +92,9 @@ struct messenger_options {
     std::size_t synergistic_bytes = 256 * 1024;
     /// Of what goes to a peer over a network at a time, small messages together. Memory per such peer: 12 of these.
     std::size_t frame_bytes = 8 * 1024;
+    /// Smallest message that its sender writes straight into the receiver's memory over a network, which the receiver
+    /// registers (verbs, ofi) or posts a receive for (mpi); smaller ones go in frames. Each rank decides for what it receives.
+    std::size_t direct_bytes = 16 * 1024;
     /// isend() and irecv() also move on what is under way with that peer, over a network.
     bool test_on_init = true;
     /// isend() over a network waits so long for its message to be started (see start_all).
@@ -104,6 +110,10 @@ struct message_counts {
     std::uint64_t read = 0;        ///< of the direct ones: by process_vm_readv
     std::uint64_t staged = 0;      ///< through copies in the sender's slab
     std::uint64_t called = 0;      ///< over a network, when their receive had called for them
+    std::uint64_t written = 0;     ///< of these: straight into the receiver's memory
+    std::uint64_t writes = 0;       ///< RDMA writes of this rank, as a sender
+    std::uint64_t frame_pieces = 0; ///< in which the others came
+    std::uint64_t not_registered = 0; ///< of the others, those whose memory could not be registered
     std::uint64_t unexpected = 0;  ///< came before their receive
     std::uint64_t pieces_sent = 0; ///< pieces of synergistic messages that this rank copied as their sender
 };
@@ -120,7 +130,7 @@ class messenger {
     explicit messenger(const job& j, const messenger_options& options = {});
     messenger(messenger&&) noexcept;
     messenger& operator=(messenger&&) noexcept;
-    /// Never waits. Ends requests that are still under way.
+    /// Ends requests that are still under way, and waits for nobody but as message_request's destructor does.
     ~messenger();
 
     /// Bytes: any number, also 0 and more than 2^32.  Pre: request is done; 0 <= tag; data stays as it is until the

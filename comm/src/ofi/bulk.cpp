@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bulk.hpp"
+
+#include "../wire.hpp"
+
+#include <halocline/comm/clock.hpp>
+
+#include <algorithm>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+namespace halocline::comm {
+namespace {
+
+void drop(ofi_registration& r) noexcept { close_object(r.region); }
+
+} // namespace
+
+static_assert(bulk_link::records == std::uint32_t{1} << ofi_tags::record_bits);
+
+std::unique_ptr<bulk_link> ofi_world::open_bulk(const slab& memory, int peer) {
+    return std::make_unique<ofi_bulk_link>(*this, memory, peer);
+}
+
+ofi_bulk_link::ofi_bulk_link(ofi_world& world, const slab& memory, int peer)
+    : world_(world), at_(*world.at_), peer_(peer), id_(static_cast<std::uint32_t>(world.bulks_.size())),
+      piece_(std::min(at_.largest_write, piece_bytes)) {
+    if (id_ >= ofi_tags::most_links)
+        throw job_error("libfabric: " + std::to_string(id_) +
+                        " messengers' links were open, no more can be told apart");
+    for (auto* all : {&at_.targets, &at_.sources})
+        if (!*all) *all = std::make_unique<registration_cache<ofi_registration>>(memory);
+    for (auto* set : {&in_, &out_}) {
+        for (transfer& t : *set) {
+            t.receives = set == &in_;
+            for (piece& p : t.operation) {
+                p.link = this;
+                p.of = &t;
+            }
+        }
+    }
+    world.bulks_.push_back(this);
+}
+
+ofi_bulk_link::~ofi_bulk_link() {
+    constexpr double most = 2; // seconds
+    for (const std::uint64_t since = ticks(); busy() && seconds(ticks() - since) < most;) world_.poll();
+    if (busy()) world_.cut(); // a provider that keeps a cancelled receive
+    for (auto* set : {&in_, &out_})
+        for (transfer& t : *set) close(t);
+    world_.bulks_[id_] = nullptr;
+}
+
+/// Is anything posted that libfabric still has?
+bool ofi_bulk_link::busy() const noexcept {
+    if (at_.ep == nullptr) return false;
+    for (const auto* set : {&in_, &out_})
+        for (const transfer& t : *set)
+            for (const piece& p : t.operation)
+                if (p.busy) return true;
+    return false;
+}
+
+std::string ofi_bulk_link::card() const { return wire_writer().number(id_).take(); }
+
+void ofi_bulk_link::connect(const std::string& peer_card) { peer_id_ = wire_reader(peer_card).number<std::uint32_t>(); }
+
+std::string ofi_bulk_link::describe() const {
+    return (at_.provider.tagged ? "tagged messages of " : "RMA writes of ") + at_.provider.name;
+}
+
+bulk_link::opening ofi_bulk_link::prepare(transfer& t, std::uint32_t record, std::byte* data, std::size_t bytes,
+                                          bool must_register) noexcept {
+    if (t.data != nullptr) return opening::busy;
+    if (must_register) {
+        const auto make = [&](std::byte* start, std::size_t n) {
+            return register_memory(at_.domain, at_.ep, at_.provider.list->domain_attr->mr_mode,
+                                   at_.provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE, start, n,
+                                   at_.next_key++);
+        };
+        t.registered = cache(t).take(data, bytes, make, drop);
+        if (t.registered == nullptr) return cache(t).error() == 0 ? opening::busy : opening::refused;
+    }
+    t.data = data;
+    t.bytes = bytes;
+    t.record = record;
+    t.pieces = pieces_of(bytes, piece_);
+    t.next = t.done = 0;
+    return opening::open;
+}
+
+bulk_link::opening ofi_bulk_link::receive(std::uint32_t record, std::span<std::byte> into,
+                                          bulk_ticket& ticket) noexcept {
+    transfer& t = in_[record];
+    const bool local = (at_.provider.list->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+    const opening how = prepare(t, record, into.data(), into.size(), !at_.provider.tagged || local);
+    if (how != opening::open) return how;
+    if (at_.provider.tagged) {
+        push(t);
+    } else {
+        const ofi_registration& r = t.registered->region;
+        ticket = {r.base + static_cast<std::uint64_t>(into.data() - t.registered->start), r.key};
+    }
+    return how;
+}
+
+bool ofi_bulk_link::send(std::uint32_t record, std::span<const std::byte> data, const bulk_ticket& ticket) noexcept {
+    transfer& t = out_[record];
+    const bool local = (at_.provider.list->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+    switch (prepare(t, record, const_cast<std::byte*>(data.data()), data.size(), local)) {
+    case opening::busy: return false;
+    case opening::refused:
+        error_ = cache(t).error();
+        world_.note(error_, "fi_mr_reg");
+        return true;
+    case opening::open: break;
+    }
+    t.ticket = ticket;
+    push(t);
+    return true;
+}
+
+int ofi_bulk_link::post(transfer& t, piece& operation) noexcept {
+    const std::size_t start = t.next * piece_, n = std::min(piece_, t.bytes - start);
+    std::byte* const data = t.data + start;
+    void* const descriptor = t.registered != nullptr ? t.registered->region.descriptor : nullptr;
+    const fi_addr_t there = at_.peers[static_cast<std::size_t>(peer_)];
+    const auto bits = [&](std::uint32_t link) { return ofi_tags::bulk | link << ofi_tags::record_bits | t.record; };
+    if (t.receives)
+        return static_cast<int>(
+            fi_trecv(at_.ep, data, n, descriptor, there, ofi_tags::match_bits(bits(id_), t.next), 0, &operation));
+    if (at_.provider.tagged)
+        return static_cast<int>(
+            fi_tsend(at_.ep, data, n, descriptor, there, ofi_tags::match_bits(bits(peer_id_), t.next), &operation));
+    return static_cast<int>(fi_writedata(at_.ep, data, n, descriptor, bits(peer_id_), there, t.ticket.address + start,
+                                         t.ticket.key, &operation));
+}
+
+void ofi_bulk_link::push(transfer& t) noexcept {
+    for (piece& p : t.operation) {
+        if (t.next == t.pieces || failed()) return;
+        if (p.busy) continue;
+        const int code = post(t, p);
+        if (code == -FI_EAGAIN) return;
+        if (code != 0) {
+            world_.note(code, t.receives ? "fi_trecv" : at_.provider.tagged ? "fi_tsend" : "fi_writedata");
+            error_ = code;
+            return;
+        }
+        p.busy = true;
+        ++t.next;
+        if (!t.receives && !at_.provider.tagged) ++writes_;
+    }
+}
+
+void ofi_bulk_link::completed(ofi_operation& operation, int error) noexcept {
+    auto& p = static_cast<piece&>(operation);
+    p.busy = false;
+    if (error == -FI_ECANCELED) return;
+    ofi_bulk_link& link = *p.link;
+    if (error != 0) {
+        link.error_ = error;
+        return;
+    }
+    ++p.of->done;
+    ++link.moved_;
+}
+
+void ofi_bulk_link::arrived(std::uint32_t record) noexcept {
+    if (in_[record].data == nullptr) return; // given up
+    ++in_[record].done;
+    ++moved_;
+}
+
+bool ofi_bulk_link::received(std::uint32_t record) noexcept {
+    transfer& t = in_[record];
+    if (at_.provider.tagged) push(t);
+    if (t.done < t.pieces) return false;
+    close(t);
+    return true;
+}
+
+bool ofi_bulk_link::sent(std::uint32_t record) noexcept {
+    transfer& t = out_[record];
+    push(t);
+    if (t.done < t.pieces) return false;
+    close(t);
+    return true;
+}
+
+void ofi_bulk_link::give_up(std::uint32_t record) noexcept {
+    transfer& t = in_[record];
+    for (piece& p : t.operation)
+        if (p.busy && at_.ep != nullptr) fi_cancel(&at_.ep->fid, &p);
+    close(t);
+}
+
+void ofi_bulk_link::close(transfer& t) noexcept {
+    if (t.registered != nullptr) cache(t).give(*t.registered, drop);
+    t.registered = nullptr;
+    t.data = nullptr;
+}
+
+} // namespace halocline::comm

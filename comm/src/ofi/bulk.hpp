@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Large messages over libfabric: fi_writedata into memory that the receiver has registered, in pieces that may overtake
+// each other, so the receiver counts them. Providers without RMA: tagged messages, whose receives are posted there.
+#pragma once
+
+#include "../bulk_link.hpp"
+#include "endpoint.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace halocline::comm {
+
+class ofi_bulk_link final : public bulk_link {
+  public:
+    ofi_bulk_link(ofi_world& world, const slab& memory, int peer);
+    ~ofi_bulk_link() override;
+
+    [[nodiscard]] std::string card() const override;
+    void connect(const std::string& peer_card) override;
+    [[nodiscard]] std::string describe() const override;
+    opening receive(std::uint32_t record, std::span<std::byte> into, bulk_ticket& ticket) noexcept override;
+    [[nodiscard]] bool received(std::uint32_t record) noexcept override;
+    void give_up(std::uint32_t record) noexcept override;
+    [[nodiscard]] bool send(std::uint32_t record, std::span<const std::byte> data,
+                            const bulk_ticket& ticket) noexcept override;
+    [[nodiscard]] bool sent(std::uint32_t record) noexcept override;
+    void poll() noexcept override { world_.poll(); }
+    void cut() noexcept override { world_.cut(); }
+    [[nodiscard]] bool failed() const noexcept override { return error() != 0; }
+    [[nodiscard]] std::string trouble() const override { return world_.describe(error()); }
+
+    // For the world: a completion of a piece posted here (error: negative), and a piece written by the peer.
+    static void completed(ofi_operation& operation, int error) noexcept;
+    void arrived(std::uint32_t record) noexcept;
+
+  private:
+    using place = registration_cache<ofi_registration>::place;
+    struct transfer;
+    struct piece : ofi_operation {
+        ofi_bulk_link* link = nullptr;
+        transfer* of = nullptr;
+        bool busy = false;
+    };
+    /// One direction of one record.
+    struct transfer {
+        static constexpr std::size_t at_once = 2;
+        std::byte* data = nullptr; ///< nullptr: none under way; a send's is only read
+        std::size_t bytes = 0;
+        std::uint32_t record = 0, pieces = 0, next = 0, done = 0; ///< the last three: pieces, posted, completed
+        bool receives = false;
+        bulk_ticket ticket;
+        place* registered = nullptr;
+        std::array<piece, at_once> operation;
+    };
+
+    [[nodiscard]] int error() const noexcept { return error_ != 0 ? error_ : at_.error; }
+    opening prepare(transfer& t, std::uint32_t record, std::byte* data, std::size_t bytes, bool must_register) noexcept;
+    /// Posts what there is room for.
+    void push(transfer& t) noexcept;
+    int post(transfer& t, piece& operation) noexcept;
+    void close(transfer& t) noexcept;
+    [[nodiscard]] registration_cache<ofi_registration>& cache(const transfer& t) const noexcept {
+        return t.receives ? *at_.targets : *at_.sources;
+    }
+    [[nodiscard]] bool busy() const noexcept;
+
+    ofi_world& world_;
+    ofi_world::endpoint& at_;
+    int peer_;
+    std::uint32_t id_ = 0, peer_id_ = 0;
+    int error_ = 0;
+    std::size_t piece_ = 0; ///< bytes
+    std::array<transfer, records> in_, out_;
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registrations of memory for large messages. The slab's memory stays mapped where it is as long as the job lasts, so its
+// registrations are kept for later messages; the one that was not used for longest goes when its place is needed. Other
+// memory may go back to the system between two messages, and nobody would tell: it is registered for one message.
+#pragma once
+
+#include <halocline/comm/slab.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace halocline::comm {
+
+/// Region: of the network's library; its member `error` is not 0 where nothing was registered.
+template <class Region>
+class registration_cache {
+  public:
+    static constexpr std::size_t places = 64;
+    struct place {
+        std::byte *start = nullptr, *end = nullptr; ///< nullptr: free
+        Region region{};
+        bool kept = false;
+        std::uint32_t users = 0;
+        std::uint64_t used = 0; ///< when
+    };
+
+    explicit registration_cache(const slab& memory) : memory_(memory) {}
+
+    /// make(start, bytes) -> Region registers, drop(Region&) ends that. nullptr: every place is in use (error() is 0), or
+    /// the memory can't be registered.
+    template <class Make, class Drop>
+    place* take(std::byte* start, std::size_t bytes, Make&& make, Drop&& drop) noexcept {
+        error_ = 0;
+        std::byte* end = start + bytes;
+        const bool keep = memory_.contains(start);
+        place* best = nullptr;
+        for (place& p : all_) {
+            if (keep && p.kept && p.start <= start && end <= p.end) {
+                ++p.users;
+                p.used = ++clock_;
+                return &p;
+            }
+            if (p.users > 0 || (best != nullptr && best->start == nullptr)) continue;
+            if (best == nullptr || p.start == nullptr || p.used < best->used) best = &p;
+        }
+        if (best == nullptr) return nullptr;
+        if (keep) { // neighbours in the slab are often sent next
+            const auto offset = static_cast<std::size_t>(start - memory_.base()) / granule * granule;
+            const auto last = static_cast<std::size_t>(end - memory_.base());
+            start = memory_.base() + offset;
+            end = memory_.base() + (last + granule - 1) / granule * granule;
+            if (end > memory_.base() + memory_.bytes()) end = memory_.base() + memory_.bytes();
+        }
+        clear(*best, drop);
+        best->region = make(start, static_cast<std::size_t>(end - start));
+        if (best->region.error != 0) { // what is kept may be what the system has no room beside
+            for (place& p : all_)
+                if (p.users == 0) clear(p, drop);
+            best->region = make(start, static_cast<std::size_t>(end - start));
+        }
+        ++registered_;
+        if (best->region.error != 0) {
+            error_ = best->region.error;
+            return nullptr;
+        }
+        best->start = start;
+        best->end = end;
+        best->kept = keep;
+        best->users = 1;
+        best->used = ++clock_;
+        return best;
+    }
+    template <class Drop>
+    void give(place& p, Drop&& drop) noexcept {
+        if (--p.users == 0 && !p.kept) clear(p, drop);
+    }
+    template <class Drop>
+    void clear_all(Drop&& drop) noexcept {
+        for (place& p : all_) clear(p, drop);
+    }
+    /// Of the last take().
+    [[nodiscard]] int error() const noexcept { return error_; }
+    /// Calls of make.
+    [[nodiscard]] std::uint64_t registered() const noexcept { return registered_; }
+
+  private:
+    static constexpr std::size_t granule = 64 * 1024;
+
+    template <class Drop>
+    static void clear(place& p, Drop&& drop) noexcept {
+        if (p.start != nullptr) drop(p.region);
+        p.start = p.end = nullptr;
+        p.users = 0;
+    }
+
+    const slab& memory_;
+    std::array<place, places> all_{};
+    std::uint64_t clock_ = 0, registered_ = 0;
+    int error_ = 0;
+};
+
+} // namespace halocline::comm
