@@ -5,3 +5,4 @@ if(OpenMP_CXX_FOUND)
   halocline_add_test(halo.team_test SOURCES team_test.cpp
     LINK halocline::halo OpenMP::OpenMP_CXX ${CMAKE_DL_LIBS})
 endif()
+halocline_add_test(halo.team_threads_test SOURCES team_threads_test.cpp LINK halocline::halo LABELS threads)
