@@ -27,7 +27,7 @@ for _ in $(seq "$rounds"); do
   for bytes in 8 64 512 4096; do
     "${give_way[@]}" "$bin/halocline-run" -n 2 -- "$bin/bench_verbs" "$bytes"
     ib_write_lat_of "$bytes"
-    ib_write_lat_of $((bytes + 64))
+    ib_write_lat_of $((bytes + 32)) # and the label
   done
 done | tee /dev/stderr | awk -F'[:,}]' -v machine="$machine" '
   function middle(list,    i, k, n, v, t) {
@@ -44,7 +44,7 @@ done | tee /dev/stderr | awk -F'[:,}]' -v machine="$machine" '
   }
   END {
     print "\nmedians on a machine that is " machine
-    printf "%8s %16s %22s %8s %22s %8s\n", "bytes", "halocline, us", "ib_write_lat, us", "ratio", "with 64 B more", "ratio"
+    printf "%8s %16s %22s %8s %22s %8s\n", "bytes", "halocline, us", "ib_write_lat, us", "ratio", "with 32 B more", "ratio"
     for (b = 8; b <= 4096; b *= 8) if (b in ours) {
       printf "%8d %16.2f %22.2f %8.2f %22.2f %8.2f   (%s )\n", b, middle(ours[b]), middle(theirs[b, "payload"]),
         middle(ratio[b, "payload"]), middle(theirs[b, "all"]), middle(ratio[b, "all"]), ratio[b, "payload"]

@@ -227,8 +227,7 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
 }
 
 mpi_world::~mpi_world() {
-    for (auto& end : kept_) end.release();
-    kept_.clear();
+    for (auto& end : ends_) close_end(*end);
     module_->close(world_);
 }
 
@@ -287,10 +286,9 @@ int mpi_world::take_tag() {
         throw job_error("MPI: " + std::to_string(next_tag_) + " channels are open to this rank, and " + version_ +
                         " has no more message tags (MPI_TAG_UB)");
     }
-    // So that giving one back never allocates, nor keeping its channel.
+    // So that giving one back never allocates.
     const auto issued = static_cast<std::size_t>(next_tag_) + 1;
     if (free_tags_.capacity() < issued) free_tags_.reserve(2 * issued);
-    if (kept_.capacity() < issued) kept_.reserve(2 * issued);
     return next_tag_++;
 }
 
@@ -325,24 +323,6 @@ std::shared_ptr<mpi_windows> mpi_world::expose(std::span<const mpi_slots> slots,
     require(module_->windows_open(world_, static_cast<int>(count), places.data(), bytes.data(), &made->handle),
             "making windows (MPI_Win_create)");
     return windows_.emplace_back(std::move(made));
-}
-
-void mpi_world::keep(mpi_channel&& end) noexcept { kept_.push_back(std::move(end)); }
-
-void mpi_world::sweep() noexcept {
-    std::erase_if(kept_, [](mpi_channel& end) {
-        if (!end.closed()) return false;
-        end.release();
-        return true;
-    });
-}
-
-void mpi_world::finish(const std::function<bool()>& give_up) noexcept {
-    constexpr double most = 2; // seconds
-    for (const std::uint64_t since = ticks(); !kept_.empty() && seconds(ticks() - since) < most && !give_up();) {
-        poll();
-        sched_yield();
-    }
 }
 
 void mpi_world::return_tag(int tag) noexcept { free_tags_.push_back(tag); }

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "control_plane.hpp"
+#include "mpi_end.hpp"
 #include "mpi_module.h"
 
 #include <halocline/comm/job.hpp>
-#include <halocline/comm/mpi_channel.hpp>
 
 #include <array>
 #include <cstddef>
@@ -106,8 +106,20 @@ class mpi_world {
     /// Collective.  Err: what `check` throws; job_error.
     [[nodiscard]] std::shared_ptr<mpi_windows> expose(std::span<const mpi_slots> slots, const progress& check);
 
-    /// Takes over an end whose peer has not said farewell yet; released when it has, or with the world.
-    void keep(mpi_channel&& end) noexcept;
+    /// An end with memory and a tag for what the peer will send here.  Err: job_error; what `memory` throws.
+    [[nodiscard]] mpi_end& open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id,
+                                std::size_t send_bytes, std::size_t receive_bytes);
+    /// An end's own part of its channel's card; its requests, and the first receive.  Err: job_error.
+    [[nodiscard]] std::string card(const mpi_end& end) const;
+    void connect(mpi_end& end, const std::string& peer_card);
+    static void greet(mpi_end&) noexcept {}
+    /// The message of that epoch, or so much of it.  Pre: the one before is sent, and the peer's has come.
+    void send(mpi_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
+    /// Tests the receive and the send that are under way.
+    void poll(mpi_end& end) noexcept;
+    void say_farewell(mpi_end& end) noexcept;
+    /// The channel is gone: the end goes when its peer has said farewell, or with the world.
+    void release(mpi_end& end) noexcept;
     /// Receives the farewells of the peers whose ends were closed here: until there are no more, `give_up` says so, or
     /// for 2 seconds. What nobody receives, MPI would complain of, or hold, when it ends.
     void finish(const std::function<bool()>& give_up) noexcept;
@@ -116,8 +128,13 @@ class mpi_world {
     [[nodiscard]] halocline_mpi_world* handle() const { return world_; }
     /// MPI's text for an error code.
     [[nodiscard]] std::string describe(int code) const;
+    [[nodiscard]] std::string describe(const mpi_end& end) const;
 
   private:
+    bool post(mpi_end& end, std::uint64_t epoch) noexcept;
+    bool closed(mpi_end& end) noexcept;
+    void close_end(mpi_end& end) noexcept;
+    static void fail(mpi_end& end, int code) noexcept;
     void sweep() noexcept;
     void require(int code, std::string_view call) const;
 
@@ -132,7 +149,7 @@ class mpi_world {
     std::uint64_t plans_exposed_ = 0;
     std::vector<std::shared_ptr<mpi_windows>> windows_;
     std::vector<int> free_tags_;
-    std::vector<mpi_channel> kept_;
+    std::vector<std::unique_ptr<mpi_end>> ends_;
 };
 
 } // namespace halocline::comm

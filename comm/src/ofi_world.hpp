@@ -4,7 +4,7 @@
 // a build without its headers has ofi/absent.cpp in place of ofi/world.cpp.
 #pragma once
 
-#include <halocline/comm/control_line.hpp>
+#include "network_end.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -49,11 +49,8 @@ struct ofi_letters {
 };
 static_assert(sizeof(ofi_letters) == 64);
 
-/// One end of a channel. Its block: the peer's letters, slot 0, slot 1; the message to send, the letters to send.
-struct ofi_end {
-    std::pmr::memory_resource* memory = nullptr;
-    std::byte* block = nullptr;
-    std::size_t block_bytes = 0, receive_stride = 0, send_stride = 0, message_bytes = 0; // the last: header and payload
+/// Before the slots lie the peer's letters, behind them the letters to send.
+struct ofi_end : network_end {
     fid_mr* region = nullptr;
     void* descriptor = nullptr;
     std::uint64_t key = 0;  ///< of the region, for the peer
@@ -61,50 +58,40 @@ struct ofi_end {
     std::uint32_t id = 0;   ///< what comes with each write to this end
     std::uint32_t pieces_in = 0, pieces_out = 0; // of a message
 
-    int peer = -1;
     std::uint32_t peer_id = 0;
     std::uint64_t peer_key = 0, peer_base = 0;
 
     // Written by ofi_world::poll().
     std::uint64_t came[2]{};   ///< messages that are whole, per slot
     std::uint32_t pieces[2]{}; ///< of the message that is not
-    bool joined = false, greeted = false, farewell_came = false;
 
     // What is to be written, in this order.
     bool greeting_due = false, farewell_due = false;
-    std::uint64_t epoch = 0;      ///< of the message in the send buffer
-    std::size_t now_bytes = 0;    ///< of that: message_bytes, or less
+    std::size_t now_bytes = 0;    ///< of message started: send_message, or less
     std::uint32_t next_piece = 0; ///< pieces_out: all of it is under way
     std::uint32_t under_way = 0;  ///< writes that have not completed
     // Tagged messages, where the provider has no RMA: receives posted by the world, in place of the peer's writes.
     bool tagged = false, cancelled = false;
     std::uint32_t letters_posted = 0;
-    std::uint32_t next_receive[2]{};     ///< pieces of a slot's next message to be posted; pieces_in: all are
-    std::uint32_t receives_posted = 0;   ///< that have not completed
-    std::vector<ofi_operation> receives; // of pieces: slot 0, slot 1; greeting, farewell
-    bool farewell_said = false, released = false, waiting = false; // waiting: in the world's queue, for room
-    std::uint64_t writes = 0;
+    std::uint32_t next_receive[2]{};       ///< pieces of a slot's next message to be posted; pieces_in: all are
+    std::uint32_t receives_posted = 0;     ///< that have not completed
+    std::vector<ofi_operation> receives;   // of pieces: slot 0, slot 1; greeting, farewell
+    bool waiting = false;                  // in the world's queue, for room
     std::vector<ofi_operation> operations; // pieces, greeting, farewell
-    int error = 0;
 
-    /// What is in the send buffer is to go as that epoch.
-    void start(std::uint64_t k, std::size_t bytes) {
-        epoch = k;
-        now_bytes = bytes;
-        next_piece = 0;
-        if (tagged) next_receive[(k + 1) & 1] = 0; // that slot held k - 1, which ends now
-    }
-    [[nodiscard]] bool idle() const {
+    /// Slot 1 gets the epochs 1, 3, 5, ..., slot 0 gets 2, 4, 6, ...
+    [[nodiscard]] bool has(std::uint64_t epoch) const { return came[epoch & 1] >= (epoch + 1) / 2; }
+    /// Has the peer's farewell come, and all that it sent before? Writes may overtake each other.
+    [[nodiscard]] bool over() const { return farewell_came && came[0] + came[1] >= letters_in().messages_sent; }
+    [[nodiscard]] bool has_room() const {
         return under_way == 0 && next_piece == pieces_out && !greeting_due && !farewell_due;
     }
-    [[nodiscard]] std::byte* slots() const { return block + sizeof(ofi_letters); }
-    [[nodiscard]] std::byte* send_buffer() const { return slots() + 2 * receive_stride; }
+    [[nodiscard]] bool greeting_done() const { return has_room(); }
+
     [[nodiscard]] ofi_letters& letters_in() const { return *std::launder(reinterpret_cast<ofi_letters*>(block)); }
     [[nodiscard]] ofi_letters& letters_out() const {
-        return *std::launder(reinterpret_cast<ofi_letters*>(send_buffer() + send_stride));
+        return *std::launder(reinterpret_cast<ofi_letters*>(send_slot() + send_stride));
     }
-    /// Has the peer's farewell come, and all that it sent before? Writes may overtake each other.
-    [[nodiscard]] bool ended() const { return farewell_came && came[0] + came[1] >= letters_in().messages_sent; }
 };
 
 class ofi_world {
@@ -127,18 +114,26 @@ class ofi_world {
     /// Takes every rank's address, by rank; nothing goes over the wire.  Err: job_error.
     void connect(std::span<const std::string> addresses, int own_rank);
 
-    /// An end with memory that the peer may write.  Err: job_error; what `memory` throws.
-    [[nodiscard]] ofi_end& open(std::pmr::memory_resource& memory, int peer, std::size_t send_bytes,
-                                std::size_t receive_bytes);
-    /// Writes what is due at that end, as far as there is room; the rest as poll() finds room.
-    void push(ofi_end& end) noexcept;
+    /// An end with memory that the peer may write; of any plan.  Err: job_error; what `memory` throws.
+    [[nodiscard]] ofi_end& open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id,
+                                std::size_t send_bytes, std::size_t receive_bytes);
+    /// An end's own part of its channel's card, and the other end's.
+    [[nodiscard]] std::string card(const ofi_end& end) const;
+    void connect(ofi_end& end, const std::string& peer_card);
+
+    void greet(ofi_end& end) noexcept;
+    /// Writes so much of the message into the peer's slot of that epoch, as poll() finds room.  Pre: end.has_room().
+    void send(ofi_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
+    void say_farewell(ofi_end& end) noexcept;
     /// Takes completions, then writes what waits for room.
     void poll() noexcept;
+    void poll(ofi_end&) noexcept { poll(); } // all ends have one queue
     /// The channel is gone: the end goes when its peer's farewell has come and nothing is under way.
     void release(ofi_end& end) noexcept;
     /// Polls until nothing is left to be written and every peer said farewell, `give_up` says so, or for 2 seconds.
     void finish(const std::function<bool()>& give_up) noexcept;
     /// What went wrong, for an end's error.
+    [[nodiscard]] std::string describe(const ofi_end& end) const { return describe(end.error); }
     [[nodiscard]] std::string describe(int code) const;
 
     /// Large messages to and from that rank.
@@ -156,6 +151,8 @@ class ofi_world {
     void fail(ofi_end* end, int code, const char* text) noexcept;
     int write(ofi_end& end, const std::byte* from, std::size_t bytes, std::uint64_t remote_offset, std::uint32_t tag,
               std::uint32_t piece, ofi_operation& operation) noexcept;
+    /// Writes what is due at that end, as far as there is room; the rest as poll() finds room.
+    void push(ofi_end& end) noexcept;
     int push_all(ofi_end& end) noexcept;
     void close_end(ofi_end& end) noexcept;
     void sweep() noexcept;

@@ -4,7 +4,8 @@
 // has verbs/absent.cpp in place of the rest of verbs/.
 #pragma once
 
-#include <halocline/comm/control_line.hpp>
+#include "network_end.hpp"
+
 #include <halocline/comm/job.hpp>
 
 #include <cstddef>
@@ -26,30 +27,22 @@ namespace halocline::comm {
 struct verbs_library; // private: comm/src/verbs/library.hpp
 struct verbs_plan;    // private: comm/src/verbs/end.hpp
 
-/// One end of a channel, as far as the channel sees it. Its block: slot 0, slot 1, the message to send.
-struct verbs_end {
-    std::pmr::memory_resource* memory = nullptr;
-    std::byte* block = nullptr;
-    std::size_t block_bytes = 0, receive_stride = 0, send_stride = 0, message_bytes = 0; // the last: header and payload
-    int peer = -1;
-
-    // Messages arrive in the order in which they were sent, and so do completions of sends.
+/// Messages arrive in the order in which they were sent, and so do completions of sends.
+struct verbs_end : network_end {
     std::uint64_t posted = 0; ///< messages given to the device
     std::uint64_t done = 0;   ///< of these, known to be delivered
     std::uint64_t came = 0;   ///< messages that are here
     std::uint64_t room = 1;   ///< so many messages may be posted and not done
-    bool joined = false, greeted = false, farewell_came = false;
-    bool greeting_said = false, greeting_done = false, farewell_said = false, farewell_done = false;
-    bool released = false;
-    int error = 0; ///< status of the first completion that failed, or of the call
+    bool greeting_delivered = false, farewell_delivered = false;
 
-    std::uint64_t writes = 0, receives = 0, completions = 0;
+    std::uint64_t receives = 0, completions = 0;
 
+    [[nodiscard]] bool has(std::uint64_t epoch) const { return came >= epoch; }
+    [[nodiscard]] bool over() const { return farewell_came; } ///< the peer has sent all that it will
     [[nodiscard]] bool has_room() const { return posted - done < room; }
+    [[nodiscard]] bool greeting_done() const { return greeting_delivered; }
     /// Nothing will be written from here or to here any more.
-    [[nodiscard]] bool ended() const { return error != 0 || (farewell_came && farewell_done); }
-    [[nodiscard]] std::byte* slots() const { return block; }
-    [[nodiscard]] std::byte* send_buffer() const { return block + 2 * receive_stride; }
+    [[nodiscard]] bool ended() const { return error != 0 || (farewell_came && farewell_delivered); }
 };
 
 class verbs_world {
@@ -78,7 +71,7 @@ class verbs_world {
     void connect(verbs_end& end, const std::string& peer_card);
 
     void greet(verbs_end& end) noexcept;
-    /// Writes so much of the send buffer into the peer's slot of that epoch.  Pre: end.has_room().
+    /// Writes so much of the message into the peer's slot of that epoch.  Pre: end.has_room().
     void send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
     void say_farewell(verbs_end& end) noexcept;
     /// Takes completions of the plan to which the end belongs.
@@ -94,7 +87,7 @@ class verbs_world {
     struct port; // of libibverbs' types
     struct link; // a verbs_end with its queue pair
     static link& linked(verbs_end& end) noexcept;
-    void make_memory(link& l);
+    void register_block(link& l);
     void make_queue_pair(link& l);
     void shape(link& l, std::size_t slot, std::size_t bytes) noexcept;
     void post_letter(link& l, std::uint64_t kind, std::uint32_t tag) noexcept;

@@ -3,6 +3,7 @@
 #include "mpi_library.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/mpi_channel.hpp>
 
 #include <gtest/gtest.h>
 

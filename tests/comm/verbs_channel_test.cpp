@@ -65,7 +65,7 @@ TEST(Verbs, ChannelsDeliverEveryEpochInOrder) {
 }
 
 TEST(Verbs, EveryInlineLimitDeliversTheSame) {
-    for (const int inline_bytes : {0, 72, 4096}) { // the last is more than soft-RoCE takes
+    for (const int inline_bytes : {0, 40, 4096}) { // the last is more than soft-RoCE takes
         job_options options = over_verbs();
         options.verbs.inline_bytes = inline_bytes;
         const job j = job::from_environment(options);

@@ -37,7 +37,7 @@ TEST(VerbsWork, ASmallMessageIsOneInlineWriteAndEvery16thIsSignalled) {
     EXPECT_EQ(posted.with_immediate, 2 * 160u);
     EXPECT_EQ(posted.inlined, 2 * 160u);
     EXPECT_EQ(posted.signalled, 2 * 160u / 16);
-    EXPECT_EQ(posted.bytes, 2 * 160u * (64 + 64)); // header and payload, once
+    EXPECT_EQ(posted.bytes, 2 * 160u * (32 + 64)); // label and payload, once
 }
 
 TEST(VerbsWork, AMessageThatIsNotInlineIsOneSignalledWrite) {

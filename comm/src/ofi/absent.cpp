@@ -20,10 +20,14 @@ ofi_world::~ofi_world() = default;
 const std::string& ofi_world::kind() const { throw error("transport 'ofi' is not built in"); }
 std::string ofi_world::address() const { return {}; }
 void ofi_world::connect(std::span<const std::string>, int) {}
-ofi_end& ofi_world::open(std::pmr::memory_resource&, int, std::size_t, std::size_t) {
+ofi_end& ofi_world::open(std::pmr::memory_resource&, int, std::uint32_t, std::size_t, std::size_t) {
     throw error("transport 'ofi' is not built in");
 }
-void ofi_world::push(ofi_end&) noexcept {}
+std::string ofi_world::card(const ofi_end&) const { return {}; }
+void ofi_world::connect(ofi_end&, const std::string&) {}
+void ofi_world::greet(ofi_end&) noexcept {}
+void ofi_world::send(ofi_end&, std::uint64_t, std::size_t) noexcept {}
+void ofi_world::say_farewell(ofi_end&) noexcept {}
 void ofi_world::poll() noexcept {}
 void ofi_world::release(ofi_end&) noexcept {}
 void ofi_world::finish(const std::function<bool()>&) noexcept {}

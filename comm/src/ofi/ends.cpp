@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An end's memory, its registration, and how long it lives.
+#include "../wire.hpp"
 #include "endpoint.hpp"
 #include "registration.hpp"
 #include "tags.hpp"
@@ -10,28 +11,18 @@
 #include <utility>
 
 namespace halocline::comm {
-namespace {
 
-constexpr std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
-
-} // namespace
-
-ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_t send_bytes,
+ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::uint32_t, std::size_t send_bytes,
                          std::size_t receive_bytes) {
     sweep();
     auto end = std::make_unique<ofi_end>();
     ofi_end& e = *end;
-    e.memory = &memory;
     e.peer = peer;
-    e.message_bytes = sizeof(message_header) + send_bytes;
     const auto pieces = [&](std::size_t payload) {
-        return static_cast<std::uint32_t>((sizeof(message_header) + payload - 1) / at_->largest_write + 1);
+        return static_cast<std::uint32_t>((message_slots::message_bytes(payload) - 1) / at_->largest_write + 1);
     };
     e.pieces_in = pieces(receive_bytes);
     e.pieces_out = e.next_piece = pieces(send_bytes);
-    e.receive_stride = round_up(sizeof(message_header) + receive_bytes);
-    e.send_stride = round_up(e.message_bytes);
-    e.block_bytes = 2 * sizeof(ofi_letters) + 2 * e.receive_stride + e.send_stride;
     e.operations.resize(e.pieces_out + 2);
     for (ofi_operation& o : e.operations) o.end = &e;
     e.tagged = at_->provider.tagged;
@@ -63,21 +54,19 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_
         free_ids_.pop_back();
     }
     try {
-        e.block = static_cast<std::byte*>(memory.allocate(e.block_bytes, alignof(message_header)));
+        e.allocate(memory, send_bytes, receive_bytes, sizeof(ofi_letters), sizeof(ofi_letters));
         new (e.block) ofi_letters;
         new (&e.letters_out()) ofi_letters;
-        for (std::byte* message : {e.slots(), e.slots() + e.receive_stride, e.send_buffer()})
-            new (message) message_header;
-        const ofi_registration r = register_memory(at_->domain, at_->ep, at_->provider.list->domain_attr->mr_mode,
-                                                   at_->provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE,
-                                                   e.block, e.block_bytes, e.id + 1);
+        const ofi_registration r = register_memory(
+            at_->domain, at_->ep, at_->provider.list->domain_attr->mr_mode,
+            at_->provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE, e.block, e.block_bytes, e.id + 1);
         at_->require(r.error, r.call);
         e.region = r.region;
         e.descriptor = r.descriptor;
         e.key = r.key;
         e.base = r.base;
     } catch (...) {
-        if (e.block != nullptr) memory.deallocate(e.block, e.block_bytes, alignof(message_header));
+        e.deallocate();
         free_ids_.push_back(e.id);
         throw;
     }
@@ -86,14 +75,27 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::size_
     return e;
 }
 
+std::string ofi_world::card(const ofi_end& e) const {
+    return wire_writer().number(e.id).number(e.key).number(e.base).take();
+}
+
+void ofi_world::connect(ofi_end& e, const std::string& peer_card) {
+    wire_reader reader(peer_card);
+    e.peer_id = reader.number<std::uint32_t>();
+    e.peer_key = reader.number<std::uint64_t>();
+    e.peer_base = reader.number<std::uint64_t>();
+    e.greeting_said = true; // a peer's end needs not be connected for that
+    greet(e);
+}
+
 void ofi_world::close_end(ofi_end& e) noexcept {
     close_object(e.region);
-    e.memory->deallocate(e.block, e.block_bytes, alignof(message_header));
+    e.deallocate();
 }
 
 void ofi_world::sweep() noexcept {
     for (auto& e : ends_) {
-        if (!e || !e->released || e->error || !e->idle() || !e->ended()) continue;
+        if (!e || !e->released || e->error || !e->has_room() || !e->over()) continue;
         if (e->receives_posted >
             0) { // for a message that will not come: the memory goes when they have been taken back
             if (!std::exchange(e->cancelled, true)) {

@@ -3,10 +3,7 @@
 
 #include "endpoint.hpp"
 
-#include <halocline/comm/clock.hpp>
-
 #include <algorithm>
-#include <sched.h>
 
 namespace halocline::comm {
 
@@ -45,15 +42,14 @@ std::string ofi_world::describe(int code) const {
 void ofi_world::release(ofi_end& e) noexcept { e.released = true; }
 
 void ofi_world::finish(const std::function<bool()>& give_up) noexcept {
-    constexpr double most = 2; // seconds
     const auto done = [&](const std::unique_ptr<ofi_end>& e) {
-        return !e || !e->joined || e->error || (e->idle() && e->ended());
+        return !e || !e->joined || e->error || (e->has_room() && e->over());
     };
-    const std::uint64_t since = ticks();
-    while (!std::all_of(ends_.begin(), ends_.end(), done) && seconds(ticks() - since) < most && !give_up()) {
+    const auto all_done = [&] {
         poll();
-        sched_yield();
-    }
+        return std::all_of(ends_.begin(), ends_.end(), done);
+    };
+    await_farewells(all_done, give_up);
     // A stream provider may still hold the last bytes of a completed write.
     for (int i = 0; i < 16; ++i) poll();
 }

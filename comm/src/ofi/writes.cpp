@@ -14,10 +14,10 @@ namespace halocline::comm {
 int ofi_world::write(ofi_end& e, const std::byte* from, std::size_t bytes, std::uint64_t remote_offset,
                      std::uint32_t tag, std::uint32_t piece, ofi_operation& operation) noexcept {
     const std::uint32_t data = e.peer_id << ofi_tags::bits | tag;
-    const ssize_t code =
-        e.tagged ? fi_tsend(at_->ep, from, bytes, e.descriptor, at_->peers[e.peer], ofi_tags::match_bits(data, piece), &operation)
-                 : fi_writedata(at_->ep, from, bytes, e.descriptor, data, at_->peers[e.peer],
-                                e.peer_base + remote_offset, e.peer_key, &operation);
+    const ssize_t code = e.tagged ? fi_tsend(at_->ep, from, bytes, e.descriptor, at_->peers[e.peer],
+                                             ofi_tags::match_bits(data, piece), &operation)
+                                  : fi_writedata(at_->ep, from, bytes, e.descriptor, data, at_->peers[e.peer],
+                                                 e.peer_base + remote_offset, e.peer_key, &operation);
     if (code == 0) {
         ++e.under_way;
         ++e.writes;
@@ -43,8 +43,8 @@ int ofi_world::post_receives(ofi_end& e) noexcept {
     for (std::uint32_t slot = 0; slot < 2; ++slot) {
         for (std::uint32_t& n = e.next_receive[slot]; n < e.pieces_in; ++n) {
             const std::size_t start = n * at_->largest_write;
-            const int code = post(sizeof(ofi_letters) + slot * e.receive_stride + start,
-                                  std::min(at_->largest_write, e.receive_stride - start), n,
+            const int code = post(static_cast<std::size_t>(e.slot(slot) - e.block) + message_slots::label_at + start,
+                                  std::min(at_->largest_write, e.receive_message - start), n,
                                   e.receives[slot * std::size_t{e.pieces_in} + n]);
             if (code != 0) return code;
         }
@@ -67,19 +67,37 @@ int ofi_world::push_all(ofi_end& e) noexcept {
         const std::size_t start = e.next_piece * at_->largest_write;
         // A message of fewer bytes has all its pieces, which the peer counts; some hold a byte of nothing.
         const std::size_t bytes = start < e.now_bytes ? std::min(at_->largest_write, e.now_bytes - start) : 1;
-        const auto slot = static_cast<std::uint32_t>(e.epoch & 1);
-        // The peer's slots are as large as what this end sends.
-        const int code = write(e, e.send_buffer() + start, bytes, sizeof(ofi_letters) + slot * e.send_stride + start,
-                               ofi_tags::message + slot, e.next_piece, e.operations[e.next_piece]);
+        const auto slot = static_cast<std::uint32_t>(e.started & 1);
+        const int code = write(e, e.outgoing() + start, bytes, e.place_at_peer(slot) + start, ofi_tags::message + slot,
+                               e.next_piece, e.operations[e.next_piece]);
         if (code != 0) return code;
     }
     if (e.farewell_due) {
-        const int code = write(e, letters + offsetof(ofi_letters, messages_sent), 8,
-                               offsetof(ofi_letters, messages_sent), ofi_tags::farewell, 0, e.operations[e.pieces_out + 1]);
+        const int code =
+            write(e, letters + offsetof(ofi_letters, messages_sent), 8, offsetof(ofi_letters, messages_sent),
+                  ofi_tags::farewell, 0, e.operations[e.pieces_out + 1]);
         if (code != 0) return code;
         e.farewell_due = false;
     }
     return 0;
+}
+
+void ofi_world::greet(ofi_end& e) noexcept {
+    e.greeting_due = true;
+    push(e);
+}
+
+void ofi_world::send(ofi_end& e, std::uint64_t epoch, std::size_t bytes) noexcept {
+    e.now_bytes = bytes;
+    e.next_piece = 0;
+    if (e.tagged) e.next_receive[(epoch + 1) & 1] = 0; // that slot held epoch - 1, which ends now
+    push(e);
+}
+
+void ofi_world::say_farewell(ofi_end& e) noexcept {
+    e.letters_out().messages_sent = e.started;
+    e.farewell_due = true;
+    push(e);
 }
 
 void ofi_world::push(ofi_end& e) noexcept {

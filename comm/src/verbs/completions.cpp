@@ -36,8 +36,8 @@ void verbs_world::take(std::uint64_t id, int status, std::uint32_t immediate, st
     }
     switch (id & (link::kinds - 1)) {
     case link::message: l.done += l.signal_every; return;
-    case link::greeting: l.greeting_done = true; return;
-    case link::farewell: l.farewell_done = true; return;
+    case link::greeting: l.greeting_delivered = true; return;
+    case link::farewell: l.farewell_delivered = true; return;
     default: break;
     }
     switch (ntohl(immediate)) {

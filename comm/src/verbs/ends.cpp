@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // An end's memory, its registration, and how long it lives.
-#include "../wire.hpp"
 #include "end.hpp"
 #include "memory_limit.hpp"
 #include "port.hpp"
@@ -9,52 +8,41 @@
 
 #include <cerrno>
 #include <cstring>
-#include <new>
 
 namespace halocline::comm {
-namespace {
-
-constexpr std::size_t round_up(std::size_t n) { return (n + 63) / 64 * 64; }
-
-} // namespace
 
 verbs_end& verbs_world::open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id, std::size_t send_bytes,
                              std::size_t receive_bytes) {
     sweep();
     auto made = std::make_unique<link>();
     link& l = *made;
-    l.memory = &memory;
     l.peer = peer;
-    l.message_bytes = sizeof(message_header) + send_bytes;
-    l.receive_stride = round_up(sizeof(message_header) + receive_bytes);
-    l.send_stride = round_up(l.message_bytes);
-    l.block_bytes = 2 * l.receive_stride + l.send_stride;
-    l.pieces = static_cast<std::uint32_t>((l.message_bytes - 1) / at_->largest_write + 1);
+    l.pieces = static_cast<std::uint32_t>((message_slots::message_bytes(send_bytes) - 1) / at_->largest_write + 1);
     if (l.pieces + 2 > static_cast<std::uint32_t>(at_->device.max_qp_wr)) {
-        throw job_error("verbs (" + at_->name + "): a message of " + std::to_string(l.message_bytes) +
-                        " bytes to rank " + std::to_string(peer) + " is " + std::to_string(l.pieces) +
-                        " writes of at most " + std::to_string(at_->largest_write) +
-                        " bytes (verbs_largest_write), the device queues " + std::to_string(at_->device.max_qp_wr));
+        throw job_error("verbs (" + at_->name + "): a message of " +
+                        std::to_string(message_slots::message_bytes(send_bytes)) + " bytes to rank " +
+                        std::to_string(peer) + " is " + std::to_string(l.pieces) + " writes of at most " +
+                        std::to_string(at_->largest_write) + " bytes (verbs_largest_write), the device queues " +
+                        std::to_string(at_->device.max_qp_wr));
     }
     if (!building_ || building_->id != plan_id) building_ = std::make_shared<verbs_plan>(plan_id, at_->lib);
     l.plan = building_;
+    l.allocate(memory, send_bytes, receive_bytes);
     links_.push_back(std::move(made));
     try {
-        make_memory(l);
+        register_block(l);
     } catch (...) {
+        l.deallocate();
         links_.pop_back();
         throw;
     }
     return l;
 }
 
-void verbs_world::make_memory(link& l) {
-    l.block = static_cast<std::byte*>(l.memory->allocate(l.block_bytes, alignof(message_header)));
-    for (std::byte* message : {l.slots(), l.slots() + l.receive_stride, l.send_buffer()}) new (message) message_header;
+void verbs_world::register_block(link& l) {
     l.region = at_->lib.reg_mr(at_->domain, l.block, l.block_bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     if (l.region == nullptr) {
         const int why = errno;
-        l.memory->deallocate(l.block, l.block_bytes, alignof(message_header));
         throw job_error("verbs (" + at_->name + "): registering " + std::to_string(l.block_bytes) + " bytes for rank " +
                         std::to_string(l.peer) + " (ibv_reg_mr): " + std::strerror(why) +
                         (why == ENOMEM || why == EAGAIN ? "; " + memlock_advice() : ""));
@@ -65,7 +53,7 @@ void verbs_world::close(link& l) noexcept {
     // The queue pair first: then nothing is written here any more.
     if (l.queue_pair != nullptr) at_->lib.destroy_qp(l.queue_pair);
     at_->lib.dereg_mr(l.region);
-    l.memory->deallocate(l.block, l.block_bytes, alignof(message_header));
+    l.deallocate();
 }
 
 void verbs_world::sweep() noexcept {

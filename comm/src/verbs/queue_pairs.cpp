@@ -50,11 +50,11 @@ void verbs_world::make_queue_pair(link& l) {
     wanted.qp_type = IBV_QPT_RC;
     wanted.cap.max_recv_wr = link::receive_depth;
     wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
-    const bool small = l.pieces == 1 && l.message_bytes <= static_cast<std::size_t>(at_->options.inline_bytes);
+    const bool small = l.pieces == 1 && l.send_message <= static_cast<std::size_t>(at_->options.inline_bytes);
     for (const bool inlined : {small, false}) {
         l.signal_every = inlined ? link::told_every : 1;
         l.room = inlined ? 2 * link::told_every : 1;
-        wanted.cap.max_inline_data = inlined ? static_cast<std::uint32_t>(l.message_bytes) : 0;
+        wanted.cap.max_inline_data = inlined ? static_cast<std::uint32_t>(l.send_message) : 0;
         wanted.cap.max_send_wr = l.pieces * static_cast<std::uint32_t>(l.room) + 2;
         ibv_qp_init_attr given = wanted;
         l.queue_pair = at_->lib.create_qp(at_->domain, &given);
@@ -140,9 +140,8 @@ void verbs_world::connect(verbs_end& end, const std::string& peer_card) {
     for (std::uint32_t i = 0; i < 2; ++i) {
         l.slot[i].pieces.resize(l.pieces);
         l.slot[i].places.resize(l.pieces);
-        shape(l, i, l.message_bytes);
+        shape(l, i, l.send_message);
     }
-    l.joined = true;
 }
 
 } // namespace halocline::comm

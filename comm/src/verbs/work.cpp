@@ -17,7 +17,7 @@ void verbs_world::shape(link& l, std::size_t slot, std::size_t bytes) noexcept {
     for (std::uint32_t i = 0; i < m.count; ++i) {
         const std::size_t start = i * at_->largest_write;
         const bool last = i + 1 == m.count;
-        m.places[i] = {reinterpret_cast<std::uintptr_t>(l.send_buffer() + start),
+        m.places[i] = {reinterpret_cast<std::uintptr_t>(l.outgoing() + start),
                        static_cast<std::uint32_t>(std::min(at_->largest_write, bytes - start)), l.region->lkey};
         ibv_send_wr& w = m.pieces[i];
         w = {};
@@ -29,19 +29,14 @@ void verbs_world::shape(link& l, std::size_t slot, std::size_t bytes) noexcept {
         w.opcode = last ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
         w.send_flags = flags | (last && l.signal_every == 1 ? IBV_SEND_SIGNALED : 0);
         w.imm_data = htonl(verbs_tags::message);
-        // The peer's slots are as large as what this end sends at most.
-        w.wr.rdma.remote_addr = l.peer_block + slot * l.send_stride + start;
+        w.wr.rdma.remote_addr = l.peer_block + l.place_at_peer(slot) + start;
         w.wr.rdma.rkey = l.peer_key;
     }
 }
 
-void verbs_world::greet(verbs_end& end) noexcept {
-    end.greeting_said = true;
-    post_letter(linked(end), link::greeting, verbs_tags::greeting);
-}
+void verbs_world::greet(verbs_end& end) noexcept { post_letter(linked(end), link::greeting, verbs_tags::greeting); }
 
 void verbs_world::say_farewell(verbs_end& end) noexcept {
-    end.farewell_said = true;
     post_letter(linked(end), link::farewell, verbs_tags::farewell);
 }
 

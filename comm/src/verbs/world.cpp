@@ -5,10 +5,7 @@
 #include "end.hpp"
 #include "port.hpp"
 
-#include <halocline/comm/clock.hpp>
-
 #include <algorithm>
-#include <sched.h>
 
 namespace halocline::comm {
 
@@ -46,15 +43,12 @@ verbs_world::link& verbs_world::linked(verbs_end& end) noexcept { return static_
 void verbs_world::release(verbs_end& end) noexcept { end.released = true; }
 
 void verbs_world::finish(const std::function<bool()>& give_up) noexcept {
-    constexpr double most = 2; // seconds
     const auto done = [&](const std::unique_ptr<link>& l) {
         if (!l->joined) return true;
         take_completions(*l->plan);
         return l->ended();
     };
-    const std::uint64_t since = ticks();
-    while (!std::all_of(links_.begin(), links_.end(), done) && seconds(ticks() - since) < most && !give_up())
-        sched_yield();
+    await_farewells([&] { return std::all_of(links_.begin(), links_.end(), done); }, give_up);
 }
 
 } // namespace halocline::comm

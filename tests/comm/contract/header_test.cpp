@@ -13,10 +13,10 @@ namespace {
 
 using namespace halocline_test;
 
-/// The header as it lies in this rank's memory.
+/// The label as it lies in this rank's memory.
 template <class Channel>
-message_header& arrived_header(Channel& c, std::uint64_t epoch) {
-    return const_cast<message_header&>(c.header(epoch));
+message_label& arrived_label(Channel& c, std::uint64_t epoch) {
+    return const_cast<message_label&>(static_cast<const message_label&>(c.header(epoch)));
 }
 
 TEST(Header, EveryFlippedBitOfEpochPlanAndSizeIsWrongData) {
@@ -26,7 +26,7 @@ TEST(Header, EveryFlippedBitOfEpochPlanAndSizeIsWrongData) {
         wait_for(j, set, 1);
 
         set.for_each([&](auto& c) {
-            message_header& h = arrived_header(c, 1);
+            message_label& h = arrived_label(c, 1);
             for (int bit = 0; bit < 64; ++bit) {
                 const std::uint64_t flip = std::uint64_t{1} << bit;
                 h.epoch ^= flip;
@@ -54,7 +54,7 @@ TEST(Header, TheOneOfTheEpochBeforeIsWrongData) {
             wait_for(j, set, k);
         }
         set.for_each([&](auto& c) {
-            arrived_header(c, 2).epoch = 1; // what a repeated message would say
+            arrived_label(c, 2).epoch = 1; // what a repeated message would say
             EXPECT_EQ(c.check(2), status::wrong_data);
         });
         j.barrier();

@@ -8,19 +8,15 @@
 
 namespace halocline::comm {
 
-/// What travels with one message. epoch is stored last (release) and read first (acquire).
-struct alignas(64) message_header {
+/// What every message says of itself, and its receiver compares. Over a network it travels before the payload.
+struct message_label {
     std::atomic<std::uint64_t> epoch{0};
     std::uint32_t plan_id = 0;     ///< same number on every rank of the job
     std::uint32_t field_index = 0; ///< which bound field (rebinding); 0 otherwise
     std::uint64_t bytes = 0;
-    std::uint32_t checksum = 0;        ///< CRC32C of the payload, 0 = not computed
-    std::uint32_t pieces = 0;          ///< pieces of a large face that are there; 0 = whole
-    std::uint64_t start_stamp = 0;     ///< sender's clock at start(): tells a late peer from a slow transfer
-    std::atomic<std::uint64_t> end{0}; ///< the sender's farewell: the first epoch that will not come; 0 = none yet
-    std::uint64_t immediate[2]{};      ///< room for a payload of 16 bytes beside the flag
+    std::uint64_t start_stamp = 0; ///< sender's clock at start(): tells a late peer from a slow transfer
 
-    /// All that a whole message says of itself but its epoch, which is stored when the rest is there.
+    /// All but the epoch, which is stored when the rest is there.
     void fill(std::uint32_t plan, std::uint32_t field, std::uint64_t payload_bytes, std::uint64_t stamp) noexcept {
         plan_id = plan;
         field_index = field;
@@ -31,6 +27,13 @@ struct alignas(64) message_header {
     [[nodiscard]] bool is(std::uint32_t plan, std::uint64_t of_epoch, std::uint64_t payload_bytes) const noexcept {
         return epoch.load(std::memory_order_relaxed) == of_epoch && plan_id == plan && bytes == payload_bytes;
     }
+};
+static_assert(sizeof(message_label) == 32);
+
+/// The label in mapped memory, where its epoch is the flag: stored last (release) and read first (acquire).
+struct alignas(64) message_header : message_label {
+    std::atomic<std::uint64_t> end{0}; ///< the sender's farewell: the first epoch that will not come; 0 = none yet
+    alignas(16) std::uint64_t immediate[2]{}; ///< room for a payload of 16 bytes beside the flag
 };
 static_assert(sizeof(message_header) == 64);
 

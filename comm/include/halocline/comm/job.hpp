@@ -31,7 +31,7 @@ struct verbs_options {
     int gid_index = -1; ///< of the port; -1: RoCE: the first of v2 over IPv4, else of v2; InfiniBand: none (LIDs)
     int mtu = 0;        ///< of the path, in bytes: 256, 512, 1024, 2048, 4096; 0: what both ports can do
     std::size_t largest_write = 0; ///< longer messages are several writes; 0: what the device can do
-    int inline_bytes = 256;        ///< messages up to this, header of 64 bytes included, travel in the work request
+    int inline_bytes = 256;        ///< messages up to this, label of 32 bytes included, travel in the work request
 };
 
 /// What is tried without a choice: "shm" within a node; between nodes "verbs", "mpi" (where an MPI launcher started the

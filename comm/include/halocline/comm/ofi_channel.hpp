@@ -1,88 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A channel over libfabric: header and payload are written into the peer's slot (fi_writedata), and the data that comes
-// with the write tells the peer which channel and epoch it belongs to. No receive is posted, nothing is matched.
+// A channel over libfabric: label and payload are written into the peer's slot (fi_writedata), and the data that comes
+// with the write tells the peer which channel and slot it belongs to. No receive is posted, nothing is matched.
 #pragma once
 
 #include <halocline/comm/channel.hpp>
-#include <halocline/comm/control_line.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <memory_resource>
-#include <new>
-#include <string>
+#include <halocline/comm/network_channel.hpp>
 
 namespace halocline::comm {
 
 class ofi_world; // private: comm/src/ofi_world.hpp
 struct ofi_end;  // private: comm/src/ofi_world.hpp
 
-class ofi_channel {
+class ofi_channel : public network_channel<ofi_world, ofi_end> {
   public:
     static constexpr const char* transport = "ofi";
-    static constexpr const char* path = "packed";
-    using world_type = ofi_world;
-    /// This end: buffers from `memory`, registered for the peer's writes. Local; then card() goes to the peer.
-    /// `memory` and the world must outlive the channel.  Err: job_error.
-    ofi_channel(ofi_world& world, std::pmr::memory_resource& memory, std::size_t index, int peer, std::uint32_t plan_id,
-                std::size_t send_bytes, std::size_t receive_bytes);
-    /// What the peer's end needs for connect().
-    [[nodiscard]] std::string card() const;
-    /// Greets the peer's end. Local; connected() when greetings have gone and come.
-    /// Pre: the peer has made its end.  Err: error if that is no card.
-    void connect(const std::string& peer_card);
-    /// True also when that will never be: then trouble() says why.
-    [[nodiscard]] bool connected() noexcept;
-    ofi_channel(ofi_channel&& other) noexcept;
-    ofi_channel& operator=(ofi_channel&& other) noexcept;
-    /// Says farewell and never waits for the peer's: until that has come the world keeps the memory.
-    ~ofi_channel();
-
-    [[nodiscard]] std::size_t index() const noexcept { return index_; }
-    [[nodiscard]] int peer() const noexcept { return peer_; }
-
-    /// Where the payload of `epoch` is to be written.  Pre: sent(epoch - 1).
-    [[nodiscard]] std::byte* target(std::uint64_t) noexcept { return send_ + sizeof(message_header); }
-    /// Pre: arrived(epoch - 1) and sent(epoch - 1).
-    void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
-        send_part(epoch, start_stamp, send_bytes_, field_index);
-    }
-    /// A message of fewer bytes than planned; the other end asks check_part() and header().bytes.
-    void send_part(std::uint64_t epoch, std::uint64_t start_stamp, std::size_t bytes,
-                   std::uint32_t field_index = 0) noexcept;
-    /// Has the peer's message of `epoch` arrived? Also true when it never will: then check(epoch) says why.
-    [[nodiscard]] bool arrived(std::uint64_t epoch) noexcept;
-    [[nodiscard]] bool sent(std::uint64_t epoch) noexcept;
-    /// The peer's payload, 64-byte aligned; valid until send(epoch + 1).  Pre: arrived(epoch).
-    [[nodiscard]] const std::byte* received(std::uint64_t epoch) const noexcept {
-        return slots_ + (epoch & 1) * stride_ + sizeof(message_header);
-    }
-    [[nodiscard]] const message_header& header(std::uint64_t epoch) const noexcept {
-        return *std::launder(reinterpret_cast<const message_header*>(slots_ + (epoch & 1) * stride_));
-    }
-    [[nodiscard]] status check(std::uint64_t epoch) const noexcept;
-    /// check() but for the bytes.
-    [[nodiscard]] status check_part(std::uint64_t epoch) const noexcept;
-    /// What libfabric said, if it was libfabric that failed; else empty.
-    [[nodiscard]] std::string trouble() const;
-    /// RMA writes that libfabric took from this end, greetings and farewells among them.
-    [[nodiscard]] std::uint64_t writes() const noexcept;
-
-    /// A farewell in place of the next epoch: a peer that waits for it gets status::aborted.
-    void close() noexcept;
-
-  private:
-    void swap(ofi_channel& other) noexcept;
-
-    ofi_world* world_ = nullptr;
-    ofi_end* end_ = nullptr;     // the world's: it stays where it is while writes are under way
-    std::byte* send_ = nullptr;  // header and payload
-    std::byte* slots_ = nullptr; // two of them, header and payload each
-    std::size_t stride_ = 0;     // from slot 0 to slot 1
-    std::size_t index_ = 0, send_bytes_ = 0, receive_bytes_ = 0;
-    std::uint64_t started_ = 0; // epoch of the last send
-    int peer_ = 0;
-    std::uint32_t plan_id_ = 0;
+    using network_channel::network_channel;
 };
 static_assert(carded_channel<ofi_channel>);
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A channel whose sender writes label and payload into the peer's slot through a network's own library. The world of that
+// library (verbs_world, ofi_world) moves the bytes; what a channel is beyond that is here, once.
+#pragma once
+
+#include <halocline/comm/message_slots.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <string>
+
+namespace halocline::comm {
+
+/// World and End: private to comm, which instantiates this for each of its networks.
+template <class World, class End>
+class network_channel : public message_slots {
+  public:
+    static constexpr const char* path = "packed";
+    using world_type = World;
+
+    /// This end: buffers from `memory`, registered for the peer's writes. Local; then card() goes to the peer.
+    /// `memory` and the world must outlive the channel.  Err: job_error.
+    network_channel(World& world, std::pmr::memory_resource& memory, std::size_t index, int peer, std::uint32_t plan_id,
+                    std::size_t send_bytes, std::size_t receive_bytes);
+    /// What the peer's end needs for connect().
+    [[nodiscard]] std::string card() const;
+    /// Takes the peer's. Local.  Pre: the peer has made its end.  Err: job_error; error if that is no card.
+    void connect(const std::string& peer_card);
+    /// Greets the peer at the first call; true when greetings have gone and come, and when they never will: then
+    /// trouble() says why.  Pre: the peer has connected, or the greeting may wait for a retransmission.
+    [[nodiscard]] bool connected() noexcept;
+
+    /// Pre: arrived(epoch - 1) and sent(epoch - 1).
+    void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
+        send_part(epoch, start_stamp, send_bytes_, field_index);
+    }
+    /// A message of fewer bytes than planned; the other end asks check_part() and header().bytes.
+    void send_part(std::uint64_t epoch, std::uint64_t start_stamp, std::size_t bytes,
+                   std::uint32_t field_index = 0) noexcept;
+    /// Has the peer's message of `epoch` arrived? Also true when it never will: then check(epoch) says why.
+    [[nodiscard]] bool arrived(std::uint64_t epoch) noexcept;
+    [[nodiscard]] bool sent(std::uint64_t epoch) noexcept;
+    [[nodiscard]] status check(std::uint64_t epoch) const noexcept;
+    /// check() for a message that may have fewer bytes.
+    [[nodiscard]] status check_part(std::uint64_t epoch) const noexcept;
+    /// What the library said, if it was the library that failed; else empty.
+    [[nodiscard]] std::string trouble() const;
+    /// Writes that the library took from this end, greetings and farewells among them.
+    [[nodiscard]] std::uint64_t writes() const noexcept;
+
+    /// A farewell in place of the next epoch: a peer that waits for it gets status::aborted.
+    void close() noexcept;
+
+  protected:
+    /// Says farewell and never waits for the peer's: until that has come the world keeps the memory.
+    struct leave {
+        World* world;
+        void say_farewell(End& end) const noexcept;
+        void operator()(End* end) const noexcept;
+    };
+    [[nodiscard]] World& world() const noexcept { return *end_.get_deleter().world; }
+
+    std::unique_ptr<End, leave> end_; // the world's: it stays where it is while writes are under way
+};
+
+} // namespace halocline::comm

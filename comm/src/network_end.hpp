@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a network's channel and its world share of one end, and how the last of them wait for their peers' farewells.
+#pragma once
+
+#include <halocline/comm/clock.hpp>
+#include <halocline/comm/message_slots.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory_resource>
+#include <sched.h>
+
+namespace halocline::comm {
+
+/// Its block: two slots for what the peer sends, one for what this end sends; a transport's own before and behind them.
+struct network_end {
+    std::pmr::memory_resource* memory = nullptr;
+    std::byte* block = nullptr;
+    std::size_t block_bytes = 0, before = 0;
+    std::size_t receive_stride = 0, send_stride = 0; // of a slot; the peer's slots are as large as what this end sends
+    std::size_t send_message = 0, receive_message = 0; // label and payload, at most
+    int peer = -1;
+
+    std::uint64_t started = 0; ///< epoch of the last message given to the library
+    std::uint64_t writes = 0;  ///< that it took
+    bool joined = false, greeting_said = false, greeted = false, farewell_said = false, farewell_came = false;
+    bool released = false; ///< the channel is gone
+    int error = 0;         ///< the library's, of what failed first
+    status lost = status::peer_died; ///< what that means to who waits for a message
+
+    /// Err: what `from` throws.
+    void allocate(std::pmr::memory_resource& from, std::size_t send_bytes, std::size_t receive_bytes,
+                  std::size_t before_slots = 0, std::size_t behind = 0) {
+        memory = &from;
+        before = before_slots;
+        receive_stride = message_slots::slot_bytes(receive_bytes);
+        send_stride = message_slots::slot_bytes(send_bytes);
+        send_message = message_slots::message_bytes(send_bytes);
+        receive_message = message_slots::message_bytes(receive_bytes);
+        block_bytes = before + 2 * receive_stride + send_stride + behind;
+        block = static_cast<std::byte*>(memory->allocate(block_bytes, 64));
+    }
+    void deallocate() noexcept {
+        if (block != nullptr) memory->deallocate(block, block_bytes, 64);
+        block = nullptr;
+    }
+
+    [[nodiscard]] std::byte* slot(std::size_t n) const { return block + before + n * receive_stride; }
+    [[nodiscard]] std::byte* send_slot() const { return slot(2); }
+    /// What travels of the message in send_slot().
+    [[nodiscard]] const std::byte* outgoing() const { return send_slot() + message_slots::label_at; }
+    /// Where such a message starts in the peer's block.
+    [[nodiscard]] std::size_t place_at_peer(std::size_t n) const {
+        return before + n * send_stride + message_slots::label_at;
+    }
+};
+
+/// Calls `done` until it says so, `give_up` does, or for 2 seconds.
+template <class Done>
+void await_farewells(Done done, const std::function<bool()>& give_up) {
+    constexpr double most = 2; // seconds
+    for (const std::uint64_t since = ticks(); !done() && seconds(ticks() - since) < most && !give_up();) sched_yield();
+}
+
+} // namespace halocline::comm
