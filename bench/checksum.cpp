@@ -2,6 +2,8 @@
 // What does a checksum behind each message cost?   scripts/bench.sh checksum [--seconds S]
 // Exchanges of an L^4 box per rank, cut in t, 96 B per site: with and without, in turn. A step writes the field,
 // exchanges and reads the ghosts; bare: the exchange alone. Medians of rank 0's slices; one JSON line per point.
+#include "support/command_line.hpp"
+
 #include <halocline/halo/plan.hpp>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <string_view>
 
 namespace {
 
@@ -63,7 +64,10 @@ class contender {
 } // namespace
 
 int main(int argc, char** argv) {
-    const double seconds = argc > 2 && std::string_view(argv[1]) == "--seconds" ? std::atof(argv[2]) : 10;
+    CLI::App app("What does a checksum behind each message cost?");
+    double seconds = 10;
+    app.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
+    if (const auto over = bench::parse(app, argc, argv)) return *over;
     const auto j = comm::job::from_environment();
     for (const int extent : {4, 8, 16}) {
         const auto cut =

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast is the Wilson-clover operator, and how fast are its block solves, on one rank?
 // One JSON line per measurement; seconds are the least of several repetitions. Arguments: extents (default 4 8 16).
+#include "support/command_line.hpp"
+
 #include <halocline/dirac/wilson_clover.hpp>
 #include <halocline/lattice/random.hpp>
 
@@ -83,15 +85,16 @@ void measure(const comm::job& j, int extent, int block, int lanes, const char* t
 } // namespace
 
 int main(int argc, char** argv) {
+    CLI::App app("How fast is the Wilson-clover operator, and how fast are its block solves, on one rank?");
+    std::vector<int> extents{4, 8, 16};
+    const auto multiple_of_4 = [](const std::string& text) {
+        const int extent = std::atoi(text.c_str());
+        return extent >= 4 && extent % 4 == 0 ? "" : "extents are multiples of 4, not " + text;
+    };
+    app.add_option("extents", extents, "lattices of extent^4")->check(multiple_of_4)->capture_default_str();
+    if (const auto over = bench::parse(app, argc, argv)) return *over;
     const comm::job j = comm::job::single();
-    std::vector<int> extents;
-    for (int i = 1; i < argc; ++i) extents.push_back(std::atoi(argv[i]));
-    if (extents.empty()) extents = {4, 8, 16};
     for (const int extent : extents) {
-        if (extent < 4 || extent % 4 != 0) {
-            std::fprintf(stderr, "bench_dirac: extents are multiples of 4, not %d\n", extent);
-            return 2;
-        }
         for (const int lanes : {4, 8, 16}) {
             const int block = extent == 4 ? 2 : 4;
             measure<float>(j, extent, block, lanes, "float");

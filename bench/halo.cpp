@@ -9,14 +9,13 @@
 #include "halo/one_copy.hpp"
 #include "halo/ours.hpp"
 #include "halo/report.hpp"
+#include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/machine.hpp"
 #include "support/peer_program.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/comm/costs.hpp>
-
-#include <CLI/CLI.hpp>
 
 #include <cerrno>
 #include <deque>
@@ -277,7 +276,7 @@ int main(int argc, char** argv) {
     app.add_option("--svg", o.svg, "file of a chart");
     app.add_option("--git", o.git, "what is measured");
     app.add_flag("--table", o.table, "a table also where the output is no terminal");
-    CLI11_PARSE(app, argc, argv);
+    if (const auto over = parse(app, argc, argv)) return *over;
     try {
         run(o);
         return 0;

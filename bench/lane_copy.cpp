@@ -3,6 +3,8 @@
 // Faces of an L^4 box of 4^4 blocks, 24 floats per site, stored [outer][component][W]: halo::site_copy beside the loop
 // that moves word by word and beside memcpy of as many bytes. Slices alternate, medians count; the source is written
 // before each step, out of the time. One JSON line per point; GB/s are of payload.
+#include "support/command_line.hpp"
+
 #include <halocline/halo/site_copy.hpp>
 #include <halocline/lattice/field.hpp>
 
@@ -13,7 +15,6 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
-#include <string_view>
 
 namespace {
 
@@ -114,7 +115,10 @@ int compare(int extent, int mu, double seconds) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const double seconds = argc > 2 && std::string_view(argv[1]) == "--seconds" ? std::atof(argv[2]) : 12;
+    CLI::App app("What do lanes cost when a face is packed or unpacked?");
+    double seconds = 12;
+    app.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
+    if (const auto over = bench::parse(app, argc, argv)) return *over;
     int failures = 0;
     for (const int extent : {8, 16})
         for (const int mu : {0, 3})

@@ -42,12 +42,12 @@ struct bench_options {
     comm::messenger_options messages;
 };
 
-[[noreturn]] void usage(const std::string& wrong) {
-    throw input_error(wrong + "\nusage: bench_p2p [--seconds S] [--patterns latency,one-way,both-ways,overhead] "
-                              "[--sizes 8,64,...] [--quick] [--json FILE] [--svg FILE] [--git HASH] "
-                              "[--peer NAME=COMMAND]... [--compare IMMEDIATE,SYNERGISTIC]...\n"
-                              "--compare: our messages with other thresholds take part, too");
-}
+constexpr const char* usage_text = "usage: bench_p2p [--seconds S] [--patterns latency,one-way,both-ways,overhead] "
+                                   "[--sizes 8,64,...] [--quick] [--json FILE] [--svg FILE] [--git HASH] "
+                                   "[--peer NAME=COMMAND]... [--compare IMMEDIATE,SYNERGISTIC]...\n"
+                                   "--compare: our messages with other thresholds take part, too";
+
+[[noreturn]] void usage(const std::string& wrong) { throw input_error(wrong + "\n" + usage_text); }
 
 std::size_t number(const std::string& text, std::size_t least, std::size_t most) {
     std::size_t end = 0, n = 0;
@@ -319,6 +319,7 @@ class driver {
 } // namespace
 
 int main(int argc, char** argv) {
+    if (argc == 2 && std::string_view(argv[1]) == "--help") return std::puts(usage_text) < 0;
     try {
         const bench_options o = parse(argc, argv);
         comm::job_options job_options;

@@ -2,6 +2,8 @@
 // What does making a plan cost?   scripts/bench.sh plan_setup; for 2 ranks: halocline-run -n 2 -- bench_plan_setup
 // 16^4 local sites of 96 bytes, all eight faces. One JSON line per kind of plan: the first in the job, which measures
 // the job's costs, and the median of the next ones; slowest rank each.
+#include "support/command_line.hpp"
+
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline/halo/shell_plan.hpp>
@@ -56,7 +58,9 @@ int run() {
 
 } // namespace
 
-int main() {
+int main(int argc, char** argv) {
+    CLI::App app("What does making a plan cost?");
+    if (const auto over = bench::parse(app, argc, argv)) return *over;
     try {
         return run();
     } catch (const std::exception& e) {

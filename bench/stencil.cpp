@@ -2,6 +2,8 @@
 // How fast is a stencil beside the loop that one would write by hand?   scripts/bench.sh stencil [--seconds S]
 // 4-D diffusion on one rank, interior sites of an L^4 box only: halo::stencil::for_interior against four nested loops
 // over the same field; slices alternate, the median counts. One JSON line per point.
+#include "support/command_line.hpp"
+
 #include <halocline/halo/stencil.hpp>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 namespace {
 
@@ -95,7 +96,10 @@ int compare(int extent, double seconds) {
 } // namespace
 
 int main(int argc, char** argv) {
-    const double seconds = argc > 2 && std::string_view(argv[1]) == "--seconds" ? std::atof(argv[2]) : 5;
+    CLI::App app("How fast is a stencil beside the loop that one would write by hand?");
+    double seconds = 5;
+    app.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
+    if (const auto over = bench::parse(app, argc, argv)) return *over;
     int failures = 0;
     for (int extent : {8, 16, 32}) failures += compare<1>(extent, seconds / 6) + compare<2>(extent, seconds / 6);
     return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

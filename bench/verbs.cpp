@@ -2,6 +2,7 @@
 // What does a small message over transport `verbs` cost?  scripts/bench.sh verbs
 //   halocline-run -n 2 -- bench_verbs BYTES...   one way of a ping-pong, beside which ib_write_lat is run
 //   bench_verbs --before-post                    our code before ibv_post_send; needs no device
+#include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/statistics.hpp"
 #include "verbs_loop_device.hpp"
@@ -9,7 +10,6 @@
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/clock.hpp>
 
-#include <cstdlib>
 #include <cstring>
 
 namespace {
@@ -89,7 +89,13 @@ std::uint64_t time_one_way(const job& j, std::size_t bytes, int epochs) {
 } // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && std::strcmp(argv[1], "--before-post") == 0) {
+    CLI::App app("What does a small message over transport verbs cost?");
+    bool before_post = false;
+    std::vector<std::size_t> sizes;
+    app.add_flag("--before-post", before_post, "our code before ibv_post_send instead; needs no device");
+    app.add_option("bytes", sizes, "one way of messages of these sizes, on 2 ranks")->check(CLI::Range(8, 1 << 30));
+    if (const auto over = bench::parse(app, argc, argv)) return *over;
+    if (before_post) {
         for (const std::size_t bytes : {8, 64, 4096}) time_before_post(bytes);
         return 0;
     }
@@ -101,7 +107,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     std::uint64_t wrong = 0;
-    for (int i = 1; i < argc; ++i) wrong += time_one_way(j, std::strtoul(argv[i], nullptr, 10), 500);
+    for (const std::size_t bytes : sizes) wrong += time_one_way(j, bytes, 500);
     if (wrong > 0)
         std::fprintf(stderr, "bench_verbs: %llu messages were not what was sent\n",
                      static_cast<unsigned long long>(wrong));

@@ -2,23 +2,27 @@
 // What does post() of a prepared window cost?  scripts/bench.sh window  (halocline-run -n 2 -- bench_window [--quick])
 // Both ranks send to each other in each step, in the order that a halo exchange has; zero-copy (the copy into the
 // peer's buffer is in the post), buffered (it was in insert()), and an empty window: pure overhead.
+#include "support/command_line.hpp"
 #include "window_steps.hpp"
 
 #include <halocline/comm/slab.hpp>
 #include <halocline/comm/window.hpp>
 
-#include <cstring>
 #include <memory_resource>
 
 int main(int argc, char** argv) {
     using namespace halocline;
     using namespace halocline::comm;
+    CLI::App app("What does post() of a prepared window cost?");
+    bool quick = false;
+    app.add_flag("--quick", quick, "2000 steps instead of 50 000");
+    if (const auto over = bench::parse(app, argc, argv)) return *over;
     const job j = job::from_environment();
     if (j.ranks() != 2) {
         std::fprintf(stderr, "bench_window: 2 ranks are needed: halocline-run -n 2 -- bench_window\n");
         return 2;
     }
-    const int steps = argc > 1 && std::strcmp(argv[1], "--quick") == 0 ? 2000 : 50'000;
+    const int steps = quick ? 2000 : 50'000;
     const bool print = j.rank() == 0;
     const std::string who = "halocline over " + j.transport();
     std::size_t wrong = 0;

@@ -19,7 +19,10 @@ int main(int argc, char** argv) {
     const int steps = argc > 1 && std::strcmp(argv[1], "--quick") == 0 ? 2000 : 50'000;
     const int other = 1 - rank;
     std::size_t wrong = 0;
-    if (ranks != 2) MPI_Abort(MPI_COMM_WORLD, 2);
+    if (ranks != 2) {
+        std::fprintf(stderr, "bench_window_mpi: 2 ranks are needed: mpirun -n 2 bench_window_<mpi> [--quick]\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
     for (const std::size_t bytes : bench::window_sizes) {
         std::vector<char> out(bytes), in(bytes);
         const int count = static_cast<int>(bytes);

@@ -128,10 +128,11 @@ void aggregation::orthonormalise(int g, int chirality) {
             if (!(sums[l] > dependent_below * dependent_below * before[l])) {
                 lattice::coordinate at = lattice::lexicographic_coordinate(block, b.grid);
                 for (int mu = 0; mu < lattice::dimensions; ++mu) at[mu] += b.grid_origin[mu];
-                throw error("test vector " + std::to_string(j) + " depends on those before it in block " +
-                            lattice::to_string(at) + ", chirality " + std::to_string(chirality) + ": norm " +
-                            std::to_string(std::sqrt(before[l])) + " before, " + std::to_string(std::sqrt(sums[l])) +
-                            " after the projection; take fewer vectors");
+                throw input_error("test vector " + std::to_string(j) + " depends on those before it in block " +
+                                  lattice::to_string(at) + ", chirality " + std::to_string(chirality) + ": norm " +
+                                  std::to_string(std::sqrt(before[l])) + " before, " +
+                                  std::to_string(std::sqrt(sums[l])) +
+                                  " after the projection; take fewer vectors, or check m0 and csw");
             }
             c[l] = static_cast<float>(1 / std::sqrt(sums[l]));
         }

@@ -56,7 +56,8 @@ amg_report solver::solve(lattice::field<double>& x, const lattice::field<double>
     solvers::fgmres_options options;
     options.tolerance = options_.tolerance;
     options.restart_length = options_.restart_length;
-    options.max_iterations = std::min(options_.max_iterations, options_.max_restarts * options_.restart_length);
+    options.max_iterations =
+        options_.max_iterations > 0 ? options_.max_iterations : options_.max_restarts * options_.restart_length;
     options.stagnation_window = options_.stagnation_stop ? options_.restart_length : 0;
     const auto precondition = [&](lattice::field<double>& z, const lattice::field<double>& r) {
         convert(b32_, r);

@@ -11,6 +11,7 @@
 #include <halocline/dirac/reference.hpp>
 #include <halocline_app/configuration.hpp>
 #include <halocline_app/main.hpp>
+#include <halocline_app/output_file.hpp>
 
 #include <cmath>
 #include <cstdio>
@@ -79,10 +80,7 @@ int solve(program& p, int argc, const char* const* argv) {
     const settings& s = command.reader.values();
     const comm::job& j = p.join(job_options_of(s));
     j.agree("configuration of the run", command.reader.effective());
-    if (!command.json.empty())
-        j.collectively([&] { // a path that can't be written is told before the work, not after it
-            if (j.rank() == 0) check_writable(command.json);
-        });
+    check_output(j, "--json", command.json);
 
     const problem problem = define_problem(j, s, [&](std::string_view line) { p.print(line); });
     if (command.dry_run) {
@@ -147,10 +145,7 @@ int solve(program& p, int argc, const char* const* argv) {
     result.converged = result.solve.converged() && result.true_relative_residual <= s.tolerance * (1 + 1e-3);
 
     p.print(describe(j, problem, result));
-    if (!command.json.empty())
-        j.collectively([&] {
-            if (j.rank() == 0) write_whole(command.json, to_json(j, problem, result) + "\n");
-        });
+    write_output(j, command.json, to_json(j, problem, result) + "\n");
     return result.converged ? exit_success : exit_failure;
 }
 

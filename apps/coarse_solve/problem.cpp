@@ -113,7 +113,14 @@ problem define_problem(const comm::job& j, const settings& s, const std::functio
     auto cut = cut_lattice(global, blocks, j.ranks(), s, why);
     if (s.order_by_nodes) cut = cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes()));
     // Last, because making the demo configuration takes seconds and bad input is told at once.
-    if (s.gauge.empty()) open(demo_configuration(j, tell));
+    if (s.gauge.empty()) {
+        const std::string path = demo_configuration(j, tell);
+        try {
+            open(path);
+        } catch (const file_error& e) {
+            throw input_error(std::string(e.what()) + "; remove it, and the demo configuration is made anew");
+        }
+    }
     return {std::move(file), blocks, std::move(cut), std::move(why)};
 }
 

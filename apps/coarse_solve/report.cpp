@@ -5,14 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 
 namespace halocline::app {
 namespace {
@@ -96,52 +89,6 @@ std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
     o["history"] = s.outer.history;
     o["notes"] = s.notes;
     return o.dump();
-}
-
-namespace {
-
-std::string beside(const std::string& path) { return path + "." + std::to_string(::getpid()) + ".tmp"; }
-
-/// A pipe or a device (/dev/null, /dev/stdout, whatever that is redirected to) is written to; a file put in its place
-/// would destroy it.
-bool is_stream(const std::string& path) {
-    if (path.starts_with("/dev/") || path.starts_with("/proc/")) return true;
-    std::error_code none;
-    const auto status = std::filesystem::status(path, none);
-    return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
-}
-
-} // namespace
-
-void check_writable(const std::string& path) {
-    if (std::filesystem::is_directory(path)) throw input_error("--json " + path + ": can't be written: it is a folder");
-    if (is_stream(path)) return;
-    const std::string temporary = beside(path);
-    const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0) throw input_error("--json " + path + ": can't be written: " + std::strerror(errno));
-    ::close(file);
-    ::unlink(temporary.c_str());
-}
-
-void write_whole(const std::string& path, const std::string& text) {
-    const bool stream = is_stream(path);
-    const std::string temporary = stream ? path : beside(path);
-    {
-        std::ofstream out(temporary, std::ios::binary | (stream ? std::ios::app : std::ios::trunc));
-        out << text;
-        if (!out.flush()) {
-            const std::string why = std::strerror(errno);
-            if (!stream) ::unlink(temporary.c_str());
-            throw file_error(path, "can't be written: " + why);
-        }
-    }
-    if (stream) return;
-    std::error_code failure;
-    std::filesystem::rename(temporary, path, failure);
-    if (failure) {
-        ::unlink(temporary.c_str());
-        throw file_error(path, failure.message());
-    }
 }
 
 } // namespace halocline::app

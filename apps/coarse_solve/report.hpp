@@ -29,10 +29,5 @@ struct run_result {
 std::string describe(const comm::job& j, const problem& p, const run_result& r);
 /// The pinned JSON object, on one line.
 std::string to_json(const comm::job& j, const problem& p, const run_result& r);
-/// Checks that write_whole(path) can work, before hours of computing; leaves nothing behind.  Err: input_error.
-void check_writable(const std::string& path);
-/// Writes text to a temporary file beside `path` and renames it; a pipe or device is written to.
-/// Err: file_error.
-void write_whole(const std::string& path, const std::string& text);
 
 } // namespace halocline::app

@@ -116,10 +116,10 @@ std::vector<setting_key> lattice_and_operator_keys() {
 
         real_key(
             {"operator", "m0", "bare mass"}, [](auto& s) -> auto& { return s.op.m0; }, -1e3, 1e3,
-            "a real number like -0.5"),
+            "a real number from -1000 to 1000, like -0.5"),
         real_key(
             {"operator", "csw", "clover coefficient; 0: plain Wilson"}, [](auto& s) -> auto& { return s.op.csw; }, -1e3,
-            1e3, "a real number like 1.0"),
+            1e3, "a real number from -1000 to 1000, like 1.0"),
         boundaries_key({"operator", "boundary", "boundary of x, y, z, t: periodic, antiperiodic or open"}),
     };
 }
@@ -134,8 +134,8 @@ std::vector<setting_key> solver_and_level_keys() {
         tolerance_key({"solver", "tolerance", "relative residual to reach"}, &settings::tolerance),
         integer_key({"solver", "restart_length", "outer FGMRES basis"}, &settings::restart_length, 1, 1000),
         integer_key({"solver", "max_restarts", "outer FGMRES restarts"}, &settings::max_restarts, 1, 1'000'000),
-        integer_key({"solver", "max_iterations", "outer FGMRES iterations"}, &settings::max_iterations, 1,
-                    1'000'000'000),
+        integer_key({"solver", "max_iterations", "outer FGMRES iterations; 0: restart_length * max_restarts"},
+                    &settings::max_iterations, 0, 1'000'000'000),
         switch_key({"solver", "stagnation_stop", "stop when the residual no longer falls"}, &settings::stagnation_stop),
 
         coordinate_key({"level.0", "blocks", "Schwarz blocks = aggregates, in sites"}, &settings::blocks),

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <numeric>
+
+#include <unistd.h>
 
 #include <toml++/toml.h>
 
@@ -47,6 +50,23 @@ const setting_key* find_key(const std::string& path) {
     const auto& keys = setting_keys();
     const auto found = std::ranges::find(keys, path, [](const auto& k) { return k.path(); });
     return found == keys.end() ? nullptr : &*found;
+}
+
+/// HALOCLINE_COMM_TRANSPORT is meant for us and means nothing; HALOCLINE_ROOT may be anybody's.  Err: config_error.
+void refuse_misspelt(const std::string& variable) {
+    const auto section_of = [](const std::string& name) {
+        return name.substr(0, name.find('_', std::strlen("HALOCLINE_")) + 1);
+    };
+    const auto& keys = setting_keys();
+    bool section_is_known = false;
+    for (const auto& key : keys) {
+        if (key.environment() == variable) return;
+        section_is_known = section_is_known || variable.starts_with(section_of(key.environment()));
+    }
+    if (!section_is_known) return;
+    const auto distance = [&](const auto& key) { return edit_distance(key.environment(), variable); };
+    throw config_error(variable, "environment: unknown variable '" + variable + "'; the nearest known one is '" +
+                                     std::ranges::min_element(keys, {}, distance)->environment() + "'");
 }
 
 /// "[level.0] blocks" is how a reader of the file knows the key.
@@ -146,6 +166,10 @@ void settings_reader::read_file(const std::string& path) {
 void settings_reader::read_environment() {
     for (const auto& key : setting_keys())
         if (const char* text = std::getenv(key.environment().c_str())) set(key.path(), text, key.environment());
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+        const std::string_view text(*variable);
+        refuse_misspelt(std::string(text.substr(0, text.find('='))));
+    }
 }
 
 void settings_reader::check() const {

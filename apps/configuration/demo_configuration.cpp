@@ -28,7 +28,7 @@ constexpr const char* file_name = "demo-8.8.8.8-beta6.0.ildg";
 /// The first folder that exists or can be made, and can be written.  Err: file_error.
 fs::path data_folder() {
     std::vector<fs::path> candidates;
-    if (const char* set = std::getenv("HALOCLINE_DATA_DIR")) {
+    if (const char* set = std::getenv("HALOCLINE_DATA_DIR"); set != nullptr && *set != '\0') {
         candidates.emplace_back(set); // asked for by name: no other will do
     } else {
         std::error_code failure;

@@ -9,17 +9,15 @@
 #include <halocline_app/configuration.hpp>
 #include <halocline_app/grid.hpp>
 #include <halocline_app/main.hpp>
+#include <halocline_app/output_file.hpp>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -88,6 +86,8 @@ int run(app::program& p, int argc, const char* const* argv) {
     comm::job_options options;
     if (!a.transport.empty()) options.transports = {a.transport};
     const comm::job& j = p.join(options);
+    app::check_output(j, "--output", a.output, app::output_kind::file);
+    app::check_output(j, "--json", a.json);
 
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
     const lattice::box local = cut.local_box(j.rank());
@@ -124,7 +124,7 @@ int run(app::program& p, int argc, const char* const* argv) {
 
     const double last = dirac::plaquette(j, cut, links);
     const gauge::binned_mean mean = gauge::mean_with_binning(measured);
-    if (!measured.empty()) {
+    if (measured.size() > 1) {
         std::snprintf(line, sizeof line,
                       "plaquette %.7f, error %.1e (%zu measurements, bins of %d); of the last sweep %.13f", mean.mean,
                       mean.error, measured.size(), mean.bin, last);
@@ -136,29 +136,24 @@ int run(app::program& p, int argc, const char* const* argv) {
         write_and_verify(j, cut, owned, last, a);
         p.print("wrote " + a.output + " (" + a.format + ", read back and verified), plaquette " + std::to_string(last));
     }
-    j.collectively([&] {
-        if (a.json.empty() || j.rank() != 0) return;
-        const auto number = [](double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(); };
-        const nlohmann::json result{{"grid", global},
-                                    {"beta", a.chain.beta},
-                                    {"seed", a.chain.seed},
-                                    {"start", a.start},
-                                    {"thermalisation", a.thermalisation},
-                                    {"sweeps", a.sweeps},
-                                    {"overrelaxation", a.chain.overrelaxation},
-                                    {"measurements", measured.size()},
-                                    {"plaquette", number(mean.mean)},
-                                    {"plaquette_error", number(mean.error)},
-                                    {"last_plaquette", last},
-                                    {"ranks", j.ranks()},
-                                    {"rank_grid", cut.rank_grid()},
-                                    {"transport", j.transport()},
-                                    {"output", a.output},
-                                    {"seconds", elapsed()}};
-        std::ofstream out(a.json);
-        out << result.dump(2) << '\n';
-        if (!out.flush()) throw file_error(a.json, std::string("can't write the results: ") + std::strerror(errno));
-    });
+    const auto number = [](double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(); };
+    const nlohmann::json result{{"grid", global},
+                                {"beta", a.chain.beta},
+                                {"seed", a.chain.seed},
+                                {"start", a.start},
+                                {"thermalisation", a.thermalisation},
+                                {"sweeps", a.sweeps},
+                                {"overrelaxation", a.chain.overrelaxation},
+                                {"measurements", measured.size()},
+                                {"plaquette", number(mean.mean)},
+                                {"plaquette_error", number(mean.error)},
+                                {"last_plaquette", last},
+                                {"ranks", j.ranks()},
+                                {"rank_grid", cut.rank_grid()},
+                                {"transport", j.transport()},
+                                {"output", a.output},
+                                {"seconds", elapsed()}};
+    app::write_output(j, a.json, result.dump(2) + "\n");
     return app::exit_success;
 }
 

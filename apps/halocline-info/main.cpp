@@ -43,10 +43,12 @@ std::string memlock_limit() {
 }
 
 int info(program& p, int argc, const char* const* argv) {
-    CLI::App cli{"What this build and this machine can do, and the effective settings with each value's origin."};
+    CLI::App cli{"What this build and this machine can do, and the effective settings with each value's origin.\n"
+                 "Under a launcher: who serves whom.",
+                 p.name()};
     std::string config, transport;
-    cli.add_option("config", config, "config file");
-    cli.add_option("--transport", transport, "in order of preference, like shm,mpi");
+    cli.add_option("config", config, "config file (configs/demo.toml explains every key)")->option_text("FILE");
+    cli.add_option("--transport", transport, "in order of preference, like shm,mpi")->option_text("LIST");
     p.parse(cli, argc, argv);
 
     settings_reader reader;

@@ -8,6 +8,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/launch.hpp>
+#include <halocline_app/standard_streams.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -250,6 +251,7 @@ class launcher final : public rank_events {
 } // namespace
 
 int main(int argc, char** argv) {
+    halocline::app::keep_standard_streams();
     try {
         if (argc == 2 && std::strcmp(argv[1], "--agent") == 0) return run_agent();
         return launcher(parse(argc, argv)).run();

@@ -5,18 +5,17 @@
 
 #include <halocline_app/grid.hpp>
 #include <halocline_app/main.hpp>
+#include <halocline_app/output_file.hpp>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <numbers>
 #include <string>
@@ -77,6 +76,7 @@ int run(app::program& p, int argc, const char* const* argv) {
     comm::job_options options;
     if (!a.transport.empty()) options.transports = {a.transport};
     const comm::job& j = p.join(options);
+    app::check_output(j, "--json", a.json);
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
 
     // cos(k x) with k = 2 pi / L in every dimension; one step multiplies it by lambda = 1 - alpha sum 4 sin^2(k / 2).
@@ -130,25 +130,20 @@ int run(app::program& p, int argc, const char* const* argv) {
                   checksum, expected, error, total.deviation, continuum);
     p.print(text);
     if (!right) p.print("the decay is wrong");
-    j.collectively([&] {
-        if (a.json.empty() || j.rank() != 0) return;
-        const nlohmann::json result{{"grid", global},
-                                    {"ranks", j.ranks()},
-                                    {"rank_grid", cut.rank_grid()},
-                                    {"transport", j.transport()},
-                                    {"steps", a.steps},
-                                    {"alpha", a.alpha},
-                                    {"amplitude", amplitude},
-                                    {"expected", expected},
-                                    {"continuum", continuum},
-                                    {"relative_error", error},
-                                    {"largest_deviation", total.deviation},
-                                    {"checksum", checksum},
-                                    {"seconds", seconds}};
-        std::ofstream out(a.json);
-        out << result.dump(2) << '\n';
-        if (!out.flush()) throw file_error(a.json, std::string("can't write the results: ") + std::strerror(errno));
-    });
+    const nlohmann::json result{{"grid", global},
+                                {"ranks", j.ranks()},
+                                {"rank_grid", cut.rank_grid()},
+                                {"transport", j.transport()},
+                                {"steps", a.steps},
+                                {"alpha", a.alpha},
+                                {"amplitude", amplitude},
+                                {"expected", expected},
+                                {"continuum", continuum},
+                                {"relative_error", error},
+                                {"largest_deviation", total.deviation},
+                                {"checksum", checksum},
+                                {"seconds", seconds}};
+    app::write_output(j, a.json, result.dump(2) + "\n");
     return right ? app::exit_success : app::exit_failure;
 }
 

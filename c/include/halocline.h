@@ -45,6 +45,7 @@ typedef struct halocline_job_options {
     const char* ofi_provider; /* of libfabric; NULL: its first that fits */
     int64_t deadline_ms;      /* longest wait for a peer that is alive; 0: a minute */
     size_t slab_bytes;        /* address space of each rank's shared memory; 0: 64 GiB, used as needed */
+    const char* mpi_mode;     /* of transport mpi: "two-sided", "one-sided"; NULL: two-sided */
 } halocline_job_options;
 
 /* Under halocline-run or an MPI launcher: all its ranks; else a job of one rank. Collective. options may be NULL. */

@@ -174,7 +174,7 @@ void check_transport_names(const std::vector<std::string>& names, bool mpi_there
     }
     if (!usable)
         throw input_error("transport 'self' serves only the own rank; " + std::to_string(ranks) +
-                          " ranks need one of " + all);
+                          " ranks need another; known are " + all);
 }
 
 std::vector<std::string> default_transports() {

@@ -10,6 +10,7 @@
 #include <new>
 #include <string>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <utility>
 
@@ -31,7 +32,7 @@ slab_mapping::slab_mapping(int fd, std::size_t bytes) : bytes_(bytes) {
     void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (p == MAP_FAILED) {
         throw error("cannot map a slab of " + mebibytes(bytes) + " address space: " + std::strerror(errno) +
-                    "; raise 'ulimit -v' or choose a smaller slab (job_options::slab_bytes)");
+                    "; raise 'ulimit -v' or choose a smaller slab (job_options::slab_bytes, [comm] slab_gib)");
     }
     base_ = static_cast<std::byte*>(p);
     madvise(p, bytes, MADV_DONTDUMP); // both are wishes: refusal changes nothing but speed or the size of a core file
@@ -55,6 +56,11 @@ node_slab::node_slab(std::size_t bytes) : bytes_(round_up(bytes == 0 ? default_b
     fd_ = memfd_create("halocline-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd_ < 0) throw error(std::string("cannot make a slab: memfd_create: ") + std::strerror(errno));
     try {
+        rlimit file{}; // a file beyond it would be SIGXFSZ instead of an error
+        if (getrlimit(RLIMIT_FSIZE, &file) == 0 && file.rlim_cur < bytes_) {
+            throw error("cannot make a slab of " + mebibytes(bytes_) + ": files may have " + mebibytes(file.rlim_cur) +
+                        "; raise 'ulimit -f' or choose a smaller slab (job_options::slab_bytes, [comm] slab_gib)");
+        }
         // Sealed: a peer that maps it can't be made to fault by a truncation.
         if (ftruncate(fd_, static_cast<off_t>(bytes_)) != 0 ||
             fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {

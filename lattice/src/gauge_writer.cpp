@@ -84,6 +84,9 @@ gauge_writer::~gauge_writer() {
 }
 
 void gauge_writer::create() {
+    std::error_code none;
+    if (std::filesystem::exists(path_, none) && !std::filesystem::is_regular_file(path_, none))
+        throw input_error("'" + path_ + "' is no regular file: a gauge file would take its place");
     const binary_file file = binary_file::create(partial_);
     created_ = true;
     const auto bytes = static_cast<std::uint64_t>(link_bytes(layout_));

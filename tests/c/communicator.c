@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job of an MPI program's own communicator, from C: ranks the other way round. */
+/* Jobs of an MPI program's own communicator, from C: ranks the other way round, sums by MPI_Put. */
 #include <halocline.h>
 
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
+
+/* A mode that is not the same on all ranks is refused with both: each gave its own. */
+static int mode_is_agreed_on(MPI_Comm comm, int rank) {
+    const halocline_job_options own = {.mpi_mode = rank == 0 ? "one-sided" : "two-sided"};
+    halocline_job* job = NULL;
+    const int refused = halocline_job_from_mpi(&comm, sizeof comm, &own, &job) != HALOCLINE_OK && job == NULL &&
+                        strstr(halocline_error(), "one-sided") != NULL &&
+                        strstr(halocline_error(), "two-sided") != NULL;
+    if (!refused) fprintf(stderr, "rank %d: modes of MPI that differ: %s\n", rank, halocline_error());
+    return refused;
+}
 
 static int check(halocline_status s) {
     if (s != HALOCLINE_OK) fprintf(stderr, "%s\n", halocline_error());
@@ -20,7 +32,9 @@ int main(int argc, char** argv) {
     MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm);
     MPI_Comm_size(comm, &ranks);
 
-    if (check(halocline_job_from_mpi(&comm, sizeof comm, NULL, &job)) && check(halocline_sum_create(job, 2, &sum))) {
+    const halocline_job_options one_sided = {.transports = "mpi", .mpi_mode = "one-sided"};
+    if (mode_is_agreed_on(comm, rank) && check(halocline_job_from_mpi(&comm, sizeof comm, &one_sided, &job)) &&
+        check(halocline_sum_create(job, 2, &sum))) {
         double values[2] = {1.0, rank};
         good = halocline_job_rank(job) == ranks - 1 - rank && halocline_job_ranks(job) == ranks &&
                check(halocline_sum_over_ranks(sum, values, 2)) && values[0] == ranks &&

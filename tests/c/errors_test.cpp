@@ -30,6 +30,14 @@ TEST_F(CErrors, NullIsNamed) {
     EXPECT_EQ(halocline_job_from_mpi(nullptr, 8, nullptr, &job_), HALOCLINE_INPUT_ERROR);
 }
 
+TEST_F(CErrors, ModesOfMpiAreListed) {
+    halocline_job_options options{};
+    options.mpi_mode = "sideways";
+    halocline_job* job = nullptr;
+    EXPECT_EQ(halocline_job_from_environment(&options, &job), HALOCLINE_INPUT_ERROR);
+    expect_text("'sideways'; known are two-sided, one-sided");
+}
+
 TEST_F(CErrors, AGridOfOtherRanksIsRefusedWithBothNumbers) {
     halocline_plan_options options{};
     for (int mu = 0; mu < 4; ++mu) {

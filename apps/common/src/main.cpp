@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline_app/main.hpp>
+#include <halocline_app/standard_streams.hpp>
 
 #include <CLI/CLI.hpp>
 
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <sstream>
 
@@ -27,16 +30,17 @@ int launched_rank() {
     return 0;
 }
 
-/// One write per line: lines of different ranks never interleave.
-void write_line(std::FILE* out, std::string line) {
+/// One write per line: lines of different ranks never interleave. 0, or errno.
+int write_line(std::FILE* out, std::string line) {
     line += '\n';
     std::fflush(out);
     for (std::size_t done = 0; done < line.size();) {
         const ssize_t n = ::write(fileno(out), line.data() + done, line.size() - done);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return; // nobody listens any more
+        if (n <= 0) return n < 0 ? errno : EIO;
         done += static_cast<std::size_t>(n);
     }
+    return 0;
 }
 
 } // namespace
@@ -66,7 +70,9 @@ const comm::job& program::join(const comm::job_options& options) {
 
 void program::print(std::string_view line) const {
     // A live progress line that is still there makes way.
-    if (speaks()) write_line(stdout, (on_terminal() ? "\r\033[K" : "") + std::string(line));
+    if (!speaks()) return;
+    const int why = write_line(stdout, (on_terminal() ? "\r\033[K" : "") + std::string(line));
+    if (why != 0 && why != EPIPE) lost_output_ = why; // a reader that left has read enough
 }
 
 bool program::on_terminal() { return isatty(STDOUT_FILENO) != 0; }
@@ -89,13 +95,18 @@ void append_line(std::string& out, const char* format, ...) {
 
 int run_program(int argc, const char* const* argv,
                 const std::function<int(program& p, int argc, const char* const* argv)>& body) {
+    keep_standard_streams();
     program p(argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "halocline");
     const auto say = [&](const std::string& what) {
         write_line(stderr, (isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "") + p.name() + ": " + what);
     };
+    std::signal(SIGPIPE, SIG_IGN); // `| head` ends the reading, not the job
     const auto of_rank = [&](const std::exception& e) { return "rank " + std::to_string(p.rank()) + ": " + e.what(); };
     try {
-        return body(p, argc, argv);
+        const int code = body(p, argc, argv);
+        if (p.lost_output() == 0) return code;
+        say(std::string("error: standard output can't be written: ") + std::strerror(p.lost_output()));
+        return code == exit_success ? int{exit_failure} : code;
     } catch (const early_exit& e) {
         return e.code;
     } catch (const input_error& e) {

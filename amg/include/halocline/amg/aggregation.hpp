@@ -21,7 +21,7 @@ class aggregation {
                 int vectors);
 
     /// Columns <- test vectors, orthonormalised per block and chirality by Gram-Schmidt, twice, products in fp64.
-    /// Err: error naming the block and the vector that depends on those before it; no communication.
+    /// Err: input_error naming the block and the vector that depends on those before it; no communication.
     void define(std::span<const lattice::field<float>> test_vectors);
 
     /// y = P x, or y += P x.  Cost: reads P once.

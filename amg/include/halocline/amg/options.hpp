@@ -34,7 +34,7 @@ struct amg_options {
     double tolerance = 1e-10; ///< of the true relative residual
     int restart_length = 50;  ///< of the outer FGMRES
     int max_restarts = 20;
-    int max_iterations = 1000;    ///< and at most max_restarts * restart_length
+    int max_iterations = 0;       ///< 0: max_restarts * restart_length
     bool stagnation_stop = false; ///< give up after restart_length iterations without a gain of 10 %
 };
 

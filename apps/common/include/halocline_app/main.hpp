@@ -43,6 +43,8 @@ class program {
     [[nodiscard]] const comm::job& job() const { return *job_; }
     /// Prints a line on stdout, on rank 0 only, at once (progress shows through a pipe).
     void print(std::string_view line) const;
+    /// errno of the last line that could not be printed; 0: none, or its reader left.
+    [[nodiscard]] int lost_output() const { return lost_output_; }
     /// True if stdout is a terminal.
     [[nodiscard]] static bool on_terminal();
     /// A line that replaces itself: on a terminal redrawn in place, otherwise nothing.  "" clears it.
@@ -51,6 +53,7 @@ class program {
   private:
     std::string name_;
     int rank_ = 0;
+    mutable int lost_output_ = 0;
     std::unique_ptr<comm::job> job_;
 };
 

@@ -45,7 +45,7 @@ struct settings {
     double tolerance = 1e-10;
     int restart_length = 50;
     int max_restarts = 20;
-    int max_iterations = 1000;
+    int max_iterations = 0; ///< 0: restart_length * max_restarts
     bool stagnation_stop = false;
     // [[level]], finest first
     std::optional<lattice::coordinate> blocks;
