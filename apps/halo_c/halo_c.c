@@ -79,7 +79,8 @@ static long exchange_ghosts(halocline_job* job) {
     require(halocline_plan_create(job, &options, &plan));
     halocline_plan_box(plan, first, extent);
 
-    double* field = malloc(sizeof(double) * (size_t)extent[0] * (size_t)extent[1] * (size_t)extent[2] * (size_t)extent[3]);
+    double* field =
+        malloc(sizeof(double) * (size_t)extent[0] * (size_t)extent[1] * (size_t)extent[2] * (size_t)extent[3]);
     if (field == NULL) exit(1);
     for (c.step = 0; c.step < steps; ++c.step) {
         struct packing p = {field};
@@ -97,7 +98,8 @@ static long exchange_ghosts(halocline_job* job) {
             require(halocline_plan_face(plan, f, &face));
             memcpy(ghosts, first, sizeof ghosts);
             memcpy(layer, extent, sizeof layer);
-            ghosts[face.dimension] = face.high ? first[face.dimension] + extent[face.dimension] : first[face.dimension] - 1;
+            ghosts[face.dimension] =
+                face.high ? first[face.dimension] + extent[face.dimension] : first[face.dimension] - 1;
             layer[face.dimension] = 1;
             c.ghost = halocline_plan_ghost(plan, f);
             for_sites(ghosts, layer, compare, &c);
@@ -166,6 +168,11 @@ static long pass_round_ring(halocline_job* job) {
 }
 
 int main(int argc, char** argv) {
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        puts("usage: halo_c [transports]     shm, verbs, ofi, mpi, with ',' between\n"
+             "Exchanges ghosts, passes words round a ring of all ranks, and compares each with what is right.");
+        return 0;
+    }
     halocline_job_options options = {.transports = argc > 1 ? argv[1] : NULL, .deadline_ms = 30000};
     halocline_job* job = NULL;
     halocline_sum* sum = NULL;

@@ -32,7 +32,7 @@ constexpr const char* usage =
     "  --timeout S         end the job after S seconds, exit code 3\n"
     "  --bind              pin the i-th rank of a host to its i-th allowed core if there are enough (default)\n"
     "  --no-bind           don't\n"
-    "  --help              this text\n"
+    "  --help, --version\n"
     "\n"
     "On one host rank 0 reads standard input. Other hosts get the working directory and the variables HALOCLINE_*, "
     "OMP_*,\n"
@@ -50,8 +50,9 @@ T number(std::string_view option, const std::string& text, T least, T most) {
     const char* end = text.data() + text.size();
     const auto [rest, bad] = std::from_chars(text.data(), end, value);
     if (bad != std::errc() || rest != end || !(value >= least && value <= most)) {
-        throw input_error(std::string(option) + " " + text + ": a number from " + std::to_string(least) + " to " +
-                          std::to_string(most) + " is expected");
+        std::ostringstream range;
+        range << least << " to " << most;
+        throw input_error(std::string(option) + " " + text + ": a number from " + range.str() + " is expected");
     }
     return value;
 }
@@ -87,6 +88,9 @@ settings parse(int argc, char** argv) {
         };
         if (a == "--help" || a == "-h") {
             std::fputs(usage, stdout);
+            std::exit(0);
+        } else if (a == "--version") {
+            std::puts("halocline-run " HALOCLINE_VERSION);
             std::exit(0);
         } else if (a == "-n" || a == "--np") {
             s.ranks = number<int>(a, value(), 1, most_ranks);

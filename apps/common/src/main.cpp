@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,10 +24,21 @@ struct early_exit {
     int code;
 };
 
-/// Rank that the launcher gave this process, before there is a job to ask; 0 if none did.
+/// Rank that the launcher gave this process, before there is a job to ask; 0 if none did. Variables that a shell kept
+/// from a job that is over are none: the descriptor they came with is closed.
 int launched_rank() {
-    for (const char* name : {"HALOCLINE_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
-        if (const char* value = std::getenv(name)) return std::atoi(value);
+    struct launched {
+        const char *rank, *descriptor; // nullptr: not told
+    };
+    for (const auto& [rank, descriptor] :
+         {launched{"HALOCLINE_RANK", "HALOCLINE_BOOTSTRAP_FD"}, launched{"OMPI_COMM_WORLD_RANK", nullptr},
+          launched{"PMIX_RANK", nullptr}, launched{"PMI_RANK", "PMI_FD"}}) {
+        const char* value = std::getenv(rank);
+        if (value == nullptr) continue;
+        const char* number = descriptor != nullptr ? std::getenv(descriptor) : nullptr;
+        const bool stale = descriptor != nullptr && (number == nullptr || ::fcntl(std::atoi(number), F_GETFD) < 0);
+        if (!stale) return std::atoi(value);
+    }
     return 0;
 }
 
@@ -48,6 +60,7 @@ int write_line(std::FILE* out, std::string line) {
 program::program(std::string name) : name_(std::move(name)), rank_(launched_rank()) {}
 
 void program::parse(CLI::App& cli, int argc, const char* const* argv) const {
+    cli.set_version_flag("--version", name_ + " " HALOCLINE_VERSION);
     try {
         cli.parse(argc, argv);
     } catch (const CLI::Success& request) { // --help, --version: text for stdout

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every program does alike, as a shell sees it: --help, outputs that can't be written, closed streams, readers that
+// leave, variables with a wrong name, limits of the system.
+#include <halocline_test/run_command.hpp>
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+namespace {
+
+using halocline_test::read_text;
+using halocline_test::run_command;
+using halocline_test::scratch_folder;
+
+const std::string bin = HALOCLINE_BIN "/";
+const std::string run2 = bin + "halocline-run -n 2 -- " + bin;
+/// The shortest solve; it does not converge.
+const std::string short_solve = "coarse_solve --max-iterations 1 --setup 0 --vectors 4";
+
+/// A shell's command line; it holds no single quotes.
+halocline_test::command_result shell(const std::string& line) { return run_command("sh -c '" + line + "'"); }
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Programs, HelpIsOneTextWithUsageAndExitCodeZero) {
+    for (const char* program :
+         {"coarse_solve", "generate_gauge", "halocline-info", "heat4d", "halocline-run", "halo_c"}) {
+        const auto help = run_command(bin + program + " --help");
+
+        EXPECT_EQ(help.exit_code, 0) << program << help.err;
+        EXPECT_TRUE(contains(help.out, "sage: " + std::string(program))) << help.out;
+        EXPECT_TRUE(help.err.empty()) << help.err;
+    }
+    const auto solve = run_command(run2 + "coarse_solve --help");
+    EXPECT_EQ(solve.out.find("Usage:"), solve.out.rfind("Usage:")) << "more than one rank prints";
+    EXPECT_TRUE(contains(solve.out, "--tol REAL (1e-10)")) << solve.out;
+}
+
+TEST(Programs, OutputsThatCannotBeWrittenAreToldBeforeTheWork) {
+    for (const std::string line :
+         {"heat4d --json /nowhere/x", "generate_gauge --grid 4.4.4.4 --json /nowhere/x",
+          "generate_gauge --grid 4.4.4.4 --output /nowhere/x", "generate_gauge --grid 4.4.4.4 --output /dev/null"}) {
+        const auto run = run_command(run2 + line);
+
+        EXPECT_EQ(run.exit_code, 2) << line << run.err;
+        EXPECT_TRUE(contains(run.err, "can")) << run.err;
+        EXPECT_TRUE(contains(run.err, line.substr(line.rfind("--")))) << run.err;
+        EXPECT_TRUE(run.out.empty()) << run.out;
+    }
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST(Programs, AFullDiskUnderStandardOutputIsAnError) {
+    const auto run = shell(run2 + "heat4d --steps 1 >/dev/full");
+
+    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_TRUE(contains(run.err, "standard output can")) << run.err;
+}
+
+TEST(Programs, AReaderThatLeavesDoesNotEndTheJob) {
+    const scratch_folder scratch;
+    const std::string file = scratch / "result.json";
+
+    const auto run =
+        shell("{ " + run2 + "heat4d --steps 1 --json " + file + "; echo $? >" + (scratch / "code") + "; } | true");
+
+    EXPECT_EQ(read_text(scratch / "code"), "0\n") << run.err;
+    EXPECT_TRUE(contains(read_text(file), "checksum")) << run.err;
+    EXPECT_TRUE(run.err.empty()) << run.err;
+}
+
+TEST(Programs, StandardStreamsMayBeClosed) {
+    for (const std::string streams : {"<&-", "<&- >&-", "<&- >&- 2>&-"}) {
+        for (const std::string launch : {run2, bin}) {
+            const auto run = shell(launch + short_solve + " " + streams);
+
+            EXPECT_EQ(run.exit_code, 1) << launch << streams << run.out << run.err;
+            EXPECT_TRUE(run.err.empty()) << launch << streams << run.err;
+        }
+    }
+}
+
+TEST(Programs, VariablesWithAWrongNameAreRefusedWithTheNearest) {
+    const auto wrong = run_command("env HALOCLINE_COMM_TRANSPORT=shm " + run2 + "coarse_solve --dry-run");
+    const auto foreign = run_command("env HALOCLINE_ROOT=/opt " + run2 + "coarse_solve --dry-run");
+
+    EXPECT_EQ(wrong.exit_code, 2) << wrong.err;
+    EXPECT_TRUE(contains(wrong.err, "nearest known one is 'HALOCLINE_COMM_TRANSPORTS'")) << wrong.err;
+    EXPECT_EQ(foreign.exit_code, 0) << foreign.err;
+}
+
+TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
+    const auto descriptors = shell("ulimit -n 12; " + bin + "halocline-run -n 8 -- " + bin + "heat4d");
+    EXPECT_EQ(descriptors.exit_code, 1) << descriptors.err;
+    EXPECT_TRUE(contains(descriptors.err, "ulimit -n")) << descriptors.err;
+
+    const auto file_size = shell("ulimit -f 100; " + run2 + "heat4d");
+    EXPECT_EQ(file_size.exit_code, 1) << file_size.err;
+    EXPECT_TRUE(contains(file_size.err, "ulimit -f")) << file_size.err;
+    EXPECT_TRUE(contains(file_size.err, "slab_gib")) << file_size.err;
+
+    const auto memory_locked = shell("ulimit -l 0; " + run2 + "heat4d --steps 1");
+    EXPECT_EQ(memory_locked.exit_code, 0) << memory_locked.err;
+}
+
+TEST(Programs, IterationsAreAsManyAsAskedForAlsoBeyondTheRestarts) {
+    const scratch_folder scratch;
+    const std::string file = scratch / "result.json";
+
+    // 2 restarts of 3 would be 6.
+    const auto run = run_command("env HALOCLINE_SOLVER_RESTART_LENGTH=3 HALOCLINE_SOLVER_MAX_RESTARTS=2 " + run2 +
+                                 "coarse_solve --setup 0 --vectors 4 --tol 1e-200 --max-iterations 8 --json " + file);
+
+    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_TRUE(contains(read_text(file), "\"outer_iterations\":8,")) << read_text(file);
+}
+
+} // namespace
