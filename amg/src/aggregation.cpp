@@ -164,36 +164,39 @@ void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>&
 }
 
 void aggregation::restrict(lattice::field<float>& x, const lattice::field<float>& y) const noexcept {
-    restrict({&x, 1}, {&y, 1});
+    const batch one{{&x, 1}, {&y, 1}};
+    restrict({&one, 1});
 }
 
-void aggregation::restrict(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> y,
-                           unsigned face_mask) const noexcept {
+void aggregation::restrict(std::span<const batch> batches) const noexcept {
+    for (int g = 0; g < blocks().groups[0] + blocks().groups[1]; ++g)
+        for (int c = 0; c < 2; ++c) // what all batches read: the vectors of one chirality in one group
+            for (const batch& fields : batches) restrict_group(g, c, fields);
+}
+
+void aggregation::restrict_group(int g, int chirality, const batch& fields) const noexcept {
     const lattice::block_layout& b = blocks();
     const int w = b.lane_width;
-    const std::span<const std::int32_t> sites = face_mask == 0 ? all_sites_ : face_sites_[face_mask];
-    for (int g = 0; g < b.groups[0] + b.groups[1]; ++g)
-        for (int c = 0; c < 2; ++c) {
-            std::array<kernels::view<const float>, kernels::batch> from{};
-            for (std::size_t i = 0; i < y.size(); ++i)
-                from[i] = {y[i].outer(std::int64_t{g} * b.sites_per_group) + c * half_spinor * w,
-                           std::ptrdiff_t{lattice::spinor_components} * w};
-            std::fill(lanes_.begin(), lanes_.end(), 0.0F);
-            kernels::dots(w, {group(g, c), site_stride_}, vectors_, {from.data(), y.size()}, sites, lanes_.data());
-            for (std::size_t i = 0; i < y.size(); ++i)
-                for (int place = 0; place < b.blocks_per_group; ++place) {
-                    const std::int32_t site = coarse_site_[static_cast<std::size_t>(g * b.blocks_per_group + place)];
-                    if (site < 0) continue;
-                    float* const to = x[i].outer(site) + c * 2 * vectors_;
-                    for (int k = 0; k < 2 * vectors_; ++k) {
-                        const float* const lane = lanes_.data() +
-                                                  (static_cast<std::ptrdiff_t>(i) * 2 * vectors_ + k) * w +
-                                                  place * b.splits_per_block;
-                        float sum = 0;
-                        for (int s = 0; s < b.splits_per_block; ++s) sum += lane[s];
-                        to[k] = sum;
-                    }
-                }
+    const std::span<const std::int32_t> sites = fields.face_mask == 0 ? all_sites_ : face_sites_[fields.face_mask];
+    std::array<kernels::view<const float>, kernels::batch> from{};
+    for (std::size_t i = 0; i < fields.y.size(); ++i)
+        from[i] = {fields.y[i].outer(std::int64_t{g} * b.sites_per_group) + chirality * half_spinor * w,
+                   std::ptrdiff_t{lattice::spinor_components} * w};
+    std::fill(lanes_.begin(), lanes_.end(), 0.0F);
+    kernels::dots(w, {group(g, chirality), site_stride_}, vectors_, {from.data(), fields.y.size()}, sites,
+                  lanes_.data());
+    for (std::size_t i = 0; i < fields.y.size(); ++i)
+        for (int place = 0; place < b.blocks_per_group; ++place) {
+            const std::int32_t site = coarse_site_[static_cast<std::size_t>(g * b.blocks_per_group + place)];
+            if (site < 0) continue;
+            float* const to = fields.x[i].outer(site) + chirality * 2 * vectors_;
+            for (int k = 0; k < 2 * vectors_; ++k) {
+                const float* const lane = lanes_.data() + (static_cast<std::ptrdiff_t>(i) * 2 * vectors_ + k) * w +
+                                          place * b.splits_per_block;
+                float sum = 0;
+                for (int s = 0; s < b.splits_per_block; ++s) sum += lane[s];
+                to[k] = sum;
+            }
         }
 }
 
@@ -206,18 +209,16 @@ void aggregation::column(lattice::field<float>& v, int i, int chirality) const n
 }
 
 double aggregation::orthonormality_error() const {
-    std::vector<lattice::field<float>> v, x;
-    v.emplace_back(fine_, lattice::spinor_components);
-    x.emplace_back(coarse_, coarse_components());
+    lattice::field<float> v(fine_, lattice::spinor_components), x(coarse_, coarse_components());
     double worst = 0;
     for (int chirality = 0; chirality < 2; ++chirality)
         for (int i = 0; i < vectors_; ++i) {
-            column(v[0], i, chirality);
-            restrict(x[0], v[0]);
+            column(v, i, chirality);
+            restrict(x, v);
             for (std::int64_t site = 0; site < coarse_->volume(); ++site)
                 for (int k = 0; k < coarse_components(); ++k) {
                     const double expected = k == 2 * (chirality * vectors_ + i) ? 1 : 0;
-                    worst = std::max(worst, std::abs(static_cast<double>(x[0].at(site, k)) - expected));
+                    worst = std::max(worst, std::abs(static_cast<double>(x.at(site, k)) - expected));
                 }
         }
     return worst;

@@ -251,21 +251,17 @@ comm::status coarse_operator::reconstruct(lattice::field<float>& x, const lattic
 }
 
 comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<float>& d) {
-    using fine_field = lattice::field<float>;
-    const auto make = [](const auto& order, int components, std::size_t count) {
-        std::vector<fine_field> fields;
-        for (std::size_t i = 0; i < count; ++i) fields.emplace_back(order, components);
-        return fields;
+    // batches[k]: P^dagger (part k of D v) for some columns v of P; k = 0: the diagonal, then the directions
+    const std::size_t parts = directions_.size() + 1;
+    const auto fields = [&](const auto& order, int components) {
+        std::vector<std::vector<lattice::field<float>>> made(parts);
+        for (auto& part : made)
+            for (int i = 0; i < kernels::batch; ++i) part.emplace_back(order, components);
+        return made;
     };
-    fine_field v(p.fine(), lattice::spinor_components);
-    // images[k]: D v for the diagonal (k = 0) and for each direction, of up to 4 columns v
-    std::vector<std::vector<fine_field>> images;
-    for (std::size_t k = 0; k <= directions_.size(); ++k)
-        images.push_back(make(p.fine(), lattice::spinor_components, kernels::batch));
-    std::vector<fine_field> columns = make(order_, components(), kernels::batch);
-    unsigned self = 0; // faces behind which a block finds itself
-    for (int f = 0; f < lattice::faces; ++f) self |= 1U << f;
-    for (const direction& way : directions_) self &= ~way.face_mask;
+    auto images = fields(p.fine(), lattice::spinor_components), columns = fields(order_, components());
+    std::vector<aggregation::batch> batches(parts);
+    lattice::field<float> v(p.fine(), lattice::spinor_components);
 
     comm::status bad = comm::status::ok;
     const int vectors = p.vectors();
@@ -274,24 +270,35 @@ comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<
             const auto count = static_cast<std::size_t>(std::min(kernels::batch, vectors - first));
             for (std::size_t i = 0; i < count; ++i) {
                 p.column(v, first + static_cast<int>(i), chirality);
-                d.start_surface(v);
-                d.apply_block(images[0][i], v);
-                const comm::status finished = d.finish_surface();
+                const comm::status finished = apply_in_parts(images, i, v, d);
                 if (bad == comm::status::ok) bad = finished;
-                if (self) d.add_surface(images[0][i], -1, self);
-                for (std::size_t k = 0; k < directions_.size(); ++k) {
-                    std::fill(images[k + 1][i].values().begin(), images[k + 1][i].values().end(), 0.0F);
-                    d.add_surface(images[k + 1][i], -1, directions_[k].face_mask);
-                }
             }
-            for (std::size_t k = 0; k <= directions_.size(); ++k) {
-                p.restrict({columns.data(), count}, {images[k].data(), count},
-                           k == 0 ? 0 : directions_[k - 1].face_mask);
-                set_columns({columns.data(), count}, chirality * vectors + first, static_cast<int>(k) - 1);
-            }
+            for (std::size_t k = 0; k < parts; ++k)
+                batches[k] = {
+                    {columns[k].data(), count}, {images[k].data(), count}, k == 0 ? 0 : directions_[k - 1].face_mask};
+            p.restrict(batches);
+            for (std::size_t k = 0; k < parts; ++k)
+                set_columns(batches[k].x, chirality * vectors + first, static_cast<int>(k) - 1);
         }
     if (parities_ == 2) invert_odd();
     return bad;
+}
+
+// images[k][i] = part k of D v
+comm::status coarse_operator::apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,
+                                             const lattice::field<float>& v, dirac::wilson_clover<float>& d) const {
+    unsigned self = (1U << lattice::faces) - 1; // faces behind which a block finds itself
+    for (const direction& way : directions_) self &= ~way.face_mask;
+
+    d.start_surface(v);
+    d.apply_block(images[0][i], v);
+    const comm::status finished = d.finish_surface();
+    if (self) d.add_surface(images[0][i], -1, self);
+    for (std::size_t k = 0; k < directions_.size(); ++k) {
+        std::ranges::fill(images[k + 1][i].values(), 0.0F);
+        d.add_surface(images[k + 1][i], -1, directions_[k].face_mask);
+    }
+    return finished;
 }
 
 void coarse_operator::set_columns(std::span<const lattice::field<float>> columns, int first_column, int link) {

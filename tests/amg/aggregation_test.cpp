@@ -125,8 +125,8 @@ TEST_P(Aggregation, RestrictFromFacesEqualsRestrict) {
             }
         }
 
-        a.p.restrict(whole, y);
-        a.p.restrict(faces, y, mask);
+        const std::array<aggregation::batch, 2> batches{{{whole, y, 0}, {faces, y, mask}}};
+        a.p.restrict(batches);
 
         for (std::size_t i = 0; i < y.size(); ++i) EXPECT_LT(amg_test::distance(faces[i], whole[i]), 1e-6) << mask;
     }

@@ -28,10 +28,15 @@ class aggregation {
     void prolong(lattice::field<float>& y, const lattice::field<float>& x, bool add = false) const noexcept;
     /// x = P^dagger y.  Cost: reads P once.
     void restrict(lattice::field<float>& x, const lattice::field<float>& y) const noexcept;
-    /// x_b = P^dagger y_b for up to 4 fields at once.  With `face_mask` != 0, y_b is known to vanish but at the sites
-    /// next to those faces of the blocks (bit face.index()); only they are read.  Cost: reads P once for all fields.
-    void restrict(std::span<lattice::field<float>> x, std::span<const lattice::field<float>> y,
-                  unsigned face_mask = 0) const noexcept;
+    /// Up to 4 fields, and what becomes of them. With `face_mask` != 0 they are known to vanish but at the sites next to
+    /// those faces of the blocks (bit face.index()); only these are read.
+    struct batch {
+        std::span<lattice::field<float>> x;
+        std::span<const lattice::field<float>> y;
+        unsigned face_mask = 0;
+    };
+    /// x = P^dagger y for all fields of all batches.  Cost: reads P once from memory, for each batch once from cache.
+    void restrict(std::span<const batch> batches) const noexcept;
     /// v = column i of one chirality, in all blocks at once: the other chirality is zero.
     void column(lattice::field<float>& v, int i, int chirality) const noexcept;
 
@@ -49,6 +54,7 @@ class aggregation {
     [[nodiscard]] float* group(int g, int chirality);
     [[nodiscard]] const float* group(int g, int chirality) const;
     void orthonormalise(int g, int chirality);
+    void restrict_group(int g, int chirality, const batch& fields) const noexcept;
     void sum_lanes(std::span<double> lanes) const;
 
     std::shared_ptr<const lattice::site_order> fine_, coarse_;

@@ -91,6 +91,8 @@ class coarse_operator {
     /// Pre: start() of the source parity went before.  y, x, own start at their parity's first site.
     [[nodiscard]] comm::status hop(int parity, float* y, const float* x, const float* own, bool keep) noexcept;
     void minus_inverse(float* y, const float* x) const noexcept;
+    comm::status apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,
+                                const lattice::field<float>& v, dirac::wilson_clover<float>& d) const;
     void set_columns(std::span<const lattice::field<float>> columns, int first_column, int link);
     void invert_odd();
 

@@ -5,6 +5,7 @@
 // reach them.
 #pragma once
 
+#include <halocline/lattice/huge_pages.hpp>
 #include <halocline/lattice/site_order.hpp>
 
 #include <algorithm>
@@ -28,8 +29,7 @@ class field {
   public:
     field() = default;
     /// Zero-filled.  Shape: order->outer_sites() x components x order->lane_width().
-    field(std::shared_ptr<const site_order> order, int components,
-          std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+    field(std::shared_ptr<const site_order> order, int components, std::pmr::memory_resource* memory = huge_pages())
         : order_(std::move(order)), components_(components), memory_(memory),
           size_(static_cast<std::size_t>(order_->outer_sites() * components * order_->lane_width())) {
         data_ = static_cast<T*>(memory_->allocate(std::max<std::size_t>(size_, 1) * sizeof(T), field_alignment));

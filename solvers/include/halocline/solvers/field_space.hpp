@@ -24,7 +24,7 @@ class field_space {
     /// than it takes at once are cut into several.
     /// Err: input_error for an odd number of components or a sum of fewer than 2 values.
     field_space(std::shared_ptr<const lattice::site_order> order, int components, comm::global_sum& sum,
-                int max_values = 64, std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+                int max_values = 64, std::pmr::memory_resource* memory = lattice::huge_pages());
 
     [[nodiscard]] vector make() const { return vector(order_, components_, memory_); }
     void set_zero(vector& y) const noexcept;
