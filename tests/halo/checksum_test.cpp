@@ -2,11 +2,11 @@
 // Messages with checksums: the sum itself against a bitwise one, and flipped bits caught before anybody sees the
 // ghosts.
 #include "oracle.hpp"
-#include "simd_targets.hpp"
 #include "small_job.hpp"
 
 #include <halocline/halo/message_checksum.hpp>
 #include <halocline/halo/pack_reference.hpp>
+#include <halocline_test/simd_targets.hpp>
 
 #include <atomic>
 #include <thread>

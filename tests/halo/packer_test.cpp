@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-in pack functions against plain loops over global coordinates: projections, phases, formats, site orders.
 #include "oracle.hpp"
-#include "simd_targets.hpp"
+#include <halocline_test/simd_targets.hpp>
 #include "small_job.hpp"
 
 #include <halocline/halo/pack_reference.hpp>

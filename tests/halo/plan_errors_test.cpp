@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// What plans refuse, and in which words.
+#include "oracle.hpp"
+#include "small_job.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+using namespace halocline_test;
+using comm::status;
+using halo::plan;
+using halo::plan_options;
+using lattice::decomposition;
+
+namespace {
+
+/// The error text that each rank gets from making a plan.
+template <class Error>
+std::vector<std::string> errors_of(int ranks, const std::function<void(const comm::job&)>& body) {
+    std::vector<std::string> texts(static_cast<std::size_t>(ranks));
+    run(ranks, [&](const comm::job& j) {
+        try {
+            body(j);
+        } catch (const Error& e) {
+            texts[static_cast<std::size_t>(j.rank())] = e.what();
+        }
+    });
+    return texts;
+}
+
+TEST(Plan, RefusesPackedAndUnlikePaths) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+
+    const auto packed = errors_of<input_error>(
+        2, [&](const comm::job& j) { plan(j, cut, {.bytes_per_site = 8, .way = halo::path::packed}); });
+    const auto unlike = errors_of<input_error>(2, [&](const comm::job& j) {
+        plan(j, cut, {.bytes_per_site = 8, .way = j.rank() == 0 ? halo::path::direct : halo::path::streamed});
+    });
+
+    for (const std::string& text : packed) EXPECT_NE(text.find("path packed"), std::string::npos) << text;
+    for (const std::string& text : unlike) {
+        EXPECT_NE(text.find("path direct"), std::string::npos) << text;
+        EXPECT_NE(text.find("path streamed"), std::string::npos) << text;
+    }
+}
+
+TEST(Plan, RefusesDifferentWidthsOnTwoRanks) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+
+    const auto texts = errors_of<input_error>(2, [&](const comm::job& j) {
+        plan_options options{.name = "spinors", .bytes_per_site = 8};
+        if (j.rank() == 1) options.widths.low[3] = 2;
+        plan p(j, cut, options);
+    });
+
+    for (const std::string& text : texts) {
+        EXPECT_NE(text.find("spinors"), std::string::npos) << text;
+        EXPECT_NE(text.find("rank 0"), std::string::npos) << text;
+        EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
+        EXPECT_NE(text.find("low 1.1.1.1"), std::string::npos) << text;
+        EXPECT_NE(text.find("low 1.1.1.2"), std::string::npos) << text;
+    }
+}
+
+TEST(Plan, RefusesADifferentSelectionOnTwoRanks) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+
+    const auto texts = errors_of<input_error>(2, [&](const comm::job& j) {
+        plan_options options{.name = "even", .bytes_per_site = 8};
+        if (j.rank() == 1) options.select = [](const coordinate& x) { return lattice::parity(x) == 0; };
+        plan p(j, cut, options);
+    });
+
+    for (const std::string& text : texts) {
+        EXPECT_NE(text.find("sends 512 bytes"), std::string::npos) << text; // 4^3 sites of 8 bytes, or half of them
+        EXPECT_NE(text.find("expects 256"), std::string::npos) << text;
+    }
+}
+
+TEST(Plan, RefusesAHaloWiderThanALocalBoxOnEveryRank) {
+    const lattice::decomposition cut({4, 4, 4, 7}, {{{0, 4}, {0, 4}, {0, 4}, {0, 3, 5, 7}}});
+
+    const auto texts = errors_of<input_error>(3, [&](const comm::job& j) {
+        plan p(j, cut, {.name = "wide", .widths = {{0, 0, 0, 3}, {0, 0, 0, 1}}, .bytes_per_site = 8});
+    });
+
+    for (const std::string& text : texts)
+        EXPECT_NE(text.find("ghost width 3 behind t-low is wider than the local box of rank 1, 4.4.4.2 with 2 in t"),
+                  std::string::npos)
+            << text;
+}
+
+TEST(Plan, AllowsAWidthThatOnlyABoxAtAnOpenEdgeCouldNotFill) {
+    const lattice::decomposition cut({2, 2, 2, 5}, {{{0, 2}, {0, 2}, {0, 2}, {0, 3, 5}}});
+    plan_options options{.widths = {{0, 0, 0, 3}, {0, 0, 0, 1}}, .bytes_per_site = 8};
+    options.boundaries[3] = lattice::boundary::open;
+
+    run(2, [&](const comm::job& j) { EXPECT_NO_THROW(plan(j, cut, options)); });
+}
+
+TEST(Plan, RefusesADecompositionForAnotherNumberOfRanks) {
+    const auto texts = errors_of<input_error>(2, [&](const comm::job& j) {
+        plan p(j, decomposition::even({4, 4, 4, 8}, {1, 1, 2, 2}), {.bytes_per_site = 8});
+    });
+
+    for (const std::string& text : texts)
+        EXPECT_NE(text.find("4 ranks (rank grid 1.1.2.2), the job has 2"), std::string::npos) << text;
+}
+
+TEST(Plan, RefusesToSendAFieldOfAnotherShape) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    plan p(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true});
+    lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 2); // 16 bytes per site
+
+    p.start(x);
+
+    EXPECT_EQ(p.finish(), status::wrong_data);
+    EXPECT_EQ(p.epoch(), 0U);
+}
+
+TEST(Plan, RefusesAnotherNumberOfFields) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    plan p(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true, .fields = 2});
+    lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);
+
+    p.start(x);
+
+    EXPECT_EQ(p.finish(), status::wrong_data);
+}
+
+} // namespace
