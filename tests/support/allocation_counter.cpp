@@ -9,11 +9,15 @@
 namespace {
 std::atomic<std::uint64_t> count{0};
 
-void* counted(std::size_t bytes, std::size_t alignment) {
+void* counted_or_null(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) noexcept {
     count.fetch_add(1, std::memory_order_relaxed);
-    void* p = alignment <= alignof(std::max_align_t)
-                  ? std::malloc(bytes ? bytes : 1)
-                  : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    return alignment <= alignof(std::max_align_t)
+               ? std::malloc(bytes ? bytes : 1)
+               : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+void* counted(std::size_t bytes, std::align_val_t alignment = std::align_val_t{alignof(std::max_align_t)}) {
+    void* p = counted_or_null(bytes, static_cast<std::size_t>(alignment));
     if (!p) throw std::bad_alloc();
     return p;
 }
@@ -23,10 +27,12 @@ namespace halocline_test {
 std::uint64_t allocations() noexcept { return count.load(std::memory_order_relaxed); }
 } // namespace halocline_test
 
-void* operator new(std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
-void* operator new[](std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
-void* operator new(std::size_t bytes, std::align_val_t a) { return counted(bytes, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t bytes, std::align_val_t a) { return counted(bytes, static_cast<std::size_t>(a)); }
+void* operator new(std::size_t bytes) { return counted(bytes); }
+void* operator new[](std::size_t bytes) { return counted(bytes); }
+void* operator new(std::size_t bytes, std::align_val_t a) { return counted(bytes, a); }
+void* operator new[](std::size_t bytes, std::align_val_t a) { return counted(bytes, a); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return counted_or_null(bytes); }
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return counted_or_null(bytes); }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
