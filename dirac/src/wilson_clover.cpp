@@ -241,21 +241,7 @@ void wilson_clover<T>::block_solve(lattice::field<T>& x, lattice::field<T>& r, l
 template <class T>
 halo::plan_statistics wilson_clover<T>::statistics() const {
     halo::plan_statistics sum;
-    for (const auto& s : impl_->sets) {
-        const halo::plan_statistics one = s.plan->statistics();
-        sum.exchanges += one.exchanges;
-        sum.pack_seconds += one.pack_seconds;
-        sum.wait_seconds += one.wait_seconds;
-        sum.unpack_seconds += one.unpack_seconds;
-        sum.imbalance_seconds += one.imbalance_seconds;
-        for (const comm::lane_counts& lane : one.lanes) {
-            auto same = std::ranges::find(sum.lanes, lane.transport, &comm::lane_counts::transport);
-            if (same == sum.lanes.end())
-                sum.lanes.push_back(lane);
-            else
-                same->messages += lane.messages, same->bytes += lane.bytes;
-        }
-    }
+    for (const auto& s : impl_->sets) sum += s.plan->statistics();
     return sum;
 }
 

@@ -201,26 +201,13 @@ plan_statistics shell_plan::statistics() const {
     plan_statistics sum;
     const auto add = [&](const region_plan& p) {
         const plan_statistics s = p.statistics();
-        sum.pack_seconds += s.pack_seconds;
-        sum.wait_seconds += s.wait_seconds;
-        sum.unpack_seconds += s.unpack_seconds;
-        sum.imbalance_seconds += s.imbalance_seconds;
-        for (const comm::lane_counts& l : s.lanes) {
-            const auto same = std::find_if(sum.lanes.begin(), sum.lanes.end(), [&](const comm::lane_counts& have) {
-                return have.transport == l.transport;
-            });
-            if (same == sum.lanes.end()) {
-                sum.lanes.push_back(l);
-                continue;
-            }
-            same->messages += l.messages;
-            same->bytes += l.bytes;
-            same->writes += l.writes;
-        }
+        sum += s;
         return s.exchanges;
     };
-    for (const region_plan& p : forward_->phases) sum.exchanges = add(p);
-    if (backward_) sum.exchanges += add(*backward_);
+    std::uint64_t exchanges = 0;
+    for (const region_plan& p : forward_->phases) exchanges = add(p); // each takes all phases
+    if (backward_) exchanges += add(*backward_);
+    sum.exchanges = exchanges;
     return sum;
 }
 

@@ -17,6 +17,9 @@ struct plan_statistics {
     double unpack_seconds = 0;    ///< 0 for appended ghosts
     double imbalance_seconds = 0; ///< part of the wait before the last peer of this host had even started: it was late
     std::vector<comm::lane_counts> lanes;
+
+    /// Sums over plans; counts of lanes by transport.
+    plan_statistics& operator+=(const plan_statistics& other);
 };
 
 } // namespace halocline::halo

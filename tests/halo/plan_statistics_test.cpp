@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/halo/plan_statistics.hpp>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using halocline::halo::plan_statistics;
+
+TEST(PlanStatistics, AddUpAndLanesByTransport) {
+    plan_statistics sum{1, 0.5, 1.5, 2.5, 3.5, {{"shm", 1, 2, 3, 4, 5}}};
+
+    sum += {10, 1, 2, 3, 4, {{"verbs", 100, 200, 300, 400, 500}, {"shm", 10, 20, 30, 40, 50}}};
+
+    EXPECT_EQ(sum.exchanges, 11U);
+    EXPECT_EQ(sum.pack_seconds, 1.5);
+    EXPECT_EQ(sum.wait_seconds, 3.5);
+    EXPECT_EQ(sum.unpack_seconds, 5.5);
+    EXPECT_EQ(sum.imbalance_seconds, 7.5);
+    ASSERT_EQ(sum.lanes.size(), 2U);
+    const auto &shm = sum.lanes[0], &verbs = sum.lanes[1];
+    EXPECT_EQ(shm.transport, "shm");
+    EXPECT_EQ(shm.messages, 11U);
+    EXPECT_EQ(shm.bytes, 22U);
+    EXPECT_EQ(shm.writes, 33U);
+    EXPECT_EQ(shm.receives, 44U);
+    EXPECT_EQ(shm.completions, 55U);
+    EXPECT_EQ(verbs.transport, "verbs");
+    EXPECT_EQ(verbs.messages, 100U);
+}
+
+} // namespace
