@@ -75,8 +75,8 @@ class coarse_operator {
         };
         int first = 0, last = 0;              ///< storage positions
         std::vector<std::vector<term>> local; ///< per site, sources on this rank
-        std::vector<std::pair<int, std::vector<term>>>
-            remote; ///< (site, sources behind faces), only sites that have any
+        /// (site, sources behind faces), only sites that have any.
+        std::vector<std::pair<int, std::vector<term>>> remote;
     };
 
     void make_sweeps(const lattice::decomposition& coarse, const lattice::box& box);

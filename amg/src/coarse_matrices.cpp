@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The matrices of the coarse operator, D_c = P^dagger D P, column by column.
+#include <halocline/amg/coarse_operator.hpp>
+
+#include "kernels.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <Eigen/LU>
+
+#include <algorithm>
+
+namespace halocline::amg {
+
+comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<float>& d) {
+    // batches[k]: P^dagger (part k of D v) for some columns v of P; k = 0: the diagonal, then the directions
+    const std::size_t parts = directions_.size() + 1;
+    const auto fields = [&](const auto& order, int components) {
+        std::vector<std::vector<lattice::field<float>>> made(parts);
+        for (auto& part : made)
+            for (int i = 0; i < kernels::batch; ++i) part.emplace_back(order, components);
+        return made;
+    };
+    auto images = fields(p.fine(), lattice::spinor_components), columns = fields(order_, components());
+    std::vector<aggregation::batch> batches(parts);
+    lattice::field<float> v(p.fine(), lattice::spinor_components);
+
+    comm::status bad = comm::status::ok;
+    const int vectors = p.vectors();
+    for (int chirality = 0; chirality < 2; ++chirality)
+        for (int first = 0; first < vectors; first += kernels::batch) {
+            const auto count = static_cast<std::size_t>(std::min(kernels::batch, vectors - first));
+            for (std::size_t i = 0; i < count; ++i) {
+                p.column(v, first + static_cast<int>(i), chirality);
+                const comm::status finished = apply_in_parts(images, i, v, d);
+                if (bad == comm::status::ok) bad = finished;
+            }
+            for (std::size_t k = 0; k < parts; ++k)
+                batches[k] = {
+                    {columns[k].data(), count}, {images[k].data(), count}, k == 0 ? 0 : directions_[k - 1].face_mask};
+            p.restrict(batches);
+            for (std::size_t k = 0; k < parts; ++k)
+                set_columns(batches[k].x, chirality * vectors + first, static_cast<int>(k) - 1);
+        }
+    if (parities_ == 2) invert_odd();
+    return bad;
+}
+
+// images[k][i] = part k of D v
+comm::status coarse_operator::apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,
+                                             const lattice::field<float>& v, dirac::wilson_clover<float>& d) const {
+    unsigned self = (1U << lattice::faces) - 1; // faces behind which a block finds itself
+    for (const direction& way : directions_) self &= ~way.face_mask;
+
+    d.start_surface(v);
+    d.apply_block(images[0][i], v);
+    const comm::status finished = d.finish_surface();
+    if (self) d.add_surface(images[0][i], -1, self);
+    for (std::size_t k = 0; k < directions_.size(); ++k) {
+        std::ranges::fill(images[k + 1][i].values(), 0.0F);
+        d.add_surface(images[k + 1][i], -1, directions_[k].face_mask);
+    }
+    return finished;
+}
+
+void coarse_operator::set_columns(std::span<const lattice::field<float>> columns, int first_column, int link) {
+    for (std::int64_t site = 0; site < order_->volume(); ++site)
+        for (std::size_t i = 0; i < columns.size(); ++i) {
+            const float* const from = columns[i].outer(site);
+            float* const to = matrix(site, link);
+            for (int row = 0; row < n_; ++row) {
+                const kernels::element e = kernels::matrix_element(n_, row, first_column + static_cast<int>(i));
+                to[e.first] = from[2 * row];
+                to[e.first + e.second] = from[2 * row + 1];
+            }
+        }
+}
+
+void coarse_operator::invert_odd() {
+    Eigen::MatrixXcd a(n_, n_);
+    for (int site = sweeps_[1].first; site < sweeps_[1].last; ++site) {
+        const float* const from = matrix(site, -1);
+        for (int column = 0; column < n_; ++column)
+            for (int row = 0; row < n_; ++row) {
+                const kernels::element e = kernels::matrix_element(n_, row, column);
+                a(row, column) = {static_cast<double>(from[e.first]), static_cast<double>(from[e.first + e.second])};
+            }
+        const Eigen::MatrixXcd inverse = a.partialPivLu().inverse();
+        if (!inverse.allFinite()) {
+            lattice::coordinate at = lattice::lexicographic_coordinate(order_->site(site), order_->extents());
+            for (int mu = 0; mu < lattice::dimensions; ++mu) at[mu] += origin_[mu];
+            throw error("the diagonal block of the coarse operator at coarse site " + lattice::to_string(at) +
+                        " is singular; is the gauge field, or are m0 and csw, what they should be?");
+        }
+        float* const to = inverses_.outer(site - sweeps_[1].first);
+        for (int column = 0; column < n_; ++column)
+            for (int row = 0; row < n_; ++row) {
+                const kernels::element e = kernels::matrix_element(n_, row, column);
+                to[e.first] = static_cast<float>(-inverse(row, column).real());
+                to[e.first + e.second] = static_cast<float>(-inverse(row, column).imag());
+            }
+    }
+}
+
+std::complex<float> coarse_operator::element(std::int64_t site, int link, int row, int column) const {
+    int direction_index = -1;
+    for (int k = 0; link >= 0 && k < static_cast<int>(directions_.size()); ++k)
+        if (directions_[static_cast<std::size_t>(k)].where.index() == link) direction_index = k;
+    if (link >= 0 && direction_index < 0) return {};
+    const kernels::element e = kernels::matrix_element(n_, row, column);
+    const float* const from = matrix(order_->position(site), direction_index);
+    return {from[e.first], from[e.first + e.second]};
+}
+
+} // namespace halocline::amg
