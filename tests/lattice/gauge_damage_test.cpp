@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Readers against files that are cut short, altered, or never were gauge files.
+#include "gauge_formats.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+using namespace halocline_test;
+using halocline::file_error;
+
+namespace {
+
+std::size_t data_start(const format_case& f) {
+    const temporary_file t(f.content);
+    return static_cast<std::size_t>(open_gauge_file(t.path()).data_offset);
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+}
+
+TEST(GaugeFile, RefusesTruncationAnywhere) {
+    for (const format_case& f : all_formats()) {
+        SCOPED_TRACE(f.name);
+        const std::size_t start = data_start(f), size = f.content.size();
+        for (std::size_t n = 0; n <= start; ++n) ASSERT_THROW(load(f.content.substr(0, n)), file_error) << n;
+        for (std::size_t i = 0; i < 200; ++i) {
+            const std::size_t n = start + (f.data_bytes - 1) * i / 199;
+            ASSERT_THROW(load(f.content.substr(0, n)), file_error) << n;
+        }
+        ASSERT_THROW(load(f.content.substr(0, size - 1)), file_error);
+    }
+}
+
+TEST(GaugeFile, RefusesTruncationInsideTheChecksumRecord) {
+    const std::string content = ildg(8);
+    const std::size_t end_of_data = ildg(8, false).size();
+    for (std::size_t n = end_of_data + 1; n < content.size(); ++n)
+        ASSERT_THROW(load(content.substr(0, n)), file_error) << n;
+}
+
+TEST(GaugeFile, ChecksumsFindEveryFlippedBit) {
+    site_random random(1, 2, 3);
+    for (const format_case& f : all_formats()) {
+        if (!f.checksummed) continue;
+        SCOPED_TRACE(f.name);
+        const std::size_t start = data_start(f);
+        for (int i = 0; i < 200; ++i) {
+            std::string broken = f.content;
+            const std::size_t at = start + random.bits() % f.data_bytes;
+            broken[at] = static_cast<char>(broken[at] ^ (1 << random.bits() % 8));
+            ASSERT_THROW(load(broken), file_error) << at;
+        }
+    }
+}
+
+TEST(GaugeFile, ScidacChecksumFindsSwappedSites) {
+    std::string content = ildg(8);
+    const std::size_t start = data_start({"", content, true, sites * 576});
+    std::swap_ranges(content.begin() + static_cast<std::ptrdiff_t>(start),
+                     content.begin() + static_cast<std::ptrdiff_t>(start) + 576,
+                     content.begin() + static_cast<std::ptrdiff_t>(start) + 576);
+    EXPECT_THROW(load(content), file_error);
+}
+
+TEST(GaugeFile, RefusesNonUnitaryAndNonFiniteLinks) {
+    for (double bad : {3.0, std::nan(""), std::numeric_limits<double>::infinity(), 1e200}) {
+        std::string content = ddalphaamg();
+        content.replace(24 + 576 * 7, 8, real(bad, 8, false));
+        EXPECT_THROW(load(content), file_error) << bad;
+    }
+}
+
+TEST(GaugeFile, RefusesImpossibleSizesBeforeAllocating) {
+    for (std::uint64_t huge : {0ULL, 0xffffffffULL, 0x7fffffffULL, 0x00ffffffULL, 1000000ULL}) {
+        std::string content = ddalphaamg();
+        for (std::size_t i = 0; i < 4; ++i) content.replace(4 * i, 4, bytes_of(huge, 4, false));
+        EXPECT_THROW(load(content), file_error) << huge;
+    }
+    for (const char* dimension : {"0", "-2", "99999999", "4294967298", "18446744073709551618", "2.0", "", "two"})
+        EXPECT_THROW(load(replaced(nersc({}), "DIMENSION_1 = 2", std::string("DIMENSION_1 = ") + dimension)),
+                     file_error);
+    for (const char* lx : {"0", "-2", "4294967298", "", "3"})
+        EXPECT_THROW(load(replaced(ildg(8), "<lx>2<", "<lx>" + std::string(lx) + "<")), file_error);
+}
+
+TEST(GaugeFile, RefusesLimeLengthsThatWrap) {
+    for (std::uint64_t length : {~0ULL, ~0ULL - 7, ~0ULL - 143, 1ULL << 63, 100000ULL}) {
+        EXPECT_THROW(load(lime_record("ildg-format", ildg_format(64), 0x8000, length)), file_error) << length;
+        EXPECT_THROW(
+            load(lime_record("ildg-format", ildg_format(64), 0x8000) + lime_record("ildg-binary-data", "", 0, length)),
+            file_error)
+            << length;
+    }
+}
+
+TEST(GaugeFile, RefusesWrongHeads) {
+    EXPECT_THROW(load(replaced(nersc({}), "4D_SU3_GAUGE", "4D_SU4_GAUGE")), file_error);
+    EXPECT_THROW(load(replaced(nersc({}), "IEEE32BIG", "IEEE16BIG")), file_error);
+    EXPECT_THROW(load(replaced(nersc({}), "IEEE32BIG", "IEEE32LITTLE")), file_error);
+    EXPECT_THROW(load(replaced(nersc({}), "DIMENSION_4 = 5", "DIMENSION_3 = 5")), file_error);
+    EXPECT_THROW(load(replaced(nersc({}), "LINK_TRACE = ", "LINK_TRACE = 9")), file_error);
+    EXPECT_THROW(load(replaced(nersc({}), "CHECKSUM = ", "CHECKSUM = q")), file_error);
+    EXPECT_THROW(load(replaced(ildg(8), "su3gauge", "su2gauge")), file_error);
+    EXPECT_THROW(load(replaced(ildg(8), "<precision>64", "<precision>32")), file_error);
+    EXPECT_THROW(load(replaced(ildg(8), "<ly>3</ly>", "<ly>3</ly><ly>3</ly>")), file_error);
+    EXPECT_THROW(load(replaced(ildg(8), "<suma>", "<suma>z")), file_error);
+    EXPECT_THROW(load(bytes_of(20103, 4, false) + std::string(200, '\0')), file_error); // MILC
+    EXPECT_THROW(load(std::string("BEGIN_HEADER\n") + std::string(200000, 'x')), file_error);
+    std::string plaquette = ddalphaamg();
+    EXPECT_THROW(load(plaquette.replace(16, 8, real(std::nan(""), 8, false))), file_error);
+    EXPECT_THROW(load(plaquette.replace(16, 8, real(3.5, 8, false))), file_error);
+}
+
+TEST(GaugeFile, RefusesWhatIsNoRegularFile) {
+    EXPECT_THROW(open_gauge_file("/nonexistent/file"), file_error);
+    EXPECT_THROW(open_gauge_file("/"), file_error);
+    EXPECT_THROW(open_gauge_file("/dev/zero"), file_error);
+}
+
+} // namespace

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the writer leaves behind: files that the readers take, or none.
+#include "gauge_formats.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/lattice/decomposition.hpp>
+
+#include <filesystem>
+
+using namespace halocline_test;
+using halocline::file_error;
+using halocline::input_error;
+
+namespace {
+
+TEST(GaugeWriter, WritesInPartsWhatReadersRead) {
+    for (gauge_format format : {gauge_format::ildg, gauge_format::ddalphaamg}) {
+        const temporary_file t;
+        gauge_writer writer(t.path(), format, extents);
+        const auto cut = decomposition::even(extents, {2, 1, 2, 3});
+        const gauge_field all = load(ildg(8));
+
+        writer.create();
+        gauge_totals sum;
+        for (int rank = 0; rank < cut.ranks(); ++rank) {
+            const box local = cut.local_box(rank);
+            gauge_field part(site_order::lexicographic(local.extents), gauge_components);
+            for (std::int64_t s = 0; s < local.volume(); ++s) {
+                coordinate x = lexicographic_coordinate(s, local.extents);
+                for (int mu = 0; mu < 4; ++mu) x[mu] += local.origin[mu];
+                for (int c = 0; c < gauge_components; ++c) part.at(s, c) = all.at(lexicographic_index(x, extents), c);
+            }
+            sum = combine(sum, writer.write(local, part));
+        }
+        writer.finish(sum, 0.125);
+
+        const gauge_file file = open_gauge_file(t.path());
+        EXPECT_EQ(file.format, format);
+        EXPECT_TRUE(file.warnings.empty());
+        if (format == gauge_format::ildg) {
+            const temporary_file same(ildg(8));
+            EXPECT_EQ(file.scidac_checksum, open_gauge_file(same.path()).scidac_checksum);
+        } else {
+            EXPECT_DOUBLE_EQ(file.plaquette.value(), 0.125);
+        }
+        gauge_field back(site_order::lexicographic(extents), gauge_components);
+        check_totals(file, read_links(file, whole, back));
+        expect_links(back, whole, 0);
+        EXPECT_FALSE(std::filesystem::exists(t.path() + ".partial"));
+    }
+}
+
+TEST(GaugeWriter, LeavesNothingBehindWhenItDoesNotFinish) {
+    const temporary_file t("old content");
+    {
+        gauge_writer writer(t.path(), gauge_format::ildg, extents);
+        writer.create();
+        EXPECT_TRUE(std::filesystem::exists(t.path() + ".partial"));
+        EXPECT_THROW(writer.finish({}, 0), input_error); // covers no links
+    }
+    EXPECT_FALSE(std::filesystem::exists(t.path() + ".partial"));
+    EXPECT_EQ(std::filesystem::file_size(t.path()), 11U);
+}
+
+TEST(GaugeWriter, RefusesWhatItCannotWrite) {
+    EXPECT_THROW(gauge_writer("x", gauge_format::nersc, extents), input_error);
+    EXPECT_THROW(gauge_writer("x", gauge_format::ildg, {0, 1, 1, 1}), input_error);
+    gauge_writer nowhere("/nonexistent/file", gauge_format::ildg, extents);
+    EXPECT_THROW(nowhere.create(), file_error);
+}
+
+} // namespace
