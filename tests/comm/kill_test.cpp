@@ -6,6 +6,7 @@
 #include <halocline/comm/window.hpp>
 
 #include <gtest/gtest.h>
+#include <halocline_test/send_signal.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +18,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -27,6 +29,7 @@ namespace {
 
 using namespace halocline;
 using namespace halocline::comm;
+using halocline_test::send_signal;
 using clock_type = std::chrono::steady_clock;
 
 std::string self, runner;
@@ -138,6 +141,7 @@ struct running_job {
     FILE* output = nullptr;
     std::vector<pid_t> ranks;
     std::vector<std::string> failures;
+    std::string said; ///< all lines so far
 
     running_job(int n, const std::string& mode, std::size_t announced) : ranks(static_cast<std::size_t>(n), -1) {
         int pipe_ends[2];
@@ -154,17 +158,21 @@ struct running_job {
         }
         ::close(pipe_ends[1]);
         output = fdopen(pipe_ends[0], "r");
-        for (std::size_t seen = 0; seen < announced && line();) {
-            seen = 0;
-            for (const pid_t p : ranks) seen += p > 0;
+        const auto seen = [&] { return std::ranges::count_if(ranks, [](pid_t p) { return p > 0; }); };
+        while (seen() < static_cast<std::ptrdiff_t>(announced) && line()) {
         }
+        if (seen() >= static_cast<std::ptrdiff_t>(announced)) return;
+        const int code = wait();
+        std::fclose(output);
+        throw std::runtime_error("the job did not start: exit code " + std::to_string(code) + "; it said\n" + said);
     }
     ~running_job() { std::fclose(output); }
     bool line() {
         char text[2048];
         if (std::fgets(text, sizeof text, output) == nullptr) return false;
+        said += text;
         int rank = -1, pid = -1;
-        if (std::sscanf(text, "pid %d %d", &rank, &pid) == 2) ranks[rank] = pid;
+        if (std::sscanf(text, "pid %d %d", &rank, &pid) == 2) ranks.at(static_cast<std::size_t>(rank)) = pid;
         if (std::string(text).starts_with("failure")) failures.emplace_back(text);
         return true;
     }
@@ -200,7 +208,7 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
         std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
 
         const auto begin = clock_type::now();
-        kill(job_under_test.ranks[victim], SIGKILL);
+        send_signal(job_under_test.ranks[victim], SIGKILL);
         const int code = job_under_test.wait();
         times.push_back(clock_type::now() - begin);
 
@@ -233,7 +241,7 @@ INSTANTIATE_TEST_SUITE_P(OverVerbs, Killed, testing::Values("verbs-plan", "verbs
 TEST(Kill, BeforeJoiningIsReportedToThoseWhoWait) {
     running_job job_under_test(3, "join", 1);
 
-    kill(job_under_test.ranks[1], SIGKILL);
+    send_signal(job_under_test.ranks[1], SIGKILL);
     const int code = job_under_test.wait();
 
     EXPECT_EQ(code, 3);
@@ -245,10 +253,10 @@ TEST(Kill, BeforeJoiningIsReportedToThoseWhoWait) {
 TEST(Kill, BeforeJoiningIsReportedWhileTheLauncherIsStopped) {
     running_job job_under_test(3, "join", 1);
     std::this_thread::sleep_for(std::chrono::milliseconds(100)); // all ranks have been started
-    kill(job_under_test.launcher, SIGSTOP);
+    send_signal(job_under_test.launcher, SIGSTOP);
 
     const auto begin = clock_type::now();
-    kill(job_under_test.ranks[1], SIGKILL);
+    send_signal(job_under_test.ranks[1], SIGKILL);
     while (job_under_test.failures.size() < 2 && job_under_test.line()) {
     }
 
@@ -256,30 +264,30 @@ TEST(Kill, BeforeJoiningIsReportedWhileTheLauncherIsStopped) {
     ASSERT_EQ(job_under_test.failures.size(), 2u);
     EXPECT_NE(job_under_test.failures[0].find("rank 1 (pid " + std::to_string(job_under_test.ranks[1])),
               std::string::npos);
-    kill(job_under_test.launcher, SIGCONT);
+    send_signal(job_under_test.launcher, SIGCONT);
     EXPECT_EQ(job_under_test.wait(), 3);
 }
 
 TEST(Kill, IsReportedWhileTheLauncherIsStopped) {
     running_job job_under_test(3, "sum", 3);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    kill(job_under_test.launcher, SIGSTOP);
+    send_signal(job_under_test.launcher, SIGSTOP);
 
     const auto begin = clock_type::now();
-    kill(job_under_test.ranks[2], SIGKILL);
+    send_signal(job_under_test.ranks[2], SIGKILL);
     while (job_under_test.failures.size() < 2 && job_under_test.line()) {
     }
 
     EXPECT_LT(clock_type::now() - begin, under_load);
     EXPECT_EQ(job_under_test.failures.size(), 2u);
-    kill(job_under_test.launcher, SIGCONT);
+    send_signal(job_under_test.launcher, SIGCONT);
     EXPECT_EQ(job_under_test.wait(), 3);
 }
 
 TEST(Kill, OfTheLauncherLeavesNobody) {
     running_job job_under_test(3, "sum", 3);
 
-    kill(job_under_test.launcher, SIGKILL);
+    send_signal(job_under_test.launcher, SIGKILL);
     job_under_test.wait();
 
     const auto end = clock_type::now() + under_load;
@@ -303,7 +311,7 @@ TEST(Launcher, LeavesNothingInSharedMemory) {
         });
     };
     running_job job_under_test(2, "sum", 2);
-    kill(job_under_test.ranks[0], SIGKILL);
+    send_signal(job_under_test.ranks[0], SIGKILL);
     job_under_test.wait();
     EXPECT_EQ(count(), 0);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program.hpp"
 
+#include <halocline_test/send_signal.hpp>
+
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -44,7 +46,7 @@ TEST(Faults, KilledRankEndsTheJobAndSurvivorsNameIt) {
         std::this_thread::sleep_for(std::chrono::milliseconds(300 * round)); // set-up, solve
         EXPECT_EQ(pids.size(), 2u);
         const auto killed = std::chrono::steady_clock::now();
-        if (pids.size() == 2) ::kill(pids[static_cast<std::size_t>(round) % 2], SIGKILL);
+        if (pids.size() == 2) halocline_test::send_signal(pids[static_cast<std::size_t>(round) % 2], SIGKILL);
         job.join();
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - killed;
 
