@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "problem.hpp"
+#include "norms.hpp"
 
 #include <halocline/amg/aggregation.hpp>
 #include <halocline/amg/options.hpp>
 #include <halocline/base/error.hpp>
+#include <halocline_test/global_fields.hpp>
 
 #include <gtest/gtest.h>
 
@@ -23,17 +24,17 @@ struct aggregates {
           p(fine, lattice::site_order::even_odd({{0, 0, 0, 0}, fine->blocks()->grid}), vectors) {
         for (int i = 0; i < vectors; ++i) {
             v.emplace_back(fine, lattice::spinor_components);
-            amg_test::fill_random(v.back(), local, extents, static_cast<std::uint32_t>(i));
+            halocline_test::fill_random(v.back(), local, extents, static_cast<std::uint32_t>(i));
         }
     }
     [[nodiscard]] lattice::field<float> fine_field(std::uint32_t stream) const {
         lattice::field<float> f(fine, lattice::spinor_components);
-        amg_test::fill_random(f, local, local.extents, stream);
+        halocline_test::fill_random(f, local, local.extents, stream);
         return f;
     }
     [[nodiscard]] lattice::field<float> coarse_field(std::uint32_t stream) const {
         lattice::field<float> f(p.coarse(), p.coarse_components());
-        amg_test::fill_random(f, {{0, 0, 0, 0}, fine->blocks()->grid}, fine->blocks()->grid, stream);
+        halocline_test::fill_random(f, {{0, 0, 0, 0}, fine->blocks()->grid}, fine->blocks()->grid, stream);
         return f;
     }
     lattice::box local;
@@ -73,7 +74,7 @@ TEST_P(Aggregation, RestrictIsTheAdjointOfProlong) {
     a.p.prolong(px, x);
     a.p.restrict(rest, y);
 
-    EXPECT_NEAR(dot(px, y), dot(x, rest), 1e-5 * amg_test::norm(x) * amg_test::norm(y));
+    EXPECT_NEAR(dot(px, y), dot(x, rest), 1e-5 * halocline_test::norm(x) * halocline_test::norm(y));
     EXPECT_GT(std::abs(dot(px, y)), 1e-3);
 }
 
@@ -86,7 +87,7 @@ TEST_P(Aggregation, TestVectorsAreInTheRange) {
         a.p.restrict(xc, v);
         a.p.prolong(again, xc); // P P^dagger v = v
 
-        EXPECT_LT(amg_test::distance(again, v), 2e-6);
+        EXPECT_LT(halocline_test::distance(again, v), 2e-6);
     }
 }
 
@@ -101,7 +102,7 @@ TEST_P(Aggregation, ProlongAdds) {
     a.p.prolong(sum, x, true);
 
     for (std::size_t i = 0; i < expected.values().size(); ++i) expected.values()[i] += once.values()[i];
-    EXPECT_LT(amg_test::distance(sum, expected), 1e-6);
+    EXPECT_LT(halocline_test::distance(sum, expected), 1e-6);
 }
 
 TEST_P(Aggregation, RestrictFromFacesEqualsRestrict) {
@@ -128,7 +129,8 @@ TEST_P(Aggregation, RestrictFromFacesEqualsRestrict) {
         const std::array<aggregation::batch, 2> batches{{{whole, y, 0}, {faces, y, mask}}};
         a.p.restrict(batches);
 
-        for (std::size_t i = 0; i < y.size(); ++i) EXPECT_LT(amg_test::distance(faces[i], whole[i]), 1e-6) << mask;
+        for (std::size_t i = 0; i < y.size(); ++i)
+            EXPECT_LT(halocline_test::distance(faces[i], whole[i]), 1e-6) << mask;
     }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "problem.hpp"
+#include "norms.hpp"
 
 #include <halocline/amg/two_level.hpp>
 #include <halocline/base/error.hpp>
 #include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/global_fields.hpp>
 
 #include <gtest/gtest.h>
 
@@ -21,14 +22,14 @@ struct problem {
     problem(const comm::job& j, const coordinate& global, const coordinate& rank_grid, const coordinate& block,
             const amg::amg_options& options, int lane_width = 4)
         : cut(lattice::decomposition::even(global, rank_grid, block)), local(cut.local_box(j.rank())),
-          links(j, cut, amg_test::gauge_near_unity(cut, j.rank(), 0.25)),
+          links(j, cut, halocline_test::links_near_one(cut.local_box(j.rank()), cut.global(), 0.25)),
           d(j, cut, links, {}, lattice::site_order::blocked(local, global, block, lane_width)),
           hierarchy(j, cut, d, options), coarse(amg::coarse_decomposition(cut, block)),
           coarse_local(coarse.local_box(j.rank())) {}
     [[nodiscard]] lattice::field<float> fine_field() const { return {d.order(), lattice::spinor_components}; }
     [[nodiscard]] lattice::field<float> coarse_field(std::uint32_t stream = 0) {
         lattice::field<float> f(hierarchy.coarse().order(), hierarchy.coarse().components());
-        amg_test::fill_random(f, coarse_local, coarse.global(), stream);
+        halocline_test::fill_random(f, coarse_local, coarse.global(), stream);
         return f;
     }
 
@@ -76,7 +77,7 @@ TEST_P(CoarseOperator, IsTheGalerkinProduct) {
         expect_ok(p.d.apply(dpx, px));
         p.hierarchy.interpolation().restrict(rapx, dpx);
 
-        EXPECT_LT(amg_test::distance(dx, rapx), 1e-5);
+        EXPECT_LT(halocline_test::distance(dx, rapx), 1e-5);
     });
 }
 
@@ -130,9 +131,9 @@ TEST_P(CoarseOperator, SchurFormSolvesTheSameSystem) {
         expect_ok(d.reconstruct(again, xe, b));
 
         if (even > 0) { // S x_e = b_e - D_eo D_oo^-1 b_o
-            EXPECT_LT(amg_test::distance(sxe, be), 2e-5);
+            EXPECT_LT(halocline_test::distance(sxe, be), 2e-5);
         }
-        EXPECT_LT(amg_test::distance(again, x), 2e-5);
+        EXPECT_LT(halocline_test::distance(again, x), 2e-5);
     });
 }
 
@@ -153,14 +154,13 @@ std::map<std::array<int, 4>, std::complex<float>> elements(const coordinate& ran
         problem p(j, {4, 4, 4, 6}, rank_grid, {2, 2, 2, 2}, few_vectors(4, 1), j.rank() % 2 == 0 ? 4 : 8);
         p.hierarchy.setup();
         const std::scoped_lock lock(guard);
-        for (std::int64_t s = 0; s < p.coarse_local.volume(); ++s)
+        halocline_test::for_each_site(p.coarse_local, [&](std::int64_t site, const coordinate& x) {
+            const auto place = static_cast<int>(lattice::lexicographic_index(x, p.coarse.global()));
             for (int link = -1; link < lattice::faces; ++link)
                 for (int row = 0; row < 8; ++row)
-                    for (int column = 0; column < 8; ++column) {
-                        const auto site =
-                            static_cast<int>(amg_test::global_index(p.coarse_local, p.coarse.global(), s));
-                        all[{site, link, row, column}] = p.hierarchy.coarse().element(s, link, row, column);
-                    }
+                    for (int column = 0; column < 8; ++column)
+                        all[{place, link, row, column}] = p.hierarchy.coarse().element(site, link, row, column);
+        });
     });
     return all;
 }
@@ -186,7 +186,7 @@ TEST(Hierarchy, CycleAllocatesNothing) {
         problem p(j, {4, 4, 4, 8}, {1, 1, 1, 1}, {2, 2, 2, 2}, few_vectors(6));
         p.hierarchy.setup();
         lattice::field<float> x = p.fine_field(), b = p.fine_field();
-        amg_test::fill_random(b, p.local, p.cut.global(), 3);
+        halocline_test::fill_random(b, p.local, p.cut.global(), 3);
         expect_ok(p.hierarchy.cycle(x, b));
         const std::uint64_t before = halocline_test::allocations();
 

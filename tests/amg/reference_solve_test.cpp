@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The solves of the reference code on its public configurations: iteration counts and solutions.
-#include "problem.hpp"
-
 #include <halocline/amg/solver.hpp>
 #include <halocline/lattice/gauge_file.hpp>
 #include <halocline_test/reference_data.hpp>

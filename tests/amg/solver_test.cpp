@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "problem.hpp"
-
 #include <halocline/amg/solver.hpp>
 #include <halocline/base/error.hpp>
 #include <halocline/dirac/reference.hpp>
+#include <halocline_test/global_fields.hpp>
 
 #include <gtest/gtest.h>
 
@@ -28,13 +27,14 @@ outcome solve(const coordinate& global, const coordinate& rank_grid, const amg::
     comm::run_threads(static_cast<int>(lattice::volume(rank_grid)), [&](const comm::job& j) {
         const auto cut = lattice::decomposition::even(global, rank_grid, block);
         const lattice::box local = cut.local_box(j.rank());
-        const dirac::padded_links links(j, cut, amg_test::gauge_near_unity(cut, j.rank(), 0.25));
+        const dirac::padded_links links(j, cut,
+                                        halocline_test::links_near_one(cut.local_box(j.rank()), cut.global(), 0.25));
         dirac::wilson_parameters p;
         p.m0 = m0;
         const auto order = lattice::site_order::lexicographic(local.extents);
         lattice::field<double> x(order, lattice::spinor_components), b(order, lattice::spinor_components),
             dx(order, lattice::spinor_components);
-        amg_test::fill_random(b, local, global, 5);
+        halocline_test::fill_random(b, local, global, 5);
         amg::solver solver(j, cut, links, p, options);
         std::vector<amg::progress> seen;
         solver.on_progress([&](const amg::progress& now) { seen.push_back(now); });

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields that are functions of the global lattice alone, and sums over all ranks: what the tests of dirac/ share.
+// Gauge fields, spinors, and sums over all ranks: what the tests of dirac/ share.
 #pragma once
 
-#include <halocline/dirac/padded_links.hpp>
-#include <halocline/lattice/random.hpp>
+#include <halocline_test/global_fields.hpp>
 
 #include <array>
 #include <complex>
@@ -20,16 +19,6 @@ using halocline::lattice::gauge_field;
 using spinor_field = halocline::lattice::field<double>;
 namespace lattice = halocline::lattice;
 
-/// Calls visit(site, global coordinate) for the sites of a box.
-template <class Visit>
-void for_each_site(const lattice::box& local, Visit&& visit) {
-    for (std::int64_t site = 0; site < local.volume(); ++site) {
-        coordinate x = lattice::lexicographic_coordinate(site, local.extents);
-        for (int mu = 0; mu < 4; ++mu) x[mu] += local.origin[mu];
-        visit(site, x);
-    }
-}
-
 /// A random SU(3) matrix that belongs to (stream, global site, mu).
 inline su3 random_su3(std::uint32_t stream, const coordinate& x, const coordinate& global, int mu) {
     lattice::site_random random(12345, stream * 4 + static_cast<std::uint32_t>(mu),
@@ -42,21 +31,6 @@ inline su3 random_su3(std::uint32_t stream, const coordinate& x, const coordinat
     return halocline::dirac::reunitarise(u);
 }
 
-template <class Link> // su3 link(global coordinate, mu)
-gauge_field make_links(const lattice::box& local, Link&& link) {
-    gauge_field links(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
-    for_each_site(local, [&](std::int64_t site, const coordinate& x) {
-        for (int mu = 0; mu < 4; ++mu) {
-            const su3 u = link(x, mu);
-            for (int e = 0; e < 9; ++e) {
-                links.at(site, lattice::link_components * mu + 2 * e) = u[e].real();
-                links.at(site, lattice::link_components * mu + 2 * e + 1) = u[e].imag();
-            }
-        }
-    });
-    return links;
-}
-
 inline gauge_field random_links(const lattice::box& local, const coordinate& global, std::uint32_t stream = 1) {
     return make_links(local, [&](const coordinate& x, int mu) { return random_su3(stream, x, global, mu); });
 }
@@ -67,10 +41,7 @@ inline gauge_field unit_links(const lattice::box& local) {
 
 inline spinor_field random_spinor(const lattice::box& local, const coordinate& global, std::uint32_t stream) {
     spinor_field psi(lattice::site_order::lexicographic(local.extents), lattice::spinor_components);
-    for_each_site(local, [&](std::int64_t site, const coordinate& x) {
-        lattice::site_random random(777, stream, static_cast<std::uint64_t>(lattice::lexicographic_index(x, global)));
-        for (int c = 0; c < lattice::spinor_components; ++c) psi.at(site, c) = random.normal();
-    });
+    fill_random(psi, local, global, stream);
     return psi;
 }
 
