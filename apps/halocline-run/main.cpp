@@ -74,7 +74,11 @@ class launcher final : public rank_events {
             std::fprintf(stderr, "halocline-run: rank %d %s\n", rank, how.text.c_str());
         if (how.code == 0) return;
         const bool by_signal = exit_code_ > 128 && !interrupted();
-        if (exit_code_ == 0 || (by_signal && how.code == rank_lost)) exit_code_ = how.code;
+        const bool of_its_own = how.code < 128 && how.code != rank_lost;
+        if (exit_code_ == 0 || (by_signal && how.code == rank_lost) ||
+            (exit_code_ == rank_lost && !cause_known_ && of_its_own))
+            exit_code_ = how.code;
+        cause_known_ |= how.code > 128;
         start_grace();
     }
 
@@ -216,6 +220,7 @@ class launcher final : public rank_events {
             std::fprintf(stderr, "halocline-run: not done after %g s (--timeout); ending all ranks\n",
                          settings_.timeout);
             if (exit_code_ == 0) exit_code_ = rank_lost;
+            cause_known_ = true;
             deadline_.reset();
             signal_all(SIGTERM);
             start_grace();
@@ -243,6 +248,8 @@ class launcher final : public rank_events {
     sigset_t before_{};
     int signals_ = -1;
     int exit_code_ = 0;
+    bool cause_known_ =
+        false; ///< of rank_lost: a signal or the time; else it is the rank that ends with a code of its own
     bool killing_ = false;
     clock_type::time_point grace_began_{};
     std::optional<clock_type::time_point> deadline_, kill_at_, abandon_at_;
