@@ -14,8 +14,8 @@
 
 namespace halocline::amg {
 
-/// Block extents: per dimension the largest of 4, 3, 5, 2 that divides the extent into an even number of blocks, else
-/// the whole extent.
+/// Block extents: per dimension the first of 4, 3, 5, 2 that divides the extent into an even number of blocks, else the
+/// whole extent.
 lattice::coordinate default_blocks(const lattice::coordinate& global);
 
 struct amg_options {
@@ -47,7 +47,7 @@ struct progress {
     double residual = 0;    ///< relative, of the solve
     bool milestone = false; ///< worth a line in a log: the end of a set-up step, every outer iteration
 };
-/// One line, without its end: "set-up iteration 2 of 4", "iteration 7: residual 1.2e-05".
+/// One line, without its end: "set-up: iteration 2 of 4", "iteration 7: residual 1.200e-05".
 std::string to_string(const progress& p);
 using progress_callback = std::function<void(const progress&)>;
 
