@@ -3,6 +3,7 @@
 # usage: scripts/bench.sh question [options]      (none: this list)
 #   halo          exchanges beside the one-copy limit and each installed MPI: 10 minutes; --quick: one minute
 #   p2p           messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE
+#   network_messages  large messages over loopback, by each MPI and libfabric's tcp, straight and in frames; 2 minutes; --seconds S each
 #   window        cost of post() of a prepared window beside MPI_Isend and MPI_Start: half a minute; --quick
 #   dirac         the Wilson-clover operator on one rank
 #   plan_setup    what making a halo plan costs, on one rank
@@ -18,13 +19,14 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 list() { sed -n '/^# usage/,/^set/{s/^# \{0,1\}//;/^set/!p}' "$0"; }
-questions=" halo p2p window dirac plan_setup lane_copy checksum stencil verbs solve coarse_halo all "
+questions=" halo p2p network_messages window dirac plan_setup lane_copy checksum stencil verbs solve coarse_halo all "
 question=${1:-}
 [[ -n $question ]] || { list; exit 0; }
 [[ $questions == *" $question "* ]] || { echo "bench.sh: no question is called '$question'" >&2; list >&2; exit 2; }
 shift
 targets=("bench_$question")
 [[ $question == coarse_halo ]] && targets=(coarse_solve)
+[[ $question == network_messages ]] && targets+=(bench_p2p) # whose MPI programs take part
 [[ $question == all ]] && targets=(bench_{halo,p2p,window,dirac,plan_setup,lane_copy,checksum,stencil,verbs,solve} coarse_solve)
 "$here/scripts/build.sh" release "${targets[@]}" halocline-run >&2
 bin=$here/build/release/bin
@@ -78,6 +80,19 @@ case $question in
       fi
     done
     exec "$bin/halocline-run" -n 2 -- "$bin/bench_p2p" --git "$git" "${peers[@]}" "$@" ;;
+  network_messages)
+    declare -A tcp=([openmpi]='OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo'
+                    [mpich]='UCX_TLS=tcp,self UCX_NET_DEVICES=lo')
+    peers=()
+    for mpi in openmpi mpich; do
+      [[ -x $bin/bench_p2p_$mpi ]] && command -v "mpirun.$mpi" >/dev/null || { echo "bench.sh: no $mpi here: it is left out" >&2; continue; }
+      # A launcher that finds another's variables takes itself for one of its ranks.
+      clean="env -i PATH='$PATH' HOME='$HOME' $(env | grep -E '^(OMPI_ALLOW|OMPI_MCA)' | tr '\n' ' ')"
+      peer=(--peer "$mpi=$clean ${tcp[$mpi]} mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
+      env ${tcp[$mpi]} "mpirun.$mpi" -n 2 "$bin/bench_network_messages" --transport mpi "${peer[@]}" "$@"
+      peers+=("${peer[@]}")
+    done
+    exec "$bin/halocline-run" -n 2 -- "$bin/bench_network_messages" "${peers[@]}" "$@" ;;
   solve)
     np=2
     if [[ ${1:-} == --np ]]; then np=${2:?--np needs a number}; shift 2; fi

@@ -265,6 +265,39 @@ int farewell_test(halocline_mpi_channel* channel, int* done) {
     return MPI_Test(&channel->farewell, done, MPI_STATUS_IGNORE);
 }
 
+static_assert(sizeof(MPI_Request) <= sizeof(halocline_mpi_transfer));
+
+int transfer_start(halocline_mpi_world* world, int receives, int peer, int tag, void* data, uint64_t bytes,
+                   halocline_mpi_transfer* transfer) {
+    if (left) return HALOCLINE_MPI_OK;
+    const int count = static_cast<int>(bytes);
+    MPI_Request request = MPI_REQUEST_NULL;
+    HALOCLINE_TRY(receives ? MPI_Irecv(data, count, MPI_BYTE, peer, tag, world->data, &request)
+                           : MPI_Isend(data, count, MPI_BYTE, peer, tag, world->data, &request));
+    std::memcpy(transfer, &request, sizeof request);
+    return HALOCLINE_MPI_OK;
+}
+
+int transfer_test(halocline_mpi_transfer* transfer, int* done) {
+    *done = 0;
+    if (left) return HALOCLINE_MPI_OK;
+    MPI_Request request;
+    std::memcpy(&request, transfer, sizeof request);
+    HALOCLINE_TRY(MPI_Test(&request, done, MPI_STATUS_IGNORE));
+    std::memcpy(transfer, &request, sizeof request);
+    return HALOCLINE_MPI_OK;
+}
+
+void transfer_cancel(halocline_mpi_transfer* transfer) {
+    if (left) return;
+    MPI_Request request;
+    std::memcpy(&request, transfer, sizeof request);
+    int done = MPI_Cancel(&request) != MPI_SUCCESS;
+    for (int tests = 0; !done && tests < 1000; ++tests)
+        if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
+    if (!done) left = true; // it matched a message that stopped half-way: nothing else keeps MPI from that memory
+}
+
 constexpr halocline_mpi_module module_table{
     HALOCLINE_MPI_MODULE_ABI,
     sizeof(halocline_mpi_module),
@@ -290,6 +323,9 @@ constexpr halocline_mpi_module module_table{
     send_test,
     farewell_start,
     farewell_test,
+    transfer_start,
+    transfer_test,
+    transfer_cancel,
 };
 
 } // namespace

@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Raised with every change below; a module of another number is refused. */
-#define HALOCLINE_MPI_MODULE_ABI 4u
+#define HALOCLINE_MPI_MODULE_ABI 5u
 #define HALOCLINE_MPI_MODULE_ENTRY "halocline_mpi_module_table"
 
 /* TRUNCATED: a message was longer than its receive. NO_COMMUNICATOR: not of this MPI, or MPI is not initialised. */
@@ -51,6 +51,11 @@ typedef struct halocline_mpi_channel_spec {
 } halocline_mpi_channel_spec;
 
 enum { HALOCLINE_MPI_UNIT = 64 };
+
+/* An MPI_Request, of a send or receive of the caller's memory. */
+typedef struct halocline_mpi_transfer {
+    uint64_t request;
+} halocline_mpi_transfer;
 
 typedef struct halocline_mpi_module {
     uint32_t abi;
@@ -103,6 +108,13 @@ typedef struct halocline_mpi_module {
     /* One message of HALOCLINE_MPI_UNIT bytes in place of the next payload; copied, once per channel. */
     int (*farewell_start)(halocline_mpi_channel*, const void* unit);
     int (*farewell_test)(halocline_mpi_channel*, int* done);
+
+    /* One message of fewer than 2^31 bytes, straight from or into that memory; a tag as those of channels. Never waits. */
+    int (*transfer_start)(halocline_mpi_world*, int receives, int peer, int tag, void* data, uint64_t bytes,
+                          halocline_mpi_transfer*);
+    int (*transfer_test)(halocline_mpi_transfer*, int* done);
+    /* Takes back a receive for which nothing will be sent any more; MPI does not touch its memory afterwards. */
+    void (*transfer_cancel)(halocline_mpi_transfer*);
 } halocline_mpi_module;
 
 /* The only symbol of a module. */

@@ -26,6 +26,7 @@ if(LIBIBVERBS_FOUND) # where there is an RDMA device: see verbs.cmake; two tests
 endif()
 include(HaloclineMpiTest)
 halocline_add_mpi_test(comm.messenger_test.mpi TARGET comm_messenger_test RANKS 2 ARGS ${over_networks})
+halocline_add_mpi_test(comm.messenger_direct_test.mpi TARGET comm_messenger_direct_test RANKS 2 4 ARGS mpi)
 halocline_add_mpi_test(comm.messenger_fuzz_test.mpi TARGET comm_messenger_fuzz_test RANKS 3)
 get_property(all DIRECTORY PROPERTY TESTS)
 foreach(transport ofi verbs mpi)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large messages over networks: straight into the receiver's memory, never through frames, and never into memory that was
-// given back. The argument names the transport: ofi-tcp, ofi-shm, ofi-tagged (libfabric's tcp without RMA).
+// given back. The argument names the transport: ofi-tcp, ofi-shm, ofi-tagged (libfabric's tcp without RMA), mpi.
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/slab.hpp>
 

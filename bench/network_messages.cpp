@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a large matched message over a network cost: straight into the receiver's memory (in a slab, or registered for
+// each message) and in frames, beside MPI?  scripts/bench.sh network_messages
+//   (halocline-run -n 2 -- bench_network_messages [--transport ofi|mpi|verbs] [--provider NAME] [--seconds S]
+//    [--sizes 4096,...] [--peer 'NAME=COMMAND']...; mpi: under an mpirun)
+// Half a round trip (p2p/patterns.hpp, "step"), in turns; a row per size, medians in µs.
+#include "p2p/patterns.hpp"
+#include "support/command_line.hpp"
+#include "support/peer_program.hpp"
+#include "support/rounds.hpp"
+#include "support/statistics.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/comm/messenger.hpp>
+#include <halocline/comm/slab.hpp>
+
+#include <cstdio>
+#include <deque>
+#include <limits>
+#include <memory_resource>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline::bench;
+
+struct bench_options {
+    std::string transport = "ofi", provider;
+    double seconds = 40;
+    std::vector<std::size_t> sizes{1024, 4096, 8192, 16384, 32768, 65536, 262144, 1048576, 4194304};
+    std::vector<std::string> peers;
+};
+
+class messages_endpoint {
+  public:
+    messages_endpoint(const comm::job& j, std::size_t direct_bytes, std::pmr::memory_resource& memory)
+        : messages_(j, {.direct_bytes = direct_bytes}), out_(&memory), in_(&memory) {}
+
+    [[nodiscard]] int rank() const { return messages_.owner().rank(); }
+    std::byte* out(std::size_t bytes) { return of(out_, bytes); }
+    std::byte* in(std::size_t bytes) { return of(in_, bytes); }
+    [[nodiscard]] std::vector<double> slowest(const std::vector<double>& mine) const {
+        return bench::slowest(messages_.owner(), mine);
+    }
+    void send(const std::byte* p, std::size_t n) { check(messages_.send({p, n}, 1 - rank(), 1)); }
+    const std::byte* recv(std::byte* p, std::size_t n) {
+        check(messages_.recv({p, n}, 1 - rank(), 1));
+        return p;
+    }
+    const std::byte* exchange(const std::byte* out, std::byte* in, std::size_t n) {
+        comm::message_request sent;
+        messages_.isend(sent, {out, n}, 1 - rank(), 1);
+        recv(in, n);
+        check(messages_.wait(sent));
+        return in;
+    }
+    [[nodiscard]] const comm::messenger& messages() const { return messages_; }
+
+  private:
+    using buffer = std::pmr::vector<std::byte>;
+    static std::byte* of(buffer& b, std::size_t n) {
+        if (b.size() < n) b.resize(n);
+        return b.data();
+    }
+    void check(comm::status s) {
+        if (s != comm::status::ok) messages_.owner().fail(s, messages_.pending());
+    }
+    comm::messenger messages_;
+    buffer out_, in_;
+};
+
+void run(const comm::job& j, const bench_options& o) {
+    flag_probe probe(j);
+    messages_endpoint slab(j, 1, j.memory()), heap(j, 1, *std::pmr::new_delete_resource()),
+        frames(j, std::numeric_limits<std::size_t>::max(), j.memory());
+    std::deque<peer_program> peers;
+    for (const std::string& text : o.peers) {
+        peers.emplace_back(text);
+        if (j.rank() == 0) peers.back().start();
+    }
+    if (j.rank() == 0) std::fputs(slab.messages().describe().c_str(), stderr);
+    for (const std::size_t n : o.sizes) {
+        std::vector<contender> all;
+        const auto ours = [&](const char* mode, messages_endpoint& e) {
+            all.push_back({mode, "messages", o.transport, [&e, n](double seconds) {
+                               const p2p::order order{"latency", n, seconds};
+                               return p2p::measurement(e, order).run();
+                           }});
+        };
+        ours("slab", slab);
+        ours("heap", heap);
+        ours("frames", frames);
+        for (peer_program& peer : peers)
+            all.push_back({peer.name(), "two-sided", "mpi", [&j, &peer, n](double seconds) {
+                               return peer.ask(j, "latency " + std::to_string(n) + " " + std::to_string(seconds));
+                           }});
+        const auto results =
+            take_turns(j, probe, all, {.seconds = o.seconds / static_cast<double>(o.sizes.size()), .rounds = 5});
+        if (j.rank() != 0) continue;
+        std::printf("%8zu B", n);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const auto& kept = results[i].kept;
+            const series& most = kept[0].slices > kept[1].slices ? kept[0] : kept[1];
+            std::printf("  %s %.1f%s", all[i].who.c_str(), most.us.empty() ? 0.0 : median(most.us[1]),
+                        results[i].noisy ? "?" : "");
+        }
+        std::printf("\n");
+        std::fflush(stdout);
+    }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    bench_options o;
+    CLI::App app("what a large matched message over a network costs; half a round trip, medians in µs",
+                 "bench_network_messages");
+    app.add_option("--transport", o.transport, "ofi, mpi or verbs")->capture_default_str();
+    app.add_option("--provider", o.provider, "of libfabric; default: its choice");
+    app.add_option("--seconds", o.seconds, "in all")->capture_default_str();
+    app.add_option("--sizes", o.sizes, "of messages, in bytes")->delimiter(',');
+    app.add_option("--peer", o.peers, "NAME=COMMAND: the same messages by an MPI take turns");
+    if (const auto code = parse(app, argc, argv)) return *code;
+    try {
+        comm::job_options options;
+        options.transports = {o.transport};
+        options.ofi_provider = o.provider;
+        const comm::job j = comm::job::from_environment(options);
+        if (j.ranks() != 2)
+            throw input_error(std::to_string(j.ranks()) + " ranks; halocline-run -n 2 -- bench_network_messages");
+        run(j, o);
+        return 0;
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "bench_network_messages: %s\n", e.what());
+        return 1;
+    }
+}
