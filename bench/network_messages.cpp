@@ -2,7 +2,7 @@
 // What does a large matched message over a network cost: straight into the receiver's memory (in a slab, or registered for
 // each message) and in frames, beside MPI?  scripts/bench.sh network_messages
 //   (halocline-run -n 2 -- bench_network_messages [--transport ofi|mpi|verbs] [--provider NAME] [--seconds S]
-//    [--sizes 4096,...] [--peer 'NAME=COMMAND']...; mpi: under an mpirun)
+//    [--rounds N] [--sizes 4096,...] [--peer 'NAME=COMMAND']...; mpi: under an mpirun)
 // Half a round trip (p2p/patterns.hpp, "step"), in turns; a row per size, medians in µs.
 #include "p2p/patterns.hpp"
 #include "support/command_line.hpp"
@@ -29,6 +29,7 @@ using namespace halocline::bench;
 struct bench_options {
     std::string transport = "ofi", provider;
     double seconds = 40;
+    int rounds = 5;
     std::vector<std::size_t> sizes{1024, 4096, 8192, 16384, 32768, 65536, 262144, 1048576, 4194304};
     std::vector<std::string> peers;
 };
@@ -97,7 +98,7 @@ void run(const comm::job& j, const bench_options& o) {
                                return peer.ask(j, "latency " + std::to_string(n) + " " + std::to_string(seconds));
                            }});
         const auto results =
-            take_turns(j, probe, all, {.seconds = o.seconds / static_cast<double>(o.sizes.size()), .rounds = 5});
+            take_turns(j, probe, all, {.seconds = o.seconds / static_cast<double>(o.sizes.size()), .rounds = o.rounds});
         if (j.rank() != 0) continue;
         std::printf("%8zu B", n);
         for (std::size_t i = 0; i < all.size(); ++i) {
@@ -120,6 +121,7 @@ int main(int argc, char** argv) {
     app.add_option("--transport", o.transport, "ofi, mpi or verbs")->capture_default_str();
     app.add_option("--provider", o.provider, "of libfabric; default: its choice");
     app.add_option("--seconds", o.seconds, "in all")->capture_default_str();
+    app.add_option("--rounds", o.rounds, "of turns, for each size")->capture_default_str();
     app.add_option("--sizes", o.sizes, "of messages, in bytes")->delimiter(',');
     app.add_option("--peer", o.peers, "NAME=COMMAND: the same messages by an MPI take turns");
     if (const auto code = parse(app, argc, argv)) return *code;

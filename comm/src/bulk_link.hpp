@@ -42,8 +42,8 @@ class bulk_link {
 
     enum class opening {
         open,
-        busy,   ///< the last message of that number has not come, or no registration is free: try again later
-        refused ///< the memory can't be registered: trouble() says why
+        busy,   ///< the last message of that number is under way, or no registration is free: try again later
+        refused ///< the memory can't be registered: it goes in frames
     };
     /// Receiver: the peer may write `into` from now on.  Pre: into is not empty.
     virtual opening receive(std::uint32_t record, std::span<std::byte> into, bulk_ticket& ticket) noexcept = 0;
@@ -52,14 +52,14 @@ class bulk_link {
     /// The peer will not write any more, and has not written all.
     virtual void give_up(std::uint32_t record) noexcept = 0;
 
-    /// Sender.  Err: false: try again later.
-    [[nodiscard]] virtual bool send(std::uint32_t record, std::span<const std::byte> data,
-                                    const bulk_ticket& ticket) noexcept = 0;
+    /// Sender: writes. If refused, the receiver has to be told.
+    [[nodiscard]] virtual opening send(std::uint32_t record, std::span<const std::byte> data,
+                                       const bulk_ticket& ticket) noexcept = 0;
     /// May the memory be used again?
     [[nodiscard]] virtual bool sent(std::uint32_t record) noexcept = 0;
 
     virtual void poll() noexcept = 0;
-    /// The job has ended: when this returns, no memory of this rank is read or written by this network any more.
+    /// The job has ended: when this returns, no memory of this rank is read or written by this link any more.
     virtual void cut() noexcept = 0;
     [[nodiscard]] virtual bool failed() const noexcept = 0;
     [[nodiscard]] virtual std::string trouble() const = 0;

@@ -100,7 +100,17 @@ void message_engine::move_bulk(link& l) noexcept {
     });
     f.writing.for_each([&](message_request& r) {
         if (r.pieces_done_ == 0) {
-            if (!f.bulk->send(r.record_, {r.data_, r.number_}, f.ticket[r.record_])) return;
+            switch (f.bulk->send(r.record_, {r.data_, r.number_}, f.ticket[r.record_])) {
+            case bulk_link::opening::busy: return;
+            case bulk_link::opening::refused:
+                ++counts_.not_registered;
+                f.writing.remove(r);
+                f.declines |= std::uint64_t{1} << r.record_;
+                r.state_ = request_state::streaming; // once the decline is said, as if the peer had called
+                f.streaming.push(r);
+                return;
+            case bulk_link::opening::open: break;
+            }
             r.pieces_done_ = 1;
         }
         if (!f.bulk->sent(r.record_)) return;
@@ -123,9 +133,7 @@ void message_engine::leave_bulk(link& l, message_request& r) noexcept {
         f.declines |= std::uint64_t{1} << r.record_;
         return;
     }
-    const auto under_way = [&] {
-        return r.state_ == request_state::invited || r.state_ == request_state::writing;
-    };
+    const auto under_way = [&] { return r.state_ == request_state::invited || r.state_ == request_state::writing; };
     waiter waiting(core_);
     for (bool left = false; under_way(); left = f.closed) {
         progress();

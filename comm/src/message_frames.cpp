@@ -147,6 +147,7 @@ void message_engine::call_for(link& from, message_request& r) noexcept {
 
 void message_engine::stream(link& to, message_request& r) noexcept {
     frame_link& f = *to.frames;
+    if (f.declines >> r.record_ & 1) return; // of its memory; that first
     while (r.pieces_done_ < r.number_) {
         const std::uint64_t left = r.number_ - r.pieces_done_;
         std::uint64_t n = std::min<std::uint64_t>(left, f.payload_room());

@@ -41,7 +41,7 @@ struct frame_record {
         call,    ///< for the first `bytes` of the message with that send record
         piece,   ///< the next `bytes` of that message
         invite,  ///< to write the first `bytes` of that message where the ticket says, which follows
-        decline, ///< what the peer invited to was withdrawn: nothing will be written
+        decline, ///< nothing will be written where the peer invited to: the message was withdrawn, or comes in pieces
     };
     std::uint32_t kind = message;
     std::uint32_t record = 0;

@@ -43,9 +43,10 @@ bulk_link::opening mpi_bulk_link::receive(std::uint32_t record, std::span<std::b
     return opening::open;
 }
 
-bool mpi_bulk_link::send(std::uint32_t record, std::span<const std::byte> data, const bulk_ticket&) noexcept {
+bulk_link::opening mpi_bulk_link::send(std::uint32_t record, std::span<const std::byte> data,
+                                       const bulk_ticket&) noexcept {
     begin(out_[record], const_cast<std::byte*>(data.data()), data.size());
-    return true;
+    return opening::open;
 }
 
 void mpi_bulk_link::post(transfer& t) noexcept {

@@ -24,8 +24,8 @@ class mpi_bulk_link final : public bulk_link {
     opening receive(std::uint32_t record, std::span<std::byte> into, bulk_ticket& ticket) noexcept override;
     [[nodiscard]] bool received(std::uint32_t record) noexcept override { return move(in_[record]); }
     void give_up(std::uint32_t record) noexcept override;
-    [[nodiscard]] bool send(std::uint32_t record, std::span<const std::byte> data,
-                            const bulk_ticket& ticket) noexcept override;
+    [[nodiscard]] opening send(std::uint32_t record, std::span<const std::byte> data,
+                               const bulk_ticket& ticket) noexcept override;
     [[nodiscard]] bool sent(std::uint32_t record) noexcept override { return move(out_[record]); }
     void poll() noexcept override {}                 // each test is one
     void cut() noexcept override { world_.leave(); } // what MPI moves outside its calls, nobody can stop

@@ -24,6 +24,9 @@ namespace halocline::comm {
 /// "rxe0 (port 1 active, RoCE)", or why there is none; for reports.
 [[nodiscard]] std::string verbs_present();
 
+class bulk_link;
+class slab;
+class verbs_bulk_link;
 struct verbs_library; // private: comm/src/verbs/library.hpp
 struct verbs_plan;    // private: comm/src/verbs/end.hpp
 
@@ -83,9 +86,14 @@ class verbs_world {
     /// What went wrong, for an end's error.
     [[nodiscard]] std::string describe(const verbs_end& end) const;
 
+    /// Large messages to and from that rank.  Err: job_error.
+    [[nodiscard]] std::unique_ptr<bulk_link> open_bulk(const slab& memory, int peer);
+
   private:
-    struct port; // of libibverbs' types
-    struct link; // a verbs_end with its queue pair
+    friend class verbs_bulk_link;
+    struct port;      // of libibverbs' types
+    struct link;      // a verbs_end with its queue pair
+    struct bulk_pair; // a queue pair of large messages
     static link& linked(verbs_end& end) noexcept;
     void register_block(link& l);
     void make_queue_pair(link& l);
@@ -100,6 +108,7 @@ class verbs_world {
 
     std::unique_ptr<port> at_;
     std::vector<std::unique_ptr<link>> links_;
+    std::vector<std::unique_ptr<bulk_pair>> bulk_pairs_;
     std::shared_ptr<verbs_plan> building_; // between its first open() and complete()
 };
 

@@ -235,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(OverOfi, Killed, testing::Values("ofi-plan", "ofi-sum",
 INSTANTIATE_TEST_SUITE_P(OverNodes, Killed, testing::Values("ofi-nodes-setup", "ofi-nodes-sum"));
 #endif
 #ifdef HALOCLINE_WITH_VERBS
-INSTANTIATE_TEST_SUITE_P(OverVerbs, Killed, testing::Values("verbs-plan", "verbs-sum"));
+INSTANTIATE_TEST_SUITE_P(OverVerbs, Killed, testing::Values("verbs-plan", "verbs-sum", "verbs-messages"));
 #endif
 
 TEST(Kill, BeforeJoiningIsReportedToThoseWhoWait) {

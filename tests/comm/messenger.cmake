@@ -21,6 +21,8 @@ endif()
 if(LIBIBVERBS_FOUND) # where there is an RDMA device: see verbs.cmake; two tests take half a minute each there
   halocline_add_test(comm.messenger_test.verbs TARGET comm_messenger_test RANKS 2 LABELS verbs CONFIGURATIONS verbs
                      ARGS ${over_networks}:*EverySize*:*Allocated*)
+  halocline_add_test(comm.messenger_direct_test.verbs TARGET comm_messenger_direct_test RANKS 2
+                     LABELS verbs CONFIGURATIONS verbs ARGS verbs)
   halocline_add_test(comm.messenger_fuzz_test.verbs TARGET comm_messenger_fuzz_test RANKS 3
                      LABELS verbs CONFIGURATIONS verbs)
 endif()

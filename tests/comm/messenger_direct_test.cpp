@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large messages over networks: straight into the receiver's memory, never through frames, and never into memory that was
-// given back. The argument names the transport: ofi-tcp, ofi-shm, ofi-tagged (libfabric's tcp without RMA), mpi.
+// given back. The argument names the transport: ofi-tcp, ofi-shm, ofi-tagged (libfabric's tcp without RMA), mpi, verbs.
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/slab.hpp>
 
@@ -11,7 +11,13 @@
 #include <numeric>
 #include <random>
 #include <string>
+
+#include <linux/capability.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <vector>
 
 namespace {
@@ -20,6 +26,16 @@ using namespace halocline::comm;
 using bytes = std::vector<std::byte, std::pmr::polymorphic_allocator<std::byte>>;
 
 std::string transport;
+
+/// Root may lock memory beyond any limit: gives that up, before the device is opened, and sets no limit yet.
+bool become_one_whose_limits_hold() {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct own[2]{};
+    const rlimit all{RLIM_INFINITY, RLIM_INFINITY};
+    if (setrlimit(RLIMIT_MEMLOCK, &all) != 0 || syscall(SYS_capget, &header, own) != 0) return false;
+    own[CAP_IPC_LOCK / 32].effective &= ~(1u << (CAP_IPC_LOCK % 32));
+    return syscall(SYS_capset, &header, own) == 0;
+}
 
 const job& world() {
     static const job j = [] {
@@ -185,11 +201,42 @@ TEST(MessengerDirect, NothingIsWrittenIntoAReceiveThatWasGivenUp) {
     j.barrier();
 }
 
+/// Rank 0 may lock no more memory: devices refuse to register it, as sender and as receiver.
+TEST(MessengerDirect, WhatCannotBeRegisteredComesInFrames) {
+    if (transport != "verbs") GTEST_SKIP() << "only devices lock memory";
+    const job& j = world();
+    messenger m(j, {.direct_bytes = least});
+    const int next = (j.rank() + 1) % j.ranks(), before = (j.rank() + j.ranks() - 1) % j.ranks();
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    const rlimit none{0, limit.rlim_max};
+    if (j.rank() == 0) {
+        ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &none), 0);
+    }
+    for (std::uint64_t round = 0; round < 20; ++round) {
+        const std::size_t n = least + 10'000 * round;
+        const bytes out = written(n, std::pmr::new_delete_resource(), j.rank(), round);
+        bytes in(n, std::pmr::new_delete_resource());
+        message_request send;
+        m.isend(send, out, next, 1);
+        ok_or_fail(m, m.recv(in, before, 1));
+        ok_or_fail(m, m.wait(send));
+        EXPECT_EQ(wrong(in, before, round), 0u) << round;
+    }
+    if (j.rank() == 0) {
+        EXPECT_EQ(m.counts().not_registered, 40u);
+        EXPECT_EQ(m.counts().written, 0u);
+        ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    }
+    j.barrier();
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
     if (argc != 2) return 2;
     transport = argv[1];
+    if (transport == "verbs" && !become_one_whose_limits_hold()) return 1;
     return RUN_ALL_TESTS();
 }

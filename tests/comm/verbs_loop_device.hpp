@@ -21,11 +21,13 @@ namespace halocline_test {
 /// What was posted since the last clear.
 struct posted_work {
     std::uint64_t send_calls = 0, writes = 0, with_immediate = 0, signalled = 0, inlined = 0, bytes = 0;
-    std::uint64_t receive_calls = 0, receives = 0, polls = 0;
+    std::uint64_t receive_calls = 0, receives = 0, polls = 0, registered = 0, deregistered = 0;
 };
 inline posted_work posted;
 /// A bench that wants nothing but the call: ibv_post_send only counts.
 inline bool loop_delivers = true;
+/// False: no memory can be registered.
+inline bool loop_registers = true;
 
 namespace loop_device {
 
@@ -154,8 +156,16 @@ inline halocline::comm::verbs_library loop_library() {
         return 0;
     };
     l.destroy_qp = [](ibv_qp*) { return 0; };
-    l.reg_mr = [](ibv_pd*, void*, std::size_t, int) { return new ibv_mr{}; };
+    l.reg_mr = [](ibv_pd*, void*, std::size_t, int) -> ibv_mr* {
+        if (!loop_registers) {
+            errno = ENOMEM;
+            return nullptr;
+        }
+        ++posted.registered;
+        return new ibv_mr{};
+    };
     l.dereg_mr = [](ibv_mr* region) {
+        ++posted.deregistered;
         delete region;
         return 0;
     };

@@ -105,20 +105,15 @@ bulk_link::opening ofi_bulk_link::receive(std::uint32_t record, std::span<std::b
     return how;
 }
 
-bool ofi_bulk_link::send(std::uint32_t record, std::span<const std::byte> data, const bulk_ticket& ticket) noexcept {
+bulk_link::opening ofi_bulk_link::send(std::uint32_t record, std::span<const std::byte> data,
+                                       const bulk_ticket& ticket) noexcept {
     transfer& t = out_[record];
     const bool local = (at_.provider.list->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
-    switch (prepare(t, record, const_cast<std::byte*>(data.data()), data.size(), local)) {
-    case opening::busy: return false;
-    case opening::refused:
-        error_ = cache(t).error();
-        world_.note(error_, "fi_mr_reg");
-        return true;
-    case opening::open: break;
-    }
+    const opening how = prepare(t, record, const_cast<std::byte*>(data.data()), data.size(), local);
+    if (how != opening::open) return how;
     t.ticket = ticket;
     push(t);
-    return true;
+    return how;
 }
 
 int ofi_bulk_link::post(transfer& t, piece& operation) noexcept {

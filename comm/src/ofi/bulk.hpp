@@ -23,8 +23,8 @@ class ofi_bulk_link final : public bulk_link {
     opening receive(std::uint32_t record, std::span<std::byte> into, bulk_ticket& ticket) noexcept override;
     [[nodiscard]] bool received(std::uint32_t record) noexcept override;
     void give_up(std::uint32_t record) noexcept override;
-    [[nodiscard]] bool send(std::uint32_t record, std::span<const std::byte> data,
-                            const bulk_ticket& ticket) noexcept override;
+    [[nodiscard]] opening send(std::uint32_t record, std::span<const std::byte> data,
+                               const bulk_ticket& ticket) noexcept override;
     [[nodiscard]] bool sent(std::uint32_t record) noexcept override;
     void poll() noexcept override { world_.poll(); }
     void cut() noexcept override { world_.cut(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // In place of the rest of verbs/ where libibverbs' headers are missing: nothing here is reached, because a job refuses
 // the transport before it makes a world.
+#include "../bulk_link.hpp"
 #include "../verbs_world.hpp"
 
 #include <halocline/base/error.hpp>
@@ -10,6 +11,7 @@ namespace halocline::comm {
 struct verbs_plan {};
 struct verbs_world::port {};
 struct verbs_world::link : verbs_end {};
+struct verbs_world::bulk_pair {};
 
 bool verbs_is_built() { return false; }
 std::string verbs_present() { return "not built (no libibverbs headers)"; }
@@ -34,5 +36,6 @@ void verbs_world::poll(verbs_end&) noexcept {}
 void verbs_world::release(verbs_end&) noexcept {}
 void verbs_world::finish(const std::function<bool()>&) noexcept {}
 std::string verbs_world::describe(const verbs_end&) const { return {}; }
+std::unique_ptr<bulk_link> verbs_world::open_bulk(const slab&, int) { return nullptr; }
 
 } // namespace halocline::comm

@@ -60,10 +60,14 @@ void verbs_world::fail(link& l, int code, const char* call) noexcept {
 
 std::string verbs_world::describe(const verbs_end& end) const {
     const auto& l = static_cast<const link&>(end);
-    const std::string where = "verbs (" + at_->name + "): ";
-    if (l.failed_call != nullptr) return where + l.failed_call + ": " + std::strerror(-l.error);
-    return where + at_->lib.wc_status_str(static_cast<ibv_wc_status>(l.error)) + " (vendor error " +
-           std::to_string(l.vendor_error) + ")";
+    return at_->explain(l.error, l.failed_call, l.vendor_error);
+}
+
+std::string verbs_world::port::explain(int code, const char* failed_call, std::uint32_t vendor_error) const {
+    const std::string where = "verbs (" + name + "): ";
+    if (failed_call != nullptr) return where + failed_call + ": " + std::strerror(-code);
+    return where + lib.wc_status_str(static_cast<ibv_wc_status>(code)) + " (vendor error " +
+           std::to_string(vendor_error) + ")";
 }
 
 } // namespace halocline::comm

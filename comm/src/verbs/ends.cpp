@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An end's memory, its registration, and how long it lives.
+#include "bulk.hpp"
 #include "end.hpp"
 #include "memory_limit.hpp"
 #include "port.hpp"
@@ -57,6 +58,11 @@ void verbs_world::close(link& l) noexcept {
 }
 
 void verbs_world::sweep() noexcept {
+    std::erase_if(bulk_pairs_, [](const std::unique_ptr<bulk_pair>& p) {
+        if (p->link != nullptr) return false;
+        p->poll();
+        return p->ended();
+    });
     std::erase_if(links_, [&](const std::unique_ptr<link>& l) {
         if (!l->released) return false;
         if (l->joined) {

@@ -129,6 +129,8 @@ verbs_world::port::port(const verbs_options& choices, const verbs_library& funct
 }
 
 verbs_world::port::~port() {
+    for (auto* all : {targets.get(), sources.get()})
+        if (all != nullptr) all->clear_all([this](verbs_registration& r) { lib.dereg_mr(r.region); });
     lib.dealloc_pd(domain);
     lib.close_device(context);
 }

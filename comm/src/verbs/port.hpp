@@ -3,9 +3,11 @@
 #pragma once
 
 #include "library.hpp"
+#include "../registration_cache.hpp"
 #include "../verbs_world.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,11 @@ struct verbs_address {
     std::uint8_t link_layer = 0;
     std::uint8_t global = 0; ///< a global routing header is needed: RoCE always, InfiniBand across subnets
     std::uint32_t mtu = 0;   ///< ibv_mtu
+};
+
+struct verbs_registration {
+    ibv_mr* region = nullptr;
+    int error = 0; ///< errno; then nothing is registered
 };
 
 struct verbs_world::port {
@@ -39,11 +46,23 @@ struct verbs_world::port {
     std::vector<verbs_address> peers; ///< by rank
     int own_rank = 0;
     std::size_t registered_bytes = 0;
+    // Of large messages. Apart: what is to be sent must not wait for what is to come, for which the peer may wait.
+    std::unique_ptr<registration_cache<verbs_registration>> targets, sources;
+
+    // A queue pair from new to ready to receive and send.  Err: job_error, which names the peer.
+    void initialise(ibv_qp* queue_pair, int peer) const;
+    void connect(ibv_qp* queue_pair, int peer, std::uint32_t peer_queue_pair, std::uint32_t peer_psn,
+                 std::uint32_t own_psn) const;
+    /// Text of an error: of that call (a negative errno), or of a completion.
+    [[nodiscard]] std::string explain(int code, const char* failed_call, std::uint32_t vendor_error) const;
 
   private:
     void choose_gid(const ibv_port_attr& attributes);
     void choose_mtu(const ibv_port_attr& attributes);
 };
+
+/// A first packet sequence number.
+[[nodiscard]] std::uint32_t random_psn();
 
 /// "rxe0 (port 1 active, RoCE), mlx5_1 (port 1 down, InfiniBand)"; "none" without devices.
 [[nodiscard]] std::string device_names(const verbs_library& lib);

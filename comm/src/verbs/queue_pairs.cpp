@@ -13,15 +13,12 @@
 #include <sys/random.h>
 
 namespace halocline::comm {
-namespace {
 
 std::uint32_t random_psn() {
     std::uint32_t n = 0;
     if (getrandom(&n, sizeof n, 0) != sizeof n) throw error("getrandom gives no packet sequence number");
     return n & 0xffffff;
 }
-
-} // namespace
 
 void verbs_world::complete(std::uint32_t plan_id) {
     if (!building_ || building_->id != plan_id) return;
@@ -68,13 +65,7 @@ void verbs_world::make_queue_pair(link& l) {
     };
     require(l.queue_pair != nullptr, "ibv_create_qp", errno);
 
-    ibv_qp_attr a{};
-    a.qp_state = IBV_QPS_INIT;
-    a.port_num = static_cast<std::uint8_t>(at_->options.port);
-    a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-    const int code =
-        at_->lib.modify_qp(l.queue_pair, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-    require(code == 0, "ibv_modify_qp to INIT", code);
+    at_->initialise(l.queue_pair, l.peer);
 
     for (std::uint32_t i = 0; i < link::batch; ++i) {
         l.receives_chained[i].wr_id = l.id(link::receive);
@@ -83,6 +74,56 @@ void verbs_world::make_queue_pair(link& l) {
     for (std::uint32_t i = 0; i < link::receive_depth / link::batch; ++i) replenish(l);
     require(l.error == 0, "ibv_post_recv", -l.error);
     l.first_psn = random_psn();
+}
+
+void verbs_world::port::initialise(ibv_qp* queue_pair, int peer) const {
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_INIT;
+    a.port_num = static_cast<std::uint8_t>(options.port);
+    a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    const int code =
+        lib.modify_qp(queue_pair, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    if (code == 0) return;
+    throw job_error("verbs (" + name + "): ibv_modify_qp to INIT for rank " + std::to_string(peer) + ": " +
+                    std::strerror(code));
+}
+
+void verbs_world::port::connect(ibv_qp* queue_pair, int peer, std::uint32_t peer_queue_pair, std::uint32_t peer_psn,
+                                std::uint32_t own_psn) const {
+    const verbs_address& there = peers.at(static_cast<std::size_t>(peer));
+
+    const auto modify = [&](ibv_qp_attr& a, int mask, const char* state) {
+        const int code = lib.modify_qp(queue_pair, &a, mask);
+        if (code == 0) return;
+        throw job_error("verbs (" + name + "): the queue pair for rank " + std::to_string(peer) +
+                        " can't be made ready to " + state + " (ibv_modify_qp): " + std::strerror(code));
+    };
+    ibv_qp_attr to_receive{};
+    to_receive.qp_state = IBV_QPS_RTR;
+    to_receive.path_mtu = static_cast<ibv_mtu>(std::min(address.mtu, there.mtu));
+    to_receive.dest_qp_num = peer_queue_pair;
+    to_receive.rq_psn = peer_psn;
+    to_receive.min_rnr_timer = 12; // 0.64 ms
+    to_receive.ah_attr.dlid = there.lid;
+    to_receive.ah_attr.port_num = static_cast<std::uint8_t>(options.port);
+    to_receive.ah_attr.is_global = address.global;
+    to_receive.ah_attr.grh.dgid = there.gid;
+    to_receive.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(gid_index);
+    to_receive.ah_attr.grh.hop_limit = 64;
+    modify(to_receive,
+           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+               IBV_QP_MIN_RNR_TIMER,
+           "receive");
+    ibv_qp_attr to_send{};
+    to_send.qp_state = IBV_QPS_RTS;
+    to_send.sq_psn = own_psn;
+    to_send.timeout = 14; // 67 ms per try
+    to_send.retry_cnt = 7;
+    to_send.rnr_retry = 7; // without end: receives are there before they are needed, and waits have deadlines
+    modify(to_send,
+           IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+               IBV_QP_MAX_QP_RD_ATOMIC,
+           "send");
 }
 
 std::string verbs_world::card(const verbs_end& end) const {
@@ -102,41 +143,7 @@ void verbs_world::connect(verbs_end& end, const std::string& peer_card) {
     const auto peer_psn = reader.number<std::uint32_t>();
     l.peer_key = reader.number<std::uint32_t>();
     l.peer_block = reader.number<std::uint64_t>();
-    const verbs_address& there = at_->peers.at(static_cast<std::size_t>(l.peer));
-
-    const auto modify = [&](ibv_qp_attr& a, int mask, const char* state) {
-        const int code = at_->lib.modify_qp(l.queue_pair, &a, mask);
-        if (code == 0) return;
-        throw job_error("verbs (" + at_->name + "): the queue pair for rank " + std::to_string(l.peer) +
-                        " can't be made ready to " + state + " (ibv_modify_qp): " + std::strerror(code));
-    };
-    ibv_qp_attr to_receive{};
-    to_receive.qp_state = IBV_QPS_RTR;
-    to_receive.path_mtu = static_cast<ibv_mtu>(std::min(at_->address.mtu, there.mtu));
-    to_receive.dest_qp_num = peer_queue_pair;
-    to_receive.rq_psn = peer_psn;
-    to_receive.min_rnr_timer = 12; // 0.64 ms
-    to_receive.ah_attr.dlid = there.lid;
-    to_receive.ah_attr.port_num = static_cast<std::uint8_t>(at_->options.port);
-    to_receive.ah_attr.is_global = at_->address.global;
-    to_receive.ah_attr.grh.dgid = there.gid;
-    to_receive.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(at_->gid_index);
-    to_receive.ah_attr.grh.hop_limit = 64;
-    modify(to_receive,
-           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-               IBV_QP_MIN_RNR_TIMER,
-           "receive");
-    ibv_qp_attr to_send{};
-    to_send.qp_state = IBV_QPS_RTS;
-    to_send.sq_psn = l.first_psn;
-    to_send.timeout = 14; // 67 ms per try
-    to_send.retry_cnt = 7;
-    to_send.rnr_retry = 7; // without end: receives are there before they are needed, and waits have deadlines
-    modify(to_send,
-           IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-               IBV_QP_MAX_QP_RD_ATOMIC,
-           "send");
-
+    at_->connect(l.queue_pair, l.peer, peer_queue_pair, peer_psn, l.first_psn);
     for (std::uint32_t i = 0; i < 2; ++i) {
         l.slot[i].pieces.resize(l.pieces);
         l.slot[i].places.resize(l.pieces);

@@ -2,6 +2,7 @@
 #include "../verbs_world.hpp"
 
 #include "../wire.hpp"
+#include "bulk.hpp"
 #include "end.hpp"
 #include "port.hpp"
 
@@ -23,6 +24,7 @@ verbs_world::verbs_world(const verbs_options& options, const verbs_library* libr
 
 verbs_world::~verbs_world() {
     for (auto& l : links_) close(*l);
+    bulk_pairs_.clear();
 }
 
 std::string verbs_world::kind() const {
@@ -48,7 +50,16 @@ void verbs_world::finish(const std::function<bool()>& give_up) noexcept {
         take_completions(*l->plan);
         return l->ended();
     };
-    await_farewells([&] { return std::all_of(links_.begin(), links_.end(), done); }, give_up);
+    const auto pair_done = [](const std::unique_ptr<bulk_pair>& p) {
+        p->poll();
+        return p->ended();
+    };
+    await_farewells(
+        [&] {
+            return std::all_of(links_.begin(), links_.end(), done) &&
+                   std::all_of(bulk_pairs_.begin(), bulk_pairs_.end(), pair_done);
+        },
+        give_up);
 }
 
 } // namespace halocline::comm

@@ -107,15 +107,15 @@ struct messenger_options {
 struct message_counts {
     std::uint64_t arrived = 0; ///< received or not
     std::uint64_t immediate = 0, direct = 0, synergistic = 0;
-    std::uint64_t read = 0;        ///< of the direct ones: by process_vm_readv
-    std::uint64_t staged = 0;      ///< through copies in the sender's slab
-    std::uint64_t called = 0;      ///< over a network, when their receive had called for them
-    std::uint64_t written = 0;     ///< of these: straight into the receiver's memory
-    std::uint64_t writes = 0;       ///< RDMA writes of this rank, as a sender
-    std::uint64_t frame_pieces = 0; ///< in which the others came
-    std::uint64_t not_registered = 0; ///< of the others, those whose memory could not be registered
-    std::uint64_t unexpected = 0;  ///< came before their receive
-    std::uint64_t pieces_sent = 0; ///< pieces of synergistic messages that this rank copied as their sender
+    std::uint64_t read = 0;           ///< of the direct ones: by process_vm_readv
+    std::uint64_t staged = 0;         ///< through copies in the sender's slab
+    std::uint64_t called = 0;         ///< over a network, when their receive had called for them
+    std::uint64_t written = 0;        ///< of these: straight into the receiver's memory
+    std::uint64_t writes = 0;         ///< RDMA writes of this rank, as a sender
+    std::uint64_t frame_pieces = 0;   ///< in which the others came
+    std::uint64_t not_registered = 0; ///< those, sent or received, whose memory could not be registered
+    std::uint64_t unexpected = 0;     ///< came before their receive
+    std::uint64_t pieces_sent = 0;    ///< pieces of synergistic messages that this rank copied as their sender
 };
 
 /// Order: messages of one sender with the same tag and context are received in the order of their sends; a receive

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bulk.hpp"
+
+#include "../wire.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace halocline::comm {
+
+std::unique_ptr<bulk_link> verbs_world::open_bulk(const slab& memory, int peer) {
+    sweep();
+    return std::make_unique<verbs_bulk_link>(*this, memory, peer);
+}
+
+verbs_bulk_link::verbs_bulk_link(verbs_world& world, const slab& memory, int peer)
+    : at_(*world.at_),
+      pair_(*world.bulk_pairs_.emplace_back(std::make_unique<verbs_world::bulk_pair>(*world.at_, peer))), peer_(peer),
+      piece_(std::min(at_.largest_write, piece_bytes)) {
+    for (auto* all : {&at_.targets, &at_.sources})
+        if (!*all) *all = std::make_unique<registrations>(memory);
+    pair_.link = this;
+    for (transfer& t : in_) t.cache = at_.targets.get();
+    for (transfer& t : out_) t.cache = at_.sources.get();
+}
+
+verbs_bulk_link::~verbs_bulk_link() {
+    const auto busy = [](const transfer& t) { return t.data != nullptr; };
+    if (std::ranges::any_of(in_, busy) || std::ranges::any_of(out_, busy)) pair_.close(); // the job has failed
+    for (auto* set : {&in_, &out_})
+        for (transfer& t : *set) close(t);
+    pair_.link = nullptr;
+    if (pair_.joined) pair_.write(verbs_world::bulk_pair::farewell, {}, 0, 0);
+}
+
+std::string verbs_bulk_link::card() const {
+    return wire_writer().number(pair_.queue_pair->qp_num).number(pair_.first_psn).number(piece_).take();
+}
+
+void verbs_bulk_link::connect(const std::string& peer_card) {
+    wire_reader reader(peer_card);
+    const auto peer_queue_pair = reader.number<std::uint32_t>();
+    const auto peer_psn = reader.number<std::uint32_t>();
+    piece_ = std::min(piece_, reader.number<std::size_t>());
+    at_.connect(pair_.queue_pair, peer_, peer_queue_pair, peer_psn, pair_.first_psn);
+    pair_.joined = true;
+}
+
+std::string verbs_bulk_link::trouble() const {
+    return at_.explain(pair_.error, pair_.failed_call, pair_.vendor_error);
+}
+
+bulk_link::opening verbs_bulk_link::prepare(transfer& t, std::byte* data, std::size_t bytes, int access) noexcept {
+    if (t.data != nullptr) return opening::busy;
+    const auto make = [&](std::byte* start, std::size_t n) {
+        ibv_mr* const region = at_.lib.reg_mr(at_.domain, start, n, access);
+        return verbs_registration{region, region != nullptr ? 0 : errno};
+    };
+    t.registered = t.cache->take(data, bytes, make, [&](verbs_registration& r) { at_.lib.dereg_mr(r.region); });
+    if (t.registered == nullptr) return t.cache->error() == 0 ? opening::busy : opening::refused;
+    t.data = data;
+    t.bytes = bytes;
+    t.pieces = pieces_of(bytes, piece_);
+    t.next = t.done = 0;
+    return opening::open;
+}
+
+bulk_link::opening verbs_bulk_link::receive(std::uint32_t record, std::span<std::byte> into,
+                                            bulk_ticket& ticket) noexcept {
+    transfer& t = in_[record];
+    const opening how = prepare(t, into.data(), into.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    if (how == opening::open)
+        ticket = {reinterpret_cast<std::uintptr_t>(into.data()), t.registered->region.region->rkey};
+    return how;
+}
+
+bulk_link::opening verbs_bulk_link::send(std::uint32_t record, std::span<const std::byte> data,
+                                         const bulk_ticket& ticket) noexcept {
+    transfer& t = out_[record];
+    const opening how = prepare(t, const_cast<std::byte*>(data.data()), data.size(), 0);
+    if (how != opening::open) return how;
+    t.ticket = ticket;
+    push(record);
+    return how;
+}
+
+void verbs_bulk_link::push(std::uint32_t record) noexcept {
+    transfer& t = out_[record];
+    for (; t.next < t.pieces && t.next - t.done < verbs_world::bulk_pair::at_once && !failed(); ++t.next) {
+        const std::size_t start = t.next * piece_;
+        pair_.write(record,
+                    {reinterpret_cast<std::uintptr_t>(t.data + start),
+                     static_cast<std::uint32_t>(std::min(piece_, t.bytes - start)), t.registered->region.region->lkey},
+                    t.ticket.address + start, static_cast<std::uint32_t>(t.ticket.key));
+        ++writes_;
+    }
+}
+
+void verbs_bulk_link::arrived(std::uint32_t record) noexcept {
+    if (in_[record].data == nullptr) return; // given up
+    ++in_[record].done;
+    ++moved_;
+}
+
+void verbs_bulk_link::delivered(std::uint32_t record) noexcept {
+    ++out_[record].done;
+    ++moved_;
+    push(record);
+}
+
+bool verbs_bulk_link::closed_if_done(transfer& t) noexcept {
+    if (t.done < t.pieces) return false;
+    close(t);
+    return true;
+}
+
+void verbs_bulk_link::close(transfer& t) noexcept {
+    if (t.registered != nullptr)
+        t.cache->give(*t.registered, [&](verbs_registration& r) { at_.lib.dereg_mr(r.region); });
+    t.registered = nullptr;
+    t.data = nullptr;
+}
+
+} // namespace halocline::comm

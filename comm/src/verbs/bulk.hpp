@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Large messages over verbs: writes into memory that the receiver has registered, on a queue pair of their own, so that
+// they never stand before the messages of a plan.
+#pragma once
+
+#include "../bulk_link.hpp"
+#include "port.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace halocline::comm {
+
+/// The queue pair of a link. It outlives the link until both ends have said farewell: a queue pair that goes before it
+/// has acknowledged the peer's last write makes that write fail.
+struct verbs_world::bulk_pair {
+    static constexpr std::uint32_t at_once = 2; ///< writes of one message
+    static constexpr std::uint32_t depth = at_once * bulk_link::records;
+    static constexpr std::uint32_t farewell = bulk_link::records; ///< in place of a record
+
+    /// Err: job_error.
+    bulk_pair(const port& at, int peer);
+    ~bulk_pair();
+    bulk_pair(const bulk_pair&) = delete;
+    bulk_pair& operator=(const bulk_pair&) = delete;
+
+    /// Gives the device one write, whose completion names `record`, here and at the peer.
+    void write(std::uint32_t record, ibv_sge from, std::uint64_t to, std::uint32_t key) noexcept;
+    void poll() noexcept;
+    /// Nothing is written from here or to here any more when this returns.
+    void close() noexcept;
+    [[nodiscard]] bool ended() const { return !joined || error != 0 || (farewell_came && farewell_delivered); }
+
+    const port& at;
+    verbs_bulk_link* link = nullptr; ///< nullptr: gone
+    ibv_cq* completions = nullptr;
+    ibv_qp* queue_pair = nullptr;
+    std::uint32_t first_psn = random_psn();
+    bool joined = false, farewell_came = false, farewell_delivered = false;
+    int error = 0; ///< the first, as of a verbs_end
+    const char* failed_call = nullptr;
+    std::uint32_t vendor_error = 0;
+
+  private:
+    void receive(std::uint32_t count) noexcept;
+    void take(const ibv_wc& c) noexcept;
+    void fail(int code, const char* call) noexcept;
+};
+
+class verbs_bulk_link final : public bulk_link {
+  public:
+    verbs_bulk_link(verbs_world& world, const slab& memory, int peer);
+    ~verbs_bulk_link() override;
+
+    [[nodiscard]] std::string card() const override;
+    void connect(const std::string& peer_card) override;
+    [[nodiscard]] std::string describe() const override { return "RDMA writes of " + at_.name; }
+    opening receive(std::uint32_t record, std::span<std::byte> into, bulk_ticket& ticket) noexcept override;
+    [[nodiscard]] bool received(std::uint32_t record) noexcept override { return closed_if_done(in_[record]); }
+    void give_up(std::uint32_t record) noexcept override { close(in_[record]); }
+    [[nodiscard]] opening send(std::uint32_t record, std::span<const std::byte> data,
+                               const bulk_ticket& ticket) noexcept override;
+    [[nodiscard]] bool sent(std::uint32_t record) noexcept override { return closed_if_done(out_[record]); }
+    void poll() noexcept override { pair_.poll(); }
+    void cut() noexcept override { pair_.close(); }
+    [[nodiscard]] bool failed() const noexcept override { return pair_.error != 0; }
+    [[nodiscard]] std::string trouble() const override;
+
+    // For the pair: a piece that the peer wrote here, and one of this end that is at the peer.
+    void arrived(std::uint32_t record) noexcept;
+    void delivered(std::uint32_t record) noexcept;
+
+  private:
+    using registrations = registration_cache<verbs_registration>;
+    /// One direction of one record. A queue pair keeps the order of its writes.
+    struct transfer {
+        std::byte* data = nullptr; ///< nullptr: none under way; a send's is only read
+        std::size_t bytes = 0;
+        std::uint32_t pieces = 0, next = 0, done = 0; ///< the last two: posted, complete
+        bulk_ticket ticket;
+        registrations* cache = nullptr;
+        registrations::place* registered = nullptr;
+    };
+    opening prepare(transfer& t, std::byte* data, std::size_t bytes, int access) noexcept;
+    void push(std::uint32_t record) noexcept;
+    bool closed_if_done(transfer& t) noexcept;
+    void close(transfer& t) noexcept;
+
+    verbs_world::port& at_;
+    verbs_world::bulk_pair& pair_;
+    int peer_;
+    std::size_t piece_; ///< bytes; both ends' alike
+    std::array<transfer, records> in_, out_;
+};
+
+} // namespace halocline::comm

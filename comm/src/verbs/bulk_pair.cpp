@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queue pair of a link of large messages: made, given work, asked what is complete, closed.
+#include "bulk.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <arpa/inet.h>
+#include <cerrno>
+#include <cstring>
+
+namespace halocline::comm {
+
+verbs_world::bulk_pair::bulk_pair(const port& device, int peer) : at(device) {
+    constexpr int entries = 2 * depth + 1; // receives, writes, the farewell
+    completions = at.lib.create_cq(at.context, entries, nullptr, nullptr, 0);
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = wanted.recv_cq = completions;
+    wanted.qp_type = IBV_QPT_RC;
+    wanted.cap = {.max_send_wr = depth + 1,
+                  .max_recv_wr = depth,
+                  .max_send_sge = 1,
+                  .max_recv_sge = 1,
+                  .max_inline_data = 0};
+    if (completions != nullptr) queue_pair = at.lib.create_qp(at.domain, &wanted);
+    if (queue_pair == nullptr) {
+        const int why = errno;
+        if (completions != nullptr) at.lib.destroy_cq(completions);
+        throw job_error("verbs (" + at.name + "): the queue pair of large messages for rank " + std::to_string(peer) +
+                        ", " + std::to_string(depth) + " writes deep: " + std::strerror(why));
+    }
+    try {
+        at.initialise(queue_pair, peer);
+        receive(depth);
+        if (error != 0) throw job_error(at.explain(error, failed_call, vendor_error));
+    } catch (...) {
+        close();
+        at.lib.destroy_cq(completions);
+        throw;
+    }
+}
+
+verbs_world::bulk_pair::~bulk_pair() {
+    close();
+    at.lib.destroy_cq(completions);
+}
+
+void verbs_world::bulk_pair::close() noexcept {
+    if (queue_pair == nullptr) return;
+    at.lib.destroy_qp(queue_pair);
+    queue_pair = nullptr;
+    fail(-ECANCELED, "the job has ended");
+}
+
+void verbs_world::bulk_pair::write(std::uint32_t record, ibv_sge from, std::uint64_t to, std::uint32_t key) noexcept {
+    if (error != 0) return;
+    ibv_send_wr w{};
+    w.wr_id = record;
+    w.sg_list = &from;
+    w.num_sge = from.length > 0 ? 1 : 0;
+    w.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    w.send_flags = IBV_SEND_SIGNALED;
+    w.imm_data = htonl(record);
+    w.wr.rdma.remote_addr = to;
+    w.wr.rdma.rkey = key;
+    ibv_send_wr* bad = nullptr;
+    if (const int code = ibv_post_send(queue_pair, &w, &bad); code != 0) fail(-code, "ibv_post_send");
+}
+
+/// A receive is used up by each write of the peer; without one the device lets the peer wait and try again.
+void verbs_world::bulk_pair::receive(std::uint32_t count) noexcept {
+    for (ibv_recv_wr w{}, *bad = nullptr; count > 0 && error == 0; --count)
+        if (const int code = ibv_post_recv(queue_pair, &w, &bad); code != 0) fail(-code, "ibv_post_recv");
+}
+
+void verbs_world::bulk_pair::poll() noexcept {
+    constexpr int most = 16;
+    ibv_wc done[most];
+    for (int n = most; n == most && queue_pair != nullptr;) {
+        n = ibv_poll_cq(completions, most, done);
+        for (int i = 0; i < n; ++i) take(done[i]);
+        if (n < 0) fail(n, "ibv_poll_cq");
+    }
+}
+
+void verbs_world::bulk_pair::take(const ibv_wc& c) noexcept {
+    if (c.status != IBV_WC_SUCCESS) {
+        if (error == 0) vendor_error = c.vendor_err;
+        return fail(c.status, nullptr);
+    }
+    const bool came = (c.opcode & IBV_WC_RECV) != 0;
+    const auto record = came ? ntohl(c.imm_data) : static_cast<std::uint32_t>(c.wr_id);
+    if (came) receive(1);
+    if (record == farewell) {
+        (came ? farewell_came : farewell_delivered) = true;
+    } else if (record > farewell) {
+        fail(-EPROTO, "an immediate");
+    } else if (link != nullptr) {
+        came ? link->arrived(record) : link->delivered(record);
+    }
+}
+
+void verbs_world::bulk_pair::fail(int code, const char* call) noexcept {
+    if (error != 0) return; // what follows the first is its consequence
+    error = code;
+    failed_call = call;
+}
+
+} // namespace halocline::comm
