@@ -7,6 +7,7 @@
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/stream_bytes.hpp>
+#include <halocline/comm/take_line.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -26,56 +27,56 @@ double least_seconds(int attempts, Work&& work) {
     return seconds(least);
 }
 
-/// An exchange of `messages` empty messages between the ranks 2i and 2i + 1.
-double exchange_seconds(const job& j, std::uint32_t messages) {
-    const int peer = j.rank() ^ 1;
-    std::vector<channel_request> requests;
-    for (std::uint32_t m = 0; peer < j.ranks() && m < messages; ++m) requests.push_back({peer, m, m, 8, 8, "probe"});
-    channel_set set(j, requests, {"costs", "", {}});
-    std::uint64_t epoch = 0;
-    return least_seconds(8,
-                         [&] {
-                             for (int i = 0; i < 8; ++i) {
-                                 ++epoch;
-                                 set.for_each([&](auto& c) {
-                                     std::memset(c.target(epoch), 0, 8);
-                                     c.send(epoch, 0);
-                                 });
-                                 if (const status s = set.wait(epoch); s != status::ok) j.fail(s, set.pending(epoch));
-                             }
-                         }) /
-           8;
-}
-
-/// Messages between the ranks 2i and 2i + 1, written by cached stores and by streaming ones, read at the other end.
-class write_probe {
+/// Messages of `bytes` or less between the ranks 2i and 2i + 1; the larger ones in shared memory only.
+class probe {
   public:
     /// Collective.
-    explicit write_probe(const job& j) : job_(j), source_(most) {
+    probe(const job& j, std::uint32_t messages, std::size_t bytes) : job_(j), source_(bytes) {
         const int peer = j.rank() ^ 1;
         std::vector<channel_request> requests;
-        if (peer < j.ranks() && j.members()[static_cast<std::size_t>(peer)].transport == shm_channel::transport)
-            requests.push_back({peer, 0, 0, most, most, "probe"});
-        set_ = channel_set(j, requests, {"write costs", "", {}});
+        if (peer < j.ranks()) {
+            shared_ = j.members()[static_cast<std::size_t>(peer)].transport == shm_channel::transport;
+            if (!shared_) bytes = least;
+            for (std::uint32_t m = 0; m < messages; ++m) requests.push_back({peer, m, m, bytes, bytes, "probe"});
+        }
+        set_ = channel_set(j, requests, {"costs", "", {}});
     }
-    /// 0 on a rank without a partner.
-    [[nodiscard]] write_cost operator()(bool streaming) {
-        if (set_.size() == 0) return {};
-        constexpr std::size_t least = 1024;
-        const double small = seconds_of(least, streaming), large = seconds_of(most, streaming);
+    /// Of an exchange of next to nothing; 0 on a rank without a partner.
+    [[nodiscard]] double exchange_seconds() {
+        return set_.size() == 0 ? 0 : seconds_of([&] { step(0, false); });
+    }
+    /// 0 where the partner shares no memory.
+    [[nodiscard]] write_cost write_seconds(bool streaming) {
+        if (!shared_) return {};
+        constexpr std::size_t small_bytes = 1024;
+        const double small = seconds_of([&] { step(small_bytes, streaming); });
+        const double large = seconds_of([&] { step(source_.size(), streaming); });
         write_cost cost;
-        cost.line_seconds = std::max(0.0, large - small) / static_cast<double>((most - least) / line);
-        cost.message_seconds = std::max(0.0, small - cost.line_seconds * static_cast<double>(least / line));
+        cost.line_seconds = std::max(0.0, large - small) / static_cast<double>((source_.size() - small_bytes) / line);
+        cost.message_seconds = std::max(0.0, small - cost.line_seconds * static_cast<double>(small_bytes / line));
         return cost;
+    }
+    /// A line back from the partner who has read it; 0 where that shares no memory.
+    [[nodiscard]] double take_seconds() {
+        if (!shared_) return 0;
+        constexpr std::size_t bytes = 1024; // a line in the middle: prefetchers bring the first with what is before it
+        std::uint64_t least_ticks = ~std::uint64_t{0};
+        for (int i = 0; i < 8; ++i) {
+            set_.for_each(
+                [&](auto& c) { least_ticks = std::min(least_ticks, ticks_to_take(c.target(epoch_ + 1) + bytes / 2)); });
+            step(bytes, false);
+        }
+        return seconds(least_ticks);
     }
 
   private:
-    static constexpr std::size_t line = 64, most = 16 * 1024;
-    double seconds_of(std::size_t bytes, bool streaming) {
+    static constexpr std::size_t line = 64, least = 8;
+    template <class Step>
+    double seconds_of(Step&& step) {
         constexpr int steps = 4;
         return least_seconds(6,
                              [&] {
-                                 for (int i = 0; i < steps; ++i) step(bytes, streaming);
+                                 for (int i = 0; i < steps; ++i) step();
                              }) /
                steps;
     }
@@ -106,10 +107,11 @@ class write_probe {
     std::vector<std::byte> source_;
     channel_set set_;
     std::uint64_t epoch_ = 0;
+    bool shared_ = false;
 };
 
 costs measure(const job& j) {
-    constexpr std::size_t run = 96, stride = 16 * run, runs = 256;
+    constexpr std::size_t run = 96, stride = 16 * run, runs = 64;
     std::vector<char> from(runs * stride), to(runs * stride);
     const double whole = least_seconds(4, [&] {
         from[0] = static_cast<char>(from[0] + 1);
@@ -119,15 +121,20 @@ costs measure(const job& j) {
         for (std::size_t i = 0; i < runs; ++i) std::memcpy(to.data() + i * run, from.data() + i * stride, run);
     });
     constexpr std::uint32_t many = 8;
+    probe one(j, 1, std::size_t{16} << 10), several(j, many, 8);
     costs c;
     c.copy_seconds_per_byte = whole / static_cast<double>(to.size());
     c.run_seconds = std::max(0.0, strided / runs - run * c.copy_seconds_per_byte);
-    c.flag_seconds = exchange_seconds(j, 1);
-    c.message_seconds = std::max(0.0, (exchange_seconds(j, many) - c.flag_seconds) / (many - 1));
-    write_probe write(j);
+    c.flag_seconds = one.exchange_seconds();
+    c.message_seconds = std::max(0.0, (several.exchange_seconds() - c.flag_seconds) / (many - 1));
     if (j.core().spin_polls >= 1000) { // else ranks share cores: what is measured then is the scheduler
-        c.cached = write(false);
-        c.streamed = write(true);
+        c.cached = one.write_seconds(false);
+        c.streamed = one.write_seconds(true);
+        c.take_seconds = one.take_seconds();
+        std::byte own{};
+        std::uint64_t keep = ~std::uint64_t{0};
+        for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
+        c.keep_seconds = seconds(keep);
     }
     return c;
 }
@@ -160,8 +167,12 @@ const costs& measured_costs(const job& j) {
                      .copy_seconds_per_byte = median([](const costs& c) { return c.copy_seconds_per_byte; }),
                      .run_seconds = median([](const costs& c) { return c.run_seconds; }),
                      .cached = median_write(&costs::cached),
-                     .streamed = median_write(&costs::streamed)};
+                     .streamed = median_write(&costs::streamed),
+                     .take_seconds = median([](const costs& c) { return c.take_seconds; }),
+                     .keep_seconds = median([](const costs& c) { return c.keep_seconds; })};
     return *core.measured;
 }
+
+void assume_costs(const job& j, const costs& c) { j.core().measured = c; }
 
 } // namespace halocline::comm

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -363,6 +364,8 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
     std::vector<std::string> in;
     std::vector<pollfd> polled(links_.size());
     const std::uint64_t since = ticks();
+    using steady = std::chrono::steady_clock;
+    const steady::time_point start = steady::now();
     int gone = -1;
     while (true) {
         while (in.size() < from.size() && !to(from[in.size()]).came.empty()) {
@@ -380,9 +383,11 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
             const int events = POLLIN | (l.unsent.empty() ? 0 : POLLOUT);
             polled[i] = {l.gone ? -1 : l.socket.fd(), static_cast<short>(events), 0};
         }
-        // Something may have come with the look at the living: then there is no need to wait.
+        // Something may have come with the look at the living: then there is no need to wait. And whoever has a core of
+        // its own stays awake for what takes less time than falling asleep and waking up.
         const bool there = in.size() < from.size() && !to(peer).came.empty();
-        poll(polled.data(), polled.size(), there ? 0 : patience_ms);
+        const bool soon = core_.spin_polls >= 1000 && steady::now() - start < std::chrono::microseconds(100);
+        poll(polled.data(), polled.size(), there || soon ? 0 : patience_ms);
         gone = left(peer) ? peer : -1; // before reading: what it sent first is taken first
         for (std::size_t i = 0; i < links_.size(); ++i) {
             if (polled[i].revents & (POLLIN | POLLHUP | POLLERR)) read(links_[i]);

@@ -6,6 +6,7 @@
 #include "regions.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/take_line.hpp>
 #include <halocline/halo/message_checksum.hpp>
 #include <halocline/halo/path_model.hpp>
 
@@ -82,6 +83,7 @@ void plan::choose_ways(const std::vector<comm::channel_request>& requests) {
     const comm::costs costs = measured ? comm::measured_costs(job_) : comm::costs{}; // collective at first
     std::size_t direct_bytes = 0, staged_lines = 0;
     staged_at_.resize(messages_.size());
+    watches_.resize(messages_.size());
     channels_.for_each([&]<class Channel>(const Channel& channel) {
         if (std::string_view(Channel::path) != "direct") return;
         plan_message& m = messages_[channel.index()];
@@ -92,16 +94,34 @@ void plan::choose_ways(const std::vector<comm::channel_request>& requests) {
         if (seal_bytes() > 0 || options_.bytes_per_site > stream_block_bytes) {
             m.way = path::direct;
             m.why = seal_bytes() > 0 ? "checksums are made of what is at the peer" : "sites of more than 8 KiB";
+        } else if (measured && bytes > 0) {
+            path_watch& watch = watches_[channel.index()] = path_watch(costs, bytes, m.way == path::streamed);
+            if (watch.watches()) m.why += "; " + watch.describe();
         }
-        if (m.way == path::streamed) {
+        if (m.way == path::streamed || watches_[channel.index()].watches()) {
             staged_at_[channel.index()] = staged_lines;
             staged_lines += (bytes + sizeof(cache_line) - 1) / sizeof(cache_line);
-        } else {
-            direct_bytes += bytes;
         }
+        if (m.way == path::direct || watches_[channel.index()].watches()) direct_bytes += bytes;
     });
+    if (std::any_of(watches_.begin(), watches_.end(), [](const path_watch& w) { return w.watches(); }))
+        looks_ = look_times(comm::ticks());
     claims_ = claiming_pays(direct_bytes);
     staging_ = std::make_unique_for_overwrite<cache_line[]>(staged_lines); // no memory before a caller packs
+}
+
+void plan::look_at_paths() noexcept {
+    channels_.for_each([&](auto& channel) {
+        path_watch& watch = watches_[channel.index()];
+        const std::size_t middle = field_bytes(channel.index()) * static_cast<std::size_t>(options_.fields) / 2;
+        if (watch.watches()) watch.read(comm::ticks_to_take(channel.target(epoch_ + 1) + middle));
+    });
+    if (!looks_.looked(started_at_)) return;
+    for (std::size_t m = 0; m < messages_.size(); ++m) {
+        if (!watches_[m].watches() || !watches_[m].decide()) continue;
+        messages_[m].way = watches_[m].streamed() ? path::streamed : path::direct;
+        ++path_changes_;
+    }
 }
 
 void plan::prepare_messages(const lattice::decomposition& cut) {
@@ -134,7 +154,7 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
 }
 
 void plan::claim_sites(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
-    if (!claims_ || messages_[message].way != path::direct) return;
+    if (!claims_ || messages_[message].way != path::direct || !watches_[message].claims()) return;
     for (int f = 0; f < options_.fields; ++f, target += field_bytes(message))
         claim_lines(target + static_cast<std::size_t>(first) * options_.bytes_per_site,
                     target + static_cast<std::size_t>(last) * options_.bytes_per_site);
@@ -312,6 +332,7 @@ comm::status plan::wait() noexcept {
     if (broken_seal_ >= 0) return status_ = comm::status::wrong_data;
     ++exchanges_;
     epoch_ = epoch;
+    if (looks_.due(started_at_)) look_at_paths();
     return status_;
 }
 
@@ -332,10 +353,11 @@ plan_statistics plan::statistics() const {
             .wait_seconds = seconds * static_cast<double>(wait_ticks_),
             .unpack_seconds = 0,
             .imbalance_seconds = seconds * static_cast<double>(imbalance_ticks_),
+            .path_changes = path_changes_,
             .lanes = channels_.counts(exchanges_)};
 }
 
-void plan::reset_statistics() { exchanges_ = pack_ticks_ = wait_ticks_ = imbalance_ticks_ = 0; }
+void plan::reset_statistics() { path_changes_ = exchanges_ = pack_ticks_ = wait_ticks_ = imbalance_ticks_ = 0; }
 
 std::string plan::describe() const {
     std::string table =

@@ -11,6 +11,7 @@ plan_statistics& plan_statistics::operator+=(const plan_statistics& other) {
     wait_seconds += other.wait_seconds;
     unpack_seconds += other.unpack_seconds;
     imbalance_seconds += other.imbalance_seconds;
+    path_changes += other.path_changes;
     for (const comm::lane_counts& lane : other.lanes) {
         const auto same = std::ranges::find(lanes, lane.transport, &comm::lane_counts::transport);
         if (same == lanes.end()) {

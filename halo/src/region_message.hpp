@@ -2,6 +2,7 @@
 // What a region_plan knows of its message with one peer, and how the two ends come to agree on it.
 #pragma once
 
+#include <halocline/halo/path_watch.hpp>
 #include <halocline/halo/region_plan.hpp>
 #include <halocline/halo/site_copy.hpp>
 
@@ -14,14 +15,16 @@ namespace halocline::halo {
 struct region_message {
     int peer = 0;
     path way = path::packed; ///< the same at both ends
-    bool streamed = false;   ///< what this rank sends bypasses the cache
-    bool claimed = false;    ///< what this rank fills is claimed first, line by line
+    bool streamed = false;   ///< what this rank sends bypasses the cache; now
+    path_watch watch;        ///< where that may change
+    bool claimed = false;    ///< what this rank fills is claimed first, line by line, unless streamed
     std::string why;         ///< that way
     std::int64_t send_sites = 0, receive_sites = 0;
     std::vector<site_copy> out; ///< by field: source -> message, or source -> the peer's destination (direct)
     std::vector<site_copy> in;  ///< by field: message -> destination (packed)
     /// Direct: where the peer's destinations lie in its slab, [its binding][field].
     std::vector<std::vector<std::size_t>> targets;
+    std::size_t middle = 0;             ///< of a byte that is sent, from the message or from the peer's first field
     std::vector<int> receives;          ///< positions in the plan's list of receives
     bool there = false;                 ///< this exchange's values are in place
     const std::byte* arrived = nullptr; ///< the message of this exchange, for adding

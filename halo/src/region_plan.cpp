@@ -8,6 +8,7 @@
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/stream_bytes.hpp>
 #include <halocline/halo/claim_lines.hpp>
+#include <halocline/comm/take_line.hpp>
 #include <halocline/halo/path_model.hpp>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ namespace {
 void put(const region_message& m, std::size_t f, const field_view& source, std::byte* to, std::int64_t first,
          std::int64_t last) noexcept {
     if (m.streamed) return m.out[f].stream(source.data, to, source.shape, first, last);
-    if (m.claimed) m.out[f].claim(to, source.shape, first, last);
+    if (m.claimed && m.watch.claims()) m.out[f].claim(to, source.shape, first, last);
     m.out[f].copy(source.data, to, source.shape, first, last);
 }
 
@@ -37,7 +38,8 @@ void choose_claims(std::vector<region_message>& messages, const comm::job& j, co
             bytes += m.send_sites * static_cast<std::int64_t>(source[f].shape.bytes());
             runs += m.way == path::direct ? m.out[f].runs() : 1;
         }
-        m.claimed = !m.streamed && j.members()[m.peer].transport == "shm" && bytes >= least_run_bytes * runs;
+        const bool cached = !m.streamed || m.watch.watches();
+        m.claimed = cached && j.members()[m.peer].transport == "shm" && bytes >= least_run_bytes * runs;
         if (m.claimed) claimed += static_cast<std::size_t>(bytes);
     }
     for (region_message& m : messages) m.claimed = m.claimed && claiming_pays(claimed);
@@ -71,6 +73,12 @@ struct region_plan::state {
     void advance() noexcept;
     void add_all() noexcept;
     void note(region_message& m) noexcept;
+    /// Before a message is written: how far away is this byte of it?  Pre: the driver; it may be written.
+    void look_at(region_message& m, std::byte* middle) noexcept {
+        if (looking && m.watch.watches()) m.watch.read(comm::ticks_to_take(middle));
+    }
+    /// All messages are sent: their ways from the next exchange on.
+    void choose_paths() noexcept;
 
     /// Called in every wait of this rank.
     void work() noexcept {
@@ -108,6 +116,9 @@ struct region_plan::state {
     void (*step)(void* object) = nullptr;     // of region_plan::work_in_every_wait()
     void* step_object = nullptr;
     bool works = false, finishing = false; // work() is called; finish() is running
+    look_times looks;
+    bool looking = false; // at what the running exchange writes
+    std::uint64_t path_changes = 0;
     int bound = 0;
     comm::status status = comm::status::ok;
     std::uint64_t exchanges = 0, pack_ticks = 0, wait_ticks = 0, unpack_ticks = 0, imbalance_ticks = 0;
@@ -145,6 +156,8 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
             for (const field_view& f : b.destination) set_options.written_by_peers.push_back(f.data);
     channels = comm::channel_set(job, requests, set_options);
     if (!set_options.written_by_peers.empty()) work_in_every_wait();
+    if (std::any_of(messages.begin(), messages.end(), [](const region_message& m) { return m.watch.watches(); }))
+        looks = look_times(comm::ticks());
     reported.reserve(receives.size());
 }
 
@@ -156,6 +169,7 @@ void region_plan::state::start(int which) noexcept {
     reported.clear();
     unreported = 0;
     unsent = 0;
+    looking = looks.due(stamp);
     channels.for_each_direct([&](auto& channel) { // first, so that the peers can go on
         channel.free(k, static_cast<std::uint32_t>(which));
         messages[channel.index()].there = false;
@@ -165,6 +179,7 @@ void region_plan::state::start(int which) noexcept {
     channels.for_each([&](auto& channel) {
         region_message& m = messages[channel.index()];
         m.there = false;
+        look_at(m, channel.target(k) + m.middle);
         by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
             std::byte* message = channel.target(k);
             for (std::size_t f = 0; f < source.size(); ++f) {
@@ -186,8 +201,9 @@ void region_plan::state::send_direct() noexcept {
     const std::vector<field_view>& source = bindings[static_cast<std::size_t>(bound)].source;
     channels.for_each_direct([&](auto& channel) {
         if (channel.sent(k) || !channel.freed(k)) return;
-        const region_message& m = messages[channel.index()];
+        region_message& m = messages[channel.index()];
         const std::vector<std::size_t>& targets = m.targets[channel.peer_field()];
+        look_at(m, channel.memory() + targets[0] + m.middle);
         by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
             for (std::size_t f = 0; f < source.size(); ++f)
                 put(m, f, source[f], channel.memory() + targets[f], first, last);
@@ -196,6 +212,15 @@ void region_plan::state::send_direct() noexcept {
         channel.send(k, stamp, static_cast<std::uint32_t>(bound));
         --unsent;
     });
+}
+
+void region_plan::state::choose_paths() noexcept {
+    if (!looking || !looks.looked(stamp)) return;
+    for (region_message& m : messages) {
+        if (!m.watch.watches() || !m.watch.decide()) continue;
+        m.streamed = m.watch.streamed();
+        ++path_changes;
+    }
 }
 
 void region_plan::state::unpack(const region_message& m, const std::byte* message) const noexcept {
@@ -279,6 +304,7 @@ comm::status region_plan::state::finish() noexcept {
     driver.store(nullptr, std::memory_order_relaxed);
     ++exchanges;
     epoch = k;
+    choose_paths();
     return status;
 }
 
@@ -332,11 +358,12 @@ plan_statistics region_plan::statistics() const {
             .wait_seconds = seconds * static_cast<double>(s_->wait_ticks),
             .unpack_seconds = seconds * static_cast<double>(s_->unpack_ticks),
             .imbalance_seconds = seconds * static_cast<double>(s_->imbalance_ticks),
+            .path_changes = s_->path_changes,
             .lanes = s_->channels.counts(s_->exchanges)};
 }
 
 void region_plan::reset_statistics() {
-    s_->exchanges = s_->pack_ticks = s_->wait_ticks = s_->unpack_ticks = s_->imbalance_ticks = 0;
+    s_->path_changes = s_->exchanges = s_->pack_ticks = s_->wait_ticks = s_->unpack_ticks = s_->imbalance_ticks = 0;
 }
 
 std::size_t region_plan::slab_bytes() const { return s_->channels.memory_bytes(); }

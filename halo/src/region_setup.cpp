@@ -234,7 +234,13 @@ void make_direct(region_message& m, const std::vector<transfer>& sends, const by
             offsets.push_back(static_cast<std::size_t>(reader.number()));
     for (const field_view& f : fields.source) {
         const int lanes = static_cast<int>(reader.number());
-        m.out.emplace_back(positions(sends, out, *f.order), f.order->lane_width(), positions_of(reader.list()), lanes);
+        const std::vector<std::int64_t> places = positions_of(reader.list());
+        if (m.out.empty() && !places.empty()) {
+            const std::int64_t place = places[places.size() / 2];
+            m.middle = static_cast<std::size_t>(place / lanes * lanes) * f.shape.bytes() +
+                       static_cast<std::size_t>(place % lanes) * f.shape.component_bytes;
+        }
+        m.out.emplace_back(positions(sends, out, *f.order), f.order->lane_width(), places, lanes);
     }
 }
 
@@ -256,9 +262,17 @@ void choose_stores(region_message& m, comm::streaming wish, const comm::costs& c
         if (!can) m.why += "; sites too scattered to be streamed";
         return;
     }
+    if (!can || !pays) {
+        m.why += "; short runs";
+        return;
+    }
     const verdict<path> v = choose_writing(wish, costs, bytes);
-    m.streamed = can && pays && v.choice == path::streamed;
-    m.why += m.streamed ? "; streamed: " + v.why : can && pays ? "; not streamed: " + v.why : "; short runs";
+    m.streamed = v.choice == path::streamed;
+    m.why += (m.streamed ? "; streamed: " : "; not streamed: ") + v.why;
+    if (wish != comm::streaming::automatic) return;
+    m.watch = path_watch(costs, bytes, m.streamed);
+    if (m.way != path::direct) m.middle = bytes / 2;
+    if (m.watch.watches()) m.why += "; " + m.watch.describe();
 }
 
 } // namespace

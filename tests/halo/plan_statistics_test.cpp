@@ -8,15 +8,16 @@ namespace {
 using halocline::halo::plan_statistics;
 
 TEST(PlanStatistics, AddUpAndLanesByTransport) {
-    plan_statistics sum{1, 0.5, 1.5, 2.5, 3.5, {{"shm", 1, 2, 3, 4, 5}}};
+    plan_statistics sum{1, 0.5, 1.5, 2.5, 3.5, 6, {{"shm", 1, 2, 3, 4, 5}}};
 
-    sum += {10, 1, 2, 3, 4, {{"verbs", 100, 200, 300, 400, 500}, {"shm", 10, 20, 30, 40, 50}}};
+    sum += {10, 1, 2, 3, 4, 60, {{"verbs", 100, 200, 300, 400, 500}, {"shm", 10, 20, 30, 40, 50}}};
 
     EXPECT_EQ(sum.exchanges, 11U);
     EXPECT_EQ(sum.pack_seconds, 1.5);
     EXPECT_EQ(sum.wait_seconds, 3.5);
     EXPECT_EQ(sum.unpack_seconds, 5.5);
     EXPECT_EQ(sum.imbalance_seconds, 7.5);
+    EXPECT_EQ(sum.path_changes, 66U);
     ASSERT_EQ(sum.lanes.size(), 2U);
     const auto &shm = sum.lanes[0], &verbs = sum.lanes[1];
     EXPECT_EQ(shm.transport, "shm");

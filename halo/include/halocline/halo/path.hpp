@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How values travel to a peer. The choice is made when a plan is made, by the costs that were measured in the job
-// (path_model.hpp), and stays.
+// (path_model.hpp). Between direct and streamed it is made again when the machine changes (path_watch.hpp).
 #pragma once
 
 #include <cstdint>

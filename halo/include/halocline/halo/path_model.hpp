@@ -8,6 +8,7 @@
 
 #include <halocline/comm/costs.hpp>
 #include <halocline/halo/path.hpp>
+#include <halocline/halo/path_watch.hpp>
 #include <halocline/halo/shell_plan.hpp>
 
 #include <algorithm>
@@ -47,15 +48,13 @@ inline std::size_t least_piece_bytes(const comm::costs& c) {
     return static_cast<std::size_t>(std::max(least, 4 * c.flag_seconds / std::max(c.copy_seconds_per_byte, 1e-12)));
 }
 
-/// For a message into memory that the peer shares: streaming has to be clearly better, because estimates are rough and
-/// a machine has moods.
+/// The first choice for a message into memory that the peer shares.
 inline verdict<path> choose_writing(comm::streaming wish, const comm::costs& c, std::size_t bytes) {
     if (wish == comm::streaming::always) return {path::streamed, "the job asks for it"};
     if (wish == comm::streaming::never) return {path::direct, "the job asks for it"};
-    constexpr double margin = 1.3;
     const double cached = c.cached.seconds(bytes), streamed = c.streamed.seconds(bytes);
     if (cached == 0) return {path::direct, "not measured: ranks share cores, or no memory"};
-    return {margin * streamed < cached ? path::streamed : path::direct,
+    return {streaming_margin * streamed < cached ? path::streamed : path::direct,
             microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it"};
 }
 

@@ -13,6 +13,7 @@
 #include <halocline/halo/claim_lines.hpp>
 #include <halocline/halo/ghost_widths.hpp>
 #include <halocline/halo/path.hpp>
+#include <halocline/halo/path_watch.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 #include <halocline/halo/site_copy.hpp>
 #include <halocline/halo/team.hpp>
@@ -53,8 +54,9 @@ struct plan_options {
     /// other order work too, site by site.
     std::shared_ptr<const lattice::site_order> order{};
     /// How messages are written into memory that a peer shares: direct, streamed, or automatic: by the job's options
-    /// and cost model, each message for itself. The same on every rank; other transports send as they do. Messages with
-    /// checksums and sites of more than 8 KiB are never streamed.  Err: input_error: packed.
+    /// and cost model, each message for itself, and again when the machine changes (path_watch.hpp). The same on every
+    /// rank; other transports send as they do. Messages with checksums and sites of more than 8 KiB are never streamed.
+    /// Err: input_error: packed.
     path way = path::automatic;
     /// Each message carries a CRC32C that finish() compares before it says ok, else wrong_data; finish_or_throw() names
     /// the face. The same on every rank. On too where the job asks for it (job_options::checksums), and with checks
@@ -68,7 +70,7 @@ struct plan_options {
 struct plan_message {
     face where; ///< the face at which sites are sent and behind which ghosts arrive
     int peer = 0;
-    path way = path::packed;              ///< direct or streamed where the peer shares its memory
+    path way = path::packed;              ///< direct or streamed where the peer shares its memory; now
     std::string why{};                    ///< that way
     std::vector<std::int32_t> send_sites; ///< local lexicographic indices, in message order
     std::int64_t ghost_sites = 0;         ///< that arrive behind this face
@@ -173,6 +175,8 @@ class plan {
     void prepare_messages(const lattice::decomposition& cut);
     void prepare_copies();
     void choose_ways(const std::vector<comm::channel_request>& requests);
+    /// Looks where messages of the next exchange go, and changes their ways.  Pre: no thread of a team is in start().
+    void look_at_paths() noexcept;
     /// Can a field of this kind be sent?
     [[nodiscard]] bool fits(const lattice::site_order& order, const site_shape& shape) const noexcept;
     [[nodiscard]] bool streams(std::size_t message) const noexcept { return messages_[message].way == path::streamed; }
@@ -232,8 +236,12 @@ class plan {
     sent_field fresh_;                                     // of the last start(field)
     std::uint64_t fresh_sum_ = 0;                          // of what it sent; checks normal
     comm::channel_set channels_;
-    int broken_seal_ = -1; // message whose checksum was wrong
-    bool claims_ = false;  // lines of direct messages before they are filled
+    int broken_seal_ = -1;            // message whose checksum was wrong
+    bool claims_ = false;             // lines of direct messages before they are filled
+    std::vector<path_watch> watches_; // by message
+    look_times looks_;
+    std::uint64_t started_at_ = 0; // the last exchange, by member 0 of a team
+    std::uint64_t path_changes_ = 0;
     struct alignas(64) cache_line {
         std::byte bytes[64];
     };
@@ -290,7 +298,10 @@ void plan::start_by(Fill&& fill, team t) noexcept {
             team_->started.store(epoch, std::memory_order_release);
         }
     }
-    if (t.index == 0) pack_ticks_ += comm::ticks() - stamp;
+    if (t.index == 0) {
+        started_at_ = stamp;
+        pack_ticks_ += comm::ticks() - stamp;
+    }
 }
 
 template <class T>

@@ -16,6 +16,7 @@ struct plan_statistics {
     double wait_seconds = 0;      ///< in finish(), unless all was there, and in test()
     double unpack_seconds = 0;    ///< 0 for appended ghosts
     double imbalance_seconds = 0; ///< part of the wait before the last peer of this host had even started: it was late
+    std::uint64_t path_changes = 0; ///< messages that began to be streamed, or ceased to be
     std::vector<comm::lane_counts> lanes;
 
     /// Sums over plans; counts of lanes by transport.

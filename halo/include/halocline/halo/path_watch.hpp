@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is the path that was chosen for a message still the better one? Hosts move virtual cores together and apart, and then
+// cache lines cost several times as much or as little. So a sender looks now and then how long a line of the message
+// takes to come back, and scales the job's costs by that (docs/decisions/0032-paths-follow-the-machine.md).
+#pragma once
+
+#include <halocline/comm/clock.hpp>
+#include <halocline/comm/costs.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace halocline::halo {
+
+/// How much better streaming has to be: estimates are rough.
+inline constexpr double streaming_margin = 1.3;
+
+/// Of one message: is it streamed, and if not, are its lines claimed first?
+class path_watch {
+  public:
+    /// A message that stays what it is.
+    path_watch() = default;
+    /// Where c was measured; else the same as path_watch().
+    path_watch(const comm::costs& c, std::size_t bytes, bool streamed);
+
+    [[nodiscard]] bool watches() const noexcept { return direct_below_ > 0; }
+    [[nodiscard]] bool streamed() const noexcept { return streamed_; }
+    /// The line was away when it was last looked for: claiming others is worth it.
+    [[nodiscard]] bool claims() const noexcept { return claims_; }
+    /// A line of the message took so many ticks to come back.
+    void read(std::uint64_t ticks) noexcept {
+        second_ = std::min(second_, std::max(least_, ticks));
+        least_ = std::min(least_, ticks);
+    }
+    /// Decides by the second least of the readings since the last decision: what else happens adds, and once in a
+    /// while a line is here by chance. True if streamed() is another.  Pre: two readings or more.
+    bool decide() noexcept {
+        const std::uint64_t ticks = std::exchange(second_, never);
+        least_ = never;
+        claims_ = ticks > claimed_above_;
+        return std::exchange(streamed_, streamed_ ? ticks >= direct_below_ : ticks > streamed_above_) != streamed_;
+    }
+    /// "streamed when a line takes more than 83 ns, direct below 62 ns"; "" if nothing is watched.
+    [[nodiscard]] std::string describe() const;
+
+  private:
+    static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t streamed_above_ = never, direct_below_ = 0, claimed_above_ = 0;
+    std::uint64_t least_ = never, second_ = never;
+    bool streamed_ = false, claims_ = true;
+};
+
+/// When a plan looks: at a few exchanges in a row, then not for 10 ms.
+class look_times {
+  public:
+    /// Never.
+    look_times() = default;
+    explicit look_times(std::uint64_t now)
+        : next_(now), pause_(static_cast<std::uint64_t>(pause_seconds / comm::seconds_per_tick())) {}
+
+    [[nodiscard]] bool due(std::uint64_t now) const noexcept { return now >= next_; }
+    /// All messages were looked at. True at the last time in a row: decide.
+    bool looked(std::uint64_t now) noexcept {
+        if (++times_ < in_a_row) return false;
+        times_ = 0;
+        next_ = now + pause_;
+        return true;
+    }
+
+  private:
+    static constexpr double pause_seconds = 10e-3;
+    static constexpr int in_a_row = 4;
+    std::uint64_t next_ = std::numeric_limits<std::uint64_t>::max(), pause_ = 0;
+    int times_ = 0;
+};
+
+} // namespace halocline::halo

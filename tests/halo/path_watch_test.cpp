@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages change between direct and streamed while a plan runs. Ranks are threads; the machine is made up.
+#include "oracle.hpp"
+#include "padded_oracle.hpp"
+#include "small_job.hpp"
+
+#include <halocline/comm/costs.hpp>
+#include <halocline/comm/take_line.hpp>
+#include <halocline/halo/path_watch.hpp>
+#include <halocline_test/allocation_counter.hpp>
+
+#include <barrier>
+
+using namespace halocline_test;
+using comm::status;
+using halo::path;
+using halo::path_watch;
+using lattice::decomposition;
+
+namespace {
+
+/// Streaming 16 KiB is no gain: 2.07 us through the cache, 2.35 us past it.
+comm::costs near() {
+    return {.flag_seconds = 20e-9,
+            .message_seconds = 10e-9,
+            .copy_seconds_per_byte = 1e-9,
+            .run_seconds = 1e-9,
+            .cached = {20e-9, 8e-9},
+            .streamed = {300e-9, 8e-9},
+            .take_seconds = 50e-9,
+            .keep_seconds = 20e-9};
+}
+
+void decide_at(path_watch& watch, std::initializer_list<double> nanoseconds, bool expect_change) {
+    for (const double ns : nanoseconds) watch.read(static_cast<std::uint64_t>(ns * 1e-9 / comm::seconds_per_tick()));
+    EXPECT_EQ(watch.decide(), expect_change) << *nanoseconds.begin() << " ns; " << watch.describe();
+}
+
+/// Found slow when it was measured, if `slow`, or fast; whatever lines cost here, the plan finds the opposite.
+comm::costs opposite(bool slow) {
+    comm::costs c = near();
+    if (slow) c.cached = {300e-9, 80e-9};
+    c.take_seconds = slow ? 1.0 : 1e-12;
+    return c;
+}
+
+constexpr int readings_in_a_row = 4;
+
+} // namespace
+
+TEST(PathWatch, FollowsWhatALineCosts) {
+    path_watch watch(near(), 16384, false);
+
+    EXPECT_NE(watch.describe().find("streamed when a line takes more than 7"), std::string::npos) << watch.describe();
+    decide_at(watch, {50, 50, 50, 50}, false);
+    decide_at(watch, {900, 50, 150, 50}, false); // the second least counts
+    decide_at(watch, {70, 70, 80, 90}, false);   // not by enough
+    decide_at(watch, {150, 900, 50, 150}, true);
+    EXPECT_TRUE(watch.streamed());
+    decide_at(watch, {70, 70, 80, 90}, false); // nor back
+    decide_at(watch, {50, 60, 50, 900}, true);
+    EXPECT_FALSE(watch.streamed());
+}
+
+TEST(PathWatch, StaysWithSmallMessagesAndWithoutMeasurement) {
+    comm::costs far_flags = near(); // as far away as lines may be, the flag is all that counts
+    far_flags.flag_seconds = far_flags.cached.message_seconds = 200e-9;
+    path_watch small(near(), 64, false), tiny(far_flags, 64, false), unmeasured(comm::costs{}, 16384, false);
+
+    decide_at(small, {1000, 1000}, false);
+    decide_at(tiny, {1e9, 1e9}, false);
+    EXPECT_EQ(tiny.describe(), "too small to be streamed");
+    EXPECT_FALSE(unmeasured.watches());
+}
+
+TEST(PathWatch, ClaimsLinesThatAreAway) {
+    path_watch watch(near(), 1024, false);
+
+    EXPECT_TRUE(watch.claims());
+    decide_at(watch, {25, 25}, false); // in this core's own cache: nobody reads the ghosts
+    EXPECT_FALSE(watch.claims());
+    decide_at(watch, {50, 50}, false);
+    EXPECT_TRUE(watch.claims());
+}
+
+TEST(PathWatch, TakingALineSetsItsByte) {
+    std::byte bytes[2] = {std::byte{1}, std::byte{2}};
+
+    EXPECT_GT(comm::ticks_to_take(bytes), 0U);
+
+    EXPECT_EQ(bytes[0], std::byte{0});
+    EXPECT_EQ(bytes[1], std::byte{2});
+}
+
+TEST(PathWatch, PlansChangeTheirPathOnceAndGhostsStayExact) {
+    const auto cut = decomposition::even({8, 8, 8, 8}, {1, 1, 1, 2});
+    for (const bool slow : {false, true}) {
+        std::barrier meet(2);
+        run(2, [&](const comm::job& j) {
+            comm::assume_costs(j, opposite(slow));
+            lattice::field<float> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 24);
+            halo::plan p(j, cut, {.bytes_per_site = 96, .order = x.shared_order()});
+            const path first = slow ? path::streamed : path::direct, then = slow ? path::direct : path::streamed;
+            for (int k = 1; k <= 3 * readings_in_a_row; ++k) {
+                fill_with_oracle(x, cut, j.rank(), static_cast<std::uint64_t>(k));
+                const auto pack = [&](int m, std::int64_t from, std::int64_t to, std::byte* target) {
+                    for (std::int64_t s = from; s < to; ++s)
+                        std::memcpy(
+                            target + 96 * s,
+                            &x.at(p.messages()[static_cast<std::size_t>(m)].send_sites[static_cast<std::size_t>(s)], 0),
+                            96);
+                };
+                meet.arrive_and_wait();
+                const std::uint64_t before = allocations();
+                meet.arrive_and_wait();
+                if (k % 2 == 0)
+                    p.start(pack);
+                else
+                    p.start(x);
+                const status s = p.finish();
+                meet.arrive_and_wait();
+                const std::uint64_t after = allocations();
+                meet.arrive_and_wait();
+
+                ASSERT_EQ(s, status::ok);
+                EXPECT_EQ(after - before, 0U);
+                EXPECT_EQ(wrong_ghosts<float>(p, cut, 24, static_cast<std::uint64_t>(k)), 0) << k;
+                for (const halo::plan_message& m : p.messages())
+                    EXPECT_EQ(m.way, k < readings_in_a_row ? first : then) << k << p.describe();
+            }
+            EXPECT_EQ(p.statistics().path_changes, p.messages().size());
+        });
+    }
+}
+
+TEST(PathWatch, PaddedPlansToo) {
+    const auto cut = decomposition::even({8, 8, 8, 8}, {1, 1, 1, 2});
+    for (const bool slow : {false, true})
+        for (const path way : {path::automatic, path::packed})
+            run(2, [&](const comm::job& j) {
+                comm::assume_costs(j, opposite(slow));
+                const halo::ghost_widths widths{{0, 0, 0, 1}, {0, 0, 0, 1}};
+                lattice::field<float> x(site_order::lexicographic(halo::grown(cut.local_box(j.rank()), widths).extents),
+                                        24, &j.memory());
+                shell_plan p(j, cut, {.widths = widths, .way = way}, {halo::bind(x)});
+                for (std::uint64_t k = 1; k <= 3 * readings_in_a_row; ++k) {
+                    fill_padded(x, cut, j.rank(), widths, k);
+                    p.start();
+                    ASSERT_EQ(p.finish(), status::ok);
+                    EXPECT_EQ(wrong_words(x, cut, j.rank(), {.widths = widths}, k), 0) << k;
+                    EXPECT_EQ(p.statistics().path_changes, k < readings_in_a_row ? 0U : 1U) << k << p.describe();
+                }
+            });
+}
+
+TEST(PathWatch, WhatIsAskedForStays) {
+    const auto cut = decomposition::even({8, 8, 8, 8}, {1, 1, 1, 2});
+    comm::job_options options = small_job();
+    const auto changes = [&](const comm::job& j, path way) {
+        comm::assume_costs(j, opposite(true));
+        lattice::field<float> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 24);
+        halo::plan p(j, cut, {.bytes_per_site = 96, .way = way});
+        for (int k = 0; k < 2 * readings_in_a_row; ++k) {
+            p.start(x);
+            EXPECT_EQ(p.finish(), status::ok);
+        }
+        return p.statistics().path_changes;
+    };
+
+    run(2, [&](const comm::job& j) {
+        EXPECT_EQ(changes(j, path::direct), 0U);
+        EXPECT_EQ(changes(j, path::streamed), 0U);
+    });
+    for (const auto wish : {comm::streaming::always, comm::streaming::never}) {
+        options.streaming = wish;
+        comm::run_threads(
+            2, [&](const comm::job& j) { EXPECT_EQ(changes(j, path::automatic), 0U); }, options);
+    }
+}
