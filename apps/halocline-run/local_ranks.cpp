@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -41,6 +42,14 @@ process_look look_at(pid_t pid) {
     rest >> user >> system;
     look.seconds = (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
     return look;
+}
+
+/// What a rank has in /dev/shm by its pid (libfabric's, where it carries messages through memory) and can't remove.
+void remove_shared_files_of(pid_t pid) {
+    const std::string start = halocline::comm::launch::shared_file_prefix + std::to_string(pid) + '-';
+    std::error_code none; // nothing there, or another user's: nothing to remove
+    for (const auto& file : std::filesystem::directory_iterator("/dev/shm", none))
+        if (file.path().filename().string().starts_with(start)) std::filesystem::remove(file, none);
 }
 
 } // namespace
@@ -225,6 +234,7 @@ bool local_ranks::reaped(int pid, int how) {
     const int i = static_cast<int>(c - ranks_.begin());
     take(i); // it may have given its part as its last act
     c->running = false;
+    if (how != 0) remove_shared_files_of(pid);
     const bool killed = WIFSIGNALED(how);
     const int number = killed ? WTERMSIG(how) : WEXITSTATUS(how);
     events_.ended(plan_.first + i, {pid, killed ? 128 + number : number,

@@ -88,6 +88,10 @@ int be_rank(std::string mode) {
             mode.erase(0, 4);
             options.transports = {"ofi"};
             options.ofi_provider = "tcp;ofi_rxm";
+            if (mode.starts_with("shm-")) {
+                mode.erase(0, 4);
+                options.ofi_provider = "shm";
+            }
         }
         const bool across_hosts = mode.starts_with("hosts-"); // by hosts_test.cpp, which waits until ranks add numbers
         if (across_hosts) {
@@ -305,18 +309,36 @@ TEST(Launcher, EndsWithTheCodeOfTheRankThatFailedNotOfThoseWhoLostIt) {
     EXPECT_EQ(fine.wait(), 0);
 }
 
+/// Names in /dev/shm with that word in them.
+std::vector<std::string> shared_files(const std::string& word) {
+    std::vector<std::string> found;
+    for (const auto& f : std::filesystem::directory_iterator("/dev/shm"))
+        if (std::string name = f.path().filename(); name.find(word) != std::string::npos) found.push_back(name);
+    return found;
+}
+
 TEST(Launcher, LeavesNothingInSharedMemory) {
-    const auto count = [] {
-        const auto files = std::filesystem::directory_iterator("/dev/shm");
-        return std::count_if(begin(files), end(files), [](const auto& f) {
-            return f.path().filename().string().find("halocline") != std::string::npos;
-        });
-    };
     running_job job_under_test(2, "sum", 2);
     send_signal(job_under_test.ranks[0], SIGKILL);
     job_under_test.wait();
-    EXPECT_EQ(count(), 0);
+    auto left = shared_files("halocline");
+    std::erase_if(left, [](const std::string& f) { return f.starts_with("halocline-ofi-"); }); // of other tests
+    EXPECT_EQ(left, std::vector<std::string>());
 }
+
+#ifdef HALOCLINE_WITH_OFI
+TEST(Launcher, RemovesWhatLibfabricLeavesInSharedMemory) {
+    running_job job_under_test(2, "ofi-shm-sum", 2);
+    const std::string of_the_dead = std::to_string(job_under_test.ranks[0]) + "-",
+                      of_the_other = std::to_string(job_under_test.ranks[1]) + "-";
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(shared_files("halocline-ofi-" + of_the_dead).size(), 1u) << "nothing to remove";
+    send_signal(job_under_test.ranks[0], SIGKILL);
+    job_under_test.wait();
+    EXPECT_EQ(shared_files("halocline-ofi-" + of_the_dead), std::vector<std::string>());
+    EXPECT_EQ(shared_files("halocline-ofi-" + of_the_other), std::vector<std::string>());
+}
+#endif
 
 int exit_code_of(const std::string& arguments) {
     const int how = std::system((runner + " " + arguments + " >/dev/null 2>&1").c_str());

@@ -2,13 +2,31 @@
 #include "endpoint.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/launch.hpp>
 
 #include <algorithm>
+#include <iomanip>
+#include <random>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#include <sstream>
+#include <string>
+#include <unistd.h>
 
 namespace halocline::comm {
+namespace {
+
+/// Of a file in /dev/shm.
+std::string unused_name() {
+    std::random_device random;
+    std::ostringstream name;
+    name << launch::shared_file_prefix << getpid() << '-' << std::hex << std::setfill('0');
+    for (int i = 0; i < 3; ++i) name << std::setw(8) << random();
+    return name.str();
+}
+
+} // namespace
 
 ofi_world::endpoint::endpoint(std::string_view wish, std::string_view address, std::size_t most)
     : endpoint(choose_ofi_provider(wish, address)) { // made already: what throws below ends in the destructor
@@ -25,6 +43,11 @@ ofi_world::endpoint::endpoint(std::string_view wish, std::string_view address, s
     cq.size = std::max<std::size_t>(4096, info->tx_attr->size + info->rx_attr->size);
     require(fi_cq_open(domain, &cq, &completions, nullptr), "fi_cq_open");
     require(fi_endpoint(domain, info, &ep, nullptr), "fi_endpoint");
+    if (std::string_view(info->fabric_attr->prov_name) == "shm") {
+        // Left alone it names its file by the process, whose number comes again: what a killed one left is then "busy".
+        std::string name = unused_name();
+        require(fi_setname(&ep->fid, name.data(), name.size() + 1), "fi_setname");
+    }
     require(fi_ep_bind(ep, &addresses->fid, 0), "fi_ep_bind of the addresses");
     require(fi_ep_bind(ep, &completions->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind of the completions");
     require(fi_enable(ep), "fi_enable");

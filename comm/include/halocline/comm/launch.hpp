@@ -16,6 +16,9 @@ inline constexpr const char* rank_variable = "HALOCLINE_RANK";
 inline constexpr const char* ranks_variable = "HALOCLINE_SIZE";
 inline constexpr const char* socket_variable = "HALOCLINE_BOOTSTRAP_FD";
 inline constexpr const char* lifelines_variable = "HALOCLINE_LIFELINES";
+/// Then the rank's pid, '-' and what makes it unique: names in /dev/shm that libfabric is given. The launcher removes
+/// those of ranks that could not.
+inline constexpr const char* shared_file_prefix = "halocline-ofi-";
 inline constexpr char gathered = 'g', died = 'd';
 
 } // namespace halocline::comm::launch
