@@ -25,8 +25,8 @@ struct network_end {
     std::uint64_t started = 0; ///< epoch of the last message given to the library
     std::uint64_t writes = 0;  ///< that it took
     bool joined = false, greeting_said = false, greeted = false, farewell_said = false, farewell_came = false;
-    bool released = false; ///< the channel is gone
-    int error = 0;         ///< the library's, of what failed first
+    bool released = false;           ///< the channel is gone
+    int error = 0;                   ///< the library's, of what failed first
     status lost = status::peer_died; ///< what that means to who waits for a message
 
     /// Err: what `from` throws.

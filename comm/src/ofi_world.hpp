@@ -37,8 +37,8 @@ struct ofi_end;
 struct ofi_operation {
     void* scratch[8]{};
     ofi_end* end = nullptr; ///< nullptr: a piece of a large message (ofi/bulk.hpp)
-    bool receives = false; ///< a tagged receive, else a write or send
-    std::uint32_t tag = 0; ///< of what it receives
+    bool receives = false;  ///< a tagged receive, else a write or send
+    std::uint32_t tag = 0;  ///< of what it receives
 };
 
 /// What is told beside messages, 8 bytes each, written apart.
@@ -160,9 +160,9 @@ class ofi_world {
     std::unique_ptr<endpoint> at_;
     std::vector<std::unique_ptr<ofi_end>> ends_; // by id; nullptr: free
     std::vector<std::uint32_t> free_ids_;
-    std::vector<ofi_end*> waiting_; // for room
+    std::vector<ofi_end*> waiting_;     // for room
     std::vector<ofi_bulk_link*> bulks_; // by id; nullptr: gone
-    char trouble_[256]{};           // the first
+    char trouble_[256]{};               // the first
 };
 
 } // namespace halocline::comm

@@ -41,8 +41,9 @@ ofi_info_list wanted(std::string_view provider, bool tagged) {
 ofi_info_list usable(std::string_view provider, bool tagged, const std::string& source = "") {
     const ofi_info_list hints = wanted(provider, tagged);
     fi_info* found = nullptr;
-    const int code = ofi_library::loaded().getinfo(version, source.empty() ? nullptr : source.c_str(), nullptr,
-                                   source.empty() ? 0 : FI_SOURCE | FI_NUMERICHOST, hints.get(), &found);
+    const int code =
+        ofi_library::loaded().getinfo(version, source.empty() ? nullptr : source.c_str(), nullptr,
+                                      source.empty() ? 0 : FI_SOURCE | FI_NUMERICHOST, hints.get(), &found);
     if (code != 0 && code != -FI_ENODATA)
         throw job_error(std::string("libfabric: fi_getinfo: ") + ofi_library::loaded().strerror(-code));
     return ofi_info_list(found);

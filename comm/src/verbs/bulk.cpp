@@ -46,9 +46,7 @@ void verbs_bulk_link::connect(const std::string& peer_card) {
     pair_.joined = true;
 }
 
-std::string verbs_bulk_link::trouble() const {
-    return at_.explain(pair_.error, pair_.failed_call, pair_.vendor_error);
-}
+std::string verbs_bulk_link::trouble() const { return at_.explain(pair_.error, pair_.failed_call, pair_.vendor_error); }
 
 bulk_link::opening verbs_bulk_link::prepare(transfer& t, std::byte* data, std::size_t bytes, int access) noexcept {
     if (t.data != nullptr) return opening::busy;

@@ -16,11 +16,8 @@ verbs_world::bulk_pair::bulk_pair(const port& device, int peer) : at(device) {
     ibv_qp_init_attr wanted{};
     wanted.send_cq = wanted.recv_cq = completions;
     wanted.qp_type = IBV_QPT_RC;
-    wanted.cap = {.max_send_wr = depth + 1,
-                  .max_recv_wr = depth,
-                  .max_send_sge = 1,
-                  .max_recv_sge = 1,
-                  .max_inline_data = 0};
+    wanted.cap = {
+        .max_send_wr = depth + 1, .max_recv_wr = depth, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
     if (completions != nullptr) queue_pair = at.lib.create_qp(at.domain, &wanted);
     if (queue_pair == nullptr) {
         const int why = errno;
