@@ -44,7 +44,7 @@ struct bench_options {
 
 constexpr const char* usage_text = "usage: bench_p2p [--seconds S] [--patterns latency,one-way,both-ways,overhead] "
                                    "[--sizes 8,64,...] [--quick] [--json FILE] [--svg FILE] [--git HASH] "
-                                   "[--peer NAME=COMMAND]... [--compare IMMEDIATE,SYNERGISTIC]...\n"
+                                   "[--peer NAME=COMMAND]... [--compare IMMEDIATE,SYNERGISTIC,STREAMED]...\n"
                                    "--compare: our messages with other thresholds take part, too";
 
 [[noreturn]] void usage(const std::string& wrong) { throw input_error(wrong + "\n" + usage_text); }
@@ -109,11 +109,14 @@ bench_options parse(int argc, char** argv) {
 }
 
 comm::messenger_options thresholds(const std::string& text) {
-    const auto comma = text.find(',');
-    if (comma == std::string::npos) usage("--compare " + text + ": expected IMMEDIATE,SYNERGISTIC");
+    std::vector<std::string> parts;
+    std::stringstream list(text);
+    for (std::string item; std::getline(list, item, ',');) parts.push_back(item);
+    if (parts.size() != 3) usage("--compare " + text + ": expected IMMEDIATE,SYNERGISTIC,STREAMED");
     comm::messenger_options o;
-    o.immediate_bytes = number(text.substr(0, comma), 0, comm::messenger_options::largest_immediate);
-    o.synergistic_bytes = number(text.substr(comma + 1), 1, 1 << 30);
+    o.immediate_bytes = number(parts[0], 0, comm::messenger_options::largest_immediate);
+    o.synergistic_bytes = number(parts[1], 1, 1 << 30);
+    o.streamed_bytes = number(parts[2], 1, 1 << 30);
     return o;
 }
 

@@ -26,9 +26,11 @@ class pair_memory {
     struct cell {
         std::atomic<std::uint64_t> number{0};
         std::uint64_t bytes = 0;
-        std::byte payload[304];
+        std::byte payload[48];
     };
-    static_assert(sizeof(cell) == 320);
+    static_assert(sizeof(cell) == 64);
+    static constexpr std::uint64_t payload_slots = 4; ///< of messages that don't fit into a cell
+    static constexpr std::size_t payload_stride = 2048;
 
     explicit pair_memory(const comm::job& j) : area_(j, 1 << 16 | 4 * (largest + 4096)), job_(j) {}
     [[nodiscard]] const comm::job& owner() const { return job_; }
@@ -36,6 +38,7 @@ class pair_memory {
     [[nodiscard]] cell& ring(int rank, std::uint64_t i) const {
         return reinterpret_cast<cell*>(area_.of(rank) + 4096)[i % cells];
     }
+    [[nodiscard]] std::byte* payload(int rank) const { return area_.of(rank) + (1 << 14); }
     /// 0, 1: slots; 2: what is sent, 3: what comes. Not at the same place of their pages.
     [[nodiscard]] std::byte* block(int rank, std::uint64_t i) const {
         return area_.of(rank) + (1 << 16) + i * (largest + 1024);
@@ -138,8 +141,8 @@ class nomatch_endpoint : public limit_endpoint {
         pair_memory::cell& c = m_.ring(rank_, received_++);
         await_flag(c.number, received_);
         if (n <= immediate_) {
-            if (n > 0) std::memcpy(p, c.payload, c.bytes);
-            if (received_ % (pair_memory::cells / 4) == 0)
+            if (n > 0) std::memcpy(p, place(c, rank_, received_, n), c.bytes);
+            if (received_ % std::max<std::uint64_t>(1, room(n) / 4) == 0)
                 m_.flag(peer_, 1).value.store(received_, std::memory_order_release);
             return p;
         }
@@ -172,6 +175,14 @@ class nomatch_endpoint : public limit_endpoint {
     }
 
   private:
+    /// Immediate messages under way.
+    static std::uint64_t room(std::size_t n) {
+        return n <= sizeof(pair_memory::cell::payload) ? pair_memory::cells : pair_memory::payload_slots;
+    }
+    std::byte* place(pair_memory::cell& c, int receiver, std::uint64_t number, std::size_t n) const {
+        return n <= sizeof c.payload ? c.payload
+                                     : m_.payload(receiver) + number % room(n) * pair_memory::payload_stride;
+    }
     static std::uint64_t piece(std::size_t n) {
         return std::clamp<std::uint64_t>(n / 8 / 4096 * 4096, 16 * 1024, 128 * 1024);
     }
@@ -184,20 +195,22 @@ class nomatch_endpoint : public limit_endpoint {
         return copied;
     }
     void start_send(const std::byte* p, std::size_t n) {
-        if (sent_ - credit_ == pair_memory::cells) {
-            await_flag(m_.flag(rank_, 1).value, sent_ - pair_memory::cells + pair_memory::cells / 4);
+        const std::uint64_t most = n <= immediate_ ? room(n) : pair_memory::cells;
+        if (sent_ - credit_ >= most) {
+            await_flag(m_.flag(rank_, 1).value, sent_ - most + 1);
             credit_ = m_.flag(rank_, 1).value.load(std::memory_order_acquire);
         }
         pair_memory::cell& c = m_.ring(peer_, sent_);
         c.bytes = n;
         if (n <= immediate_) {
-            if (n > 0) std::memcpy(c.payload, p, n);
+            if (n > 0) std::memcpy(place(c, peer_, sent_ + 1, n), p, n);
         } else {
             const auto offset = static_cast<std::uint64_t>(p - m_.block(rank_, 2));
             std::memcpy(c.payload, &offset, sizeof offset);
             m_.flag(rank_, 4).value.store(0, std::memory_order_relaxed);
         }
         c.number.store(++sent_, std::memory_order_release);
+        if (n > sizeof c.payload && n <= immediate_) claim(place(c, peer_, sent_ + 1, n), n);
     }
     void finish_send(const std::byte* p, std::size_t n) {
         if (n <= immediate_) return;
@@ -208,6 +221,14 @@ class nomatch_endpoint : public limit_endpoint {
                                           std::memory_order_release);
         await_flag(state.value, 2 * sent_ + 1);
         credit_ = sent_; // what came after has been taken, too
+    }
+    /// The lines of the next message come while this one is answered.
+    static void claim(const std::byte* p, std::size_t n) {
+#if defined(__x86_64__)
+        for (std::size_t i = 0; i < n; i += 64) asm volatile("prefetchw %0" : : "m"(p[i]));
+#else
+        for (std::size_t i = 0; i < n; i += 64) __builtin_prefetch(p + i, 1);
+#endif
     }
     std::size_t immediate_, synergistic_;
     std::uint64_t sent_ = 0, received_ = 0, credit_ = 0;

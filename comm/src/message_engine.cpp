@@ -4,6 +4,8 @@
 
 #include "waiting.hpp"
 
+#include <halocline/comm/stream_bytes.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -13,16 +15,28 @@
 namespace halocline::comm {
 namespace {
 
+/// The lines of bytes[0, n) come to this core for writing, while it does something else.
+void claim(const std::byte* bytes, std::size_t n) noexcept {
+#if defined(__x86_64__)
+    for (std::size_t i = 0; i < n; i += 64) asm volatile("prefetchw %0" : : "m"(bytes[i]));
+#else
+    for (std::size_t i = 0; i < n; i += 64) __builtin_prefetch(bytes + i, 1);
+#endif
+}
+
 /// A piece of a message that both ends copy: an eighth of it, so that neither waits long for the other's last one, but
 /// large enough that a piece costs more than the move of the counter's cache line
 /// (docs/decisions/0015-matched-messages.md).
 std::uint64_t piece_bytes(std::uint64_t bytes) {
     return std::clamp<std::uint64_t>(bytes / 8 / 4096 * 4096, 16 * 1024, 128 * 1024);
 }
+/// Polls for which a receiver leaves the copy to its sender: a microsecond.
+constexpr std::uint32_t patience = 100;
+
 std::uint64_t pieces_of(std::uint64_t bytes, std::uint64_t piece) { return (bytes + piece - 1) / piece; }
 
 /// Nothing but memcpy: string moves and AVX-512 loops were within 3 % of it, non-temporal stores up to 3 times slower.
-void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
@@ -36,6 +50,7 @@ void message_engine::begin(message_request& r, std::byte* data, std::size_t byte
     r.tag_ = tag;
     r.context_ = context;
     r.pieces_done_ = 0;
+    r.polls_ = 0;
     r.engine_ = this;
 }
 
@@ -53,46 +68,62 @@ void message_engine::isend(message_request& r, std::span<const std::byte> data, 
 }
 
 /// nullptr: the peer has not taken enough yet.
-message_cell* message_engine::free_cell(link& to) noexcept {
-    if (to.sent - to.credit == link_layout::ring_cells) {
-        to.credit = to.own_credit->load(std::memory_order_acquire);
-        if (to.sent - to.credit == link_layout::ring_cells) return nullptr;
+message_cell* message_engine::free_cell(link& to, std::size_t payload_bytes) noexcept {
+    const bool in_slot = payload_bytes > sizeof message_cell::payload;
+    const auto full = [&] {
+        return to.sent - to.credit == link_layout::ring_cells ||
+               (in_slot && to.payload_sent - to.payload_credit == link_layout::payload_slots);
+    };
+    if (full()) {
+        to.credit = to.here->taken.load(std::memory_order_acquire);
+        to.payload_credit = to.here->payload_taken.load(std::memory_order_relaxed);
+        if (full()) return nullptr;
     }
     return &to.out[to.sent % link_layout::ring_cells];
+}
+
+void message_engine::publish_immediate(link& to, message_cell& cell, std::span<const std::byte> data, int tag,
+                                       std::uint32_t context) noexcept {
+    const bool in_slot = data.size() > sizeof cell.payload;
+    if (!data.empty())
+        std::memcpy(in_slot ? slot(to.payload_out, to.payload_sent) : cell.payload, data.data(), data.size());
+    publish(to, cell, data.size(), tag, context);
+    // The next one often has this one's size.
+    if (in_slot) claim(slot(to.payload_out, ++to.payload_sent), data.size());
 }
 
 bool message_engine::send_now(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
     link& l = links_[static_cast<std::size_t>(to)];
     if (data.size() > options_.immediate_bytes || l.queued.first != nullptr || to == core_.rank || l.frames)
         return false;
-    message_cell* const cell = free_cell(l);
+    message_cell* const cell = free_cell(l, data.size());
     if (cell == nullptr) return false;
-    if (!data.empty()) std::memcpy(cell->payload, data.data(), data.size());
-    publish(l, *cell, data.size(), tag, context);
+    publish_immediate(l, *cell, data, tag, context);
     return true;
 }
 
 bool message_engine::announce(link& to, message_request& r) noexcept {
     if (to.peer == core_.rank) return to_self(to, r);
     if (to.frames) return frame_message(to, r);
-    message_cell* const cell = free_cell(to);
+    const bool immediate = r.bytes_ <= options_.immediate_bytes;
+    message_cell* const cell = free_cell(to, immediate ? r.bytes_ : 0);
     if (cell == nullptr) return false;
-    if (r.bytes_ <= options_.immediate_bytes) {
-        if (r.bytes_ > 0) std::memcpy(cell->payload, r.data_, r.bytes_);
+    if (immediate) {
+        publish_immediate(to, *cell, {r.data_, r.bytes_}, r.tag_, r.context_);
         finish(r);
-    } else {
-        if (to.free_count == 0) return false;
-        announcement a;
-        a.record = r.record_ = to.free_records[--to.free_count];
-        a.generation = r.number_ = ++to.generation;
-        a.in_slab = core_.memory->contains(r.data_);
-        a.address = a.in_slab ? static_cast<std::uint64_t>(r.data_ - core_.memory->base())
-                              : reinterpret_cast<std::uint64_t>(r.data_);
-        to.records[a.record].sender_pieces.store(0, std::memory_order_relaxed);
-        std::memcpy(cell->payload, &a, sizeof a);
-        r.state_ = request_state::announced;
-        to.announced.push(r);
+        return true;
     }
+    if (to.free_count == 0) return false;
+    announcement a;
+    a.record = r.record_ = to.free_records[--to.free_count];
+    a.generation = r.number_ = ++to.generation;
+    a.in_slab = core_.memory->contains(r.data_);
+    a.address = a.in_slab ? static_cast<std::uint64_t>(r.data_ - core_.memory->base())
+                          : reinterpret_cast<std::uint64_t>(r.data_);
+    to.records[a.record].sender_pieces.store(0, std::memory_order_relaxed);
+    std::memcpy(cell->payload, &a, sizeof a);
+    r.state_ = request_state::announced;
+    to.announced.push(r);
     publish(to, *cell, r.bytes_, r.tag_, r.context_);
     return true;
 }
@@ -147,14 +178,19 @@ void message_engine::fetch(link& from, message_request& r, std::uint64_t bytes, 
                                     : from.same_process ? reinterpret_cast<const std::byte*>(a.address)
                                                         : nullptr;
     const bool target_in_slab = core_.memory->contains(r.data_);
-    if (source != nullptr && bytes >= options_.synergistic_bytes && (target_in_slab || from.same_process)) {
+    const bool push = wants_push(from, bytes);
+    if (source != nullptr && (push || bytes >= options_.synergistic_bytes) && (target_in_slab || from.same_process)) {
         record.receiver.target = target_in_slab ? static_cast<std::uint64_t>(r.data_ - core_.memory->base())
                                                 : reinterpret_cast<std::uint64_t>(r.data_);
         record.receiver.target_in_slab = target_in_slab;
         record.next.store(0, std::memory_order_relaxed);
-        record.receiver.state.store(4 * a.generation + send_record::shared, std::memory_order_release);
-        r.pieces_done_ = copy_pieces(record, r.data_, source, bytes);
+        record.receiver.state.store(send_record::phases * a.generation +
+                                        (push ? send_record::pushed : send_record::shared),
+                                    std::memory_order_release);
+        r.source_ = push ? source : nullptr;
+        if (!push) r.pieces_done_ = copy_pieces(record, r.data_, source, bytes, false);
         ++counts_.synergistic;
+        counts_.pushed += push;
         r.state_ = request_state::synergistic;
     } else if (source != nullptr) {
         copy_bytes(r.data_, source, bytes);
@@ -164,7 +200,8 @@ void message_engine::fetch(link& from, message_request& r, std::uint64_t bytes, 
         ++counts_.read;
     } else {
         record.next.store(0, std::memory_order_relaxed);
-        record.receiver.state.store(4 * a.generation + send_record::wants_staging, std::memory_order_release);
+        record.receiver.state.store(send_record::phases * a.generation + send_record::wants_staging,
+                                    std::memory_order_release);
         ++counts_.staged;
         r.state_ = request_state::staged;
     }
@@ -176,7 +213,7 @@ void message_engine::fetch(link& from, message_request& r, std::uint64_t bytes, 
         go_on(r);
         return;
     }
-    record.receiver.state.store(4 * a.generation + send_record::received, std::memory_order_release);
+    record.receiver.state.store(send_record::phases * a.generation + send_record::received, std::memory_order_release);
     finish(r);
 }
 
@@ -195,13 +232,13 @@ bool message_engine::read_process(link& from, std::byte* to, std::uint64_t addre
 }
 
 std::uint64_t message_engine::copy_pieces(send_record& record, std::byte* to, const std::byte* from,
-                                          std::uint64_t bytes) noexcept {
+                                          std::uint64_t bytes, bool streaming) noexcept {
     const std::uint64_t piece = piece_bytes(bytes), pieces = pieces_of(bytes, piece);
     std::uint64_t copied = 0;
     while (true) {
         const std::uint64_t i = record.next.fetch_add(1, std::memory_order_relaxed);
         if (i >= pieces) return copied;
-        copy_bytes(to + i * piece, from + i * piece, std::min(piece, bytes - i * piece));
+        (streaming ? stream_bytes : copy_bytes)(to + i * piece, from + i * piece, std::min(piece, bytes - i * piece));
         ++copied;
     }
 }
@@ -214,7 +251,13 @@ void message_engine::go_on(message_request& r) noexcept {
     const std::uint64_t bytes = r.info_.bytes <= r.bytes_ ? r.info_.bytes : 0;
     const std::uint64_t theirs = record.sender_pieces.load(std::memory_order_acquire);
     if (r.state_ == request_state::synergistic) {
-        if (r.pieces_done_ + theirs < pieces_of(bytes, piece_bytes(bytes))) return;
+        if (r.pieces_done_ + theirs < pieces_of(bytes, piece_bytes(bytes))) {
+            // A sender that doesn't begin to push computes, or waits elsewhere: then this end copies.
+            if (r.source_ == nullptr || ++r.polls_ < patience || record.next.load(std::memory_order_relaxed) > 0)
+                return;
+            r.pieces_done_ = copy_pieces(record, r.data_, std::exchange(r.source_, nullptr), bytes, false);
+            return;
+        }
     } else {
         constexpr std::uint64_t piece = link_layout::staging_bytes;
         for (; r.pieces_done_ < theirs; ++r.pieces_done_) {
@@ -226,7 +269,7 @@ void message_engine::go_on(message_request& r) noexcept {
         if (r.pieces_done_ < pieces_of(bytes, piece)) return;
     }
     active_.remove(r);
-    record.receiver.state.store(4 * r.number_ + send_record::received, std::memory_order_release);
+    record.receiver.state.store(send_record::phases * r.number_ + send_record::received, std::memory_order_release);
     finish(r);
 }
 
@@ -235,23 +278,26 @@ void message_engine::follow(link& to, message_request& r) noexcept {
     if (to.peer == core_.rank || to.frames) return;
     send_record& record = to.records[r.record_];
     const std::uint64_t state = record.receiver.state.load(std::memory_order_acquire);
-    if (state == 4 * r.number_ + send_record::received) {
+    if (state == send_record::phases * r.number_ + send_record::received) {
         to.announced.remove(r);
         to.free_records[to.free_count++] = r.record_;
         if (to.staging == &r) to.staging = nullptr;
         finish(r);
-    } else if (state == 4 * r.number_ + send_record::shared) {
+    } else if (state == send_record::phases * r.number_ + send_record::shared ||
+               state == send_record::phases * r.number_ + send_record::pushed) {
         const std::uint64_t pieces = pieces_of(r.bytes_, piece_bytes(r.bytes_));
         if (record.next.load(std::memory_order_relaxed) >= pieces) return;
         std::byte* const target = record.receiver.target_in_slab != 0
                                       ? to.slab + record.receiver.target
                                       : reinterpret_cast<std::byte*>(record.receiver.target);
-        const std::uint64_t copied = copy_pieces(record, target, r.data_, r.bytes_);
+        const std::uint64_t copied =
+            copy_pieces(record, target, r.data_, r.bytes_, state % send_record::phases == send_record::pushed);
         if (copied == 0) return;
+        finish_streams();
         r.pieces_done_ += copied;
         counts_.pieces_sent += copied;
         record.sender_pieces.store(r.pieces_done_, std::memory_order_release);
-    } else if (state == 4 * r.number_ + send_record::wants_staging) {
+    } else if (state == send_record::phases * r.number_ + send_record::wants_staging) {
         if (to.staging == nullptr) to.staging = &r;
         if (to.staging == &r) stage(to, r, record);
     }

@@ -11,6 +11,7 @@
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/shm_channel.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <sys/types.h>
 #include <vector>
@@ -26,7 +27,8 @@ struct incoming {
     message_request* own = nullptr;     ///< a large message of this rank to itself
 };
 
-/// A message without receive. Kept in a chain, oldest first. No initialisers: a store must not touch its memory.
+/// A message without receive, before its payload. Kept in a chain, oldest first. No initialisers: a store must not
+/// touch its memory.
 struct unexpected_message {
     std::uint64_t arrival;
     std::uint32_t context;
@@ -34,13 +36,15 @@ struct unexpected_message {
     std::uint64_t bytes;
     message_request* own;
     unexpected_message *next, *before;
-    std::byte payload[messenger_options::largest_immediate];
+    [[nodiscard]] std::byte* payload() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
 /// The messages of one peer that wait for a receive: a fixed number, whose memory is touched when it is first used.
 class unexpected_store {
   public:
-    explicit unexpected_store(std::size_t room) : room_(room), all_(new unexpected_message[room]) {}
+    unexpected_store(std::size_t room, std::size_t largest_payload)
+        : room_(room), stride_((sizeof(unexpected_message) + largest_payload + 63) / 64 * 64),
+          all_(new std::byte[room * stride_]) {}
     /// nullptr: no room.
     unexpected_message* push() noexcept;
     void remove(unexpected_message& m) noexcept;
@@ -48,8 +52,8 @@ class unexpected_store {
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
   private:
-    std::size_t room_, used_ = 0, size_ = 0;
-    std::unique_ptr<unexpected_message[]> all_;
+    std::size_t room_, stride_, used_ = 0, size_ = 0;
+    std::unique_ptr<std::byte[]> all_;
     unexpected_message *first_ = nullptr, *last_ = nullptr, *free_ = nullptr;
 };
 
@@ -84,22 +88,26 @@ class message_engine {
     using request_state = message_request::state;
     /// This end of both directions with one peer.
     struct link {
-        link(int rank, std::size_t unexpected) : peer(rank), early(unexpected) {
+        link(int rank, const messenger_options& o)
+            : peer(rank), early(o.unexpected, std::max(o.immediate_bytes, sizeof(announcement))) {
             for (std::uint32_t i = 0; i < link_layout::records; ++i) free_records[i] = link_layout::records - 1 - i;
         }
         int peer;
         std::unique_ptr<frame_link> frames; ///< to a peer over a network; else of the peer's memory:
         // Of what comes.
         const message_cell* in = nullptr;
+        std::byte* payload_in = nullptr;
         std::uint64_t taken = 0, told = 0; ///< messages taken out of the ring; the peer knows of
-        std::atomic<std::uint64_t>* credit_at_peer = nullptr;
+        std::uint64_t payload_taken = 0;   ///< of them, those that had a payload slot
+        link_layout* at_peer = nullptr;
         send_record* their_records = nullptr;
         request_list posted; ///< receives from this peer alone
         unexpected_store early;
         // Of what goes.
         message_cell* out = nullptr;
-        std::uint64_t sent = 0, credit = 0;
-        const std::atomic<std::uint64_t>* own_credit = nullptr;
+        std::byte* payload_out = nullptr;
+        std::uint64_t sent = 0, credit = 0, payload_sent = 0, payload_credit = 0;
+        const link_layout* here = nullptr;
         send_record* records = nullptr;
         std::uint32_t free_records[link_layout::records]{};
         std::size_t free_count = link_layout::records;
@@ -120,7 +128,12 @@ class message_engine {
     void connect_bulk();
     [[nodiscard]] std::string way_of_large(const link& l) const;
 
-    [[nodiscard]] message_cell* free_cell(link& to) noexcept;
+    [[nodiscard]] message_cell* free_cell(link& to, std::size_t payload_bytes) noexcept;
+    [[nodiscard]] static std::byte* slot(std::byte* slots, std::uint64_t number) noexcept {
+        return slots + number % link_layout::payload_slots * link_layout::payload_stride;
+    }
+    void publish_immediate(link& to, message_cell& cell, std::span<const std::byte> data, int tag,
+                           std::uint32_t context) noexcept;
     void publish(link& to, message_cell& cell, std::size_t bytes, int tag, std::uint32_t context) noexcept {
         cell.tag = tag;
         cell.context = context;
@@ -138,7 +151,13 @@ class message_engine {
     void follow(link& to, message_request& r) noexcept;
     void stage(link& to, message_request& r, send_record& record) noexcept;
     void go_on(message_request& r) noexcept;
-    std::uint64_t copy_pieces(send_record& record, std::byte* to, const std::byte* from, std::uint64_t bytes) noexcept;
+    std::uint64_t copy_pieces(send_record& record, std::byte* to, const std::byte* from, std::uint64_t bytes,
+                              bool streaming) noexcept;
+    /// Should the sender of so many bytes write them past its cache?
+    [[nodiscard]] bool wants_push(const link& from, std::uint64_t bytes) const noexcept {
+        return bytes >= push_from_ || (bytes >= options_.streamed_bytes && from.announced.first != nullptr &&
+                                       job_.options().streaming != streaming::never);
+    }
     // Over a network.
     bool frame_message(link& to, message_request& r) noexcept;
     void send_frame(link& to, bool also_empty) noexcept;
@@ -174,6 +193,7 @@ class message_engine {
     job job_;
     job_core& core_;
     messenger_options options_;
+    std::size_t push_from_;   ///< where cores are far apart, as measured
     std::vector<link> links_; ///< by rank
     request_list posted_any_, active_;
     std::uint64_t posted_count_ = 0, arrivals_ = 0;
@@ -183,7 +203,7 @@ class message_engine {
     status status_ = status::ok;
     status broken_ = status::ok; ///< of a channel; whoever waits says for what
     channel_set channels_;       ///< of frames
-    std::uint64_t moved_ = 0; ///< frames, and pieces of large messages
+    std::uint64_t moved_ = 0;    ///< frames, and pieces of large messages
     message_counts counts_;
     std::byte* block_ = nullptr;
     struct {

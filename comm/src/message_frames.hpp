@@ -28,7 +28,7 @@
 
 namespace halocline::comm {
 
-constexpr std::size_t smallest_frame = 1024; ///< has room for an immediate message
+constexpr std::size_t smallest_frame = 2048; ///< has room for an immediate message
 
 struct frame_head {
     std::uint64_t credit = 0; ///< messages that the reader may have sent, since set-up

@@ -4,7 +4,8 @@
 // all senders, as in Hybrid MPI, costs each message a second cache line that moves between cores.)
 //
 // A rank's block in its slab holds one link per peer: a farewell line, credit for its sends, the ring of what that peer
-// sends, records of its own large sends to that peer, and pieces in which it stages memory that the peer can't read.
+// sends and the slots of its payloads, records of its own large sends to that peer, and pieces in which it stages
+// memory that the peer can't read.
 #pragma once
 
 #include <halocline/comm/control_line.hpp>
@@ -24,39 +25,47 @@ struct announcement {
     std::uint32_t in_slab = 0;
 };
 
-/// One message, or the announcement of one. The first 40 bytes of payload lie in the line of the flag.
+/// One message, or the announcement of one: a cache line. A longer payload lies in the next of the link's payload slots:
+/// both ends count along.
 struct alignas(64) message_cell {
     std::atomic<std::uint64_t> number{0}; ///< count of messages in this ring, from 1: the flag
     std::int32_t tag = 0;
     std::uint32_t context = 0;
     std::uint64_t bytes = 0;
-    std::byte payload[messenger_options::largest_immediate];
+    std::byte payload[40];
 };
-static_assert(sizeof(message_cell) == 320);
-static_assert(sizeof(announcement) <= 40);
+static_assert(sizeof(message_cell) == 64);
+static_assert(sizeof(announcement) <= sizeof(message_cell::payload));
 
 /// One announced send, in the sender's slab. What each end writes has its own line.
 struct send_record {
-    enum phase : std::uint64_t { announced, shared, wants_staging, received };
+    enum phase : std::uint64_t { announced, shared, pushed, wants_staging, received };
+    static constexpr std::uint64_t phases = 8;
 
     struct alignas(64) {
-        std::atomic<std::uint64_t> state{0}; ///< 4 * generation + phase, by the receiver
-        std::uint64_t target = 0;            ///< shared: the receiver's buffer
+        std::atomic<std::uint64_t> state{0}; ///< phases * generation + phase, by the receiver
+        std::uint64_t target = 0;            ///< shared, pushed: the receiver's buffer
         std::uint64_t target_in_slab = 0;
     } receiver;
-    alignas(64) std::atomic<std::uint64_t> next{0}; ///< shared: next piece to copy, by both; staging: pieces read
+    alignas(64) std::atomic<std::uint64_t> next{0};          ///< next piece to copy, by either; staging: pieces read
     alignas(64) std::atomic<std::uint64_t> sender_pieces{0}; ///< copied by the sender
 };
 
 struct link_layout {
     static constexpr std::size_t ring_cells = 64;
     static constexpr std::size_t records = 64;
+    /// Few, so that their lines are still in caches; with gaps, so that what a reader's prefetchers fetch beyond a
+    /// payload is not what its writer fills next.
+    static constexpr std::size_t payload_slots = 4;
+    static constexpr std::size_t payload_stride = 2 * messenger_options::largest_immediate;
     static constexpr std::size_t staging_pieces = 2; // one is written while the other is read
     static constexpr std::size_t staging_bytes = 64 * 1024;
 
     alignas(128) control_line farewell;               ///< the peer's last word
     alignas(128) std::atomic<std::uint64_t> taken{0}; ///< of this rank's messages, by the peer: the sender's credit
+    std::atomic<std::uint64_t> payload_taken{0};      ///< and of their payload slots
     alignas(128) message_cell ring[ring_cells];
+    alignas(128) std::byte payload[payload_slots * payload_stride];
     alignas(128) send_record record[records];
 };
 

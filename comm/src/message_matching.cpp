@@ -18,7 +18,7 @@ unexpected_message* unexpected_store::push() noexcept {
     if (m != nullptr) {
         free_ = m->next;
     } else if (used_ < room_) {
-        m = &all_[used_++];
+        m = reinterpret_cast<unexpected_message*>(&all_[used_++ * stride_]);
     } else {
         return nullptr;
     }
@@ -44,7 +44,7 @@ void message_engine::irecv(message_request& r, std::span<std::byte> into, int fr
     r.number_ = ++posted_count_;
     link* owner = nullptr;
     if (unexpected_message* m = message_for(from, tag, context, owner)) {
-        const incoming early{owner->peer, m->tag, m->context, m->bytes, m->payload, m->own};
+        const incoming early{owner->peer, m->tag, m->context, m->bytes, m->payload(), m->own};
         deliver(*owner, r, early);
         owner->early.remove(*m);
         return;
@@ -111,7 +111,7 @@ bool message_engine::arrive(link& from, const incoming& m) noexcept {
     early->own = m.own;
     if (m.own == nullptr) {
         const std::size_t kept = m.bytes <= options_.immediate_bytes ? m.bytes : sizeof(announcement);
-        if (kept > 0) std::memcpy(early->payload, m.payload, kept);
+        if (kept > 0) std::memcpy(early->payload(), m.payload, kept);
     }
     ++counts_.unexpected;
     return true;
@@ -121,11 +121,15 @@ void message_engine::drain(link& from) noexcept {
     while (true) {
         const message_cell& cell = from.in[from.taken % link_layout::ring_cells];
         if (cell.number.load(std::memory_order_acquire) != from.taken + 1) return;
-        if (!arrive(from, {from.peer, cell.tag, cell.context, cell.bytes, cell.payload, nullptr})) return;
+        const bool in_slot = cell.bytes > sizeof cell.payload && cell.bytes <= options_.immediate_bytes;
+        const std::byte* const payload = in_slot ? slot(from.payload_in, from.payload_taken) : cell.payload;
+        if (!arrive(from, {from.peer, cell.tag, cell.context, cell.bytes, payload, nullptr})) return;
         ++from.taken;
-        if (from.taken - from.told >= link_layout::ring_cells / 4) {
+        from.payload_taken += in_slot;
+        if (in_slot || from.taken - from.told >= link_layout::ring_cells / 4) {
             from.told = from.taken;
-            from.credit_at_peer->store(from.told, std::memory_order_release);
+            from.at_peer->payload_taken.store(from.payload_taken, std::memory_order_relaxed);
+            from.at_peer->taken.store(from.taken, std::memory_order_release);
         }
     }
 }

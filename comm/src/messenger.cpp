@@ -5,21 +5,45 @@
 #include "message_engine.hpp"
 #include "wire.hpp"
 
+#include <halocline/comm/costs.hpp>
+
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <sys/uio.h>
 
 namespace halocline::comm {
+namespace {
+
+constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
+/// The smallest message that its sender writes past its cache whatever else goes on. Collective at a job's first call.
+std::size_t least_streamed(const job& j) {
+    constexpr std::size_t least = 32 * 1024;
+    const streaming wish = j.options().streaming;
+    const costs c = j.ranks() > 1 && wish == streaming::automatic ? measured_costs(j) : costs{};
+    return streaming_pays(wish, c, least) ? least : none;
+}
+
+/// For describe().
+std::string streamed(std::size_t push_from, std::size_t streamed_bytes) {
+    if (push_from <= streamed_bytes)
+        return push_from == none ? "" : ", past the cache from " + std::to_string(push_from);
+    return ", past the cache from " + std::to_string(streamed_bytes) + " where they go both ways";
+}
+
+} // namespace
 
 message_engine::message_engine(const job& j, const messenger_options& options)
-    : job_(j), core_(j.core()), options_(options), polls_per_pause_(core_.spin_polls >= 1000 ? 8 : 1) {
+    : job_(j), core_(j.core()), options_(options), push_from_(least_streamed(j)),
+      polls_per_pause_(core_.spin_polls >= 1000 ? 8 : 1) {
     const std::string own = "'" + options_.name + "': ";
-    j.agree("the options of messenger '" + options_.name + "'",
-            std::to_string(options_.unexpected) + " unexpected, immediate to " +
-                std::to_string(options_.immediate_bytes) + ", synergistic from " +
-                std::to_string(options_.synergistic_bytes) + ", frames of " + std::to_string(options_.frame_bytes) +
-                " bytes");
+    j.agree(
+        "the options of messenger '" + options_.name + "'",
+        std::to_string(options_.unexpected) + " unexpected, immediate to " + std::to_string(options_.immediate_bytes) +
+            ", synergistic from " + std::to_string(options_.synergistic_bytes) + ", streamed from " +
+            std::to_string(options_.streamed_bytes) + ", frames of " + std::to_string(options_.frame_bytes) + " bytes");
     j.collectively([&] {
         if (options_.immediate_bytes > messenger_options::largest_immediate) {
             throw input_error(own + "immediate messages of " + std::to_string(options_.immediate_bytes) +
@@ -39,7 +63,7 @@ message_engine::message_engine(const job& j, const messenger_options& options)
     links_.reserve(static_cast<std::size_t>(core_.ranks));
     j.collectively([&] {
         for (const rank_info& m : core_.members) {
-            link& l = links_.emplace_back(m.rank, options_.unexpected);
+            link& l = links_.emplace_back(m.rank, options_);
             if (m.transport != "self" && m.transport != shm_channel::transport)
                 l.frames = std::make_unique<frame_link>();
         }
@@ -76,10 +100,12 @@ void message_engine::connect(const std::vector<std::string>& cards) {
 
         link_layout& here = *link_of(block_, l.peer);
         link_layout& there = *link_of(l.block, core_.rank);
+        l.here = &here;
+        l.at_peer = &there;
         l.in = here.ring;
         l.out = there.ring;
-        l.own_credit = &here.taken;
-        l.credit_at_peer = &there.taken;
+        l.payload_in = here.payload;
+        l.payload_out = there.payload;
         l.records = here.record;
         l.their_records = there.record;
         l.farewell.emplace(0, l.peer, id, 0, 0, reinterpret_cast<std::byte*>(&there.farewell),
@@ -169,9 +195,9 @@ std::string message_engine::pending() const {
 
 std::string message_engine::describe() const {
     std::string text = "'" + options_.name + "': immediate to " + std::to_string(options_.immediate_bytes) +
-                       " bytes, synergistic from " + std::to_string(options_.synergistic_bytes) +
-                       ", direct between; room for " + std::to_string(options_.unexpected) +
-                       " unexpected messages per peer\n";
+                       " bytes, synergistic from " + std::to_string(options_.synergistic_bytes) + ", direct between" +
+                       streamed(push_from_, options_.streamed_bytes) + "; room for " +
+                       std::to_string(options_.unexpected) + " unexpected messages per peer\n";
     for (const link& l : links_) {
         if (l.peer == core_.rank) continue;
         text += "  rank " + std::to_string(l.peer) + ": ";

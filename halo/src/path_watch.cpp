@@ -20,7 +20,7 @@ path_watch::path_watch(const comm::costs& c, std::size_t bytes, bool streamed) :
         const double ticks = x * c.take_seconds / comm::seconds_per_tick();
         return ticks < 1e12 ? std::max<std::uint64_t>(1, static_cast<std::uint64_t>(ticks)) : never;
     };
-    streamed_above_ = better_from(streaming_margin);
+    streamed_above_ = better_from(comm::streaming_margin);
     direct_below_ = better_from(1);
     constexpr double clearly_more = 1.6;
     claimed_above_ = static_cast<std::uint64_t>(clearly_more * c.keep_seconds / comm::seconds_per_tick());

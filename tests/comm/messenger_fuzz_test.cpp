@@ -77,8 +77,8 @@ std::vector<step> schedule(unsigned seed, int length, reference_matcher& referen
     const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
     std::vector<step> steps;
     const auto send = [&](int from, int to, int tag, std::uint32_t context) {
-        constexpr std::size_t some[] = {4, 40, 41, 296, 297, 3000, 5000, 40'000};
-        const message m{static_cast<int>(messages.size()), from, to, tag, context, some[below(8)]};
+        constexpr std::size_t some[] = {4, 40, 41, 256, 512, 1024, 1025, 3000, 5000, 16'384, 16'385, 40'000};
+        const message m{static_cast<int>(messages.size()), from, to, tag, context, some[below(12)]};
         messages.push_back(m);
         reference.send(m);
         steps.push_back({true, m, {}});
@@ -122,7 +122,7 @@ void expect_as_the_reference(const job& j, unsigned seed) {
         std::vector<int> buffer;
     };
     std::list<under_way> mine;
-    messenger m(j, {.unexpected = 200, .synergistic_bytes = 4000});
+    messenger m(j, {.unexpected = 200, .synergistic_bytes = 4000, .streamed_bytes = 20'000});
     message_info info;
     std::uint64_t sent_here = 0;
     for (const step& s : steps) {
@@ -161,8 +161,12 @@ void expect_as_the_reference(const job& j, unsigned seed) {
 TEST(MessengerFuzz, MatchesAsTheReferenceDoes) {
     const char* const transport = std::getenv("HALOCLINE_TEST_TRANSPORT");
     if (transport == nullptr) {
-        for (unsigned seed = 1; seed <= 12; ++seed)
-            run_threads(ranks, [&](const job& j) { expect_as_the_reference(j, seed); });
+        for (unsigned seed = 1; seed <= 12; ++seed) {
+            job_options options;
+            options.streaming = seed % 2 == 0 ? streaming::always : streaming::never;
+            run_threads(
+                ranks, [&](const job& j) { expect_as_the_reference(j, seed); }, options);
+        }
         return;
     }
     job_options options;

@@ -67,9 +67,9 @@ std::size_t wrong(std::span<const std::byte> got, int sender, std::uint64_t mess
     return n;
 }
 
-constexpr std::size_t sizes[] = {0,     1,      39,     40,     41,     63,     64,      65,
-                                 255,   256,    257,    295,    296,    297,    511,     512,
-                                 513,   8191,   8192,   8193,   24575,  24576,  65535,   65536,
+constexpr std::size_t sizes[] = {0,     1,      39,     40,     41,     63,     64,      65,           255,
+                                 256,   257,    295,    296,    297,    511,    512,     513,          1023,
+                                 1024,  1025,   8191,   8192,   8193,   24575,  24576,   65535,        65536,
                                  65537, 131071, 131072, 262143, 262144, 262145, 1 << 20, (1 << 20) + 1};
 
 /// Round a ring; sender's and receiver's memory in slabs or outside; receives posted before and after.
@@ -100,6 +100,82 @@ void expect_every_size(const job& j, const messenger_options& options) {
 
 TEST(Messenger, PayloadOfEverySizeArrives) {
     on_ranks({1, 2, 3}, [](const job& j) { expect_every_size(j, {}); });
+}
+
+// With ranks as threads only: their jobs ask for it, and share memory.
+TEST(MessengerPush, LargePayloadIsPushedWhereTheJobStreams) {
+    job_options options;
+    for (const streaming wish : {streaming::always, streaming::never}) {
+        options.streaming = wish;
+        run_threads(
+            3, [](const job& j) { expect_every_size(j, {}); }, options);
+        run_threads(
+            2,
+            [&](const job& j) {
+                messenger m(j, {.streamed_bytes = 1});
+                bytes out(32 * 1024, &j.memory()), in(32 * 1024, &j.memory());
+                message_request send;
+                m.isend(send, out, 1 - j.rank(), 0);
+                ok_or_fail(m, m.recv(in, 1 - j.rank(), 0));
+                ok_or_fail(m, m.wait(send));
+
+                EXPECT_EQ(m.counts().pushed, wish == streaming::always ? 1u : 0u);
+            },
+            options);
+    }
+}
+
+TEST(MessengerPush, LargeMessagesBothWaysArePushed) {
+    run_threads(2, [](const job& j) {
+        constexpr std::uint64_t rounds = 100;
+        messenger m(j, {.streamed_bytes = 100'000});
+        const int peer = 1 - j.rank();
+        bytes out(1'000'003, &j.memory()), in(1'000'003, &j.memory());
+        for (std::uint64_t round = 0; round < rounds; ++round) {
+            fill(std::span(out).first(100), j.rank(), round);
+            fill(std::span(out).last(100), j.rank(), round);
+            message_request send, receive;
+            m.isend(send, out, peer, 0);
+            m.irecv(receive, in, peer, 0);
+            ok_or_fail(m, m.wait(receive));
+            ok_or_fail(m, m.wait(send));
+            ASSERT_EQ(wrong(std::span(in).first(100), peer, round) + wrong(std::span(in).last(100), peer, round), 0u);
+        }
+        // Whoever finds its own send over is not one of two any more; that never happens to both.
+        const std::uint64_t here = m.counts().pushed;
+        std::uint64_t there = 0;
+        ok_or_fail(m, m.send(std::as_bytes(std::span(&here, 1)), peer, 0));
+        ok_or_fail(m, m.recv(std::as_writable_bytes(std::span(&there, 1)), peer, 0));
+        EXPECT_GE(here + there, rounds);
+        j.barrier();
+    });
+}
+
+/// More than there are payload slots.
+TEST(Messenger, WindowsOfImmediateMessagesTakeTurnsInTheSlots) {
+    on_ranks({2}, [](const job& j) {
+        messenger m(j);
+        const int peer = j.ranks() - 1 - j.rank();
+        std::vector<message_request> sends(64), receives(64);
+        std::vector<bytes> out, in;
+        for (std::size_t i = 0; i < sends.size(); ++i) {
+            out.emplace_back(257 + 12 * i, &j.memory());
+            in.emplace_back(1024, &j.memory());
+        }
+        for (std::uint64_t round = 0; round < 20; ++round) {
+            for (std::size_t i = 0; i < sends.size(); ++i) {
+                fill(out[i], j.rank(), 100 * round + i);
+                m.isend(sends[i], out[i], peer, 0);
+            }
+            for (std::size_t i = 0; i < sends.size(); ++i) m.irecv(receives[i], in[i], peer, 0);
+            ok_or_fail(m, m.wait_all(receives));
+            ok_or_fail(m, m.wait_all(sends));
+            for (std::size_t i = 0; i < sends.size(); ++i)
+                ASSERT_EQ(wrong(std::span(in[i]).first(out[i].size()), peer, 100 * round + i), 0u);
+        }
+        EXPECT_TRUE(peer == j.rank() || m.counts().immediate == 20 * 64);
+        j.barrier();
+    });
 }
 
 TEST(Messenger, PayloadArrivesThroughCopiesInTheSlab) {

@@ -31,6 +31,16 @@ struct costs {
     double take_seconds = 0, keep_seconds = 0;
 };
 
+/// How much better streaming has to be: estimates are rough.
+inline constexpr double streaming_margin = 1.3;
+
+/// Should a message of so many bytes that goes into a peer's memory bypass its writer's cache (stream_bytes.hpp)? Where
+/// that was measured to be clearly better.
+[[nodiscard]] inline bool streaming_pays(streaming wish, const costs& c, std::size_t bytes) {
+    if (wish != streaming::automatic) return wish == streaming::always;
+    return streaming_margin * c.streamed.seconds(bytes) < c.cached.seconds(bytes); // not, where nothing was measured
+}
+
 /// Collective at the first call of a job, local afterwards.  Err: job_error.
 /// Cost: half a millisecond once; two small channel sets between pairs of neighbouring ranks.
 const costs& measured_costs(const job& j);

@@ -54,7 +54,7 @@ inline verdict<path> choose_writing(comm::streaming wish, const comm::costs& c, 
     if (wish == comm::streaming::never) return {path::direct, "the job asks for it"};
     const double cached = c.cached.seconds(bytes), streamed = c.streamed.seconds(bytes);
     if (cached == 0) return {path::direct, "not measured: ranks share cores, or no memory"};
-    return {streaming_margin * streamed < cached ? path::streamed : path::direct,
+    return {comm::streaming_margin * streamed < cached ? path::streamed : path::direct,
             microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it"};
 }
 

@@ -16,9 +16,6 @@
 
 namespace halocline::halo {
 
-/// How much better streaming has to be: estimates are rough.
-inline constexpr double streaming_margin = 1.3;
-
 /// Of one message: is it streamed, and if not, are its lines claimed first?
 class path_watch {
   public:
