@@ -73,7 +73,7 @@ TEST(Programs, AReaderThatLeavesDoesNotEndTheJob) {
 
 TEST(Programs, StandardStreamsMayBeClosed) {
     for (const std::string streams : {"<&-", "<&- >&-", "<&- >&- 2>&-"}) {
-        for (const std::string launch : {run2, bin}) {
+        for (const std::string& launch : {run2, bin}) {
             const auto run = shell(launch + short_solve + " " + streams);
 
             EXPECT_EQ(run.exit_code, 1) << launch << streams << run.out << run.err;
