@@ -76,7 +76,7 @@ message_cell* message_engine::free_cell(link& to, std::size_t payload_bytes) noe
     };
     if (full()) {
         to.credit = to.here->taken.load(std::memory_order_acquire);
-        to.payload_credit = to.here->payload_taken.load(std::memory_order_relaxed);
+        to.payload_credit = to.here->payload_taken.load(std::memory_order_acquire);
         if (full()) return nullptr;
     }
     return &to.out[to.sent % link_layout::ring_cells];

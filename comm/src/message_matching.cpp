@@ -128,7 +128,7 @@ void message_engine::drain(link& from) noexcept {
         from.payload_taken += in_slot;
         if (in_slot || from.taken - from.told >= link_layout::ring_cells / 4) {
             from.told = from.taken;
-            from.at_peer->payload_taken.store(from.payload_taken, std::memory_order_relaxed);
+            from.at_peer->payload_taken.store(from.payload_taken, std::memory_order_release);
             from.at_peer->taken.store(from.taken, std::memory_order_release);
         }
     }
