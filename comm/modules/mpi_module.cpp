@@ -33,6 +33,8 @@ int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) 
 void finalize_at_exit() {
     int finalized = 0;
     if (left || open_worlds > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
+    // Together: MPICH over UCX can wait for ever where one rank is in MPI_Finalize seconds before another.
+    MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
 }
 
