@@ -35,14 +35,25 @@ function(halocline_add_library name)
   set_property(GLOBAL APPEND PROPERTY HALOCLINE_LIBRARIES ${name})
 endfunction()
 
-# find_package(halocline COMPONENTS halo ...) from an install.
+# find_package(halocline COMPONENTS halo ...) from an install, and `pkg-config halocline` for Makefiles. Both are relative
+# to their own place: the prefix can be moved.
 function(halocline_install_package)
   include(CMakePackageConfigHelpers)
   set(where ${CMAKE_INSTALL_LIBDIR}/cmake/halocline)
+  set(modules ${CMAKE_INSTALL_LIBDIR}/halocline)
   install(EXPORT halocline NAMESPACE halocline:: DESTINATION ${where} FILE haloclineTargets.cmake)
   configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/haloclineConfig.cmake.in
-    ${PROJECT_BINARY_DIR}/haloclineConfig.cmake INSTALL_DESTINATION ${where})
+    ${PROJECT_BINARY_DIR}/haloclineConfig.cmake INSTALL_DESTINATION ${where} PATH_VARS modules)
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/haloclineConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   install(FILES ${PROJECT_BINARY_DIR}/haloclineConfig.cmake ${PROJECT_BINARY_DIR}/haloclineConfigVersion.cmake
     DESTINATION ${where})
+
+  file(RELATIVE_PATH prefix_from_pc ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/halocline.pc.in ${PROJECT_BINARY_DIR}/halocline.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/halocline.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+  if(PROJECT_IS_TOP_LEVEL) # else the folder would be another project's
+    install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/configs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  endif()
 endfunction()

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -109,6 +110,27 @@ std::optional<mpi_launch> mpi_of_program() {
                       "'; modules exist for Open MPI and MPICH (HALOCLINE_MPI names one that fits)");
 }
 
+namespace {
+
+/// What this program's run path names: Halocline's CMake package and halocline.pc put the folder of an installation there.
+void append_run_path(std::vector<std::filesystem::path>& folders) {
+    void* self = dlopen(nullptr, RTLD_LAZY);
+    Dl_serinfo needed;
+    if (!self || dlinfo(self, RTLD_DI_SERINFOSIZE, &needed) != 0) return;
+    std::vector<std::max_align_t> room(needed.dls_size / sizeof(std::max_align_t) + 1);
+    auto* paths = reinterpret_cast<Dl_serinfo*>(room.data());
+    *paths = needed; // the second call wants to be told size and number again
+    if (dlinfo(self, RTLD_DI_SERINFO, paths) == 0) {
+        for (unsigned i = 0; i < paths->dls_cnt; ++i) {
+            const std::filesystem::path folder = paths->dls_serpath[i].dls_name;
+            if (folder.filename() == "halocline") folders.push_back(folder); // the others are the system's
+        }
+    }
+    dlclose(self);
+}
+
+} // namespace
+
 std::vector<std::filesystem::path> mpi_module_folders() {
     std::vector<std::filesystem::path> folders;
     if (const char* path = environment("HALOCLINE_MODULE_PATH")) {
@@ -121,6 +143,7 @@ std::vector<std::filesystem::path> mpi_module_folders() {
     std::error_code failed;
     const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
     if (!failed) folders.push_back(program.parent_path().parent_path() / "lib" / "halocline");
+    append_run_path(folders);
     folders.emplace_back(HALOCLINE_MODULE_DIR);
     folders.emplace_back(HALOCLINE_MODULE_INSTALL_DIR);
     return folders;

@@ -19,37 +19,29 @@ static_assert(linear_operator<dense_operator, vector>);
 TEST(Gmres, AgreesWithDenseLuOnRandomMatrices) {
     std::mt19937_64 g(1);
     for (int n : {1, 2, 3, 10, 37, 60}) {
-        dense_space space{n};
-        const matrix a = random_matrix(g, n);
-        const vector b = random_vector(g, n);
-        vector x = space.make();
-        workspace work(space, n, false);
+        linear_system s = random_system(g, n);
 
-        const solve_report report = gmres(space, dense_operator{&space, &a}, b, x, work, with(1e-12, n));
+        const solve_report report = s.gmres(with(1e-12, n));
 
         EXPECT_EQ(report.status, solve_status::converged) << "n = " << n;
         EXPECT_LE(report.iterations, n + 2);
-        EXPECT_LE(distance(x, dense_solution(a, b)), 1e-9);
-        EXPECT_NEAR(report.relative_residual, true_residual(a, x, b), 1e-14);
+        EXPECT_LE(s.distance_from_lu(), 1e-9);
+        EXPECT_NEAR(report.relative_residual, s.residual(), 1e-14);
     }
 }
 
 TEST(Gmres, ConvergesForEveryRestartLength) {
     std::mt19937_64 g(2);
-    const int n = 40;
-    const matrix a = friendly_matrix(g, n);
-    const vector b = random_vector(g, n);
+    const linear_system system = friendly_system(g, 40);
     int previous = 1 << 20;
     for (int length : {1, 2, 5, 13, 40}) {
-        dense_space space{n};
-        vector x = space.make();
-        workspace work(space, length, false);
+        linear_system s = system;
 
-        const solve_report report = gmres(space, dense_operator{&space, &a}, b, x, work, with(1e-11, length));
+        const solve_report report = s.gmres(with(1e-11, length));
 
         EXPECT_TRUE(report.converged()) << to_string(report.status) << " with restart length " << length;
         EXPECT_LE(report.iterations, previous);
-        EXPECT_LE(true_residual(a, x, b), 1.01e-11);
+        EXPECT_LE(s.residual(), 1.01e-11);
         EXPECT_EQ(report.history.size(), static_cast<std::size_t>(report.iterations));
         previous = report.iterations;
     }
@@ -57,42 +49,32 @@ TEST(Gmres, ConvergesForEveryRestartLength) {
 
 TEST(Gmres, MakesOneGlobalSumPerIterationAndOneMore) {
     std::mt19937_64 g(3);
-    const int n = 50;
-    dense_space space{n};
-    const matrix a = friendly_matrix(g, n, 1.0);
-    const vector b = random_vector(g, n);
-    vector x = space.make();
-    workspace work(space, 30, false);
+    linear_system s = friendly_system(g, 50, 1.0);
     fgmres_options o = with(1e-2, 30);
     o.verify = false;
     o.reorthogonalise_below = 0.1;
 
-    const solve_report report = gmres(space, dense_operator{&space, &a}, b, x, work, o);
+    const solve_report report = s.gmres(o);
 
     EXPECT_EQ(report.status, solve_status::unverified);
     EXPECT_GT(report.iterations, 3);
     EXPECT_EQ(report.reorthogonalisations, 0);
-    EXPECT_EQ(space.sums, report.iterations + 1);
+    EXPECT_EQ(s.space.sums, report.iterations + 1);
     EXPECT_EQ(report.matvecs, report.iterations);
     EXPECT_TRUE(std::isnan(report.relative_residual));
-    EXPECT_NEAR(report.recurrence_residual, true_residual(a, x, b), 1e-10);
+    EXPECT_NEAR(report.recurrence_residual, s.residual(), 1e-10);
 }
 
 TEST(Gmres, AllocatesNothingWithoutHistory) {
     std::mt19937_64 g(4);
-    const int n = 50;
-    dense_space space{n};
-    const matrix a = friendly_matrix(g, n);
-    const vector b = random_vector(g, n);
-    vector x = space.make();
-    workspace work(space, 7);
+    linear_system s = friendly_system(g, 50);
+    workspace work(s.space, 7);
     fgmres_options o = with(1e-10, 7);
     o.keep_history = false;
-    const dense_operator apply{&space, &a};
 
     const auto before = allocations();
-    const solve_report plain = gmres(space, apply, b, x, work, o);
-    const solve_report flexible = fgmres(space, apply, apply, b, x, work, o);
+    const solve_report plain = gmres(s.space, s.apply(), s.b, s.x, work, o);
+    const solve_report flexible = fgmres(s.space, s.apply(), s.apply(), s.b, s.x, work, o);
     const auto after = allocations();
 
     EXPECT_TRUE(plain.converged());
@@ -103,13 +85,11 @@ TEST(Gmres, AllocatesNothingWithoutHistory) {
 TEST(Gmres, KeepsTheBasisOrthonormalWhereDirectionsCancel) {
     std::mt19937_64 g(5);
     const int n = 30;
-    dense_space space{n};
-    const matrix a = matrix::Identity(n, n) + 1e-6 * random_matrix(g, n); // A v is nearly v
-    const vector b = random_vector(g, n);
-    vector x = space.make();
-    workspace work(space, 3, false);
+    matrix a = matrix::Identity(n, n) + 1e-6 * random_matrix(g, n); // A v is nearly v
+    linear_system s{std::move(a), random_vector(g, n)};
+    workspace work(s.space, 3, false);
 
-    const solve_report report = gmres(space, dense_operator{&space, &a}, b, x, work, with(1e-30, 3, 3));
+    const solve_report report = gmres(s.space, s.apply(), s.b, s.x, work, with(1e-30, 3, 3));
 
     EXPECT_EQ(report.reorthogonalisations, 3);
     for (std::size_t i = 0; i < 3; ++i)
@@ -122,34 +102,29 @@ TEST(Gmres, KeepsTheBasisOrthonormalWhereDirectionsCancel) {
 TEST(Fgmres, ConvergesWithAPreconditionerThatVaries) {
     std::mt19937_64 g(6);
     const int n = 60;
-    dense_space space{n};
     const matrix a = random_matrix(g, n), near = a + 0.5 * random_matrix(g, n), nearer = a + 0.05 * random_matrix(g, n);
     const matrix m[2] = {near.inverse(), nearer.inverse()};
-    const vector b = random_vector(g, n);
-    vector x = space.make();
-    workspace work(space, 20);
+    linear_system s{a, random_vector(g, n)};
     int calls = 0;
-    auto precondition = [&](vector& z, const vector& r) { return dense_operator{&space, &m[calls++ % 2]}(z, r); };
 
-    const solve_report report = fgmres(space, dense_operator{&space, &a}, precondition, b, x, work, with(1e-11, 20));
+    const solve_report report = s.fgmres(
+        [&](vector& z, const vector& r) {
+            return dense_operator{&s.space, &m[calls++ % 2]}(z, r);
+        },
+        with(1e-11, 20));
 
     EXPECT_TRUE(report.converged());
     EXPECT_EQ(report.preconditioner_applications, calls);
     EXPECT_EQ(report.preconditioner_applications, report.iterations);
-    EXPECT_LE(distance(x, dense_solution(a, b)), 1e-8);
+    EXPECT_LE(s.distance_from_lu(), 1e-8);
 }
 
 TEST(Fgmres, FindsTheSolutionInOneStepWithTheExactInverse) {
     std::mt19937_64 g(7);
-    const int n = 20;
-    dense_space space{n};
-    const matrix a = random_matrix(g, n), inverse = a.inverse();
-    const vector b = random_vector(g, n);
-    vector x = space.make();
-    workspace work(space, 10);
+    linear_system s = random_system(g, 20);
+    const matrix inverse = s.a.inverse();
 
-    const solve_report report =
-        fgmres(space, dense_operator{&space, &a}, dense_operator{&space, &inverse}, b, x, work, with(1e-11, 10));
+    const solve_report report = s.fgmres(dense_operator{&s.space, &inverse}, with(1e-11, 10));
 
     EXPECT_TRUE(report.converged());
     EXPECT_EQ(report.iterations, 1);
@@ -157,37 +132,26 @@ TEST(Fgmres, FindsTheSolutionInOneStepWithTheExactInverse) {
 
 TEST(Fgmres, StartsFromTheGuessThatItWasGiven) {
     std::mt19937_64 g(8);
-    const int n = 25;
-    dense_space space{n};
-    const matrix a = friendly_matrix(g, n);
-    const vector b = random_vector(g, n);
-    const Eigen::VectorXcd solution = dense_solution(a, b);
-    vector x(solution.data(), solution.data() + n);
-    const vector solved = x;
-    workspace work(space, 10);
+    linear_system s = friendly_system(g, 25);
+    const Eigen::VectorXcd solution = dense_solution(s.a, s.b);
+    const vector solved(solution.data(), solution.data() + solution.size());
+    s.x = solved;
     fgmres_options o = with(1e-10, 10);
     o.use_initial_guess = true;
-    const dense_operator apply{&space, &a};
 
-    const solve_report report = fgmres(space, apply, apply, b, x, work, o);
+    const solve_report report = s.fgmres(s.apply(), o);
 
     EXPECT_TRUE(report.converged());
     EXPECT_EQ(report.iterations, 0);
-    EXPECT_EQ(x, solved);
+    EXPECT_EQ(s.x, solved);
 }
 
 TEST(Fgmres, CallsBackOncePerIteration) {
     std::mt19937_64 g(9);
-    const int n = 25;
-    dense_space space{n};
-    const matrix a = friendly_matrix(g, n);
-    const vector b = random_vector(g, n);
-    vector x = space.make();
-    workspace work(space, 4, false);
+    linear_system s = friendly_system(g, 25);
     std::vector<double> seen;
 
-    const solve_report report = gmres(space, dense_operator{&space, &a}, b, x, work, with(1e-10, 4),
-                                      [&](const iteration_event& e) { seen.push_back(e.residual); });
+    const solve_report report = s.gmres(with(1e-10, 4), [&](const iteration_event& e) { seen.push_back(e.residual); });
 
     EXPECT_EQ(seen, report.history);
     EXPECT_GT(report.restarts, 0);
@@ -195,35 +159,28 @@ TEST(Fgmres, CallsBackOncePerIteration) {
 
 TEST(Fgmres, StopsAtMaxIterationsWithTheTrueResidual) {
     std::mt19937_64 g(10);
-    const int n = 40;
-    dense_space space{n};
-    const matrix a = random_matrix(g, n);
-    const vector b = random_vector(g, n);
-    vector x = space.make();
-    workspace work(space, 4, false);
+    linear_system s = random_system(g, 40);
 
-    const solve_report report = gmres(space, dense_operator{&space, &a}, b, x, work, with(1e-10, 4, 10));
+    const solve_report report = s.gmres(with(1e-10, 4, 10));
 
     EXPECT_EQ(report.status, solve_status::max_iterations);
     EXPECT_EQ(report.iterations, 10);
     EXPECT_EQ(report.restarts, 2);
-    EXPECT_NEAR(report.relative_residual, true_residual(a, x, b), 1e-13);
+    EXPECT_NEAR(report.relative_residual, s.residual(), 1e-13);
 }
 
 TEST(Fgmres, ReportsStagnationOnlyWhenAsked) {
     const int n = 20; // the cyclic shift: GMRES(m) makes no progress for m < n
-    matrix a = matrix::Zero(n, n);
-    for (int i = 0; i < n; ++i) a((i + 1) % n, i) = 1;
+    matrix shift = matrix::Zero(n, n);
+    for (int i = 0; i < n; ++i) shift((i + 1) % n, i) = 1;
     vector b(n);
     b[0] = 1;
-    dense_space space{n};
-    vector x = space.make();
-    workspace work(space, 5, false);
+    linear_system s{shift, b};
     fgmres_options watched = with(1e-10, 5, 200);
     watched.stagnation_window = 12;
 
-    const solve_report patient = gmres(space, dense_operator{&space, &a}, b, x, work, with(1e-10, 5, 200));
-    const solve_report stopped = gmres(space, dense_operator{&space, &a}, b, x, work, watched);
+    const solve_report patient = s.gmres(with(1e-10, 5, 200));
+    const solve_report stopped = s.gmres(watched);
 
     EXPECT_EQ(patient.status, solve_status::max_iterations);
     EXPECT_EQ(patient.iterations, 200);
@@ -233,20 +190,16 @@ TEST(Fgmres, ReportsStagnationOnlyWhenAsked) {
 
 TEST(Fgmres, PassesOnADeadPeerFromEverySum) {
     std::mt19937_64 g(11);
-    const int n = 12;
-    const matrix a = random_matrix(g, n);
-    const vector b = random_vector(g, n);
+    const linear_system system = random_system(g, 12);
     for (int k = 0; k < 12; ++k) {
-        dense_space space{n};
-        space.fail_sum = k;
-        vector x = space.make();
-        workspace work(space, n, false);
+        linear_system s = system;
+        s.space.fail_sum = k;
 
-        const solve_report report = gmres(space, dense_operator{&space, &a}, b, x, work, with(1e-12, n));
+        const solve_report report = s.gmres(with(1e-12, 12));
 
         EXPECT_EQ(report.status, solve_status::failed_communication);
         EXPECT_EQ(report.communication, status::peer_died);
-        EXPECT_EQ(space.sums, k + 1) << "went on after the failure";
+        EXPECT_EQ(s.space.sums, k + 1) << "went on after the failure";
     }
 }
 
@@ -256,11 +209,9 @@ TEST(Gmres, SolvesASingularSystemWhoseSolutionExists) {
     for (int i = 0; i + 1 < n; ++i) a(i, i) = i + 1.0;
     vector b(n, complex{1});
     b[n - 1] = 0;
-    dense_space space{n};
-    vector x = space.make();
-    workspace work(space, 20, false);
+    linear_system s{a, b};
 
-    const solve_report report = gmres(space, dense_operator{&space, &a}, b, x, work, with(1e-12, 20));
+    const solve_report report = s.gmres(with(1e-12, 20));
 
     EXPECT_TRUE(report.converged());
     EXPECT_LE(report.iterations, n);
@@ -272,11 +223,9 @@ TEST(Gmres, RefusesANilpotentMatrix) {
     for (int i = 0; i + 1 < n; ++i) a(i + 1, i) = 1;
     vector b(n);
     b[0] = 1;
-    dense_space space{n};
-    vector x = space.make();
-    workspace work(space, 20, false);
+    linear_system s{a, b};
 
-    const solve_report report = gmres(space, dense_operator{&space, &a}, b, x, work, with(1e-12, 20));
+    const solve_report report = s.gmres(with(1e-12, 20));
 
     EXPECT_EQ(report.status, solve_status::breakdown);
     EXPECT_LE(report.iterations, n);

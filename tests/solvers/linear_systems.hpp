@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small dense systems, and their solutions by LU.
+// Small dense systems A x = b, solved by the solvers and by LU.
 #pragma once
 
 #include "dense_space.hpp"
@@ -7,6 +7,7 @@
 #include <halocline/solvers/fgmres.hpp>
 
 #include <cmath>
+#include <utility>
 
 namespace halocline_test {
 
@@ -29,6 +30,38 @@ inline halocline::solvers::fgmres_options with(double tolerance, int restart_len
     o.restart_length = restart_length;
     o.max_iterations = max_iterations;
     return o;
+}
+
+/// A x = b and the space that it lives in; x is 0 at first.
+struct linear_system {
+    matrix a;
+    vector b;
+    dense_space space{static_cast<int>(a.rows())};
+    vector x = space.make();
+
+    [[nodiscard]] dense_operator apply() { return {&space, &a}; }
+    [[nodiscard]] double residual() const { return true_residual(a, x, b); }
+    [[nodiscard]] double distance_from_lu() const { return distance(x, dense_solution(a, b)); }
+
+    template <class Callback = halocline::solvers::silent>
+    halocline::solvers::solve_report gmres(const halocline::solvers::fgmres_options& o, Callback&& callback = {}) {
+        workspace work(space, o.restart_length, false);
+        return halocline::solvers::gmres(space, apply(), b, x, work, o, callback);
+    }
+    template <class Preconditioner, class Callback = halocline::solvers::silent>
+    halocline::solvers::solve_report fgmres(Preconditioner&& m, const halocline::solvers::fgmres_options& o,
+                                            Callback&& callback = {}) {
+        workspace work(space, o.restart_length);
+        return halocline::solvers::fgmres(space, apply(), m, b, x, work, o, callback);
+    }
+};
+inline linear_system random_system(std::mt19937_64& g, int n) {
+    matrix a = random_matrix(g, n);
+    return {std::move(a), random_vector(g, n)};
+}
+inline linear_system friendly_system(std::mt19937_64& g, int n, double strength = 0.5) {
+    matrix a = friendly_matrix(g, n, strength);
+    return {std::move(a), random_vector(g, n)};
 }
 
 } // namespace halocline_test
