@@ -5,7 +5,7 @@
 // program between our rounds and takes its seconds by regular expressions on its output (--peer-setup, --peer-solve);
 // our ranks sleep meanwhile. JSON lines at the end: seconds of the slowest rank, least and median over the rounds.
 #include <halocline/amg/solver.hpp>
-#include <halocline_app/configuration.hpp>
+#include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline_app/demo_configuration.hpp>
 #include <halocline_app/main.hpp>
 
@@ -102,7 +102,7 @@ int bench(program& p, int argc, const char* const* argv) {
                           lattice::to_string(file.extents) + " between blocks of " +
                           lattice::to_string(*amg_options.blocks));
     const auto cut = lattice::decomposition::even(file.extents, grids.front(), *amg_options.blocks);
-    const dirac::padded_links links(j, cut, read_configuration(j, cut, file).links);
+    const dirac::padded_links links(j, cut, dirac::read_configuration(j, cut, file).links);
     const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
     lattice::field<double> b(order, lattice::spinor_components), x(order, lattice::spinor_components);
     for (std::int64_t site = 0; site < b.volume(); ++site)

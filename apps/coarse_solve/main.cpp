@@ -8,8 +8,8 @@
 
 #include <halocline/amg/solver.hpp>
 #include <halocline/comm/global_sum.hpp>
+#include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/reference.hpp>
-#include <halocline_app/configuration.hpp>
 #include <halocline_app/main.hpp>
 #include <halocline_app/output_file.hpp>
 
@@ -75,6 +75,49 @@ std::complex<double> sum_of(const field<double>& a) {
     return s;
 }
 
+field<double> make_spinors(const comm::job& j, const problem& p) {
+    const auto order = lattice::site_order::lexicographic(p.cut.local_box(j.rank()).extents);
+    return field<double>(order, lattice::spinor_components);
+}
+
+/// Links of the file, checked, and what it says about itself.
+dirac::verified_links read_links(const program& p, const comm::job& j, const problem& problem) {
+    for (const auto& warning : problem.file.warnings) p.print("warning: " + warning);
+    dirac::verified_links verified = dirac::read_configuration(j, problem.cut, problem.file);
+    char text[200];
+    std::snprintf(text, sizeof text, "read %s '%s': plaquette %.10f", lattice::to_string(problem.file.format).c_str(),
+                  problem.file.path.c_str(), verified.plaquette);
+    p.print(text);
+    return verified;
+}
+
+/// D 1 by the plain operator: figures by which other codes can be compared.
+void apply_to_ones(const comm::job& j, const problem& problem, settings s, dirac::reference_operator& reference,
+                   totals& total, run_result& result) {
+    s.rhs = right_hand_side::ones;
+    const auto one = make_right_hand_side(j, problem, s);
+    auto d_one = make_spinors(j, problem);
+    reference.apply(d_one, one);
+    result.operator_ones_norm = total.norm(d_one);
+    result.operator_ones_inner = total.inner(one, d_one);
+}
+
+/// The plain reference operator judges the fast one's work.
+void judge(const comm::job& j, const problem& problem, const settings& s, dirac::reference_operator& reference,
+           totals& total, const field<double>& x, const field<double>& b, run_result& result) {
+    auto r = make_spinors(j, problem);
+    reference.apply(r, x);
+    for (std::size_t k = 0; k < r.values().size(); ++k) r.values()[k] = b.values()[k] - r.values()[k];
+    result.rhs_norm = total.norm(b);
+    result.solution_norm = total.norm(x);
+    result.solution_sum = total.reduce(sum_of(x));
+    const bool owns_site_0 = problem.cut.owner({0, 0, 0, 0}) == j.rank();
+    result.first_component = total.reduce(owns_site_0 ? std::complex<double>(x.at(0, 0), x.at(0, 1)) : 0.0);
+    result.true_relative_residual = result.rhs_norm > 0 ? total.norm(r) / result.rhs_norm : 0;
+    // Judged by another summation order than the solver's own: allow for rounding at the last digit of the tolerance.
+    result.converged = result.solve.converged() && result.true_relative_residual <= s.tolerance * (1 + 1e-3);
+}
+
 int solve(program& p, int argc, const char* const* argv) {
     const command_line command = read_command_line(p, argc, argv);
     const settings& s = command.reader.values();
@@ -91,31 +134,14 @@ int solve(program& p, int argc, const char* const* argv) {
     p.print("lattice " + lattice::to_string(problem.cut.global()) + " on " + std::to_string(j.ranks()) + " rank" +
             (j.ranks() > 1 ? "s " : " ") + lattice::to_string(problem.cut.rank_grid()) + " over " + j.transport() +
             ", blocks " + lattice::to_string(problem.blocks));
-    for (const auto& warning : problem.file.warnings) p.print("warning: " + warning);
 
-    const verified_links verified = read_configuration(j, problem.cut, problem.file);
-    char text[200];
-    std::snprintf(text, sizeof text, "read %s '%s': plaquette %.10f", lattice::to_string(problem.file.format).c_str(),
-                  problem.file.path.c_str(), verified.plaquette);
-    p.print(text);
-
+    const dirac::verified_links verified = read_links(p, j, problem);
     const dirac::padded_links links(j, problem.cut, verified.links);
-    const auto order = lattice::site_order::lexicographic(problem.cut.local_box(j.rank()).extents);
-    const auto make = [&] { return field<double>(order, lattice::spinor_components); };
     dirac::reference_operator reference(j, problem.cut, links, s.op);
     totals total(j, problem.cut);
-
     run_result result;
     result.plaquette = verified.plaquette;
-    {
-        settings ones = s;
-        ones.rhs = right_hand_side::ones;
-        const auto one = make_right_hand_side(j, problem, ones);
-        auto d_one = make();
-        reference.apply(d_one, one);
-        result.operator_ones_norm = total.norm(d_one);
-        result.operator_ones_inner = total.inner(one, d_one);
-    }
+    apply_to_ones(j, problem, s, reference, total, result);
 
     amg::solver solver(j, problem.cut, links, s.op, amg_options_of(s, problem.blocks));
     solver.on_progress([&](const amg::progress& now) {
@@ -127,22 +153,10 @@ int solve(program& p, int argc, const char* const* argv) {
     });
     solver.setup();
     const auto b = make_right_hand_side(j, problem, s);
-    auto x = make();
+    auto x = make_spinors(j, problem);
     result.solve = solver.solve(x, b);
     p.print_progress("");
-
-    // The plain reference operator judges the fast one's work.
-    auto r = make();
-    reference.apply(r, x);
-    for (std::size_t k = 0; k < r.values().size(); ++k) r.values()[k] = b.values()[k] - r.values()[k];
-    result.rhs_norm = total.norm(b);
-    result.solution_norm = total.norm(x);
-    result.solution_sum = total.reduce(sum_of(x));
-    const bool owns_site_0 = problem.cut.owner({0, 0, 0, 0}) == j.rank();
-    result.first_component = total.reduce(owns_site_0 ? std::complex<double>(x.at(0, 0), x.at(0, 1)) : 0.0);
-    result.true_relative_residual = result.rhs_norm > 0 ? total.norm(r) / result.rhs_norm : 0;
-    // Judged by another summation order than the solver's own: allow for rounding at the last digit of the tolerance.
-    result.converged = result.solve.converged() && result.true_relative_residual <= s.tolerance * (1 + 1e-3);
+    judge(j, problem, s, reference, total, x, b, result);
 
     p.print(describe(j, problem, result));
     write_output(j, command.json, to_json(j, problem, result) + "\n");

@@ -25,4 +25,11 @@ comm::job_options job_options_of(const settings& s) {
     return options;
 }
 
+comm::job_options job_options_of_environment(const std::string& transport_flag) {
+    settings_reader reader;
+    reader.read_environment();
+    if (!transport_flag.empty()) reader.set("comm.transports", transport_flag, "--transport");
+    return job_options_of(reader.values());
+}
+
 } // namespace halocline::app

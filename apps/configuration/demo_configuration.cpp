@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline_app/demo_configuration.hpp>
 
-#include <halocline_app/configuration.hpp>
-
 #include "heatbath.hpp"
 
+#include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/reference.hpp>
 #include <halocline/lattice/gauge_file.hpp>
 
@@ -70,7 +69,7 @@ void generate(const comm::job& j, const std::string& path, const std::function<v
     padded.store(links);
     const double plaquette = dirac::plaquette(j, cut, padded);
     try {
-        write_configuration(j, cut, links, plaquette, lattice::gauge_format::ildg, path);
+        dirac::write_configuration(j, cut, links, plaquette, lattice::gauge_format::ildg, path);
     } catch (...) {
         std::error_code ignored;
         if (j.rank() == 0) fs::remove(path, ignored);

@@ -3,13 +3,14 @@
 #include "binning.hpp"
 #include "heatbath.hpp"
 
+#include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/reference.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/gauge_file.hpp>
-#include <halocline_app/configuration.hpp>
 #include <halocline_app/grid.hpp>
 #include <halocline_app/main.hpp>
 #include <halocline_app/output_file.hpp>
+#include <halocline_app/settings.hpp>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -34,10 +35,13 @@ struct arguments {
 
 arguments read_command_line(const app::program& p, int argc, const char* const* argv) {
     arguments a;
-    CLI::App cli("Quenched SU(3) gauge configuration: Wilson action, heatbath and overrelaxation.\n"
-                 "The links depend on the seed and the flags, never on the number of ranks.",
-                 p.name());
-    cli.add_option("--grid", a.grid, "extents x.y.z.t, all even")->capture_default_str();
+    CLI::App cli(
+        "Quenched SU(3) gauge configuration: Wilson action, heatbath and overrelaxation.\n"
+        "The links depend on the seed and the flags, never on the number of ranks.\n"
+        "Keys [comm] and [faults] of configs/demo.toml are read from the environment: HALOCLINE_<SECTION>_<KEY>.\n"
+        "Exit code: 0 done, 1 an error, 2 bad input, 3 a rank died or a deadline passed.",
+        p.name());
+    cli.add_option("--grid", a.grid, "extents, all even")->type_name("x.y.z.t")->capture_default_str();
     cli.add_option("--beta", a.chain.beta, "coupling")->capture_default_str();
     cli.add_option("--seed", a.chain.seed, "of all random numbers")->capture_default_str();
     cli.add_option("--thermalisation", a.thermalisation, "sweeps before the first measurement")
@@ -53,14 +57,16 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
     cli.add_option("--start", a.start, "links to begin with")
         ->check(CLI::IsMember({"cold", "hot"}))
         ->capture_default_str();
-    cli.add_option("--mpi", a.rank_grid, "rank grid x.y.z.t (default: the one with the smallest surface)");
-    cli.add_option("--transport", a.transport, "for halos and sums: shm, verbs, ofi or mpi")
-        ->check(CLI::IsMember({"shm", "verbs", "ofi", "mpi"}));
-    cli.add_option("--output", a.output, "file to write (default: none)");
+    cli.add_option("--mpi", a.rank_grid, "rank grid (default: the one with the smallest surface)")
+        ->type_name("x.y.z.t");
+    cli.add_option("--transport", a.transport,
+                   "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi")
+        ->type_name("LIST");
+    cli.add_option("--output", a.output, "file to write (default: none)")->type_name("FILE");
     cli.add_option("--format", a.format, "of the file")
         ->check(CLI::IsMember({"ildg", "ddalphaamg"}))
         ->capture_default_str();
-    cli.add_option("--json", a.json, "file for the results");
+    cli.add_option("--json", a.json, "write the result as one JSON object to this file")->type_name("FILE");
     p.parse(cli, argc, argv);
     return a;
 }
@@ -69,45 +75,34 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
 void write_and_verify(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,
                       double plaquette, const arguments& a) {
     const auto format = a.format == "ildg" ? lattice::gauge_format::ildg : lattice::gauge_format::ddalphaamg;
-    app::write_configuration(j, cut, links, plaquette, format, a.output);
+    dirac::write_configuration(j, cut, links, plaquette, format, a.output);
 
     lattice::gauge_file file;
     j.collectively([&] { file = lattice::open_gauge_file(a.output); });
-    const app::verified_links back = app::read_configuration(j, cut, file);
+    const dirac::verified_links back = dirac::read_configuration(j, cut, file);
     j.collectively([&] {
         if (!std::ranges::equal(links.values(), back.links.values()))
             throw file_error(a.output, "read back, it differs from what was written");
     });
 }
 
-int run(app::program& p, int argc, const char* const* argv) {
-    const arguments a = read_command_line(p, argc, argv);
-    const coordinate global = app::parse_extents("--grid", a.grid);
-    comm::job_options options;
-    if (!a.transport.empty()) options.transports = {a.transport};
-    const comm::job& j = p.join(options);
-    app::check_output(j, "--output", a.output, app::output_kind::file);
-    app::check_output(j, "--json", a.json);
+/// Seconds since it was made.
+class stopwatch {
+  public:
+    [[nodiscard]] double seconds() const {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    }
 
-    const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
-    const lattice::box local = cut.local_box(j.rank());
+  private:
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+/// All sweeps; returns the plaquettes that were measured.
+std::vector<double> update(app::program& p, const comm::job& j, const lattice::decomposition& cut,
+                           dirac::padded_links& links, const arguments& a, const stopwatch& watch) {
     gauge::heatbath chain(j, cut, a.chain);
-    dirac::padded_links links(
-        j, cut, a.start == "hot" ? gauge::hot_links(local, global, a.chain.seed) : gauge::cold_links(local));
-    char line[256];
-    std::snprintf(
-        line, sizeof line,
-        "lattice %s, beta %g, seed %llu; %d ranks as %s (%s); %d + %d sweeps of 1 heatbath and %d overrelaxation",
-        lattice::to_string(global).c_str(), a.chain.beta, static_cast<unsigned long long>(a.chain.seed), j.ranks(),
-        lattice::to_string(cut.rank_grid()).c_str(), j.transport().c_str(), a.thermalisation, a.sweeps,
-        a.chain.overrelaxation);
-    p.print(line);
-
-    const auto begin = std::chrono::steady_clock::now();
-    const auto elapsed = [&] {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    };
     std::vector<double> measured;
+    char line[256];
     const int total = a.thermalisation + a.sweeps, plain_line_every = std::max(1, total / 10);
     for (int sweep = 1; sweep <= total; ++sweep) {
         chain.sweep(links);
@@ -116,11 +111,37 @@ int run(app::program& p, int argc, const char* const* argv) {
         if (!measure && !report) continue;
         const double value = dirac::plaquette(j, cut, links);
         if (measure) measured.push_back(value);
-        std::snprintf(line, sizeof line, "sweep %d of %d  plaquette %.6f  %.1f s", sweep, total, value, elapsed());
+        std::snprintf(line, sizeof line, "sweep %d of %d  plaquette %.6f  %.1f s", sweep, total, value,
+                      watch.seconds());
         p.print_progress(line);
         if (report && !p.on_terminal()) p.print(line);
     }
     p.print_progress("");
+    return measured;
+}
+
+int run(app::program& p, int argc, const char* const* argv) {
+    const arguments a = read_command_line(p, argc, argv);
+    const coordinate global = app::parse_extents("--grid", a.grid);
+    const comm::job& j = p.join(app::job_options_of_environment(a.transport));
+    app::check_output(j, "--output", a.output, app::output_kind::file);
+    app::check_output(j, "--json", a.json);
+
+    const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
+    const lattice::box local = cut.local_box(j.rank());
+    dirac::padded_links links(
+        j, cut, a.start == "hot" ? gauge::hot_links(local, global, a.chain.seed) : gauge::cold_links(local));
+    char line[256];
+    std::snprintf(
+        line, sizeof line,
+        "lattice %s, beta %g, seed %llu, on %d rank%s %s over %s: %d + %d sweeps of 1 heatbath and %d overrelaxation",
+        lattice::to_string(global).c_str(), a.chain.beta, static_cast<unsigned long long>(a.chain.seed), j.ranks(),
+        j.ranks() > 1 ? "s" : "", lattice::to_string(cut.rank_grid()).c_str(), j.transport().c_str(), a.thermalisation,
+        a.sweeps, a.chain.overrelaxation);
+    p.print(line);
+
+    const stopwatch watch;
+    const std::vector<double> measured = update(p, j, cut, links, a, watch);
 
     const double last = dirac::plaquette(j, cut, links);
     const gauge::binned_mean mean = gauge::mean_with_binning(measured);
@@ -152,7 +173,7 @@ int run(app::program& p, int argc, const char* const* argv) {
                                 {"rank_grid", cut.rank_grid()},
                                 {"transport", j.transport()},
                                 {"output", a.output},
-                                {"seconds", elapsed()}};
+                                {"seconds", watch.seconds()}};
     app::write_output(j, a.json, result.dump(2) + "\n");
     return app::exit_success;
 }

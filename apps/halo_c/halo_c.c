@@ -173,6 +173,10 @@ int main(int argc, char** argv) {
              "Exchanges ghosts, passes words round a ring of all ranks, and compares each with what is right.");
         return 0;
     }
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("halo_c %s\n", halocline_version());
+        return 0;
+    }
     halocline_job_options options = {.transports = argc > 1 ? argv[1] : NULL, .deadline_ms = 30000};
     halocline_job* job = NULL;
     halocline_sum* sum = NULL;

@@ -6,6 +6,7 @@
 #include <halocline_app/grid.hpp>
 #include <halocline_app/main.hpp>
 #include <halocline_app/output_file.hpp>
+#include <halocline_app/settings.hpp>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -35,19 +36,45 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
     arguments a;
     CLI::App cli(
         "Diffusion on a 4-dimensional torus by explicit Euler, checked against the analytic decay of a Fourier mode.\n"
+        "Keys [comm] and [faults] of configs/demo.toml are read from the environment: HALOCLINE_<SECTION>_<KEY>.\n"
         "Exit code: 0 the decay is right, 1 it is not, 2 bad input, 3 a rank died or a deadline passed.",
         p.name());
-    cli.add_option("--grid", a.grid, "lattice x.y.z.t")->capture_default_str();
-    cli.add_option("--mpi", a.rank_grid, "rank grid x.y.z.t (default: the one with the smallest surface)");
+    cli.add_option("--grid", a.grid, "lattice")->type_name("x.y.z.t")->capture_default_str();
+    cli.add_option("--mpi", a.rank_grid, "rank grid (default: the one with the smallest surface)")
+        ->type_name("x.y.z.t");
     cli.add_option("--steps", a.steps, "time steps")->check(CLI::NonNegativeNumber)->capture_default_str();
     cli.add_option("--alpha", a.alpha, "diffusivity x time step / spacing^2; stable up to 1/8")
         ->check(CLI::Range(0.0, 0.125))
         ->capture_default_str();
-    cli.add_option("--transport", a.transport, "for halos: shm, verbs, ofi or mpi")
-        ->check(CLI::IsMember({"shm", "verbs", "ofi", "mpi"}));
-    cli.add_option("--json", a.json, "file for the results");
+    cli.add_option("--transport", a.transport,
+                   "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi")
+        ->type_name("LIST");
+    cli.add_option("--json", a.json, "write the result as one JSON object to this file")->type_name("FILE");
     p.parse(cli, argc, argv);
     return a;
+}
+
+/// cos(k x) with k = 2 pi / L in every dimension: 1 at the origin.
+double mode(const coordinate& x, const coordinate& global) {
+    double phase = 0;
+    for (int mu = 0; mu < lattice::dimensions; ++mu) phase += static_cast<double>(x[mu]) / global[mu];
+    return std::cos(2 * std::numbers::pi * phase);
+}
+
+/// What is left of the mode after all steps.
+struct decay {
+    double lattice = 1;   ///< lambda^steps; one step multiplies by lambda = 1 - alpha sum 4 sin^2(k / 2)
+    double continuum = 1; ///< exp(-alpha k^2 steps)
+};
+decay expected_decay(const coordinate& global, double alpha, int steps) {
+    double lambda = 1, k_squared = 0;
+    for (const int extent : global) {
+        if (extent == 1) continue; // the mode is constant there
+        const double k = 2 * std::numbers::pi / extent;
+        lambda -= alpha * 4 * std::sin(k / 2) * std::sin(k / 2);
+        k_squared += k * k;
+    }
+    return {std::pow(lambda, steps), std::exp(-alpha * k_squared * steps)};
 }
 
 /// What a rank's part of u says about the mode; combined over ranks by adding (the deviation: by the maximum).
@@ -57,7 +84,20 @@ struct summary {
     std::uint64_t checksum = 0; ///< bits of u(x) times an odd number of x, modulo 2^64: independent of the cut
 };
 
-summary combine(const comm::job& j, const summary& mine) {
+summary compare(const comm::job& j, const lattice::decomposition& cut, const lattice::field<double>& u,
+                double expected) {
+    summary mine;
+    const lattice::box local = cut.local_box(j.rank());
+    for (std::int64_t i = 0; i < u.volume(); ++i) {
+        coordinate x = lattice::lexicographic_coordinate(i, local.extents);
+        for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += local.origin[mu];
+        const double value = u.values()[i], m = mode(x, cut.global());
+        mine.projection += static_cast<long double>(value) * m;
+        mine.norm += static_cast<long double>(m) * m;
+        mine.deviation = std::max(mine.deviation, std::abs(value - expected * m));
+        mine.checksum += std::bit_cast<std::uint64_t>(value) *
+                         (2 * static_cast<std::uint64_t>(lattice::lexicographic_index(x, cut.global())) + 1);
+    }
     summary total;
     for (const std::string& bytes : j.gather({reinterpret_cast<const char*>(&mine), sizeof mine})) {
         summary part;
@@ -73,45 +113,18 @@ summary combine(const comm::job& j, const summary& mine) {
 int run(app::program& p, int argc, const char* const* argv) {
     const arguments a = read_command_line(p, argc, argv);
     const coordinate global = app::parse_extents("--grid", a.grid);
-    comm::job_options options;
-    if (!a.transport.empty()) options.transports = {a.transport};
-    const comm::job& j = p.join(options);
+    const comm::job& j = p.join(app::job_options_of_environment(a.transport));
     app::check_output(j, "--json", a.json);
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
 
-    // cos(k x) with k = 2 pi / L in every dimension; one step multiplies it by lambda = 1 - alpha sum 4 sin^2(k / 2).
-    const auto mode = [&](const coordinate& x) {
-        double phase = 0;
-        for (int mu = 0; mu < lattice::dimensions; ++mu) phase += static_cast<double>(x[mu]) / global[mu];
-        return std::cos(2 * std::numbers::pi * phase);
-    };
-    double lambda = 1, k_squared = 0;
-    for (const int extent : global) {
-        if (extent == 1) continue; // the mode is constant there
-        const double k = 2 * std::numbers::pi / extent;
-        lambda -= a.alpha * 4 * std::sin(k / 2) * std::sin(k / 2);
-        k_squared += k * k;
-    }
-    const double expected = std::pow(lambda, a.steps), continuum = std::exp(-a.alpha * k_squared * a.steps);
-
     j.barrier();
     const auto begin = std::chrono::steady_clock::now();
-    const lattice::field<double> u = app::diffuse(j, cut, a.alpha, a.steps, mode);
+    const lattice::field<double> u =
+        app::diffuse(j, cut, a.alpha, a.steps, [&](const coordinate& x) { return mode(x, global); });
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
-    summary mine;
-    const lattice::box local = cut.local_box(j.rank());
-    for (std::int64_t i = 0; i < u.volume(); ++i) {
-        coordinate x = lattice::lexicographic_coordinate(i, local.extents);
-        for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += local.origin[mu];
-        const double value = u.values()[i], m = mode(x);
-        mine.projection += static_cast<long double>(value) * m;
-        mine.norm += static_cast<long double>(m) * m;
-        mine.deviation = std::max(mine.deviation, std::abs(value - expected * m));
-        mine.checksum += std::bit_cast<std::uint64_t>(value) *
-                         (2 * static_cast<std::uint64_t>(lattice::lexicographic_index(x, global)) + 1);
-    }
-    const summary total = combine(j, mine);
+    const auto [expected, continuum] = expected_decay(global, a.alpha, a.steps);
+    const summary total = compare(j, cut, u, expected);
     const auto amplitude = static_cast<double>(total.projection / total.norm);
     // The mode began with amplitude 1: what is left of it can't be told better than 1's rounding.
     constexpr double rounding = std::numeric_limits<double>::epsilon();

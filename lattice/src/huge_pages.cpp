@@ -21,7 +21,7 @@ class huge_page_resource final : public std::pmr::memory_resource {
         return p;
     }
     void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
-        ::operator delete(p, bytes, alignment_of(bytes, alignment));
+        ::operator delete(p, alignment_of(bytes, alignment));
     }
     [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 };

@@ -38,6 +38,29 @@ TEST(Programs, HelpIsOneTextWithUsageAndExitCodeZero) {
     EXPECT_TRUE(contains(solve.out, "--tol REAL (1e-10)")) << solve.out;
 }
 
+TEST(Programs, VersionIsOneLine) {
+    for (const char* program :
+         {"coarse_solve", "generate_gauge", "halocline-info", "heat4d", "halocline-run", "halo_c"}) {
+        const auto version = run_command(bin + program + " --version");
+
+        EXPECT_EQ(version.exit_code, 0) << program << version.err;
+        EXPECT_EQ(version.out, std::string(program) + " " HALOCLINE_VERSION "\n");
+    }
+}
+
+TEST(Programs, WithoutConfigFileReadTheJobsKeysFromTheEnvironment) {
+    for (const std::string line : {"heat4d --grid 4.4.4.4 --steps 1", "generate_gauge --grid 4.4.4.4 --sweeps 0"}) {
+        const auto unknown = run_command("env HALOCLINE_COMM_TRANSPORTS=carrier-pigeon " + run2 + line);
+        const auto by_flag =
+            run_command("env HALOCLINE_COMM_TRANSPORTS=carrier-pigeon " + run2 + line + " --transport shm,mpi");
+
+        EXPECT_EQ(unknown.exit_code, 2) << unknown.err;
+        EXPECT_TRUE(contains(unknown.err, "unknown transport 'carrier-pigeon'; known are")) << unknown.err;
+        EXPECT_EQ(by_flag.exit_code, 0) << by_flag.err;
+        EXPECT_TRUE(contains(by_flag.out, "over shm")) << by_flag.out;
+    }
+}
+
 TEST(Programs, OutputsThatCannotBeWrittenAreToldBeforeTheWork) {
     for (const std::string line :
          {"heat4d --json /nowhere/x", "generate_gauge --grid 4.4.4.4 --json /nowhere/x",

@@ -81,6 +81,10 @@ struct settings {
 /// The part of [comm] and [faults] that a job is started with.
 comm::job_options job_options_of(const settings& s);
 
+/// The same of a program without a config file: from the environment, and its flag --transport ("": not given).
+/// Err: config_error.
+comm::job_options job_options_of_environment(const std::string& transport_flag);
+
 /// One key: where it stands, what it means, how to read and show it.
 struct setting_key {
     std::string section; ///< "lattice", "level.0", …

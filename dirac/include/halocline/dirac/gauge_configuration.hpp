@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and writing a gauge configuration with all ranks of a job: each handles its own box, checksums and sums are
-// reduced, and what the file promises is compared with what was found.
+// reduced, and what the file promises is compared with what was found. Here and not in lattice/, which knows neither
+// ranks nor plaquettes.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -9,14 +10,14 @@
 
 #include <string>
 
-namespace halocline::app {
+namespace halocline::dirac {
 
 /// Links of this rank's box (lexicographic), checked: lengths, checksums, link trace, unitarity, plaquette.
 struct verified_links {
     lattice::gauge_field links;
     double plaquette = 0; ///< Re tr / 3
 };
-/// Collective.  Err: file_error on every rank.
+/// Reads a file that lattice::open_gauge_file() opened. Collective.  Err: file_error on every rank.
 verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut,
                                   const lattice::gauge_file& file);
 
@@ -25,4 +26,4 @@ verified_links read_configuration(const comm::job& j, const lattice::decompositi
 void write_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,
                          double plaquette, lattice::gauge_format format, const std::string& path);
 
-} // namespace halocline::app
+} // namespace halocline::dirac

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline_app/configuration.hpp>
+#include <halocline/dirac/gauge_configuration.hpp>
 
 #include <halocline/dirac/padded_links.hpp>
 #include <halocline/dirac/reference.hpp>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace halocline::app {
+namespace halocline::dirac {
 namespace {
 
 lattice::gauge_totals reduce(const comm::job& j, const lattice::gauge_totals& mine) {
@@ -37,7 +37,7 @@ verified_links read_configuration(const comm::job& j, const lattice::decompositi
     });
     lattice::check_totals(file, reduce(j, mine)); // the same totals, so the same verdict on every rank
 
-    result.plaquette = dirac::plaquette(j, cut, dirac::padded_links(j, cut, result.links));
+    result.plaquette = plaquette(j, cut, padded_links(j, cut, result.links));
     const double tolerance = lattice::plaquette_tolerance(file);
     if (file.plaquette && !(std::abs(result.plaquette - *file.plaquette) <= tolerance)) {
         char text[160];
@@ -62,4 +62,4 @@ void write_configuration(const comm::job& j, const lattice::decomposition& cut, 
     });
 }
 
-} // namespace halocline::app
+} // namespace halocline::dirac

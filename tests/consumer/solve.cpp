@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// README.md shows this program (consumer.readme compares them).
+#include <halocline/amg/solver.hpp>
+#include <halocline/dirac/gauge_configuration.hpp>
+
+#include <iostream>
+
+int main(int, char** argv) {
+    using namespace halocline;
+    const auto job = comm::job::from_environment();
+    const auto file = lattice::open_gauge_file(argv[1]);   // DDalphaAMG, NERSC or ILDG, by content
+    const auto blocks = amg::default_blocks(file.extents); // Schwarz blocks; ranks own whole ones
+    const auto grid = lattice::choose_rank_grid(file.extents, job.ranks(), {.granularity = blocks});
+    const auto cut = lattice::decomposition::even(file.extents, grid.rank_grid, blocks);
+    const dirac::padded_links links(job, cut, dirac::read_configuration(job, cut, file).links);
+
+    amg::solver solver(job, cut, links, {.m0 = -0.5, .csw = 1}); // antiperiodic in t
+    solver.setup();
+
+    const auto order = lattice::site_order::lexicographic(cut.local_box(job.rank()).extents);
+    lattice::field<double> x(order, lattice::spinor_components), b(order, lattice::spinor_components);
+    if (cut.owner({0, 0, 0, 0}) == job.rank()) b.at(0, 0) = 1; // a point source: spin 0, colour 0
+    const auto report = solver.solve(x, b);
+    if (job.rank() == 0)
+        std::cout << solvers::to_string(report.outer.status) << " after " << report.outer.iterations
+                  << " iterations, |b - D x| / |b| = " << report.outer.relative_residual << '\n';
+    return report.converged() ? 0 : 1;
+}
