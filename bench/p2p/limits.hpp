@@ -25,12 +25,19 @@ class pair_memory {
     };
     struct cell {
         std::atomic<std::uint64_t> number{0};
-        std::uint64_t bytes = 0;
-        std::byte payload[48];
+        std::uint64_t bytes = 0, label = 0;
+        std::byte payload[40];
     };
-    static_assert(sizeof(cell) == 64);
-    static constexpr std::uint64_t payload_slots = 4; ///< of messages that don't fit into a cell
-    static constexpr std::size_t payload_stride = 2048;
+    struct line_of_slot {
+        std::byte part[56];
+        std::atomic<std::uint64_t> number{0};
+    };
+    /// Of a message that doesn't fit into a cell.
+    struct slot {
+        cell first;
+        line_of_slot line[31];
+    };
+    static_assert(sizeof(cell) == 64 && sizeof(slot) == 2048);
 
     explicit pair_memory(const comm::job& j) : area_(j, 1 << 16 | 4 * (largest + 4096)), job_(j) {}
     [[nodiscard]] const comm::job& owner() const { return job_; }
@@ -38,12 +45,14 @@ class pair_memory {
     [[nodiscard]] cell& ring(int rank, std::uint64_t i) const {
         return reinterpret_cast<cell*>(area_.of(rank) + 4096)[i % cells];
     }
-    [[nodiscard]] std::byte* payload(int rank) const { return area_.of(rank) + (1 << 14); }
+    [[nodiscard]] slot& slot_of(int rank, std::uint64_t i) const {
+        return reinterpret_cast<slot*>(area_.of(rank) + (1 << 14))[i % slots];
+    }
     /// 0, 1: slots; 2: what is sent, 3: what comes. Not at the same place of their pages.
     [[nodiscard]] std::byte* block(int rank, std::uint64_t i) const {
         return area_.of(rank) + (1 << 16) + i * (largest + 1024);
     }
-    static constexpr std::uint64_t cells = 64;
+    static constexpr std::uint64_t cells = 64, slots = 4;
 
   private:
     shared_area area_;
@@ -55,6 +64,7 @@ class limit_endpoint {
     explicit limit_endpoint(const pair_memory& m) : m_(m), rank_(m.owner().rank()), peer_(1 - rank_) {
         for (int i = 0; i < 8; ++i) m.flag(rank_, i).value.store(0);
         for (std::uint64_t i = 0; i < pair_memory::cells; ++i) m.ring(rank_, i).number.store(0);
+        for (std::uint64_t i = 0; i < pair_memory::slots; ++i) new (&m.slot_of(rank_, i)) pair_memory::slot;
         m.owner().barrier();
     }
     [[nodiscard]] int rank() const { return rank_; }
@@ -138,10 +148,12 @@ class nomatch_endpoint : public limit_endpoint {
         finish_send(p, n);
     }
     const std::byte* recv(std::byte* p, std::size_t n) {
-        pair_memory::cell& c = m_.ring(rank_, received_++);
+        pair_memory::cell& c = cell_of(rank_, received_++, n);
         await_flag(c.number, received_);
         if (n <= immediate_) {
-            if (n > 0) std::memcpy(p, place(c, rank_, received_, n), c.bytes);
+            std::memcpy(p, c.payload, std::min(n, sizeof c.payload));
+            if (in_slot(n))
+                read_lines(p + sizeof c.payload, m_.slot_of(rank_, received_ - 1), received_, n - sizeof c.payload);
             if (received_ % std::max<std::uint64_t>(1, room(n) / 4) == 0)
                 m_.flag(peer_, 1).value.store(received_, std::memory_order_release);
             return p;
@@ -175,13 +187,33 @@ class nomatch_endpoint : public limit_endpoint {
     }
 
   private:
-    /// Immediate messages under way.
-    static std::uint64_t room(std::size_t n) {
-        return n <= sizeof(pair_memory::cell::payload) ? pair_memory::cells : pair_memory::payload_slots;
+    [[nodiscard]] bool in_slot(std::size_t n) const {
+        return n > sizeof(pair_memory::cell::payload) && n <= immediate_;
     }
-    std::byte* place(pair_memory::cell& c, int receiver, std::uint64_t number, std::size_t n) const {
-        return n <= sizeof c.payload ? c.payload
-                                     : m_.payload(receiver) + number % room(n) * pair_memory::payload_stride;
+    /// Messages under way.
+    [[nodiscard]] std::uint64_t room(std::size_t n) const {
+        return in_slot(n) ? pair_memory::slots : pair_memory::cells;
+    }
+    [[nodiscard]] pair_memory::cell& cell_of(int receiver, std::uint64_t i, std::size_t n) const {
+        return in_slot(n) ? m_.slot_of(receiver, i).first : m_.ring(receiver, i);
+    }
+    static void write_lines(pair_memory::slot& s, std::uint64_t number, const std::byte* p, std::size_t n) {
+        for (pair_memory::line_of_slot* l = s.line; n > 0; ++l) {
+            const std::size_t part = std::min(n, sizeof l->part);
+            std::memcpy(l->part, p, part);
+            l->number.store(number, std::memory_order_release);
+            p += part;
+            n -= part;
+        }
+    }
+    static void read_lines(std::byte* p, pair_memory::slot& s, std::uint64_t number, std::size_t n) {
+        for (pair_memory::line_of_slot* l = s.line; n > 0; ++l) {
+            const std::size_t part = std::min(n, sizeof l->part);
+            await_flag(l->number, number);
+            std::memcpy(p, l->part, part);
+            p += part;
+            n -= part;
+        }
     }
     static std::uint64_t piece(std::size_t n) {
         return std::clamp<std::uint64_t>(n / 8 / 4096 * 4096, 16 * 1024, 128 * 1024);
@@ -195,22 +227,24 @@ class nomatch_endpoint : public limit_endpoint {
         return copied;
     }
     void start_send(const std::byte* p, std::size_t n) {
-        const std::uint64_t most = n <= immediate_ ? room(n) : pair_memory::cells;
+        const std::uint64_t most = room(n);
         if (sent_ - credit_ >= most) {
             await_flag(m_.flag(rank_, 1).value, sent_ - most + 1);
             credit_ = m_.flag(rank_, 1).value.load(std::memory_order_acquire);
         }
-        pair_memory::cell& c = m_.ring(peer_, sent_);
+        pair_memory::cell& c = cell_of(peer_, sent_, n);
         c.bytes = n;
         if (n <= immediate_) {
-            if (n > 0) std::memcpy(place(c, peer_, sent_ + 1, n), p, n);
+            if (n > 0) std::memcpy(c.payload, p, std::min(n, sizeof c.payload));
         } else {
             const auto offset = static_cast<std::uint64_t>(p - m_.block(rank_, 2));
             std::memcpy(c.payload, &offset, sizeof offset);
             m_.flag(rank_, 4).value.store(0, std::memory_order_relaxed);
         }
         c.number.store(++sent_, std::memory_order_release);
-        if (n > sizeof c.payload && n <= immediate_) claim(place(c, peer_, sent_ + 1, n), n);
+        if (!in_slot(n)) return;
+        write_lines(m_.slot_of(peer_, sent_ - 1), sent_, p + sizeof c.payload, n - sizeof c.payload);
+        claim(m_.slot_of(peer_, sent_).line[0].part, (n - sizeof c.payload + 55) / 56 * 64);
     }
     void finish_send(const std::byte* p, std::size_t n) {
         if (n <= immediate_) return;

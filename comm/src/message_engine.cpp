@@ -30,10 +30,26 @@ void claim(const std::byte* bytes, std::size_t n) noexcept {
 std::uint64_t piece_bytes(std::uint64_t bytes) {
     return std::clamp<std::uint64_t>(bytes / 8 / 4096 * 4096, 16 * 1024, 128 * 1024);
 }
-/// Polls for which a receiver leaves the copy to its sender: a microsecond.
+/// Polls for which a receiver waits for what its sender has begun, or may begin: a microsecond.
 constexpr std::uint32_t patience = 100;
 
 std::uint64_t pieces_of(std::uint64_t bytes, std::uint64_t piece) { return (bytes + piece - 1) / piece; }
+
+/// A part of a payload line; most are whole, for which the size is known here.
+void copy_part(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    constexpr std::size_t whole = sizeof payload_line::part;
+    if (bytes == whole)
+        std::memcpy(to, from, whole);
+    else
+        std::memcpy(to, from, bytes);
+}
+
+void publish(message_cell& cell, std::uint64_t number, std::size_t bytes, int tag, std::uint32_t context) noexcept {
+    cell.tag = tag;
+    cell.context = context;
+    cell.bytes = bytes;
+    cell.number.store(number, std::memory_order_release);
+}
 
 /// Nothing but memcpy: string moves and AVX-512 loops were within 3 % of it, non-temporal stores up to 3 times slower.
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
@@ -68,52 +84,89 @@ void message_engine::isend(message_request& r, std::span<const std::byte> data, 
 }
 
 /// nullptr: the peer has not taken enough yet.
-message_cell* message_engine::free_cell(link& to, std::size_t payload_bytes) noexcept {
-    const bool in_slot = payload_bytes > sizeof message_cell::payload;
-    const auto full = [&] {
-        return to.sent - to.credit == link_layout::ring_cells ||
-               (in_slot && to.payload_sent - to.payload_credit == link_layout::payload_slots);
-    };
-    if (full()) {
-        to.credit = to.here->taken.load(std::memory_order_acquire);
-        to.payload_credit = to.here->payload_taken.load(std::memory_order_acquire);
-        if (full()) return nullptr;
+message_cell* message_engine::free_cell(link& to) noexcept {
+    if (to.cells_sent - to.cells_credit == link_layout::ring_cells) {
+        to.cells_credit = to.here->cells_taken.load(std::memory_order_acquire);
+        if (to.cells_sent - to.cells_credit == link_layout::ring_cells) return nullptr;
     }
-    return &to.out[to.sent % link_layout::ring_cells];
+    return &to.ring_out[to.cells_sent % link_layout::ring_cells];
 }
 
-void message_engine::publish_immediate(link& to, message_cell& cell, std::span<const std::byte> data, int tag,
+message_slot* message_engine::free_slot(link& to) noexcept {
+    if (to.slots_sent - to.slots_credit == link_layout::slots) {
+        to.slots_credit = to.here->slots_taken.load(std::memory_order_acquire);
+        if (to.slots_sent - to.slots_credit == link_layout::slots) return nullptr;
+    }
+    return &to.slots_out[to.slots_sent % link_layout::slots];
+}
+
+bool message_engine::publish_immediate(link& to, std::span<const std::byte> data, int tag,
                                        std::uint32_t context) noexcept {
-    const bool in_slot = data.size() > sizeof cell.payload;
-    if (!data.empty())
-        std::memcpy(in_slot ? slot(to.payload_out, to.payload_sent) : cell.payload, data.data(), data.size());
-    publish(to, cell, data.size(), tag, context);
-    // The next one often has this one's size.
-    if (in_slot) claim(slot(to.payload_out, ++to.payload_sent), data.size());
+    constexpr std::size_t in_cell = sizeof message_cell::payload;
+    const std::byte* from = data.data();
+    std::size_t left = data.size();
+    if (left <= in_cell) {
+        message_cell* const cell = free_cell(to);
+        if (cell == nullptr) return false;
+        if (left > 0) std::memcpy(cell->payload, from, left);
+        publish(*cell, to.cells_sent++ + to.slots_sent + 1, left, tag, context);
+        return true;
+    }
+    message_slot* const slot = free_slot(to);
+    if (slot == nullptr) return false;
+    const std::uint64_t number = to.cells_sent + ++to.slots_sent;
+    std::memcpy(slot->cell.payload, from, in_cell);
+    publish(slot->cell, number, left, tag, context);
+    from += in_cell;
+    left -= in_cell;
+    payload_line* line = slot->line;
+    for (; left > 0; ++line) {
+        const std::size_t n = std::min(left, sizeof line->part);
+        copy_part(line->part, from, n);
+        line->number.store(number, std::memory_order_release);
+        from += n;
+        left -= n;
+    }
+    // The next one often has this one's size. Not its cell, at which the peer is looking.
+    const std::size_t lines = static_cast<std::size_t>(line - slot->line);
+    claim(to.slots_out[to.slots_sent % link_layout::slots].line[0].part, lines * sizeof *line);
+    return true;
+}
+
+/// Line by line, as they come: looking for the last one first would take lines away from the sender that fills them.
+bool message_engine::copy_lines(std::byte* to, const incoming& m) noexcept {
+    const message_slot& slot = *m.slot;
+    const std::uint64_t number = slot.cell.number.load(std::memory_order_relaxed);
+    constexpr std::size_t in_cell = sizeof message_cell::payload;
+    std::memcpy(to, slot.cell.payload, in_cell);
+    std::size_t at = in_cell;
+    for (const payload_line* line = slot.line; at < m.bytes; ++line) {
+        for (std::uint32_t polls = 0; line->number.load(std::memory_order_acquire) != number; ++polls)
+            if (polls == patience) return false; // interrupted: whoever is left looks again
+        const std::size_t n = std::min<std::size_t>(m.bytes - at, sizeof line->part);
+        copy_part(to + at, line->part, n);
+        at += n;
+    }
+    return true;
 }
 
 bool message_engine::send_now(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
     link& l = links_[static_cast<std::size_t>(to)];
     if (data.size() > options_.immediate_bytes || l.queued.first != nullptr || to == core_.rank || l.frames)
         return false;
-    message_cell* const cell = free_cell(l, data.size());
-    if (cell == nullptr) return false;
-    publish_immediate(l, *cell, data, tag, context);
-    return true;
+    return publish_immediate(l, data, tag, context);
 }
 
 bool message_engine::announce(link& to, message_request& r) noexcept {
     if (to.peer == core_.rank) return to_self(to, r);
     if (to.frames) return frame_message(to, r);
-    const bool immediate = r.bytes_ <= options_.immediate_bytes;
-    message_cell* const cell = free_cell(to, immediate ? r.bytes_ : 0);
-    if (cell == nullptr) return false;
-    if (immediate) {
-        publish_immediate(to, *cell, {r.data_, r.bytes_}, r.tag_, r.context_);
+    if (r.bytes_ <= options_.immediate_bytes) {
+        if (!publish_immediate(to, {r.data_, r.bytes_}, r.tag_, r.context_)) return false;
         finish(r);
         return true;
     }
-    if (to.free_count == 0) return false;
+    message_cell* const cell = free_cell(to);
+    if (cell == nullptr || to.free_count == 0) return false;
     announcement a;
     a.record = r.record_ = to.free_records[--to.free_count];
     a.generation = r.number_ = ++to.generation;
@@ -124,7 +177,7 @@ bool message_engine::announce(link& to, message_request& r) noexcept {
     std::memcpy(cell->payload, &a, sizeof a);
     r.state_ = request_state::announced;
     to.announced.push(r);
-    publish(to, *cell, r.bytes_, r.tag_, r.context_);
+    publish(*cell, to.cells_sent++ + to.slots_sent + 1, r.bytes_, r.tag_, r.context_);
     return true;
 }
 
@@ -152,7 +205,7 @@ void message_engine::deliver(link& from, message_request& r, const incoming& m) 
         finish(*m.own);
         finish(r);
     } else if (m.bytes <= options_.immediate_bytes) {
-        if (fits && m.bytes > 0) std::memcpy(r.data_, m.payload, m.bytes);
+        if (fits && m.bytes > 0 && m.slot == nullptr) std::memcpy(r.data_, m.payload, m.bytes); // else arrive() did
         ++counts_.immediate;
         finish(r);
     } else {
@@ -316,7 +369,7 @@ void message_engine::stage(link& to, message_request& r, send_record& record) no
 
 void message_engine::progress() noexcept {
     for (link& l : links_) {
-        if (l.in != nullptr) drain(l);
+        if (l.ring_in != nullptr) drain(l);
         if (l.frames) move_frames(l);
         if (l.announced.first != nullptr) l.announced.for_each([&](message_request& r) { follow(l, r); });
         while (l.queued.first != nullptr) {

@@ -25,6 +25,7 @@ struct incoming {
     std::uint64_t bytes = 0;
     const std::byte* payload = nullptr; ///< immediate bytes, or an announcement
     message_request* own = nullptr;     ///< a large message of this rank to itself
+    const message_slot* slot = nullptr; ///< immediate bytes in lines, behind the first ones
 };
 
 /// A message without receive, before its payload. Kept in a chain, oldest first. No initialisers: a store must not
@@ -95,18 +96,18 @@ class message_engine {
         int peer;
         std::unique_ptr<frame_link> frames; ///< to a peer over a network; else of the peer's memory:
         // Of what comes.
-        const message_cell* in = nullptr;
-        std::byte* payload_in = nullptr;
-        std::uint64_t taken = 0, told = 0; ///< messages taken out of the ring; the peer knows of
-        std::uint64_t payload_taken = 0;   ///< of them, those that had a payload slot
+        const message_cell* ring_in = nullptr;
+        const message_slot* slots_in = nullptr;
+        std::uint64_t cells_taken = 0, slots_taken = 0;
         link_layout* at_peer = nullptr;
         send_record* their_records = nullptr;
         request_list posted; ///< receives from this peer alone
         unexpected_store early;
         // Of what goes.
-        message_cell* out = nullptr;
-        std::byte* payload_out = nullptr;
-        std::uint64_t sent = 0, credit = 0, payload_sent = 0, payload_credit = 0;
+        message_cell* ring_out = nullptr;
+        message_slot* slots_out = nullptr;
+        std::uint64_t cells_sent = 0, slots_sent = 0;
+        std::uint64_t cells_credit = 0, slots_credit = 0; ///< of those, taken
         const link_layout* here = nullptr;
         send_record* records = nullptr;
         std::uint32_t free_records[link_layout::records]{};
@@ -128,18 +129,13 @@ class message_engine {
     void connect_bulk();
     [[nodiscard]] std::string way_of_large(const link& l) const;
 
-    [[nodiscard]] message_cell* free_cell(link& to, std::size_t payload_bytes) noexcept;
-    [[nodiscard]] static std::byte* slot(std::byte* slots, std::uint64_t number) noexcept {
-        return slots + number % link_layout::payload_slots * link_layout::payload_stride;
-    }
-    void publish_immediate(link& to, message_cell& cell, std::span<const std::byte> data, int tag,
-                           std::uint32_t context) noexcept;
-    void publish(link& to, message_cell& cell, std::size_t bytes, int tag, std::uint32_t context) noexcept {
-        cell.tag = tag;
-        cell.context = context;
-        cell.bytes = bytes;
-        cell.number.store(++to.sent, std::memory_order_release);
-    }
+    [[nodiscard]] static message_cell* free_cell(link& to) noexcept;
+    [[nodiscard]] static message_slot* free_slot(link& to) noexcept;
+    /// False: the peer has not taken enough yet.
+    [[nodiscard]] static bool publish_immediate(link& to, std::span<const std::byte> data, int tag,
+                                                std::uint32_t context) noexcept;
+    /// False: the sender is still writing.
+    [[nodiscard]] static bool copy_lines(std::byte* to, const incoming& m) noexcept;
     bool announce(link& to, message_request& r) noexcept;
     bool to_self(link& self, message_request& r) noexcept;
     void drain(link& from) noexcept;

@@ -4,7 +4,7 @@
 // all senders, as in Hybrid MPI, costs each message a second cache line that moves between cores.)
 //
 // A rank's block in its slab holds one link per peer: a farewell line, credit for its sends, the ring of what that peer
-// sends and the slots of its payloads, records of its own large sends to that peer, and pieces in which it stages
+// sends and the slots of its longer messages, records of its own large sends to that peer, and pieces in which it stages
 // memory that the peer can't read.
 #pragma once
 
@@ -25,10 +25,9 @@ struct announcement {
     std::uint32_t in_slab = 0;
 };
 
-/// One message, or the announcement of one: a cache line. A longer payload lies in the next of the link's payload slots:
-/// both ends count along.
+/// One message, or the announcement of one, or the begin of a longer one: a cache line.
 struct alignas(64) message_cell {
-    std::atomic<std::uint64_t> number{0}; ///< count of messages in this ring, from 1: the flag
+    std::atomic<std::uint64_t> number{0}; ///< count of messages of this sender, from 1: the flag
     std::int32_t tag = 0;
     std::uint32_t context = 0;
     std::uint64_t bytes = 0;
@@ -36,6 +35,27 @@ struct alignas(64) message_cell {
 };
 static_assert(sizeof(message_cell) == 64);
 static_assert(sizeof(announcement) <= sizeof(message_cell::payload));
+
+/// What follows the cell of a longer message, a part in each cache line. Each line says by itself that it is there: the
+/// cell is published first, and travels while the lines are written
+/// (docs/decisions/0015-matched-messages.md; after NCCL's LL128).
+struct alignas(64) payload_line {
+    std::byte part[56];
+    std::atomic<std::uint64_t> number{0}; ///< its cell's
+};
+static_assert(sizeof(payload_line) == 64);
+
+/// A message that doesn't fit into a cell. With a gap, so that what a reader's prefetchers fetch beyond it is not what
+/// its sender fills next.
+struct message_slot {
+    static constexpr std::size_t lines =
+        (messenger_options::largest_immediate - sizeof message_cell::payload + sizeof payload_line::part - 1) /
+        sizeof payload_line::part;
+    message_cell cell;
+    payload_line line[lines];
+    alignas(64) std::byte gap[2048 - sizeof(message_cell) - lines * sizeof(payload_line)];
+};
+static_assert(sizeof(message_slot) == 2048);
 
 /// One announced send, in the sender's slab. What each end writes has its own line.
 struct send_record {
@@ -54,18 +74,15 @@ struct send_record {
 struct link_layout {
     static constexpr std::size_t ring_cells = 64;
     static constexpr std::size_t records = 64;
-    /// Few, so that their lines are still in caches; with gaps, so that what a reader's prefetchers fetch beyond a
-    /// payload is not what its writer fills next.
-    static constexpr std::size_t payload_slots = 4;
-    static constexpr std::size_t payload_stride = 2 * messenger_options::largest_immediate;
+    static constexpr std::size_t slots = 4;          ///< few: their lines are still in caches
     static constexpr std::size_t staging_pieces = 2; // one is written while the other is read
     static constexpr std::size_t staging_bytes = 64 * 1024;
 
-    alignas(128) control_line farewell;               ///< the peer's last word
-    alignas(128) std::atomic<std::uint64_t> taken{0}; ///< of this rank's messages, by the peer: the sender's credit
-    std::atomic<std::uint64_t> payload_taken{0};      ///< and of their payload slots
+    alignas(128) control_line farewell;                     ///< the peer's last word
+    alignas(128) std::atomic<std::uint64_t> cells_taken{0}; ///< of this rank's messages, by the peer: its credit
+    std::atomic<std::uint64_t> slots_taken{0};
     alignas(128) message_cell ring[ring_cells];
-    alignas(128) std::byte payload[payload_slots * payload_stride];
+    alignas(128) message_slot slot[slots]; ///< messages are numbered through both: the next is in one of two places
     alignas(128) send_record record[records];
 };
 

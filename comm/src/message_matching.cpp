@@ -87,29 +87,30 @@ message_request* message_engine::receive_for(link& from, const incoming& m) noex
     };
     message_request* const one = first(from.posted);
     message_request* const any = first(posted_any_);
-    if (any == nullptr || (one != nullptr && one->number_ < any->number_)) {
-        if (one != nullptr) from.posted.remove(*one);
-        return one;
-    }
-    posted_any_.remove(*any);
-    return any;
+    return any == nullptr || (one != nullptr && one->number_ < any->number_) ? one : any;
 }
 
 bool message_engine::arrive(link& from, const incoming& m) noexcept {
     if (message_request* r = receive_for(from, m)) {
+        if (m.slot != nullptr && m.bytes <= r->bytes_ && !copy_lines(r->data_, m)) return false;
+        (r->peer_ == any_source ? posted_any_ : from.posted).remove(*r);
         ++counts_.arrived;
         deliver(from, *r, m);
         return true;
     }
     unexpected_message* const early = from.early.push();
     if (early == nullptr) return false;
+    if (m.slot != nullptr && !copy_lines(early->payload(), m)) {
+        from.early.remove(*early);
+        return false;
+    }
     ++counts_.arrived;
     early->arrival = ++arrivals_;
     early->tag = m.tag;
     early->context = m.context;
     early->bytes = m.bytes;
     early->own = m.own;
-    if (m.own == nullptr) {
+    if (m.own == nullptr && m.slot == nullptr) {
         const std::size_t kept = m.bytes <= options_.immediate_bytes ? m.bytes : sizeof(announcement);
         if (kept > 0) std::memcpy(early->payload(), m.payload, kept);
     }
@@ -119,18 +120,19 @@ bool message_engine::arrive(link& from, const incoming& m) noexcept {
 
 void message_engine::drain(link& from) noexcept {
     while (true) {
-        const message_cell& cell = from.in[from.taken % link_layout::ring_cells];
-        if (cell.number.load(std::memory_order_acquire) != from.taken + 1) return;
-        const bool in_slot = cell.bytes > sizeof cell.payload && cell.bytes <= options_.immediate_bytes;
-        const std::byte* const payload = in_slot ? slot(from.payload_in, from.payload_taken) : cell.payload;
-        if (!arrive(from, {from.peer, cell.tag, cell.context, cell.bytes, payload, nullptr})) return;
-        ++from.taken;
-        from.payload_taken += in_slot;
-        if (in_slot || from.taken - from.told >= link_layout::ring_cells / 4) {
-            from.told = from.taken;
-            from.at_peer->payload_taken.store(from.payload_taken, std::memory_order_release);
-            from.at_peer->taken.store(from.taken, std::memory_order_release);
+        const std::uint64_t next = from.cells_taken + from.slots_taken + 1;
+        const message_slot* slot = nullptr;
+        const message_cell* cell = &from.ring_in[from.cells_taken % link_layout::ring_cells];
+        if (cell->number.load(std::memory_order_acquire) != next) {
+            slot = &from.slots_in[from.slots_taken % link_layout::slots];
+            cell = &slot->cell;
+            if (cell->number.load(std::memory_order_acquire) != next) return;
         }
+        if (!arrive(from, {from.peer, cell->tag, cell->context, cell->bytes, cell->payload, nullptr, slot})) return;
+        if (slot != nullptr)
+            from.at_peer->slots_taken.store(++from.slots_taken, std::memory_order_release);
+        else if (++from.cells_taken % (link_layout::ring_cells / 4) == 0)
+            from.at_peer->cells_taken.store(from.cells_taken, std::memory_order_release);
     }
 }
 

@@ -37,7 +37,7 @@ std::string streamed(std::size_t push_from, std::size_t streamed_bytes) {
 
 message_engine::message_engine(const job& j, const messenger_options& options)
     : job_(j), core_(j.core()), options_(options), push_from_(least_streamed(j)),
-      polls_per_pause_(core_.spin_polls >= 1000 ? 8 : 1) {
+      polls_per_pause_(core_.spin_polls >= 1000 ? 2 : 1) {
     const std::string own = "'" + options_.name + "': ";
     j.agree(
         "the options of messenger '" + options_.name + "'",
@@ -102,10 +102,10 @@ void message_engine::connect(const std::vector<std::string>& cards) {
         link_layout& there = *link_of(l.block, core_.rank);
         l.here = &here;
         l.at_peer = &there;
-        l.in = here.ring;
-        l.out = there.ring;
-        l.payload_in = here.payload;
-        l.payload_out = there.payload;
+        l.ring_in = here.ring;
+        l.slots_in = here.slot;
+        l.ring_out = there.ring;
+        l.slots_out = there.slot;
         l.records = here.record;
         l.their_records = there.record;
         l.farewell.emplace(0, l.peer, id, 0, 0, reinterpret_cast<std::byte*>(&there.farewell),
