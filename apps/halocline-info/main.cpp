@@ -42,6 +42,64 @@ std::string memlock_limit() {
     return limit.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_cur / 1024) + " KiB";
 }
 
+void print_row(const program& p, const std::string& name, const std::string& text) {
+    char line[512];
+    std::snprintf(line, sizeof line, "  %-26s %s", name.c_str(), text.c_str());
+    p.print(line);
+}
+
+void print_build(const program& p) {
+    std::string modules;
+    for (const auto& m : comm::mpi_modules_present()) modules += (modules.empty() ? "" : ", ") + m;
+    p.print("build");
+    print_row(p, "halocline", HALOCLINE_VERSION " (" HALOCLINE_BUILD_TYPE ", " HALOCLINE_COMPILER ")");
+    print_row(p, "transport self", "built in");
+    print_row(p, "transport shm", "built in");
+    print_row(p, "transport mpi",
+              modules.empty() ? "no module found (looked in $HALOCLINE_MODULE_PATH and beside the program)"
+                              : "modules: " + modules);
+    print_row(p, "transport verbs", comm::verbs_present());
+    print_row(p, "transport ofi", comm::ofi_present());
+}
+
+void print_machine(const program& p) {
+    std::string simd;
+    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets())
+        simd += std::string(simd.empty() ? "" : ", ") + hwy::TargetName(target);
+    const auto launch = comm::mpi_launch_from_environment();
+    p.print("machine");
+    print_row(p, "processor", cpu_model());
+    print_row(p, "cores this process may use", std::to_string(allowed_cores()));
+    print_row(p, "SIMD targets, best first", simd);
+    print_row(p, "lane width of the operator", std::to_string(dirac::preferred_lane_width()));
+    print_row(p, "memlock limit", memlock_limit());
+    print_row(p, "MPI launcher above", launch ? launch->title + " (" + launch->evidence + ")" : "none");
+}
+
+void print_job(const program& p, const comm::job& j) {
+    char slab[64];
+    std::snprintf(slab, sizeof slab, "%.1f GiB virtual, %.1f MiB used",
+                  static_cast<double>(j.memory().bytes()) / 1073741824.0,
+                  static_cast<double>(j.memory().used()) / 1048576.0);
+    p.print("job");
+    print_row(p, "started by", j.launcher());
+    print_row(p, "ranks", std::to_string(j.ranks()));
+    print_row(p, "slab of rank 0", slab);
+    for (const auto& m : j.members())
+        print_row(p, "rank " + std::to_string(m.rank),
+                  "pid " + std::to_string(m.pid) + " on " + m.host + ", served by " + m.transport +
+                      (m.transport == "mpi" ? " " + std::string(comm::to_string(j.options().mpi)) : "") +
+                      (m.refused.empty() ? "" : " (" + m.refused + ")"));
+}
+
+void print_settings(const program& p, const settings_reader& reader) {
+    p.print("settings (command line > environment > file > default)");
+    for (const auto& key : setting_keys()) {
+        const std::string value = key.show(reader.values());
+        print_row(p, key.path(), (value.empty() ? "(none)" : value) + "   [" + reader.origin(key.path()) + "]");
+    }
+}
+
 int info(program& p, int argc, const char* const* argv) {
     CLI::App cli{"What this build and this machine can do, and the effective settings with each value's origin.\n"
                  "Under a launcher: who serves whom.",
@@ -55,57 +113,12 @@ int info(program& p, int argc, const char* const* argv) {
     if (!config.empty()) reader.read_file(config);
     reader.read_environment();
     if (!transport.empty()) reader.set("comm.transports", transport, "--transport");
-    const settings& s = reader.values();
+    const comm::job& j = p.join(job_options_of(reader.values()));
 
-    const comm::job& j = p.join(job_options_of(s));
-
-    const auto row = [&](const std::string& name, const std::string& text) {
-        char line[512];
-        std::snprintf(line, sizeof line, "  %-26s %s", name.c_str(), text.c_str());
-        p.print(line);
-    };
-    p.print("build");
-    row("halocline", HALOCLINE_VERSION " (" HALOCLINE_BUILD_TYPE ", " HALOCLINE_COMPILER ")");
-    std::string modules;
-    for (const auto& m : comm::mpi_modules_present()) modules += (modules.empty() ? "" : ", ") + m;
-    row("transport self", "built in");
-    row("transport shm", "built in");
-    row("transport mpi", modules.empty() ? "no module found (looked in $HALOCLINE_MODULE_PATH and beside the program)"
-                                         : "modules: " + modules);
-    row("transport verbs", comm::verbs_present());
-    row("transport ofi", comm::ofi_present());
-
-    p.print("machine");
-    row("processor", cpu_model());
-    row("cores this process may use", std::to_string(allowed_cores()));
-    std::string simd;
-    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets())
-        simd += std::string(simd.empty() ? "" : ", ") + hwy::TargetName(target);
-    row("SIMD targets, best first", simd);
-    row("lane width of the operator", std::to_string(dirac::preferred_lane_width()));
-    row("memlock limit", memlock_limit());
-    const auto launch = comm::mpi_launch_from_environment();
-    row("MPI launcher above", launch ? launch->title + " (" + launch->evidence + ")" : "none");
-
-    p.print("job");
-    row("started by", j.launcher());
-    row("ranks", std::to_string(j.ranks()));
-    char slab[64];
-    std::snprintf(slab, sizeof slab, "%.1f GiB virtual, %.1f MiB used",
-                  static_cast<double>(j.memory().bytes()) / 1073741824.0,
-                  static_cast<double>(j.memory().used()) / 1048576.0);
-    row("slab of rank 0", slab);
-    for (const auto& m : j.members())
-        row("rank " + std::to_string(m.rank),
-            "pid " + std::to_string(m.pid) + " on " + m.host + ", served by " + m.transport +
-                (m.transport == "mpi" ? " " + std::string(comm::to_string(j.options().mpi)) : "") +
-                (m.refused.empty() ? "" : " (" + m.refused + ")"));
-
-    p.print("settings (command line > environment > file > default)");
-    for (const auto& key : setting_keys()) {
-        const std::string value = key.show(s);
-        row(key.path(), (value.empty() ? "(none)" : value) + "   [" + reader.origin(key.path()) + "]");
-    }
+    print_build(p);
+    print_machine(p);
+    print_job(p, j);
+    print_settings(p, reader);
     return exit_success;
 }
 

@@ -10,6 +10,7 @@ namespace halocline::bench {
 namespace {
 
 constexpr int panel_width = 380, panel_height = 300, left = 56, top = 60, gap = 40, bottom = 64, legend_row = 18;
+constexpr std::size_t legend_columns = 4, colours = 8; // .l0 to .l7
 
 constexpr const char* style = R"(<style>
 text { font: 11px sans-serif; fill: #222 } .title { font-size: 14px; font-weight: bold } .grid { stroke: #ddd }
@@ -35,79 +36,112 @@ class svg_text {
         add("<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes);
         text_ += escaped + "</text>\n";
     }
+    void add_plain(const std::string& text) { text_ += text; }
     std::string take() { return std::move(text_); }
 
   private:
     std::string text_;
 };
 
+/// Whole decades from 10^low to 10^high, upwards.
+struct log_axis {
+    double low, high;
+    [[nodiscard]] double y_of(double v) const { return top + panel_height * (high - std::log10(v)) / (high - low); }
+};
+
+log_axis axis_for(const std::vector<chart_panel>& panels) {
+    double least = HUGE_VAL, most = 0;
+    for (const chart_panel& p : panels)
+        for (const chart_panel::line& l : p.lines)
+            for (const double v : l.values)
+                if (v > 0) least = std::min(least, v), most = std::max(most, v);
+    if (most == 0) least = most = 1;
+    const double low = std::floor(std::log10(least));
+    return {low, std::max(low + 1, std::ceil(std::log10(most)))};
+}
+
+/// Names of all lines, each once; a line's place among them is its colour.
+std::vector<std::string> names_in(const std::vector<chart_panel>& panels) {
+    std::vector<std::string> names;
+    for (const chart_panel& p : panels)
+        for (const chart_panel::line& l : p.lines)
+            if (std::find(names.begin(), names.end(), l.name) == names.end()) names.push_back(l.name);
+    return names;
+}
+int colour_of(std::size_t name) { return static_cast<int>(name % colours); }
+
+void add_grid(svg_text& svg, double x0, const log_axis& axis) {
+    for (double decade = axis.low; decade <= axis.high; ++decade) {
+        const double v = std::pow(10, decade);
+        svg.add("<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", x0, x0 + panel_width,
+                axis.y_of(v), axis.y_of(v));
+        char label[32];
+        std::snprintf(label, sizeof label, "%g", v);
+        svg.add_text(x0 - 4, axis.y_of(v) + 4, "text-anchor=\"end\"", label);
+    }
+}
+
+void add_panel(svg_text& svg, const chart_panel& p, double x0, const log_axis& axis,
+               const std::vector<std::string>& names) {
+    svg.add_text(x0 + 60, top - 8, "", p.title);
+    add_grid(svg, x0, axis);
+    const double step = panel_width / static_cast<double>(std::max<std::size_t>(p.categories.size(), 1));
+    const auto x_of = [&](std::size_t c) { return x0 + step * (static_cast<double>(c) + 0.5); };
+    for (std::size_t c = 0; c < p.categories.size(); ++c) {
+        char turned[96];
+        std::snprintf(turned, sizeof turned, "text-anchor=\"end\" transform=\"rotate(-35 %.1f %d)\"", x_of(c),
+                      top + panel_height + 16);
+        svg.add_text(x_of(c), top + panel_height + 16, turned, p.categories[c]);
+    }
+    for (const chart_panel::line& l : p.lines) {
+        const auto name = std::find(names.begin(), names.end(), l.name) - names.begin();
+        const int colour = colour_of(static_cast<std::size_t>(name));
+        std::string points;
+        for (std::size_t c = 0; c < l.values.size(); ++c) {
+            if (l.values[c] <= 0) continue;
+            char xy[48];
+            std::snprintf(xy, sizeof xy, "%.1f,%.1f ", x_of(c), axis.y_of(l.values[c]));
+            points += xy;
+            svg.add("<circle class=\"l%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n", colour, x_of(c),
+                    axis.y_of(l.values[c]));
+        }
+        svg.add("<polyline class=\"l%d\" points=\"", colour);
+        svg.add_plain(points + "\"/>\n"); // of any length
+    }
+}
+
+void add_legend(svg_text& svg, const std::vector<std::string>& names, int width) {
+    constexpr double share = 4.4; // of the width, for each of a row: longer names than a quarter holds may come last
+    for (std::size_t n = 0; n < names.size(); ++n) {
+        const double x = left + static_cast<double>(n % legend_columns) * width / share;
+        const std::size_t row = n / legend_columns;
+        const double y = top + panel_height + bottom + legend_row * static_cast<double>(row);
+        svg.add("<line class=\"l%d\" stroke-width=\"2\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
+                colour_of(n), x, x + 18, y - 4, y - 4);
+        svg.add_text(x + 24, y, "", names[n]);
+    }
+}
+
 } // namespace
 
 std::string svg_chart(const std::string& title, const std::string& y_label, const std::vector<chart_panel>& panels) {
-    double least = HUGE_VAL, most = 0;
-    std::vector<std::string> names;
-    for (const chart_panel& p : panels)
-        for (const chart_panel::line& l : p.lines) {
-            if (std::find(names.begin(), names.end(), l.name) == names.end()) names.push_back(l.name);
-            for (const double v : l.values)
-                if (v > 0) least = std::min(least, v), most = std::max(most, v);
-        }
-    if (most == 0) least = most = 1;
-    const double low = std::floor(std::log10(least)), high = std::max(low + 1, std::ceil(std::log10(most)));
-    const auto y_of = [&](double v) { return top + panel_height * (high - std::log10(v)) / (high - low); };
+    const std::vector<std::string> names = names_in(panels);
+    const log_axis axis = axis_for(panels);
+    const int width = left + static_cast<int>(panels.size()) * (panel_width + gap);
+    const int legend_rows = static_cast<int>((names.size() + legend_columns - 1) / legend_columns);
+    const int height = top + panel_height + bottom + legend_row * legend_rows;
 
     svg_text svg;
-    const int width = left + static_cast<int>(panels.size()) * (panel_width + gap);
-    const int height = top + panel_height + bottom + legend_row * static_cast<int>((names.size() + 3) / 4);
     svg.add("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\">\n", width, height);
-    std::string head = svg.take() + style;
+    svg.add_plain(style);
     svg.add("<rect class=\"back\" width=\"%d\" height=\"%d\"/>\n", width, height);
     svg.add_text(left, 22, "class=\"title\"", title);
     svg.add_text(8, 40, "", y_label);
-    for (std::size_t i = 0; i < panels.size(); ++i) {
-        const chart_panel& p = panels[i];
-        const double x0 = left + static_cast<double>(i) * (panel_width + gap);
-        svg.add_text(x0 + 60, top - 8, "", p.title);
-        for (double decade = low; decade <= high; ++decade) {
-            const double v = std::pow(10, decade);
-            svg.add("<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", x0, x0 + panel_width,
-                    y_of(v), y_of(v));
-            char label[32];
-            std::snprintf(label, sizeof label, "%g", v);
-            svg.add_text(x0 - 4, y_of(v) + 4, "text-anchor=\"end\"", label);
-        }
-        const double step = panel_width / static_cast<double>(std::max<std::size_t>(p.categories.size(), 1));
-        const auto x_of = [&](std::size_t c) { return x0 + step * (static_cast<double>(c) + 0.5); };
-        for (std::size_t c = 0; c < p.categories.size(); ++c) {
-            char turned[96];
-            std::snprintf(turned, sizeof turned, "text-anchor=\"end\" transform=\"rotate(-35 %.1f %d)\"", x_of(c),
-                          top + panel_height + 16);
-            svg.add_text(x_of(c), top + panel_height + 16, turned, p.categories[c]);
-        }
-        for (const chart_panel::line& l : p.lines) {
-            const auto colour = static_cast<int>((std::find(names.begin(), names.end(), l.name) - names.begin()) % 8);
-            std::string points;
-            for (std::size_t c = 0; c < l.values.size(); ++c) {
-                if (l.values[c] <= 0) continue;
-                char xy[48];
-                std::snprintf(xy, sizeof xy, "%.1f,%.1f ", x_of(c), y_of(l.values[c]));
-                points += xy;
-                svg.add("<circle class=\"l%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>\n", colour, x_of(c),
-                        y_of(l.values[c]));
-            }
-            svg.add("<polyline class=\"l%d\" points=\"", colour);
-            head += svg.take() + points + "\"/>\n";
-        }
-        head += svg.take();
-    }
-    for (std::size_t n = 0; n < names.size(); ++n) {
-        const double x = left + static_cast<double>(n % 4) * width / 4.4;
-        const double y = top + panel_height + bottom + legend_row * static_cast<double>(n / 4);
-        svg.add("<line class=\"l%d\" stroke-width=\"2\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
-                static_cast<int>(n % 8), x, x + 18, y - 4, y - 4);
-        svg.add_text(x + 24, y, "", names[n]);
-    }
-    return head + svg.take() + "</svg>\n";
+    for (std::size_t i = 0; i < panels.size(); ++i)
+        add_panel(svg, panels[i], left + static_cast<double>(i) * (panel_width + gap), axis, names);
+    add_legend(svg, names, width);
+    svg.add("</svg>\n");
+    return svg.take();
 }
 
 } // namespace halocline::bench

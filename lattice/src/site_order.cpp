@@ -101,12 +101,10 @@ std::shared_ptr<const site_order> site_order::even_odd(const box& local) {
     return order;
 }
 
-std::shared_ptr<const site_order> site_order::blocked(const box& local, const coordinate& global,
-                                                      const coordinate& block, int lane_width) {
-    if (lane_width != 1 && lane_width != 4 && lane_width != 8 && lane_width != 16)
-        throw input_error("lane width is " + std::to_string(lane_width) + ": it must be 1, 4, 8 or 16");
-    check_volume(local.volume(), local.extents);
+namespace {
 
+/// Blocks of the local box, their colours and their places in groups.  Err: input_error where they do not fit.
+block_layout lay_out(const box& local, const coordinate& global, const coordinate& block, int lane_width) {
     block_layout b;
     b.block = block;
     b.lane_width = lane_width;
@@ -135,9 +133,20 @@ std::shared_ptr<const site_order> site_order::blocked(const box& local, const co
     choose_splits(b, blocks);
     place_blocks(b, colour, blocks);
 
-    const std::vector<std::int32_t> rank_in_sub = even_first(b.sub, {0, 0, 0, 0});
-    b.sites_per_group = static_cast<int>(rank_in_sub.size());
+    b.sites_per_group = static_cast<int>(lattice::volume(b.sub));
     b.even_sites = (b.sites_per_group + 1) / 2;
+    return b;
+}
+
+} // namespace
+
+std::shared_ptr<const site_order> site_order::blocked(const box& local, const coordinate& global,
+                                                      const coordinate& block, int lane_width) {
+    if (lane_width != 1 && lane_width != 4 && lane_width != 8 && lane_width != 16)
+        throw input_error("lane width is " + std::to_string(lane_width) + ": it must be 1, 4, 8 or 16");
+    check_volume(local.volume(), local.extents);
+    block_layout b = lay_out(local, global, block, lane_width);
+    const std::vector<std::int32_t> rank_in_sub = even_first(b.sub, {0, 0, 0, 0});
 
     std::shared_ptr<site_order> order(new site_order);
     order->extents_ = local.extents;

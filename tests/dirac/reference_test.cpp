@@ -116,6 +116,19 @@ TEST(Gamma, FiveIsTheProductTZYX) {
         for (int k = 0; k < 4; ++k) EXPECT_EQ(five[i][k], complex(i != k ? 0 : i < 2 ? 1 : -1));
 }
 
+/// Calls visit(x, g) for the sites of a local box and of the shell of thickness one around it: x in local coordinates,
+/// g on the global lattice of extents n.
+template <class Visit>
+void for_each_padded_site(const lattice::box& local, const coordinate& n, Visit&& visit) {
+    lattice::box padded{{-1, -1, -1, -1}, local.extents};
+    for (int& extent : padded.extents) extent += 2;
+    for_each_site(padded, [&](std::int64_t, const coordinate& x) {
+        coordinate g;
+        for (int mu = 0; mu < 4; ++mu) g[mu] = (local.origin[mu] + x[mu] + n[mu]) % n[mu];
+        visit(x, g);
+    });
+}
+
 TEST(PaddedLinks, ShellWithCornersIsTheOwnersLinks) {
     on_every_shape([](const job& j, const decomposition& cut, const lattice::box& local) {
         const coordinate& n = cut.global();
@@ -123,13 +136,9 @@ TEST(PaddedLinks, ShellWithCornersIsTheOwnersLinks) {
         const dirac::padded_links links(j, cut, random_links(local, n));
 
         int wrong = 0;
-        for_each_site({{-1, -1, -1, -1},
-                       {local.extents[0] + 2, local.extents[1] + 2, local.extents[2] + 2, local.extents[3] + 2}},
-                      [&](std::int64_t, const coordinate& x) {
-                          coordinate g;
-                          for (int nu = 0; nu < 4; ++nu) g[nu] = (local.origin[nu] + x[nu] + n[nu]) % n[nu];
-                          for (int mu = 0; mu < 4; ++mu) wrong += links(x, mu) != random_su3(1, g, n, mu);
-                      });
+        for_each_padded_site(local, n, [&](const coordinate& x, const coordinate& g) {
+            for (int mu = 0; mu < 4; ++mu) wrong += links(x, mu) != random_su3(1, g, n, mu);
+        });
         EXPECT_EQ(wrong, 0);
     });
 }
@@ -148,17 +157,13 @@ TEST(PaddedLinks, ExchangeOfOneParityRefreshesThatAndNothingElse) {
         links.exchange(j, cut, mu, parity);
 
         int wrong = 0;
-        for_each_site({{-1, -1, -1, -1},
-                       {local.extents[0] + 2, local.extents[1] + 2, local.extents[2] + 2, local.extents[3] + 2}},
-                      [&](std::int64_t, const coordinate& x) {
-                          coordinate g;
-                          for (int nu = 0; nu < 4; ++nu) g[nu] = (local.origin[nu] + x[nu] + n[nu]) % n[nu];
-                          const bool owned = lattice::box{{}, local.extents}.contains(x);
-                          for (int direction = 0; direction < 4; ++direction) {
-                              const bool fresh = owned || (direction == mu && lattice::parity(g) == parity);
-                              wrong += links(x, direction) != random_su3(fresh ? 2 : 1, g, n, direction);
-                          }
-                      });
+        for_each_padded_site(local, n, [&](const coordinate& x, const coordinate& g) {
+            const bool owned = lattice::box{{}, local.extents}.contains(x);
+            for (int direction = 0; direction < 4; ++direction) {
+                const bool fresh = owned || (direction == mu && lattice::parity(g) == parity);
+                wrong += links(x, direction) != random_su3(fresh ? 2 : 1, g, n, direction);
+            }
+        });
         EXPECT_EQ(wrong, 0);
     });
 }

@@ -58,7 +58,7 @@ class coarse_operator {
     /// are added up in the high one; where the site is its own neighbour (extent 1), in the diagonal.
     [[nodiscard]] std::complex<float> element(std::int64_t site, int link, int row, int column) const;
 
-    [[nodiscard]] halo::plan_statistics statistics() const;
+    [[nodiscard]] halo::plan_statistics statistics() const; ///< of its plans, since the last reset
     void reset_statistics();
 
   private:

@@ -44,6 +44,6 @@ struct gamma_row {
     int column;
     std::complex<double> value;
 };
-const std::array<std::array<gamma_row, 4>, 4>& gamma_matrices();
+const std::array<std::array<gamma_row, 4>, 4>& gamma_matrices(); ///< [mu][row], conventions of openQCD
 
 } // namespace halocline::dirac

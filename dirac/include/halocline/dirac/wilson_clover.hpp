@@ -24,7 +24,7 @@ class wilson_clover {
     ~wilson_clover();
     wilson_clover(wilson_clover&&) noexcept;
 
-    [[nodiscard]] const std::shared_ptr<const lattice::site_order>& order() const;
+    [[nodiscard]] const std::shared_ptr<const lattice::site_order>& order() const; ///< of the fields it takes
 
     /// y = D x. Collective; the exchange overlaps D_block.
     [[nodiscard]] comm::status apply(lattice::field<T>& y, const lattice::field<T>& x) noexcept;
@@ -35,7 +35,7 @@ class wilson_clover {
     /// Surface half-spinors of x, for all sites where a hop leaves a block; starts the exchange with neighbours.
     /// colour < 0: sources in all blocks; else only in blocks of that colour (half the messages' bytes).
     void start_surface(const lattice::field<T>& x, int colour = -1) noexcept;
-    [[nodiscard]] comm::status finish_surface() noexcept;
+    [[nodiscard]] comm::status finish_surface() noexcept; ///< waits for that exchange
     /// y += sum over faces in `face_mask` (bit face.index()) of the hops into blocks from the surfaces of the last
     /// finish_surface(): face f of the destination block, that is f.end == high is psi(x+mu).
     /// target_colour < 0: all blocks; else only blocks of that colour.  `scale` multiplies the contribution.

@@ -31,17 +31,17 @@ class decomposition {
 
     [[nodiscard]] const coordinate& global() const { return global_; }
     [[nodiscard]] const coordinate& rank_grid() const { return rank_grid_; }
-    [[nodiscard]] int ranks() const;
+    [[nodiscard]] int ranks() const; ///< volume(rank_grid())
     /// Cuts of dimension mu: rank-grid position i owns [cuts[i], cuts[i+1]).
     [[nodiscard]] const std::vector<int>& cuts(int mu) const { return cuts_[mu]; }
-    [[nodiscard]] box local_box(int rank) const;
-    [[nodiscard]] coordinate grid_position(int rank) const;
-    [[nodiscard]] int rank_at(const coordinate& grid_position) const;
+    [[nodiscard]] box local_box(int rank) const;                      ///< in global coordinates
+    [[nodiscard]] coordinate grid_position(int rank) const;           ///< its place in the rank grid
+    [[nodiscard]] int rank_at(const coordinate& grid_position) const; ///< inverse of grid_position()
     /// Rank behind face f, with wrap-around; the rank itself where the dimension is not cut.
     [[nodiscard]] int neighbour(int rank, face f) const;
     /// True if the neighbour behind f is across the edge of the global lattice.
     [[nodiscard]] bool wraps(int rank, face f) const;
-    [[nodiscard]] int owner(const coordinate& global_site) const;
+    [[nodiscard]] int owner(const coordinate& global_site) const; ///< the rank whose local box holds it
 
     friend bool operator==(const decomposition&, const decomposition&) = default;
 

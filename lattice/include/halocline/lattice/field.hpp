@@ -60,7 +60,7 @@ class field {
     [[nodiscard]] T& at(std::int64_t site, int c) { return data_[offset(site, c)]; }
     [[nodiscard]] const T& at(std::int64_t site, int c) const { return data_[offset(site, c)]; }
 
-    void copy_from(const field& other) {
+    void copy_from(const field& other) { ///< Pre: in the same order, as many components.
         std::copy_n(other.data_, size_, data_);
         mark_written();
     }
@@ -68,7 +68,7 @@ class field {
     void mark_written() { version_ = next_version(); }
     /// Another number after each mark, and for each field of this process.
     [[nodiscard]] std::uint64_t version() const { return version_; }
-    void swap(field& other) noexcept {
+    void swap(field& other) noexcept { ///< Orders and memory too; no value moves.
         std::swap(order_, other.order_);
         std::swap(components_, other.components_);
         std::swap(memory_, other.memory_);

@@ -15,7 +15,7 @@
 namespace halocline::lattice {
 
 enum class gauge_format : std::uint8_t { ddalphaamg, nersc, ildg };
-std::string to_string(gauge_format f);
+std::string to_string(gauge_format f); ///< "DDalphaAMG", "NERSC", "ILDG"
 
 /// What a gauge file says of itself; made by open_gauge_file() from the head (and LIME records) alone.
 struct gauge_file {

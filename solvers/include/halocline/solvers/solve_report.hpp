@@ -21,7 +21,7 @@ enum class solve_status : std::uint8_t {
     not_finite,           ///< NaN or infinity in the data or the arithmetic; x is worthless
     failed_communication, ///< a peer died or a wait ran out: see solve_report::communication
 };
-std::string_view to_string(solve_status s);
+std::string_view to_string(solve_status s); ///< the enumerator's name
 
 /// Options that all solvers share.
 struct solve_options {
