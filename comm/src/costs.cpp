@@ -127,14 +127,14 @@ costs measure(const job& j) {
     c.run_seconds = std::max(0.0, strided / runs - run * c.copy_seconds_per_byte);
     c.flag_seconds = one.exchange_seconds();
     c.message_seconds = std::max(0.0, (several.exchange_seconds() - c.flag_seconds) / (many - 1));
+    std::byte own{};
+    std::uint64_t keep = ~std::uint64_t{0};
+    for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
+    c.keep_seconds = seconds(keep);
     if (j.core().spin_polls >= 1000) { // else ranks share cores: what is measured then is the scheduler
         c.cached = one.write_seconds(false);
         c.streamed = one.write_seconds(true);
         c.take_seconds = one.take_seconds();
-        std::byte own{};
-        std::uint64_t keep = ~std::uint64_t{0};
-        for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
-        c.keep_seconds = seconds(keep);
     }
     return c;
 }

@@ -16,7 +16,9 @@ struct table {
     site_kernel add[2];  ///< float, double
 };
 
-/// The kernels for such lists on the SIMD target of this machine.
-table table_for(bool strips, bool groups, int from_lanes, int to_lanes);
+/// The kernels for such lists on the SIMD target of this machine: neither storage has lanes (run_kernels.cpp), or one
+/// has (lane_kernels.cpp).
+table table_of_runs(bool strips);
+table table_of_lanes(bool groups, int from_lanes, int to_lanes);
 
 } // namespace halocline::halo::kernels

@@ -79,8 +79,8 @@ void plan::choose_ways(const std::vector<comm::channel_request>& requests) {
     comm::streaming wish = job_.options().streaming;
     if (options_.way == path::direct) wish = comm::streaming::never;
     if (options_.way == path::streamed) wish = comm::streaming::always;
-    const bool measured = wish == comm::streaming::automatic && job_.ranks() > 1;
-    const comm::costs costs = measured ? comm::measured_costs(job_) : comm::costs{}; // collective at first
+    const bool watched = wish != comm::streaming::always && job_.ranks() > 1;
+    const comm::costs costs = watched ? comm::measured_costs(job_) : comm::costs{}; // collective at first
     std::size_t direct_bytes = 0, staged_lines = 0;
     staged_at_.resize(messages_.size());
     watches_.resize(messages_.size());
@@ -94,11 +94,13 @@ void plan::choose_ways(const std::vector<comm::channel_request>& requests) {
         if (seal_bytes() > 0 || options_.bytes_per_site > stream_block_bytes) {
             m.way = path::direct;
             m.why = seal_bytes() > 0 ? "checksums are made of what is at the peer" : "sites of more than 8 KiB";
-        } else if (measured && bytes > 0) {
-            path_watch& watch = watches_[channel.index()] = path_watch(costs, bytes, m.way == path::streamed);
-            if (watch.watches()) m.why += "; " + watch.describe();
+        } else if (watched && bytes > 0) {
+            path_watch& watch = watches_[channel.index()];
+            watch = wish == comm::streaming::automatic ? path_watch(costs, bytes, m.way == path::streamed)
+                                                       : path_watch::claims_only(costs);
+            if (const std::string when = watch.describe(); !when.empty()) m.why += "; " + when;
         }
-        if (m.way == path::streamed || watches_[channel.index()].watches()) {
+        if (m.way == path::streamed || watches_[channel.index()].may_stream()) {
             staged_at_[channel.index()] = staged_lines;
             staged_lines += (bytes + sizeof(cache_line) - 1) / sizeof(cache_line);
         }
@@ -312,28 +314,34 @@ comm::status plan::finish(team t) noexcept {
 comm::status plan::wait() noexcept {
     if (status_ != comm::status::ok || team_->started.load(std::memory_order_relaxed) == epoch_) return status_;
     const std::uint64_t epoch = epoch_ + 1;
-    const bool here = channels_.here(epoch); // nothing to wait for; two clock readings cost as much as the rest
-    const std::uint64_t before = here ? 0 : comm::ticks();
-    status_ = channels_.wait(epoch);
-    const std::uint64_t waited = here ? 0 : comm::ticks() - before;
-    wait_ticks_ += waited;
-    if (status_ != comm::status::ok) return status_;
-
-    std::uint64_t late = 0; // the last peer to start, after we began to wait
+    if (!channels_.done(epoch)) { // else no reading of the clock: two cost as much as all the rest
+        const std::uint64_t before = comm::ticks();
+        status_ = channels_.wait(epoch);
+        const std::uint64_t waited = comm::ticks() - before;
+        wait_ticks_ += waited;
+        if (status_ != comm::status::ok) return status_;
+        imbalance_ticks_ += std::min(waited, lateness(epoch, before));
+    }
     channels_.for_each([&](const auto& channel) {
         const plan_message& m = messages_[channel.index()];
         ghosts_[m.where.index()] = channel.received(epoch);
         if (seal_bytes() > 0 && !is_sealed(channel.received(epoch), static_cast<std::size_t>(m.ghost_sites), epoch))
             broken_seal_ = static_cast<int>(channel.index());
-        const std::uint64_t stamp = same_clock_[channel.index()] ? channel.header(epoch).start_stamp : 0;
-        if (stamp > before) late = std::max(late, stamp - before);
     });
-    imbalance_ticks_ += std::min(late, waited);
     if (broken_seal_ >= 0) return status_ = comm::status::wrong_data;
     ++exchanges_;
     epoch_ = epoch;
     if (looks_.due(started_at_)) look_at_paths();
     return status_;
+}
+
+std::uint64_t plan::lateness(std::uint64_t epoch, std::uint64_t waiting_since) const noexcept {
+    std::uint64_t late = 0;
+    channels_.for_each([&](const auto& channel) {
+        const std::uint64_t started = same_clock_[channel.index()] ? channel.header(epoch).start_stamp : 0;
+        if (started > waiting_since) late = std::max(late, started - waiting_since);
+    });
+    return late;
 }
 
 void plan::finish_or_throw() {
@@ -348,8 +356,9 @@ void plan::finish_or_throw() {
 
 plan_statistics plan::statistics() const {
     const double seconds = comm::seconds_per_tick();
+    const double of_one = timed_packs_ > 0 ? static_cast<double>(pack_ticks_) / static_cast<double>(timed_packs_) : 0;
     return {.exchanges = exchanges_,
-            .pack_seconds = seconds * static_cast<double>(pack_ticks_),
+            .pack_seconds = seconds * of_one * static_cast<double>(exchanges_),
             .wait_seconds = seconds * static_cast<double>(wait_ticks_),
             .unpack_seconds = 0,
             .imbalance_seconds = seconds * static_cast<double>(imbalance_ticks_),
@@ -357,7 +366,9 @@ plan_statistics plan::statistics() const {
             .lanes = channels_.counts(exchanges_)};
 }
 
-void plan::reset_statistics() { path_changes_ = exchanges_ = pack_ticks_ = wait_ticks_ = imbalance_ticks_ = 0; }
+void plan::reset_statistics() {
+    path_changes_ = exchanges_ = pack_ticks_ = timed_packs_ = wait_ticks_ = imbalance_ticks_ = 0;
+}
 
 std::string plan::describe() const {
     std::string table =

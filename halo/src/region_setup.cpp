@@ -2,10 +2,11 @@
 #include "region_message.hpp"
 
 #include "position_runs.hpp"
+#include "region_transfers.hpp"
 
 #include <halocline/base/error.hpp>
-#include <halocline/halo/path_model.hpp>
 #include <halocline/comm/slab.hpp>
+#include <halocline/halo/path_model.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -15,91 +16,6 @@
 
 namespace halocline::halo {
 namespace {
-
-std::string rank_text(int r) { return "rank " + std::to_string(r); }
-
-/// The transfers of one list with one peer, by tag: that is their order in the message.
-using by_tag = std::map<std::uint32_t, std::size_t>;
-using by_peer = std::map<int, by_tag>;
-
-by_peer sorted(const std::vector<transfer>& list, const char* verb, int ranks, int me, const std::string& name) {
-    by_peer result;
-    for (std::size_t i = 0; i < list.size(); ++i) {
-        const transfer& t = list[i];
-        if (t.peer < 0 || t.peer >= ranks)
-            throw input_error("'" + name + "': " + rank_text(me) + " " + verb + " rank " + std::to_string(t.peer) +
-                              ", which is not of this job (0 to " + std::to_string(ranks - 1) + ")");
-        if (!result[t.peer].emplace(t.tag, i).second)
-            throw input_error("'" + name + "': " + rank_text(me) + " " + verb + " " + rank_text(t.peer) + " tag " +
-                              std::to_string(t.tag) + " twice");
-    }
-    return result;
-}
-
-/// Marks the sites of a list; a site that is not in the field, or that is marked already, is an error.
-void mark(std::vector<bool>& marked, const std::vector<transfer>& list, const lattice::site_order& order,
-          const char* used, bool once, const std::string& name) {
-    for (const transfer& t : list)
-        for (const std::int32_t site : t.sites) {
-            if (site < 0 || site >= order.volume())
-                throw input_error("'" + name + "': site " + std::to_string(site) + " is not in the field of " +
-                                  std::to_string(order.volume()) + " sites, in the transfer with " + rank_text(t.peer) +
-                                  ", tag " + std::to_string(t.tag));
-            if (once && marked[static_cast<std::size_t>(site)])
-                throw input_error("'" + name + "': site " + std::to_string(site) + " is " + used +
-                                  ", last in the transfer with " + rank_text(t.peer) + ", tag " +
-                                  std::to_string(t.tag));
-            marked[static_cast<std::size_t>(site)] = true;
-        }
-}
-
-bool alike(const field_view& a, const field_view& b) { return a.shape == b.shape && a.order->places_like(*b.order); }
-
-void check(const std::vector<transfer>& sends, const std::vector<transfer>& receives,
-           const std::vector<binding>& bindings, const region_plan_options& options) {
-    const std::string who = "'" + options.name + "': ";
-    if (bindings.empty() || bindings.front().source.empty()) throw input_error(who + "no field is bound");
-    const binding& first = bindings.front();
-    for (const binding& b : bindings) {
-        if (b.source.size() != first.source.size() || b.destination.size() != first.source.size())
-            throw input_error(who + "each binding needs as many sources and destinations as the first has sources, " +
-                              std::to_string(first.source.size()));
-        for (std::size_t f = 0; f < b.source.size(); ++f) {
-            if (!alike(b.source[f], first.source[f]) || !alike(b.destination[f], first.destination[f]))
-                throw input_error(who + "field " + std::to_string(f) +
-                                  " differs between bindings: all must have the same " + "components and site order");
-            if (b.source[f].shape != b.destination[f].shape)
-                throw input_error(who + "field " + std::to_string(f) + " has " +
-                                  std::to_string(b.source[f].shape.bytes()) + " bytes per site as source and " +
-                                  std::to_string(b.destination[f].shape.bytes()) +
-                                  " as destination, or components of another kind");
-            if (options.add && b.source[f].shape.kind == scalar::bits)
-                throw input_error(who + "field " + std::to_string(f) +
-                                  " is not of float or double: nothing can be added");
-        }
-    }
-    for (std::size_t f = 0; f < first.source.size(); ++f) {
-        std::vector<bool> received(static_cast<std::size_t>(first.destination[f].order->volume()));
-        mark(received, receives, *first.destination[f].order, "received twice", !options.add, options.name);
-        const bool in_place = std::any_of(bindings.begin(), bindings.end(),
-                                          [&](const binding& b) { return b.source[f].data == b.destination[f].data; });
-        std::vector<bool> none(static_cast<std::size_t>(first.source[f].order->volume()));
-        mark(none, sends, *first.source[f].order, "", false, options.name);
-        if (!in_place) continue;
-        for (std::size_t site = 0; site < none.size(); ++site)
-            if (none[site] && received[site])
-                throw input_error(who + "site " + std::to_string(site) + " is both sent and received in one exchange");
-    }
-}
-
-/// Storage positions of all sites of a message, transfers by tag.
-std::vector<std::int64_t> positions(const std::vector<transfer>& list, const by_tag& tags,
-                                    const lattice::site_order& order) {
-    std::vector<std::int64_t> result;
-    for (const auto& [tag, i] : tags)
-        for (const std::int32_t site : list[i].sites) result.push_back(order.position(site));
-    return result;
-}
 
 /// What one end says of itself to the other, as numbers in a row.
 class outline {
@@ -155,41 +71,6 @@ class outline_reader {
     std::vector<std::int64_t> numbers_;
     std::size_t next_ = 0;
 };
-
-/// Both ends name the same transfers, with the same number of sites each.
-void compare(const std::vector<transfer>& list, const by_tag& mine, const std::map<std::uint32_t, std::int64_t>& theirs,
-             int from, int to, bool sending, const std::string& name) {
-    const auto text = [&](std::uint32_t tag, std::int64_t sent, std::int64_t expected) {
-        const auto sites = [](std::int64_t n) { return n < 0 ? std::string("nothing") : std::to_string(n) + " sites"; };
-        return "'" + name + "': " + rank_text(from) + " sends " + sites(sent) + " as tag " + std::to_string(tag) +
-               " to " + rank_text(to) + ", which expects " + sites(expected);
-    };
-    for (const auto& [tag, i] : mine) {
-        const auto it = theirs.find(tag);
-        const std::int64_t here = static_cast<std::int64_t>(list[i].sites.size()),
-                           there = it == theirs.end() ? -1 : it->second;
-        if (here != there) throw input_error(sending ? text(tag, here, there) : text(tag, there, here));
-    }
-    for (const auto& [tag, there] : theirs)
-        if (!mine.contains(tag)) throw input_error(sending ? text(tag, -1, there) : text(tag, there, -1));
-}
-
-} // namespace
-
-std::vector<std::int32_t> sites_of(const lattice::box& part, const lattice::coordinate& extents) {
-    std::vector<std::int32_t> sites;
-    sites.reserve(static_cast<std::size_t>(part.volume()));
-    lattice::coordinate x = part.origin;
-    const auto last = [&](int mu) { return part.origin[mu] + part.extents[mu]; };
-    for (x[3] = part.origin[3]; x[3] < last(3); ++x[3])
-        for (x[2] = part.origin[2]; x[2] < last(2); ++x[2])
-            for (x[1] = part.origin[1]; x[1] < last(1); ++x[1])
-                for (x[0] = part.origin[0]; x[0] < last(0); ++x[0])
-                    sites.push_back(static_cast<std::int32_t>(lattice::lexicographic_index(x, extents)));
-    return sites;
-}
-
-namespace {
 
 /// Can peers write all destinations in place?
 bool in_slab(const comm::job& j, const std::vector<binding>& bindings) {
@@ -256,12 +137,14 @@ void choose_stores(region_message& m, comm::streaming wish, const comm::costs& c
         can = can && m.out[f].streams();
         pays = pays && of_field >= least_run_bytes * static_cast<std::size_t>(m.out[f].runs());
     }
-    if (options.way == path::direct) return;
+    if (m.way != path::direct) m.middle = bytes / 2;
     if (options.way == path::streamed) {
         m.streamed = can;
         if (!can) m.why += "; sites too scattered to be streamed";
         return;
     }
+    if (m.send_sites > 0) m.watch = path_watch::claims_only(costs);
+    if (options.way == path::direct) return;
     if (!can || !pays) {
         m.why += "; short runs";
         return;
@@ -269,10 +152,10 @@ void choose_stores(region_message& m, comm::streaming wish, const comm::costs& c
     const verdict<path> v = choose_writing(wish, costs, bytes);
     m.streamed = v.choice == path::streamed;
     m.why += (m.streamed ? "; streamed: " : "; not streamed: ") + v.why;
+    if (wish == comm::streaming::always) m.watch = path_watch();
     if (wish != comm::streaming::automatic) return;
     m.watch = path_watch(costs, bytes, m.streamed);
-    if (m.way != path::direct) m.middle = bytes / 2;
-    if (m.watch.watches()) m.why += "; " + m.watch.describe();
+    if (const std::string when = m.watch.describe(); !when.empty()) m.why += "; " + when;
 }
 
 } // namespace
@@ -283,9 +166,9 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
     by_peer out, in;
     std::vector<int> peers;
     j.collectively([&] {
-        out = sorted(sends, "sends to", j.ranks(), j.rank(), options.name);
-        in = sorted(receives, "receives from", j.ranks(), j.rank(), options.name);
-        check(sends, receives, bindings, options);
+        out = sorted_transfers(sends, "sends to", j, options.name);
+        in = sorted_transfers(receives, "receives from", j, options.name);
+        check_transfers(sends, receives, bindings, options);
         for (const auto& [peer, tags] : out) peers.push_back(peer);
         for (const auto& [peer, tags] : in)
             if (!out.contains(peer)) peers.push_back(peer);
@@ -310,8 +193,8 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
         if (options.way == path::streamed) return {path::direct, "asked for"};
         if (options.way != path::automatic) return {options.way, "asked for"};
         std::size_t bytes = 0;
-        std::int64_t sites = 0, runs = 0;
-        for (const auto& [tag, i] : out[peer]) sites += static_cast<std::int64_t>(sends[i].sites.size());
+        const std::int64_t sites = sites_in(sends, out[peer]);
+        std::int64_t runs = 0;
         for (const field_view& f : fields.source) {
             bytes += static_cast<std::size_t>(sites) * f.shape.bytes();
             runs +=
@@ -350,17 +233,15 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
                 throw input_error(who + " asks for path " + std::string(to_string(options.way)) + ", " +
                                   rank_text(peer) + " for " + std::string(to_string(way)));
             const auto their_sends = reader.sizes(), their_receives = reader.sizes();
-            compare(sends, out[peer], their_receives, j.rank(), peer, true, options.name);
-            compare(receives, in[peer], their_sends, peer, j.rank(), false, options.name);
+            compare_transfers(sends, out[peer], their_receives, j.rank(), peer, true, options.name);
+            compare_transfers(receives, in[peer], their_sends, peer, j.rank(), false, options.name);
             const bool offered = reader.number() != 0, able = reader.number() != 0;
 
             region_message& m = messages.emplace_back();
             m.peer = peer;
-            for (const auto& [tag, i] : out[peer]) m.send_sites += static_cast<std::int64_t>(sends[i].sites.size());
-            for (const auto& [tag, i] : in[peer]) {
-                m.receive_sites += static_cast<std::int64_t>(receives[i].sites.size());
-                m.receives.push_back(static_cast<int>(i));
-            }
+            m.send_sites = sites_in(sends, out[peer]);
+            m.receive_sites = sites_in(receives, in[peer]);
+            for (const auto& [tag, i] : in[peer]) m.receives.push_back(static_cast<int>(i));
             m.way = offered ? verdicts[p].choice : path::packed;
             m.why = verdicts[p].why;
             if (verdicts[p].choice == path::direct && !offered)

@@ -85,7 +85,9 @@ site_copy::site_copy(std::span<const std::int64_t> from, int from_lanes, std::sp
     }
     if (from_lanes >= 4 && to_lanes == 1) groups_ = groups_of(from, from_lanes);
     if (to_lanes >= 4 && from_lanes == 1) groups_ = groups_of(to, to_lanes);
-    const kernels::table k = kernels::table_for(!strips_.empty(), !groups_.empty(), from_lanes, to_lanes);
+    const kernels::table k = from_lanes > 1 || to_lanes > 1
+                                 ? kernels::table_of_lanes(!groups_.empty(), from_lanes, to_lanes)
+                                 : kernels::table_of_runs(!strips_.empty());
     for (std::size_t i = 0; i < copy_.size(); ++i) copy_[i] = k.copy[i];
     stream_ = k.stream;
     for (std::size_t i = 0; i < add_.size(); ++i) add_[i] = k.add[i];

@@ -83,6 +83,19 @@ TEST(PathWatch, ClaimsLinesThatAreAway) {
     EXPECT_TRUE(watch.claims());
 }
 
+TEST(PathWatch, OnlyClaimsFollowWhereRanksShareCores) {
+    comm::costs shared_cores;
+    shared_cores.keep_seconds = near().keep_seconds;
+    path_watch watch(shared_cores, 16384, false);
+
+    decide_at(watch, {1e9, 1e9}, false);
+    EXPECT_TRUE(watch.claims());
+    decide_at(watch, {25, 25}, false);
+    EXPECT_FALSE(watch.claims());
+    EXPECT_FALSE(watch.may_stream());
+    EXPECT_EQ(watch.describe(), "");
+}
+
 TEST(PathWatch, TakingALineSetsItsByte) {
     std::byte bytes[2] = {std::byte{1}, std::byte{2}};
 

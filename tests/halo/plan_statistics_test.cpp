@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <halocline/halo/plan.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 namespace {
 
+using namespace halocline;
 using halocline::halo::plan_statistics;
 
 TEST(PlanStatistics, AddUpAndLanesByTransport) {
@@ -28,6 +32,31 @@ TEST(PlanStatistics, AddUpAndLanesByTransport) {
     EXPECT_EQ(shm.completions, 55U);
     EXPECT_EQ(verbs.transport, "verbs");
     EXPECT_EQ(verbs.messages, 100U);
+}
+
+TEST(PlanStatistics, PackingOfSomeExchangesStandsForAll) {
+    using clock = std::chrono::steady_clock;
+    constexpr std::chrono::microseconds pack_time{100};
+    const comm::job mock = comm::job::single({.transports = {"mock"}});
+    halo::plan plan(mock, lattice::decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}),
+                    {.widths = {.low = {1, 0, 0, 0}, .high = {}}, .bytes_per_site = 8, .self_exchange = true});
+    const auto exchange = [&](int times) {
+        for (int i = 0; i < times; ++i) {
+            plan.start([&](int, std::int64_t, std::int64_t, std::byte*) {
+                for (const auto end = clock::now() + pack_time; clock::now() < end;) {
+                }
+            });
+            plan.finish_or_throw();
+        }
+        return plan.statistics();
+    };
+    const double least = 0.9e-6 * static_cast<double>(pack_time.count()); // of an exchange; the clocks differ a little
+
+    EXPECT_GE(exchange(1).pack_seconds, least);
+    EXPECT_GE(exchange(20).pack_seconds, 21 * least);
+    plan.reset_statistics();
+    EXPECT_EQ(plan.statistics().pack_seconds, 0);
+    EXPECT_GE(exchange(3).pack_seconds, 3 * least);
 }
 
 } // namespace

@@ -122,12 +122,13 @@ class channel_set {
     void work_in_every_wait(void* object, void (*step)(void* object));
     /// True if wait(epoch) would return at once.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
-    /// The same of channels whose arrivals are seen in memory; false if there are others, which have to be asked.
-    [[nodiscard]] bool here(std::uint64_t epoch) const noexcept {
-        bool all = true;
+    /// True if there is nothing to wait for and nothing amiss: what arrives is seen in memory and was checked. False says
+    /// nothing: wait() tells.
+    [[nodiscard]] bool done(std::uint64_t epoch) const noexcept {
+        bool all = status_ == status::ok;
         for_each_lane([&]<class C>(const std::vector<C>& lane) {
-            if constexpr (requires(const C& c) { c.arrived(epoch); })
-                for (const C& c : lane) all = all && c.arrived(epoch) && c.sent(epoch);
+            if constexpr (requires(const C& c) { c.arrived(epoch), c.check(epoch); })
+                for (const C& c : lane) all = all && c.arrived(epoch) && c.sent(epoch) && c.check(epoch) == status::ok;
             else
                 all = all && lane.empty();
         });

@@ -26,8 +26,8 @@ struct costs {
     /// Into the peer's memory through the cache, lines claimed first, or by streaming stores (stream_bytes.hpp). Both 0
     /// where no two ranks share memory, or where ranks share cores.
     write_cost cached{}, streamed{};
-    /// A line of such a message, taken back from the peer that read it; and one that was never away. As ticks_to_take()
-    /// (take_line.hpp) says it; 0 where the above is.
+    /// A line of such a message, taken back from the peer that read it (0 where the above is); and one that was never
+    /// away. As ticks_to_take() (take_line.hpp) says it.
     double take_seconds = 0, keep_seconds = 0;
 };
 

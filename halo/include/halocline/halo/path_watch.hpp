@@ -21,11 +21,14 @@ class path_watch {
   public:
     /// A message that stays what it is.
     path_watch() = default;
-    /// Where c was measured; else the same as path_watch().
+    /// Its path stays where ranks share cores (costs were not measured), or where it was asked for: claims_only().
     path_watch(const comm::costs& c, std::size_t bytes, bool streamed);
+    static path_watch claims_only(const comm::costs& c);
 
-    [[nodiscard]] bool watches() const noexcept { return direct_below_ > 0; }
+    [[nodiscard]] bool watches() const noexcept { return claimed_above_ > 0; }
     [[nodiscard]] bool streamed() const noexcept { return streamed_; }
+    /// Is it, or will it be if lines get dear?
+    [[nodiscard]] bool may_stream() const noexcept { return streamed_ || streamed_above_ != never; }
     /// The line was away when it was last looked for: claiming others is worth it.
     [[nodiscard]] bool claims() const noexcept { return claims_; }
     /// A line of the message took so many ticks to come back.
@@ -41,7 +44,7 @@ class path_watch {
         claims_ = ticks > claimed_above_;
         return std::exchange(streamed_, streamed_ ? ticks >= direct_below_ : ticks > streamed_above_) != streamed_;
     }
-    /// "streamed when a line takes more than 83 ns, direct below 62 ns"; "" if nothing is watched.
+    /// "streamed when a line takes more than 83 ns, direct below 62 ns"; "" if the path stays.
     [[nodiscard]] std::string describe() const;
 
   private:

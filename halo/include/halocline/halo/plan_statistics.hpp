@@ -12,7 +12,7 @@ namespace halocline::halo {
 /// Where time and bytes went, since make or reset; seconds are this rank's (with a team: its member 0's).
 struct plan_statistics {
     std::uint64_t exchanges = 0;
-    double pack_seconds = 0;      ///< in start(): packing (over shm: also moving)
+    double pack_seconds = 0;      ///< in start(): packing (over shm: also moving); of appended ghosts by every 8th
     double wait_seconds = 0;      ///< in finish(), unless all was there, and in test()
     double unpack_seconds = 0;    ///< 0 for appended ghosts
     double imbalance_seconds = 0; ///< part of the wait before the last peer of this host had even started: it was late

@@ -1,147 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and sums along lists of sites, for every SIMD target.
+// Copies where at least one storage has lanes.
 #include "simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "copy_kernels.cpp"
+#define HWY_TARGET_INCLUDE "lane_kernels.cpp"
 #include <hwy/foreach_target.h> // IWYU pragma: keep
 
 #include "copy_kernels.hpp"
 
-#include <halocline/comm/stream_bytes.hpp>
-
 #include <hwy/highway.h>
-
-#include <cstring>
 
 HWY_BEFORE_NAMESPACE();
 namespace halocline::halo::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-template <class T, std::size_t Vector, class Operation>
-HWY_INLINE void by_vectors(T*& to, const T*& from, std::size_t& left, Operation operation) {
-    const hn::CappedTag<T, Vector / sizeof(T)> tag;
-    const std::size_t n = hn::Lanes(tag);
-    for (; left >= n; left -= n, to += n, from += n) hn::StoreU(operation(tag, from, to), tag, to);
-}
-
-/// A run of elements whose number the compiler knows, or not: whole vectors, then halves.
-template <class T, class Operation>
-HWY_INLINE void run_of(T* to, const T* from, std::size_t left, Operation operation) {
-    by_vectors<T, 64>(to, from, left, operation);
-    by_vectors<T, 32>(to, from, left, operation);
-    by_vectors<T, 16>(to, from, left, operation);
-    by_vectors<T, 8>(to, from, left, operation);
-    by_vectors<T, sizeof(T)>(to, from, left, operation);
-}
-
-struct copied {
-    template <class D, class T>
-    HWY_INLINE hn::Vec<D> operator()(D tag, const T* from, const T*) const {
-        return hn::LoadU(tag, from);
-    }
-};
-struct added {
-    template <class D, class T>
-    HWY_INLINE hn::Vec<D> operator()(D tag, const T* from, const T* to) const {
-        return hn::Add(hn::LoadU(tag, to), hn::LoadU(tag, from));
-    }
-};
-
-/// What becomes of `count` runs of `run_bytes`, `step` bytes apart.
-struct copy_runs {
-    /// Longer runs are left to memcpy, whose own dispatch costs little then.
-    static constexpr std::int64_t long_run_bytes = 2048;
-    using element = std::uint8_t;
-
-    template <std::size_t Bytes>
-    static void of(const element* from, element* to, std::int64_t count, std::int64_t from_step, std::int64_t to_step) {
-        for (; count > 0; --count, from += from_step, to += to_step) run_of(to, from, Bytes, copied{});
-    }
-    static void any(const element* from, element* to, std::int64_t count, std::int64_t from_step, std::int64_t to_step,
-                    std::int64_t run_bytes) {
-        switch (run_bytes) { // sites of half-spinors and spinors, in single and double precision
-        case 48: return of<48>(from, to, count, from_step, to_step);
-        case 96: return of<96>(from, to, count, from_step, to_step);
-        case 192: return of<192>(from, to, count, from_step, to_step);
-        case 384: return of<384>(from, to, count, from_step, to_step);
-        default: break;
-        }
-        const auto size = static_cast<std::size_t>(run_bytes);
-        for (; count > 0; --count, from += from_step, to += to_step)
-            if (run_bytes >= long_run_bytes)
-                std::memcpy(to, from, size);
-            else
-                run_of(to, from, size, copied{});
-    }
-};
-/// The same past the cache.
-struct stream_runs {
-    using element = std::uint8_t;
-    static void any(const element* from, element* to, std::int64_t count, std::int64_t from_step, std::int64_t to_step,
-                    std::int64_t run_bytes) {
-        for (; count > 0; --count, from += from_step, to += to_step)
-            comm::stream_bytes(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from),
-                               static_cast<std::size_t>(run_bytes));
-    }
-};
-template <class T>
-struct add_runs {
-    using element = T;
-    static void any(const T* from, T* to, std::int64_t count, std::int64_t from_step, std::int64_t to_step,
-                    std::int64_t run) {
-        for (; count > 0; --count, from += from_step, to += to_step)
-            run_of(to, from, static_cast<std::size_t>(run), added{});
-    }
-};
-
-/// Both storages have one lane, and the list has strips.
-template <class Runs>
-void by_strip(const site_list& list, const std::byte* from, std::byte* to, std::int64_t first, std::int64_t last) {
-    using element = typename Runs::element;
-    const std::int64_t site = list.site_bytes / static_cast<std::int64_t>(sizeof(element));
-    std::int64_t low = 0; // the last strip that starts at or before `first`
-    for (std::int64_t high = list.strip_count; high - low > 1;) {
-        const std::int64_t middle = (low + high) / 2;
-        (list.strips[middle].first <= first ? low : high) = middle;
-    }
-    for (const site_strip* s = list.strips + low; first < last; ++s) {
-        const auto* x = reinterpret_cast<const element*>(from) + s->from * site;
-        auto* y = reinterpret_cast<element*>(to) + s->to * site;
-        const std::int64_t x_step = s->from_stride * site, y_step = s->to_stride * site;
-        std::int64_t run = 0;
-        if (first > s->first) { // begins inside the strip, perhaps inside a run
-            run = (first - s->first) / s->sites;
-            const std::int64_t skipped = (first - s->first) % s->sites, rest = s->sites - skipped;
-            if (skipped > 0) {
-                const std::int64_t sites = rest < last - first ? rest : last - first;
-                Runs::any(x + run * x_step + skipped * site, y + run * y_step + skipped * site, 1, 0, 0, sites * site);
-                first += sites;
-                ++run;
-            }
-        }
-        const std::int64_t wanted = (last - first) / s->sites, there = s->count - run,
-                           whole = wanted < there ? wanted : there;
-        Runs::any(x + run * x_step, y + run * y_step, whole, x_step, y_step, s->sites * site);
-        first += whole * s->sites;
-        run += whole;
-        if (run < s->count && first < last) { // ends inside a run
-            Runs::any(x + run * x_step, y + run * y_step, 1, 0, 0, (last - first) * site);
-            return;
-        }
-    }
-}
-
-/// Both storages have one lane; site by site.
-template <class Runs>
-void by_site(const site_list& list, const std::byte* from, std::byte* to, std::int64_t first, std::int64_t last) {
-    using element = typename Runs::element;
-    const std::int64_t site = list.site_bytes / static_cast<std::int64_t>(sizeof(element));
-    for (std::int64_t i = first; i < last; ++i)
-        Runs::any(reinterpret_cast<const element*>(from) + (list.from ? list.from[i] : i) * site,
-                  reinterpret_cast<element*>(to) + (list.to ? list.to[i] : i) * site, 1, 0, 0, site);
-}
 
 struct assign {
     template <class T>
@@ -276,23 +148,14 @@ site_kernel groups_for(int from_lanes, int to_lanes) {
 }
 #endif
 
-table make_table(bool strips, bool groups, int from_lanes, int to_lanes) {
-    if (from_lanes > 1 || to_lanes > 1)
-        return {
-            {lanes_for<std::uint16_t, assign>(from_lanes, to_lanes),
+table lane_table(bool groups, int from_lanes, int to_lanes) {
+    return {{lanes_for<std::uint16_t, assign>(from_lanes, to_lanes),
              groups ? groups_for<std::uint32_t>(from_lanes, to_lanes)
                     : lanes_for<std::uint32_t, assign>(from_lanes, to_lanes),
              groups ? groups_for<std::uint64_t>(from_lanes, to_lanes)
                     : lanes_for<std::uint64_t, assign>(from_lanes, to_lanes)},
             nullptr,
             {lanes_for<float, accumulate>(from_lanes, to_lanes), lanes_for<double, accumulate>(from_lanes, to_lanes)}};
-    if (strips)
-        return {{by_strip<copy_runs>, by_strip<copy_runs>, by_strip<copy_runs>},
-                by_strip<stream_runs>,
-                {by_strip<add_runs<float>>, by_strip<add_runs<double>>}};
-    return {{by_site<copy_runs>, by_site<copy_runs>, by_site<copy_runs>},
-            nullptr,
-            {by_site<add_runs<float>>, by_site<add_runs<double>>}};
 }
 
 } // namespace halocline::halo::kernels::HWY_NAMESPACE
@@ -300,10 +163,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace halocline::halo::kernels {
-HWY_EXPORT(make_table);
+HWY_EXPORT(lane_table);
 
-table table_for(bool strips, bool groups, int from_lanes, int to_lanes) {
-    return HWY_DYNAMIC_DISPATCH(make_table)(strips, groups, from_lanes, to_lanes);
+table table_of_lanes(bool groups, int from_lanes, int to_lanes) {
+    return HWY_DYNAMIC_DISPATCH(lane_table)(groups, from_lanes, to_lanes);
 }
 } // namespace halocline::halo::kernels
 #endif

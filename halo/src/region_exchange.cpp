@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "region_exchange.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/comm/clock.hpp>
+#include <halocline/comm/stream_bytes.hpp>
+#include <halocline/halo/claim_lines.hpp>
+#include <halocline/halo/path_model.hpp>
+
+namespace halocline::halo {
+namespace {
+
+/// Sites of field f of a message.
+void put(const region_message& m, std::size_t f, const field_view& source, std::byte* to, std::int64_t first,
+         std::int64_t last) noexcept {
+    if (m.streamed) return m.out[f].stream(source.data, to, source.shape, first, last);
+    if (m.claimed && m.watch.claims()) m.out[f].claim(to, source.shape, first, last);
+    m.out[f].copy(source.data, to, source.shape, first, last);
+}
+
+/// Claims lines of what goes through the cache into memory that a peer shares, where enough of them follow each other.
+void choose_claims(std::vector<region_message>& messages, const comm::job& j, const std::vector<field_view>& source) {
+    constexpr std::int64_t least_run_bytes = 256;
+    std::size_t claimed = 0;
+    for (region_message& m : messages) {
+        std::int64_t bytes = 0, runs = 0;
+        for (std::size_t f = 0; f < m.out.size(); ++f) {
+            bytes += m.send_sites * static_cast<std::int64_t>(source[f].shape.bytes());
+            runs += m.way == path::direct ? m.out[f].runs() : 1;
+        }
+        const bool cached = !m.streamed || m.watch.watches();
+        m.claimed = cached && j.members()[m.peer].transport == "shm" && bytes >= least_run_bytes * runs;
+        if (m.claimed) claimed += static_cast<std::size_t>(bytes);
+    }
+    for (region_message& m : messages) m.claimed = m.claimed && claiming_pays(claimed);
+}
+
+} // namespace
+
+region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
+                          std::vector<binding> fields, region_plan_options choices)
+    : job(j), options(std::move(choices)), bindings(std::move(fields)) {
+    std::string shape = options.add ? "added" : "copied";
+    job.collectively([&] {
+        if (bindings.empty()) throw input_error("'" + options.name + "': no field is bound");
+        for (const field_view& f : bindings.front().source)
+            shape += ", " + std::to_string(f.shape.bytes()) + " bytes per site";
+    });
+    messages = make_messages(job, sends, receives, bindings, options);
+    for (const field_view& f : bindings.front().source) site_bytes += f.shape.bytes();
+    choose_claims(messages, job, bindings.front().source);
+    piece_bytes = least_piece_bytes(comm::measured_costs(job));
+    std::vector<comm::channel_request> requests;
+    for (const region_message& m : messages) {
+        // One end per peer, named by the peer's rank.
+        requests.push_back({.peer = m.peer,
+                            .key = static_cast<std::uint32_t>(m.peer),
+                            .peer_key = static_cast<std::uint32_t>(job.rank()),
+                            .send_bytes = static_cast<std::size_t>(m.send_sites) * site_bytes,
+                            .receive_bytes = static_cast<std::size_t>(m.receive_sites) * site_bytes,
+                            .label = "values",
+                            .direct = m.way == path::direct});
+        most_sites = std::max({most_sites, m.send_sites, m.receive_sites});
+        same_clock.push_back(job.members()[m.peer].host == job.members()[job.rank()].host);
+    }
+    comm::channel_set_options set_options{.name = options.name, .shape = shape, .written_by_peers = {}};
+    if (std::any_of(requests.begin(), requests.end(), [](const comm::channel_request& r) { return r.direct; }))
+        for (const binding& b : bindings)
+            for (const field_view& f : b.destination) set_options.written_by_peers.push_back(f.data);
+    channels = comm::channel_set(job, requests, set_options);
+    if (!set_options.written_by_peers.empty()) work_in_every_wait();
+    if (std::any_of(messages.begin(), messages.end(), [](const region_message& m) { return m.watch.watches(); }))
+        looks = look_times(comm::ticks());
+    reported.reserve(receives.size());
+}
+
+void region_plan::state::start(int which) noexcept {
+    if (status != comm::status::ok) return;
+    const std::uint64_t k = epoch + 1;
+    stamp = comm::ticks();
+    bound = which;
+    reported.clear();
+    unreported = 0;
+    unsent = 0;
+    looking = looks.due(stamp);
+    channels.for_each_direct([&](auto& channel) { // first, so that the peers can go on
+        channel.free(k, static_cast<std::uint32_t>(which));
+        messages[channel.index()].there = false;
+        ++unsent;
+    });
+    const std::vector<field_view>& source = bindings[static_cast<std::size_t>(which)].source;
+    channels.for_each([&](auto& channel) {
+        region_message& m = messages[channel.index()];
+        m.there = false;
+        look_at(m, channel.target(k) + m.middle);
+        by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
+            std::byte* message = channel.target(k);
+            for (std::size_t f = 0; f < source.size(); ++f) {
+                put(m, f, source[f], message, first, last);
+                message += static_cast<std::size_t>(m.send_sites) * source[f].shape.bytes();
+            }
+            if (m.streamed) comm::finish_streams();
+        });
+        channel.send(k, stamp, static_cast<std::uint32_t>(which));
+    });
+    started_ = k;
+    driver.store(this_thread(), std::memory_order_relaxed);
+    if (unsent > 0) send_direct();
+    pack_ticks += comm::ticks() - stamp;
+}
+
+void region_plan::state::send_direct() noexcept {
+    const std::uint64_t k = epoch + 1;
+    const std::vector<field_view>& source = bindings[static_cast<std::size_t>(bound)].source;
+    channels.for_each_direct([&](auto& channel) {
+        if (channel.sent(k) || !channel.freed(k)) return;
+        region_message& m = messages[channel.index()];
+        const std::vector<std::size_t>& targets = m.targets[channel.peer_field()];
+        look_at(m, channel.memory() + targets[0] + m.middle);
+        by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
+            for (std::size_t f = 0; f < source.size(); ++f)
+                put(m, f, source[f], channel.memory() + targets[f], first, last);
+            if (m.streamed) comm::finish_streams();
+        });
+        channel.send(k, stamp, static_cast<std::uint32_t>(bound));
+        --unsent;
+    });
+}
+
+void region_plan::state::choose_paths() noexcept {
+    if (!looking || !looks.looked(stamp)) return;
+    for (region_message& m : messages) {
+        if (!m.watch.watches() || !m.watch.decide()) continue;
+        m.streamed = m.watch.streamed();
+        ++path_changes;
+    }
+}
+
+void region_plan::state::unpack(const region_message& m, const std::byte* message) const noexcept {
+    const std::vector<field_view>& destination = bindings[static_cast<std::size_t>(bound)].destination;
+    const auto place = [&](std::int64_t first, std::int64_t last) noexcept {
+        const std::byte* values = message;
+        for (std::size_t f = 0; f < destination.size(); ++f) {
+            if (options.add)
+                m.in[f].add(values, destination[f].data, destination[f].shape, first, last);
+            else
+                m.in[f].copy(values, destination[f].data, destination[f].shape, first, last);
+            values += static_cast<std::size_t>(m.receive_sites) * destination[f].shape.bytes();
+        }
+    };
+    if (options.add) return place(0, m.receive_sites); // a site may occur twice: one thread, in order
+    by_team(m.receive_sites, place);
+}
+
+void region_plan::state::advance() noexcept {
+    const std::uint64_t k = epoch + 1;
+    if (unsent > 0) send_direct();
+    channels.for_each_direct([&](auto& channel) {
+        region_message& m = messages[channel.index()];
+        if (!m.there && channel.arrived(k) && channel.check(k) == comm::status::ok) note(m);
+    });
+    channels.for_each([&](auto& channel) {
+        region_message& m = messages[channel.index()];
+        if (m.there || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
+        const std::uint64_t before = comm::ticks();
+        unpack(m, channel.received(k));
+        unpack_ticks += comm::ticks() - before;
+        note(m);
+    });
+}
+
+void region_plan::state::add_all() noexcept {
+    const std::uint64_t before = comm::ticks();
+    channels.for_each([&](auto& channel) { messages[channel.index()].arrived = channel.received(epoch + 1); });
+    for (region_message& m : messages) { // by peer, whatever the transports
+        unpack(m, m.arrived);
+        note(m);
+    }
+    unpack_ticks += comm::ticks() - before;
+}
+
+void region_plan::state::note(region_message& m) noexcept {
+    m.there = true;
+    for (const int i : m.receives) reported.push_back(i);
+}
+
+bool region_plan::state::test() noexcept {
+    if (status != comm::status::ok || !started()) return true;
+    if (!options.add) advance();
+    return channels.test(epoch + 1);
+}
+
+comm::status region_plan::state::finish() noexcept {
+    if (status != comm::status::ok || !started()) return status;
+    const std::uint64_t before = comm::ticks(), k = epoch + 1;
+    driver.store(this_thread(), std::memory_order_relaxed);
+    if (unsent > 0) send_direct();
+    finishing = true;
+    status = channels.wait(k); // copies what is freed meanwhile: work()
+    finishing = false;
+    const std::uint64_t waited = comm::ticks() - before;
+    wait_ticks += waited;
+    if (status != comm::status::ok) return status;
+
+    std::uint64_t late = 0; // the last peer to start, after we began to wait
+    const auto note_lateness = [&](auto& channel) {
+        const std::uint64_t theirs = same_clock[channel.index()] ? channel.header(k).start_stamp : 0;
+        if (theirs > before) late = std::max(late, theirs - before);
+    };
+    channels.for_each(note_lateness);
+    channels.for_each_direct(note_lateness);
+    imbalance_ticks += std::min(late, waited);
+    if (options.add)
+        add_all();
+    else
+        advance();
+    driver.store(nullptr, std::memory_order_relaxed);
+    ++exchanges;
+    epoch = k;
+    choose_paths();
+    return status;
+}
+
+} // namespace halocline::halo

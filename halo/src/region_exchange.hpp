@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A region_plan's exchange under way: what has been sent, what has come, who copies.
+#pragma once
+
+#include "crew.hpp"
+#include "region_message.hpp"
+
+#include <halocline/comm/take_line.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+namespace halocline::halo {
+
+struct region_plan::state {
+    state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
+          std::vector<binding> fields, region_plan_options choices);
+
+    void start(int which) noexcept;
+    bool test() noexcept;
+    comm::status finish() noexcept;
+    /// Copies to the fields of peers that have freed them since.
+    void send_direct() noexcept;
+    void unpack(const region_message& m, const std::byte* message) const noexcept;
+    /// Pieces of a message that the team copies; one where more would not pay.
+    [[nodiscard]] int pieces(std::int64_t sites) const noexcept {
+        const std::size_t bytes = static_cast<std::size_t>(sites) * site_bytes;
+        return static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads->size()), bytes / piece_bytes));
+    }
+    /// copy(first, last) for the sites of a message, by the team if it is large.
+    template <class Copy>
+    void by_team(std::int64_t sites, Copy&& copy) const noexcept {
+        threads->share(pieces(sites), [&](int piece, int pieces) noexcept {
+            copy(sites * piece / pieces, sites * (piece + 1) / pieces);
+        });
+    }
+    /// Puts into place what has arrived; what is added waits for all, because the order counts.
+    void advance() noexcept;
+    void add_all() noexcept;
+    void note(region_message& m) noexcept;
+    /// Before a message is written: how far away is this byte of it?  Pre: the driver; it may be written.
+    void look_at(region_message& m, std::byte* middle) noexcept {
+        if (looking && m.watch.watches()) m.watch.read(comm::ticks_to_take(middle));
+    }
+    /// All messages are sent: their ways from the next exchange on.
+    void choose_paths() noexcept;
+
+    /// Called in every wait of this rank.
+    void work() noexcept {
+        if (driver.load(std::memory_order_relaxed) != this_thread()) return;
+        if (unsent > 0) send_direct();
+        if (step != nullptr && !finishing) step(step_object);
+    }
+    void work_in_every_wait() {
+        if (!std::exchange(works, true))
+            channels.work_in_every_wait(this, [](void* self) { static_cast<state*>(self)->work(); });
+    }
+    static const void* this_thread() noexcept {
+        static thread_local char mark;
+        return &mark;
+    }
+
+    [[nodiscard]] bool started() const { return started_ != epoch; }
+
+    comm::job job;
+    region_plan_options options;
+    std::vector<binding> bindings;
+    std::vector<region_message> messages; // by peer
+    std::vector<bool> same_clock;         // by message: the peer's stamps can be compared with ours
+    std::vector<int> reported;            // room for completed()
+    std::size_t unreported = 0;           // position in `reported` of what completed() has not said yet
+    comm::channel_set channels;
+    std::shared_ptr<crew> threads = std::make_shared<crew>();
+    std::size_t site_bytes = 0;               // of all fields
+    std::size_t piece_bytes = 0;              // the least that is worth another thread
+    std::int64_t most_sites = 0;              // of a message
+    std::uint64_t epoch = 0, started_ = 0;    // finished, and started, exchanges
+    std::uint64_t stamp = 0;                  // when the running exchange was started
+    std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: it started the exchange
+    std::size_t unsent = 0;                   // direct messages whose target is not free yet
+    void (*step)(void* object) = nullptr;     // of region_plan::work_in_every_wait()
+    void* step_object = nullptr;
+    bool works = false, finishing = false; // work() is called; finish() is running
+    look_times looks;
+    bool looking = false; // at what the running exchange writes
+    std::uint64_t path_changes = 0;
+    int bound = 0;
+    comm::status status = comm::status::ok;
+    std::uint64_t exchanges = 0, pack_ticks = 0, wait_ticks = 0, unpack_ticks = 0, imbalance_ticks = 0;
+};
+
+} // namespace halocline::halo

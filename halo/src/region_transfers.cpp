@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "region_transfers.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+
+namespace halocline::halo {
+namespace {
+
+/// Marks the sites of a list; a site that is not in the field, or that is marked already, is an error.
+void mark(std::vector<bool>& marked, const std::vector<transfer>& list, const lattice::site_order& order,
+          const char* used, bool once, const std::string& name) {
+    for (const transfer& t : list)
+        for (const std::int32_t site : t.sites) {
+            if (site < 0 || site >= order.volume())
+                throw input_error("'" + name + "': site " + std::to_string(site) + " is not in the field of " +
+                                  std::to_string(order.volume()) + " sites, in the transfer with " + rank_text(t.peer) +
+                                  ", tag " + std::to_string(t.tag));
+            if (once && marked[static_cast<std::size_t>(site)])
+                throw input_error("'" + name + "': site " + std::to_string(site) + " is " + used +
+                                  ", last in the transfer with " + rank_text(t.peer) + ", tag " +
+                                  std::to_string(t.tag));
+            marked[static_cast<std::size_t>(site)] = true;
+        }
+}
+
+bool alike(const field_view& a, const field_view& b) { return a.shape == b.shape && a.order->places_like(*b.order); }
+
+} // namespace
+
+std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
+
+by_peer sorted_transfers(const std::vector<transfer>& list, const char* verb, const comm::job& j,
+                         const std::string& name) {
+    const int ranks = j.ranks(), me = j.rank();
+    by_peer result;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        const transfer& t = list[i];
+        if (t.peer < 0 || t.peer >= ranks)
+            throw input_error("'" + name + "': " + rank_text(me) + " " + verb + " rank " + std::to_string(t.peer) +
+                              ", which is not of this job (0 to " + std::to_string(ranks - 1) + ")");
+        if (!result[t.peer].emplace(t.tag, i).second)
+            throw input_error("'" + name + "': " + rank_text(me) + " " + verb + " " + rank_text(t.peer) + " tag " +
+                              std::to_string(t.tag) + " twice");
+    }
+    return result;
+}
+
+void check_transfers(const std::vector<transfer>& sends, const std::vector<transfer>& receives,
+                     const std::vector<binding>& bindings, const region_plan_options& options) {
+    const std::string who = "'" + options.name + "': ";
+    if (bindings.empty() || bindings.front().source.empty()) throw input_error(who + "no field is bound");
+    const binding& first = bindings.front();
+    for (const binding& b : bindings) {
+        if (b.source.size() != first.source.size() || b.destination.size() != first.source.size())
+            throw input_error(who + "each binding needs as many sources and destinations as the first has sources, " +
+                              std::to_string(first.source.size()));
+        for (std::size_t f = 0; f < b.source.size(); ++f) {
+            if (!alike(b.source[f], first.source[f]) || !alike(b.destination[f], first.destination[f]))
+                throw input_error(who + "field " + std::to_string(f) +
+                                  " differs between bindings: all must have the same " + "components and site order");
+            if (b.source[f].shape != b.destination[f].shape)
+                throw input_error(who + "field " + std::to_string(f) + " has " +
+                                  std::to_string(b.source[f].shape.bytes()) + " bytes per site as source and " +
+                                  std::to_string(b.destination[f].shape.bytes()) +
+                                  " as destination, or components of another kind");
+            if (options.add && b.source[f].shape.kind == scalar::bits)
+                throw input_error(who + "field " + std::to_string(f) +
+                                  " is not of float or double: nothing can be added");
+        }
+    }
+    for (std::size_t f = 0; f < first.source.size(); ++f) {
+        std::vector<bool> received(static_cast<std::size_t>(first.destination[f].order->volume()));
+        mark(received, receives, *first.destination[f].order, "received twice", !options.add, options.name);
+        const bool in_place = std::any_of(bindings.begin(), bindings.end(),
+                                          [&](const binding& b) { return b.source[f].data == b.destination[f].data; });
+        std::vector<bool> none(static_cast<std::size_t>(first.source[f].order->volume()));
+        mark(none, sends, *first.source[f].order, "", false, options.name);
+        if (!in_place) continue;
+        for (std::size_t site = 0; site < none.size(); ++site)
+            if (none[site] && received[site])
+                throw input_error(who + "site " + std::to_string(site) + " is both sent and received in one exchange");
+    }
+}
+
+void compare_transfers(const std::vector<transfer>& list, const by_tag& mine,
+                       const std::map<std::uint32_t, std::int64_t>& theirs, int from, int to, bool sending,
+                       const std::string& name) {
+    const auto text = [&](std::uint32_t tag, std::int64_t sent, std::int64_t expected) {
+        const auto sites = [](std::int64_t n) { return n < 0 ? std::string("nothing") : std::to_string(n) + " sites"; };
+        return "'" + name + "': " + rank_text(from) + " sends " + sites(sent) + " as tag " + std::to_string(tag) +
+               " to " + rank_text(to) + ", which expects " + sites(expected);
+    };
+    for (const auto& [tag, i] : mine) {
+        const auto it = theirs.find(tag);
+        const std::int64_t here = static_cast<std::int64_t>(list[i].sites.size()),
+                           there = it == theirs.end() ? -1 : it->second;
+        if (here != there) throw input_error(sending ? text(tag, here, there) : text(tag, there, here));
+    }
+    for (const auto& [tag, there] : theirs)
+        if (!mine.contains(tag)) throw input_error(sending ? text(tag, -1, there) : text(tag, there, -1));
+}
+
+std::int64_t sites_in(const std::vector<transfer>& list, const by_tag& tags) {
+    std::int64_t sites = 0;
+    for (const auto& [tag, i] : tags) sites += static_cast<std::int64_t>(list[i].sites.size());
+    return sites;
+}
+
+std::vector<std::int64_t> positions(const std::vector<transfer>& list, const by_tag& tags,
+                                    const lattice::site_order& order) {
+    std::vector<std::int64_t> result;
+    for (const auto& [tag, i] : tags)
+        for (const std::int32_t site : list[i].sites) result.push_back(order.position(site));
+    return result;
+}
+
+std::vector<std::int32_t> sites_of(const lattice::box& part, const lattice::coordinate& extents) {
+    std::vector<std::int32_t> sites;
+    sites.reserve(static_cast<std::size_t>(part.volume()));
+    lattice::coordinate x = part.origin;
+    const auto last = [&](int mu) { return part.origin[mu] + part.extents[mu]; };
+    for (x[3] = part.origin[3]; x[3] < last(3); ++x[3])
+        for (x[2] = part.origin[2]; x[2] < last(2); ++x[2])
+            for (x[1] = part.origin[1]; x[1] < last(1); ++x[1])
+                for (x[0] = part.origin[0]; x[0] < last(0); ++x[0])
+                    sites.push_back(static_cast<std::int32_t>(lattice::lexicographic_index(x, extents)));
+    return sites;
+}
+
+} // namespace halocline::halo

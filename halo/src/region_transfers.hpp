@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transfers that a rank names, by peer and tag: what may be in such lists, and whether both ends name the same.
+#pragma once
+
+#include <halocline/halo/region_plan.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace halocline::halo {
+
+/// "rank 3".
+std::string rank_text(int rank);
+
+/// Positions of the transfers of one list with one peer, by tag: that is their order in the message.
+using by_tag = std::map<std::uint32_t, std::size_t>;
+using by_peer = std::map<int, by_tag>;
+
+/// verb: "sends to" or "receives from".  Err: input_error: a peer that there isn't, a tag that occurs twice with one.
+by_peer sorted_transfers(const std::vector<transfer>& list, const char* verb, const comm::job& j,
+                         const std::string& name);
+/// Err: input_error: bindings that are not alike; a site that a field does not have, that is received twice, or that is
+/// both sent and received.
+void check_transfers(const std::vector<transfer>& sends, const std::vector<transfer>& receives,
+                     const std::vector<binding>& bindings, const region_plan_options& options);
+/// Err: input_error unless both ends name the same transfers, with the same number of sites each; sending: mine are
+/// sent, theirs expected.
+void compare_transfers(const std::vector<transfer>& list, const by_tag& mine,
+                       const std::map<std::uint32_t, std::int64_t>& theirs, int from, int to, bool sending,
+                       const std::string& name);
+
+/// Sites of a message.
+std::int64_t sites_in(const std::vector<transfer>& list, const by_tag& tags);
+/// Their storage positions, transfers by tag.
+std::vector<std::int64_t> positions(const std::vector<transfer>& list, const by_tag& tags,
+                                    const lattice::site_order& order);
+
+} // namespace halocline::halo
