@@ -21,10 +21,16 @@ struct bulk_ticket {
     std::uint64_t address = 0, key = 0;
 };
 
+/// Memory of this rank that its peers may write at any time, as long as this lives.
+struct exposed_memory {
+    virtual ~exposed_memory() = default;
+    bulk_ticket ticket; ///< of its first byte
+};
+
 /// After set-up all members are noexcept and allocate nothing of their own; the network's library may.
 class bulk_link {
   public:
-    /// Of these, each with its number, as many messages may be under way in each direction.
+    /// So many messages, each with its number, may be under way in each direction, where a link is not made for fewer.
     static constexpr std::uint32_t records = link_layout::records;
     /// Longer ones go in pieces: both ends see that they move, and a link that fails is noticed within a wait's deadline.
     static constexpr std::size_t piece_bytes = std::size_t{64} << 20;
@@ -64,18 +70,24 @@ class bulk_link {
     [[nodiscard]] virtual bool failed() const noexcept = 0;
     [[nodiscard]] virtual std::string trouble() const = 0;
 
-    /// Pieces that moved, either way, and the writes among them: of this rank into its peer's memory.
+    /// Pieces that moved, either way, and the writes among them: of this rank into its peer's memory, and of the peer
+    /// into this rank's, whether a receive is open for them or not.
     [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
     [[nodiscard]] std::uint64_t writes() const noexcept { return writes_; }
+    [[nodiscard]] std::uint64_t came() const noexcept { return came_; }
     static constexpr std::uint32_t pieces_of(std::size_t bytes, std::size_t piece) {
         return static_cast<std::uint32_t>((bytes + piece - 1) / piece);
     }
 
   protected:
-    std::uint64_t moved_ = 0, writes_ = 0;
+    std::uint64_t moved_ = 0, writes_ = 0, came_ = 0;
 };
 
 /// nullptr: that transport has none.  Err: job_error.
-[[nodiscard]] std::unique_ptr<bulk_link> make_bulk_link(job_core& core, int peer);
+[[nodiscard]] std::unique_ptr<bulk_link> make_bulk_link(job_core& core, int peer,
+                                                        std::uint32_t records = bulk_link::records);
+/// To the peers that `transport` serves.  nullptr: it does not write there.  Err: job_error: it can't be registered.
+[[nodiscard]] std::shared_ptr<const exposed_memory> expose(job_core& core, const std::string& transport,
+                                                           std::span<std::byte> memory);
 
 } // namespace halocline::comm

@@ -19,9 +19,11 @@ namespace halocline::comm {
 
 struct far_record {
     enum : std::uint32_t {
-        put,  ///< the bytes that follow, to `place` of the payload
-        add,  ///< 1 to the counter at `place` of the payload
-        tell, ///< `place` is the new count of half `which` of this neighbour's line
+        put,   ///< the bytes that follow, to `place` of the payload
+        add,   ///< 1 to the counter at `place` of the payload
+        tell,  ///< `place` is the new count of half `which` of this neighbour's line
+        wrote, ///< this neighbour has written into the payload: `place` writes in all, which have to be here first
+        sends, ///< the number of bytes that follows comes apart, to `place` of the payload
     };
     std::uint32_t kind = put;
     std::uint32_t which = 0;
@@ -47,8 +49,10 @@ class far_link {
     /// Has everything gone?
     [[nodiscard]] bool all_sent() const noexcept { return used_ == 0 && due_[0] == said_[0] && due_[1] == said_[1]; }
 
-    /// Calls visit(record, payload) -> bool for all that has come, in order.  Returns status::aborted after the
-    /// farewell, status::wrong_data if a visit says false or a frame is none.
+    /// What became of a record: `later` ends a take(), and the next one visits it again.
+    enum class visited { done, later, wrong };
+    /// Calls visit(record, payload) -> visited for all that has come, in order.  Returns status::aborted after the
+    /// farewell, status::wrong_data if a visit says so or a frame is none.
     template <class Visit>
     status take(Visit&& visit) noexcept {
         while (state_ == status::ok) {
@@ -56,7 +60,11 @@ class far_link {
             const std::uint64_t epoch = taken_ / channels + 1;
             if (!c.arrived(epoch)) break;
             state_ = c.check(epoch);
-            if (state_ == status::ok && !read(c.received(epoch), visit)) state_ = status::wrong_data;
+            if (state_ != status::ok) break;
+            const visited frame = read(c.received(epoch), visit);
+            if (frame == visited::later) break;
+            if (frame == visited::wrong) state_ = status::wrong_data;
+            read_ = 0;
             if (state_ == status::ok) ++taken_;
         }
         return state_;
@@ -66,15 +74,17 @@ class far_link {
 
   private:
     template <class Visit>
-    static bool read(std::span<const std::byte> frame, Visit& visit) {
-        while (frame.size() >= sizeof(far_record)) {
+    visited read(std::span<const std::byte> frame, Visit& visit) {
+        for (frame = frame.subspan(read_); frame.size() >= sizeof(far_record);) {
             far_record r;
             std::memcpy(&r, frame.data(), sizeof r);
             frame = frame.subspan(sizeof r);
-            if (padded(r.bytes) > frame.size() || !visit(r, frame.first(r.bytes))) return false;
+            if (padded(r.bytes) > frame.size()) return visited::wrong;
+            if (const visited v = visit(r, frame.first(r.bytes)); v != visited::done) return v;
             frame = frame.subspan(padded(r.bytes));
+            read_ += sizeof r + padded(r.bytes);
         }
-        return frame.empty();
+        return frame.empty() ? visited::done : visited::wrong;
     }
     static constexpr std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
     bool append_record(const far_record& what, std::span<const std::byte> bytes) noexcept;
@@ -86,6 +96,7 @@ class far_link {
     std::uint64_t sent_ = 0, taken_ = 0; // frames
     std::byte* frame_ = nullptr;         // number sent_, if it may be filled
     std::size_t used_ = 0;               // bytes of it
+    std::size_t read_ = 0;               // bytes of frame taken_
     std::uint64_t due_[2]{}, said_[2]{}; // counts of the line
     status state_ = status::ok;
 };

@@ -186,10 +186,16 @@ std::vector<std::string> default_transports() {
 }
 
 void job_core::sweep() noexcept {
-    std::erase_if(parked, [&](const parked_block& block) {
+    if (verbs) verbs->sweep();
+    if (ofi) ofi->sweep();
+    std::erase_if(parked, [&](parked_block& block) {
         for (const control_line* line : block.lines) {
             if (!shm_channel::closed(*line)) return false;
         }
+        for (const auto& e : block.exposed) {
+            if (e.use_count() > 1) return false;
+        }
+        block.exposed.clear(); // before its memory goes
         memory->deallocate(block.start, block.bytes, alignof(control_line));
         for (const void* p : block.pinned) memory->unpin(p);
         return true;

@@ -28,7 +28,8 @@ struct parked_block {
     void* start = nullptr;
     std::size_t bytes = 0;
     std::vector<const control_line*> lines;
-    std::vector<const void*> pinned{}; ///< other slab memory that they may write until then
+    std::vector<const void*> pinned{};                  ///< other slab memory that they may write until then
+    std::vector<std::shared_ptr<const void>> exposed{}; ///< over networks, until nobody else has it
 };
 
 /// Why transports are not used, as found when the job was joined.

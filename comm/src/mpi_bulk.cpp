@@ -7,7 +7,8 @@
 
 namespace halocline::comm {
 
-mpi_bulk_link::mpi_bulk_link(mpi_world& world, int peer) : world_(world), peer_(peer) {
+mpi_bulk_link::mpi_bulk_link(mpi_world& world, int peer, std::uint32_t count)
+    : world_(world), peer_(peer), in_(count), out_(count) {
     for (transfer& t : in_) {
         t.tag = world.take_tag();
         t.receives = true;

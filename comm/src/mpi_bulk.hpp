@@ -9,13 +9,14 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace halocline::comm {
 
 class mpi_bulk_link final : public bulk_link {
   public:
     /// Err: job_error: MPI has no more tags.
-    mpi_bulk_link(mpi_world& world, int peer);
+    mpi_bulk_link(mpi_world& world, int peer, std::uint32_t count);
     ~mpi_bulk_link() override;
 
     [[nodiscard]] std::string card() const override;
@@ -51,7 +52,7 @@ class mpi_bulk_link final : public bulk_link {
     mpi_world& world_;
     int peer_;
     int error_ = HALOCLINE_MPI_OK;
-    std::array<transfer, records> in_, out_;
+    std::vector<transfer> in_, out_; ///< by record
 };
 
 } // namespace halocline::comm

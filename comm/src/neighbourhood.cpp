@@ -2,7 +2,6 @@
 #include "neighbourhood.hpp"
 
 #include "channel_agreement.hpp"
-#include "waiting.hpp"
 #include "wire.hpp"
 
 #include <algorithm>
@@ -14,8 +13,8 @@
 namespace halocline::comm {
 
 neighbourhood::neighbourhood(const job& j, const std::string& name, std::span<const int> neighbours, std::size_t bytes,
-                             std::string_view shape)
-    : owner(j), payload_bytes(bytes) {
+                             std::string_view shape, std::optional<std::size_t> direct_bytes)
+    : owner(j), payload_bytes(bytes), direct_bytes_(direct_bytes) {
     job_core& core = j.core();
     core.sweep();
     requests_by_peer by_peer;
@@ -78,6 +77,7 @@ neighbourhood::neighbourhood(const job& j, const std::string& name, std::span<co
         }
     });
     connect_far(name);
+    if (direct_bytes_) connect_direct();
 }
 
 void neighbourhood::connect_far(const std::string& name) {
@@ -110,21 +110,14 @@ bool neighbourhood::try_write(const member& m, std::size_t place, std::span<cons
     }
     const bool room = m.far->append({.kind = far_record::put, .place = place}, bytes);
     m.far->push();
+    counts_.framed += room;
     return room;
 }
 
-template <class Try>
-status neighbourhood::until(const member& m, Try done) noexcept {
-    status s = state_;
-    for (waiter waiting(owner.core()); s == status::ok && !done();) {
-        if (left(m)) return status::aborted;
-        s = waiting.again(m.rank); // polls
-        if (s == status::ok) s = state_;
-    }
-    return s;
-}
-
 status neighbourhood::write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept {
+    if (m.bulk && bytes.size() >= *direct_bytes_) {
+        if (const auto s = write_direct(m, place, bytes)) return *s;
+    }
     for (; m.far && bytes.size() > far_link::most; bytes = bytes.subspan(far_link::most)) {
         const status s = until(m, [&] { return try_write(m, place, bytes.first(far_link::most)); });
         if (s != status::ok) return s;
@@ -147,28 +140,39 @@ status neighbourhood::flush(const member& m) noexcept {
     });
 }
 
-bool neighbourhood::apply(const member& m, const far_record& r, std::span<const std::byte> bytes) noexcept {
+far_link::visited neighbourhood::apply(member& m, const far_record& r, std::span<const std::byte> bytes) noexcept {
+    using enum far_link::visited;
     const auto fits = [&](std::size_t n) { return r.place <= payload_bytes && n <= payload_bytes - r.place; };
     switch (r.kind) {
     case far_record::put:
-        if (!fits(bytes.size())) return false;
+        if (!fits(bytes.size())) return wrong;
         if (!bytes.empty()) std::memcpy(payload + r.place, bytes.data(), bytes.size());
-        return true;
+        return done;
     case far_record::add:
-        if (!fits(sizeof(std::uint64_t)) || r.place % sizeof(std::uint64_t) != 0) return false;
+        if (!fits(sizeof(std::uint64_t)) || r.place % sizeof(std::uint64_t) != 0) return wrong;
         reinterpret_cast<std::atomic<std::uint64_t>*>(payload + r.place)->fetch_add(1, std::memory_order_release);
-        return true;
+        return done;
     case far_record::tell:
-        if (r.which > 1) return false;
+        if (r.which > 1) return wrong;
         m.mine->half[r.which].epoch.store(r.place, std::memory_order_release);
-        return true;
-    default: return false;
+        return done;
+    case far_record::wrote:
+        if (!m.bulk) return wrong;
+        return m.bulk->came() >= r.place ? done : later;
+    case far_record::sends: {
+        std::uint64_t size = 0;
+        if (!m.bulk || bytes.size() != sizeof size) return wrong;
+        std::memcpy(&size, bytes.data(), sizeof size);
+        return fits(size) ? receive_direct(m, r.place, size) : wrong;
+    }
+    default: return wrong;
     }
 }
 
 void neighbourhood::poll() noexcept {
-    for (const member& m : members) {
+    for (member& m : members) {
         if (!m.far || left(m)) continue;
+        if (m.bulk) poll_direct(m);
         status s = m.far->take([&](const far_record& r, std::span<const std::byte> b) { return apply(m, r, b); });
         m.far->push();
         if (s == status::aborted) m.mine->half[1].end.store(1, std::memory_order_release);
@@ -179,7 +183,9 @@ void neighbourhood::poll() noexcept {
 
 neighbourhood::~neighbourhood() {
     parked_block parked{block_, block_bytes_, {}};
+    for (auto& [transport, memory] : exposed_) parked.exposed.push_back(std::move(memory));
     for (const member& m : members) {
+        if (m.receiving) m.bulk->give_up(0);
         if (m.far) continue; // its channels say farewell
         for (message_header& half : m.theirs->half) half.end.store(1, std::memory_order_release);
         parked.lines.push_back(m.mine);

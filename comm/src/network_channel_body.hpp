@@ -6,6 +6,8 @@
 
 #include <halocline/comm/network_channel.hpp>
 
+#include <utility>
+
 namespace halocline::comm {
 
 template <class World, class End>
@@ -85,6 +87,11 @@ std::string network_channel<World, End>::trouble() const {
 template <class World, class End>
 std::uint64_t network_channel<World, End>::writes() const noexcept {
     return end_->writes;
+}
+
+template <class World, class End>
+void network_channel<World, End>::keep(std::shared_ptr<const void> memory) noexcept {
+    end_->kept = std::move(memory);
 }
 
 template <class World, class End>

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <memory_resource>
 #include <sched.h>
 
@@ -21,6 +22,7 @@ struct network_end {
     std::size_t receive_stride = 0, send_stride = 0; // of a slot; the peer's slots are as large as what this end sends
     std::size_t send_message = 0, receive_message = 0; // label and payload, at most
     int peer = -1;
+    std::shared_ptr<const void> kept; ///< other memory that the peer may write until its farewell
 
     std::uint64_t started = 0; ///< epoch of the last message given to the library
     std::uint64_t writes = 0;  ///< that it took

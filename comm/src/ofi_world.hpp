@@ -28,6 +28,7 @@ namespace halocline::comm {
 [[nodiscard]] std::string ofi_present();
 
 class bulk_link;
+struct exposed_memory;
 class ofi_bulk_link;
 class slab;
 struct ofi_end;
@@ -130,6 +131,8 @@ class ofi_world {
     void poll(ofi_end&) noexcept { poll(); } // all ends have one queue
     /// The channel is gone: the end goes when its peer's farewell has come and nothing is under way.
     void release(ofi_end& end) noexcept;
+    /// Lets go what was released and that nobody will write any more.
+    void sweep() noexcept;
     /// Polls until nothing is left to be written and every peer said farewell, `give_up` says so, or for 2 seconds.
     void finish(const std::function<bool()>& give_up) noexcept;
     /// What went wrong, for an end's error.
@@ -137,7 +140,9 @@ class ofi_world {
     [[nodiscard]] std::string describe(int code) const;
 
     /// Large messages to and from that rank.
-    [[nodiscard]] std::unique_ptr<bulk_link> open_bulk(const slab& memory, int peer);
+    [[nodiscard]] std::unique_ptr<bulk_link> open_bulk(const slab& memory, int peer, std::uint32_t records);
+    /// Memory for peers to write at any time.  nullptr: the provider has no RMA.  Err: job_error.
+    [[nodiscard]] std::shared_ptr<const exposed_memory> expose(std::span<std::byte> memory);
     /// The job has ended: libfabric does not touch this rank's memory any more.
     void cut() noexcept;
 
@@ -155,7 +160,6 @@ class ofi_world {
     void push(ofi_end& end) noexcept;
     int push_all(ofi_end& end) noexcept;
     void close_end(ofi_end& end) noexcept;
-    void sweep() noexcept;
 
     std::unique_ptr<endpoint> at_;
     std::vector<std::unique_ptr<ofi_end>> ends_; // by id; nullptr: free

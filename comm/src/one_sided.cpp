@@ -4,8 +4,10 @@
 #include "neighbourhood.hpp"
 #include "waiting.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace halocline::comm {
@@ -32,7 +34,8 @@ exposure::exposure(const job& j, std::span<const int> neighbours, std::size_t by
         throw input_error("'" + options_.name + "': " + std::to_string(options_.signals) + " signals");
     const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
     near_ = std::make_unique<neighbourhood>(j, options_.name, neighbours, counters + bytes,
-                                            std::to_string(options_.signals) + " signals");
+                                            std::to_string(options_.signals) + " signals",
+                                            std::max<std::size_t>(options_.direct_bytes, 1));
     // Zeroed memory is counters of 0; nobody adds before all are there.
 }
 
@@ -45,6 +48,8 @@ std::span<std::byte> exposure::memory() const noexcept {
     return {near_->payload + counters, near_->payload_bytes - counters};
 }
 
+exposure_counts exposure::counts() const noexcept { return near_->counts(); }
+
 std::size_t exposure::neighbours() const noexcept { return near_->members.size(); }
 
 std::size_t exposure::bytes_at(std::size_t n) const noexcept {
@@ -54,9 +59,11 @@ std::size_t exposure::bytes_at(std::size_t n) const noexcept {
 template <class Done>
 status exposure::until(int peer, Done done) noexcept {
     near_->poll();
-    waiter waiting(near_->owner.core());
+    std::optional<waiter> waiting(near_->owner.core());
+    std::uint64_t before = near_->moved();
     while (status_ == status::ok && !done()) {
-        if (status_ == status::ok) status_ = waiting.again(peer);
+        if (std::exchange(before, near_->moved()) != before) waiting.emplace(near_->owner.core());
+        if (status_ == status::ok) status_ = waiting->again(peer);
         if (status_ == status::ok) status_ = near_->state();
     }
     return status_;

@@ -43,7 +43,7 @@ bool remote_calls::put(std::size_t n, std::uint32_t function, const void* argume
     if (m.far) {
         slot s{sent_[n] + 1, function, {}};
         std::memcpy(s.argument, argument, bytes);
-        if (!neighbourhood::try_write(m, place * sizeof s, std::as_bytes(std::span(&s, 1)))) return false;
+        if (!near_->try_write(m, place * sizeof s, std::as_bytes(std::span(&s, 1)))) return false;
         ++sent_[n];
         return true;
     }

@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+struct ibv_mr; // libibverbs'
+
 namespace halocline::comm {
 
 /// Is transport `verbs` in this build?
@@ -25,6 +27,7 @@ namespace halocline::comm {
 [[nodiscard]] std::string verbs_present();
 
 class bulk_link;
+struct exposed_memory;
 class slab;
 class verbs_bulk_link;
 struct verbs_library; // private: comm/src/verbs/library.hpp
@@ -81,13 +84,17 @@ class verbs_world {
     void poll(verbs_end& end) noexcept;
     /// The channel is gone: the end goes when its peer's farewell has come and its own was delivered.
     void release(verbs_end& end) noexcept;
+    /// Lets go what was released and that nobody will write any more.
+    void sweep() noexcept;
     /// Polls until every peer has said farewell, `give_up` says so, or for 2 seconds.
     void finish(const std::function<bool()>& give_up) noexcept;
     /// What went wrong, for an end's error.
     [[nodiscard]] std::string describe(const verbs_end& end) const;
 
     /// Large messages to and from that rank.  Err: job_error.
-    [[nodiscard]] std::unique_ptr<bulk_link> open_bulk(const slab& memory, int peer);
+    [[nodiscard]] std::unique_ptr<bulk_link> open_bulk(const slab& memory, int peer, std::uint32_t records);
+    /// Memory for peers to write at any time.  Err: job_error.
+    [[nodiscard]] std::shared_ptr<const exposed_memory> expose(std::span<std::byte> memory);
 
   private:
     friend class verbs_bulk_link;
@@ -95,7 +102,8 @@ class verbs_world {
     struct link;      // a verbs_end with its queue pair
     struct bulk_pair; // a queue pair of large messages
     static link& linked(verbs_end& end) noexcept;
-    void register_block(link& l);
+    /// Err: job_error.
+    ibv_mr* register_for_peers(std::span<std::byte> memory, const std::string& what_for) const;
     void make_queue_pair(link& l);
     void shape(link& l, std::size_t slot, std::size_t bytes) noexcept;
     void post_letter(link& l, std::uint64_t kind, std::uint32_t tag) noexcept;
@@ -104,7 +112,6 @@ class verbs_world {
     void take(std::uint64_t id, int status, std::uint32_t immediate, std::uint32_t vendor_error) noexcept;
     void fail(link& l, int code, const char* call) noexcept;
     void close(link& l) noexcept;
-    void sweep() noexcept;
 
     std::unique_ptr<port> at_;
     std::vector<std::unique_ptr<link>> links_;

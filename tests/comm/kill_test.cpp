@@ -2,6 +2,7 @@
 // What happens when ranks die: real kills of real processes. This program is both the test and, with "rank", the ranks.
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
+#include <halocline/comm/one_sided.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline/comm/window.hpp>
 
@@ -49,6 +50,23 @@ std::string self, runner;
         if (s == status::ok) s = m.recv(in, any_source, 2);
         if (s == status::ok) s = m.wait(large);
         if (s != status::ok) j.fail(s, m.pending());
+    }
+}
+
+/// Large puts round a ring, for ever.
+[[noreturn]] void put_for_ever(const job& j) {
+    constexpr std::size_t n = 1 << 20;
+    std::vector<int> near;
+    for (int r = 0; r < j.ranks(); ++r)
+        if (r != j.rank()) near.push_back(r);
+    exposure e(j, near, n, {"large puts", 1});
+    const std::vector<std::byte> out(n);
+    const int next = (j.rank() + 1) % j.ranks();
+    const auto at = static_cast<std::size_t>(std::find(near.begin(), near.end(), next) - near.begin());
+    for (std::uint64_t k = 1;; ++k) {
+        status s = e.put_signal(at, out, 0, 0);
+        if (s == status::ok) s = e.wait_signals(0, k);
+        if (s != status::ok) j.fail(s, e.pending());
     }
 }
 
@@ -121,6 +139,7 @@ int be_rank(std::string mode) {
         if (mode == "exit" && j.rank() == 1) std::_Exit(7);
         if (mode == "ok") return 0;
         if (mode == "messages") exchange_messages(j);
+        if (mode == "puts") put_for_ever(j);
         if (mode == "window") exchange_for_ever(j);
         global_sum sum(j, 8);
         if (across_hosts) announce();
@@ -233,13 +252,13 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(During, Killed, testing::Values("setup", "plan", "sum", "messages", "window"));
+INSTANTIATE_TEST_SUITE_P(During, Killed, testing::Values("setup", "plan", "sum", "messages", "puts", "window"));
 #ifdef HALOCLINE_WITH_OFI
-INSTANTIATE_TEST_SUITE_P(OverOfi, Killed, testing::Values("ofi-plan", "ofi-sum", "ofi-messages"));
+INSTANTIATE_TEST_SUITE_P(OverOfi, Killed, testing::Values("ofi-plan", "ofi-sum", "ofi-messages", "ofi-puts"));
 INSTANTIATE_TEST_SUITE_P(OverNodes, Killed, testing::Values("ofi-nodes-setup", "ofi-nodes-sum"));
 #endif
 #ifdef HALOCLINE_WITH_VERBS
-INSTANTIATE_TEST_SUITE_P(OverVerbs, Killed, testing::Values("verbs-plan", "verbs-sum", "verbs-messages"));
+INSTANTIATE_TEST_SUITE_P(OverVerbs, Killed, testing::Values("verbs-plan", "verbs-sum", "verbs-messages", "verbs-puts"));
 #endif
 
 TEST(Kill, BeforeJoiningIsReportedToThoseWhoWait) {

@@ -4,12 +4,14 @@
 
 #include <halocline/comm/one_sided.hpp>
 #include <halocline/comm/remote_call.hpp>
+#include <halocline/comm/slab.hpp>
 #include <halocline_test/allocation_counter.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
+#include <memory_resource>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -166,6 +168,82 @@ inline void expect_puts_of_any_size_arrive(const job& j) {
         }
         EXPECT_EQ(wrong, 0u) << size;
     }
+    j.barrier();
+}
+
+/// Puts of at least `direct_bytes` over a network are counted as such and never copied in frames; the smaller ones are.
+/// `writes`: the network writes into the target's memory, and each of these puts is one write.
+inline void expect_large_puts_go_straight(const job& j, bool writes) {
+    constexpr std::size_t least = 20'000, most = 1'000'001;
+    const std::vector<int> near = all_ranks(j);
+    const auto ranks = static_cast<std::size_t>(j.ranks());
+    exposure e(j, near, ranks * most, {.name = "large", .direct_bytes = least});
+    const auto is_far = [&](int r) {
+        const std::string& by = j.members()[static_cast<std::size_t>(r)].transport;
+        return by != "self" && by != "shm";
+    };
+    const auto far = static_cast<std::uint64_t>(std::count_if(near.begin(), near.end(), is_far));
+    const auto byte_of = [](int from, std::size_t size, std::size_t i) {
+        return static_cast<std::byte>(static_cast<std::size_t>(31 * from) + size + i * 7 + i / 251);
+    };
+    std::pmr::vector<std::byte> in_slab(most, &j.memory());
+    std::vector<std::byte> on_heap(most);
+    std::uint64_t large = 0;
+    for (const std::size_t size : {least - 1, least, least + 1, std::size_t{100'003}, most}) {
+        for (const std::span<std::byte> out : {std::span(in_slab), std::span(on_heap)}) {
+            for (std::size_t i = 0; i < size; ++i) out[i] = byte_of(j.rank(), size, i);
+            e.post();
+            e.start();
+            for (std::size_t n = 0; n < near.size(); ++n) {
+                ASSERT_EQ(e.await(n), status::ok) << e.pending();
+                ASSERT_EQ(e.put(n, out.first(size), static_cast<std::size_t>(j.rank()) * most), status::ok);
+            }
+            std::fill(out.begin(), out.end(), std::byte{0xee}); // it is free
+            ASSERT_EQ(e.complete(), status::ok) << e.pending();
+            ASSERT_EQ(e.wait(), status::ok) << e.pending();
+            std::size_t wrong = 0;
+            for (int from = 0; from < j.ranks(); ++from) {
+                const std::byte* in = e.memory().data() + static_cast<std::size_t>(from) * most;
+                for (std::size_t i = 0; i < size; ++i) wrong += in[i] != byte_of(from, size, i);
+            }
+            EXPECT_EQ(wrong, 0u) << size;
+            large += size >= least ? far : 0;
+            EXPECT_EQ(e.counts().direct, large) << size;
+        }
+    }
+    EXPECT_EQ(e.counts().writes, writes ? large : 0u);
+    constexpr std::uint64_t frames_of_small = 2 * 3; // of 8 KiB at most
+    EXPECT_EQ(e.counts().framed, far * frames_of_small);
+    EXPECT_EQ(e.counts().not_registered, 0u);
+    j.barrier();
+}
+
+/// A block that each neighbour overwrites again and again, once it has heard that the last one was read.
+inline void expect_signals_follow_large_puts(const job& j) {
+    constexpr std::size_t words = 40'000;
+    constexpr std::uint64_t rounds = 10;
+    const std::vector<int> near = all_ranks(j);
+    const auto ranks = static_cast<std::size_t>(j.ranks());
+    // Counters: of each neighbour's blocks, and of the blocks that it has read.
+    exposure e(j, near, ranks * words * 8, {"large signals", 2 * j.ranks()});
+    std::vector<std::uint64_t> out(words);
+    std::size_t wrong = 0;
+    for (std::uint64_t k = 1; k <= rounds; ++k) {
+        for (std::size_t i = 0; i < words; ++i) out[i] = put_word(j.rank(), 0, k, i % 4096);
+        for (std::size_t n = 0; n < near.size(); ++n) {
+            ASSERT_EQ(e.wait_signals(j.ranks() + near[n], k - 1), status::ok) << e.pending();
+            const std::size_t place = static_cast<std::size_t>(j.rank()) * words * 8;
+            ASSERT_EQ(e.put_signal(n, std::as_bytes(std::span(out)), place, j.rank()), status::ok) << e.pending();
+        }
+        for (std::size_t n = 0; n < near.size(); ++n) {
+            ASSERT_EQ(e.wait_signals(near[n], k), status::ok) << e.pending();
+            const auto* in =
+                reinterpret_cast<const std::uint64_t*>(e.memory().data()) + static_cast<std::size_t>(near[n]) * words;
+            for (std::size_t i = 0; i < words; ++i) wrong += in[i] != put_word(near[n], 0, k, i % 4096);
+            ASSERT_EQ(e.put_signal(n, {}, 0, j.ranks() + j.rank()), status::ok);
+        }
+    }
+    EXPECT_EQ(wrong, 0u);
     j.barrier();
 }
 

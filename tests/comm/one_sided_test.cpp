@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One-sided communication between processes, over the transport that the argument names: shm, verbs, ofi-tcp, ofi-shm,
-// mpi, mpi-one-sided, mixed (two nodes of one host: shm within, libfabric between).
+// ofi-tagged (libfabric's tcp without RMA), mpi, mpi-one-sided, mixed (two nodes of one host: shm within, libfabric between).
 #include "one_sided_bodies.hpp"
 
 #include <cstdlib>
@@ -17,6 +17,7 @@ job over_transport() {
     options.transports = {transport.substr(0, transport.find('-'))};
     if (transport == "ofi-tcp") options.ofi_provider = "tcp;ofi_rxm";
     if (transport == "ofi-shm") options.ofi_provider = "shm";
+    if (transport == "ofi-tagged") options.ofi_provider = "tcp;ofi_rxm,tagged";
     if (transport == "mixed") {
         options.transports = {"shm", "ofi"};
         options.ofi_provider = "tcp;ofi_rxm";
@@ -43,6 +44,24 @@ TEST(OneSided, OneWayEpochs) {
 }
 TEST(OneSided, SignalsFollowTheirBytes) { expect_signals_follow_their_bytes(over_transport()); }
 TEST(OneSided, PutsOfAnySizeArrive) { expect_puts_of_any_size_arrive(over_transport()); }
+TEST(OneSided, LargePutsGoStraightIntoTheExposedMemory) {
+    const job j = over_transport();
+    const bool writes =
+        transport == "verbs" || (transport.starts_with("ofi") && transport != "ofi-tagged") || transport == "mixed";
+    expect_large_puts_go_straight(j, writes);
+}
+TEST(OneSided, LargePutsWithASignalArriveBeforeIt) { expect_signals_follow_large_puts(over_transport()); }
+TEST(OneSided, MemoryIsGivenBackWhenBothEndsHaveLeft) {
+    const job j = over_transport();
+    const std::vector<int> near = all_ranks(j);
+    constexpr std::size_t size = 1 << 20;
+    const std::size_t before = j.memory().used();
+    for (int i = 0; i < 20; ++i) {
+        const exposure e(j, near, size, {"again and again"});
+        j.barrier();
+        EXPECT_LT(j.memory().used(), before + 6 * size) << "blocks stay";
+    }
+}
 TEST(OneSided, CallsInOrder) {
     const job j = over_transport();
     expect_calls_in_order(j, steps(j, 500));

@@ -92,8 +92,8 @@ struct loop_bulk {
         const std::string addresses[] = {here.address(), there.address()};
         here.connect(addresses, 0);
         there.connect(addresses, 1);
-        to = here.open_bulk(j.memory(), 1);
-        from = there.open_bulk(j.memory(), 0);
+        to = here.open_bulk(j.memory(), 1, bulk_link::records);
+        from = there.open_bulk(j.memory(), 0, bulk_link::records);
         to->connect(from->card());
         from->connect(to->card());
         posted = {};

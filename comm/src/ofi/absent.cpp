@@ -32,7 +32,9 @@ void ofi_world::poll() noexcept {}
 void ofi_world::release(ofi_end&) noexcept {}
 void ofi_world::finish(const std::function<bool()>&) noexcept {}
 std::string ofi_world::describe(int) const { return {}; }
-std::unique_ptr<bulk_link> ofi_world::open_bulk(const slab&, int) { return nullptr; }
+std::unique_ptr<bulk_link> ofi_world::open_bulk(const slab&, int, std::uint32_t) { return nullptr; }
+std::shared_ptr<const exposed_memory> ofi_world::expose(std::span<std::byte>) { return nullptr; }
+void ofi_world::sweep() noexcept {}
 void ofi_world::cut() noexcept {}
 
 } // namespace halocline::comm

@@ -15,17 +15,32 @@ namespace {
 
 void drop(ofi_registration& r) noexcept { close_object(r.region); }
 
+struct ofi_exposed_memory final : exposed_memory {
+    ofi_registration registered;
+    ~ofi_exposed_memory() override { drop(registered); }
+};
+
 } // namespace
 
 static_assert(bulk_link::records == std::uint32_t{1} << ofi_tags::record_bits);
 
-std::unique_ptr<bulk_link> ofi_world::open_bulk(const slab& memory, int peer) {
-    return std::make_unique<ofi_bulk_link>(*this, memory, peer);
+std::unique_ptr<bulk_link> ofi_world::open_bulk(const slab& memory, int peer, std::uint32_t count) {
+    return std::make_unique<ofi_bulk_link>(*this, memory, peer, count);
 }
 
-ofi_bulk_link::ofi_bulk_link(ofi_world& world, const slab& memory, int peer)
+std::shared_ptr<const exposed_memory> ofi_world::expose(std::span<std::byte> memory) {
+    if (at_->provider.tagged) return nullptr;
+    auto e = std::make_shared<ofi_exposed_memory>();
+    e->registered = register_memory(at_->domain, at_->ep, at_->provider.list->domain_attr->mr_mode, FI_REMOTE_WRITE,
+                                    memory.data(), memory.size(), at_->next_key++);
+    at_->require(e->registered.error, e->registered.call);
+    e->ticket = {e->registered.base, e->registered.key};
+    return e;
+}
+
+ofi_bulk_link::ofi_bulk_link(ofi_world& world, const slab& memory, int peer, std::uint32_t count)
     : world_(world), at_(*world.at_), peer_(peer), id_(static_cast<std::uint32_t>(world.bulks_.size())),
-      piece_(std::min(at_.largest_write, piece_bytes)) {
+      piece_(std::min(at_.largest_write, piece_bytes)), in_(count), out_(count) {
     if (id_ >= ofi_tags::most_links)
         throw job_error("libfabric: " + std::to_string(id_) +
                         " messengers' links were open, no more can be told apart");
@@ -163,7 +178,8 @@ void ofi_bulk_link::completed(ofi_operation& operation, int error) noexcept {
 }
 
 void ofi_bulk_link::arrived(std::uint32_t record) noexcept {
-    if (in_[record].data == nullptr) return; // given up
+    ++came_;
+    if (record >= in_.size() || in_[record].data == nullptr) return; // given up, or into exposed memory
     ++in_[record].done;
     ++moved_;
 }

@@ -9,12 +9,13 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace halocline::comm {
 
 class ofi_bulk_link final : public bulk_link {
   public:
-    ofi_bulk_link(ofi_world& world, const slab& memory, int peer);
+    ofi_bulk_link(ofi_world& world, const slab& memory, int peer, std::uint32_t count);
     ~ofi_bulk_link() override;
 
     [[nodiscard]] std::string card() const override;
@@ -71,8 +72,8 @@ class ofi_bulk_link final : public bulk_link {
     int peer_;
     std::uint32_t id_ = 0, peer_id_ = 0;
     int error_ = 0;
-    std::size_t piece_ = 0; ///< bytes
-    std::array<transfer, records> in_, out_;
+    std::size_t piece_ = 0;          ///< bytes
+    std::vector<transfer> in_, out_; ///< by record
 };
 
 } // namespace halocline::comm

@@ -36,6 +36,8 @@ void verbs_world::poll(verbs_end&) noexcept {}
 void verbs_world::release(verbs_end&) noexcept {}
 void verbs_world::finish(const std::function<bool()>&) noexcept {}
 std::string verbs_world::describe(const verbs_end&) const { return {}; }
-std::unique_ptr<bulk_link> verbs_world::open_bulk(const slab&, int) { return nullptr; }
+std::unique_ptr<bulk_link> verbs_world::open_bulk(const slab&, int, std::uint32_t) { return nullptr; }
+std::shared_ptr<const exposed_memory> verbs_world::expose(std::span<std::byte>) { return nullptr; }
+void verbs_world::sweep() noexcept {}
 
 } // namespace halocline::comm

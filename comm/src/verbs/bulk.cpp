@@ -7,16 +7,32 @@
 #include <cerrno>
 
 namespace halocline::comm {
+namespace {
 
-std::unique_ptr<bulk_link> verbs_world::open_bulk(const slab& memory, int peer) {
+struct verbs_exposed_memory final : exposed_memory {
+    verbs_exposed_memory(const verbs_library& from, ibv_mr* registered) : lib(from), region(registered) {}
+    ~verbs_exposed_memory() override { lib.dereg_mr(region); }
+    const verbs_library& lib;
+    ibv_mr* region;
+};
+
+} // namespace
+
+std::unique_ptr<bulk_link> verbs_world::open_bulk(const slab& memory, int peer, std::uint32_t count) {
     sweep();
-    return std::make_unique<verbs_bulk_link>(*this, memory, peer);
+    return std::make_unique<verbs_bulk_link>(*this, memory, peer, count);
 }
 
-verbs_bulk_link::verbs_bulk_link(verbs_world& world, const slab& memory, int peer)
+std::shared_ptr<const exposed_memory> verbs_world::expose(std::span<std::byte> memory) {
+    auto e = std::make_shared<verbs_exposed_memory>(at_->lib, register_for_peers(memory, "to expose them"));
+    e->ticket = {reinterpret_cast<std::uintptr_t>(memory.data()), e->region->rkey};
+    return e;
+}
+
+verbs_bulk_link::verbs_bulk_link(verbs_world& world, const slab& memory, int peer, std::uint32_t count)
     : at_(*world.at_),
       pair_(*world.bulk_pairs_.emplace_back(std::make_unique<verbs_world::bulk_pair>(*world.at_, peer))), peer_(peer),
-      piece_(std::min(at_.largest_write, piece_bytes)) {
+      piece_(std::min(at_.largest_write, piece_bytes)), in_(count), out_(count) {
     for (auto* all : {&at_.targets, &at_.sources})
         if (!*all) *all = std::make_unique<registrations>(memory);
     pair_.link = this;
@@ -95,7 +111,8 @@ void verbs_bulk_link::push(std::uint32_t record) noexcept {
 }
 
 void verbs_bulk_link::arrived(std::uint32_t record) noexcept {
-    if (in_[record].data == nullptr) return; // given up
+    ++came_;
+    if (record >= in_.size() || in_[record].data == nullptr) return; // given up, or into exposed memory
     ++in_[record].done;
     ++moved_;
 }

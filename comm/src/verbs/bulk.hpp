@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace halocline::comm {
 
@@ -50,7 +51,7 @@ struct verbs_world::bulk_pair {
 
 class verbs_bulk_link final : public bulk_link {
   public:
-    verbs_bulk_link(verbs_world& world, const slab& memory, int peer);
+    verbs_bulk_link(verbs_world& world, const slab& memory, int peer, std::uint32_t count);
     ~verbs_bulk_link() override;
 
     [[nodiscard]] std::string card() const override;
@@ -90,8 +91,8 @@ class verbs_bulk_link final : public bulk_link {
     verbs_world::port& at_;
     verbs_world::bulk_pair& pair_;
     int peer_;
-    std::size_t piece_; ///< bytes; both ends' alike
-    std::array<transfer, records> in_, out_;
+    std::size_t piece_;              ///< bytes; both ends' alike
+    std::vector<transfer> in_, out_; ///< by record
 };
 
 } // namespace halocline::comm

@@ -31,7 +31,7 @@ verbs_end& verbs_world::open(std::pmr::memory_resource& memory, int peer, std::u
     l.allocate(memory, send_bytes, receive_bytes);
     links_.push_back(std::move(made));
     try {
-        register_block(l);
+        l.region = register_for_peers({l.block, l.block_bytes}, "for rank " + std::to_string(peer));
     } catch (...) {
         l.deallocate();
         links_.pop_back();
@@ -40,14 +40,14 @@ verbs_end& verbs_world::open(std::pmr::memory_resource& memory, int peer, std::u
     return l;
 }
 
-void verbs_world::register_block(link& l) {
-    l.region = at_->lib.reg_mr(at_->domain, l.block, l.block_bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-    if (l.region == nullptr) {
-        const int why = errno;
-        throw job_error("verbs (" + at_->name + "): registering " + std::to_string(l.block_bytes) + " bytes for rank " +
-                        std::to_string(l.peer) + " (ibv_reg_mr): " + std::strerror(why) +
-                        (why == ENOMEM || why == EAGAIN ? "; " + memlock_advice() : ""));
-    }
+ibv_mr* verbs_world::register_for_peers(std::span<std::byte> memory, const std::string& what_for) const {
+    ibv_mr* const region =
+        at_->lib.reg_mr(at_->domain, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    if (region != nullptr) return region;
+    const int why = errno;
+    throw job_error("verbs (" + at_->name + "): registering " + std::to_string(memory.size()) + " bytes " + what_for +
+                    " (ibv_reg_mr): " + std::strerror(why) +
+                    (why == ENOMEM || why == EAGAIN ? "; " + memlock_advice() : ""));
 }
 
 void verbs_world::close(link& l) noexcept {

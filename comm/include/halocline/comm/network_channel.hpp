@@ -50,6 +50,8 @@ class network_channel : public message_slots {
     /// Writes that the library took from this end, greetings and farewells among them.
     [[nodiscard]] std::uint64_t writes() const noexcept;
 
+    /// Holds other memory that the peer may write until its farewell has come, also when this channel is gone.
+    void keep(std::shared_ptr<const void> memory) noexcept;
     /// A farewell in place of the next epoch: a peer that waits for it gets status::aborted.
     void close() noexcept;
 

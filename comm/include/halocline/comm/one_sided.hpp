@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that neighbours write: put, put with a signal, and epochs of post, start, complete, wait. Neighbours that map
 // each other's slabs (self, shm) write in place; over verbs, ofi and mpi they send what the target writes in its next
-// call here or its next wait for anything.
+// call here or its next wait for anything, and large puts go straight into its memory: written there (verbs, ofi) or
+// received there (mpi).
 //
 // Two independent epochs per object, as MPI has them: a target posts and waits, an origin starts and completes. Each
 // pair of neighbours counts its epochs in 64 bits that are never reset, so a fast neighbour can't be mistaken for a
@@ -25,6 +26,17 @@ class neighbourhood; // private: comm/src/neighbourhood.hpp
 struct exposure_options {
     std::string name{}; ///< for messages
     int signals = 0;    ///< counters that put_signal adds to
+    /// Smallest put over a network that goes straight into the neighbour's memory: written there (verbs, ofi), or
+    /// received there (mpi); smaller ones are copied at both ends. Each origin decides for its own.
+    std::size_t direct_bytes = 32 * 1024;
+};
+
+/// Of this rank's puts over networks.
+struct exposure_counts {
+    std::uint64_t direct = 0;         ///< straight into the neighbour's memory
+    std::uint64_t writes = 0;         ///< RDMA writes that did so
+    std::uint64_t framed = 0;         ///< pieces that were copied at both ends
+    std::uint64_t not_registered = 0; ///< large ones among these, whose memory could not be registered
 };
 
 /// After construction every member is noexcept, allocates nothing and takes no lock; over self and shm no system call
@@ -61,7 +73,8 @@ class exposure {
     /// Waits until it has.
     [[nodiscard]] status await(std::size_t n) noexcept;
     /// from -> offset of neighbour n's memory.  Pre: ready(n) or await(n); `from` is free when this returns. Over a
-    /// network it may wait for room.  Err: status::misused if that is outside.
+    /// network it may wait for room, a large one until the network has read it; puts that overlap end in any order there, until
+    /// the target has said that it has the first.  Err: status::misused if that is outside.
     status put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;
     /// All that was put to all neighbours may be read there. Waits for those that have not posted.
     [[nodiscard]] status complete() noexcept;
@@ -75,6 +88,7 @@ class exposure {
     [[nodiscard]] status wait_signals(int signal, std::uint64_t at_least) noexcept;
 
     [[nodiscard]] status state() const noexcept { return status_; }
+    [[nodiscard]] exposure_counts counts() const noexcept;
     /// For messages.
     [[nodiscard]] std::string pending() const;
 
