@@ -3,6 +3,8 @@
 // Exchanges of an L^4 box per rank, cut in t, 96 B per site: with and without, in turn. A step writes the field,
 // exchanges and reads the ghosts; bare: the exchange alone. Medians of rank 0's slices; one JSON line per point.
 #include "support/command_line.hpp"
+#include "support/json_line.hpp"
+#include "support/statistics.hpp"
 
 #include <halocline/halo/plan.hpp>
 
@@ -11,6 +13,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 
 namespace {
 
@@ -77,29 +80,28 @@ int main(int argc, char** argv) {
         // The same on every rank: about what a step takes, 1 ns per byte of the box.
         const int steps =
             std::max(2, static_cast<int>(seconds / (3 * 2 * rounds) / (1e-9 * 96 * extent * extent * extent * extent)));
-        std::array<std::array<double, rounds>, 4> times{};
-        for (std::size_t r = 0; r < rounds; ++r) {
+        std::array<std::vector<double>, 4> times; // step with and without, bare with and without
+        for (int r = 0; r < rounds; ++r) {
             j.barrier();
             const step_times a = with.run(steps);
             j.barrier();
             const step_times b = without.run(steps);
-            times[0][r] = a.step;
-            times[1][r] = b.step;
-            times[2][r] = a.bare;
-            times[3][r] = b.bare;
+            times[0].push_back(a.step);
+            times[1].push_back(b.step);
+            times[2].push_back(a.bare);
+            times[3].push_back(b.bare);
         }
         if (with.read() != without.read()) {
             std::fprintf(stderr, "ghosts differ with and without checksums at L = %d\n", extent);
             return EXIT_FAILURE;
         }
-        for (auto& t : times) std::sort(t.begin(), t.end());
-        const auto us = [&](std::size_t k) { return 1e6 * times[k][rounds / 2]; };
-        if (j.rank() == 0)
-            std::printf("{\"bench\":\"checksum\",\"transport\":\"%s\",\"ranks\":%d,\"L\":%d,\"step_us\":[%.2f,%.2f],"
-                        "\"step_ratio\":%.2f,"
-                        "\"bare_us\":[%.2f,%.2f],\"bare_ratio\":%.2f}\n",
-                        j.transport().c_str(), j.ranks(), extent, us(0), us(1), us(0) / us(1), us(2), us(3),
-                        us(2) / us(3));
+        if (j.rank() != 0) continue;
+        const auto us = [&](std::size_t k) { return 1e6 * bench::median(times[k]); };
+        bench::json_line line;
+        line.add("bench", "checksum").add("transport", j.transport()).add("ranks", j.ranks()).add("L", extent);
+        line.add("step_us", us(0)).add("step_us_without", us(1)).add("step_ratio", us(0) / us(1));
+        line.add("bare_us", us(2)).add("bare_us_without", us(3)).add("bare_ratio", us(2) / us(3));
+        std::puts(line.text().c_str());
     }
     return EXIT_SUCCESS;
 }

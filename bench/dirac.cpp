@@ -2,6 +2,7 @@
 // How fast is the Wilson-clover operator, and how fast are its block solves, on one rank?
 // One JSON line per measurement; seconds are the least of several repetitions. Arguments: extents (default 4 8 16).
 #include "support/command_line.hpp"
+#include "support/json_line.hpp"
 
 #include <halocline/dirac/wilson_clover.hpp>
 #include <halocline/lattice/random.hpp>
@@ -34,9 +35,10 @@ double least_seconds(Work&& work) {
 }
 
 void print(const char* what, const char* type, int extent, int block, int lanes, double seconds, double flop) {
-    std::printf("{\"bench\":\"dirac\",\"what\":\"%s\",\"type\":\"%s\",\"extent\":%d,\"block\":%d,\"lanes\":%d,"
-                "\"seconds\":%.3e,\"gflop_per_second\":%.1f}\n",
-                what, type, extent, block, lanes, seconds, flop / seconds * 1e-9);
+    bench::json_line line;
+    line.add("bench", "dirac").add("what", what).add("type", type).add("extent", extent).add("block", block);
+    line.add("lanes", lanes).add("seconds", seconds).add("gflop_per_second", flop / seconds * 1e-9);
+    std::puts(line.text().c_str());
 }
 
 template <class T>

@@ -4,11 +4,14 @@
 // that moves word by word and beside memcpy of as many bytes. Slices alternate, medians count; the source is written
 // before each step, out of the time. One JSON line per point; GB/s are of payload.
 #include "support/command_line.hpp"
+#include "support/json_line.hpp"
+#include "support/statistics.hpp"
 
 #include <halocline/halo/site_copy.hpp>
 #include <halocline/lattice/field.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -91,24 +94,18 @@ int compare(int extent, int mu, double seconds) {
     constexpr int rounds = 15;
     const int repetitions = std::max(
         1, static_cast<int>(seconds * 1e9 / (steps.size() * rounds * 2) / nanoseconds(steps[0], x, message, 3) / 4));
-    std::array<std::array<double, rounds>, 5> times{};
+    std::array<std::vector<double>, 5> times;
     for (int r = 0; r < rounds; ++r)
         for (std::size_t k = 0; k < steps.size(); ++k)
-            times[k][static_cast<std::size_t>(r)] = nanoseconds(steps[k], x, message, repetitions);
-    std::array<double, 5> median{};
-    for (std::size_t k = 0; k < steps.size(); ++k) {
-        std::sort(times[k].begin(), times[k].end());
-        median[k] = times[k][rounds / 2];
-    }
+            times[k].push_back(nanoseconds(steps[k], x, message, repetitions));
+    const auto ns = [&](std::size_t k) { return bench::median(times[k]); };
     const double size = static_cast<double>(message.size() * sizeof(float));
-    std::printf("{\"bench\":\"lane_copy\",\"L\":%d,\"face\":\"%c\",\"W\":%d,\"kB\":%.1f,\"pack_words_GBs\":%.2f,\"pack_"
-                "GBs\":%.2f,"
-                "\"unpack_words_GBs\":%.2f,\"unpack_GBs\":%.2f,\"memcpy_GBs\":%.2f,\"pack_speedup\":%.2f,\"unpack_"
-                "speedup\":%.2f,"
-                "\"pack_over_memcpy\":%.2f}\n",
-                extent, "xyzt"[mu], W, size / 1000, size / median[0], size / median[1], size / median[2],
-                size / median[3], size / median[4], median[0] / median[1], median[2] / median[3],
-                median[1] / median[4]);
+    bench::json_line line;
+    line.add("bench", "lane_copy").add("L", extent).add("face", std::string(1, "xyzt"[mu])).add("W", W);
+    line.add("kB", size / 1000).add("pack_words_GBs", size / ns(0)).add("pack_GBs", size / ns(1));
+    line.add("unpack_words_GBs", size / ns(2)).add("unpack_GBs", size / ns(3)).add("memcpy_GBs", size / ns(4));
+    line.add("pack_speedup", ns(0) / ns(1)).add("unpack_speedup", ns(2) / ns(3)).add("pack_over_memcpy", ns(1) / ns(4));
+    std::puts(line.text().c_str());
     return 0;
 }
 

@@ -3,13 +3,14 @@
 // 16^4 local sites of 96 bytes, all eight faces. One JSON line per kind of plan: the first in the job, which measures
 // the job's costs, and the median of the next ones; slowest rank each.
 #include "support/command_line.hpp"
+#include "support/json_line.hpp"
+#include "support/statistics.hpp"
 
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/slab.hpp>
-#include <halocline/halo/shell_plan.hpp>
 #include <halocline/halo/plan.hpp>
+#include <halocline/halo/shell_plan.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -18,11 +19,13 @@ namespace {
 
 using namespace halocline;
 
+constexpr int plans = 21, local_extent = 16, components = 24, site_bytes = components * sizeof(float);
+
 template <class Make>
 void report(const comm::job& j, comm::global_sum& slowest, const char* what, Make&& make) {
     std::vector<double> milliseconds;
     std::size_t bytes = 0;
-    for (int i = 0; i < 22; ++i) {
+    for (int i = 0; i < 1 + plans; ++i) {
         j.barrier();
         const auto before = std::chrono::steady_clock::now();
         const auto plan = make();
@@ -31,25 +34,30 @@ void report(const comm::job& j, comm::global_sum& slowest, const char* what, Mak
         milliseconds.push_back(elapsed);
         bytes = plan.slab_bytes();
     }
-    std::sort(milliseconds.begin() + 1, milliseconds.end());
-    if (j.rank() == 0)
-        std::printf(
-            R"({"bench":"plan_setup","plan":"%s","ranks":%d,"L":[16,16,16,16],"bytes_per_site":96,"ms_first":%.3f,"ms_median":%.3f,"slab_bytes":%zu})"
-            "\n",
-            what, j.ranks(), milliseconds[0], milliseconds[11], bytes);
+    if (j.rank() != 0) return;
+    const double first = milliseconds.front();
+    milliseconds.erase(milliseconds.begin());
+    bench::json_line line;
+    line.add("bench", "plan_setup").add("plan", what).add("ranks", j.ranks()).add("L", local_extent);
+    line.add("bytes_per_site", site_bytes).add("ms_first", first).add("ms_median", bench::median(milliseconds));
+    line.add("slab_bytes", static_cast<int>(bytes));
+    std::puts(line.text().c_str());
 }
 
 int run() {
     const comm::job j = comm::job::from_environment();
-    const auto cut = lattice::decomposition::even({16, 16, 16, 16 * j.ranks()}, {1, 1, 1, j.ranks()});
+    const auto cut = lattice::decomposition::even({local_extent, local_extent, local_extent, local_extent * j.ranks()},
+                                                  {1, 1, 1, j.ranks()});
     const lattice::box local = cut.local_box(j.rank());
     comm::global_sum slowest(j, 1);
     report(j, slowest, "appended", [&] {
-        return halo::plan(
-            j, cut,
-            {.bytes_per_site = 96, .self_exchange = true, .order = lattice::site_order::lexicographic(local.extents)});
+        return halo::plan(j, cut,
+                          {.bytes_per_site = site_bytes,
+                           .self_exchange = true,
+                           .order = lattice::site_order::lexicographic(local.extents)});
     });
-    lattice::field<float> x(lattice::site_order::lexicographic(halo::grown(local, {}).extents), 24, &j.memory());
+    lattice::field<float> x(lattice::site_order::lexicographic(halo::grown(local, {}).extents), components,
+                            &j.memory());
     report(j, slowest, "padded, faces", [&] { return halo::shell_plan(j, cut, {}, {halo::bind(x)}); });
     report(j, slowest, "padded, corners",
            [&] { return halo::shell_plan(j, cut, {.shape = halo::shell::box}, {halo::bind(x)}); });

@@ -3,6 +3,8 @@
 // 4-D diffusion on one rank, interior sites of an L^4 box only: halo::stencil::for_interior against four nested loops
 // over the same field; slices alternate, the median counts. One JSON line per point.
 #include "support/command_line.hpp"
+#include "support/json_line.hpp"
+#include "support/statistics.hpp"
 
 #include <halocline/halo/stencil.hpp>
 
@@ -76,20 +78,20 @@ int compare(int extent, double seconds) {
     constexpr int rounds = 21;
     const double slice = seconds * 1e9 / (2 * rounds);
     const int repetitions = std::max(1, static_cast<int>(slice / nanoseconds(run_theirs, 2)));
-    std::array<double, rounds> a{}, b{};
+    std::vector<double> times_of_ours, times_of_theirs;
     for (int i = 0; i < rounds; ++i) {
-        a[static_cast<std::size_t>(i)] = nanoseconds(run_ours, repetitions);
-        b[static_cast<std::size_t>(i)] = nanoseconds(run_theirs, repetitions);
+        times_of_ours.push_back(nanoseconds(run_ours, repetitions));
+        times_of_theirs.push_back(nanoseconds(run_theirs, repetitions));
     }
-    std::sort(a.begin(), a.end());
-    std::sort(b.begin(), b.end());
+    const double ours = bench::median(times_of_ours), theirs = bench::median(times_of_theirs);
     const double sites = static_cast<double>((extent - 2 * Radius) * (extent - 2 * Radius)) *
                          ((extent - 2 * Radius) * (extent - 2 * Radius));
     const double boundary_ns = nanoseconds([&] { stencil.for_boundary(step); }, repetitions);
-    std::printf("{\"bench\":\"stencil\",\"L\":%d,\"radius\":%d,\"ours_ns_per_site\":%.3f,\"by_hand_ns_per_site\":%.3f,"
-                "\"ratio\":%.3f,\"boundary_ns_per_site\":%.3f}\n",
-                extent, Radius, a[rounds / 2] / sites, b[rounds / 2] / sites, a[rounds / 2] / b[rounds / 2],
-                boundary_ns / (static_cast<double>(u.volume()) - sites));
+    bench::json_line line;
+    line.add("bench", "stencil").add("L", extent).add("radius", Radius);
+    line.add("ours_ns_per_site", ours / sites).add("by_hand_ns_per_site", theirs / sites).add("ratio", ours / theirs);
+    line.add("boundary_ns_per_site", boundary_ns / (static_cast<double>(u.volume()) - sites));
+    std::puts(line.text().c_str());
     return 0;
 }
 

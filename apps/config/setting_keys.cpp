@@ -46,7 +46,7 @@ setting_key integer_key(key_name key, Int settings::*member, Int lowest, Int hig
 
 /// `range` says in words what lies in [lowest, highest].
 template <class Member>
-setting_key real_key(key_name key, Member member, double lowest, double highest, std::string range) {
+setting_key real_key(key_name key, Member member, double lowest, double highest, const std::string& range) {
     return make_key(
         std::move(key), member, [=](const std::string& text) { return read_real(text, lowest, highest, range); },
         show_real);
