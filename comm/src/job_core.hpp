@@ -60,6 +60,8 @@ class job_core {
     std::unique_ptr<liveness> watch;
     mail* post = nullptr; // set-up mail: the control plane
     int spin_polls = 0;
+    /// Else ranks share cores: who waits gives its own away soon, and short times are the scheduler's.
+    [[nodiscard]] bool has_own_core() const noexcept { return spin_polls >= 1000; }
 
     // Set-up state.
     std::uint32_t next_plan_id = 1; // plans are made collectively, so the count is the same on every rank

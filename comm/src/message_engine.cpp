@@ -5,6 +5,7 @@
 #include "waiting.hpp"
 
 #include <halocline/comm/stream_bytes.hpp>
+#include <halocline/comm/take_line.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -231,6 +232,10 @@ void message_engine::fetch(link& from, message_request& r, std::uint64_t bytes, 
                                     : from.same_process ? reinterpret_cast<const std::byte*>(a.address)
                                                         : nullptr;
     const bool target_in_slab = core_.memory->contains(r.data_);
+    if (bytes >= least_pushed) {
+        if (const std::uint64_t now = ticks(); from.pushed.due(now))
+            from.pushed.read(ticks_to_take(&record.receiver.looked_at), now);
+    }
     const bool push = wants_push(from, bytes);
     if (source != nullptr && (push || bytes >= options_.synergistic_bytes) && (target_in_slab || from.same_process)) {
         record.receiver.target = target_in_slab ? static_cast<std::uint64_t>(r.data_ - core_.memory->base())

@@ -10,6 +10,7 @@
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/shm_channel.hpp>
+#include <halocline/comm/streaming_watch.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -86,6 +87,7 @@ class message_engine {
     [[nodiscard]] const message_counts& counts() const noexcept { return counts_; }
 
   private:
+    static constexpr std::size_t least_pushed = 32 * 1024;
     using request_state = message_request::state;
     /// This end of both directions with one peer.
     struct link {
@@ -119,6 +121,7 @@ class message_engine {
         std::byte* slab = nullptr;
         std::byte* block = nullptr; ///< the peer's, as mapped here
         pid_t pid = 0;
+        streaming_watch pushed; ///< do large messages go past their sender's cache?
         bool same_process = false, readable = false;
         std::string why_not_readable;
         std::optional<shm_channel> farewell;
@@ -151,8 +154,9 @@ class message_engine {
                               bool streaming) noexcept;
     /// Should the sender of so many bytes write them past its cache?
     [[nodiscard]] bool wants_push(const link& from, std::uint64_t bytes) const noexcept {
-        return bytes >= push_from_ || (bytes >= options_.streamed_bytes && from.announced.first != nullptr &&
-                                       job_.options().streaming != streaming::never);
+        return (bytes >= least_pushed && from.pushed.streamed()) ||
+               (bytes >= options_.streamed_bytes && from.announced.first != nullptr &&
+                job_.options().streaming != streaming::never);
     }
     // Over a network.
     bool frame_message(link& to, message_request& r) noexcept;
@@ -189,7 +193,6 @@ class message_engine {
     job job_;
     job_core& core_;
     messenger_options options_;
-    std::size_t push_from_;   ///< where cores are far apart, as measured
     std::vector<link> links_; ///< by rank
     request_list posted_any_, active_;
     std::uint64_t posted_count_ = 0, arrivals_ = 0;

@@ -66,6 +66,7 @@ struct send_record {
         std::atomic<std::uint64_t> state{0}; ///< phases * generation + phase, by the receiver
         std::uint64_t target = 0;            ///< shared, pushed: the receiver's buffer
         std::uint64_t target_in_slab = 0;
+        std::byte looked_at{}; ///< to see how far away the sender is, who reads this line last in each send
     } receiver;
     alignas(64) std::atomic<std::uint64_t> next{0};          ///< next piece to copy, by either; staging: pieces read
     alignas(64) std::atomic<std::uint64_t> sender_pieces{0}; ///< copied by the sender

@@ -14,30 +14,8 @@
 #include <sys/uio.h>
 
 namespace halocline::comm {
-namespace {
-
-constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
-
-/// The smallest message that its sender writes past its cache whatever else goes on. Collective at a job's first call.
-std::size_t least_streamed(const job& j) {
-    constexpr std::size_t least = 32 * 1024;
-    const streaming wish = j.options().streaming;
-    const costs c = j.ranks() > 1 && wish == streaming::automatic ? measured_costs(j) : costs{};
-    return streaming_pays(wish, c, least) ? least : none;
-}
-
-/// For describe().
-std::string streamed(std::size_t push_from, std::size_t streamed_bytes) {
-    if (push_from <= streamed_bytes)
-        return push_from == none ? "" : ", past the cache from " + std::to_string(push_from);
-    return ", past the cache from " + std::to_string(streamed_bytes) + " where they go both ways";
-}
-
-} // namespace
-
 message_engine::message_engine(const job& j, const messenger_options& options)
-    : job_(j), core_(j.core()), options_(options), push_from_(least_streamed(j)),
-      polls_per_pause_(core_.spin_polls >= 1000 ? 2 : 1) {
+    : job_(j), core_(j.core()), options_(options), polls_per_pause_(core_.has_own_core() ? 2 : 1) {
     const std::string own = "'" + options_.name + "': ";
     j.agree(
         "the options of messenger '" + options_.name + "'",
@@ -60,10 +38,13 @@ message_engine::message_engine(const job& j, const messenger_options& options)
             throw input_error(own + "messages don't go over 'mock'; choose among shm, verbs, ofi, mpi");
         }
     });
+    const streaming wish = j.options().streaming;
+    const costs c = core_.ranks > 1 && wish == streaming::automatic ? measured_costs(j) : costs{};
     links_.reserve(static_cast<std::size_t>(core_.ranks));
     j.collectively([&] {
         for (const rank_info& m : core_.members) {
             link& l = links_.emplace_back(m.rank, options_);
+            l.pushed = streaming_watch(c, least_pushed, streaming_pays(wish, c, least_pushed));
             if (m.transport != "self" && m.transport != shm_channel::transport)
                 l.frames = std::make_unique<frame_link>();
         }
@@ -194,10 +175,13 @@ std::string message_engine::pending() const {
 }
 
 std::string message_engine::describe() const {
-    std::string text = "'" + options_.name + "': immediate to " + std::to_string(options_.immediate_bytes) +
-                       " bytes, synergistic from " + std::to_string(options_.synergistic_bytes) + ", direct between" +
-                       streamed(push_from_, options_.streamed_bytes) + "; room for " +
-                       std::to_string(options_.unexpected) + " unexpected messages per peer\n";
+    std::string text =
+        "'" + options_.name + "': immediate to " + std::to_string(options_.immediate_bytes) +
+        " bytes, synergistic from " + std::to_string(options_.synergistic_bytes) + ", direct between" +
+        (options_.streamed_bytes == std::numeric_limits<std::size_t>::max()
+             ? ""
+             : ", past the cache from " + std::to_string(options_.streamed_bytes) + " where they go both ways") +
+        "; room for " + std::to_string(options_.unexpected) + " unexpected messages per peer\n";
     for (const link& l : links_) {
         if (l.peer == core_.rank) continue;
         text += "  rank " + std::to_string(l.peer) + ": ";
@@ -212,6 +196,10 @@ std::string message_engine::describe() const {
         else
             text += "slabs directly, other memory through copies in its slab (process_vm_readv: " + l.why_not_readable +
                     ")";
+        if (!l.frames && l.pushed.streamed())
+            text += "; past the sender's cache from " + std::to_string(least_pushed) + " bytes";
+        if (!l.frames && l.pushed.watches())
+            text += "; messages of " + std::to_string(least_pushed) + " bytes are " + l.pushed.describe();
         text += '\n';
     }
     return text;

@@ -386,7 +386,7 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
         // Something may have come with the look at the living: then there is no need to wait. And whoever has a core of
         // its own stays awake for what takes less time than falling asleep and waking up.
         const bool there = in.size() < from.size() && !to(peer).came.empty();
-        const bool soon = core_.spin_polls >= 1000 && steady::now() - start < std::chrono::microseconds(100);
+        const bool soon = core_.has_own_core() && steady::now() - start < std::chrono::microseconds(100);
         poll(polled.data(), polled.size(), there || soon ? 0 : patience_ms);
         gone = left(peer) ? peer : -1; // before reading: what it sent first is taken first
         for (std::size_t i = 0; i < links_.size(); ++i) {

@@ -2,6 +2,7 @@
 // Windows between ranks that are processes, over the transport that the argument names: shm, verbs, ofi-tcp, ofi-shm,
 // mpi.
 #include "window_bodies.hpp"
+#include "window_connection_bodies.hpp"
 
 namespace {
 

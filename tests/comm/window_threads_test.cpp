@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows between ranks that are threads: what the thread sanitizer can judge, and what counts allocations.
 #include "window_bodies.hpp"
+#include "window_connection_bodies.hpp"
 
 namespace {
 

@@ -95,8 +95,8 @@ struct messenger_options {
     /// Smallest synergistic message.
     std::size_t synergistic_bytes = 256 * 1024;
     /// Smallest message that its sender writes past its cache where another goes the other way. None: at 8 MiB that
-    /// takes 0.6 of the time where cores are far apart, but 1.3 where they are near. Where the job measured that they
-    /// are far (job_options::streaming, costs.hpp), all of 32 KiB are written so, whatever else goes on.
+    /// takes 0.6 of the time where cores are far apart, but 1.3 where they are near. Where
+    /// they are far now (job_options::streaming, streaming_watch.hpp), all of 32 KiB are written so, whatever else goes on.
     std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max();
     /// Of what goes to a peer over a network at a time, small messages together. Memory per such peer: 12 of these.
     std::size_t frame_bytes = 8 * 1024;

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matched messages: every way in which bytes travel.
+#include "messenger_bodies.hpp"
+
+#include <halocline/comm/costs.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace halocline_test::messages;
+
+constexpr std::size_t sizes[] = {0,     1,      39,     40,     41,     63,     64,      65,           255,
+                                 256,   257,    295,    296,    297,    511,    512,     513,          1023,
+                                 1024,  1025,   8191,   8192,   8193,   24575,  24576,   65535,        65536,
+                                 65537, 131071, 131072, 262143, 262144, 262145, 1 << 20, (1 << 20) + 1};
+
+/// Round a ring; sender's and receiver's memory in slabs or outside; receives posted before and after.
+void expect_every_size(const job& j, const messenger_options& options) {
+    messenger m(j, options);
+    const int next = (j.rank() + 1) % j.ranks(), before = (j.rank() + j.ranks() - 1) % j.ranks();
+    std::uint64_t number = 0;
+    for (const std::size_t n : sizes) {
+        for (int how = 0; how < 8; ++how) {
+            std::pmr::memory_resource* heap = std::pmr::new_delete_resource();
+            bytes out(n, how & 1 ? heap : &j.memory()), in(n + 3, how & 2 ? heap : &j.memory());
+            fill(out, j.rank(), ++number);
+            message_request send, receive;
+            if (how & 4) m.irecv(receive, in, before, 5);
+            m.isend(send, out, next, 5);
+            if (!(how & 4)) m.irecv(receive, in, before, 5);
+            ok_or_fail(m, m.wait(receive));
+            ok_or_fail(m, m.wait(send));
+
+            EXPECT_EQ(receive.info().bytes, n);
+            EXPECT_EQ(receive.info().source, before);
+            EXPECT_EQ(receive.info().tag, 5);
+            EXPECT_EQ(wrong(std::span(in).first(n), before, number), 0u) << n << " bytes, way " << how;
+        }
+    }
+    j.barrier();
+}
+
+TEST(Messenger, PayloadOfEverySizeArrives) {
+    on_ranks({1, 2, 3}, [](const job& j) { expect_every_size(j, {}); });
+}
+
+// With ranks as threads only: their jobs ask for it, and share memory.
+TEST(MessengerPush, LargePayloadIsPushedWhereTheJobStreams) {
+    job_options options;
+    for (const streaming wish : {streaming::always, streaming::never}) {
+        options.streaming = wish;
+        run_threads(
+            3, [](const job& j) { expect_every_size(j, {}); }, options);
+        run_threads(
+            2,
+            [&](const job& j) {
+                messenger m(j, {.streamed_bytes = 1});
+                bytes out(32 * 1024, &j.memory()), in(32 * 1024, &j.memory());
+                message_request send;
+                m.isend(send, out, 1 - j.rank(), 0);
+                ok_or_fail(m, m.recv(in, 1 - j.rank(), 0));
+                ok_or_fail(m, m.wait(send));
+
+                EXPECT_EQ(m.counts().pushed, wish == streaming::always ? 1u : 0u);
+            },
+            options);
+    }
+}
+
+/// Streaming 32 KiB is a little worse than not; or, if `far`, much better.
+costs made_up(bool far) {
+    return {.flag_seconds = 20e-9,
+            .message_seconds = 10e-9,
+            .copy_seconds_per_byte = 1e-9,
+            .run_seconds = 1e-9,
+            .cached = {20e-9, far ? 80e-9 : 8e-9},
+            .streamed = {300e-9, 8e-9},
+            .take_seconds = far ? 1.0 : 1e-12, // so that whatever lines cost here, the machine is found to have changed
+            .keep_seconds = 1e-13};
+}
+
+TEST(MessengerPush, FollowsTheMachine) {
+    constexpr std::uint64_t messages = 12, looks = 4; // at the fourth
+    for (const bool far : {false, true}) {
+        run_threads(2, [&](const job& j) {
+            assume_costs(j, made_up(far));
+            messenger m(j);
+            bytes data(32 * 1024, &j.memory());
+            EXPECT_EQ(m.describe().find("past the sender's cache from") != std::string::npos, far) << m.describe();
+            for (std::uint64_t k = 1; k <= messages; ++k) {
+                if (j.rank() == 0) {
+                    fill(data, 0, k);
+                    ok_or_fail(m, m.send(data, 1, 0));
+                    continue;
+                }
+                ok_or_fail(m, m.recv(data, 0, 0));
+                EXPECT_EQ(m.counts().pushed, far ? std::min(k, looks - 1) : k - std::min(k, looks - 1));
+                EXPECT_EQ(wrong(data, 0, k), 0u);
+            }
+            j.barrier();
+        });
+    }
+}
+
+TEST(MessengerPush, AMachineThatIsAsItWasChangesNothing) {
+    run_threads(2, [](const job& j) {
+        costs c = made_up(false);
+        c.take_seconds = 1.0;
+        assume_costs(j, c);
+        messenger m(j);
+        bytes data(32 * 1024, &j.memory());
+        for (int k = 0; k < 12; ++k) ok_or_fail(m, j.rank() == 0 ? m.send(data, 1, 0) : m.recv(data, 0, 0));
+
+        EXPECT_EQ(m.counts().pushed, 0u);
+        EXPECT_NE(m.describe().find("bytes are streamed when a line takes more than 1"), std::string::npos)
+            << m.describe();
+        j.barrier();
+    });
+}
+
+TEST(MessengerPush, LargeMessagesBothWaysArePushed) {
+    run_threads(2, [](const job& j) {
+        constexpr std::uint64_t rounds = 100;
+        messenger m(j, {.streamed_bytes = 100'000});
+        const int peer = 1 - j.rank();
+        bytes out(1'000'003, &j.memory()), in(1'000'003, &j.memory());
+        for (std::uint64_t round = 0; round < rounds; ++round) {
+            fill(std::span(out).first(100), j.rank(), round);
+            fill(std::span(out).last(100), j.rank(), round);
+            message_request send, receive;
+            m.isend(send, out, peer, 0);
+            m.irecv(receive, in, peer, 0);
+            ok_or_fail(m, m.wait(receive));
+            ok_or_fail(m, m.wait(send));
+            ASSERT_EQ(wrong(std::span(in).first(100), peer, round) + wrong(std::span(in).last(100), peer, round), 0u);
+        }
+        // Whoever finds its own send over is not one of two any more; that never happens to both.
+        const std::uint64_t here = m.counts().pushed;
+        std::uint64_t there = 0;
+        ok_or_fail(m, m.send(std::as_bytes(std::span(&here, 1)), peer, 0));
+        ok_or_fail(m, m.recv(std::as_writable_bytes(std::span(&there, 1)), peer, 0));
+        EXPECT_GE(here + there, rounds);
+        j.barrier();
+    });
+}
+
+/// More than there are slots.
+TEST(Messenger, WindowsOfImmediateMessagesTakeTurnsInTheSlots) {
+    on_ranks({2}, [](const job& j) {
+        messenger m(j);
+        const int peer = j.ranks() - 1 - j.rank();
+        std::vector<message_request> sends(64), receives(64);
+        std::vector<bytes> out, in;
+        for (std::size_t i = 0; i < sends.size(); ++i) {
+            out.emplace_back(257 + 12 * i, &j.memory());
+            in.emplace_back(1024, &j.memory());
+        }
+        for (std::uint64_t round = 0; round < 20; ++round) {
+            for (std::size_t i = 0; i < sends.size(); ++i) {
+                fill(out[i], j.rank(), 100 * round + i);
+                m.isend(sends[i], out[i], peer, 0);
+            }
+            for (std::size_t i = 0; i < sends.size(); ++i) m.irecv(receives[i], in[i], peer, 0);
+            ok_or_fail(m, m.wait_all(receives));
+            ok_or_fail(m, m.wait_all(sends));
+            for (std::size_t i = 0; i < sends.size(); ++i)
+                ASSERT_EQ(wrong(std::span(in[i]).first(out[i].size()), peer, 100 * round + i), 0u);
+        }
+        EXPECT_TRUE(peer == j.rank() || m.counts().immediate == 20 * 64);
+        j.barrier();
+    });
+}
+
+/// Interrupts this process 20000 times a second of its own time, for as long as a message takes many times over.
+class interruptions {
+  public:
+    interruptions() {
+        struct sigaction now {};
+        now.sa_handler = [](int) {
+            const timespec nap{0, 1'000};
+            nanosleep(&nap, nullptr);
+        };
+        sigaction(SIGVTALRM, &now, &before_);
+        every(50);
+    }
+    ~interruptions() {
+        every(0);
+        sigaction(SIGVTALRM, &before_, nullptr);
+    }
+    interruptions(const interruptions&) = delete;
+    interruptions& operator=(const interruptions&) = delete;
+
+  private:
+    static void every(suseconds_t us) {
+        const itimerval timer{{0, us}, {0, us}};
+        setitimer(ITIMER_VIRTUAL, &timer, nullptr);
+    }
+    struct sigaction before_ {};
+};
+
+/// A sender that stops between two lines of a message: nobody reads what is not there yet, expected or not.
+TEST(Messenger, SlotsInTheSlabOfInterruptedSendersAreReadWhole) {
+    on_ranks({2}, [](const job& j) {
+        messenger m(j);
+        const int peer = j.ranks() - 1 - j.rank();
+        const interruptions often;
+        std::vector<std::byte> out(1024), in(1024);
+        const std::uint64_t messages = 40'000 / static_cast<std::uint64_t>(j.ranks());
+        for (std::uint64_t k = 0; k < messages; ++k) {
+            const std::size_t n = 1024 - k % 500;
+            for (const std::size_t at : {std::size_t{41}, n / 2, n - 1}) out[at] = letter(j.rank(), k, at);
+            message_request send;
+            m.isend(send, std::span(out).first(n), peer, 0);
+            message_info info;
+            while (k % 2 == 0 && !m.probe(peer, 0, info)) ok_or_fail(m, m.state()); // becomes an unexpected message
+            ok_or_fail(m, m.recv(in, peer, 0, &info));
+            ok_or_fail(m, m.wait(send));
+            ASSERT_EQ(info.bytes, n);
+            for (const std::size_t at : {std::size_t{41}, n / 2, n - 1}) ASSERT_EQ(in[at], letter(peer, k, at)) << k;
+        }
+        j.barrier();
+    });
+}
+
+TEST(Messenger, PayloadArrivesThroughCopiesInTheSlab) {
+    on_ranks({2}, [](const job& j) {
+        expect_every_size(j, {.read_processes = false});
+        messenger m(j, {.read_processes = false});
+        const bool copies =
+            m.describe().find("through copies in its slab (process_vm_readv: not wanted)") != std::string::npos;
+        EXPECT_EQ(copies, ranks_are_processes() && j.ranks() > 1);
+        j.barrier();
+    });
+}
+
+TEST(Messenger, LargeMessagesOfAllPairsCross) {
+    on_ranks({2, 4, 12}, [](const job& j) {
+        messenger m(j);
+        const auto ranks = static_cast<std::size_t>(j.ranks());
+        constexpr std::size_t n = 290'000;
+        std::vector<message_request> requests(2 * ranks);
+        std::vector<bytes> out, in;
+        for (std::size_t r = 0; r < ranks; ++r) {
+            out.emplace_back(n, &j.memory());
+            in.emplace_back(n, &j.memory());
+            fill(out[r], j.rank(), r);
+        }
+        for (std::size_t r = 0; r < ranks; ++r) m.isend(requests[r], out[r], static_cast<int>(r), 1);
+        for (std::size_t r = 0; r < ranks; ++r) m.irecv(requests[ranks + r], in[r], static_cast<int>(r), 1);
+        ok_or_fail(m, m.wait_all(requests));
+        for (std::size_t r = 0; r < ranks; ++r)
+            EXPECT_EQ(wrong(in[r], static_cast<int>(r), static_cast<std::uint64_t>(j.rank())), 0u);
+        j.barrier();
+    });
+}
+
+TEST(Messenger, SenderCopiesPiecesOfAMessageThatItWaitsFor) {
+    on_ranks({2}, [](const job& j) {
+        if (j.ranks() < 2) return;
+        messenger m(j);
+        bytes data(8 << 20, &j.memory());
+        message_info info;
+        std::uint64_t received = 0;
+        if (j.rank() == 0) { // on a loaded machine it may not be running while its receiver copies
+            for (int i = 0; i < 5000 && m.counts().pieces_sent == 0; ++i) ok_or_fail(m, m.send(data, 1, 0));
+            if (j.ranks() == 2) {
+                EXPECT_GT(m.counts().pieces_sent, 0u);
+            } // further ranks take the sender's core
+            ok_or_fail(m, m.send({}, 1, 1));
+        }
+        for (; j.rank() == 1 && info.tag != 1; ++received) ok_or_fail(m, m.recv(data, 0, any_tag, &info));
+        if (j.rank() == 1) {
+            EXPECT_EQ(m.counts().synergistic, received - 1);
+        }
+        j.barrier();
+    });
+}
+
+TEST(Messenger, AMessageOfMoreThan2GiBArrives) {
+    on_ranks({2}, [](const job& j) {
+        if (j.ranks() > 2) return;
+        messenger m(j);
+        const int peer = j.ranks() - 1 - j.rank();
+        constexpr std::size_t n = (std::size_t{1} << 31) + 4099, chunk = std::size_t{32} << 20;
+        // The source costs memory only where it is written. All chunks of the target are the same memory: the last
+        // one's bytes stay.
+        const auto map = [](std::size_t length, int fd, void* at) {
+            void* p =
+                mmap(at, length, PROT_READ | PROT_WRITE,
+                     MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | (at ? MAP_FIXED : 0), fd, 0);
+            EXPECT_NE(p, MAP_FAILED);
+            return static_cast<std::byte*>(p);
+        };
+        constexpr std::size_t places[] = {n - chunk / 2, (std::size_t{1} << 31) - 1, std::size_t{1} << 31, n - 1};
+        message_request send;
+        std::byte *out = nullptr, *in = nullptr;
+        if (j.rank() == 0) {
+            out = map(n, -1, nullptr);
+            madvise(out, n, MADV_HUGEPAGE);
+            for (const std::size_t at : places) out[at] = letter(0, 9, at);
+            m.isend(send, {out, n}, peer, 0);
+        }
+        if (peer == 0) {
+            const int fd = memfd_create("target", MFD_CLOEXEC);
+            ASSERT_EQ(ftruncate(fd, chunk), 0);
+            in = map(n + chunk, -1, nullptr);
+            for (std::size_t at = 0; at < n; at += chunk) map(chunk, fd, in + at);
+            ::close(fd);
+            message_info info;
+            ok_or_fail(m, m.recv({in, n}, 0, 0, &info));
+            EXPECT_EQ(info.bytes, n);
+            for (const std::size_t at : places) EXPECT_EQ(in[at], letter(0, 9, at)) << at;
+            EXPECT_EQ(in[n - 2], std::byte{0});
+            munmap(in, n + chunk);
+        }
+        ok_or_fail(m, m.wait(send));
+        if (out != nullptr) munmap(out, n);
+        j.barrier();
+    });
+}
+
+} // namespace

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test bodies for connections of windows: their order, unlike ends, farewells. As window_bodies.hpp.
+#pragma once
+
+#include "window_links.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <list>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+
+namespace halocline_test {
+
+/// Each rank connects to its peers in an order of its own; a cycle of ranks that wait for one another would hang.
+inline void expect_any_order_of_connections(const job& j) {
+    std::vector<int> peers(static_cast<std::size_t>(j.ranks()));
+    std::iota(peers.begin(), peers.end(), 0);
+    for (unsigned round = 0; round < 5; ++round) {
+        std::mt19937 random(100 * round + static_cast<unsigned>(j.rank()));
+        std::vector<std::uint64_t> in(peers.size()), out(peers.size());
+        std::list<connection> connections;
+        std::list<send_window<std::uint64_t>> sends;
+        std::list<recv_window<std::uint64_t>> recvs;
+        std::shuffle(peers.begin(), peers.end(), random);
+        if (round > 0)
+            std::rotate(peers.begin(), std::find(peers.begin(), peers.end(), (j.rank() + 1) % j.ranks()), peers.end());
+        for (const int p : peers) {
+            connection& c = connections.emplace_back(j, p);
+            sends.emplace_back(c, std::span<const std::uint64_t>(&out[p], 1));
+            recvs.emplace_back(c, std::span<std::uint64_t>(&in[p], 1));
+        }
+        for (connection& c : connections) c.connect();
+        for (auto& w : recvs) EXPECT_EQ(w.init(), status::ok);
+        for (auto& w : sends) EXPECT_EQ(w.init(), status::ok);
+        for (const int p : peers) out[p] = static_cast<std::uint64_t>(1000 * j.rank() + p);
+        for (auto& w : sends) EXPECT_EQ(w.post(), status::ok);
+        for (auto& w : recvs) EXPECT_EQ(w.post(), status::ok);
+        for (auto& w : recvs) EXPECT_EQ(w.wait(), status::ok);
+        for (auto& w : sends) EXPECT_EQ(w.wait(), status::ok);
+        for (const int p : peers) EXPECT_EQ(in[p], static_cast<std::uint64_t>(1000 * p + j.rank()));
+        j.barrier();
+    }
+}
+
+/// Several connections of the same two ranks without tags, the own rank among them: first with first, second with
+/// second.
+inline void expect_connections_of_a_pair_keep_their_order(const job& j) {
+    const int other = j.rank() ^ 1;
+    for (const int peer : {j.rank(), other < j.ranks() ? other : j.rank()}) {
+        std::vector<std::uint64_t> in(4), out(4);
+        std::list<connection> connections;
+        std::list<send_window<std::uint64_t>> sends;
+        std::list<recv_window<std::uint64_t>> recvs;
+        for (std::size_t i = 0; i < 4; ++i) {
+            connection& c = connections.emplace_back(j, peer);
+            out[i] = 10 * static_cast<std::uint64_t>(j.rank()) + i;
+            sends.emplace_back(c, std::span<const std::uint64_t>(&out[i], 1));
+            recvs.emplace_back(c, std::span<std::uint64_t>(&in[i], 1));
+        }
+        for (connection& c : connections) c.connect();
+        for (auto& w : recvs) ASSERT_EQ(w.init(), status::ok);
+        for (auto& w : sends) ASSERT_EQ(w.init(), status::ok);
+        for (auto& w : sends) ASSERT_EQ(w.post(), status::ok);
+        for (auto& w : recvs) ASSERT_EQ(w.post(), status::ok);
+        for (auto& w : recvs) ASSERT_EQ(w.wait(), status::ok);
+        for (auto& w : sends) ASSERT_EQ(w.wait(), status::ok);
+        for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(in[i], 10 * static_cast<std::uint64_t>(peer) + i);
+        j.barrier();
+    }
+}
+
+/// One end may connect long after the other, which neither waits for it nor gives up on it.
+inline void expect_the_first_message_waits_for_a_late_end(const job& j) {
+    if (j.ranks() >= 2 && j.rank() < 2) {
+        for (const int late : {0, 1}) {
+            words out(100, static_cast<std::uint64_t>(10 + late), &j.memory()), in(100, 0, &j.memory());
+            connection c(j, 1 - j.rank(), {"late"});
+            send_window<std::uint64_t> send(c, out);
+            recv_window<std::uint64_t> recv(c, in);
+            // Longer than a reliable connection tries to reach a peer that is not there.
+            if (j.rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+            c.connect();
+            ASSERT_EQ(recv.start(), status::ok);
+            ASSERT_EQ(send.start(), status::ok);
+            ASSERT_EQ(recv.wait(), status::ok) << recv.pending();
+            ASSERT_EQ(send.wait(), status::ok) << send.pending();
+            EXPECT_EQ(in, out);
+        }
+    }
+    j.barrier();
+}
+
+template <class Work>
+std::string refusal(Work work) {
+    try {
+        work();
+    } catch (const input_error& e) {
+        return e.what();
+    }
+    return "accepted";
+}
+
+/// Both ends refuse, and each message has both values.
+inline void expect_unlike_ends_are_refused(const job& j) {
+    if (j.ranks() >= 2 && j.rank() < 2) {
+        std::vector<double> doubles(7);
+        std::vector<float> floats(8);
+        {
+            connection c(j, 1 - j.rank(), {"sizes"});
+            const std::string text = refusal([&] {
+                if (j.rank() == 0) {
+                    send_window<double> w(c, doubles);
+                    c.connect();
+                } else {
+                    recv_window<double> w(c, std::span(doubles).first(5));
+                    c.connect();
+                }
+            });
+            EXPECT_NE(text.find("7 of float64"), std::string::npos) << text;
+            EXPECT_NE(text.find("5 of float64"), std::string::npos) << text;
+            EXPECT_NE(text.find("'sizes'"), std::string::npos) << text;
+        }
+        {
+            connection c(j, 1 - j.rank(), {"types"});
+            const std::string text = refusal([&] {
+                if (j.rank() == 0) {
+                    send_window<float> w(c, floats);
+                    c.connect();
+                } else {
+                    buffered_recv_window<double> w(c, 8);
+                    c.connect();
+                }
+            });
+            EXPECT_NE(text.find("8 of float32"), std::string::npos) << text;
+            EXPECT_NE(text.find("8 of float64"), std::string::npos) << text;
+        }
+        {
+            connection c(j, 1 - j.rank(), {"numbers"});
+            const std::string text = refusal([&] {
+                send_window<float> w(c, floats); // on both ranks, and nobody receives
+                c.connect();
+            });
+            EXPECT_NE(text.find("1 send and 0 receive windows here, 1 send and 0 receive windows there"),
+                      std::string::npos)
+                << text;
+        }
+    }
+    EXPECT_NE(refusal([&] { connection(j, j.ranks(), {"nobody"}); }).find("is not a rank"), std::string::npos);
+    j.barrier();
+}
+
+inline void expect_misuse_is_told(const job& j) {
+    std::vector<int> out(4, j.rank()), in(4);
+    connection c(j, j.rank());
+    send_window<int> w(c, out);
+    recv_window<int> r(c, in);
+    EXPECT_EQ(send_window<int>(c, out).init(), status::misused);
+    c.connect();
+    EXPECT_EQ(w.post(), status::misused);
+    EXPECT_NE(w.pending().find("post() without init()"), std::string::npos) << w.pending();
+    EXPECT_EQ(w.init(), status::misused) << "sticky";
+    ASSERT_EQ(r.init(), status::ok);
+    EXPECT_EQ(r.init(), status::misused);
+}
+
+/// A peer that closes its end in the middle ends the wait, of a receiver for data and of a sender for the token.
+inline void expect_farewell_ends_the_wait(const job& j) {
+    if (j.ranks() >= 2 && j.rank() < 2) {
+        words buffer(100, 0, &j.memory());
+        connection c(j, 1 - j.rank());
+        const auto step = [](auto& w) {
+            return w.init() == status::ok && w.post() == status::ok ? w.wait() : w.state();
+        };
+        if (j.rank() == 0) {
+            recv_window<std::uint64_t> in(c, buffer);
+            send_window<std::uint64_t> out(c, buffer);
+            c.connect();
+            EXPECT_EQ(step(in), status::ok);
+            EXPECT_EQ(step(in), status::aborted) << in.pending();
+            EXPECT_EQ(step(in), status::aborted) << "sticky";
+            status s = step(out);
+            for (int k = 0; k < 3 && s == status::ok; ++k) s = step(out); // some may go into slots
+            EXPECT_EQ(s, status::aborted) << out.pending();
+        } else {
+            send_window<std::uint64_t> out(c, buffer);
+            recv_window<std::uint64_t> in(c, buffer);
+            c.connect();
+            EXPECT_EQ(step(out), status::ok);
+        }
+    }
+    j.barrier();
+}
+
+} // namespace halocline_test
