@@ -24,7 +24,7 @@ function(halocline_add_test name)
     halocline_add_test_program(${arg_TARGET} SOURCES ${arg_SOURCES} LINK ${arg_LINK})
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
+    set(arg_TIMEOUT 300) # for what hangs: a loaded machine takes many times what a test needs
   endif()
   if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
     math(EXPR arg_TIMEOUT "5 * ${arg_TIMEOUT}") # what a sanitizer costs

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local_ranks.hpp"
 
+#include "process_look.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/launch.hpp>
 
@@ -11,38 +13,13 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <sstream>
 #include <unistd.h>
 
 namespace {
-
-/// What the kernel says of a process: 'R' wants to run, 'T' is stopped; the time of a core that it has used.
-struct process_look {
-    char state = '?';
-    double seconds = 0;
-};
-
-process_look look_at(pid_t pid) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string line;
-    std::getline(file, line);
-    const std::size_t name_end = line.rfind(')'); // the name may hold anything
-    if (name_end == std::string::npos) return {};
-    std::istringstream rest(line.substr(name_end + 1));
-    process_look look;
-    rest >> look.state;
-    std::string skipped;
-    for (int field = 4; field < 14; ++field) rest >> skipped; // proc(5)
-    double user = 0, system = 0;
-    rest >> user >> system;
-    look.seconds = (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-    return look;
-}
 
 /// What a rank has in /dev/shm by its pid (libfabric's, where it carries messages through memory) and can't remove.
 void remove_shared_files_of(pid_t pid) {
@@ -56,6 +33,8 @@ void remove_shared_files_of(pid_t pid) {
 
 using halocline::error;
 using halocline::input_error;
+using halocline::comm::look_at;
+using halocline::comm::process_look;
 namespace launch = halocline::comm::launch;
 
 local_ranks::local_ranks(group_plan plan, rank_events& events, const sigset_t& signals)
@@ -259,12 +238,12 @@ void local_ranks::signal(int number) {
 }
 
 void local_ranks::survivors_end() {
-    for (child& c : ranks_) c.used = look_at(c.pid).seconds;
+    for (child& c : ranks_) c.used = look_at(std::to_string(c.pid)).seconds;
 }
 
 bool local_ranks::starved() const {
     return std::any_of(ranks_.begin(), ranks_.end(), [](const child& c) {
-        const process_look now = look_at(c.pid);
+        const process_look now = look_at(std::to_string(c.pid));
         return c.running && now.state == 'R' && now.seconds < c.used + 1;
     });
 }
@@ -274,7 +253,7 @@ std::string local_ranks::unfinished() const {
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
         const child& c = ranks_[i];
         if (!c.running) continue;
-        const char state = look_at(c.pid).state;
+        const char state = look_at(std::to_string(c.pid)).state;
         all += (all.empty() ? "rank " : ", rank ") + std::to_string(plan_.first + static_cast<int>(i)) + " (pid " +
                std::to_string(c.pid) +
                (state == 'R'   ? ", running)"

@@ -27,7 +27,7 @@ namespace {
 using namespace halocline;
 using clock_type = std::chrono::steady_clock;
 
-constexpr int bad_input = 2, rank_lost = 3;
+constexpr int bad_input = 2, rank_lost = comm::launch::rank_lost;
 
 class launcher final : public rank_events {
   public:

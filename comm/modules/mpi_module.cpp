@@ -4,7 +4,9 @@
 // a death can give up; only MPI_Init_thread and MPI_Finalize block.
 #include "mpi_state.hpp"
 
+#include <atomic>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,8 +18,8 @@
 
 namespace {
 
-bool left = false;   // the job failed: MPI is not called any more
-int open_worlds = 0; // not zero at exit(): the program ends in the middle of a job, the others do not
+std::atomic<bool> left = false; // the job failed: MPI is not called any more
+int open_worlds = 0;            // not zero at exit(): the program ends in the middle of a job, the others do not
 
 // More ranks than cores: let the peer run.
 int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) {
@@ -43,6 +45,20 @@ bool is_initialized() {
     return MPI_Initialized(&yes) == MPI_SUCCESS && MPI_Finalized(&over) == MPI_SUCCESS && yes && !over;
 }
 
+#ifdef MPICH_VERSION
+/// mpiexec sends SIGUSR1 to the others when a rank dies (-disable-auto-cleanup), which ends whoever does not expect it
+/// before it can say who died. A handler, not SIG_IGN: programs that a rank starts don't inherit it.
+void survive_notice() {
+    struct sigaction now {};
+    if (sigaction(SIGUSR1, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return; // the program's own
+    now.sa_handler = [](int) {};
+    now.sa_flags = SA_RESTART;
+    sigaction(SIGUSR1, &now, nullptr);
+}
+#else
+void survive_notice() {}
+#endif
+
 int initialize() {
     int done = 0;
     HALOCLINE_TRY(MPI_Initialized(&done));
@@ -63,6 +79,7 @@ int duplicate(MPI_Comm parent, MPI_Comm& copy, halocline_mpi_give_up give_up, vo
 
 int open(const void* communicator, size_t bytes, halocline_mpi_give_up give_up, void* context,
          halocline_mpi_world** world) {
+    survive_notice();
     MPI_Comm parent = MPI_COMM_WORLD;
     if (communicator != nullptr) {
         if (bytes != sizeof parent || !is_initialized()) return HALOCLINE_MPI_NO_COMMUNICATOR;

@@ -7,6 +7,7 @@
 #include "socket_plane.hpp"
 #include "verbs_world.hpp"
 #include "wire.hpp"
+#include "witness.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -166,6 +167,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
                                            std::make_shared<node_slab>(options.slab_bytes));
     core->mpi = start.mpi;
     if (core->mpi) core->mpi->use(options.mpi);
+    const std::chrono::milliseconds grace = witness::grace_of_environment();
     listener door(start.ranks);
     const std::string network = network_id();
     const std::string part = from_environment("HALOCLINE_NODE");
@@ -242,6 +244,9 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     core->post = plane.get();
     core->watch = std::move(plane);
     if (far_listener) sockets.connect_far(std::move(*far_listener), far, secret);
+    // The MPIs' launchers end all ranks as soon as they see one die.
+    if (start.ranks > 1 && grace.count() > 0)
+        core->guard = std::make_unique<witness>(*core, grace, start.launcher != local_launcher);
     const job j(core);
     refusals refused{std::move(why_no_shm), {}};
     const bool one_node = ranks_here == start.ranks;

@@ -25,6 +25,7 @@ struct bootstrap {
     std::shared_ptr<mpi_world> mpi;
 };
 
+inline constexpr std::string_view local_launcher = "halocline-run";
 /// The job of halocline-run, if that started this process.
 std::optional<bootstrap> local_bootstrap(const job_options& options);
 /// The job of a launcher with a PMIx server, if one started this process: no MPI is involved. (pmix/)

@@ -159,6 +159,7 @@ channel_set::~channel_set() { close(); }
 
 void channel_set::close() noexcept {
     if (core_ == nullptr) return;
+    const closing_scope closing(core_->doing);
     if (worker_ != nullptr) std::erase_if(core_->background, [this](const auto& b) { return b.object == worker_; });
     worker_ = nullptr;
     for_each_lane([]<class C>(std::vector<C>& lane) {

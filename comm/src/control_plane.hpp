@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <poll.h>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,7 +37,7 @@ class mail {
     virtual std::optional<letter> take_letter() = 0;
 };
 
-/// Who is alive.
+/// Who is alive. Of use to several threads at a time.
 class liveness {
   public:
     virtual ~liveness() = default;
@@ -44,6 +45,8 @@ class liveness {
     virtual void look() noexcept = 0;
     /// True if that rank closed its job in good order.
     [[nodiscard]] virtual bool left(int rank) const noexcept = 0;
+    /// What becomes readable or hangs up when a peer's process or link ends: for who sleeps until then.
+    virtual std::vector<pollfd> ends() const { return {}; }
     /// The job has ended here: tells ranks whose failure records can't be written from this one.
     virtual void tell_far(const failure_record& /*end*/) noexcept {}
 };

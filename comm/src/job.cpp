@@ -192,7 +192,10 @@ void job::collectively(const std::function<void()>& work) const {
     }
 }
 
-void job::abort(std::string_view why) const noexcept { core_->publish(status::aborted, core_->rank, why); }
+void job::abort(std::string_view why) const noexcept {
+    core_->doing.noticed.store(true, std::memory_order_relaxed);
+    core_->publish(status::aborted, core_->rank, why);
+}
 
 void job::fail(status why, std::string_view operation) const { core_->raise(why, operation); }
 

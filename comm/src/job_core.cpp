@@ -5,6 +5,7 @@
 #include "ofi_world.hpp"
 #include "verbs_world.hpp"
 #include "window_end.hpp"
+#include "witness.hpp"
 
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/shm_channel.hpp>
@@ -100,6 +101,7 @@ job_core::job_core(int own_rank, int job_ranks, job_options choices, std::string
 }
 
 job_core::~job_core() {
+    const closing_scope closing(doing);
     // Farewells of closed channels may be under way, and the last messages before them.
     const auto over = [&] {
         if (watch) watch->look();
@@ -114,6 +116,10 @@ job_core::~job_core() {
     if (mpi) mpi->finish(over);
     if (verbs) verbs->finish(alone);
     if (ofi) ofi->finish(alone);
+    if (guard) guard->stop_looking();
+    watch.reset();
+    verbs.reset();
+    ofi.reset();
 }
 
 std::string job_core::why_not(const std::string& transport, int peer, const refusals& refused) const {
@@ -223,6 +229,12 @@ status job_core::failed() const noexcept {
 }
 
 status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
+    const status s = look(peer, since, gone);
+    if (s != status::ok) doing.noticed.store(true, std::memory_order_relaxed);
+    return s;
+}
+
+status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
     if (const status s = failed(); s != status::ok) return s;
     // A wait over sockets must not stop what these have under way.
     if (mpi) mpi->poll();
@@ -250,6 +262,7 @@ status job_core::lost(int peer, std::string_view how) noexcept {
         sched_yield();
     }
     if (failed() == status::ok) publish(status::peer_died, peer, how);
+    doing.noticed.store(true, std::memory_order_relaxed);
     return failed();
 }
 
@@ -272,34 +285,51 @@ std::string job_core::name_of(int r) const {
     return s;
 }
 
-void job_core::raise(status why, std::string_view operation) const {
-    if (mpi) mpi->leave();
+job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
     const failure_record& record = memory->record();
-    const std::string me = "rank " + std::to_string(rank) + " (pid " + std::to_string(members[rank].pid) + "): ";
-    const std::string waited = " while this rank waited for " + std::string(operation);
-    int culprit = -1;
-    std::string how;
-    if (why != status::wrong_data && why != status::misused &&
-        record.state.load(std::memory_order_acquire) == failure_record::there) {
-        why = record.why;
-        culprit = record.culprit;
-        how = record.text;
-    }
-    std::string text;
-    switch (why) {
-    case status::peer_died: text = name_of(culprit) + " " + (how.empty() ? "died" : how) + waited; break;
+    ending end{record.why, record.culprit,
+               "rank " + std::to_string(rank) + " (pid " + std::to_string(members[rank].pid) + "): "};
+    const std::string how = record.text;
+    switch (end.why) {
+    case status::peer_died: end.text += name_of(end.culprit) + " " + (how.empty() ? "died" : how); break;
     case status::timed_out:
-        text = "nothing came" + (culprit >= 0 ? " from " + name_of(culprit) : std::string()) + " within " +
-               std::to_string(options.deadline.count()) + " ms, although nobody died," + waited;
+        end.text += "nothing came" + (end.culprit >= 0 ? " from " + name_of(end.culprit) : std::string()) + " within " +
+                    std::to_string(options.deadline.count()) + " ms, although nobody died,";
         break;
-    case status::aborted:
-        text = how.empty() ? "a peer closed its end" + waited : name_of(culprit) + " gave up" + waited + ": " + how;
-        break;
-    case status::misused: text = "calls in a wrong order: " + std::string(operation); break;
-    default: text = "what came is not what was agreed (other plan, epoch or size)" + waited; break;
+    default:
+        if (!how.empty()) {
+            end.text += name_of(end.culprit) + " gave up" + std::string(sentence_end) + ": " + how;
+            return end;
+        }
+        end.text += "a peer closed its end";
     }
-    throw rank_failure(me + text, why, culprit, culprit >= 0 ? members[culprit].pid : 0,
-                       culprit >= 0 ? members[culprit].host : std::string(), std::string(operation));
+    end.text += sentence_end;
+    return end;
+}
+
+void job_core::raise(status why, std::string_view operation) const {
+    doing.noticed.store(true, std::memory_order_relaxed);
+    if (mpi) mpi->leave();
+    const std::string waited = " while this rank waited for " + std::string(operation);
+    const bool own = why == status::wrong_data || why == status::misused;
+    const bool ended = memory->record().state.load(std::memory_order_acquire) == failure_record::there;
+    ending end;
+    if (!own && ended) {
+        end = end_of_job(waited);
+    } else {
+        end = {why, -1, "rank " + std::to_string(rank) + " (pid " + std::to_string(members[rank].pid) + "): "};
+        switch (why) {
+        case status::misused: end.text += "calls in a wrong order: " + std::string(operation); break;
+        case status::wrong_data:
+            end.text += "what came is not what was agreed (other plan, epoch or size)" + waited;
+            break;
+        case status::aborted: end.text += "a peer closed its end" + waited; break;
+        default: end.text += std::string(to_string(why)) + waited;
+        }
+    }
+    if (guard) guard->leave_to_rank(end.text);
+    throw rank_failure(end.text, end.why, end.culprit, end.culprit >= 0 ? members[end.culprit].pid : 0,
+                       end.culprit >= 0 ? members[end.culprit].host : std::string(), std::string(operation));
 }
 
 } // namespace halocline::comm

@@ -2,6 +2,7 @@
 // What a job's copies, plans and sums share on one rank: memory, peers, the control plane, the failure record.
 #pragma once
 
+#include "activity.hpp"
 #include "cards.hpp"
 #include "control_plane.hpp"
 #include "node_slab.hpp"
@@ -22,6 +23,7 @@ class mpi_world;
 class ofi_world;
 class verbs_world;
 class window_end;
+class witness;
 
 /// The block of a closed channel set: memory that peers may still write until each has said farewell.
 struct parked_block {
@@ -59,6 +61,8 @@ class job_core {
     std::shared_ptr<ofi_world> ofi;     // likewise
     std::unique_ptr<liveness> watch;
     mail* post = nullptr; // set-up mail: the control plane
+    mutable activity doing;
+    std::unique_ptr<witness> guard; // of ranks that are processes, where there is a grace time
     int spin_polls = 0;
     /// Else ranks share cores: who waits gives its own away soon, and short times are the scheduler's.
     [[nodiscard]] bool has_own_core() const noexcept { return spin_polls >= 1000; }
@@ -95,6 +99,13 @@ class job_core {
     [[nodiscard]] status lost(int peer, std::string_view how) noexcept;
     /// The end of the job, if it has ended: first writer's.
     [[nodiscard]] status failed() const noexcept;
+    /// What ended the job, in this rank's words, up to " while this rank ...".
+    struct ending {
+        status why = status::ok;
+        int culprit = -1;
+        std::string text;
+    };
+    [[nodiscard]] ending end_of_job(std::string_view sentence_end) const;
     [[noreturn]] void raise(status why, std::string_view operation) const;
     /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `gone`: the peer,
     /// if it was seen to have left before the caller looked in vain for what it may have sent last.
@@ -107,6 +118,7 @@ class job_core {
     [[nodiscard]] std::string name_of(int r) const;
 
   private:
+    [[nodiscard]] status look(int peer, std::uint64_t since, int gone) noexcept;
     /// Empty: it reaches the peer.
     [[nodiscard]] std::string why_not(const std::string& transport, int peer, const refusals& refused) const;
 };

@@ -153,7 +153,7 @@ std::optional<bootstrap> local_bootstrap(const job_options& options) {
                           " is not open: the program was not started by halocline-run itself; unset " +
                           launch::rank_variable + " for a job of one rank");
     }
-    start.launcher = "halocline-run";
+    start.launcher = local_launcher;
     start.gather = hub(fd, start.rank, start.ranks, lifelines_of(start.ranks), options.deadline);
     return start;
 }

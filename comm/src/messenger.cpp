@@ -137,6 +137,7 @@ void message_engine::connect_frames() {
 }
 
 message_engine::~message_engine() {
+    const closing_scope closing(core_.doing);
     const auto end = [&](message_request& r) { finish(r); };
     parked_block parked{block_, block_bytes(core_.ranks), {}};
     for (link& l : links_) {

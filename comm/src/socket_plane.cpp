@@ -234,6 +234,7 @@ socket_plane::link& socket_plane::to(int r) {
 }
 
 bool socket_plane::left(int r) const noexcept {
+    const std::lock_guard lock(mutex_);
     return link_of_[r] >= 0 && links_[link_of_[r]].goodbye && links_[link_of_[r]].came.empty();
 }
 
@@ -255,9 +256,24 @@ void socket_plane::append(link& l, std::uint64_t mark, std::string_view text) {
     write(l);
 }
 
-void socket_plane::send_letter(int peer, std::string_view text) { append(to(peer), letter_mark, text); }
+std::vector<pollfd> socket_plane::ends() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<pollfd> all;
+    for (const link& l : links_) {
+        if (l.gone) continue;
+        all.push_back({l.socket.fd(), POLLRDHUP, 0});
+        all.push_back({l.process.fd(), POLLIN, 0});
+    }
+    return all;
+}
+
+void socket_plane::send_letter(int peer, std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    append(to(peer), letter_mark, text);
+}
 
 std::optional<letter> socket_plane::take_letter() {
+    const std::lock_guard lock(mutex_);
     look();
     std::vector<pollfd> polled;
     for (const link& l : links_) polled.push_back({l.gone ? -1 : l.socket.fd(), POLLIN, 0});
@@ -334,6 +350,7 @@ void socket_plane::ended(link& l, int error) noexcept {
 }
 
 void socket_plane::tell_far(const failure_record& end) noexcept {
+    const std::lock_guard lock(mutex_);
     if (std::exchange(told_far_, true)) return;
     const std::string text = wire_writer().number(end.why).number(end.culprit).text(end.text).take();
     const std::uint64_t length = text.size();
@@ -346,6 +363,7 @@ void socket_plane::tell_far(const failure_record& end) noexcept {
 }
 
 void socket_plane::look() noexcept {
+    const std::lock_guard lock(mutex_);
     if (poll(watched_.data(), watched_.size(), 0) <= 0) return;
     const std::size_t n = links_.size();
     for (std::size_t i = 0; i < n; ++i) {
@@ -358,8 +376,9 @@ void socket_plane::look() noexcept {
 
 std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, std::span<const std::string> out,
                                                 std::span<const int> from, std::string_view operation) {
-    for (std::size_t i = 0; i < peers_to.size(); ++i) {
-        append(to(peers_to[i]), 0, out[i]);
+    {
+        const std::lock_guard lock(mutex_);
+        for (std::size_t i = 0; i < peers_to.size(); ++i) append(to(peers_to[i]), 0, out[i]);
     }
     std::vector<std::string> in;
     std::vector<pollfd> polled(links_.size());
@@ -368,27 +387,36 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
     const steady::time_point start = steady::now();
     int gone = -1;
     while (true) {
-        while (in.size() < from.size() && !to(from[in.size()]).came.empty()) {
-            auto& came = to(from[in.size()]).came;
-            in.push_back(std::move(came.front()));
-            came.pop_front();
+        int peer = -1;
+        {
+            const std::lock_guard lock(mutex_);
+            while (in.size() < from.size() && !to(from[in.size()]).came.empty()) {
+                auto& came = to(from[in.size()]).came;
+                in.push_back(std::move(came.front()));
+                came.pop_front();
+            }
+            const auto unsent =
+                std::find_if(links_.begin(), links_.end(), [](const link& l) { return !l.unsent.empty(); });
+            if (in.size() == from.size() && unsent == links_.end()) return in;
+            peer = in.size() < from.size() ? from[in.size()] : unsent->rank;
         }
-        const auto unsent = std::find_if(links_.begin(), links_.end(), [](const link& l) { return !l.unsent.empty(); });
-        if (in.size() == from.size() && unsent == links_.end()) return in;
-
-        const int peer = in.size() < from.size() ? from[in.size()] : unsent->rank;
         core_.check_or_raise(peer, since, operation, gone);
-        for (std::size_t i = 0; i < links_.size(); ++i) {
-            const link& l = links_[i];
-            const int events = POLLIN | (l.unsent.empty() ? 0 : POLLOUT);
-            polled[i] = {l.gone ? -1 : l.socket.fd(), static_cast<short>(events), 0};
+        bool there = false;
+        {
+            const std::lock_guard lock(mutex_);
+            for (std::size_t i = 0; i < links_.size(); ++i) {
+                const link& l = links_[i];
+                const int events = POLLIN | (l.unsent.empty() ? 0 : POLLOUT);
+                polled[i] = {l.gone ? -1 : l.socket.fd(), static_cast<short>(events), 0};
+            }
+            // Something may have come with the look at the living: then there is no need to wait. And whoever has a
+            // core of its own stays awake for what takes less time than falling asleep and waking up.
+            there = in.size() < from.size() && !to(peer).came.empty();
         }
-        // Something may have come with the look at the living: then there is no need to wait. And whoever has a core of
-        // its own stays awake for what takes less time than falling asleep and waking up.
-        const bool there = in.size() < from.size() && !to(peer).came.empty();
         const bool soon = core_.has_own_core() && steady::now() - start < std::chrono::microseconds(100);
         poll(polled.data(), polled.size(), there || soon ? 0 : patience_ms);
         gone = left(peer) ? peer : -1; // before reading: what it sent first is taken first
+        const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < links_.size(); ++i) {
             if (polled[i].revents & (POLLIN | POLLHUP | POLLERR)) read(links_[i]);
             if (polled[i].revents & POLLOUT) write(links_[i]);

@@ -9,6 +9,7 @@
 #include "job_core.hpp"
 
 #include <deque>
+#include <mutex>
 #include <poll.h>
 #include <string>
 #include <sys/types.h>
@@ -56,6 +57,7 @@ class socket_plane final : public pairwise_mail, public liveness {
     std::optional<letter> take_letter() override;
     void look() noexcept override;
     [[nodiscard]] bool left(int rank) const noexcept override;
+    [[nodiscard]] std::vector<pollfd> ends() const override;
     /// Sends the end of the job to the ranks of other nodes, the first time.
     void tell_far(const failure_record& end) noexcept override;
 
@@ -86,9 +88,10 @@ class socket_plane final : public pairwise_mail, public liveness {
     void watch_all();
 
     job_core& core_;
-    std::vector<link> links_;     // one per peer
-    std::vector<int> link_of_;    // by rank, -1: none
-    std::vector<pollfd> watched_; // sockets, then processes; no allocation in look()
+    mutable std::recursive_mutex mutex_; // the rank and its witness; publish() comes back here to tell_far()
+    std::vector<link> links_;            // one per peer
+    std::vector<int> link_of_;           // by rank, -1: none
+    std::vector<pollfd> watched_;        // sockets, then processes; no allocation in look()
     bool told_far_ = false;
 };
 

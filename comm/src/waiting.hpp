@@ -23,6 +23,11 @@ inline void pause() noexcept {
 class waiter {
   public:
     explicit waiter(job_core& core) noexcept : core_(core) {}
+    ~waiter() {
+        if (since_ != 0) core_.doing.awaited.store(activity::nobody, std::memory_order_relaxed);
+    }
+    waiter(const waiter&) = delete;
+    waiter& operator=(const waiter&) = delete;
 
     /// After a fruitless poll: ok to poll again.
     [[nodiscard]] status again(int peer) noexcept {
@@ -48,6 +53,7 @@ class waiter {
         looked_ = now - last_look_ >= look_every_;
         if (looked_) {
             last_look_ = now;
+            core_.doing.awaited.store(peer, std::memory_order_relaxed);
             const status s = core_.check(peer, since_, gone_);
             if (s != status::ok) return s;
             gone_ = peer >= 0 && core_.watch && core_.watch->left(peer)

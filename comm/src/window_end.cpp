@@ -77,6 +77,7 @@ bool window_end::open(std::string& card) {
 
 window_end::~window_end() {
     job_core& job = core();
+    const closing_scope closing(job.doing);
     std::erase(connection_->windows, this);
     std::erase(job.due, this);
     --job.windows;

@@ -17,6 +17,11 @@ constexpr char dimension_name[] = "xyzt";
 /// Cut units per dimension.  Err: input_error when the granularity does not divide the lattice.
 coordinate units_of(const coordinate& global, const coordinate& granularity) {
     coordinate units{};
+    constexpr double most_sites = 1e15;
+    double sites = 1; // as 64-bit whole numbers they could wrap
+    for (const int extent : global) sites *= extent;
+    if (sites > most_sites)
+        throw input_error("lattice " + to_string(global) + " has more than 1e15 sites, which no machine can hold");
     for (int mu = 0; mu < dimensions; ++mu) {
         if (global[mu] < 1) throw input_error("lattice " + to_string(global) + ": every extent must be at least 1");
         if (granularity[mu] < 1 || global[mu] % granularity[mu] != 0)

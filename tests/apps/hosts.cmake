@@ -10,6 +10,6 @@ if(LIBFABRIC_FOUND)
   if(LIBIBVERBS_FOUND) # where there are two RDMA devices: see tests/comm/verbs.cmake
     add_test(NAME apps.hosts_test.OverVerbs CONFIGURATIONS verbs
              COMMAND apps_hosts_test --gtest_filter=HostsOverVerbs.*)
-    set_tests_properties(apps.hosts_test.OverVerbs PROPERTIES TIMEOUT 120 RUN_SERIAL ON LABELS verbs)
+    set_tests_properties(apps.hosts_test.OverVerbs PROPERTIES TIMEOUT 300 RUN_SERIAL ON LABELS verbs)
   endif()
 endif()

@@ -3,4 +3,4 @@ halocline_add_test_program(apps_programs_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/
 target_compile_definitions(apps_programs_test PRIVATE
   HALOCLINE_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALOCLINE_VERSION="${PROJECT_VERSION}")
 add_dependencies(apps_programs_test coarse_solve generate_gauge heat4d halo_c halocline-run halocline-info)
-halocline_add_test(apps.programs_test TARGET apps_programs_test TIMEOUT 120)
+halocline_add_test(apps.programs_test TARGET apps_programs_test TIMEOUT 300)

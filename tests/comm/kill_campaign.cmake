@@ -6,7 +6,7 @@ set_target_properties(comm_kill_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${P
 
 function(halocline_add_kills name among rounds)
   add_test(NAME comm.kills.${name} COMMAND comm_kill_campaign ${among} ${rounds} ${ARGN})
-  set_tests_properties(comm.kills.${name} PROPERTIES TIMEOUT 120 PROCESSORS 3)
+  set_tests_properties(comm.kills.${name} PROPERTIES TIMEOUT 300 PROCESSORS 3)
 endfunction()
 
 if(TARGET halocline-run)

@@ -27,6 +27,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -127,6 +128,7 @@ void tell(const char* pipe_name, const char* format, Values... values) {
 }
 
 int be_rank(const contender& c, std::string_view work, const char* pipe_name) {
+    dup2(open(pipe_name, O_WRONLY | O_CLOEXEC), STDERR_FILENO); // what its witness says for it
     try {
         job_options options;
         options.transports = {std::string(c.transport)};
@@ -138,7 +140,7 @@ int be_rank(const contender& c, std::string_view work, const char* pipe_name) {
             j.barrier();
         }
     } catch (const rank_failure& e) {
-        tell(pipe_name, "failure %lld %d %d %s", now_ns(), e.culprit(), e.pid(), e.what());
+        tell(pipe_name, "failure %lld %s", now_ns(), e.what());
         return 3;
     } catch (const std::exception& e) {
         tell(pipe_name, "not a rank_failure: %s", e.what());
@@ -151,6 +153,7 @@ int be_rank(const contender& c, std::string_view work, const char* pipe_name) {
 int be_rank_behind_a_process(const contender& c, std::string_view work, const char* pipe_name) {
     const pid_t child = fork();
     if (child == 0) std::exit(be_rank(c, work, pipe_name));
+    std::signal(SIGUSR1, SIG_IGN); // its notice that another ended
     int how = 0;
     waitpid(child, &how, 0);
     return WIFEXITED(how) ? WEXITSTATUS(how) : 9;
@@ -183,6 +186,7 @@ bool round(std::vector<char*> command, int enough, reports& said, std::mt19937& 
     const long long killed = now_ns();
     if (pids[victim] > 0) kill(pids[victim], SIGKILL);
 
+    bool heard[ranks]{}; // the rank itself or, if it can't, its witness
     int told = 0;
     bool right = pids[victim] > 0;
     const auto end = std::chrono::steady_clock::now() + patience;
@@ -193,16 +197,22 @@ bool round(std::vector<char*> command, int enough, reports& said, std::mt19937& 
         const std::string text = said.line(std::chrono::milliseconds(100)); // read after that: all that was said
         if (text.empty()) continue;
         over = false;
-        long long at = 0;
-        int culprit = -1, pid = -1;
-        if (std::sscanf(text.c_str(), "failure %lld %d %d", &at, &culprit, &pid) != 3) {
+        const char* words = std::strstr(text.c_str(), "rank ");
+        int who = -1, of = -1, culprit = -1, pid = -1;
+        if (words == nullptr ||
+            std::sscanf(words, "rank %d (pid %d): rank %d (pid %d", &who, &of, &culprit, &pid) != 4 || who < 0 ||
+            who >= ranks) {
             std::fprintf(stderr, "%s\n", text.c_str());
             continue;
         }
-        ++told;
-        times.push_back(static_cast<double>(at - killed) * 1e-6);
-        right = right && culprit == victim && pid == pids[victim] && times.back() < 8000;
+        right = right && culprit == victim && pid == pids[victim] && of == pids[who];
         if (!right) std::fprintf(stderr, "rank %d (pid %d) was killed: %s\n", victim, pids[victim], text.c_str());
+        if (std::exchange(heard[who], true)) continue; // a witness may have spoken before
+        ++told;
+        long long at = 0;
+        if (std::sscanf(text.c_str(), "failure %lld", &at) != 1) at = now_ns();
+        times.push_back(static_cast<double>(at - killed) * 1e-6);
+        right = right && times.back() < 8000;
     }
     if (told != ranks - 1) kill(launcher, SIGTERM); // which ends whom it started
     waitpid(launcher, nullptr, 0);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens when ranks die: real kills of real processes. This program is both the test and, with "rank", the ranks.
+#include "job_core.hpp"
+
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/one_sided.hpp>
@@ -98,6 +100,34 @@ void exchange_for_ever(const job& j) {
     }
 }
 
+/// Nothing that the library sees.
+void compute_for(clock_type::duration time) {
+    const auto end = clock_type::now() + time;
+    while (clock_type::now() < end) {
+    }
+}
+
+/// Notices the death, then waits for a library in a destructor, for ever.
+[[noreturn]] void end_and_get_stuck(const job& j) {
+    try {
+        while (true) j.barrier();
+    } catch (const rank_failure&) {
+        const closing_scope closing(j.core().doing);
+        compute_for(std::chrono::seconds(60));
+        throw;
+    }
+}
+
+/// Notices the death, then has something to save before it says so.
+[[noreturn]] void end_after_other_work(const job& j) {
+    try {
+        while (true) j.barrier();
+    } catch (const rank_failure&) {
+        compute_for(std::chrono::seconds(1)); // twice the grace time
+        throw;
+    }
+}
+
 /// A rank of the job under test: announces itself, then works until it is killed or fails.
 int be_rank(std::string mode) {
     try {
@@ -141,6 +171,9 @@ int be_rank(std::string mode) {
         if (mode == "messages") exchange_messages(j);
         if (mode == "puts") put_for_ever(j);
         if (mode == "window") exchange_for_ever(j);
+        if (mode == "computing") compute_for(std::chrono::seconds(60));
+        if (mode == "stuck") end_and_get_stuck(j);
+        if (mode == "busy") end_after_other_work(j);
         global_sum sum(j, 8);
         if (across_hosts) announce();
         for (double v[3]{};;) {
@@ -164,7 +197,8 @@ struct running_job {
     FILE* output = nullptr;
     std::vector<pid_t> ranks;
     std::vector<std::string> failures;
-    std::string said; ///< all lines so far
+    std::vector<std::string> last_words; ///< of witnesses, for ranks that could not
+    std::string said;                    ///< all lines so far
 
     running_job(int n, const std::string& mode, std::size_t announced) : ranks(static_cast<std::size_t>(n), -1) {
         int pipe_ends[2];
@@ -197,6 +231,7 @@ struct running_job {
         int rank = -1, pid = -1;
         if (std::sscanf(text, "pid %d %d", &rank, &pid) == 2) ranks.at(static_cast<std::size_t>(rank)) = pid;
         if (std::string(text).starts_with("failure")) failures.emplace_back(text);
+        if (std::string(text).starts_with("rank ")) last_words.emplace_back(text);
         return true;
     }
     int wait() {
@@ -260,6 +295,53 @@ INSTANTIATE_TEST_SUITE_P(OverNodes, Killed, testing::Values("ofi-nodes-setup", "
 #ifdef HALOCLINE_WITH_VERBS
 INSTANTIATE_TEST_SUITE_P(OverVerbs, Killed, testing::Values("verbs-plan", "verbs-sum", "verbs-messages", "verbs-puts"));
 #endif
+
+/// A rank of three is killed in that mode.
+struct end_of_three {
+    running_job job_under_test;
+    std::string dead, survivor;
+    int code;
+    explicit end_of_three(const std::string& mode) : job_under_test(3, mode, 3) {
+        const auto name = [&](int r) {
+            return "rank " + std::to_string(r) + " (pid " + std::to_string(job_under_test.ranks[r]);
+        };
+        dead = name(1);
+        survivor = name(2);
+        send_signal(job_under_test.ranks[1], SIGKILL);
+        code = job_under_test.wait();
+    }
+};
+
+TEST(Kill, IsReportedForSurvivorsThatCompute) {
+    const end_of_three seen("computing");
+
+    EXPECT_EQ(seen.code, 3) << seen.job_under_test.said;
+    ASSERT_EQ(seen.job_under_test.last_words.size(), 2u) << seen.job_under_test.said;
+    EXPECT_NE(seen.job_under_test.said.find(seen.survivor), std::string::npos) << seen.job_under_test.said;
+    for (const std::string& words : seen.job_under_test.last_words) {
+        EXPECT_NE(words.find(seen.dead), std::string::npos) << words;
+        EXPECT_NE(words.find("died while this rank computed"), std::string::npos) << words;
+    }
+}
+
+TEST(Kill, IsReportedForSurvivorsThatDoNotGetThroughTheirDestructors) {
+    const end_of_three seen("stuck");
+
+    EXPECT_EQ(seen.code, 3) << seen.job_under_test.said;
+    ASSERT_EQ(seen.job_under_test.last_words.size(), 2u) << seen.job_under_test.said;
+    for (const std::string& words : seen.job_under_test.last_words) {
+        EXPECT_NE(words.find(seen.dead), std::string::npos) << words;
+        EXPECT_NE(words.find("died while this rank waited for every rank at a barrier"), std::string::npos) << words;
+    }
+}
+
+TEST(Kill, LeavesTimeToWhoHasNoticed) {
+    const end_of_three seen("busy");
+
+    EXPECT_EQ(seen.code, 3) << seen.job_under_test.said;
+    EXPECT_EQ(seen.job_under_test.failures.size(), 2u) << seen.job_under_test.said;
+    EXPECT_TRUE(seen.job_under_test.last_words.empty()) << seen.job_under_test.said;
+}
 
 TEST(Kill, BeforeJoiningIsReportedToThoseWhoWait) {
     running_job job_under_test(3, "join", 1);

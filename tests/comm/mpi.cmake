@@ -23,7 +23,7 @@ set_tests_properties(comm.mpi_is_not_linked PROPERTIES FAIL_REGULAR_EXPRESSION "
 halocline_add_mpi_program(comm_mpi_pairing_test SOURCES mpi_pairing_test.cpp LINK halocline::comm)
 if(TARGET halocline-mpi-openmpi OR TARGET halocline-mpi-mpich)
   add_test(NAME comm.mpi_pairing_test COMMAND comm_mpi_pairing_test --gtest_filter=MpiModules.*:MpiLaunch.*)
-  set_tests_properties(comm.mpi_pairing_test PROPERTIES LABELS mpi TIMEOUT 30)
+  set_tests_properties(comm.mpi_pairing_test PROPERTIES LABELS mpi TIMEOUT 300)
 endif()
 foreach(pair openmpi.mpich mpich.openmpi)
   string(REGEX MATCH "^[a-z]+" launcher ${pair})
@@ -34,6 +34,6 @@ foreach(pair openmpi.mpich mpich.openmpi)
       HALOCLINE_MPI=${module} ${HALOCLINE_MPIRUN_${upper}} -n 2 $<TARGET_FILE:comm_mpi_pairing_test>
       --gtest_filter=MpiPairing.*)
     set_tests_properties(comm.mpi_pairing_test.${launcher}_with_${module} PROPERTIES
-      LABELS mpi TIMEOUT 60 PROCESSORS 2 ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
+      LABELS mpi TIMEOUT 300 PROCESSORS 2 ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
   endif()
 endforeach()

@@ -13,7 +13,7 @@ foreach(provider tcp shm)
   foreach(ranks 2 4)
     set(name comm.ofi_channel_test.${provider}.r${ranks})
     add_test(NAME ${name} COMMAND halocline-run -n ${ranks} -- $<TARGET_FILE:comm_ofi_channel_test> ${provider})
-    set_tests_properties(${name} PROPERTIES LABELS ofi TIMEOUT 120 PROCESSORS ${ranks})
+    set_tests_properties(${name} PROPERTIES LABELS ofi TIMEOUT 300 PROCESSORS ${ranks})
   endforeach()
 endforeach()
 

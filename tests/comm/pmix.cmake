@@ -5,7 +5,7 @@ if(PMIX_FOUND AND HALOCLINE_MPIRUN_OPENMPI)
   foreach(ranks 1 2 4)
     add_test(NAME comm.pmix_test.r${ranks}
              COMMAND ${HALOCLINE_MPIRUN_OPENMPI} -n ${ranks} $<TARGET_FILE:comm_pmix_test>)
-    set_tests_properties(comm.pmix_test.r${ranks} PROPERTIES LABELS mpi TIMEOUT 60 PROCESSORS ${ranks}
+    set_tests_properties(comm.pmix_test.r${ranks} PROPERTIES LABELS mpi TIMEOUT 300 PROCESSORS ${ranks}
       ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
   endforeach()
 endif()

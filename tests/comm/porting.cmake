@@ -13,7 +13,7 @@ foreach(mpi openmpi mpich)
   foreach(ranks 1 2 4)
     set(test comm.porting_test.${mpi}.r${ranks})
     add_test(NAME ${test} COMMAND ${HALOCLINE_MPIRUN_${upper}} -n ${ranks} $<TARGET_FILE:${program}>)
-    set_tests_properties(${test} PROPERTIES TIMEOUT 120 LABELS mpi PROCESSORS ${ranks}
+    set_tests_properties(${test} PROPERTIES TIMEOUT 300 LABELS mpi PROCESSORS ${ranks}
       ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
   endforeach()
 endforeach()

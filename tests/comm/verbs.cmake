@@ -26,7 +26,7 @@ target_compile_definitions(comm_kill_test PRIVATE HALOCLINE_WITH_VERBS)
 add_test(NAME comm.kill_test.verbs CONFIGURATIONS verbs
          COMMAND comm_kill_test $<TARGET_FILE:halocline-run> --gtest_filter=OverVerbs/*)
 set_tests_properties(comm.contract.verbs.r2 comm.verbs_channel_test.r2 comm.verbs_channel_test.r4 comm.kill_test.verbs
-  comm.window_test.verbs.r4 PROPERTIES LABELS verbs TIMEOUT 240)
+  comm.window_test.verbs.r4 PROPERTIES LABELS verbs TIMEOUT 300)
 
 # All of these in one boot; with a Testing folder of its own, because ctest runs outside and inside.
 add_test(NAME comm.verbs_vm

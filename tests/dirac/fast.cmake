@@ -4,4 +4,4 @@ halocline_add_test(dirac.wilson_clover_test SOURCES wilson_clover_test.cpp wilso
 # Apart, so that missing files don't hide the others.
 add_test(NAME dirac.wilson_clover_test.public_files COMMAND dirac_wilson_clover_test --gtest_filter=PublicFiles.*)
 set_tests_properties(dirac.wilson_clover_test.public_files PROPERTIES
-  TIMEOUT 120 LABELS reference-data SKIP_RETURN_CODE 77)
+  TIMEOUT 300 LABELS reference-data SKIP_RETURN_CODE 77)

@@ -68,6 +68,7 @@ TEST(Decomposition, RefusesCutsThatDoNotPartition) {
     EXPECT_THROW(decomposition::even({4, 4, 4, 4}, {1, 1, 0, 1}), input_error);
     EXPECT_THROW(decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}, {3, 1, 1, 1}), input_error);
     EXPECT_THROW(decomposition::even({4, 0, 4, 4}, {1, 1, 1, 1}), input_error);
+    EXPECT_THROW(decomposition::even({65536, 65536, 65536, 65536}, {1, 1, 1, 2}), input_error); // 2^64 sites
 }
 
 TEST(RankGrid, FewestSitesFirstAndTiesCutTFirst) {

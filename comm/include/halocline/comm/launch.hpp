@@ -19,6 +19,8 @@ inline constexpr const char* lifelines_variable = "HALOCLINE_LIFELINES";
 /// Then the rank's pid, '-' and what makes it unique: names in /dev/shm that libfabric is given. The launcher removes
 /// those of ranks that could not.
 inline constexpr const char* shared_file_prefix = "halocline-ofi-";
+/// Exit code of programs whose job has ended because a rank died or a deadline passed.
+inline constexpr int rank_lost = 3;
 inline constexpr char gathered = 'g', died = 'd';
 
 } // namespace halocline::comm::launch

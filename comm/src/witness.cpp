@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "witness.hpp"
+
+#include "job_core.hpp"
+#include "process_look.hpp"
+
+#include <halocline/comm/clock.hpp>
+#include <halocline/comm/launch.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace halocline::comm {
+namespace {
+
+/// The rank's own signals go to its own threads.
+class all_signals_blocked {
+  public:
+    all_signals_blocked() noexcept {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~all_signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    all_signals_blocked(const all_signals_blocked&) = delete;
+    all_signals_blocked& operator=(const all_signals_blocked&) = delete;
+
+  private:
+    sigset_t before_{};
+};
+
+} // namespace
+
+closing_scope::closing_scope(activity& of) noexcept
+    : activity_(of), outer_(of.closing.load(std::memory_order_relaxed)) {
+    if (outer_ == 0) activity_.closing.store(ticks(), std::memory_order_relaxed);
+}
+closing_scope::~closing_scope() { activity_.closing.store(outer_, std::memory_order_relaxed); }
+
+std::chrono::milliseconds witness::grace_of_environment() {
+    constexpr const char* variable = "HALOCLINE_GRACE_MS";
+    constexpr int most = 3'600'000;
+    const char* text = std::getenv(variable);
+    int ms = 500;
+    if (text != nullptr) {
+        const char* end = text + std::strlen(text);
+        const auto [rest, bad] = std::from_chars(text, end, ms);
+        if (bad != std::errc() || rest != end || ms < 0 || ms > most)
+            throw input_error(std::string(variable) + "='" + text + "': expected milliseconds from 0 to " +
+                              std::to_string(most));
+    }
+    return std::chrono::milliseconds(ms);
+}
+
+witness::witness(job_core& core, std::chrono::milliseconds grace, bool at_once)
+    : core_(core), grace_(grace), at_once_(at_once), process_(getpid()), rank_thread_(gettid()),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (!wake_) throw error(std::string("eventfd: ") + std::strerror(errno));
+    watched_ = core.watch->ends(); // now: the thread may start when the job is over already
+    watched_.push_back({wake_.fd(), POLLIN, 0});
+    const all_signals_blocked inherited;
+    try {
+        thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& e) {
+        throw error(std::string("no thread that watches over the rank: ") + e.what() + "; raise 'ulimit -u'");
+    }
+}
+
+witness::~witness() {
+    if (process_ != getpid()) { // a forked child has the object, not the thread
+        thread_.detach();
+        return;
+    }
+    stop_.store(true, std::memory_order_relaxed);
+    eventfd_write(wake_.fd(), 1);
+    thread_.join();
+}
+
+void witness::leave_to_rank(const std::string& words) {
+    const std::lock_guard lock(speaking_); // kept for ever by a witness that speaks
+    words_ = words;
+}
+
+void witness::stop_looking() {
+    const std::lock_guard lock(looking_);
+    resting_ = true;
+}
+
+bool witness::stopped_within(int ms) const {
+    pollfd wake{wake_.fd(), POLLIN, 0};
+    poll(&wake, 1, ms);
+    return stop_.load(std::memory_order_relaxed);
+}
+
+void witness::run() {
+    if (!await_death()) return;
+    if (at_once_ && !core_.doing.noticed) say(own_words());
+    await_end();
+}
+
+/// False: none came.
+bool witness::await_death() {
+    while (!stop_.load(std::memory_order_relaxed)) {
+        poll(watched_.data(), watched_.size(), -1);
+        const std::lock_guard lock(looking_);
+        if (resting_) return false;
+        core_.watch->look();
+        if (core_.failed() != status::ok) return true;
+        for (pollfd& p : watched_)
+            if (p.revents != 0) p.fd = -1; // one who said goodbye
+    }
+    return false;
+}
+
+/// The rank's turn; ends it if it does not take it, or does not get through its destructors.
+void witness::await_end() {
+    const std::uint64_t began = ticks();
+    const double grace = std::chrono::duration<double>(grace_).count();
+    const double cpu_before = look_at(std::to_string(process_) + "/task/" + std::to_string(rank_thread_)).seconds;
+    const int step_ms = static_cast<int>(std::clamp<long>(grace_.count() / 10, 1, 50));
+    while (!stopped_within(step_ms)) {
+        if (core_.doing.noticed.load(std::memory_order_relaxed)) {
+            const std::uint64_t closing = core_.doing.closing.load(std::memory_order_relaxed);
+            if (closing == 0 || seconds(ticks() - std::max(closing, began)) < grace) continue;
+        } else if (seconds(ticks() - began) < grace) {
+            continue;
+        }
+        constexpr double most = 8; // seconds
+        if (seconds(ticks() - began) > most || !starved(cpu_before)) speak_and_end();
+    }
+}
+
+/// On a loaded machine the rank may not have had its turn yet.
+bool witness::starved(double cpu_before) const {
+    const process_look now = look_at(std::to_string(process_) + "/task/" + std::to_string(rank_thread_));
+    const double fair = std::chrono::duration<double>(grace_).count() / 4;
+    return now.state == 'R' && now.seconds < cpu_before + fair;
+}
+
+void witness::speak_and_end() {
+    speaking_.lock();
+    say(words_.empty() ? own_words() : words_);
+    _exit(launch::rank_lost);
+}
+
+void witness::say(std::string words) const {
+    words += '\n';
+    for (std::string_view rest = words; !rest.empty();) {
+        const ssize_t n = ::write(STDERR_FILENO, rest.data(), rest.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return;
+        rest.remove_prefix(static_cast<std::size_t>(n));
+    }
+}
+
+std::string witness::own_words() const {
+    const int awaited = core_.doing.awaited.load(std::memory_order_relaxed);
+    const std::string doing =
+        awaited == activity::nobody
+            ? " while this rank computed, or was in a call of another library: it did not ask for its messages since"
+            : " while this rank waited for " + core_.name_of(awaited) + ": a library that it asked did not return";
+    return core_.end_of_job(doing).text;
+}
+
+} // namespace halocline::comm
