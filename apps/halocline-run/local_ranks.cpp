@@ -12,24 +12,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-namespace {
-
-/// What a rank has in /dev/shm by its pid (libfabric's, where it carries messages through memory) and can't remove.
-void remove_shared_files_of(pid_t pid) {
-    const std::string start = halocline::comm::launch::shared_file_prefix + std::to_string(pid) + '-';
-    std::error_code none; // nothing there, or another user's: nothing to remove
-    for (const auto& file : std::filesystem::directory_iterator("/dev/shm", none))
-        if (file.path().filename().string().starts_with(start)) std::filesystem::remove(file, none);
-}
-
-} // namespace
 
 using halocline::error;
 using halocline::input_error;
@@ -49,6 +36,9 @@ void local_ranks::start() {
     make_lifelines();
     for (int i = 0; i < plan_.count; ++i) spawn(i);
     close_lifelines();
+    std::vector<pid_t> pids;
+    for (const child& c : ranks_) pids.push_back(c.pid);
+    caretaker_.start(pids);
 }
 
 /// One core each, if there are enough.

@@ -2,6 +2,7 @@
 // Ranks of this host as child processes: cores, lifelines (comm/launch.hpp), the socket for the gather, their ends.
 #pragma once
 
+#include "caretaker.hpp"
 #include "host.hpp"
 
 #include <array>
@@ -56,5 +57,6 @@ class local_ranks final : public host {
     rank_events& events_;
     sigset_t signals_;
     std::vector<child> ranks_;
+    caretaker caretaker_;
     std::vector<std::array<int, 2>> lifelines_; // reading, writing end; open here only while ranks are started
 };

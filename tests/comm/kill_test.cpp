@@ -428,6 +428,22 @@ TEST(Launcher, LeavesNothingInSharedMemory) {
 }
 
 #ifdef HALOCLINE_WITH_OFI
+TEST(Launcher, ThatIsKilledLeavesNothingOfLibfabricInSharedMemory) {
+    running_job job_under_test(2, "ofi-shm-sum", 2);
+    const auto left = [&] {
+        std::size_t files = 0;
+        for (const pid_t p : job_under_test.ranks)
+            files += shared_files("halocline-ofi-" + std::to_string(p) + "-").size();
+        return files;
+    };
+    EXPECT_EQ(left(), 2u) << "nothing to remove";
+    send_signal(job_under_test.launcher, SIGKILL);
+    job_under_test.wait();
+    for (const auto end = clock_type::now() + under_load; left() > 0 && clock_type::now() < end;)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(left(), 0u);
+}
+
 TEST(Launcher, RemovesWhatLibfabricLeavesInSharedMemory) {
     running_job job_under_test(2, "ofi-shm-sum", 2);
     const std::string of_the_dead = std::to_string(job_under_test.ranks[0]) + "-",

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "caretaker.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/comm/launch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <poll.h>
+#include <string>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+[[noreturn]] void take_care(int lifeline, std::span<const pid_t> ranks) {
+    prctl(PR_SET_NAME, "halocline-tidy");
+    std::vector<pollfd> ends;
+    for (const pid_t rank : ranks) ends.push_back({static_cast<int>(syscall(SYS_pidfd_open, rank, 0)), POLLIN, 0});
+    char none = 0;
+    while (::read(lifeline, &none, 1) < 0 && errno == EINTR) {
+    }
+    constexpr int most_ms = 5000; // they are killed with their launcher
+    for (pollfd& end : ends) poll(&end, 1, most_ms);
+    for (const pid_t rank : ranks) remove_shared_files_of(rank);
+    _exit(0);
+}
+
+} // namespace
+
+void remove_shared_files_of(pid_t rank) {
+    const std::string start = halocline::comm::launch::shared_file_prefix + std::to_string(rank) + '-';
+    std::error_code none; // nothing there, or another user's: nothing to remove
+    for (const auto& file : std::filesystem::directory_iterator("/dev/shm", none))
+        if (file.path().filename().string().starts_with(start)) std::filesystem::remove(file, none);
+}
+
+void caretaker::start(std::span<const pid_t> ranks) {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0)
+        throw halocline::error(std::string("no pipe to a caretaker: ") + std::strerror(errno));
+    lifeline_ = ends[1];
+    process_ = fork();
+    if (process_ < 0) throw halocline::error(std::string("no process for a caretaker: ") + std::strerror(errno));
+    if (process_ == 0) {
+        setsid(); // what a terminal sends to the launcher is not meant for it
+        sigset_t all;
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, nullptr);
+        dup2(ends[0], 0);
+        close_range(1, ~0U, 0); // whoever reads the launcher's output sees its end
+        take_care(0, ranks);
+    }
+    ::close(ends[0]);
+}
+
+caretaker::~caretaker() {
+    if (process_ <= 0) return;
+    kill(process_, SIGKILL); // the launcher has removed what there was
+    waitpid(process_, nullptr, 0);
+    ::close(lifeline_);
+}
