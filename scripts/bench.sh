@@ -3,7 +3,8 @@
 # usage: scripts/bench.sh question [options]      (none: this list)
 #   halo          exchanges beside the one-copy limit and each installed MPI: 10 minutes; --quick: one minute
 #   p2p           messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE
-#   network_messages  large messages over loopback, by each MPI and libfabric's tcp, straight and in frames; 2 minutes; --seconds S each
+#   network_messages  large messages over loopback, by each MPI and libfabric's tcp, straight and in frames;
+#                 2 minutes; --seconds S each
 #   window        cost of post() of a prepared window beside MPI_Isend and MPI_Start: half a minute; --quick
 #   dirac         the Wilson-clover operator on one rank
 #   plan_setup    what making a halo plan costs, on one rank
@@ -21,7 +22,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 list() { sed -n '/^# usage/,/^set/{s/^# \{0,1\}//;/^set/!p}' "$0"; }
 questions=" halo p2p network_messages window dirac plan_setup lane_copy checksum stencil verbs solve coarse_halo all "
 question=${1:-}
-[[ -n $question ]] || { list; exit 0; }
+[[ -n $question && $question != --help && $question != -h ]] || { list; exit 0; }
 [[ $questions == *" $question "* ]] || { echo "bench.sh: no question is called '$question'" >&2; list >&2; exit 2; }
 shift
 targets=("bench_$question")

@@ -24,8 +24,8 @@ class witness {
   public:
     /// $HALOCLINE_GRACE_MS, else 500; 0: ranks are left to themselves.  Err: input_error.
     static std::chrono::milliseconds grace_of_environment();
-    /// Watches over the calling thread.  `grace`: for it to notice a death.  `at_once`: a launcher may end this rank as soon as it sees the death, so the
-    /// witness names the dead without waiting, whatever the rank says itself.
+    /// Watches over the calling thread.  `grace`: for it to notice a death.  `at_once`: a launcher may end this rank as
+    /// soon as it sees the death, so the witness names the dead without waiting, whatever the rank says itself.
     /// Pre: core.watch and core.members are complete.  Err: error: no thread, no descriptor.
     witness(job_core& core, std::chrono::milliseconds grace, bool at_once);
     ~witness();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One-sided communication between processes, over the transport that the argument names: shm, verbs, ofi-tcp, ofi-shm,
-// ofi-tagged (libfabric's tcp without RMA), mpi, mpi-one-sided, mixed (two nodes of one host: shm within, libfabric between).
+// ofi-tagged (libfabric's tcp without RMA), mpi, mpi-one-sided, mixed (two nodes of one host: shm within, libfabric
+// between).
 #include "one_sided_bodies.hpp"
 
 #include <cstdlib>

@@ -101,7 +101,8 @@ struct messenger_options {
     /// Of what goes to a peer over a network at a time, small messages together. Memory per such peer: 12 of these.
     std::size_t frame_bytes = 8 * 1024;
     /// Smallest message that its sender writes straight into the receiver's memory over a network, which the receiver
-    /// registers (verbs, ofi) or posts a receive for (mpi); smaller ones go in frames. Each rank decides for what it receives.
+    /// registers (verbs, ofi) or posts a receive for (mpi); smaller ones go in frames. Each rank decides for what it
+    /// receives.
     std::size_t direct_bytes = 16 * 1024;
     /// isend() and irecv() also move on what is under way with that peer, over a network.
     bool test_on_init = true;
