@@ -117,9 +117,11 @@ job_core::~job_core() {
     if (verbs) verbs->finish(alone);
     if (ofi) ofi->finish(alone);
     if (guard) guard->stop_looking();
+    // Here, where the witness still looks on: libraries may not return. Memory first that is registered with them.
+    parked.clear();
     watch.reset();
-    verbs.reset();
     ofi.reset();
+    verbs.reset();
 }
 
 std::string job_core::why_not(const std::string& transport, int peer, const refusals& refused) const {
