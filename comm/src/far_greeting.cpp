@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <list>
 #include <optional>
 #include <sys/socket.h>
@@ -19,16 +20,6 @@ constexpr std::size_t most_callers = 256;               // unproved at a time; t
 constexpr auto ask_after = std::chrono::milliseconds(500);
 constexpr int look_ms = 5;
 
-/// An outgoing connection that this rank tries to make.
-struct attempt {
-    attempt(std::size_t to, bool asks) : peer(to), only_asks(asks) {}
-    std::size_t peer; // position in the list of peers
-    bool only_asks;   // whether somebody lives there
-    descriptor socket{};
-    std::optional<proof> proving{};
-    clock_type::time_point since = clock_type::now(), next = since;
-};
-
 int error_of(int socket) {
     int error = 0;
     socklen_t n = sizeof error;
@@ -37,124 +28,206 @@ int error_of(int socket) {
 
 } // namespace
 
-void socket_plane::connect_far(far_door door, const std::vector<far_address>& peers, const std::string& secret) {
-    const std::string operation = "the ranks of other nodes to connect";
-    const std::uint64_t since = ticks();
-    std::list<attempt> attempts;
-    std::list<proof> callers;
-    std::vector<clock_type::time_point> asked(peers.size(), clock_type::now());
-    std::size_t missing = peers.size();
+/// This rank's meeting with those of other nodes.
+class socket_plane::far_greeting {
+  public:
+    far_greeting(socket_plane& plane, far_door door, const std::vector<far_address>& peers, const std::string& secret);
+    void meet_all();
 
+  private:
+    using time = clock_type::time_point;
+    /// An outgoing connection that this rank tries to make.
+    struct attempt {
+        attempt(std::size_t to, bool asks) : peer(to), only_asks(asks) {}
+        std::size_t peer; // position in peers_
+        bool only_asks;   // whether somebody lives there
+        descriptor socket{};
+        std::optional<proof> proving{};
+        time since = clock_type::now(), next = since;
+    };
+
+    void sleep_until_something_comes();
+    bool advance(attempt& a, time now);
+    bool reached(attempt& a, time now);
+    bool proved(attempt& a, time now);
+    bool hear(proof& caller, time now);
+    void let_callers_in();
+    void ask_after_silent_callers(time now);
+    void drop_needless_questions();
+    void check_job();
+
+    void met(int rank, descriptor socket);
+    void died(int rank, const std::string& how);
+    [[nodiscard]] bool calls_already(int rank) const;
+
+    static constexpr const char* operation = "the ranks of other nodes to connect";
+    socket_plane& plane_;
+    job_core& core_;
+    far_door door_;
+    const std::vector<far_address>& peers_;
+    const std::string& secret_;
+    std::uint64_t since_ = ticks();
+    std::list<attempt> attempts_;
+    std::list<proof> callers_;
+    std::vector<time> asked_; // by position in peers_: when last somebody was seen to live there
+    std::size_t missing_;
+    std::vector<pollfd> polled_;
+};
+
+socket_plane::far_greeting::far_greeting(socket_plane& plane, far_door door, const std::vector<far_address>& peers,
+                                         const std::string& secret)
+    : plane_(plane), core_(plane.core_), door_(std::move(door)), peers_(peers), secret_(secret),
+      asked_(peers.size(), clock_type::now()), missing_(peers.size()) {
     for (std::size_t i = 0; i < peers.size(); ++i) {
-        link_of_[peers[i].rank] = static_cast<int>(links_.size());
-        link& l = links_.emplace_back();
+        plane.link_of_[peers[i].rank] = static_cast<int>(plane.links_.size());
+        link& l = plane.links_.emplace_back();
         l.rank = peers[i].rank;
         l.pid = core_.members[l.rank].pid;
         l.far = true;
         l.address = peers[i].door.substr(0, peers[i].door.find(' '));
-        l.own_address = door.name().substr(0, door.name().find(' '));
-        if (l.rank < rank_) attempts.emplace_back(i, false);
+        l.own_address = door_.name().substr(0, door_.name().find(' '));
+        if (l.rank < plane.rank_) attempts_.emplace_back(i, false);
     }
-    watch_all();
-    const auto died = [&](int rank, const std::string& how) {
-        core_.publish(status::peer_died, rank, how);
-        core_.check_or_raise(rank, since, operation);
-    };
-    const auto established = [&](descriptor socket, int rank) {
-        link& l = to(rank);
-        watch_link(socket.fd(), core_.options.link_timeout);
-        l.own_address = address_at(socket.fd(), true);
-        l.socket = std::move(socket);
-        --missing;
-        watch_all();
-    };
-    const auto calls_already = [&](int rank) {
-        return std::any_of(callers.begin(), callers.end(), [&](const proof& p) { return p.peer() == rank; });
-    };
+    plane.watch_all();
+}
 
-    std::vector<pollfd> polled;
-    while (missing > 0) {
-        polled.assign(1, {door.fd(), POLLIN, 0});
-        for (const attempt& a : attempts) {
-            const int fd = a.proving ? a.proving->fd() : a.socket.fd();
-            polled.push_back({fd, static_cast<short>(a.proving ? POLLIN : POLLOUT), 0});
-        }
-        for (const proof& p : callers) polled.push_back({p.fd(), POLLIN, 0});
-        poll(polled.data(), polled.size(), look_ms);
-        const auto now = clock_type::now();
-
-        for (auto a = attempts.begin(); a != attempts.end();) {
-            const int rank = peers[a->peer].rank;
-            if (!a->proving && !a->socket && now >= a->next) a->socket = call(peers[a->peer].door);
-            if (!a->proving && a->socket) {
-                pollfd p{a->socket.fd(), POLLOUT, 0};
-                if (poll(&p, 1, 0) > 0) {
-                    const int error = (p.revents & (POLLERR | POLLHUP)) != 0 ? error_of(a->socket.fd()) : 0;
-                    if (error == ECONNREFUSED) died(rank, ""); // its door is open as long as it lives and waits
-                    if (error != 0 || (p.revents & POLLHUP) != 0) {
-                        a->socket = descriptor();
-                        a->next = now + ask_after;
-                    } else if (a->only_asks) {
-                        asked[a->peer] = now;
-                        a = attempts.erase(a);
-                        continue;
-                    } else {
-                        a->proving.emplace(std::move(a->socket), secret, rank_, rank);
-                        a->since = now;
-                    }
-                }
-            }
-            if (a->proving) {
-                const proof::state s = a->proving->step();
-                if (s == proof::state::done) {
-                    established(a->proving->take(), rank);
-                    a = attempts.erase(a);
-                    continue;
-                }
-                if (s == proof::state::
-                             refused) { // made room for another, or its process has ended: then the next call tells
-                    a->proving.reset();
-                    a->next = now + std::chrono::milliseconds(20);
-                }
-            } else if (now - a->since >= core_.options.link_timeout) {
-                died(rank, core_.cut_link(rank, to(rank).own_address, to(rank).address));
-            }
-            ++a;
-        }
-        for (auto p = callers.begin(); p != callers.end();) {
-            const proof::state s = p->step();
-            const int rank = p->peer();
-            const bool expected =
-                rank > rank_ && rank < ranks_ && link_of_[rank] >= 0 && to(rank).far && !to(rank).socket;
-            if (s == proof::state::done && expected) established(p->take(), rank);
-            if (s != proof::state::going || now - p->since() >= stranger_time || (rank >= 0 && !expected)) {
-                p = callers.erase(p);
-            } else {
-                ++p;
-            }
-        }
-        for (int n = 0; n < 64; ++n) {
-            descriptor caller = door.accept();
-            if (!caller) break;
-            if (callers.size() >= most_callers) callers.pop_front();
-            callers.emplace_back(std::move(caller), secret, rank_);
-        }
-        // A caller that never comes may be dead, and nobody left on its node to say so: is its door still open?
-        for (std::size_t i = 0; i < peers.size(); ++i) {
-            const int rank = peers[i].rank;
-            const bool asking =
-                std::any_of(attempts.begin(), attempts.end(), [&](const attempt& a) { return a.peer == i; });
-            if (rank < rank_ || to(rank).socket || asking || calls_already(rank) || now - asked[i] < ask_after)
-                continue;
-            attempts.emplace_back(i, true);
-        }
-        // One that has come in the meantime has closed its door.
-        std::erase_if(attempts, [&](const attempt& a) {
-            return a.only_asks && (to(peers[a.peer].rank).socket || calls_already(peers[a.peer].rank));
-        });
-        const auto late = std::find_if(links_.begin(), links_.end(), [](const link& l) { return !l.socket; });
-        core_.check_or_raise(late == links_.end() ? -1 : late->rank, since, operation);
+void socket_plane::far_greeting::meet_all() {
+    while (missing_ > 0) {
+        sleep_until_something_comes();
+        const time now = clock_type::now();
+        for (auto a = attempts_.begin(); a != attempts_.end();)
+            a = advance(*a, now) ? attempts_.erase(a) : std::next(a);
+        for (auto c = callers_.begin(); c != callers_.end();) c = hear(*c, now) ? callers_.erase(c) : std::next(c);
+        let_callers_in();
+        ask_after_silent_callers(now);
+        drop_needless_questions();
+        check_job();
     }
+}
+
+void socket_plane::far_greeting::sleep_until_something_comes() {
+    polled_.assign(1, {door_.fd(), POLLIN, 0});
+    for (const attempt& a : attempts_) {
+        const int fd = a.proving ? a.proving->fd() : a.socket.fd();
+        polled_.push_back({fd, static_cast<short>(a.proving ? POLLIN : POLLOUT), 0});
+    }
+    for (const proof& p : callers_) polled_.push_back({p.fd(), POLLIN, 0});
+    poll(polled_.data(), polled_.size(), look_ms);
+}
+
+/// As far as the attempt goes now.  Returns whether it is over.
+bool socket_plane::far_greeting::advance(attempt& a, time now) {
+    const int rank = peers_[a.peer].rank;
+    if (!a.proving && reached(a, now)) {
+        if (a.only_asks) {
+            asked_[a.peer] = now;
+            return true;
+        }
+        a.proving.emplace(std::move(a.socket), secret_, plane_.rank_, rank);
+        a.since = now;
+    }
+    if (a.proving) return proved(a, now);
+    if (now - a.since >= core_.options.link_timeout) {
+        died(rank, core_.cut_link(rank, plane_.to(rank).own_address, plane_.to(rank).address));
+    }
+    return false;
+}
+
+/// Calls, and calls again where that failed; has somebody opened?
+bool socket_plane::far_greeting::reached(attempt& a, time now) {
+    if (!a.socket && now >= a.next) a.socket = call(peers_[a.peer].door);
+    if (!a.socket) return false;
+    pollfd p{a.socket.fd(), POLLOUT, 0};
+    if (poll(&p, 1, 0) <= 0) return false;
+    const int error = (p.revents & (POLLERR | POLLHUP)) != 0 ? error_of(a.socket.fd()) : 0;
+    if (error == ECONNREFUSED) died(peers_[a.peer].rank, ""); // its door is open as long as it lives and waits
+    if (error == 0 && (p.revents & POLLHUP) == 0) return true;
+    a.socket = descriptor();
+    a.next = now + ask_after;
+    return false;
+}
+
+/// Have both ends proved themselves?
+bool socket_plane::far_greeting::proved(attempt& a, time now) {
+    const proof::state s = a.proving->step();
+    if (s == proof::state::done) {
+        met(peers_[a.peer].rank, a.proving->take());
+        return true;
+    }
+    if (s == proof::state::refused) { // made room for another, or its process has ended: then the next call tells
+        a.proving.reset();
+        a.next = now + std::chrono::milliseconds(20);
+    }
+    return false;
+}
+
+/// Listens to one that has called.  Returns whether there is nothing more to hear.
+bool socket_plane::far_greeting::hear(proof& caller, time now) {
+    const proof::state s = caller.step();
+    const int rank = caller.peer();
+    const bool expected = rank > plane_.rank_ && rank < plane_.ranks_ && plane_.link_of_[rank] >= 0 &&
+                          plane_.to(rank).far && !plane_.to(rank).socket;
+    if (s == proof::state::done && expected) met(rank, caller.take());
+    return s != proof::state::going || now - caller.since() >= stranger_time || (rank >= 0 && !expected);
+}
+
+void socket_plane::far_greeting::let_callers_in() {
+    for (int n = 0; n < 64; ++n) {
+        descriptor caller = door_.accept();
+        if (!caller) return;
+        if (callers_.size() >= most_callers) callers_.pop_front();
+        callers_.emplace_back(std::move(caller), secret_, plane_.rank_);
+    }
+}
+
+/// A caller that never comes may be dead, and nobody left on its node to say so: is its door still open?
+void socket_plane::far_greeting::ask_after_silent_callers(time now) {
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+        const int rank = peers_[i].rank;
+        const bool asking =
+            std::any_of(attempts_.begin(), attempts_.end(), [&](const attempt& a) { return a.peer == i; });
+        if (rank < plane_.rank_ || plane_.to(rank).socket || asking || calls_already(rank) ||
+            now - asked_[i] < ask_after)
+            continue;
+        attempts_.emplace_back(i, true);
+    }
+}
+
+/// One that has come in the meantime has closed its door.
+void socket_plane::far_greeting::drop_needless_questions() {
+    std::erase_if(attempts_, [&](const attempt& a) {
+        const int rank = peers_[a.peer].rank;
+        return a.only_asks && (plane_.to(rank).socket || calls_already(rank));
+    });
+}
+
+/// Err: rank_failure: the job has failed, or its deadline has passed.
+void socket_plane::far_greeting::check_job() {
+    const auto& links = plane_.links_;
+    const auto late = std::find_if(links.begin(), links.end(), [](const link& l) { return !l.socket; });
+    core_.check_or_raise(late == links.end() ? -1 : late->rank, since_, operation);
+}
+
+void socket_plane::far_greeting::met(int rank, descriptor socket) {
+    link& l = plane_.to(rank);
+    watch_link(socket.fd(), core_.options.link_timeout);
+    l.own_address = address_at(socket.fd(), true);
+    l.socket = std::move(socket);
+    --missing_;
+    plane_.watch_all();
+}
+
+void socket_plane::far_greeting::died(int rank, const std::string& how) {
+    core_.publish(status::peer_died, rank, how);
+    core_.check_or_raise(rank, since_, operation);
+}
+
+bool socket_plane::far_greeting::calls_already(int rank) const {
+    return std::any_of(callers_.begin(), callers_.end(), [&](const proof& p) { return p.peer() == rank; });
+}
+
+void socket_plane::connect_far(far_door door, const std::vector<far_address>& peers, const std::string& secret) {
+    far_greeting(*this, std::move(door), peers, secret).meet_all();
 }
 
 } // namespace halocline::comm

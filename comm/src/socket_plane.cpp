@@ -9,14 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstddef>
 #include <cstring>
 #include <exception>
-#include <fcntl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 namespace halocline::comm {
@@ -28,83 +24,7 @@ constexpr std::uint64_t end_of_job_length = goodbye_length - 1; // a frame follo
 constexpr std::uint64_t letter_mark = std::uint64_t{1} << 63;   // in the length of a letter
 constexpr int patience_ms = 20; // a failure record is looked at this often while nothing comes
 
-/// First bytes on a connection, each way; the slab's descriptor travels with them.
-struct greeting {
-    std::array<char, 8> magic{'h', 'a', 'l', 'o', 'c', 'l', '0', '1'};
-    std::int32_t rank = -1;
-    std::array<char, 32> secret{};
-};
-
-sockaddr_un address_of(const std::string& name, socklen_t& length) {
-    sockaddr_un a{};
-    a.sun_family = AF_UNIX;
-    std::memcpy(a.sun_path + 1, name.data(), name.size()); // the leading 0: abstract namespace
-    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    return a;
-}
-
-[[noreturn]] void fail_system(const std::string& what) { throw error(what + ": " + std::strerror(errno)); }
-
-bool send_greeting(int socket, const greeting& g, int slab) {
-    iovec part{const_cast<greeting*>(&g), sizeof g};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr m{};
-    m.msg_iov = &part;
-    m.msg_iovlen = 1;
-    m.msg_control = control.data();
-    m.msg_controllen = control.size();
-    cmsghdr* c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof slab);
-    std::memcpy(CMSG_DATA(c), &slab, sizeof slab);
-    return sendmsg(socket, &m, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof g);
-}
-
-/// The slab's descriptor, or none if the other side is not who it should be.
-descriptor receive_greeting(int socket, greeting& g) {
-    iovec part{&g, sizeof g};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr m{};
-    m.msg_iov = &part;
-    m.msg_iovlen = 1;
-    m.msg_control = control.data();
-    m.msg_controllen = control.size();
-    const ssize_t n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    descriptor slab;
-    for (cmsghdr* c = CMSG_FIRSTHDR(&m); n > 0 && c != nullptr; c = CMSG_NXTHDR(&m, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-        int fd = -1;
-        std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
-        slab = descriptor(fd);
-    }
-    if (n != static_cast<ssize_t>(sizeof g) || g.magic != greeting{}.magic) return descriptor();
-    return slab;
-}
-
-/// The kernel's word on who is at the other end; pid 0 means another pid namespace.
-bool is_process(int socket, int pid) {
-    ucred who{};
-    socklen_t n = sizeof who;
-    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid() &&
-           (who.pid == pid || who.pid == 0);
-}
-
 } // namespace
-
-listener::listener(int backlog) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-    if (!socket_) fail_system("cannot make a socket for the ranks of this node");
-    std::array<unsigned char, 16> noise{};
-    if (getrandom(noise.data(), noise.size(), 0) != static_cast<ssize_t>(noise.size())) fail_system("getrandom");
-    name_ = "halocline-";
-    for (const unsigned char c : noise) name_ += {"0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
-    socklen_t length = 0;
-    const sockaddr_un a = address_of(name_, length);
-    if (bind(socket_.fd(), reinterpret_cast<const sockaddr*>(&a), length) != 0 ||
-        listen(socket_.fd(), std::max(backlog, 16)) != 0) {
-        fail_system("cannot listen for the ranks of this node");
-    }
-}
 
 socket_plane::socket_plane(job_core& core, listener door, const std::vector<peer_address>& peers,
                            const std::string& secret)
@@ -126,93 +46,6 @@ void socket_plane::watch_all() {
     for (const link& l : links_)
         watched_.push_back({l.gone ? -1 : l.socket.fd(), static_cast<short>(l.far ? POLLIN : POLLRDHUP), 0});
     for (const link& l : links_) watched_.push_back({l.gone ? -1 : l.process.fd(), POLLIN, 0});
-}
-
-void socket_plane::greet(listener door, const std::vector<peer_address>& peers, const std::string& secret) {
-    greeting mine;
-    mine.rank = rank_;
-    std::copy_n(secret.begin(), std::min(secret.size(), mine.secret.size()), mine.secret.begin());
-    const std::string operation = "the ranks of this node to connect";
-    const std::uint64_t since = ticks();
-    std::vector<bool> greeted(links_.size(), false);
-    std::size_t missing = links_.size();
-
-    const auto died = [&](link& l) {
-        core_.publish(status::peer_died, l.rank, "");
-        core_.check_or_raise(l.rank, since, operation);
-    };
-    const auto map = [&](link& l, const descriptor& slab) {
-        core_.mappings.emplace_back(slab.fd(), core_.memory->bytes());
-        core_.peer_base[l.rank] = core_.mappings.back().base();
-        greeted[link_of_[l.rank]] = true;
-        --missing;
-    };
-
-    // The higher rank knocks; the backlog takes all, so that nobody waits for anybody here.
-    for (std::size_t i = 0; i < peers.size(); ++i) {
-        if (peers[i].rank > rank_) continue;
-        link& l = links_[i];
-        l.socket = descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-        if (!l.socket) fail_system("cannot make a socket to " + core_.name_of(l.rank));
-        socklen_t length = 0;
-        const sockaddr_un a = address_of(peers[i].socket_name, length);
-        if (connect(l.socket.fd(), reinterpret_cast<const sockaddr*>(&a), length) != 0 ||
-            !is_process(l.socket.fd(), l.pid) || !send_greeting(l.socket.fd(), mine, core_.memory->fd())) {
-            if (errno != ECONNREFUSED && errno != EPIPE && errno != ECONNRESET) {
-                fail_system("cannot connect to " + core_.name_of(l.rank));
-            }
-            died(l);
-        }
-    }
-    std::vector<descriptor> visitors; // not yet known
-    std::vector<pollfd> polled;
-    while (missing > 0) {
-        polled.assign(1, {door.fd(), POLLIN, 0});
-        for (const descriptor& v : visitors) polled.push_back({v.fd(), POLLIN, 0});
-        for (std::size_t i = 0; i < links_.size(); ++i) {
-            polled.push_back({greeted[i] ? -1 : links_[i].socket.fd(), POLLIN, 0});
-            polled.push_back({greeted[i] ? -1 : links_[i].process.fd(), POLLIN, 0});
-        }
-        poll(polled.data(), polled.size(), patience_ms);
-
-        for (std::size_t i = 0; i < links_.size(); ++i) { // those that this rank knocked at
-            link& l = links_[i];
-            if (greeted[i] || !l.socket) continue;
-            if ((polled[1 + visitors.size() + 2 * i].revents & (POLLIN | POLLHUP)) == 0) continue;
-            greeting theirs;
-            const descriptor slab = receive_greeting(l.socket.fd(), theirs);
-            if (!slab || theirs.rank != l.rank || theirs.secret != mine.secret) died(l);
-            map(l, slab);
-        }
-        std::vector<int> ready;
-        for (std::size_t v = 0; v < visitors.size(); ++v) {
-            if (polled[1 + v].revents != 0) ready.push_back(static_cast<int>(v));
-        }
-        for (auto v = ready.rbegin(); v != ready.rend(); ++v) { // those that knocked here
-            descriptor visitor = std::move(visitors[*v]);
-            visitors.erase(visitors.begin() + *v);
-            greeting theirs;
-            const descriptor slab = receive_greeting(visitor.fd(), theirs);
-            const bool known = slab && theirs.secret == mine.secret && theirs.rank > rank_ && theirs.rank < ranks_ &&
-                               link_of_[theirs.rank] >= 0;
-            if (!known) continue; // a stranger: the descriptor closes
-            link& l = to(theirs.rank);
-            if (greeted[link_of_[l.rank]] || !is_process(visitor.fd(), l.pid)) continue;
-            l.socket = std::move(visitor);
-            if (!send_greeting(l.socket.fd(), mine, core_.memory->fd())) died(l);
-            map(l, slab);
-        }
-        while (true) {
-            descriptor visitor(accept4(door.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-            if (!visitor) break;
-            visitors.push_back(std::move(visitor));
-        }
-        for (std::size_t i = 0; i < links_.size(); ++i) {
-            pollfd process{links_[i].process.fd(), POLLIN, 0};
-            if (!greeted[i] && poll(&process, 1, 0) > 0) died(links_[i]);
-        }
-        core_.check_or_raise(-1, since, operation);
-    }
 }
 
 socket_plane::~socket_plane() {

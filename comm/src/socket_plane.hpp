@@ -79,6 +79,8 @@ class socket_plane final : public pairwise_mail, public liveness {
         std::string own_address, address; // of the link's ends, if far
         std::deque<std::string> letters;
     };
+    class near_greeting; // how links within the node come to be
+    class far_greeting;  // and those to other nodes
     [[nodiscard]] link& to(int rank);
     void greet(listener door, const std::vector<peer_address>& peers, const std::string& secret);
     void append(link& l, std::uint64_t mark, std::string_view text);

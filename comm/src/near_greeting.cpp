@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the sockets within a node come to be: the higher rank knocks at the lower one's door; the kernel tells each who
+// the other is, and both send the job's secret and their slab's descriptor.
+#include "socket_plane.hpp"
+
+#include <halocline/comm/clock.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace halocline::comm {
+namespace {
+
+constexpr int look_ms = 20; // a failure record is looked at this often while nothing comes
+
+/// First bytes on a connection, each way; the slab's descriptor travels with them.
+struct greeting {
+    std::array<char, 8> magic{'h', 'a', 'l', 'o', 'c', 'l', '0', '1'};
+    std::int32_t rank = -1;
+    std::array<char, 32> secret{};
+};
+
+sockaddr_un address_of(const std::string& name, socklen_t& length) {
+    sockaddr_un a{};
+    a.sun_family = AF_UNIX;
+    std::memcpy(a.sun_path + 1, name.data(), name.size()); // the leading 0: abstract namespace
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    return a;
+}
+
+[[noreturn]] void fail_system(const std::string& what) { throw error(what + ": " + std::strerror(errno)); }
+
+bool send_greeting(int socket, const greeting& g, int slab) {
+    iovec part{const_cast<greeting*>(&g), sizeof g};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr m{};
+    m.msg_iov = &part;
+    m.msg_iovlen = 1;
+    m.msg_control = control.data();
+    m.msg_controllen = control.size();
+    cmsghdr* c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof slab);
+    std::memcpy(CMSG_DATA(c), &slab, sizeof slab);
+    return sendmsg(socket, &m, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof g);
+}
+
+/// The slab's descriptor, or none if the other side is not who it should be.
+descriptor receive_greeting(int socket, greeting& g) {
+    iovec part{&g, sizeof g};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr m{};
+    m.msg_iov = &part;
+    m.msg_iovlen = 1;
+    m.msg_control = control.data();
+    m.msg_controllen = control.size();
+    const ssize_t n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    descriptor slab;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&m); n > 0 && c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
+        slab = descriptor(fd);
+    }
+    if (n != static_cast<ssize_t>(sizeof g) || g.magic != greeting{}.magic) return descriptor();
+    return slab;
+}
+
+/// The kernel's word on who is at the other end; pid 0 means another pid namespace.
+bool is_process(int socket, int pid) {
+    ucred who{};
+    socklen_t n = sizeof who;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid() &&
+           (who.pid == pid || who.pid == 0);
+}
+
+} // namespace
+
+listener::listener(int backlog) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    if (!socket_) fail_system("cannot make a socket for the ranks of this node");
+    std::array<unsigned char, 16> noise{};
+    if (getrandom(noise.data(), noise.size(), 0) != static_cast<ssize_t>(noise.size())) fail_system("getrandom");
+    name_ = "halocline-";
+    for (const unsigned char c : noise) name_ += {"0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
+    socklen_t length = 0;
+    const sockaddr_un a = address_of(name_, length);
+    if (bind(socket_.fd(), reinterpret_cast<const sockaddr*>(&a), length) != 0 ||
+        listen(socket_.fd(), std::max(backlog, 16)) != 0) {
+        fail_system("cannot listen for the ranks of this node");
+    }
+}
+
+/// This rank's meeting with those of its node.
+class socket_plane::near_greeting {
+  public:
+    near_greeting(socket_plane& plane, listener door, const std::string& secret);
+    void meet_all(const std::vector<peer_address>& peers);
+
+  private:
+    void knock_at(link& l, const std::string& socket_name);
+    void sleep_until_something_comes();
+    void hear_answers();
+    void hear_visitors();
+    void recognise(descriptor visitor);
+    void let_visitors_in();
+    void look_for_dead();
+    void met(const link& l, const descriptor& slab);
+    void died(const link& l);
+    [[nodiscard]] std::size_t index(const link& l) const { return static_cast<std::size_t>(plane_.link_of_[l.rank]); }
+
+    static constexpr const char* operation = "the ranks of this node to connect";
+    socket_plane& plane_;
+    job_core& core_;
+    listener door_;
+    greeting mine_;
+    std::uint64_t since_ = ticks();
+    std::vector<bool> greeted_; // by link: its slab is mapped
+    std::size_t missing_;
+    std::vector<descriptor> visitors_; // not yet known
+    std::vector<pollfd> polled_;       // the door, the visitors, then socket and process of each link
+};
+
+socket_plane::near_greeting::near_greeting(socket_plane& plane, listener door, const std::string& secret)
+    : plane_(plane), core_(plane.core_), door_(std::move(door)), greeted_(plane.links_.size(), false),
+      missing_(plane.links_.size()) {
+    mine_.rank = plane.rank_;
+    std::copy_n(secret.begin(), std::min(secret.size(), mine_.secret.size()), mine_.secret.begin());
+}
+
+void socket_plane::near_greeting::meet_all(const std::vector<peer_address>& peers) {
+    // The higher rank knocks; the backlog takes all, so that nobody waits for anybody here.
+    for (const peer_address& p : peers) {
+        if (p.rank < plane_.rank_) knock_at(plane_.to(p.rank), p.socket_name);
+    }
+    while (missing_ > 0) {
+        sleep_until_something_comes();
+        hear_answers();
+        hear_visitors();
+        let_visitors_in();
+        look_for_dead();
+        core_.check_or_raise(-1, since_, operation);
+    }
+}
+
+void socket_plane::near_greeting::knock_at(link& l, const std::string& socket_name) {
+    l.socket = descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!l.socket) fail_system("cannot make a socket to " + core_.name_of(l.rank));
+    socklen_t length = 0;
+    const sockaddr_un a = address_of(socket_name, length);
+    if (connect(l.socket.fd(), reinterpret_cast<const sockaddr*>(&a), length) == 0 &&
+        is_process(l.socket.fd(), l.pid) && send_greeting(l.socket.fd(), mine_, core_.memory->fd())) {
+        return;
+    }
+    if (errno != ECONNREFUSED && errno != EPIPE && errno != ECONNRESET) {
+        fail_system("cannot connect to " + core_.name_of(l.rank));
+    }
+    died(l);
+}
+
+void socket_plane::near_greeting::sleep_until_something_comes() {
+    polled_.assign(1, {door_.fd(), POLLIN, 0});
+    for (const descriptor& v : visitors_) polled_.push_back({v.fd(), POLLIN, 0});
+    for (const link& l : plane_.links_) {
+        polled_.push_back({greeted_[index(l)] ? -1 : l.socket.fd(), POLLIN, 0});
+        polled_.push_back({greeted_[index(l)] ? -1 : l.process.fd(), POLLIN, 0});
+    }
+    poll(polled_.data(), polled_.size(), look_ms);
+}
+
+/// Of those that this rank knocked at.
+void socket_plane::near_greeting::hear_answers() {
+    const pollfd* const of_links = polled_.data() + 1 + visitors_.size();
+    for (const link& l : plane_.links_) {
+        if (greeted_[index(l)] || !l.socket) continue;
+        if ((of_links[2 * index(l)].revents & (POLLIN | POLLHUP)) == 0) continue;
+        greeting theirs;
+        const descriptor slab = receive_greeting(l.socket.fd(), theirs);
+        if (!slab || theirs.rank != l.rank || theirs.secret != mine_.secret) died(l);
+        met(l, slab);
+    }
+}
+
+/// Of those that knocked here.
+void socket_plane::near_greeting::hear_visitors() {
+    for (std::size_t v = visitors_.size(); v-- > 0;) {
+        if (polled_[1 + v].revents == 0) continue;
+        descriptor visitor = std::move(visitors_[v]);
+        visitors_.erase(visitors_.begin() + static_cast<std::ptrdiff_t>(v));
+        recognise(std::move(visitor));
+    }
+}
+
+/// Answers a rank that is expected. A stranger is sent away: the descriptor closes.
+void socket_plane::near_greeting::recognise(descriptor visitor) {
+    greeting theirs;
+    const descriptor slab = receive_greeting(visitor.fd(), theirs);
+    const bool known = slab && theirs.secret == mine_.secret && theirs.rank > plane_.rank_ &&
+                       theirs.rank < plane_.ranks_ && plane_.link_of_[theirs.rank] >= 0;
+    if (!known) return;
+    link& l = plane_.to(theirs.rank);
+    if (greeted_[index(l)] || !is_process(visitor.fd(), l.pid)) return;
+    l.socket = std::move(visitor);
+    if (!send_greeting(l.socket.fd(), mine_, core_.memory->fd())) died(l);
+    met(l, slab);
+}
+
+void socket_plane::near_greeting::let_visitors_in() {
+    while (true) {
+        descriptor visitor(accept4(door_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!visitor) return;
+        visitors_.push_back(std::move(visitor));
+    }
+}
+
+void socket_plane::near_greeting::look_for_dead() {
+    for (const link& l : plane_.links_) {
+        pollfd process{l.process.fd(), POLLIN, 0};
+        if (!greeted_[index(l)] && poll(&process, 1, 0) > 0) died(l);
+    }
+}
+
+void socket_plane::near_greeting::met(const link& l, const descriptor& slab) {
+    core_.mappings.emplace_back(slab.fd(), core_.memory->bytes());
+    core_.peer_base[l.rank] = core_.mappings.back().base();
+    greeted_[index(l)] = true;
+    --missing_;
+}
+
+void socket_plane::near_greeting::died(const link& l) {
+    core_.publish(status::peer_died, l.rank, "");
+    core_.check_or_raise(l.rank, since_, operation);
+}
+
+void socket_plane::greet(listener door, const std::vector<peer_address>& peers, const std::string& secret) {
+    near_greeting(*this, std::move(door), secret).meet_all(peers);
+}
+
+} // namespace halocline::comm
