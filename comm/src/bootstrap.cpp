@@ -160,6 +160,117 @@ std::string open_ofi(const job& j, const std::string& address) {
                                  [&] { return std::make_shared<ofi_world>(j.options().ofi_provider, address); });
 }
 
+/// `door`: where the ranks of this node knock.
+card own_card(const bootstrap& start, const job_options& options, const std::string& door) {
+    const std::string network = network_id();
+    const std::string part = from_environment("HALOCLINE_NODE");
+    card mine{HALOCLINE_VERSION,
+              options_text(options),
+              network,
+              network + " " + part,
+              host_name() + (part.empty() ? "" : "/" + part),
+              door,
+              start.rank == 0 ? random_secret() : "",
+              static_cast<int>(getpid()),
+              {},
+              host_addresses()};
+    CPU_ZERO(&mine.cores);
+    sched_getaffinity(0, sizeof mine.cores, &mine.cores);
+    return mine;
+}
+
+/// The cards of all ranks, by rank. Collective.  Err: input_error if they disagree on the job.
+std::vector<card> swap_cards(const bootstrap& start, const card& mine) {
+    std::vector<card> cards;
+    const std::vector<std::string> written = start.gather(mine.written());
+    for (int r = 0; r < start.ranks; ++r) {
+        cards.push_back(card::read(written[r], r, wire_reader(written[0]).text()));
+        if (cards[r].options != cards[0].options)
+            disagree("the options of the job", cards[0].options, r, cards[r].options);
+    }
+    return cards;
+}
+
+/// The other ranks, as seen from this one.
+struct surroundings {
+    std::vector<peer_address> near;      // on this node
+    std::vector<far_address> far;        // on others; their doors are not known yet
+    std::vector<std::string> why_no_shm; // by rank
+    cpu_set_t cores;                     // of all ranks of this node
+};
+
+/// Also enters all ranks in core.members.
+surroundings sort_by_node(job_core& core, const std::vector<card>& cards) {
+    const card& mine = cards[static_cast<std::size_t>(core.rank)];
+    surroundings around{{}, {}, std::vector<std::string>(cards.size()), mine.cores};
+    std::vector<std::string> nodes;
+    for (int r = 0; r < core.ranks; ++r) {
+        const card& c = cards[r];
+        core.members[r].pid = c.pid;
+        core.members[r].host = c.host;
+        const auto known = std::ranges::find(nodes, c.node);
+        core.members[r].node = static_cast<int>(known - nodes.begin());
+        if (known == nodes.end()) nodes.push_back(c.node);
+        if (r == core.rank) continue;
+        if (c.node != mine.node) {
+            around.why_no_shm[r] = core.name_of(r) + " is on another node or in another network namespace";
+            around.far.push_back({r, ""});
+            continue;
+        }
+        around.near.push_back({r, c.door, c.pid});
+        CPU_OR(&around.cores, &around.cores, &c.cores);
+    }
+    return around;
+}
+
+/// Where the ranks of other nodes find this one.
+struct far_side {
+    std::string address = "127.0.0.1"; // of this host
+    std::optional<far_door> door;      // none if there is one node
+};
+
+/// Every rank opens a door, or all learn why not; enters the doors of `far`. Collective.
+far_side open_far_door(const bootstrap& start, const job_core& core, const std::vector<card>& cards,
+                       std::vector<far_address>& far) {
+    far_side own;
+    if (std::all_of(cards.begin(), cards.end(), [&](const card& c) { return c.node == cards[0].node; })) return own;
+    std::string name, trouble;
+    try {
+        own.address = far_address_of(core.options, cards, start.rank);
+        own.door.emplace(own.address, std::min(start.ranks + 16, 1024));
+        name = own.door->name();
+    } catch (const std::exception& e) {
+        trouble = e.what();
+    }
+    std::vector<std::string> names;
+    for (const std::string& bytes : start.gather(wire_writer().text(trouble).text(name).take())) {
+        wire_reader reader(bytes);
+        trouble = reader.text();
+        if (!trouble.empty()) throw input_error(core.name_of(static_cast<int>(names.size())) + ": " + trouble);
+        names.push_back(reader.text());
+    }
+    for (far_address& f : far) f.door = names[f.rank];
+    return own;
+}
+
+/// Connects this rank with all others; from here on they exchange mail and watch each other. Collective.
+void connect_ranks(job_core& core, listener door, far_side far, const surroundings& around, const std::string& secret) {
+    auto plane = std::make_unique<socket_plane>(core, std::move(door), around.near, secret);
+    socket_plane& sockets = *plane;
+    core.post = plane.get();
+    core.watch = std::move(plane);
+    if (far.door) sockets.connect_far(std::move(*far.door), around.far, secret);
+}
+
+/// Opens on all ranks or none, and only if some pair of ranks is reached by nothing before it. Collective.
+void open_networks(const job& j, bool one_node, const std::string& address, refusals& refused) {
+    for (const std::string& t : j.options().transports) {
+        if (j.ranks() == 1 || (t == "shm" && one_node) || (t == "mpi" && j.core().mpi)) break;
+        if (t == "verbs" && (refused.for_all[t] = open_verbs(j)).empty()) break;
+        if (t == "ofi" && (refused.for_all[t] = open_ofi(j, address)).empty()) break;
+    }
+}
+
 } // namespace
 
 std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
@@ -168,94 +279,24 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     core->mpi = start.mpi;
     if (core->mpi) core->mpi->use(options.mpi);
     const std::chrono::milliseconds grace = witness::grace_of_environment();
+
     listener door(start.ranks);
-    const std::string network = network_id();
-    const std::string part = from_environment("HALOCLINE_NODE");
-    card mine{HALOCLINE_VERSION,
-              options_text(options),
-              network,
-              network + " " + part,
-              host_name() + (part.empty() ? "" : "/" + part),
-              door.name(),
-              start.rank == 0 ? random_secret() : "",
-              static_cast<int>(getpid()),
-              {},
-              host_addresses()};
-    CPU_ZERO(&mine.cores);
-    sched_getaffinity(0, sizeof mine.cores, &mine.cores);
-
-    std::vector<card> cards;
-    const std::vector<std::string> written = start.gather(mine.written());
-    for (int r = 0; r < start.ranks; ++r) {
-        cards.push_back(card::read(written[r], r, wire_reader(written[0]).text()));
-        if (cards[r].options != cards[0].options)
-            disagree("the options of the job", cards[0].options, r, cards[r].options);
-    }
-    std::vector<std::string> nodes;
-    std::vector<peer_address> near;
-    std::vector<far_address> far;
-    std::vector<std::string> why_no_shm(cards.size());
-    cpu_set_t cores = mine.cores;
-    for (int r = 0; r < start.ranks; ++r) {
-        const card& c = cards[r];
-        core->members[r].pid = c.pid;
-        core->members[r].host = c.host;
-        const auto known = std::ranges::find(nodes, c.node);
-        core->members[r].node = static_cast<int>(known - nodes.begin());
-        if (known == nodes.end()) nodes.push_back(c.node);
-        if (r == start.rank) continue;
-        if (c.node != mine.node) {
-            why_no_shm[r] = core->name_of(r) + " is on another node or in another network namespace";
-            far.push_back({r, ""});
-            continue;
-        }
-        near.push_back({r, c.door, c.pid});
-        CPU_OR(&cores, &cores, &c.cores);
-    }
-    const std::string secret = cards[0].secret;
+    const std::vector<card> cards = swap_cards(start, own_card(start, options, door.name()));
+    surroundings around = sort_by_node(*core, cards);
     check_transport_names(options.transports, core->mpi != nullptr, start.ranks);
-    const int ranks_here = static_cast<int>(near.size()) + 1;
-    core->spin_polls = polls_before_yielding(options, ranks_here, CPU_COUNT(&cores));
+    const int ranks_here = static_cast<int>(around.near.size()) + 1;
+    core->spin_polls = polls_before_yielding(options, ranks_here, CPU_COUNT(&around.cores));
 
-    std::string address = "127.0.0.1";
-    std::optional<far_door> far_listener;
-    if (std::any_of(cards.begin(), cards.end(), [&](const card& c) { return c.node != cards[0].node; })) {
-        // Every rank opens a door, or all learn why not.
-        std::string name, trouble;
-        try {
-            address = far_address_of(options, cards, start.rank);
-            far_listener.emplace(address, std::min(start.ranks + 16, 1024));
-            name = far_listener->name();
-        } catch (const std::exception& e) {
-            trouble = e.what();
-        }
-        std::vector<std::string> names;
-        for (const std::string& bytes : start.gather(wire_writer().text(trouble).text(name).take())) {
-            wire_reader reader(bytes);
-            trouble = reader.text();
-            if (!trouble.empty()) throw input_error(core->name_of(static_cast<int>(names.size())) + ": " + trouble);
-            names.push_back(reader.text());
-        }
-        for (far_address& f : far) f.door = names[f.rank];
-    }
-
-    auto plane = std::make_unique<socket_plane>(*core, std::move(door), near, secret);
-    socket_plane& sockets = *plane;
-    core->post = plane.get();
-    core->watch = std::move(plane);
-    if (far_listener) sockets.connect_far(std::move(*far_listener), far, secret);
+    far_side far = open_far_door(start, *core, cards, around.far);
+    const std::string address = far.address;
+    connect_ranks(*core, std::move(door), std::move(far), around, cards[0].secret);
     // The MPIs' launchers end all ranks as soon as they see one die.
     if (start.ranks > 1 && grace.count() > 0)
         core->guard = std::make_unique<witness>(*core, grace, start.launcher != local_launcher);
+
     const job j(core);
-    refusals refused{std::move(why_no_shm), {}};
-    const bool one_node = ranks_here == start.ranks;
-    for (const std::string& t : options.transports) {
-        // Opened on all ranks or none, and only if some pair of ranks is reached by nothing before it.
-        if (start.ranks == 1 || (t == "shm" && one_node) || (t == "mpi" && core->mpi)) break;
-        if (t == "verbs" && (refused.for_all[t] = open_verbs(j)).empty()) break;
-        if (t == "ofi" && (refused.for_all[t] = open_ofi(j, address)).empty()) break;
-    }
+    refusals refused{std::move(around.why_no_shm), {}};
+    open_networks(j, ranks_here == start.ranks, address, refused);
     j.collectively([&] { core->choose_transports(refused); });
     return core;
 }
