@@ -158,107 +158,157 @@ void choose_stores(region_message& m, comm::streaming wish, const comm::costs& c
     if (const std::string when = m.watch.describe(); !when.empty()) m.why += "; " + when;
 }
 
+/// How the messages come to be: steps in this order, each collective.
+class setup {
+  public:
+    setup(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
+          const std::vector<binding>& bindings, const region_plan_options& options)
+        : j_(j), sends_(sends), receives_(receives), bindings_(bindings), options_(options) {}
+
+    void find_peers();
+    void swap_outlines();
+    [[nodiscard]] std::vector<region_message> make_messages();
+
+  private:
+    [[nodiscard]] std::string obstacle(int peer) const;
+    [[nodiscard]] verdict<path> verdict_on(int peer);
+    [[nodiscard]] std::string outline_for(int peer, bool offered);
+    void compare(int peer, outline_reader& theirs);
+    [[nodiscard]] region_message message_with(int peer, const verdict<path>& own, outline_reader& theirs);
+    [[nodiscard]] const binding& fields() const { return bindings_.front(); } // all have its shapes and orders
+    [[nodiscard]] std::string who() const { return "'" + options_.name + "': " + rank_text(j_.rank()); }
+
+    const comm::job& j_;
+    const std::vector<transfer>& sends_;
+    const std::vector<transfer>& receives_;
+    const std::vector<binding>& bindings_;
+    const region_plan_options& options_;
+    by_peer out_, in_;
+    std::vector<int> peers_;
+    const comm::costs* costs_ = nullptr;
+    std::vector<verdict<path>> verdicts_; // this rank's, by position in peers_
+    std::vector<std::string> theirs_;     // outlines, by position in peers_
+};
+
+void setup::find_peers() {
+    j_.collectively([&] {
+        out_ = sorted_transfers(sends_, "sends to", j_, options_.name);
+        in_ = sorted_transfers(receives_, "receives from", j_, options_.name);
+        check_transfers(sends_, receives_, bindings_, options_);
+        for (const auto& [peer, tags] : out_) peers_.push_back(peer);
+        for (const auto& [peer, tags] : in_)
+            if (!out_.contains(peer)) peers_.push_back(peer);
+        std::sort(peers_.begin(), peers_.end());
+    });
+    comm::require_mutual(j_, peers_, options_.name);
+}
+
+/// Judges what pays with each peer, and tells it: both ends must find that direct pays.
+void setup::swap_outlines() {
+    costs_ = &comm::measured_costs(j_); // collective: whatever the options say here
+    std::vector<std::string> mine;
+    for (const int peer : peers_) {
+        verdicts_.push_back(verdict_on(peer));
+        mine.push_back(outline_for(peer, verdicts_.back().choice == path::direct));
+    }
+    theirs_ = j_.exchange(peers_, mine);
+}
+
+std::vector<region_message> setup::make_messages() {
+    std::vector<region_message> messages;
+    j_.collectively([&] {
+        for (std::size_t p = 0; p < peers_.size(); ++p) {
+            outline_reader theirs(theirs_[p]);
+            compare(peers_[p], theirs);
+            messages.push_back(message_with(peers_[p], verdicts_[p], theirs));
+        }
+    });
+    return messages;
+}
+
+/// Why this rank's end can't be direct; empty if it can.
+std::string setup::obstacle(int peer) const {
+    if (options_.add) return "what is added waits in slots";
+    const std::string& transport = j_.members()[peer].transport;
+    if (transport != "shm" && transport != "self") return "over " + transport + " no field can be written in place";
+    if (!in_slab(j_, bindings_)) return "a field of " + rank_text(j_.rank()) + " is not in its slab";
+    return {};
+}
+
+verdict<path> setup::verdict_on(int peer) {
+    std::string why = obstacle(peer);
+    if (!why.empty()) return {path::packed, why};
+    if (options_.way == path::streamed) return {path::direct, "asked for"};
+    if (options_.way != path::automatic) return {options_.way, "asked for"};
+    std::size_t bytes = 0;
+    const std::int64_t sites = sites_in(sends_, out_[peer]);
+    std::int64_t runs = 0;
+    for (const field_view& f : fields().source) {
+        bytes += static_cast<std::size_t>(sites) * f.shape.bytes();
+        runs += site_copy(positions(sends_, out_[peer], *f.order), f.order->lane_width(), in_message(sites), 1).runs();
+    }
+    return choose_path(*costs_, bytes, runs);
+}
+
+/// What compare() and message_with() read there, in their order.
+std::string setup::outline_for(int peer, bool offered) {
+    outline o;
+    o.number(static_cast<std::int64_t>(fields().source.size()));
+    for (const field_view& f : fields().source) o.number(static_cast<std::int64_t>(f.shape.bytes()));
+    o.number(static_cast<int>(options_.way)).sizes(sends_, out_[peer]).sizes(receives_, in_[peer]);
+    o.number(offered).number(obstacle(peer).empty());
+    if (offered) describe_destinations(o, j_, receives_, in_[peer], bindings_);
+    return o.text();
+}
+
+/// Err: input_error unless both ends have the same fields, path and transfers.
+void setup::compare(int peer, outline_reader& theirs) {
+    std::string here, there;
+    for (const field_view& f : fields().source) here += " " + std::to_string(f.shape.bytes());
+    for (std::int64_t n = theirs.number(); n > 0; --n) there += " " + std::to_string(theirs.number());
+    if (here != there)
+        throw input_error(who() + " sends fields of" + here + " bytes per site, " + rank_text(peer) + " of" + there);
+    if (const auto way = static_cast<path>(theirs.number()); way != options_.way)
+        throw input_error(who() + " asks for path " + std::string(to_string(options_.way)) + ", " + rank_text(peer) +
+                          " for " + std::string(to_string(way)));
+    const auto their_sends = theirs.sizes(), their_receives = theirs.sizes();
+    compare_transfers(sends_, out_[peer], their_receives, j_.rank(), peer, true, options_.name);
+    compare_transfers(receives_, in_[peer], their_sends, peer, j_.rank(), false, options_.name);
+}
+
+region_message setup::message_with(int peer, const verdict<path>& own, outline_reader& theirs) {
+    const bool offered = theirs.number() != 0, able = theirs.number() != 0;
+    region_message m;
+    m.peer = peer;
+    m.send_sites = sites_in(sends_, out_[peer]);
+    m.receive_sites = sites_in(receives_, in_[peer]);
+    for (const auto& [tag, i] : in_[peer]) m.receives.push_back(static_cast<int>(i));
+    m.way = offered ? own.choice : path::packed;
+    m.why = own.why;
+    if (own.choice == path::direct && !offered)
+        m.why = able ? rank_text(peer) + " sends too little for it"
+                     : "a field of " + rank_text(peer) + " is not in its slab";
+    if (m.way == path::direct) {
+        make_direct(m, sends_, out_[peer], fields(), theirs);
+    } else if (options_.way == path::direct || options_.way == path::streamed) {
+        throw input_error(who() + " can't have path " + std::string(to_string(options_.way)) + " with " +
+                          rank_text(peer) + ": " + m.why);
+    } else {
+        make_packed(m, sends_, out_[peer], receives_, in_[peer], fields());
+    }
+    if (j_.members()[peer].transport == "shm") choose_stores(m, j_.options().streaming, *costs_, fields(), options_);
+    return m;
+}
+
 } // namespace
 
 std::vector<region_message> make_messages(const comm::job& j, const std::vector<transfer>& sends,
                                           const std::vector<transfer>& receives, const std::vector<binding>& bindings,
                                           const region_plan_options& options) {
-    by_peer out, in;
-    std::vector<int> peers;
-    j.collectively([&] {
-        out = sorted_transfers(sends, "sends to", j, options.name);
-        in = sorted_transfers(receives, "receives from", j, options.name);
-        check_transfers(sends, receives, bindings, options);
-        for (const auto& [peer, tags] : out) peers.push_back(peer);
-        for (const auto& [peer, tags] : in)
-            if (!out.contains(peer)) peers.push_back(peer);
-        std::sort(peers.begin(), peers.end());
-    });
-    comm::require_mutual(j, peers, options.name);
-
-    // Why this rank's end can't be direct; empty if it can.
-    const auto obstacle = [&](int peer) -> std::string {
-        if (options.add) return "what is added waits in slots";
-        const std::string& transport = j.members()[peer].transport;
-        if (transport != "shm" && transport != "self") return "over " + transport + " no field can be written in place";
-        if (!in_slab(j, bindings)) return "a field of " + rank_text(j.rank()) + " is not in its slab";
-        return {};
-    };
-    const binding& fields = bindings.front();
-    // This rank's verdict on each peer; both ends must find that direct pays.
-    const comm::costs& costs = comm::measured_costs(j); // collective: whatever the options say here
-    const auto verdict_on = [&](int peer) -> verdict<path> {
-        std::string why = obstacle(peer);
-        if (!why.empty()) return {path::packed, why};
-        if (options.way == path::streamed) return {path::direct, "asked for"};
-        if (options.way != path::automatic) return {options.way, "asked for"};
-        std::size_t bytes = 0;
-        const std::int64_t sites = sites_in(sends, out[peer]);
-        std::int64_t runs = 0;
-        for (const field_view& f : fields.source) {
-            bytes += static_cast<std::size_t>(sites) * f.shape.bytes();
-            runs +=
-                site_copy(positions(sends, out[peer], *f.order), f.order->lane_width(), in_message(sites), 1).runs();
-        }
-        return choose_path(costs, bytes, runs);
-    };
-    std::vector<verdict<path>> verdicts;
-    std::vector<std::string> mine;
-    for (const int peer : peers) {
-        outline o;
-        o.number(static_cast<std::int64_t>(fields.source.size()));
-        for (const field_view& f : fields.source) o.number(static_cast<std::int64_t>(f.shape.bytes()));
-        o.number(static_cast<int>(options.way)).sizes(sends, out[peer]).sizes(receives, in[peer]);
-        verdicts.push_back(verdict_on(peer));
-        const bool offered = verdicts.back().choice == path::direct;
-        o.number(offered).number(obstacle(peer).empty());
-        if (offered) describe_destinations(o, j, receives, in[peer], bindings);
-        mine.push_back(o.text());
-    }
-    const std::vector<std::string> theirs = j.exchange(peers, mine);
-
-    std::vector<region_message> messages;
-    j.collectively([&] {
-        for (std::size_t p = 0; p < peers.size(); ++p) {
-            const int peer = peers[p];
-            const std::string who = "'" + options.name + "': " + rank_text(j.rank());
-            outline_reader reader(theirs[p]);
-            std::string here, there;
-            for (const field_view& f : fields.source) here += " " + std::to_string(f.shape.bytes());
-            for (std::int64_t n = reader.number(); n > 0; --n) there += " " + std::to_string(reader.number());
-            if (here != there)
-                throw input_error(who + " sends fields of" + here + " bytes per site, " + rank_text(peer) + " of" +
-                                  there);
-            if (const auto way = static_cast<path>(reader.number()); way != options.way)
-                throw input_error(who + " asks for path " + std::string(to_string(options.way)) + ", " +
-                                  rank_text(peer) + " for " + std::string(to_string(way)));
-            const auto their_sends = reader.sizes(), their_receives = reader.sizes();
-            compare_transfers(sends, out[peer], their_receives, j.rank(), peer, true, options.name);
-            compare_transfers(receives, in[peer], their_sends, peer, j.rank(), false, options.name);
-            const bool offered = reader.number() != 0, able = reader.number() != 0;
-
-            region_message& m = messages.emplace_back();
-            m.peer = peer;
-            m.send_sites = sites_in(sends, out[peer]);
-            m.receive_sites = sites_in(receives, in[peer]);
-            for (const auto& [tag, i] : in[peer]) m.receives.push_back(static_cast<int>(i));
-            m.way = offered ? verdicts[p].choice : path::packed;
-            m.why = verdicts[p].why;
-            if (verdicts[p].choice == path::direct && !offered)
-                m.why = able ? rank_text(peer) + " sends too little for it"
-                             : "a field of " + rank_text(peer) + " is not in its slab";
-            if (m.way == path::direct) {
-                make_direct(m, sends, out[peer], fields, reader);
-            } else if (options.way == path::direct || options.way == path::streamed) {
-                throw input_error(who + " can't have path " + std::string(to_string(options.way)) + " with " +
-                                  rank_text(peer) + ": " + m.why);
-            } else {
-                make_packed(m, sends, out[peer], receives, in[peer], fields);
-            }
-            if (j.members()[peer].transport == "shm") choose_stores(m, j.options().streaming, costs, fields, options);
-        }
-    });
-    return messages;
+    setup steps(j, sends, receives, bindings, options);
+    steps.find_peers();
+    steps.swap_outlines();
+    return steps.make_messages();
 }
 
 } // namespace halocline::halo
