@@ -12,72 +12,113 @@
 
 namespace halocline::comm {
 
+namespace {
+
+/// Err: input_error: a neighbour that is no rank, is named twice or can't be reached.
+requests_by_peer sorted(const job& j, const std::string& name, std::span<const int> neighbours) {
+    const job_core& core = j.core();
+    requests_by_peer by_peer;
+    for (std::size_t n = 0; n < neighbours.size(); ++n) {
+        const int peer = neighbours[n];
+        if (peer < 0 || peer >= core.ranks) {
+            throw input_error("'" + name + "': neighbour " + std::to_string(peer) +
+                              " is not a rank of this job (0 to " + std::to_string(core.ranks - 1) + ")");
+        }
+        if (!by_peer.emplace(peer, std::vector{n}).second) {
+            throw input_error("'" + name + "': rank " + std::to_string(core.rank) + " names neighbour " +
+                              std::to_string(peer) + " twice");
+        }
+        if (core.members[peer].transport == "mock") {
+            throw input_error("'" + name + "': rank " + std::to_string(peer) +
+                              " is served by 'mock', which moves nothing");
+        }
+    }
+    return by_peer;
+}
+
+/// What a rank tells a neighbour of itself.
+struct block_card {
+    std::string name, shape;
+    std::uint64_t place = 0; // of the reader in the writer's list
+    std::uint64_t start = 0; // of the block in the slab
+    std::uint64_t lines = 0, payload_bytes = 0;
+
+    [[nodiscard]] std::string written() const {
+        return wire_writer()
+            .text(name)
+            .text(shape)
+            .number(place)
+            .number(start)
+            .number(lines)
+            .number(payload_bytes)
+            .take();
+    }
+    static block_card read(std::string_view bytes) {
+        wire_reader r(bytes);
+        block_card c;
+        for (std::string* s : {&c.name, &c.shape}) *s = r.text();
+        for (std::uint64_t* n : {&c.place, &c.start, &c.lines, &c.payload_bytes}) *n = r.number<std::uint64_t>();
+        return c;
+    }
+};
+
+} // namespace
+
 neighbourhood::neighbourhood(const job& j, const std::string& name, std::span<const int> neighbours, std::size_t bytes,
                              std::string_view shape, std::optional<std::size_t> direct_bytes)
     : owner(j), payload_bytes(bytes), direct_bytes_(direct_bytes) {
-    job_core& core = j.core();
-    core.sweep();
+    j.core().sweep();
     requests_by_peer by_peer;
-    j.collectively([&] {
-        for (std::size_t n = 0; n < neighbours.size(); ++n) {
-            const int peer = neighbours[n];
-            if (peer < 0 || peer >= core.ranks) {
-                throw input_error("'" + name + "': neighbour " + std::to_string(peer) +
-                                  " is not a rank of this job (0 to " + std::to_string(core.ranks - 1) + ")");
-            }
-            if (!by_peer.emplace(peer, std::vector{n}).second) {
-                throw input_error("'" + name + "': rank " + std::to_string(core.rank) + " names neighbour " +
-                                  std::to_string(peer) + " twice");
-            }
-            const std::string& transport = core.members[peer].transport;
-            if (transport == "mock") {
-                throw input_error("'" + name + "': rank " + std::to_string(peer) +
-                                  " is served by 'mock', which moves nothing");
-            }
-        }
-    });
+    j.collectively([&] { by_peer = sorted(j, name, neighbours); });
     check_symmetry(j, by_peer, name);
-    const std::size_t lines = neighbours.size() * sizeof(control_line);
-    j.collectively([&] {
-        block_bytes_ = lines + payload_bytes;
-        block_ = static_cast<std::byte*>(core.memory->allocate(block_bytes_, alignof(control_line)));
-    });
-    payload = block_ + lines;
-    std::memset(payload, 0, payload_bytes);
-    std::vector<std::string> out;
-    for (std::size_t n = 0; n < neighbours.size(); ++n) {
-        new (block_ + n * sizeof(control_line)) control_line;
-        wire_writer w;
-        w.text(name).text(shape).number<std::uint64_t>(n);
-        w.number(static_cast<std::uint64_t>(block_ - core.memory->base())).number<std::uint64_t>(lines);
-        out.push_back(w.number<std::uint64_t>(payload_bytes).take());
-    }
-    const std::vector<std::string> in = j.exchange(neighbours, out);
-    j.collectively([&] {
-        for (std::size_t n = 0; n < neighbours.size(); ++n) {
-            wire_reader reader(in[n]);
-            const std::string theirs = reader.text(), their_shape = reader.text();
-            const std::string peer = "rank " + std::to_string(neighbours[n]);
-            if (theirs != name || their_shape != shape) {
-                throw input_error("rank " + std::to_string(core.rank) + " makes '" + name + "' (" + std::string(shape) +
-                                  "), " + peer + " makes '" + theirs + "' (" + their_shape + "): both must agree");
-            }
-            const auto place = reader.number<std::uint64_t>(), start = reader.number<std::uint64_t>();
-            const auto their_lines = reader.number<std::uint64_t>(), size = reader.number<std::uint64_t>();
-            auto* const mine = reinterpret_cast<control_line*>(block_ + n * sizeof(control_line));
-            const std::string& transport = core.members[neighbours[n]].transport;
-            if (transport != "self" && transport != "shm") {
-                members.push_back({neighbours[n], mine, nullptr, nullptr, size, place, std::make_unique<far_link>()});
-                continue;
-            }
-            std::byte* const base = core.peer_base[neighbours[n]] + start;
-            members.push_back({neighbours[n], mine,
-                               reinterpret_cast<control_line*>(base + place * sizeof(control_line)), base + their_lines,
-                               size, place});
-        }
-    });
+    lay_out_block(neighbours.size());
+    meet(name, shape, neighbours);
     connect_far(name);
     if (direct_bytes_) connect_direct();
+}
+
+/// A control line for each neighbour to write to, then the payload. Collective.
+void neighbourhood::lay_out_block(std::size_t neighbours) {
+    const std::size_t lines = neighbours * sizeof(control_line);
+    owner.collectively([&] {
+        block_bytes_ = lines + payload_bytes;
+        block_ = static_cast<std::byte*>(owner.core().memory->allocate(block_bytes_, alignof(control_line)));
+    });
+    for (std::size_t n = 0; n < neighbours; ++n) new (block_ + n * sizeof(control_line)) control_line;
+    payload = block_ + lines;
+    std::memset(payload, 0, payload_bytes);
+}
+
+/// Swaps where the blocks lie: the members. Collective.
+void neighbourhood::meet(const std::string& name, std::string_view shape, std::span<const int> neighbours) {
+    const job_core& core = owner.core();
+    const auto start = static_cast<std::uint64_t>(block_ - core.memory->base());
+    const auto lines = static_cast<std::uint64_t>(payload - block_);
+    std::vector<std::string> out;
+    for (std::size_t n = 0; n < neighbours.size(); ++n)
+        out.push_back(block_card{name, std::string(shape), n, start, lines, payload_bytes}.written());
+    const std::vector<std::string> in = owner.exchange(neighbours, out);
+    owner.collectively([&] {
+        for (std::size_t n = 0; n < neighbours.size(); ++n) {
+            const int peer = neighbours[n];
+            const block_card theirs = block_card::read(in[n]);
+            if (theirs.name != name || theirs.shape != shape) {
+                throw input_error("rank " + std::to_string(core.rank) + " makes '" + name + "' (" + std::string(shape) +
+                                  "), rank " + std::to_string(peer) + " makes '" + theirs.name + "' (" + theirs.shape +
+                                  "): both must agree");
+            }
+            auto* const mine = reinterpret_cast<control_line*>(block_ + n * sizeof(control_line));
+            const std::string& transport = core.members[peer].transport;
+            if (transport != "self" && transport != "shm") {
+                members.push_back(
+                    {peer, mine, nullptr, nullptr, theirs.payload_bytes, theirs.place, std::make_unique<far_link>()});
+                continue;
+            }
+            std::byte* const base = core.peer_base[peer] + theirs.start;
+            members.push_back({peer, mine, reinterpret_cast<control_line*>(base + theirs.place * sizeof(control_line)),
+                               base + theirs.lines, theirs.payload_bytes, theirs.place});
+        }
+    });
 }
 
 void neighbourhood::connect_far(const std::string& name) {

@@ -87,6 +87,8 @@ class neighbourhood {
     template <class Try>
     status until(const member& m, Try done, bool also_left = false) noexcept;
     far_link::visited apply(member& m, const far_record& r, std::span<const std::byte> bytes) noexcept;
+    void lay_out_block(std::size_t neighbours);
+    void meet(const std::string& name, std::string_view shape, std::span<const int> neighbours);
     void connect_far(const std::string& name);
     // Large writes (neighbourhood_direct.cpp).
     void connect_direct();
