@@ -63,7 +63,28 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
                   packer_options options)
     : options_(std::move(options)), reals_(reals_per_site(options_)), lanes_(order->lane_width()) {
     const std::string who = "packer for halo '" + p.options().name + "': ";
-    const int rank = p.owner().rank();
+    check_options(who, p, cut, *order);
+    for (const plan_message& sent : p.messages()) {
+        const std::string where = who + lattice::to_string(sent.where) + ": ";
+        const block_map map = map_of(sent.where, cut.wraps(p.owner().rank(), sent.where), where);
+        message& m = messages_.emplace_back();
+        std::vector<std::int64_t> from, to(sent.send_sites.size());
+        for (const std::int32_t site : sent.send_sites) from.push_back(order->position(site));
+        if (map.empty()) {
+            std::iota(to.begin(), to.end(), 0);
+            m.copy = site_copy(from, lanes_, to, 1);
+            continue;
+        }
+        check_map(map, options_.components, where);
+        m.positions.assign(from.begin(), from.end());
+        m.map = flat_map(map);
+    }
+}
+
+/// Err: input_error: options that make no message, or that the plan or the site order does not fit.
+template <class T>
+void packer<T>::check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
+                              const lattice::site_order& order) const {
     if (options_.components < 1)
         throw input_error(who + std::to_string(options_.components) + " components per site: must be 1 or more");
     if (sizeof(T) != 4 && options_.format != message_format::as_stored)
@@ -79,48 +100,43 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
                           "; say packer::bytes_per_site in plan_options");
     if (p.options().fields != 1)
         throw input_error(who + "it packs one field, the plan was made for " + std::to_string(p.options().fields));
-    if (order->extents() != cut.local_box(rank).extents)
-        throw input_error(who + "the site order is of a box of " + lattice::to_string(order->extents()) +
+    const int rank = p.owner().rank();
+    if (order.extents() != cut.local_box(rank).extents)
+        throw input_error(who + "the site order is of a box of " + lattice::to_string(order.extents()) +
                           ", the local box of rank " + std::to_string(rank) + " is " +
                           lattice::to_string(cut.local_box(rank).extents));
+}
+
+/// What is done to a site that leaves through this face: projection and phase; no rows if that is nothing.
+/// Err: input_error: not as many reals as through the other faces.
+template <class T>
+block_map packer<T>::map_of(face f, bool wraps, const std::string& where) const {
+    const block_map& projection = options_.projections[static_cast<std::size_t>(f.index())];
     const bool projects =
         reals_ != options_.components || std::any_of(options_.projections.begin(), options_.projections.end(),
                                                      [](const block_map& m) { return !m.empty(); });
-    for (const plan_message& sent : p.messages()) {
-        const face f = sent.where;
-        const std::string where = who + lattice::to_string(f) + ": ";
-        const block_map& projection = options_.projections[static_cast<std::size_t>(f.index())];
-        if (projects && projection.block_reals * static_cast<int>(projection.rows.size()) != reals_)
-            throw input_error(where + "its projection has " +
-                              std::to_string(projection.block_reals * static_cast<int>(projection.rows.size())) +
-                              " reals, another face's " + std::to_string(reals_));
-        std::complex<double> phase = 1;
-        // What leaves through the low edge becomes the ghosts beyond the upper edge.
-        if (cut.wraps(rank, f)) phase = options_.phases[static_cast<std::size_t>(f.mu)];
-        if (f.end == lattice::side::high) phase = std::conj(phase);
-        const block_map map = with_phase(projection, phase, options_.components);
+    const int reals = projection.block_reals * static_cast<int>(projection.rows.size());
+    if (projects && reals != reals_)
+        throw input_error(where + "its projection has " + std::to_string(reals) + " reals, another face's " +
+                          std::to_string(reals_));
+    std::complex<double> phase = 1;
+    // What leaves through the low edge becomes the ghosts beyond the upper edge.
+    if (wraps) phase = options_.phases[static_cast<std::size_t>(f.mu)];
+    if (f.end == lattice::side::high) phase = std::conj(phase);
+    return with_phase(projection, phase, options_.components);
+}
 
-        message& m = messages_.emplace_back();
-        std::vector<std::int64_t> from, to(sent.send_sites.size());
-        for (const std::int32_t site : sent.send_sites) from.push_back(order->position(site));
-        if (map.empty()) {
-            std::iota(to.begin(), to.end(), 0);
-            m.copy = site_copy(from, lanes_, to, 1);
-            continue;
+template <class T>
+packer<T>::flat_map::flat_map(const block_map& map) : block_reals(map.block_reals) {
+    row_begin.push_back(0);
+    for (const auto& row : map.rows) {
+        for (const block_map::term& t : row) {
+            block.push_back(t.block);
+            re.push_back(static_cast<T>(t.coefficient.real()));
+            im.push_back(static_cast<T>(t.coefficient.imag()));
+            real = real && t.coefficient.imag() == 0;
         }
-        check_map(map, options_.components, where);
-        m.positions.assign(from.begin(), from.end());
-        m.map.block_reals = map.block_reals;
-        m.map.row_begin.push_back(0);
-        for (const auto& row : map.rows) {
-            for (const block_map::term& t : row) {
-                m.map.block.push_back(t.block);
-                m.map.re.push_back(static_cast<T>(t.coefficient.real()));
-                m.map.im.push_back(static_cast<T>(t.coefficient.imag()));
-                m.map.real = m.map.real && t.coefficient.imag() == 0;
-            }
-            m.map.row_begin.push_back(static_cast<std::int32_t>(m.map.block.size()));
-        }
+        row_begin.push_back(static_cast<std::int32_t>(block.size()));
     }
 }
 

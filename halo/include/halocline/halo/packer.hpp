@@ -75,6 +75,8 @@ class packer {
 
   private:
     struct flat_map { // rows, terms: as the kernels read them
+        flat_map() = default;
+        explicit flat_map(const block_map& map);
         std::vector<std::int32_t> row_begin, block;
         std::vector<T> re, im;
         int block_reals = 0;
@@ -85,6 +87,9 @@ class packer {
         std::vector<std::int32_t> positions;
         flat_map map; // no rows: copy
     };
+    void check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
+                       const lattice::site_order& order) const;
+    [[nodiscard]] block_map map_of(face f, bool wraps, const std::string& where) const;
     void pack(int index, const T* values, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
     void gather(const message& m, const T* values, std::int64_t first, std::int64_t last, T* out) const noexcept;
 
