@@ -12,6 +12,23 @@
 
 namespace halocline::comm {
 
+namespace {
+
+/// One per piece of the messages of two epochs, then the two letters.
+void make_receives(ofi_end& e) {
+    e.receives.resize(2 * std::size_t{e.pieces_in} + 2);
+    for (std::size_t i = 0; i < e.receives.size(); ++i) {
+        const std::size_t letter = i - std::min<std::size_t>(i, 2 * std::size_t{e.pieces_in} - 1);
+        e.receives[i].end = &e;
+        e.receives[i].receives = true;
+        e.receives[i].tag = letter == 1   ? ofi_tags::greeting
+                            : letter == 2 ? ofi_tags::farewell
+                                          : ofi_tags::message + static_cast<std::uint32_t>(i / e.pieces_in);
+    }
+}
+
+} // namespace
+
 ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::uint32_t, std::size_t send_bytes,
                          std::size_t receive_bytes) {
     sweep();
@@ -26,17 +43,7 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::uint3
     e.operations.resize(e.pieces_out + 2);
     for (ofi_operation& o : e.operations) o.end = &e;
     e.tagged = at_->provider.tagged;
-    if (e.tagged) {
-        e.receives.resize(2 * std::size_t{e.pieces_in} + 2);
-        for (std::size_t i = 0; i < e.receives.size(); ++i) {
-            const std::size_t letter = i - std::min<std::size_t>(i, 2 * std::size_t{e.pieces_in} - 1);
-            e.receives[i].end = &e;
-            e.receives[i].receives = true;
-            e.receives[i].tag = letter == 1   ? ofi_tags::greeting
-                                : letter == 2 ? ofi_tags::farewell
-                                              : ofi_tags::message + static_cast<std::uint32_t>(i / e.pieces_in);
-        }
-    }
+    if (e.tagged) make_receives(e);
     e.next_receive[0] = e.pieces_in;
     e.next_receive[1] = e.tagged ? 0 : e.pieces_in; // of epoch 1
 
