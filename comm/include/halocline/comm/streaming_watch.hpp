@@ -16,6 +16,46 @@
 
 namespace halocline::comm {
 
+/// How long a line takes, in ticks, above which messages of one size are better streamed, and below which no longer.
+class streaming_bounds {
+  public:
+    /// Never streamed, or always: whatever is so stays so.
+    streaming_bounds() = default;
+    /// The same where c was not measured.
+    streaming_bounds(const costs& c, std::size_t bytes);
+
+    [[nodiscard]] bool known() const noexcept { return direct_below_ > 0; }
+    /// Can lines get so dear?
+    [[nodiscard]] bool reachable() const noexcept { return streamed_above_ != never; }
+    [[nodiscard]] bool streamed(bool now, std::uint64_t ticks) const noexcept {
+        return now ? ticks >= direct_below_ : ticks > streamed_above_;
+    }
+    /// "streamed when a line takes more than 83 ns, direct below 62 ns"; "" if nothing is known.
+    [[nodiscard]] std::string describe() const;
+
+  private:
+    static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t streamed_above_ = never, direct_below_ = 0;
+};
+
+/// The second least of some readings: what else happens adds, and once in a while a line is here by chance.
+class second_least {
+  public:
+    void read(std::uint64_t ticks) noexcept {
+        second_ = std::min(second_, std::max(least_, ticks));
+        least_ = std::min(least_, ticks);
+    }
+    /// Begins again.  Pre: two readings or more.
+    std::uint64_t take() noexcept {
+        least_ = none;
+        return std::exchange(second_, none);
+    }
+
+  private:
+    static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t least_ = none, second_ = none;
+};
+
 /// For messages of one size.
 class streaming_watch {
   public:
@@ -24,30 +64,25 @@ class streaming_watch {
     /// Streamed at first, or not; it stays so where c was not measured.
     streaming_watch(const costs& c, std::size_t bytes, bool streamed);
 
-    [[nodiscard]] bool watches() const noexcept { return direct_below_ > 0; }
+    [[nodiscard]] bool watches() const noexcept { return bounds_.known(); }
     [[nodiscard]] bool streamed() const noexcept { return streamed_; }
-    /// A line took so many ticks to come back. Every fourth reading decides, by the second least of the four: what else
-    /// happens adds, and once in a while a line is here by chance. Then there is nothing to read for 10 ms.
+    /// A line took so many ticks to come back. Every fourth reading decides. Then there is nothing to read for 10 ms.
     void read(std::uint64_t ticks, std::uint64_t now) noexcept {
-        second_ = std::min(second_, std::max(least_, ticks));
-        least_ = std::min(least_, ticks);
-        if (++readings_ < in_a_row) return;
-        streamed_ = streamed_ ? second_ >= direct_below_ : second_ > streamed_above_;
-        least_ = second_ = never;
-        readings_ = 0;
+        readings_.read(ticks);
+        if (++count_ < in_a_row) return;
+        streamed_ = bounds_.streamed(streamed_, readings_.take());
+        count_ = 0;
         next_ = now + pause_;
     }
     [[nodiscard]] bool due(std::uint64_t now) const noexcept { return watches() && now >= next_; }
-    /// "streamed when a line takes more than 83 ns, direct below 62 ns"; "" if nothing is watched.
-    [[nodiscard]] std::string describe() const;
+    [[nodiscard]] std::string describe() const { return bounds_.describe(); }
 
   private:
-    static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
     static constexpr int in_a_row = 4;
-    std::uint64_t streamed_above_ = never, direct_below_ = 0;
-    std::uint64_t least_ = never, second_ = never;
+    streaming_bounds bounds_;
+    second_least readings_;
     std::uint64_t next_ = 0, pause_ = 0;
-    int readings_ = 0;
+    int count_ = 0;
     bool streamed_ = false;
 };
 

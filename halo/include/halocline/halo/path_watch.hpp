@@ -6,8 +6,8 @@
 
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/costs.hpp>
+#include <halocline/comm/streaming_watch.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -28,29 +28,24 @@ class path_watch {
     [[nodiscard]] bool watches() const noexcept { return claimed_above_ > 0; }
     [[nodiscard]] bool streamed() const noexcept { return streamed_; }
     /// Is it, or will it be if lines get dear?
-    [[nodiscard]] bool may_stream() const noexcept { return streamed_ || streamed_above_ != never; }
+    [[nodiscard]] bool may_stream() const noexcept { return streamed_ || bounds_.reachable(); }
     /// The line was away when it was last looked for: claiming others is worth it.
     [[nodiscard]] bool claims() const noexcept { return claims_; }
     /// A line of the message took so many ticks to come back.
-    void read(std::uint64_t ticks) noexcept {
-        second_ = std::min(second_, std::max(least_, ticks));
-        least_ = std::min(least_, ticks);
-    }
-    /// Decides by the second least of the readings since the last decision: what else happens adds, and once in a
-    /// while a line is here by chance. True if streamed() is another.  Pre: two readings or more.
+    void read(std::uint64_t ticks) noexcept { readings_.read(ticks); }
+    /// Decides by the readings since the last decision. True if streamed() is another.  Pre: two readings or more.
     bool decide() noexcept {
-        const std::uint64_t ticks = std::exchange(second_, never);
-        least_ = never;
+        const std::uint64_t ticks = readings_.take();
         claims_ = ticks > claimed_above_;
-        return std::exchange(streamed_, streamed_ ? ticks >= direct_below_ : ticks > streamed_above_) != streamed_;
+        return std::exchange(streamed_, bounds_.streamed(streamed_, ticks)) != streamed_;
     }
-    /// "streamed when a line takes more than 83 ns, direct below 62 ns"; "" if the path stays.
-    [[nodiscard]] std::string describe() const;
+    /// As of comm::streaming_bounds; "" if the path stays.
+    [[nodiscard]] std::string describe() const { return bounds_.describe(); }
 
   private:
-    static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
-    std::uint64_t streamed_above_ = never, direct_below_ = 0, claimed_above_ = 0;
-    std::uint64_t least_ = never, second_ = never;
+    comm::streaming_bounds bounds_;
+    comm::second_least readings_;
+    std::uint64_t claimed_above_ = 0;
     bool streamed_ = false, claims_ = true;
 };
 
