@@ -5,6 +5,7 @@
 #include "job_core.hpp"
 #include "message_frames.hpp"
 #include "message_layout.hpp"
+#include "message_ring.hpp"
 #include "request_list.hpp"
 
 #include <halocline/comm/channel_set.hpp>
@@ -13,6 +14,7 @@
 #include <halocline/comm/streaming_watch.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <sys/types.h>
 #include <vector>
@@ -26,7 +28,7 @@ struct incoming {
     std::uint64_t bytes = 0;
     const std::byte* payload = nullptr; ///< immediate bytes, or an announcement
     message_request* own = nullptr;     ///< a large message of this rank to itself
-    const message_slot* slot = nullptr; ///< immediate bytes in lines, behind the first ones
+    const message_slot* slot = nullptr; ///< where the immediate bytes are if they don't fit into a cell
 };
 
 /// A message without receive, before its payload. Kept in a chain, oldest first. No initialisers: a store must not
@@ -58,6 +60,14 @@ class unexpected_store {
     std::unique_ptr<std::byte[]> all_;
     unexpected_message *first_ = nullptr, *last_ = nullptr, *free_ = nullptr;
 };
+
+/// Nothing but memcpy: string moves and AVX-512 loops were within 3 % of it, non-temporal stores up to 3 times slower.
+inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+/// Copies memory of another process of this node.  False: the system doesn't let it; errno says why.
+[[nodiscard]] bool read_process(pid_t pid, std::byte* to, std::uint64_t address, std::uint64_t bytes) noexcept;
 
 class message_engine {
   public:
@@ -98,19 +108,12 @@ class message_engine {
         int peer;
         std::unique_ptr<frame_link> frames; ///< to a peer over a network; else of the peer's memory:
         // Of what comes.
-        const message_cell* ring_in = nullptr;
-        const message_slot* slots_in = nullptr;
-        std::uint64_t cells_taken = 0, slots_taken = 0;
-        link_layout* at_peer = nullptr;
+        ring_reader in;
         send_record* their_records = nullptr;
         request_list posted; ///< receives from this peer alone
         unexpected_store early;
         // Of what goes.
-        message_cell* ring_out = nullptr;
-        message_slot* slots_out = nullptr;
-        std::uint64_t cells_sent = 0, slots_sent = 0;
-        std::uint64_t cells_credit = 0, slots_credit = 0; ///< of those, taken
-        const link_layout* here = nullptr;
+        ring_writer out;
         send_record* records = nullptr;
         std::uint32_t free_records[link_layout::records]{};
         std::size_t free_count = link_layout::records;
@@ -132,33 +135,35 @@ class message_engine {
     void connect_bulk();
     [[nodiscard]] std::string way_of_large(const link& l) const;
 
-    [[nodiscard]] static message_cell* free_cell(link& to) noexcept;
-    [[nodiscard]] static message_slot* free_slot(link& to) noexcept;
-    /// False: the peer has not taken enough yet.
-    [[nodiscard]] static bool publish_immediate(link& to, std::span<const std::byte> data, int tag,
-                                                std::uint32_t context) noexcept;
-    /// False: the sender is still writing.
-    [[nodiscard]] static bool copy_lines(std::byte* to, const incoming& m) noexcept;
+    /// Hands a send to its receiver: the message itself, or word of it.  False: no room yet.
     bool announce(link& to, message_request& r) noexcept;
     bool to_self(link& self, message_request& r) noexcept;
+    /// Looks for what has come.
     void drain(link& from) noexcept;
-    /// Gives a message to the receive that waits for it, or keeps it. False: no room.
+    /// Gives a message to the receive that waits for it, or keeps it.  False: no room, or part of it is still missing;
+    /// ask again.
     bool arrive(link& from, const incoming& m) noexcept;
+    /// A message has met its receive.
     void deliver(link& from, message_request& r, const incoming& m) noexcept;
+    // Large messages between ranks that share memory (message_large.cpp).
+    bool announce_large(link& to, message_request& r) noexcept;
+    /// Receiver: takes `bytes` of an announced message, in whichever way reaches them.
     void fetch(link& from, message_request& r, std::uint64_t bytes, const announcement& a) noexcept;
-    [[nodiscard]] bool read_process(link& from, std::byte* to, std::uint64_t address, std::uint64_t bytes) noexcept;
-    void follow(link& to, message_request& r) noexcept;
-    void stage(link& to, message_request& r, send_record& record) noexcept;
-    void go_on(message_request& r) noexcept;
-    std::uint64_t copy_pieces(send_record& record, std::byte* to, const std::byte* from, std::uint64_t bytes,
-                              bool streaming) noexcept;
+    void look_for_sender(link& from, send_record& record, std::uint64_t bytes) noexcept;
     /// Should the sender of so many bytes write them past its cache?
-    [[nodiscard]] bool wants_push(const link& from, std::uint64_t bytes) const noexcept {
-        return (bytes >= least_pushed && from.pushed.streamed()) ||
-               (bytes >= options_.streamed_bytes && from.announced.first != nullptr &&
-                job_.options().streaming != streaming::never);
-    }
-    // Over a network.
+    [[nodiscard]] bool wants_push(const link& from, std::uint64_t bytes) const noexcept;
+    /// Lets the sender copy too, or alone.  False: that would not pay, or it doesn't reach the receiver's memory.
+    bool share_copy(link& from, message_request& r, send_record& record, const std::byte* source,
+                    std::uint64_t bytes) noexcept;
+    /// Receiver: the next step of a receive in which its sender has a part.
+    void go_on(message_request& r) noexcept;
+    /// Sender: does what the receiver of an announced message asks for.
+    void follow(link& to, message_request& r) noexcept;
+    void help_copy(link& to, message_request& r, send_record& record, bool streaming) noexcept;
+    void stage(link& to, message_request& r, send_record& record) noexcept;
+    // Over a network (message_frames.cpp).
+    /// Of a large message so many bytes are wanted: call_for() it until that can be sent.
+    void enlist_call(link& from, message_request& r, std::uint32_t record, std::uint64_t bytes) noexcept;
     bool frame_message(link& to, message_request& r) noexcept;
     void send_frame(link& to, bool also_empty) noexcept;
     void take_frames(link& from) noexcept;
@@ -193,24 +198,26 @@ class message_engine {
     job job_;
     job_core& core_;
     messenger_options options_;
-    std::vector<link> links_; ///< by rank
-    request_list posted_any_, active_;
-    std::uint64_t posted_count_ = 0, arrivals_ = 0;
+    std::vector<link> links_;                       ///< by rank
+    request_list posted_any_;                       ///< receives from any rank
+    request_list active_;                           ///< receives of large messages that have begun
+    std::uint64_t posted_count_ = 0, arrivals_ = 0; ///< ever: they order what several links hold
     std::uint64_t fruitless_tests_ = 0;
-    /// A processor's pause is as long as half a message: seldom, where each rank has a core.
+    /// A wait pauses (waiting.hpp) after so many polls: where each rank has a core seldom, for a pause takes half as
+    /// long as a message.
     std::uint64_t polls_per_pause_ = 1;
     status status_ = status::ok;
-    status broken_ = status::ok; ///< of a channel; whoever waits says for what
+    status broken_ = status::ok; ///< of a channel; becomes status_ in a wait, which says what was waited for
     channel_set channels_;       ///< of frames
-    std::uint64_t moved_ = 0;    ///< frames, and pieces of large messages
+    std::uint64_t moved_ = 0;    ///< frames, and pieces of large messages: a wait that sees more come goes on
     message_counts counts_;
-    std::byte* block_ = nullptr;
+    std::byte* block_ = nullptr; ///< this rank's, in its slab (message_layout.hpp)
     struct {
         bool is_send = false;
         int peer = 0, tag = 0;
         std::uint64_t room = 0, message_bytes = 0;
         std::size_t more = 0;
-    } failed_;
+    } failed_; ///< what the wait that failed was for
 };
 
 } // namespace halocline::comm

@@ -59,8 +59,23 @@ static_assert(sizeof(message_slot) == 2048);
 
 /// One announced send, in the sender's slab. What each end writes has its own line.
 struct send_record {
-    enum phase : std::uint64_t { announced, shared, pushed, wants_staging, received };
+    /// Set by the receiver, of one generation: the send that the record is used for.
+    enum phase : std::uint64_t {
+        announced,     ///< the receiver has not come yet
+        shared,        ///< both ends copy pieces
+        pushed,        ///< the sender copies, past its cache
+        wants_staging, ///< the sender's slab is all that the receiver can read
+        received
+    };
     static constexpr std::uint64_t phases = 8;
+
+    void set(std::uint64_t generation, phase p) noexcept {
+        receiver.state.store(phases * generation + p, std::memory_order_release);
+    }
+    [[nodiscard]] phase phase_of(std::uint64_t generation) const noexcept {
+        const std::uint64_t state = receiver.state.load(std::memory_order_acquire);
+        return state / phases == generation ? static_cast<phase>(state % phases) : announced;
+    }
 
     struct alignas(64) {
         std::atomic<std::uint64_t> state{0}; ///< phases * generation + phase, by the receiver

@@ -92,7 +92,7 @@ message_request* message_engine::receive_for(link& from, const incoming& m) noex
 
 bool message_engine::arrive(link& from, const incoming& m) noexcept {
     if (message_request* r = receive_for(from, m)) {
-        if (m.slot != nullptr && m.bytes <= r->bytes_ && !copy_lines(r->data_, m)) return false;
+        if (m.slot != nullptr && m.bytes <= r->bytes_ && !copy_payload(r->data_, *m.slot, m.bytes)) return false;
         (r->peer_ == any_source ? posted_any_ : from.posted).remove(*r);
         ++counts_.arrived;
         deliver(from, *r, m);
@@ -100,7 +100,7 @@ bool message_engine::arrive(link& from, const incoming& m) noexcept {
     }
     unexpected_message* const early = from.early.push();
     if (early == nullptr) return false;
-    if (m.slot != nullptr && !copy_lines(early->payload(), m)) {
+    if (m.slot != nullptr && !copy_payload(early->payload(), *m.slot, m.bytes)) {
         from.early.remove(*early);
         return false;
     }
@@ -119,20 +119,10 @@ bool message_engine::arrive(link& from, const incoming& m) noexcept {
 }
 
 void message_engine::drain(link& from) noexcept {
-    while (true) {
-        const std::uint64_t next = from.cells_taken + from.slots_taken + 1;
-        const message_slot* slot = nullptr;
-        const message_cell* cell = &from.ring_in[from.cells_taken % link_layout::ring_cells];
-        if (cell->number.load(std::memory_order_acquire) != next) {
-            slot = &from.slots_in[from.slots_taken % link_layout::slots];
-            cell = &slot->cell;
-            if (cell->number.load(std::memory_order_acquire) != next) return;
-        }
-        if (!arrive(from, {from.peer, cell->tag, cell->context, cell->bytes, cell->payload, nullptr, slot})) return;
-        if (slot != nullptr)
-            from.at_peer->slots_taken.store(++from.slots_taken, std::memory_order_release);
-        else if (++from.cells_taken % (link_layout::ring_cells / 4) == 0)
-            from.at_peer->cells_taken.store(from.cells_taken, std::memory_order_release);
+    for (ring_reader::place p = from.in.next(); p.cell != nullptr; p = from.in.next()) {
+        const message_cell& cell = *p.cell;
+        if (!arrive(from, {from.peer, cell.tag, cell.context, cell.bytes, cell.payload, nullptr, p.slot})) return;
+        from.in.take(p);
     }
 }
 

@@ -81,12 +81,8 @@ void message_engine::connect(const std::vector<std::string>& cards) {
 
         link_layout& here = *link_of(block_, l.peer);
         link_layout& there = *link_of(l.block, core_.rank);
-        l.here = &here;
-        l.at_peer = &there;
-        l.ring_in = here.ring;
-        l.slots_in = here.slot;
-        l.ring_out = there.ring;
-        l.slots_out = there.slot;
+        l.in = ring_reader(here, there);
+        l.out = ring_writer(there, here);
         l.records = here.record;
         l.their_records = there.record;
         l.farewell.emplace(0, l.peer, id, 0, 0, reinterpret_cast<std::byte*>(&there.farewell),
@@ -97,7 +93,7 @@ void message_engine::connect(const std::vector<std::string>& cards) {
             continue;
         }
         std::uint64_t word = 0;
-        l.readable = read_process(l, reinterpret_cast<std::byte*>(&word), probe, sizeof word);
+        l.readable = read_process(l.pid, reinterpret_cast<std::byte*>(&word), probe, sizeof word);
         if (!l.readable) l.why_not_readable = std::strerror(errno);
         // Another process may have that number here, in a namespace of its own.
         else if (word != 0x68616c6f636c696eu + static_cast<std::uint64_t>(l.peer)) {

@@ -15,6 +15,12 @@ struct request_list {
         (last ? last->next_ : first) = &r;
         last = &r;
     }
+    void push_front(message_request& r) noexcept {
+        r.before_ = nullptr;
+        r.next_ = first;
+        (first ? first->before_ : last) = &r;
+        first = &r;
+    }
     void remove(message_request& r) noexcept {
         (r.before_ ? r.before_->next_ : first) = r.next_;
         (r.next_ ? r.next_->before_ : last) = r.before_;
