@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "position_runs.hpp"
 
+#include <algorithm>
+
 namespace halocline::halo {
 
 std::vector<position_run> runs_of(std::span<const std::int64_t> positions) {
@@ -27,6 +29,12 @@ std::vector<std::int64_t> positions_of(std::span<const position_run> runs) {
         for (std::int32_t k = 0; k < r.count; ++k)
             for (std::int32_t s = 0; s < r.sites; ++s) positions.push_back(r.first + k * r.stride + s);
     return positions;
+}
+
+std::int64_t inner_position(std::span<const position_run> runs) {
+    const position_run& longest = *std::max_element(
+        runs.begin(), runs.end(), [](const position_run& a, const position_run& b) { return a.sites < b.sites; });
+    return longest.first + longest.count / 2 * longest.stride + longest.sites / 2;
 }
 
 } // namespace halocline::halo

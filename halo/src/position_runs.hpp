@@ -16,4 +16,8 @@ struct position_run {
 std::vector<position_run> runs_of(std::span<const std::int64_t> positions);
 std::vector<std::int64_t> positions_of(std::span<const position_run> runs);
 
+/// The middle of a longest run: who works next to the positions, and what prefetchers do at their ends, is far from it.
+/// Pre: there is a position.
+std::int64_t inner_position(std::span<const position_run> runs);
+
 } // namespace halocline::halo

@@ -115,9 +115,10 @@ void make_direct(region_message& m, const std::vector<transfer>& sends, const by
             offsets.push_back(static_cast<std::size_t>(reader.number()));
     for (const field_view& f : fields.source) {
         const int lanes = static_cast<int>(reader.number());
-        const std::vector<std::int64_t> places = positions_of(reader.list());
+        const std::vector<position_run> runs = reader.list();
+        const std::vector<std::int64_t> places = positions_of(runs);
         if (m.out.empty() && !places.empty()) {
-            const std::int64_t place = places[places.size() / 2];
+            const std::int64_t place = inner_position(runs);
             m.middle = static_cast<std::size_t>(place / lanes * lanes) * f.shape.bytes() +
                        static_cast<std::size_t>(place % lanes) * f.shape.component_bytes;
         }
