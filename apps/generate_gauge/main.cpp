@@ -124,8 +124,8 @@ int run(app::program& p, int argc, const char* const* argv) {
     const arguments a = read_command_line(p, argc, argv);
     const coordinate global = app::parse_extents("--grid", a.grid);
     const comm::job& j = p.join(app::job_options_of_environment(a.transport));
-    app::check_output(j, "--output", a.output, app::output_kind::file);
-    app::check_output(j, "--json", a.json);
+    app::check_output(j, "--output", a.output);
+    const app::text_output json(j, "--json", a.json);
 
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
     const lattice::box local = cut.local_box(j.rank());
@@ -174,7 +174,7 @@ int run(app::program& p, int argc, const char* const* argv) {
                                 {"transport", j.transport()},
                                 {"output", a.output},
                                 {"seconds", watch.seconds()}};
-    app::write_output(j, a.json, result.dump(2) + "\n");
+    json.write(result.dump(2) + "\n");
     return app::exit_success;
 }
 

@@ -114,7 +114,7 @@ int run(app::program& p, int argc, const char* const* argv) {
     const arguments a = read_command_line(p, argc, argv);
     const coordinate global = app::parse_extents("--grid", a.grid);
     const comm::job& j = p.join(app::job_options_of_environment(a.transport));
-    app::check_output(j, "--json", a.json);
+    const app::text_output json(j, "--json", a.json);
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
 
     j.barrier();
@@ -156,7 +156,7 @@ int run(app::program& p, int argc, const char* const* argv) {
                                 {"largest_deviation", total.deviation},
                                 {"checksum", checksum},
                                 {"seconds", seconds}};
-    app::write_output(j, a.json, result.dump(2) + "\n");
+    json.write(result.dump(2) + "\n");
     return right ? app::exit_success : app::exit_failure;
 }
 

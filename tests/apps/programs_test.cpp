@@ -75,6 +75,35 @@ TEST(Programs, OutputsThatCannotBeWrittenAreToldBeforeTheWork) {
     EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
+TEST(Programs, PathsOfOutputsThatAreNoneAreToldOnce) {
+    const scratch_folder scratch;
+    std::filesystem::create_symlink("loop", scratch / "loop");
+    for (const std::string& path : {scratch / "loop/x", scratch / std::string(300, 'a'), scratch / "pipe"}) {
+        const auto run = shell("mkfifo " + (scratch / "pipe") + " 2>/dev/null; " + run2 + "heat4d --json " + path);
+
+        EXPECT_EQ(run.exit_code, 2) << run.err;
+        EXPECT_TRUE(run.err.starts_with("heat4d: error: --json " + path + ": can")) << run.err;
+        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+        EXPECT_TRUE(run.out.empty()) << run.out;
+    }
+}
+
+TEST(Programs, APipeThatIsReadAndWhatALinkLeadsToAreWritten) {
+    const scratch_folder scratch;
+    const std::string pipe = scratch / "pipe", copy = scratch / "copy", target = scratch / "target";
+    std::filesystem::create_symlink("target", scratch / "link");
+
+    const auto piped = shell("mkfifo " + pipe + "; exec 3<>" + pipe + "; " + run2 + "heat4d --json " + pipe +
+                             " && head -c 11 <&3 >" + copy); // the shell is its reader all the time
+    const auto linked = shell(": >" + target + "; " + run2 + "heat4d --json " + (scratch / "link"));
+
+    EXPECT_EQ(piped.exit_code, 0) << piped.err;
+    EXPECT_EQ(read_text(copy), "{\n  \"alpha\"");
+    EXPECT_EQ(linked.exit_code, 0) << linked.err;
+    EXPECT_TRUE(contains(read_text(target), "checksum")) << read_text(target);
+    EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link"));
+}
+
 TEST(Programs, AFullDiskUnderStandardOutputIsAnError) {
     const auto run = shell(run2 + "heat4d --steps 1 >/dev/full");
 

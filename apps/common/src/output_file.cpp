@@ -9,13 +9,16 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <string_view>
 
 namespace halocline::app {
 namespace {
 
-/// A pipe or a device (/dev/null, /dev/stdout, whatever that is redirected to) is written to; a file put in its place
-/// would destroy it.
+std::string wrong(const std::string& flag, const std::string& path) {
+    return flag + " " + path + ": can't be written: ";
+}
+
+/// A pipe or a device is written to; a file put in its place would destroy it.
 bool is_stream(const std::string& path) {
     if (path.starts_with("/dev/") || path.starts_with("/proc/")) return true;
     std::error_code none;
@@ -23,56 +26,97 @@ bool is_stream(const std::string& path) {
     return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
+bool is_folder(const std::string& path) {
+    std::error_code none;
+    return std::filesystem::is_directory(path, none);
+}
+
 std::string temporary_beside(const std::string& path) { return path + "." + std::to_string(::getpid()) + ".tmp"; }
 
-void check(const std::string& flag, const std::string& path, output_kind kind) {
-    const std::string wrong = flag + " " + path + ": can't be written: ";
-    if (std::filesystem::is_directory(path)) throw input_error(wrong + "it is a folder");
-    if (is_stream(path)) {
-        if (kind == output_kind::file) throw input_error(wrong + "it is no regular file");
-        return;
-    }
+void check_file(const std::string& flag, const std::string& path) {
     const std::string temporary = temporary_beside(path);
     const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0) throw input_error(wrong + std::strerror(errno));
+    if (file < 0) throw input_error(wrong(flag, path) + std::strerror(errno));
     ::close(file);
     ::unlink(temporary.c_str());
 }
 
-void write(const std::string& path, const std::string& text) {
-    const bool stream = is_stream(path);
-    const std::string temporary = stream ? path : temporary_beside(path);
-    {
-        std::ofstream out(temporary, std::ios::binary | (stream ? std::ios::app : std::ios::trunc));
-        out << text;
-        if (!out.flush()) {
-            const std::string why = std::strerror(errno);
-            if (!stream) ::unlink(temporary.c_str());
-            throw file_error(path, "can't be written: " + why);
-        }
+/// Pre: no folder.  Err: input_error: nobody reads the pipe, …
+int open_stream(const std::string& flag, const std::string& path) {
+    // Without O_NONBLOCK a pipe that nobody reads would stop the job here.
+    const int stream = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (stream < 0) {
+        const int why = errno;
+        const bool unread = why == ENXIO && std::filesystem::is_fifo(path);
+        throw input_error(wrong(flag, path) + (unread ? "nobody reads this pipe" : std::strerror(why)));
     }
-    if (stream) return;
-    std::error_code failure;
-    std::filesystem::rename(temporary, path, failure);
-    if (failure) {
-        ::unlink(temporary.c_str());
-        throw file_error(path, failure.message());
+    ::fcntl(stream, F_SETFL, ::fcntl(stream, F_GETFL) & ~O_NONBLOCK);
+    return stream;
+}
+
+/// 0, or errno.
+int write_all(int file, std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t n = ::write(file, text.data(), text.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n < 0 ? errno : EIO;
+        text.remove_prefix(static_cast<std::size_t>(n));
     }
+    return 0;
+}
+
+/// 0, or errno.
+int write_file(const std::string& path, std::string_view text) {
+    const std::string temporary = temporary_beside(path);
+    const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0) return errno;
+    int why = write_all(file, text);
+    if (::close(file) != 0 && why == 0) why = errno;
+    if (why == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) why = errno;
+    if (why != 0) ::unlink(temporary.c_str());
+    return why;
 }
 
 } // namespace
 
-void check_output(const comm::job& j, const std::string& flag, const std::string& path, output_kind kind) {
+void check_output(const comm::job& j, const std::string& flag, const std::string& path) {
     if (path.empty()) return;
     j.collectively([&] {
-        if (j.rank() == 0) check(flag, path, kind);
+        if (j.rank() != 0) return;
+        if (is_folder(path)) throw input_error(wrong(flag, path) + "it is a folder");
+        if (is_stream(path)) throw input_error(wrong(flag, path) + "it is no regular file");
+        check_file(flag, path);
     });
 }
 
-void write_output(const comm::job& j, const std::string& path, const std::string& text) {
-    if (path.empty()) return;
+text_output::text_output(const comm::job& j, const std::string& flag, const std::string& path) : job_(j), path_(path) {
+    if (path_.empty()) return;
     j.collectively([&] {
-        if (j.rank() == 0) write(path, text);
+        if (j.rank() == 0) open(flag);
+    });
+}
+
+text_output::~text_output() {
+    if (stream_ >= 0) ::close(stream_);
+}
+
+void text_output::open(const std::string& flag) {
+    if (is_folder(path_)) throw input_error(wrong(flag, path_) + "it is a folder");
+    if (is_stream(path_)) {
+        stream_ = open_stream(flag, path_);
+        return;
+    }
+    std::error_code none; // a link stays, and what it leads to is replaced
+    if (auto target = std::filesystem::canonical(path_, none); !none) path_ = target;
+    check_file(flag, path_);
+}
+
+void text_output::write(const std::string& text) const {
+    if (path_.empty()) return;
+    job_.collectively([&] {
+        if (job_.rank() != 0) return;
+        const int why = stream_ >= 0 ? write_all(stream_, text) : write_file(path_, text);
+        if (why != 0) throw file_error(path_, std::string("can't be written: ") + std::strerror(why));
     });
 }
 

@@ -8,16 +8,30 @@
 
 namespace halocline::app {
 
-enum class output_kind {
-    any,  ///< a pipe or a device will do: text is written from its beginning to its end
-    file, ///< ranks write parts of it, or it is read back
-};
-/// Rank 0 checks that `path` can be written, before hours of computing; leaves nothing behind. "" is no file. Collective.
+/// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing; leaves
+/// nothing behind. "" is no file. Collective.
 /// Err: input_error that names the flag.
-void check_output(const comm::job& j, const std::string& flag, const std::string& path,
-                  output_kind kind = output_kind::any);
-/// Rank 0 writes text to a temporary file beside `path` and renames it; a pipe or device is written to. "" is no file.
-/// Collective.  Err: file_error.
-void write_output(const comm::job& j, const std::string& path, const std::string& text);
+void check_output(const comm::job& j, const std::string& flag, const std::string& path);
+
+/// A text that rank 0 writes. A pipe or a device (/dev/null, /dev/stdout) will do too: it is opened before the work, so
+/// that a pipe that nobody reads is told then, and written to in the end. The job outlives it.
+class text_output {
+  public:
+    /// "" is no file. Collective.  Err: input_error that names the flag.
+    text_output(const comm::job& j, const std::string& flag, const std::string& path);
+    ~text_output();
+    text_output(const text_output&) = delete;
+    text_output& operator=(const text_output&) = delete;
+
+    /// A file is written beside its place and renamed. Collective, once.  Err: file_error.
+    void write(const std::string& text) const;
+
+  private:
+    void open(const std::string& flag);
+
+    const comm::job& job_;
+    std::string path_;
+    int stream_ = -1; ///< rank 0's, if it is a pipe or a device
+};
 
 } // namespace halocline::app
