@@ -444,6 +444,15 @@ TEST(Launcher, ThatIsKilledLeavesNothingOfLibfabricInSharedMemory) {
     EXPECT_EQ(left(), 0u);
 }
 
+TEST(Launcher, TellsTheSignalThatEndedARankOverLibfabric) {
+    for (const char* program : {"ofi-shm-sum", "ofi-sum"}) {
+        running_job job_under_test(2, program, 2);
+        send_signal(job_under_test.ranks[0], SIGTERM);
+        EXPECT_EQ(job_under_test.wait(), 128 + SIGTERM) << program;
+        EXPECT_NE(job_under_test.said.find("was ended by signal 15"), std::string::npos) << job_under_test.said;
+    }
+}
+
 TEST(Launcher, RemovesWhatLibfabricLeavesInSharedMemory) {
     running_job job_under_test(2, "ofi-shm-sum", 2);
     const std::string of_the_dead = std::to_string(job_under_test.ranks[0]) + "-",

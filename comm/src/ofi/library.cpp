@@ -3,10 +3,31 @@
 
 #include "../loaded_functions.hpp"
 
+#include <array>
+#include <csignal>
+
 namespace halocline::comm {
 namespace {
 
+/// How signals are handled, put back in the end. A library that libfabric brings along (libinfinipath) takes SIGINT,
+/// SIGTERM, SIGSEGV and others when it is loaded, also from the program's own handlers, and turns them into exit code 1.
+class kept_signal_actions {
+  public:
+    kept_signal_actions() {
+        for (std::size_t s = 1; s < before_.size(); ++s) sigaction(static_cast<int>(s), nullptr, &before_[s]);
+    }
+    ~kept_signal_actions() {
+        for (std::size_t s = 1; s < before_.size(); ++s) sigaction(static_cast<int>(s), &before_[s], nullptr);
+    }
+    kept_signal_actions(const kept_signal_actions&) = delete;
+    kept_signal_actions& operator=(const kept_signal_actions&) = delete;
+
+  private:
+    std::array<struct sigaction, NSIG> before_{};
+};
+
 ofi_library load() {
+    const kept_signal_actions kept;
     ofi_library l;
     loaded_functions from("libfabric.so.1", l.why_not);
     from.find(l.getinfo, "fi_getinfo");

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What loading libfabric does to the process that loads it. A test of its own: it is loaded once.
+#include "ofi_world.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstring>
+
+namespace {
+
+void of_the_program(int /*signal*/) {}
+
+TEST(OfiLibrary, LeavesTheProgramsSignalHandlers) {
+    std::signal(SIGTERM, of_the_program);
+
+    ASSERT_TRUE(halocline::comm::ofi_present().starts_with("libfabric")) << halocline::comm::ofi_present();
+
+    for (int s = 1; s < NSIG; ++s) {
+        struct sigaction now {};
+        if (sigaction(s, nullptr, &now) != 0) continue; // glibc's own
+        EXPECT_EQ(now.sa_handler, s == SIGTERM ? of_the_program : SIG_DFL) << strsignal(s);
+    }
+}
+
+} // namespace
