@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline_app/settings.hpp>
-
-#include "value_text.hpp"
+#include <halocline_app/value_text.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -74,6 +73,12 @@ setting_key choice_key(key_name key, Value settings::*member, std::vector<choice
     return make_key(
         std::move(key), member, [=](const std::string& text) { return read_choice(text, choices); },
         [=](Value value) { return show_choice(value, choices); });
+}
+
+std::vector<std::string> read_transports(const std::string& text) {
+    std::vector<std::string> names = read_list(text);
+    if (std::ranges::find(names, "mock") != names.end()) expected("transports that move something, unlike mock");
+    return names;
 }
 
 setting_key switch_key(key_name key, bool settings::*member) {
@@ -154,7 +159,7 @@ std::vector<setting_key> comm_keys() {
     return {
         make_key(key_name{"comm", "transports",
                           "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi"},
-                 &settings::transports, read_list, show_list),
+                 &settings::transports, read_transports, show_list),
         text_key({"comm", "ofi_provider", "provider of libfabric; \"\": its own first choice"},
                  &settings::ofi_provider),
         choice_key<mpi_mode>({"comm", "mpi_mode", "how transport mpi moves messages: two-sided or one-sided"},

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline_app/settings.hpp>
-
-#include "value_text.hpp"
+#include <halocline_app/value_text.hpp>
 
 #include <algorithm>
 #include <cstdlib>

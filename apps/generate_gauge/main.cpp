@@ -9,6 +9,7 @@
 #include <halocline/lattice/gauge_file.hpp>
 #include <halocline_app/grid.hpp>
 #include <halocline_app/main.hpp>
+#include <halocline_app/number_flag.hpp>
 #include <halocline_app/output_file.hpp>
 #include <halocline_app/settings.hpp>
 
@@ -18,7 +19,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -42,18 +45,15 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
         "Exit code: 0 done, 1 an error, 2 bad input, 3 a rank died or a deadline passed.",
         p.name());
     cli.add_option("--grid", a.grid, "extents, all even")->type_name("x.y.z.t")->capture_default_str();
-    cli.add_option("--beta", a.chain.beta, "coupling")->capture_default_str();
-    cli.add_option("--seed", a.chain.seed, "of all random numbers")->capture_default_str();
-    cli.add_option("--thermalisation", a.thermalisation, "sweeps before the first measurement")
-        ->check(CLI::NonNegativeNumber)
-        ->capture_default_str();
-    cli.add_option("--sweeps", a.sweeps, "sweeps after that")->check(CLI::NonNegativeNumber)->capture_default_str();
-    cli.add_option("--overrelaxation", a.chain.overrelaxation, "overrelaxation sweeps per heatbath sweep")
-        ->check(CLI::NonNegativeNumber)
-        ->capture_default_str();
-    cli.add_option("--measure-every", a.measure_every, "sweeps from one plaquette to the next")
-        ->check(CLI::PositiveNumber)
-        ->capture_default_str();
+    app::add_real_flag(cli, "--beta", a.chain.beta, 0, 1e6, "a coupling from 0 to 1e6, like 6.0", "coupling");
+    app::add_integer_flag<std::uint64_t>(cli, "--seed", a.chain.seed, 0, std::numeric_limits<std::uint64_t>::max(),
+                                         "of all random numbers");
+    constexpr int most = 1'000'000'000;
+    app::add_integer_flag(cli, "--thermalisation", a.thermalisation, 0, most, "sweeps before the first measurement");
+    app::add_integer_flag(cli, "--sweeps", a.sweeps, 0, most, "sweeps after that");
+    app::add_integer_flag(cli, "--overrelaxation", a.chain.overrelaxation, 0, most,
+                          "overrelaxation sweeps per heatbath sweep");
+    app::add_integer_flag(cli, "--measure-every", a.measure_every, 1, most, "sweeps from one plaquette to the next");
     cli.add_option("--start", a.start, "links to begin with")
         ->check(CLI::IsMember({"cold", "hot"}))
         ->capture_default_str();

@@ -5,6 +5,7 @@
 
 #include <halocline_app/grid.hpp>
 #include <halocline_app/main.hpp>
+#include <halocline_app/number_flag.hpp>
 #include <halocline_app/output_file.hpp>
 #include <halocline_app/settings.hpp>
 
@@ -42,10 +43,9 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
     cli.add_option("--grid", a.grid, "lattice")->type_name("x.y.z.t")->capture_default_str();
     cli.add_option("--mpi", a.rank_grid, "rank grid (default: the one with the smallest surface)")
         ->type_name("x.y.z.t");
-    cli.add_option("--steps", a.steps, "time steps")->check(CLI::NonNegativeNumber)->capture_default_str();
-    cli.add_option("--alpha", a.alpha, "diffusivity x time step / spacing^2; stable up to 1/8")
-        ->check(CLI::Range(0.0, 0.125))
-        ->capture_default_str();
+    app::add_integer_flag(cli, "--steps", a.steps, 0, 1'000'000'000, "time steps");
+    app::add_real_flag(cli, "--alpha", a.alpha, 0, 0.125, "a number from 0 to 0.125, beyond which no step is stable",
+                       "diffusivity x time step / spacing^2; stable up to 1/8");
     cli.add_option("--transport", a.transport,
                    "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi")
         ->type_name("LIST");

@@ -109,7 +109,10 @@ TEST(Heat4d, BadInputIsOneMessageAndExitCodeTwo) {
     } cases[] = {{"--grid 4.4.4", "--grid '4.4.4'"},
                  {"--mpi 3.1.1.1", "--mpi 3.1.1.1 has 3 ranks, the job has 2"},
                  {"--grid 1.1.1.1", "can't be cut over 2 ranks"},
-                 {"--alpha 0.2", "--alpha"},
+                 {"--alpha 0.2", "--alpha '0.2': expected"},
+                 {"--alpha nan", "--alpha 'nan': expected"},
+                 {"--steps 1 --steps 2", "--steps takes one value, and is given once"},
+                 {"--transport mock", "unlike mock"},
                  {"--steps -1", "--steps"},
                  {"--grid 4.4.4.4 --json /nowhere/r.json", "/nowhere/r.json"}};
     for (const auto& c : cases) {

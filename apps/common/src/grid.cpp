@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline_app/grid.hpp>
+#include <halocline_app/number_flag.hpp>
 
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/rank_order.hpp>
-
-#include <algorithm>
 
 namespace halocline::app {
 
 using lattice::coordinate;
 
-coordinate parse_extents(const char* flag, const std::string& text) {
-    const auto extents = lattice::parse_coordinate(text);
-    if (!extents || std::any_of(extents->begin(), extents->end(), [](int e) { return e < 1; }))
-        throw input_error(std::string(flag) + " '" + text + "': want four positive numbers like 8.8.8.8 (x.y.z.t)");
-    return *extents;
-}
+coordinate parse_extents(const char* flag, const std::string& text) { return read_flag(flag, text, read_coordinate); }
 
 namespace {
 

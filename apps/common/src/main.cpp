@@ -70,6 +70,10 @@ void program::parse(CLI::App& cli, int argc, const char* const* argv) const {
         while (!lines.empty() && lines.back() == '\n') lines.pop_back();
         print(lines);
         throw early_exit{exit_success};
+    } catch (const CLI::ArgumentMismatch& wrong) { // "--m0: 1 required TEXT missing", "--m0: At Most 1 required …"
+        const std::string what = wrong.what();
+        throw input_error(what.substr(0, what.find(':')) + " takes one value, and is given once  (" + name_ +
+                          " --help lists the flags)");
     } catch (const CLI::ParseError& wrong) {
         throw input_error(std::string(wrong.what()) + "  (" + name_ + " --help lists the flags)");
     }

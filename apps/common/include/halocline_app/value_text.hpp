@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of settings as text: as they stand in a file, in the environment, on the command line, and as they are shown.
+// Values as text: as they stand in a file, in the environment, on the command line, and as they are shown.
 // Err, of all that read: std::invalid_argument, "expected " and what would be right.
 #pragma once
 

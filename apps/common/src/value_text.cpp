@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "value_text.hpp"
+#include <halocline_app/value_text.hpp>
 
 #include <algorithm>
 #include <array>
