@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# halocline_add_test(<folder>.<name> SOURCES ... LINK ... [RANKS 1 2 4] [ARGS ...] [LABELS ...] [TIMEOUT s]
+# halocline_add_test(<folder>.<name> SOURCES ... LINK ... [SEES comm] [RANKS 1 2 4] [ARGS ...] [LABELS ...] [TIMEOUT s]
 #   [CONFIGURATIONS name])
 # halocline_add_test(<folder>.<name> TARGET <program> ...)    runs a program that is there already
 #
+# SEES names libraries whose private headers the test includes.
 # One ctest entry per rank count: `halo.plan_test.r4`. Without RANKS the program is run once, as it is; with RANKS it is
 # started by halocline-run (ranks as processes; no entry where programs are not built). Tests that make their own ranks
 # (threads, forks) need no RANKS.
@@ -11,17 +12,20 @@
 find_package(GTest REQUIRED)
 
 function(halocline_add_test_program target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK;SEES")
   add_executable(${target} ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE ${arg_LINK} halocline_test_support GTest::gtest halocline_warnings)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  foreach(library IN LISTS arg_SEES)
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/${library}/src)
+  endforeach()
 endfunction()
 
 function(halocline_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET;TIMEOUT" "SOURCES;LINK;RANKS;LABELS;ARGS;CONFIGURATIONS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET;TIMEOUT" "SOURCES;LINK;SEES;RANKS;LABELS;ARGS;CONFIGURATIONS")
   if(NOT arg_TARGET)
     string(REPLACE "." "_" arg_TARGET ${name})
-    halocline_add_test_program(${arg_TARGET} SOURCES ${arg_SOURCES} LINK ${arg_LINK})
+    halocline_add_test_program(${arg_TARGET} SOURCES ${arg_SOURCES} LINK ${arg_LINK} SEES ${arg_SEES})
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300) # for what hangs: a loaded machine takes many times what a test needs

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # A few kills; scripts/kill-campaign.sh does many, over every transport.
-add_executable(comm_kill_campaign kill_campaign.cpp)
-target_link_libraries(comm_kill_campaign PRIVATE halocline::comm GTest::gtest halocline_warnings)
-set_target_properties(comm_kill_campaign PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+halocline_add_test_program(comm_kill_campaign SOURCES kill_campaign.cpp LINK halocline::comm)
 
 function(halocline_add_kills name among rounds)
-  add_test(NAME comm.kills.${name} COMMAND comm_kill_campaign ${among} ${rounds} ${ARGN})
-  set_tests_properties(comm.kills.${name} PROPERTIES TIMEOUT 300 PROCESSORS 3)
+  halocline_add_test(comm.kills.${name} TARGET comm_kill_campaign ARGS ${among} ${rounds} ${ARGN})
+  set_tests_properties(comm.kills.${name} PROPERTIES PROCESSORS 3)
 endfunction()
 
 if(TARGET halocline-run)

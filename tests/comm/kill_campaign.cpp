@@ -5,8 +5,8 @@
 // 1000/1: one survivor that says it is enough, where the launcher may end the other one first.
 // Fails if a survivor of any round is silent, names another rank, or takes more than 8 s. scripts/kill-campaign.sh runs
 // it over every transport.
-#include "contract/contender.hpp"
 #include "contract/messages.hpp"
+#include "named_transport.hpp"
 
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
@@ -127,13 +127,10 @@ void tell(const char* pipe_name, const char* format, Values... values) {
     ::close(pipe);
 }
 
-int be_rank(const contender& c, std::string_view work, const char* pipe_name) {
+int be_rank(std::string_view transport, std::string_view work, const char* pipe_name) {
     dup2(open(pipe_name, O_WRONLY | O_CLOEXEC), STDERR_FILENO); // what its witness says for it
     try {
-        job_options options;
-        options.transports = {std::string(c.transport)};
-        options.ofi_provider = c.provider;
-        const job j = job::from_environment(options);
+        const job j = job::from_environment(options_over(transport));
         tell(pipe_name, "pid %d %d", j.rank(), static_cast<int>(getpid()));
         for (;;) { // until it is killed, or another is
             work == "messages" ? exchange_messages(j) : work == "puts" ? exchange_puts(j) : exchange_plan(j);
@@ -150,9 +147,9 @@ int be_rank(const contender& c, std::string_view work, const char* pipe_name) {
 
 /// MPICH's launcher ends all ranks at once when one was ended by a signal, whatever it is told: it gets to see a process
 /// that ends with a code.
-int be_rank_behind_a_process(const contender& c, std::string_view work, const char* pipe_name) {
+int be_rank_behind_a_process(std::string_view transport, std::string_view work, const char* pipe_name) {
     const pid_t child = fork();
-    if (child == 0) std::exit(be_rank(c, work, pipe_name));
+    if (child == 0) std::exit(be_rank(transport, work, pipe_name));
     std::signal(SIGUSR1, SIG_IGN); // its notice that another ended
     int how = 0;
     waitpid(child, &how, 0);
@@ -227,12 +224,11 @@ int main(int argc, char** argv) {
     if (argc < 3) return 2;
     const std::string_view name = argv[1], transport = name.substr(0, name.find('+'));
     const std::string_view work = transport == name ? "plan" : name.substr(transport.size() + 1);
-    const auto c =
-        std::find_if(std::begin(known), std::end(known), [&](const contender& k) { return k.name == transport; });
-    if (c == std::end(known) || (work != "plan" && work != "messages" && work != "puts")) return 2;
+    const bool over_mpi = transport_named(transport).transport == "mpi";
+    if (work != "plan" && work != "messages" && work != "puts") return 2;
     if (std::string(argv[2]) == "rank") {
         if (argc < 4) return 2;
-        return (c->transport == "mpi" ? be_rank_behind_a_process : be_rank)(*c, work, argv[3]);
+        return (over_mpi ? be_rank_behind_a_process : be_rank)(transport, work, argv[3]);
     }
 
     std::vector<char*> command(argv + 3, argv + argc);

@@ -6,6 +6,8 @@
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/slab.hpp>
 
+#include <gtest/gtest.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -61,6 +63,33 @@ inline std::size_t wrong(std::span<const std::byte> got, int sender, std::uint64
     std::size_t n = 0;
     for (std::size_t i = 0; i < got.size(); ++i) n += got[i] != letter(sender, message, i);
     return n;
+}
+
+/// Of a ring of all ranks.
+inline int next_rank(const job& j) { return (j.rank() + 1) % j.ranks(); }
+inline int rank_before(const job& j) { return (j.rank() + j.ranks() - 1) % j.ranks(); }
+
+/// How a message can meet its receive: bit 0: sent from outside the slab; 1: received there; 2: receive posted first.
+constexpr int ways = 8;
+
+/// Sends n bytes to the next rank and expects as many of the one before, and nothing behind them.
+inline void expect_round_the_ring(messenger& m, std::size_t n, int way, std::uint64_t number) {
+    const job& j = m.owner();
+    std::pmr::memory_resource* const heap = std::pmr::new_delete_resource();
+    bytes out(n, way & 1 ? heap : &j.memory()), in(n + 3, way & 2 ? heap : &j.memory());
+    fill(out, j.rank(), number);
+    message_request send, receive;
+    if (way & 4) m.irecv(receive, in, rank_before(j), 5);
+    m.isend(send, out, next_rank(j), 5);
+    if (!(way & 4)) m.irecv(receive, in, rank_before(j), 5);
+    ok_or_fail(m, m.wait(receive));
+    ok_or_fail(m, m.wait(send));
+
+    EXPECT_EQ(receive.info().bytes, n);
+    EXPECT_EQ(receive.info().source, rank_before(j));
+    EXPECT_EQ(receive.info().tag, 5);
+    EXPECT_EQ(wrong(std::span(in).first(n), rank_before(j), number), 0u) << n << " bytes, way " << way;
+    for (const std::byte b : std::span(in).last(3)) EXPECT_EQ(b, std::byte{0}) << n << " bytes, way " << way;
 }
 
 } // namespace halocline_test::messages

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large messages over networks: straight into the receiver's memory, never through frames, and never into memory that was
-// given back. The argument names the transport: ofi-tcp, ofi-shm, ofi-tagged (libfabric's tcp without RMA), mpi, verbs.
-#include <halocline/comm/messenger.hpp>
-#include <halocline/comm/slab.hpp>
+// given back. The argument names the transport (named_transport.hpp).
+#include "messenger_bodies.hpp"
+#include "named_transport.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,8 +22,8 @@
 
 namespace {
 
-using namespace halocline::comm;
-using bytes = std::vector<std::byte, std::pmr::polymorphic_allocator<std::byte>>;
+using namespace halocline_test;
+using namespace halocline_test::messages;
 
 std::string transport;
 
@@ -38,35 +38,14 @@ bool become_one_whose_limits_hold() {
 }
 
 const job& world() {
-    static const job j = [] {
-        job_options options;
-        options.deadline = std::chrono::seconds(30);
-        options.transports = {transport.substr(0, transport.find('-'))};
-        if (transport == "ofi-tcp") options.ofi_provider = "tcp;ofi_rxm";
-        if (transport == "ofi-shm") options.ofi_provider = "shm";
-        if (transport == "ofi-tagged") options.ofi_provider = "tcp;ofi_rxm,tagged";
-        return job::from_environment(options);
-    }();
+    static const job j = job::from_environment(options_over(transport));
     return j;
 }
 
-void ok_or_fail(const messenger& m, status s) {
-    if (s != status::ok) m.owner().fail(s, m.pending());
-}
-
-std::byte letter(int sender, std::uint64_t message, std::size_t place) {
-    return static_cast<std::byte>((static_cast<std::size_t>(sender) * 31 + message * 7 + place * 13 + place / 255) %
-                                  251);
-}
 bytes written(std::size_t n, std::pmr::memory_resource* where, int sender, std::uint64_t message) {
     bytes b(n, where);
-    for (std::size_t i = 0; i < n; ++i) b[i] = letter(sender, message, i);
+    fill(b, sender, message);
     return b;
-}
-std::size_t wrong(std::span<const std::byte> got, int sender, std::uint64_t message) {
-    std::size_t n = 0;
-    for (std::size_t i = 0; i < got.size(); ++i) n += got[i] != letter(sender, message, i);
-    return n;
 }
 
 bool writes_are_counted() { return transport != "mpi" && transport != "ofi-tagged"; }
@@ -76,25 +55,9 @@ constexpr std::size_t least = 32 * 1024;
 TEST(MessengerDirect, LargeMessagesAreWrittenAndNeverCopiedInFrames) {
     const job& j = world();
     messenger m(j, {.direct_bytes = least});
-    const int next = (j.rank() + 1) % j.ranks(), before = (j.rank() + j.ranks() - 1) % j.ranks();
-    std::uint64_t number = 0, large = 0;
-    for (const std::size_t n : {least, least + 1, std::size_t{100'003}, std::size_t{1} << 20, std::size_t{5'000'001}}) {
-        for (int how = 0; how < 8; ++how, ++large) {
-            std::pmr::memory_resource* heap = std::pmr::new_delete_resource();
-            const bytes out = written(n, how & 1 ? heap : &j.memory(), j.rank(), ++number);
-            bytes in(n + 3, how & 2 ? heap : &j.memory());
-            message_request send, receive;
-            if (how & 4) m.irecv(receive, in, before, 5);
-            m.isend(send, out, next, 5);
-            if (!(how & 4)) m.irecv(receive, in, before, 5);
-            ok_or_fail(m, m.wait(receive));
-            ok_or_fail(m, m.wait(send));
-            ASSERT_EQ(receive.info().bytes, n);
-            ASSERT_EQ(wrong(std::span(in).first(n), before, number), 0u) << n << " bytes, way " << how;
-            EXPECT_TRUE(std::all_of(in.begin() + static_cast<std::ptrdiff_t>(n), in.end(),
-                                    [](std::byte b) { return b == std::byte{0}; }));
-        }
-    }
+    std::uint64_t large = 0;
+    for (const std::size_t n : {least, least + 1, std::size_t{100'003}, std::size_t{1} << 20, std::size_t{5'000'001}})
+        for (int way = 0; way < ways; ++way) expect_round_the_ring(m, n, way, ++large);
     EXPECT_EQ(m.counts().written, large);
     EXPECT_EQ(m.counts().called, large);
     EXPECT_EQ(m.counts().frame_pieces, 0u);
@@ -126,7 +89,7 @@ TEST(MessengerDirect, SmallerOnesGoInFrames) {
 TEST(MessengerDirect, MoreAtATimeThanThereAreRecordsOrRegistrations) {
     const job& j = world();
     messenger m(j, {.direct_bytes = least});
-    const int next = (j.rank() + 1) % j.ranks(), before = (j.rank() + j.ranks() - 1) % j.ranks();
+    const int next = next_rank(j), before = rank_before(j);
     constexpr std::size_t count = 200;
     std::vector<bytes> out, in;
     std::vector<message_request> sends(count), receives(count);
@@ -153,7 +116,7 @@ TEST(MessengerDirect, MoreAtATimeThanThereAreRecordsOrRegistrations) {
 TEST(MessengerDirect, TheSameAddressMayBeOtherMemory) {
     const job& j = world();
     messenger m(j, {.direct_bytes = least});
-    const int next = (j.rank() + 1) % j.ranks(), before = (j.rank() + j.ranks() - 1) % j.ranks();
+    const int next = next_rank(j), before = rank_before(j);
     constexpr std::size_t n = 1 << 20;
     void* at = nullptr;
     for (std::uint64_t round = 0; round < 5; ++round) {
@@ -206,7 +169,7 @@ TEST(MessengerDirect, WhatCannotBeRegisteredComesInFrames) {
     if (transport != "verbs") GTEST_SKIP() << "only devices lock memory";
     const job& j = world();
     messenger m(j, {.direct_bytes = least});
-    const int next = (j.rank() + 1) % j.ranks(), before = (j.rank() + j.ranks() - 1) % j.ranks();
+    const int next = next_rank(j), before = rank_before(j);
     rlimit limit{};
     ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
     const rlimit none{0, limit.rlim_max};

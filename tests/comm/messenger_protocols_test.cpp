@@ -2,11 +2,8 @@
 // Matched messages: every way in which bytes travel.
 #include "messenger_bodies.hpp"
 
-#include <halocline/comm/costs.hpp>
-
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <csignal>
 #include <ctime>
 #include <sys/mman.h>
@@ -22,134 +19,16 @@ constexpr std::size_t sizes[] = {0,     1,      39,     40,     41,     63,     
                                  1024,  1025,   8191,   8192,   8193,   24575,  24576,   65535,        65536,
                                  65537, 131071, 131072, 262143, 262144, 262145, 1 << 20, (1 << 20) + 1};
 
-/// Round a ring; sender's and receiver's memory in slabs or outside; receives posted before and after.
 void expect_every_size(const job& j, const messenger_options& options) {
     messenger m(j, options);
-    const int next = (j.rank() + 1) % j.ranks(), before = (j.rank() + j.ranks() - 1) % j.ranks();
     std::uint64_t number = 0;
-    for (const std::size_t n : sizes) {
-        for (int how = 0; how < 8; ++how) {
-            std::pmr::memory_resource* heap = std::pmr::new_delete_resource();
-            bytes out(n, how & 1 ? heap : &j.memory()), in(n + 3, how & 2 ? heap : &j.memory());
-            fill(out, j.rank(), ++number);
-            message_request send, receive;
-            if (how & 4) m.irecv(receive, in, before, 5);
-            m.isend(send, out, next, 5);
-            if (!(how & 4)) m.irecv(receive, in, before, 5);
-            ok_or_fail(m, m.wait(receive));
-            ok_or_fail(m, m.wait(send));
-
-            EXPECT_EQ(receive.info().bytes, n);
-            EXPECT_EQ(receive.info().source, before);
-            EXPECT_EQ(receive.info().tag, 5);
-            EXPECT_EQ(wrong(std::span(in).first(n), before, number), 0u) << n << " bytes, way " << how;
-        }
-    }
+    for (const std::size_t n : sizes)
+        for (int way = 0; way < ways; ++way) expect_round_the_ring(m, n, way, ++number);
     j.barrier();
 }
 
 TEST(Messenger, PayloadOfEverySizeArrives) {
     on_ranks({1, 2, 3}, [](const job& j) { expect_every_size(j, {}); });
-}
-
-// With ranks as threads only: their jobs ask for it, and share memory.
-TEST(MessengerPush, LargePayloadIsPushedWhereTheJobStreams) {
-    job_options options;
-    for (const streaming wish : {streaming::always, streaming::never}) {
-        options.streaming = wish;
-        run_threads(
-            3, [](const job& j) { expect_every_size(j, {}); }, options);
-        run_threads(
-            2,
-            [&](const job& j) {
-                messenger m(j, {.streamed_bytes = 1});
-                bytes out(32 * 1024, &j.memory()), in(32 * 1024, &j.memory());
-                message_request send;
-                m.isend(send, out, 1 - j.rank(), 0);
-                ok_or_fail(m, m.recv(in, 1 - j.rank(), 0));
-                ok_or_fail(m, m.wait(send));
-
-                EXPECT_EQ(m.counts().pushed, wish == streaming::always ? 1u : 0u);
-            },
-            options);
-    }
-}
-
-/// Streaming 32 KiB is a little worse than not; or, if `far`, much better.
-costs made_up(bool far) {
-    return {.flag_seconds = 20e-9,
-            .message_seconds = 10e-9,
-            .copy_seconds_per_byte = 1e-9,
-            .run_seconds = 1e-9,
-            .cached = {20e-9, far ? 80e-9 : 8e-9},
-            .streamed = {300e-9, 8e-9},
-            .take_seconds = far ? 1.0 : 1e-12, // so that whatever lines cost here, the machine is found to have changed
-            .keep_seconds = 1e-13};
-}
-
-TEST(MessengerPush, FollowsTheMachine) {
-    constexpr std::uint64_t messages = 12, looks = 4; // at the fourth
-    for (const bool far : {false, true}) {
-        run_threads(2, [&](const job& j) {
-            assume_costs(j, made_up(far));
-            messenger m(j);
-            bytes data(32 * 1024, &j.memory());
-            EXPECT_EQ(m.describe().find("past the sender's cache from") != std::string::npos, far) << m.describe();
-            for (std::uint64_t k = 1; k <= messages; ++k) {
-                if (j.rank() == 0) {
-                    fill(data, 0, k);
-                    ok_or_fail(m, m.send(data, 1, 0));
-                    continue;
-                }
-                ok_or_fail(m, m.recv(data, 0, 0));
-                EXPECT_EQ(m.counts().pushed, far ? std::min(k, looks - 1) : k - std::min(k, looks - 1));
-                EXPECT_EQ(wrong(data, 0, k), 0u);
-            }
-            j.barrier();
-        });
-    }
-}
-
-TEST(MessengerPush, AMachineThatIsAsItWasChangesNothing) {
-    run_threads(2, [](const job& j) {
-        costs c = made_up(false);
-        c.take_seconds = 1.0;
-        assume_costs(j, c);
-        messenger m(j);
-        bytes data(32 * 1024, &j.memory());
-        for (int k = 0; k < 12; ++k) ok_or_fail(m, j.rank() == 0 ? m.send(data, 1, 0) : m.recv(data, 0, 0));
-
-        EXPECT_EQ(m.counts().pushed, 0u);
-        EXPECT_NE(m.describe().find("bytes are streamed when a line takes more than 1"), std::string::npos)
-            << m.describe();
-        j.barrier();
-    });
-}
-
-TEST(MessengerPush, LargeMessagesBothWaysArePushed) {
-    run_threads(2, [](const job& j) {
-        constexpr std::uint64_t rounds = 100;
-        messenger m(j, {.streamed_bytes = 100'000});
-        const int peer = 1 - j.rank();
-        bytes out(1'000'003, &j.memory()), in(1'000'003, &j.memory());
-        for (std::uint64_t round = 0; round < rounds; ++round) {
-            fill(std::span(out).first(100), j.rank(), round);
-            fill(std::span(out).last(100), j.rank(), round);
-            message_request send, receive;
-            m.isend(send, out, peer, 0);
-            m.irecv(receive, in, peer, 0);
-            ok_or_fail(m, m.wait(receive));
-            ok_or_fail(m, m.wait(send));
-            ASSERT_EQ(wrong(std::span(in).first(100), peer, round) + wrong(std::span(in).last(100), peer, round), 0u);
-        }
-        // Whoever finds its own send over is not one of two any more; that never happens to both.
-        const std::uint64_t here = m.counts().pushed;
-        std::uint64_t there = 0;
-        ok_or_fail(m, m.send(std::as_bytes(std::span(&here, 1)), peer, 0));
-        ok_or_fail(m, m.recv(std::as_writable_bytes(std::span(&there, 1)), peer, 0));
-        EXPECT_GE(here + there, rounds);
-        j.barrier();
-    });
 }
 
 /// More than there are slots.

@@ -13,7 +13,7 @@ using namespace halocline_test::messages;
 TEST(Messenger, EqualTagsKeepTheirOrder) {
     on_ranks({2, 3}, [](const job& j) {
         messenger m(j, {.synergistic_bytes = 1500});
-        const int next = (j.rank() + 1) % j.ranks(), before = (j.rank() + j.ranks() - 1) % j.ranks();
+        const int next = next_rank(j), before = rank_before(j);
         constexpr std::size_t at_once = 16;
         const std::size_t rounds = network().empty() ? 200 : 40;
         const auto size_of = [](std::uint64_t n) { return n * 97 % 2000; }; // all protocols in turn

@@ -4,8 +4,7 @@ include(HaloclineMpiTest)
 
 function(halocline_add_mpi_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
-  halocline_add_test_program(${name} SOURCES ${arg_SOURCES} LINK ${arg_LINK})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/comm/src) # the modules' side of comm is private
+  halocline_add_test_program(${name} SOURCES ${arg_SOURCES} LINK ${arg_LINK} SEES comm) # the modules' side of it
 endfunction()
 
 halocline_add_mpi_program(comm_mpi_world_test SOURCES mpi_world_test.cpp LINK halocline::comm)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Jobs over several nodes, and the door between them.
-halocline_add_test(comm.far_door_test SOURCES far_door_test.cpp LINK halocline::comm)
-target_include_directories(comm_far_door_test PRIVATE ${PROJECT_SOURCE_DIR}/comm/src) # private
-halocline_add_test(comm.launch_test SOURCES launch_test.cpp LINK halocline::comm)
-target_include_directories(comm_launch_test PRIVATE ${PROJECT_SOURCE_DIR}/comm/src) # wire.hpp
+halocline_add_test(comm.far_door_test SOURCES far_door_test.cpp LINK halocline::comm SEES comm)
+halocline_add_test(comm.launch_test SOURCES launch_test.cpp LINK halocline::comm SEES comm) # wire.hpp
 if(LIBFABRIC_FOUND AND TARGET halocline-run)
   halocline_add_test(comm.nodes_test SOURCES nodes_test.cpp LINK halocline::comm LABELS ofi RANKS 3 4)
 endif()

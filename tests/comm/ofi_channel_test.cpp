@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libfabric has of its own, between processes started by halocline-run; the provider is the argument. Delivery is
-// in contract/.
+// What libfabric has of its own, between processes started by halocline-run; the argument names the provider: ofi-tcp,
+// ofi-shm. Delivery is in contract/.
 #include "contract/messages.hpp"
+#include "named_transport.hpp"
 
 #include "ofi_world.hpp"
 
@@ -21,15 +22,9 @@ namespace {
 using namespace halocline;
 using namespace halocline_test;
 
-std::string provider;
+std::string under_test; // "ofi-tcp" or "ofi-shm"
 
-job over_ofi() {
-    job_options options;
-    options.transports = {"ofi"};
-    options.ofi_provider = provider;
-    options.deadline = std::chrono::seconds(20);
-    return job::from_environment(options);
-}
+job over_ofi() { return job::from_environment(options_over(under_test)); }
 
 TEST(Ofi, EveryMessageIsAnRmaWrite) {
     const job j = over_ofi();
@@ -56,7 +51,7 @@ TEST(Ofi, MessagesLongerThanAWriteAreSplit) {
     const job j = job::from_environment(options);
     constexpr std::size_t bytes = 10'000;
     const tape t(bytes);
-    ofi_world world(provider, "127.0.0.1", 4096);
+    ofi_world world(std::string(transport_named(under_test).provider), "127.0.0.1", 4096);
     const auto addresses = j.gather(world.address());
     world.connect(addresses, j.rank());
     const int peer = j.rank() ^ 1;
@@ -107,7 +102,7 @@ TEST(Ofi, OneNodeUsesNoAddressButLoopback) {
 
     const auto addresses = addresses_in_use();
 
-    EXPECT_EQ(addresses, provider == "shm" ? std::set<std::string>{} : std::set<std::string>{"0100007F"});
+    EXPECT_EQ(addresses, under_test == "ofi-shm" ? std::set<std::string>{} : std::set<std::string>{"0100007F"});
     j.barrier(); // nobody leaves before all have looked
 }
 
@@ -139,7 +134,6 @@ TEST(Ofi, AProviderWithoutUseIsPassedOverWithTheReason) {
 
 int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
-    if (argc > 1) provider = argv[1];
-    if (provider == "tcp") provider = "tcp;ofi_rxm"; // CMake doesn't pass a semicolon on unharmed
+    if (argc > 1) under_test = argv[1];
     return RUN_ALL_TESTS();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided communication between processes, over the transport that the argument names: shm, verbs, ofi-tcp, ofi-shm,
-// ofi-tagged (libfabric's tcp without RMA), mpi, mpi-one-sided, mixed (two nodes of one host: shm within, libfabric
-// between).
+// One-sided communication between processes, over the transport that the argument names (named_transport.hpp), or mixed:
+// two nodes of one host, shm within and libfabric between.
+#include "named_transport.hpp"
 #include "one_sided_bodies.hpp"
 
 #include <cstdlib>
@@ -13,19 +13,11 @@ using namespace halocline_test;
 std::string transport;
 
 job over_transport() {
-    job_options options;
-    options.deadline = std::chrono::seconds(30);
-    options.transports = {transport.substr(0, transport.find('-'))};
-    if (transport == "ofi-tcp") options.ofi_provider = "tcp;ofi_rxm";
-    if (transport == "ofi-shm") options.ofi_provider = "shm";
-    if (transport == "ofi-tagged") options.ofi_provider = "tcp;ofi_rxm,tagged";
-    if (transport == "mixed") {
-        options.transports = {"shm", "ofi"};
-        options.ofi_provider = "tcp;ofi_rxm";
-        const char* rank = std::getenv("HALOCLINE_RANK");
-        setenv("HALOCLINE_NODE", rank != nullptr && std::atoi(rank) % 2 != 0 ? "odd" : "even", 1);
-    }
-    if (transport == "mpi-one-sided") options.mpi = mpi_mode::one_sided;
+    if (transport != "mixed") return job::from_environment(options_over(transport));
+    const char* rank = std::getenv("HALOCLINE_RANK");
+    setenv("HALOCLINE_NODE", rank != nullptr && std::atoi(rank) % 2 != 0 ? "odd" : "even", 1);
+    job_options options = options_over("ofi-tcp");
+    options.transports = {"shm", "ofi"};
     return job::from_environment(options);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows between ranks that are processes, over the transport that the argument names: shm, verbs, ofi-tcp, ofi-shm,
-// mpi.
+// Windows between ranks that are processes, over the transport that the argument names (named_transport.hpp).
+#include "named_transport.hpp"
 #include "window_bodies.hpp"
 #include "window_connection_bodies.hpp"
 
@@ -10,20 +10,11 @@ using namespace halocline_test;
 
 std::string transport;
 
-job over_transport() {
-    job_options options;
-    options.deadline = std::chrono::seconds(30);
-    options.transports = {transport.substr(0, transport.find('-'))};
-    if (transport == "ofi-tcp") options.ofi_provider = "tcp;ofi_rxm";
-    if (transport == "ofi-shm") options.ofi_provider = "shm";
-    return job::from_environment(options);
-}
-
 /// Nobody leaves while others still look at this rank.
 class Window : public testing::Test {
   protected:
     ~Window() override { job_.barrier(); }
-    job job_ = over_transport();
+    job job_ = job::from_environment(options_over(transport));
     [[nodiscard]] std::uint64_t steps(std::uint64_t alone) const {
         const bool slow = job_.ranks() > 2 || transport == "verbs"; // that runs in an emulated machine
         return slow ? std::max<std::uint64_t>(5, alone / 10) : alone;

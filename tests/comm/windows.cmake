@@ -6,4 +6,8 @@ foreach(kind window one_sided)
 endforeach()
 comm_test_over_transports(window_test)
 comm_test_over_transports(one_sided_test MORE mixed.4 ofi-tagged.2 ofi-tagged.4)
+if(LIBIBVERBS_FOUND) # where there is an RDMA device: see verbs.cmake
+  halocline_add_test(comm.window_test.verbs TARGET comm_window_test RANKS 4 ARGS verbs --gtest_filter=*AnyOrder*
+                     LABELS verbs CONFIGURATIONS verbs)
+endif()
 halocline_add_mpi_test(comm.one_sided_test.mpi_one_sided TARGET comm_one_sided_test RANKS 2 ARGS mpi-one-sided MPIS openmpi)

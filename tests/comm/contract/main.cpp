@@ -13,8 +13,18 @@
 namespace halocline_test {
 namespace {
 
-const contender* chosen = nullptr;
+const named_transport* chosen = nullptr;
 int ranks_as_threads = 0;
+
+/// That are sure to be done, on two ranks with a core each.
+std::uint64_t steps_per_second(const named_transport& t) {
+    if (t.transport == "verbs") return 300; // that is in an emulated machine
+    if (t.name == "mpi-one-sided") return 3'000;
+    if (t.name == "ofi-tagged") return 5'000;
+    if (t.transport == "ofi") return 10'000;
+    if (t.transport == "mpi") return 20'000;
+    return 100'000;
+}
 
 /// System calls are interrupted and not restarted.
 void signal_a_thousand_times_a_second() {
@@ -27,21 +37,14 @@ void signal_a_thousand_times_a_second() {
 
 } // namespace
 
-const contender& under_test() { return *chosen; }
+const named_transport& under_test() { return *chosen; }
 int thread_ranks() { return ranks_as_threads; }
 
-job_options options_under_test() {
-    job_options options;
-    options.transports = {std::string(chosen->transport)};
-    options.ofi_provider = chosen->provider;
-    options.mpi = chosen->mpi;
-    options.deadline = std::chrono::seconds(30);
-    return options;
-}
+job_options options_under_test() { return options_over(chosen->name); }
 
 std::uint64_t steps(std::uint64_t most, int ranks) {
     const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    std::uint64_t can = chosen->steps;
+    std::uint64_t can = steps_per_second(*chosen);
     if (ranks > std::min(2, cores)) can /= 10 * static_cast<std::uint64_t>(ranks);
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
     can /= 10;
@@ -77,12 +80,10 @@ int main(int argc, char** argv) {
             std::from_chars(word.data(), word.data() + word.size(), ranks_as_threads);
             continue;
         }
-        chosen = std::find_if(std::begin(known), std::end(known), [&](const contender& c) { return c.name == word; });
+        chosen = &transport_named(word);
     }
-    if (chosen == nullptr || chosen == std::end(known)) {
-        std::fprintf(stderr, "usage: comm_contract_test NAME [threads=N] [signals]; NAME is one of:");
-        for (const contender& c : known) std::fprintf(stderr, " %s", c.name.data());
-        std::fprintf(stderr, "\n");
+    if (chosen == nullptr) {
+        std::fprintf(stderr, "usage: comm_contract_test TRANSPORT [threads=N] [signals]\n");
         return 2;
     }
     const int failed = RUN_ALL_TESTS();

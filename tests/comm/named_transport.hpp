@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The transports under test, by the names that tests have: comm.window_test.ofi-tcp.r2 runs `window_test ofi-tcp`.
+#pragma once
+
+#include <halocline/comm/job.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+namespace halocline_test {
+
+struct named_transport {
+    std::string_view name;
+    std::string_view transport; ///< what serves the peers
+    std::string_view provider;  ///< of libfabric (CMake doesn't pass a name with a semicolon on unharmed)
+    halocline::comm::mpi_mode mpi = halocline::comm::mpi_mode::two_sided;
+};
+
+inline constexpr named_transport named_transports[] = {
+    {"self", "self", ""},      {"shm", "shm", ""},
+    {"verbs", "verbs", ""},    {"ofi-tcp", "ofi", "tcp;ofi_rxm"},
+    {"ofi-shm", "ofi", "shm"}, {"ofi-tagged", "ofi", "tcp;ofi_rxm,tagged"}, // as for a provider without RMA
+    {"mpi", "mpi", ""},        {"mpi-one-sided", "mpi", "", halocline::comm::mpi_mode::one_sided},
+};
+
+/// Ends the program where there is none of that name.
+inline const named_transport& transport_named(std::string_view name) {
+    const auto* const found = std::ranges::find(named_transports, name, &named_transport::name);
+    if (found != std::end(named_transports)) return *found;
+    std::fprintf(stderr, "no transport is named '%s'; known are", std::string(name).c_str());
+    for (const named_transport& t : named_transports) std::fprintf(stderr, " %s", t.name.data());
+    std::fprintf(stderr, "\n");
+    std::exit(2);
+}
+
+/// Of a job over that transport alone, whose waits end while its test still runs.
+inline halocline::comm::job_options options_over(std::string_view name) {
+    const named_transport& t = transport_named(name);
+    halocline::comm::job_options options;
+    options.transports = {std::string(t.transport)};
+    options.ofi_provider = t.provider;
+    options.mpi = t.mpi;
+    options.deadline = std::chrono::seconds(30);
+    return options;
+}
+
+} // namespace halocline_test
