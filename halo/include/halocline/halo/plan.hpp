@@ -165,44 +165,54 @@ class plan {
     [[nodiscard]] std::string describe() const;
 
   private:
-    // Where a team meets: counters of the plan's own, because an OpenMP barrier costs a futex call.
+    /// Where a team meets: counters of the plan's own, because an OpenMP barrier costs a futex call.
     struct meeting_point {
         alignas(64) std::atomic<int> packed{0};             // members done with their share of this exchange
         alignas(64) std::atomic<std::uint64_t> started{0};  // epoch that was sent last
         alignas(64) std::atomic<int> waiting{0};            // members in finish()
         alignas(64) std::atomic<std::uint64_t> released{0}; // times that a team left finish()
     };
+    // Set-up (plan_setup.cpp).
     void prepare_messages(const lattice::decomposition& cut);
     void prepare_copies();
+
+    // How messages are written where the peer shares its memory (plan_paths.cpp).
     void choose_ways(const std::vector<comm::channel_request>& requests);
     /// Looks where messages of the next exchange go, and changes their ways.  Pre: no thread of a team is in start().
     void look_at_paths() noexcept;
+    [[nodiscard]] bool streams(std::size_t message) const noexcept { return messages_[message].way == path::streamed; }
+    /// claim_lines() of these sites of a direct message, where that pays.
+    void claim_sites(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+
+    // Copies, of sites [first, last) of a message that starts at target (plan_copies.cpp).
     /// Can a field of this kind be sent?
     [[nodiscard]] bool fits(const lattice::site_order& order, const site_shape& shape) const noexcept;
-    [[nodiscard]] bool streams(std::size_t message) const noexcept { return messages_[message].way == path::streamed; }
+    /// From a field.
+    void copy_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
+                    std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    /// The same past the cache, in blocks that are gathered in the first-level cache first.
+    void stream_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
+                      std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    static constexpr std::size_t stream_block_bytes = 8192;
+    /// From staging_, where a caller has packed them, past the cache.
+    void stream_staged(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    /// Of all sites that are sent.
+    [[nodiscard]] std::uint64_t checksum(const std::byte* values, const lattice::site_order& order,
+                                         const site_shape& shape) const noexcept;
     /// Of one field in a message.
     [[nodiscard]] std::size_t field_bytes(std::size_t message) const noexcept {
         return messages_[message].send_sites.size() * options_.bytes_per_site;
     }
-    void claim_sites(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
-    /// From the plan's memory to the peer's.
-    void stream_staged(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
-    /// copy_sites() past the cache.
-    void stream_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
-                      std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
-    void copy_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
-                    std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
-    /// Of the sites that are sent.
-    [[nodiscard]] std::uint64_t checksum(const std::byte* values, const lattice::site_order& order,
-                                         const site_shape& shape) const noexcept;
-    [[noreturn]] void throw_stale(const char* why) const;
+
+    // The exchange (plan.cpp).
     comm::status wait() noexcept;
     /// Ticks from then until the last peer of this host had started.  Pre: all has arrived.
     [[nodiscard]] std::uint64_t lateness(std::uint64_t epoch, std::uint64_t waiting_since) const noexcept;
-    /// A checksum behind the last site of each message; 0 bytes without checksums.
+    /// Bytes of the checksum behind the last site of each message.
     [[nodiscard]] std::size_t seal_bytes() const { return options_.checksums ? sizeof(std::uint32_t) : 0; }
     void seal(std::byte* message, std::size_t sites, std::uint64_t epoch) noexcept;
     [[nodiscard]] bool is_sealed(const std::byte* message, std::size_t sites, std::uint64_t epoch) const noexcept;
+    [[noreturn]] void throw_stale(const char* why) const;
     /// Sites [first, last) of a message that a member packs: an equal share; of a message too short for that all, by
     /// one member, message by message another one.
     [[nodiscard]] std::pair<std::int64_t, std::int64_t> share_of(std::size_t message, team t) const noexcept {
@@ -214,11 +224,11 @@ class plan {
             return {0, static_cast<int>(message) % t.size == t.index ? sites : 0};
         return {sites * t.index / t.size, sites * (t.index + 1) / t.size};
     }
-    /// fill(channel, epoch, first, last): sites of its message.
+    /// All of start() but the packing, which is fill(channel, epoch, first, last) of sites of its message.
     template <class Fill>
     void start_by(Fill&& fill, team t) noexcept;
 
-    // What an exchange was of: a field's place and version, and the exchange.
+    /// What an exchange was of: a field's place and version, and the exchange.
     struct sent_field {
         const void* values = nullptr;
         std::uint64_t version = 0, epoch = 0;
@@ -227,34 +237,38 @@ class plan {
 
     comm::job job_;
     plan_options options_;
-    lattice::coordinate extents_{};
+    lattice::coordinate extents_{}; // of the local box
     std::vector<plan_message> messages_;
-    std::vector<bool> same_clock_;  // by message: the peer's stamps can be compared with ours
-    std::vector<site_copy> copies_; // by message; for options_.order
     std::array<int, lattice::faces> message_of_{};
+    std::vector<site_copy> copies_; // by message; for options_.order
+    std::vector<bool> same_clock_;  // by message: the peer's stamps can be compared with ours
+    comm::channel_set channels_;
+
+    // The running exchange, and the last one.
+    std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
+    comm::status status_ = comm::status::ok;
+    int broken_seal_ = -1; // message whose checksum was wrong
     std::array<const std::byte*, lattice::faces> ghosts_{};
     std::array<face, lattice::faces> completed_{};         // room for completed()
     std::array<std::uint64_t, lattice::faces> reported_{}; // by face: exchange that completed() said last
     sent_field fresh_;                                     // of the last start(field)
     std::uint64_t fresh_sum_ = 0;                          // of what it sent; checks normal
-    comm::channel_set channels_;
-    int broken_seal_ = -1;            // message whose checksum was wrong
+    std::unique_ptr<meeting_point> team_;
+
+    // Paths.
     bool claims_ = false;             // lines of direct messages before they are filled
     std::vector<path_watch> watches_; // by message
     look_times looks_;
-    std::uint64_t started_at_ = 0; // the last exchange, by member 0 of a team
-    std::uint64_t path_changes_ = 0;
     struct alignas(64) cache_line {
         std::byte bytes[64];
     };
     std::vector<std::size_t> staged_at_;    // by message: its first line in staging_
     std::unique_ptr<cache_line[]> staging_; // what callers pack before it is streamed
-    std::unique_ptr<meeting_point> team_;
-    std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
-    comm::status status_ = comm::status::ok;
 
     // Statistics, in clock ticks.
     static constexpr std::uint64_t pack_timed_every = 8;
+    std::uint64_t started_at_ = 0; // the last exchange, by member 0 of a team
+    std::uint64_t path_changes_ = 0;
     std::uint64_t exchanges_ = 0, pack_ticks_ = 0, timed_packs_ = 0, wait_ticks_ = 0, imbalance_ticks_ = 0;
 };
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a halo plan's messages are written where their peer shares its memory: chosen when the plan is made, and again when
+// the machine changes.
+#include <halocline/comm/costs.hpp>
+#include <halocline/comm/take_line.hpp>
+#include <halocline/halo/path_model.hpp>
+#include <halocline/halo/plan.hpp>
+
+#include <algorithm>
+#include <string_view>
+
+namespace halocline::halo {
+
+void plan::choose_ways(const std::vector<comm::channel_request>& requests) {
+    comm::streaming wish = job_.options().streaming;
+    if (options_.way == path::direct) wish = comm::streaming::never;
+    if (options_.way == path::streamed) wish = comm::streaming::always;
+    const bool watched = wish != comm::streaming::always && job_.ranks() > 1;
+    const comm::costs costs = watched ? comm::measured_costs(job_) : comm::costs{}; // collective at first
+    std::size_t direct_bytes = 0, staged_lines = 0;
+    staged_at_.resize(messages_.size());
+    watches_.resize(messages_.size());
+    channels_.for_each([&]<class Channel>(const Channel& channel) {
+        if (std::string_view(Channel::path) != "direct") return;
+        plan_message& m = messages_[channel.index()];
+        const std::size_t bytes = requests[channel.index()].send_bytes;
+        const verdict<path> verdict = choose_writing(wish, costs, bytes);
+        m.way = verdict.choice;
+        m.why = verdict.why;
+        if (seal_bytes() > 0 || options_.bytes_per_site > stream_block_bytes) {
+            m.way = path::direct;
+            m.why = seal_bytes() > 0 ? "checksums are made of what is at the peer" : "sites of more than 8 KiB";
+        } else if (watched && bytes > 0) {
+            path_watch& watch = watches_[channel.index()];
+            watch = wish == comm::streaming::automatic ? path_watch(costs, bytes, m.way == path::streamed)
+                                                       : path_watch::claims_only(costs);
+            if (const std::string when = watch.describe(); !when.empty()) m.why += "; " + when;
+        }
+        if (m.way == path::streamed || watches_[channel.index()].may_stream()) {
+            staged_at_[channel.index()] = staged_lines;
+            staged_lines += (bytes + sizeof(cache_line) - 1) / sizeof(cache_line);
+        }
+        if (m.way == path::direct || watches_[channel.index()].watches()) direct_bytes += bytes;
+    });
+    if (std::any_of(watches_.begin(), watches_.end(), [](const path_watch& w) { return w.watches(); }))
+        looks_ = look_times(comm::ticks());
+    claims_ = claiming_pays(direct_bytes);
+    staging_ = std::make_unique_for_overwrite<cache_line[]>(staged_lines); // no memory before a caller packs
+}
+
+void plan::look_at_paths() noexcept {
+    channels_.for_each([&](auto& channel) {
+        path_watch& watch = watches_[channel.index()];
+        const std::size_t middle = field_bytes(channel.index()) * static_cast<std::size_t>(options_.fields) / 2;
+        if (watch.watches()) watch.read(comm::ticks_to_take(channel.target(epoch_ + 1) + middle));
+    });
+    if (!looks_.looked(started_at_)) return;
+    for (std::size_t m = 0; m < messages_.size(); ++m) {
+        if (!watches_[m].watches() || !watches_[m].decide()) continue;
+        messages_[m].way = watches_[m].streamed() ? path::streamed : path::direct;
+        ++path_changes_;
+    }
+}
+
+void plan::claim_sites(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+    if (!claims_ || messages_[message].way != path::direct || !watches_[message].claims()) return;
+    for (int f = 0; f < options_.fields; ++f, target += field_bytes(message))
+        claim_lines(target + static_cast<std::size_t>(first) * options_.bytes_per_site,
+                    target + static_cast<std::size_t>(last) * options_.bytes_per_site);
+}
+
+} // namespace halocline::halo

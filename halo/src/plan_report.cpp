@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a halo plan says of itself.
+#include <halocline/base/error.hpp>
+#include <halocline/comm/clock.hpp>
+#include <halocline/halo/plan.hpp>
+
+#include <cstdio>
+#include <string_view>
+#include <type_traits>
+
+namespace halocline::halo {
+
+plan_statistics plan::statistics() const {
+    const double seconds = comm::seconds_per_tick();
+    const double of_one = timed_packs_ > 0 ? static_cast<double>(pack_ticks_) / static_cast<double>(timed_packs_) : 0;
+    return {.exchanges = exchanges_,
+            .pack_seconds = seconds * of_one * static_cast<double>(exchanges_),
+            .wait_seconds = seconds * static_cast<double>(wait_ticks_),
+            .unpack_seconds = 0,
+            .imbalance_seconds = seconds * static_cast<double>(imbalance_ticks_),
+            .path_changes = path_changes_,
+            .lanes = channels_.counts(exchanges_)};
+}
+
+void plan::reset_statistics() {
+    path_changes_ = exchanges_ = pack_ticks_ = timed_packs_ = wait_ticks_ = imbalance_ticks_ = 0;
+}
+
+std::string plan::describe() const {
+    std::string table =
+        "halo '" + options_.name + "', " + std::to_string(options_.bytes_per_site) + " bytes per site\n";
+    char line[160];
+    std::snprintf(line, sizeof line, "  %-7s %5s  %-9s %-8s %10s %12s %10s %12s  %s\n", "face", "peer", "transport",
+                  "path", "send sites", "send bytes", "ghosts", "ghost bytes", "why");
+    table += line;
+    channels_.for_each([&](const auto& channel) {
+        const plan_message& m = messages_[channel.index()];
+        using kind = std::remove_cvref_t<decltype(channel)>;
+        std::string_view way = kind::path;
+        if constexpr (requires { channel.way(); }) way = channel.way();
+        if (m.way != path::packed) way = to_string(m.way);
+        std::snprintf(line, sizeof line, "  %-7s %5d  %-9s %-8s %10zu %12zu %10lld %12lld  ",
+                      lattice::to_string(m.where).c_str(), m.peer, kind::transport, way.data(), m.send_sites.size(),
+                      m.send_sites.size() * options_.bytes_per_site, static_cast<long long>(m.ghost_sites),
+                      static_cast<long long>(m.ghost_sites) * static_cast<long long>(options_.bytes_per_site));
+        table += line + m.why + "\n";
+    });
+    if (messages_.empty()) table += "  no message: every dimension wraps locally\n";
+    return table;
+}
+
+void plan::throw_stale(const char* why) const {
+    throw error("halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": the field " +
+                why + "; call start() and finish(), or ensure_halo()");
+}
+
+} // namespace halocline::halo

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a halo plan is made: which sites each message carries, and its channels.
+#include "regions.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/halo/plan.hpp>
+
+#include <numeric>
+#include <utility>
+
+namespace halocline::halo {
+namespace {
+
+using lattice::coordinate;
+using lattice::dimensions;
+
+/// Everything about a plan that must be the same on every rank, as text to compare.
+std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
+    std::string text = "'" + o.name + "', " + std::to_string(o.bytes_per_site) + " bytes per site, ";
+    if (o.fields > 1) text += std::to_string(o.fields) + " fields, ";
+    if (o.parity) text += "parity " + std::to_string(*o.parity) + ", ";
+    if (o.self_exchange) text += "self-exchange, ";
+    if (o.checksums) text += "checksums, ";
+    text.append("path ").append(to_string(o.way)).append(", ");
+    return text + shape_text(cut, o.widths, o.boundaries);
+}
+
+} // namespace
+
+plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options options)
+    : job_(j), options_(std::move(options)), team_(std::make_unique<meeting_point>()) {
+    message_of_.fill(-1);
+    options_.checksums = options_.checksums || job_.options().checksums || options_.checks >= check_level::comm;
+    job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
+
+    std::vector<comm::channel_request> requests;
+    job_.collectively([&] {
+        const std::string who = "halo '" + options_.name + "': ";
+        check({.who = who,
+               .widths = options_.widths,
+               .boundaries = options_.boundaries,
+               .self_exchange = options_.self_exchange},
+              cut, job_.ranks());
+        if (options_.way == path::packed)
+            throw input_error(who + "path packed: appended ghosts are written in place; direct, streamed or automatic");
+        if (options_.bytes_per_site == 0)
+            throw input_error(who + "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
+        if (options_.fields < 1)
+            throw input_error(who + std::to_string(options_.fields) + " fields in a message: must be 1 or more");
+        if (options_.parity && *options_.parity != 0 && *options_.parity != 1)
+            throw input_error(who + "parity " + std::to_string(*options_.parity) + ": must be 0 or 1");
+        const std::size_t bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
+        prepare_messages(cut);
+        if (options_.order) prepare_copies();
+        for (const plan_message& m : messages_)
+            requests.push_back({.peer = m.peer,
+                                .key = static_cast<std::uint32_t>(m.where.index()),
+                                .peer_key = static_cast<std::uint32_t>(m.where.opposite().index()),
+                                .send_bytes = m.send_sites.size() * bytes + seal_bytes(),
+                                .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * bytes + seal_bytes(),
+                                .label = lattice::to_string(m.where)});
+    });
+    channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
+    choose_ways(requests);
+}
+
+void plan::prepare_messages(const lattice::decomposition& cut) {
+    const lattice::box local = cut.local_box(job_.rank());
+    extents_ = local.extents;
+    const auto selected = [this](const coordinate& x) {
+        return (!options_.parity || lattice::parity(x) == *options_.parity) && (!options_.select || options_.select(x));
+    };
+    for (int i = 0; i < lattice::faces; ++i) {
+        const face f = lattice::face_of(i);
+        if (!is_exchanged(cut, options_, job_.rank(), f)) continue;
+
+        plan_message m{.where = f, .peer = cut.neighbour(job_.rank(), f), .send_sites = {}, .ghost_sites = 0};
+        // What goes out at the low face lands behind the neighbour's high face, and the other way round.
+        const lattice::box sent = layers(local, f, options_.widths.behind(f.opposite()));
+        for_each_selected(sent, selected, [&](const coordinate& global) {
+            coordinate x = global;
+            for (int mu = 0; mu < dimensions; ++mu) x[mu] -= local.origin[mu];
+            m.send_sites.push_back(static_cast<std::int32_t>(lattice::lexicographic_index(x, local.extents)));
+        });
+        // The neighbour's own coordinates: both ends ask `select` about the same source sites.
+        const lattice::box source = layers(cut.local_box(m.peer), f.opposite(), options_.widths.behind(f));
+        for_each_selected(source, selected, [&](const coordinate&) { ++m.ghost_sites; });
+
+        const std::vector<comm::rank_info>& members = job_.members();
+        same_clock_.push_back(members[m.peer].host == members[job_.rank()].host);
+        message_of_[i] = static_cast<int>(messages_.size());
+        messages_.push_back(std::move(m));
+    }
+}
+
+void plan::prepare_copies() {
+    const lattice::site_order& order = *options_.order;
+    if (order.extents() != extents_)
+        throw input_error("halo '" + options_.name + "': the site order is of a box of " +
+                          lattice::to_string(order.extents()) + ", the local box of rank " +
+                          std::to_string(job_.rank()) + " is " + lattice::to_string(extents_));
+    std::vector<std::int64_t> from, to;
+    for (const plan_message& m : messages_) {
+        from.clear();
+        for (const std::int32_t site : m.send_sites) from.push_back(order.position(site));
+        to.resize(from.size());
+        std::iota(to.begin(), to.end(), 0);
+        copies_.emplace_back(from, order.lane_width(), to, 1);
+    }
+}
+
+} // namespace halocline::halo
