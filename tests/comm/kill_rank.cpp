@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job_core.hpp"
+#include "killed_job.hpp"
+
+#include <halocline/comm/global_sum.hpp>
+#include <halocline/comm/messenger.hpp>
+#include <halocline/comm/one_sided.hpp>
+#include <halocline/comm/slab.hpp>
+#include <halocline/comm/window.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace halocline_test {
+namespace {
+
+using namespace halocline;
+using namespace halocline::comm;
+
+/// Small messages to whoever comes first and large ones round a ring, for ever.
+[[noreturn]] void exchange_messages(const job& j) {
+    messenger m(j);
+    constexpr std::size_t n = 1 << 20;
+    const std::span out(static_cast<std::byte*>(j.memory().allocate(n)), n),
+        in(static_cast<std::byte*>(j.memory().allocate(n)), n);
+    const int next = (j.rank() + 1) % j.ranks();
+    while (true) {
+        message_request small, large;
+        m.isend(small, out.first(8), next, 1);
+        m.isend(large, out, next, 2);
+        status s = m.recv(in, any_source, 1);
+        if (s == status::ok) s = m.recv(in, any_source, 2);
+        if (s == status::ok) s = m.wait(large);
+        if (s != status::ok) j.fail(s, m.pending());
+    }
+}
+
+/// Large puts round a ring, for ever.
+[[noreturn]] void put_for_ever(const job& j) {
+    constexpr std::size_t n = 1 << 20;
+    std::vector<int> near;
+    for (int r = 0; r < j.ranks(); ++r)
+        if (r != j.rank()) near.push_back(r);
+    exposure e(j, near, n, {"large puts", 1});
+    const std::vector<std::byte> out(n);
+    const int next = (j.rank() + 1) % j.ranks();
+    const auto at = static_cast<std::size_t>(std::find(near.begin(), near.end(), next) - near.begin());
+    for (std::uint64_t k = 1;; ++k) {
+        status s = e.put_signal(at, out, 0, 0);
+        if (s == status::ok) s = e.wait_signals(0, k);
+        if (s != status::ok) j.fail(s, e.pending());
+    }
+}
+
+/// Windows with every other rank, until one is gone.
+void exchange_for_ever(const job& j) {
+    std::pmr::vector<double> out(1000, &j.memory()), in(1000 * static_cast<std::size_t>(j.ranks()), &j.memory());
+    std::vector<connection> connections;
+    std::vector<send_window<double>> sends;
+    std::vector<recv_window<double>> recvs;
+    for (int r = 0; r < j.ranks(); ++r) {
+        if (r == j.rank()) continue;
+        connection& c = connections.emplace_back(j, r);
+        sends.emplace_back(c, out);
+        recvs.emplace_back(c, std::span(in).subspan(1000 * static_cast<std::size_t>(r), 1000));
+    }
+    for (connection& c : connections) c.connect();
+    const auto all = [&](auto& windows, auto call) {
+        for (auto& w : windows) {
+            if (const status s = call(w); s != status::ok) j.fail(s, w.pending());
+        }
+    };
+    while (true) {
+        all(recvs, [](auto& w) { return w.init(); });
+        all(sends, [](auto& w) { return w.init(); });
+        all(sends, [](auto& w) { return w.post(); });
+        all(recvs, [](auto& w) { return w.post(); });
+        all(recvs, [](auto& w) { return w.wait(); });
+        all(sends, [](auto& w) { return w.wait(); });
+    }
+}
+
+/// Nothing that the library sees.
+void compute_for(std::chrono::steady_clock::duration time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+}
+
+/// Notices the death, then waits for a library in a destructor, for ever.
+[[noreturn]] void end_and_get_stuck(const job& j) {
+    try {
+        while (true) j.barrier();
+    } catch (const rank_failure&) {
+        const closing_scope closing(j.core().doing);
+        compute_for(std::chrono::seconds(60));
+        throw;
+    }
+}
+
+/// Notices the death, then has something to save before it says so.
+[[noreturn]] void end_after_other_work(const job& j) {
+    try {
+        while (true) j.barrier();
+    } catch (const rank_failure&) {
+        compute_for(std::chrono::seconds(1)); // twice the grace time
+        throw;
+    }
+}
+
+} // namespace
+
+int be_rank(std::string mode) {
+    try {
+        const auto has = [&mode](std::string_view prefix) {
+            const bool it_has = mode.starts_with(prefix);
+            if (it_has) mode.erase(0, prefix.size());
+            return it_has;
+        };
+        job_options options;
+        if (has("ofi-")) { // over libfabric, which never tells: liveness is apart from the data path
+            options.transports = {"ofi"};
+            options.ofi_provider = has("shm-") ? "shm" : "tcp;ofi_rxm";
+        }
+        const bool across_hosts = has("hosts-"); // by hosts_test.cpp, which waits until ranks add numbers
+        if (across_hosts) {
+            options.transports = {"shm", "ofi"};
+            options.ofi_provider = "tcp;ofi_rxm";
+        }
+        if (has("nodes-")) // each rank a node of its own: deaths are told by TCP
+            setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
+        if (has("verbs-")) options.transports = {"verbs"};
+        if (mode == "join" && std::string(std::getenv("HALOCLINE_RANK")) == "1") {
+            std::printf("pid 1 %d\n", static_cast<int>(getpid()));
+            std::fflush(stdout);
+            std::this_thread::sleep_for(std::chrono::seconds(20)); // never joins
+        }
+        const job j = job::from_environment(options);
+        const auto announce = [&] {
+            std::printf("pid %d %d\n", j.rank(), static_cast<int>(getpid()));
+            std::fflush(stdout);
+        };
+        if (!across_hosts) announce();
+        if (mode == "exit" && j.rank() == 1) std::_Exit(7);
+        if (mode == "ok") return 0;
+        if (mode == "messages") exchange_messages(j);
+        if (mode == "puts") put_for_ever(j);
+        if (mode == "window") exchange_for_ever(j);
+        if (mode == "computing") compute_for(std::chrono::seconds(60));
+        if (mode == "stuck") end_and_get_stuck(j);
+        if (mode == "busy") end_after_other_work(j);
+        global_sum sum(j, 8);
+        if (across_hosts) announce();
+        for (double v[3]{};;) {
+            if (mode == "setup") {
+                j.barrier();
+            } else if (mode == "plan") {
+                global_sum other(j, 4);
+            } else if (const status s = sum(v); s != status::ok) {
+                j.fail(s, sum.pending());
+            }
+        }
+    } catch (const rank_failure& e) {
+        std::printf("failure of %d: %s\n", e.culprit(), e.what());
+        std::fflush(stdout);
+        return 3;
+    }
+}
+
+} // namespace halocline_test

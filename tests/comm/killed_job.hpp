@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs whose ranks or launcher are killed. This program is both the tests and, as `PROGRAM rank MODE`, their ranks.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace halocline_test {
+
+/// A rank of a job under test: announces itself, then works until it is killed or fails, or as its mode says.
+int be_rank(std::string mode);
+
+/// halocline-run: the argument of the test program.
+inline std::string& launcher_program() {
+    static std::string path;
+    return path;
+}
+inline std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe"); }
+
+/// The promise; and what a machine with much else to do may take, still far from the 15 s after which waits end anyway.
+constexpr auto promised = std::chrono::seconds(1), under_load = std::chrono::seconds(8);
+
+/// A job of such ranks under halocline-run.
+struct running_job {
+    pid_t launcher = -1;
+    FILE* output = nullptr;
+    std::vector<pid_t> ranks;
+    std::vector<std::string> failures;
+    std::vector<std::string> last_words; ///< of witnesses, for ranks that could not
+    std::string said;                    ///< all lines so far
+
+    /// Returns when so many ranks have announced themselves.  Err: std::runtime_error: they don't.
+    running_job(int n, const std::string& mode, std::size_t announced) : ranks(static_cast<std::size_t>(n), -1) {
+        int pipe_ends[2];
+        if (pipe(pipe_ends) != 0) std::abort();
+        launcher = fork();
+        if (launcher == 0) {
+            dup2(pipe_ends[1], STDOUT_FILENO);
+            dup2(pipe_ends[1], STDERR_FILENO);
+            ::close(pipe_ends[0]);
+            ::close(pipe_ends[1]);
+            execl(launcher_program().c_str(), launcher_program().c_str(), "-n", std::to_string(n).c_str(), "--timeout",
+                  "15", "--", this_program().c_str(), "rank", mode.c_str(), nullptr);
+            _exit(127);
+        }
+        ::close(pipe_ends[1]);
+        output = fdopen(pipe_ends[0], "r");
+        const auto seen = [&] { return std::ranges::count_if(ranks, [](pid_t p) { return p > 0; }); };
+        while (seen() < static_cast<std::ptrdiff_t>(announced) && line()) {
+        }
+        if (seen() >= static_cast<std::ptrdiff_t>(announced)) return;
+        const int code = wait();
+        std::fclose(output);
+        throw std::runtime_error("the job did not start: exit code " + std::to_string(code) + "; it said\n" + said);
+    }
+    ~running_job() { std::fclose(output); }
+    running_job(const running_job&) = delete;
+    running_job& operator=(const running_job&) = delete;
+
+    /// "rank 1 (pid 4711"
+    [[nodiscard]] std::string name_of(int rank) const {
+        return "rank " + std::to_string(rank) + " (pid " + std::to_string(ranks[static_cast<std::size_t>(rank)]);
+    }
+    /// Takes in the next line that a rank or the launcher says.  False: there will be none.
+    bool line() {
+        char text[2048];
+        if (std::fgets(text, sizeof text, output) == nullptr) return false;
+        said += text;
+        int rank = -1, pid = -1;
+        if (std::sscanf(text, "pid %d %d", &rank, &pid) == 2) ranks.at(static_cast<std::size_t>(rank)) = pid;
+        if (std::string(text).starts_with("failure")) failures.emplace_back(text);
+        if (std::string(text).starts_with("rank ")) last_words.emplace_back(text);
+        return true;
+    }
+    /// Until the job has ended.  Its exit code.
+    int wait() {
+        while (line()) {
+        }
+        int how = 0;
+        waitpid(launcher, &how, 0);
+        return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+    }
+    [[nodiscard]] bool anybody_alive() const {
+        for (const pid_t p : ranks) {
+            if (p > 0 && kill(p, 0) == 0) return true;
+        }
+        return false;
+    }
+};
+
+} // namespace halocline_test

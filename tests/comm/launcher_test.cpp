@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// How halocline-run ends: its exit codes, what it says of ranks that don't, and what it leaves behind.
+#include "killed_job.hpp"
+
+#include <gtest/gtest.h>
+#include <halocline_test/run_command.hpp>
+#include <halocline_test/send_signal.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace halocline_test;
+using clock_type = std::chrono::steady_clock;
+
+TEST(Launcher, EndsWithTheCodeOfTheRankThatFailedNotOfThoseWhoLostIt) {
+    for (int round = 0; round < 5; ++round) { // whether or not rank 0 ends with 3 before anybody looks
+        running_job failing(2, "exit", 2);
+        EXPECT_EQ(failing.wait(), 7);
+    }
+    running_job fine(2, "ok", 2);
+    EXPECT_EQ(fine.wait(), 0);
+}
+
+/// Names in /dev/shm with that word in them.
+std::vector<std::string> shared_files(const std::string& word) {
+    std::vector<std::string> found;
+    for (const auto& f : std::filesystem::directory_iterator("/dev/shm"))
+        if (std::string name = f.path().filename(); name.find(word) != std::string::npos) found.push_back(name);
+    return found;
+}
+
+TEST(Launcher, LeavesNothingInSharedMemory) {
+    running_job job_under_test(2, "sum", 2);
+    send_signal(job_under_test.ranks[0], SIGKILL);
+    job_under_test.wait();
+    auto left = shared_files("halocline");
+    std::erase_if(left, [](const std::string& f) { return f.starts_with("halocline-ofi-"); }); // of other tests
+    EXPECT_EQ(left, std::vector<std::string>());
+}
+
+#ifdef HALOCLINE_WITH_OFI
+TEST(Launcher, ThatIsKilledLeavesNothingOfLibfabricInSharedMemory) {
+    running_job job_under_test(2, "ofi-shm-sum", 2);
+    const auto left = [&] {
+        std::size_t files = 0;
+        for (const pid_t p : job_under_test.ranks)
+            files += shared_files("halocline-ofi-" + std::to_string(p) + "-").size();
+        return files;
+    };
+    EXPECT_EQ(left(), 2u) << "nothing to remove";
+    send_signal(job_under_test.launcher, SIGKILL);
+    job_under_test.wait();
+    for (const auto end = clock_type::now() + under_load; left() > 0 && clock_type::now() < end;)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(left(), 0u);
+}
+
+TEST(Launcher, TellsTheSignalThatEndedARankOverLibfabric) {
+    for (const char* program : {"ofi-shm-sum", "ofi-sum"}) {
+        running_job job_under_test(2, program, 2);
+        send_signal(job_under_test.ranks[0], SIGTERM);
+        EXPECT_EQ(job_under_test.wait(), 128 + SIGTERM) << program;
+        EXPECT_NE(job_under_test.said.find("was ended by signal 15"), std::string::npos) << job_under_test.said;
+    }
+}
+
+TEST(Launcher, RemovesWhatLibfabricLeavesInSharedMemory) {
+    running_job job_under_test(2, "ofi-shm-sum", 2);
+    const std::string of_the_dead = std::to_string(job_under_test.ranks[0]) + "-",
+                      of_the_other = std::to_string(job_under_test.ranks[1]) + "-";
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(shared_files("halocline-ofi-" + of_the_dead).size(), 1u) << "nothing to remove";
+    send_signal(job_under_test.ranks[0], SIGKILL);
+    job_under_test.wait();
+    EXPECT_EQ(shared_files("halocline-ofi-" + of_the_dead), std::vector<std::string>());
+    EXPECT_EQ(shared_files("halocline-ofi-" + of_the_other), std::vector<std::string>());
+}
+#endif
+
+int exit_code_of(const std::string& arguments) { return run_command(launcher_program() + " " + arguments).exit_code; }
+
+TEST(Launcher, ASurvivorThatNeverReportsIsNamedBesideTheDead) {
+    const std::string rank =
+        "'if [ $HALOCLINE_RANK = 1 ]; then kill -9 $$; fi; while :; do :; done'"; // in a library, say
+
+    const command_result run = run_command(launcher_program() + " -n 2 -- sh -c " + rank);
+
+    const std::string& said = run.err;
+    EXPECT_NE(run.exit_code, 0);
+    EXPECT_NE(said.find("rank 1 (pid "), std::string::npos) << said;
+    EXPECT_NE(said.find(") died of signal 9; not ended "), std::string::npos) << said;
+    EXPECT_NE(said.find("killed now: rank 0 (pid "), std::string::npos) << said;
+    EXPECT_NE(said.find(", running)"), std::string::npos) << said;
+}
+
+TEST(Launcher, BadArgumentsEndWithTwo) {
+    EXPECT_EQ(exit_code_of("--help"), 0);
+    EXPECT_EQ(exit_code_of(""), 2);
+    EXPECT_EQ(exit_code_of("-n 0 -- true"), 2);
+    EXPECT_EQ(exit_code_of("-n x -- true"), 2);
+    EXPECT_EQ(exit_code_of("-n 2"), 2);
+    EXPECT_EQ(exit_code_of("--color -n 2 -- true"), 2);
+    EXPECT_EQ(exit_code_of("-n 2 -- no-such-program-here"), 2);
+    EXPECT_EQ(exit_code_of("-n 2 -- true"), 0);
+    EXPECT_EQ(exit_code_of("-n 2 --timeout 0.2 -- sleep 5"), 3);
+}
+
+} // namespace
