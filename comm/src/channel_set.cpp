@@ -212,7 +212,6 @@ channel_set& channel_set::operator=(channel_set&& other) noexcept {
     memory_bytes_ = std::exchange(other.memory_bytes_, 0);
     worker_ = std::exchange(other.worker_, nullptr);
     waits_yielded_ = other.waits_yielded_;
-    waits_slept_ = other.waits_slept_;
     status_ = other.status_;
     return *this;
 }
@@ -289,7 +288,6 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
         }
     }
     waits_yielded_ += waiting.yielded();
-    waits_slept_ += waiting.slept();
     return status_;
 }
 

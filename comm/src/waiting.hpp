@@ -41,7 +41,6 @@ class waiter {
     /// Was the last again() one that looked around (once a millisecond)? Then look for what is otherwise not polled.
     [[nodiscard]] bool looked() const noexcept { return looked_; }
     [[nodiscard]] bool yielded() const noexcept { return since_ != 0; }
-    [[nodiscard]] bool slept() const noexcept { return slept_; }
 
   private:
     [[gnu::noinline]] status slow(int peer) noexcept {
@@ -56,14 +55,12 @@ class waiter {
             core_.doing.awaited.store(peer, std::memory_order_relaxed);
             const status s = core_.check(peer, since_, gone_);
             if (s != status::ok) return s;
-            gone_ = peer >= 0 && core_.watch && core_.watch->left(peer)
-                        ? peer
-                        : -1; // its last message may be here: poll once more
+            const bool left = peer >= 0 && core_.watch && core_.watch->left(peer);
+            gone_ = left ? peer : -1; // its last message may be here: the caller polls once more
             if (core_.options.may_sleep) {
                 const timespec nap{0, nap_ns_};
                 nanosleep(&nap, nullptr);
                 nap_ns_ = std::min(2 * nap_ns_, 1'000'000L);
-                slept_ = true;
             }
         }
         sched_yield();
@@ -75,7 +72,7 @@ class waiter {
     int gone_ = -1;
     std::uint64_t since_ = 0, last_look_ = 0, look_every_ = 0;
     long nap_ns_ = 50'000;
-    bool slept_ = false, looked_ = false;
+    bool looked_ = false;
 };
 
 } // namespace halocline::comm

@@ -30,8 +30,6 @@ class solver {
     /// Not converging is a result, not an error.  Err: job_error.
     amg_report solve(lattice::field<double>& x, const lattice::field<double>& b);
 
-    [[nodiscard]] dirac::wilson_clover<double>& outer_operator() { return d_; }
-    [[nodiscard]] dirac::wilson_clover<float>& inner_operator() { return d32_; }
     [[nodiscard]] two_level& hierarchy() { return hierarchy_; }
     [[nodiscard]] const lattice::coordinate& blocks() const { return d_.order()->blocks()->block; }
 

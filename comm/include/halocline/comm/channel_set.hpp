@@ -137,9 +137,8 @@ class channel_set {
     /// Bad since the first wait that failed.
     [[nodiscard]] status state() const noexcept { return status_; }
 
-    /// Waits that had to yield or sleep: more ranks than cores, or a late peer.
+    /// Waits that gave their core away: more ranks than cores, or a late peer.
     [[nodiscard]] std::uint64_t waits_yielded() const { return waits_yielded_; }
-    [[nodiscard]] std::uint64_t waits_slept() const { return waits_slept_; }
     [[nodiscard]] std::vector<lane_counts> counts(std::uint64_t epochs) const;
     [[nodiscard]] std::size_t size() const;
     /// Bytes of this rank's slab that the channels take: slots, buffers and control lines.
@@ -174,7 +173,7 @@ class channel_set {
     std::size_t block_bytes_ = 0;
     std::size_t memory_bytes_ = 0; // block and buffers of the other lanes
     void* worker_ = nullptr;       // of work_in_every_wait()
-    std::uint64_t waits_yielded_ = 0, waits_slept_ = 0;
+    std::uint64_t waits_yielded_ = 0;
     status status_ = status::ok;
 };
 

@@ -9,9 +9,9 @@
 
 namespace halocline::comm {
 
-/// Of a message that its receiver reads, written over one that it has read.
+/// What a message costs that is written where its receiver has read the one before: until it has read this one.
 struct write_cost {
-    double message_seconds = 0; ///< whatever its size
+    double message_seconds = 0; ///< of any size
     double line_seconds = 0;    ///< each cache line of 64 bytes
     [[nodiscard]] double seconds(std::size_t bytes) const {
         return message_seconds + line_seconds * (static_cast<double>(bytes) / 64);
@@ -23,11 +23,11 @@ struct costs {
     double message_seconds = 0;       ///< each further message of the same exchange
     double copy_seconds_per_byte = 0; ///< of contiguous bytes
     double run_seconds = 0;           ///< each run of contiguous bytes, beyond its bytes
-    /// Into the peer's memory through the cache, lines claimed first, or by streaming stores (stream_bytes.hpp). Both 0
-    /// where no two ranks share memory, or where ranks share cores.
+    /// Into the peer's memory: through the cache, lines claimed first (halo/claim_lines.hpp), or by streaming stores
+    /// (stream_bytes.hpp). Both 0 where no two ranks share memory, or where ranks share cores.
     write_cost cached{}, streamed{};
-    /// A line of such a message, taken back from the peer that read it (0 where the above is); and one that was never
-    /// away. As ticks_to_take() (take_line.hpp) says it.
+    /// How long ticks_to_take() (take_line.hpp) needs for a line of such a message, which the peer has read (0 where the
+    /// above is), and for a line that only this core has used.
     double take_seconds = 0, keep_seconds = 0;
 };
 

@@ -69,19 +69,20 @@ class message_request {
     state state_ = state::done;
     int peer_ = any_source, tag_ = any_tag;
     std::uint32_t context_ = 0;
-    std::uint32_t record_ = 0;          ///< of an announced send, or of the send that is being received
-    std::byte* data_ = nullptr;         ///< a send's is only read
-    std::size_t bytes_ = 0;             ///< to send; room of a receive
-    std::uint64_t number_ = 0;          ///< order of posting; generation of the record
-    std::uint64_t pieces_done_ = 0;     ///< that this end copied
-    const std::byte* source_ = nullptr; ///< of a synergistic receive
-    std::uint32_t polls_ = 0;           ///< for its sender to begin
+    std::uint32_t record_ = 0;  ///< which record of its sender: of a large message
+    std::byte* data_ = nullptr; ///< a send's is only read
+    std::size_t bytes_ = 0;     ///< to send; room of a receive
+    /// posted: order of posting. Large, within a node: generation of the record; over a network: bytes called for.
+    std::uint64_t number_ = 0;
+    std::uint64_t pieces_done_ = 0;     ///< that this end has copied; over a network: bytes, or 1 if given to it
+    const std::byte* source_ = nullptr; ///< of a receive that its sender should push: until that begins
+    std::uint32_t polls_ = 0;           ///< in which it has not begun
     message_request *next_ = nullptr, *before_ = nullptr;
     message_engine* engine_ = nullptr; ///< while under way
     message_info info_;
 };
 
-/// Equal on all ranks.
+/// Equal on all ranks, but for direct_bytes and what follows it.
 struct messenger_options {
     std::string name = "messages";
     /// Messages per peer that may come before their receive is posted. When the place is used up, that peer's next
@@ -94,11 +95,13 @@ struct messenger_options {
     std::size_t immediate_bytes = 1024;
     /// Smallest synergistic message.
     std::size_t synergistic_bytes = 256 * 1024;
-    /// Smallest message that its sender writes past its cache where another goes the other way. None: at 8 MiB that
-    /// takes 0.6 of the time where cores are far apart, but 1.3 where they are near. Where
-    /// they are far now (job_options::streaming, streaming_watch.hpp), all of 32 KiB are written so, whatever else goes on.
+    /// Smallest message that its sender alone copies, past its cache, when another goes the other way at the same time.
+    /// Default: none, because at 8 MiB that takes 0.6 of the time where cores are far apart, but 1.3 where they are near.
+    /// Apart from that, every message of 32 KiB and more is copied so as long as cores are found to be far apart
+    /// (job_options::streaming, streaming_watch.hpp).
     std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max();
-    /// Of what goes to a peer over a network at a time, small messages together. Memory per such peer: 12 of these.
+    /// Size of a frame: what goes to a peer over a network at a time, small messages together. Memory per such peer: 12
+    /// frames.
     std::size_t frame_bytes = 8 * 1024;
     /// Smallest message that its sender writes straight into the receiver's memory over a network, which the receiver
     /// registers (verbs, ofi) or posts a receive for (mpi); smaller ones go in frames. Each rank decides for what it

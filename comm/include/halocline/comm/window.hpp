@@ -9,6 +9,7 @@
 
 #include <halocline/comm/connection.hpp>
 #include <halocline/comm/status.hpp>
+#include <halocline/comm/team.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -34,12 +35,6 @@ std::string element_name() {
     }
     return element_name(kind, sizeof(T));
 }
-
-/// Which thread of how many: insert() and extract() do the share of one. The team comes together outside.
-struct team {
-    int index = 0;
-    int size = 1;
-};
 
 /// What all windows can do. After the connection's connect() every member is noexcept, allocates nothing (over verbs:
 /// once the peer has connected, too) and takes no lock; over shared memory there is no system call but in a wait that
@@ -147,7 +142,8 @@ class buffered_send_window : public window {
     /// Begins a step and waits until the buffer may be written: the receiver has begun its last step (this one, if it
     /// receives into a buffer of its user's in its slab).
     [[nodiscard]] status init() noexcept { return fill(); }
-    /// from -> elements [at, at + from.size()).  Pre: between init() and post().
+    /// from -> elements [at, at + from.size()); with a team, this thread's share of that. The team comes together
+    /// outside.  Pre: between init() and post().
     void insert(std::span<const T> from, std::size_t at = 0, team t = {}) noexcept {
         copy_share(target().data() + at, from.data(), std::min(from.size(), count_ - at) * sizeof(T), t);
     }
@@ -177,7 +173,7 @@ class buffered_recv_window : public window {
     [[nodiscard]] std::span<const T> received() const noexcept {
         return {reinterpret_cast<const T*>(buffer()), count()};
     }
-    /// Elements [at, at + to.size()), as far as they came -> to.  Pre: between wait() and init().
+    /// Elements [at, at + to.size()), as far as they came -> to. Teams: see insert().  Pre: between wait() and init().
     void extract(std::span<T> to, std::size_t at = 0, team t = {}) const noexcept {
         const std::size_t there = count() > at ? count() - at : 0;
         copy_share(to.data(), received().data() + at, std::min(to.size(), there) * sizeof(T), t);

@@ -50,12 +50,11 @@ inline std::size_t least_piece_bytes(const comm::costs& c) {
 
 /// The first choice for a message into memory that the peer shares.
 inline verdict<path> choose_writing(comm::streaming wish, const comm::costs& c, std::size_t bytes) {
-    if (wish == comm::streaming::always) return {path::streamed, "the job asks for it"};
-    if (wish == comm::streaming::never) return {path::direct, "the job asks for it"};
+    const path way = comm::streaming_pays(wish, c, bytes) ? path::streamed : path::direct;
+    if (wish != comm::streaming::automatic) return {way, "the job asks for it"};
     const double cached = c.cached.seconds(bytes), streamed = c.streamed.seconds(bytes);
-    if (cached == 0) return {path::direct, "not measured: ranks share cores, or no memory"};
-    return {comm::streaming_margin * streamed < cached ? path::streamed : path::direct,
-            microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it"};
+    if (cached == 0) return {way, "not measured: ranks share cores, or no memory"};
+    return {way, microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it"};
 }
 
 /// For a rank with neighbours on all sides: the same on every rank.
