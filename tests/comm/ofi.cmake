@@ -14,5 +14,4 @@ endforeach()
 halocline_add_test(comm.ofi_registration_test SOURCES ofi_registration_test.cpp LINK halocline::comm SEES comm LABELS ofi)
 target_include_directories(comm_ofi_registration_test SYSTEM PRIVATE ${LIBFABRIC_INCLUDE_DIRS})
 
-halocline_add_test(comm.ofi_library_test SOURCES ofi_library_test.cpp LINK halocline::comm LABELS ofi)
-target_include_directories(comm_ofi_library_test PRIVATE ${PROJECT_SOURCE_DIR}/comm/src)
+halocline_add_test(comm.ofi_library_test SOURCES ofi_library_test.cpp LINK halocline::comm SEES comm LABELS ofi)
