@@ -156,8 +156,14 @@ std::string open_verbs(const job& j) {
 
 /// `address`: of this host, for providers over IP.
 std::string open_ofi(const job& j, const std::string& address) {
-    return open_world<ofi_world>(j, j.core().ofi, "ofi_provider",
-                                 [&] { return std::make_shared<ofi_world>(j.options().ofi_provider, address); });
+    std::string why_not = open_world<ofi_world>(j, j.core().ofi, "ofi_provider", [&] {
+        return std::make_shared<ofi_world>(j.options().ofi_provider, address);
+    });
+    if (!why_not.empty()) return why_not;
+    const ofi_world& world = *j.core().ofi;
+    const auto mapped = j.gather(world.has_mapped_all() ? "all" : "");
+    if (std::ranges::count(mapped, "all") == j.ranks()) world.remove_name();
+    return why_not;
 }
 
 /// `door`: where the ranks of this node knock.

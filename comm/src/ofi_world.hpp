@@ -114,6 +114,11 @@ class ofi_world {
     [[nodiscard]] std::string address() const;
     /// Takes every rank's address, by rank; nothing goes over the wire.  Err: job_error.
     void connect(std::span<const std::string> addresses, int own_rank);
+    /// Provider shm: has this process mapped every rank's file? Then none needs its name any more. Others: true.
+    [[nodiscard]] bool has_mapped_all() const;
+    /// Provider shm: the own file ends with the last process that has mapped it, however that ends. Others: nothing.
+    /// Pre: every rank has_mapped_all().
+    void remove_name() const noexcept;
 
     /// An end with memory that the peer may write; of any plan.  Err: job_error; what `memory` throws.
     [[nodiscard]] ofi_end& open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id,
@@ -162,6 +167,8 @@ class ofi_world {
     void close_end(ofi_end& end) noexcept;
 
     std::unique_ptr<endpoint> at_;
+    std::vector<std::string> shared_files_; ///< provider shm: of every rank, by rank
+    std::string own_file_;
     std::vector<std::unique_ptr<ofi_end>> ends_; // by id; nullptr: free
     std::vector<std::uint32_t> free_ids_;
     std::vector<ofi_end*> waiting_;     // for room

@@ -20,6 +20,8 @@ ofi_world::~ofi_world() = default;
 const std::string& ofi_world::kind() const { throw error("transport 'ofi' is not built in"); }
 std::string ofi_world::address() const { return {}; }
 void ofi_world::connect(std::span<const std::string>, int) {}
+bool ofi_world::has_mapped_all() const { return true; }
+void ofi_world::remove_name() const noexcept {}
 ofi_end& ofi_world::open(std::pmr::memory_resource&, int, std::uint32_t, std::size_t, std::size_t) {
     throw error("transport 'ofi' is not built in");
 }

@@ -4,8 +4,20 @@
 #include "endpoint.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <unistd.h>
 
 namespace halocline::comm {
+namespace {
+
+/// What provider shm calls "fi_shm://name": a file.
+std::string shared_file(const std::string& address) {
+    const std::size_t scheme = address.find("://");
+    return "/dev/shm/" + std::string(address.c_str() + (scheme == std::string::npos ? 0 : scheme + 3));
+}
+
+} // namespace
 
 bool ofi_is_built() { return true; }
 
@@ -32,7 +44,22 @@ const std::string& ofi_world::kind() const { return at_->provider.name; }
 
 std::string ofi_world::address() const { return at_->address(); }
 
-void ofi_world::connect(std::span<const std::string> addresses, int own_rank) { at_->insert(addresses, own_rank); }
+void ofi_world::connect(std::span<const std::string> addresses, int own_rank) {
+    at_->insert(addresses, own_rank);
+    if (std::string_view(at_->provider.list->fabric_attr->prov_name) != "shm") return;
+    for (const std::string& address : addresses) shared_files_.push_back(shared_file(address));
+    own_file_ = shared_files_[static_cast<std::size_t>(own_rank)];
+}
+
+bool ofi_world::has_mapped_all() const {
+    if (shared_files_.empty()) return true;
+    std::ifstream in("/proc/self/maps");
+    const std::string maps{std::istreambuf_iterator<char>(in), {}};
+    return std::ranges::all_of(shared_files_,
+                               [&](const std::string& file) { return maps.find(file + '\n') != std::string::npos; });
+}
+
+void ofi_world::remove_name() const noexcept { ::unlink(own_file_.c_str()); }
 
 std::string ofi_world::describe(int code) const {
     return "libfabric (" + at_->provider.name +
