@@ -8,4 +8,8 @@ if(PMIX_FOUND AND HALOCLINE_MPIRUN_OPENMPI)
     set_tests_properties(comm.pmix_test.r${ranks} PROPERTIES LABELS mpi TIMEOUT 300 PROCESSORS ${ranks}
       ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
   endforeach()
+
+  halocline_add_test(comm.pmix_launcher_test SOURCES pmix_launcher_test.cpp LINK halocline::comm SEES comm
+                     LABELS mpi ARGS ${HALOCLINE_MPIRUN_OPENMPI} -n 2)
+  set_property(TEST comm.pmix_launcher_test PROPERTY ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
 endif()

@@ -4,6 +4,8 @@
 #include "bootstrap.hpp"
 #include "loaded_functions.hpp"
 
+#include <halocline/comm/launch.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -17,6 +19,14 @@
 namespace halocline::comm {
 namespace {
 
+/// PMIx calls this when its server is gone. A launcher that is killed ends nobody: its ranks would compute for ever.
+void end_without_launcher(std::size_t, pmix_status_t, const pmix_proc_t*, pmix_info_t*, std::size_t, pmix_info_t*,
+                          std::size_t, pmix_event_notification_cbfunc_fn_t, void*) {
+    constexpr std::string_view words = "halocline: the launcher of this job has ended (its PMIx server is gone)\n";
+    [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, words.data(), words.size());
+    _exit(launch::rank_lost);
+}
+
 /// The library and this process's place in its namespace. PMIx allows one client per process: made once, left at exit.
 class client {
   public:
@@ -29,10 +39,14 @@ class client {
         from.find(commit_, "PMIx_Commit");
         from.find(fence_nb_, "PMIx_Fence_nb");
         from.find(get_, "PMIx_Get");
+        from.find(on_event_, "PMIx_Register_event_handler");
         from.find(error_string_, "PMIx_Error_string");
         from.find(version_, "PMIx_Get_version");
         if (!why_not.empty()) throw input_error("bootstrap 'pmix': " + why_not);
         require(init_(&self_, nullptr, 0), "PMIx_Init");
+        pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
+        const pmix_status_t handler = on_event_(&lost, 1, nullptr, 0, end_without_launcher, nullptr, nullptr);
+        require(std::min(handler, PMIX_SUCCESS), "PMIx_Register_event_handler"); // its number, or what went wrong
         ranks_ = static_cast<int>(job_size());
     }
     ~client() { finalize_(nullptr, 0); } // without it the launcher takes the end of this process for a failure
@@ -136,6 +150,7 @@ class client {
     decltype(&::PMIx_Commit) commit_ = nullptr;
     decltype(&::PMIx_Fence_nb) fence_nb_ = nullptr;
     decltype(&::PMIx_Get) get_ = nullptr;
+    decltype(&::PMIx_Register_event_handler) on_event_ = nullptr;
     decltype(&::PMIx_Error_string) error_string_ = nullptr;
     decltype(&::PMIx_Get_version) version_ = nullptr;
     pmix_proc_t self_{};
