@@ -36,6 +36,18 @@ bin=$here/build/release/bin
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 
+# The MPIs here for which PROGRAM_<mpi> was built, a line each.
+mpis_with() { # PROGRAM
+  local mpi
+  for mpi in openmpi mpich; do
+    if [[ -x $bin/$1_$mpi ]] && command -v "mpirun.$mpi" >/dev/null; then
+      echo "$mpi"
+    else
+      echo "bench.sh: no $mpi here: it is left out" >&2
+    fi
+  done
+}
+
 git=$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)
 case $question in
   halo) # 2 ranks, then 4 on the same cores, then one that talks to itself; about 10 minutes, --quick: one
@@ -48,15 +60,11 @@ case $question in
     declare -A tuned=([openmpi]="OMPI_MCA_btl_vader_eager_limit=32768 OMPI_MCA_btl_vader_single_copy_mechanism=none"
                       [mpich]="UCX_RNDV_THRESH=inf")
     peers=() peers4=()
-    for mpi in openmpi mpich; do
-      if [[ -x $bin/bench_halo_$mpi ]] && command -v "mpirun.$mpi" >/dev/null; then
-        peers+=(--peer "$mpi:${modes[$mpi]}=mpirun.$mpi -n 2 '$bin/bench_halo_$mpi'")
-        peers+=(--peer "$mpi-tuned:packed,in-place=env ${tuned[$mpi]} mpirun.$mpi -n 2 '$bin/bench_halo_$mpi'")
-        # MPICH never yields a core: an exchange of more ranks than cores takes milliseconds.
-        [[ $mpi == openmpi ]] && peers4+=(--peer "$mpi=mpirun.$mpi -n 4 '$bin/bench_halo_$mpi'")
-      else
-        echo "bench.sh: no $mpi here: it is left out" >&2
-      fi
+    for mpi in $(mpis_with bench_halo); do
+      peers+=(--peer "$mpi:${modes[$mpi]}=mpirun.$mpi -n 2 '$bin/bench_halo_$mpi'")
+      peers+=(--peer "$mpi-tuned:packed,in-place=env ${tuned[$mpi]} mpirun.$mpi -n 2 '$bin/bench_halo_$mpi'")
+      # MPICH never yields a core: an exchange of more ranks than cores takes milliseconds.
+      if [[ $mpi == openmpi ]]; then peers4+=(--peer "$mpi=mpirun.$mpi -n 4 '$bin/bench_halo_$mpi'"); fi
     done
     halo() { # ranks, seconds, name of its files, options
       "$bin/halocline-run" -n "$1" -- "$bin/bench_halo" --git "$git" --table --seconds "$2" \
@@ -72,21 +80,16 @@ case $question in
     declare -A tuned=(
       [openmpi]='OMPI_MCA_btl_vader_eager_limit=32768 OMPI_MCA_btl_vader_single_copy_mechanism=none'
       [mpich]='UCX_RNDV_THRESH=32768 UCX_TLS=^cma')
-    for mpi in openmpi mpich; do
-      if [[ -x $bin/bench_p2p_$mpi ]] && command -v "mpirun.$mpi" >/dev/null; then
-        peers+=(--peer "$mpi=mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
-        peers+=(--peer "$mpi-tuned=env ${tuned[$mpi]} mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
-      else
-        echo "bench.sh: no $mpi here: it is left out" >&2
-      fi
+    for mpi in $(mpis_with bench_p2p); do
+      peers+=(--peer "$mpi=mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
+      peers+=(--peer "$mpi-tuned=env ${tuned[$mpi]} mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
     done
     exec "$bin/halocline-run" -n 2 -- "$bin/bench_p2p" --git "$git" "${peers[@]}" "$@" ;;
   network_messages)
     declare -A tcp=([openmpi]='OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo'
                     [mpich]='UCX_TLS=tcp,self UCX_NET_DEVICES=lo')
     peers=()
-    for mpi in openmpi mpich; do
-      [[ -x $bin/bench_p2p_$mpi ]] && command -v "mpirun.$mpi" >/dev/null || { echo "bench.sh: no $mpi here: it is left out" >&2; continue; }
+    for mpi in $(mpis_with bench_p2p); do
       # A launcher that finds another's variables takes itself for one of its ranks.
       clean="env -i PATH='$PATH' HOME='$HOME' $(env | grep -E '^(OMPI_ALLOW|OMPI_MCA)' | tr '\n' ' ')"
       peer=(--peer "$mpi=$clean ${tcp[$mpi]} mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
@@ -104,13 +107,10 @@ case $question in
     if compgen -G '/sys/class/infiniband/*' >/dev/null; then exec bash -c "$compare"; fi
     VERBS_VM_SECONDS=600 exec "$here/scripts/verbs-vm.sh" "$compare" ;;
   window) # in turns: the machine changes its speed from one minute to the next
+    mpis=$(mpis_with bench_window)
     for _ in 1 2 3; do
       "$bin/halocline-run" -n 2 -- "$bin/bench_window" "$@"
-      for mpi in openmpi mpich; do
-        if [[ -x $bin/bench_window_$mpi ]] && command -v "mpirun.$mpi" >/dev/null; then
-          "mpirun.$mpi" -n 2 "$bin/bench_window_$mpi" "$@"
-        fi
-      done
+      for mpi in $mpis; do "mpirun.$mpi" -n 2 "$bin/bench_window_$mpi" "$@"; done
     done ;;
   coarse_halo) exec "$here/scripts/bench-coarse-halo.sh" "$bin" "$@" ;;
   all)
