@@ -5,7 +5,9 @@
 // Patterns (p2p/patterns.hpp): latency (half a round trip), one-way (a window of messages), both-ways, overhead (of
 // isend and irecv). Contenders in turn: slot, copy and nomatch (p2p/limits.hpp); our matched messages; our channel, the
 // path of plans; each MPI. What matching costs is 1 - time of nomatch / time of messages.
+#include "p2p/channel_endpoint.hpp"
 #include "p2p/limits.hpp"
+#include "p2p/options.hpp"
 #include "p2p/patterns.hpp"
 #include "p2p/two_sided_endpoint.hpp"
 #include "support/json_line.hpp"
@@ -15,12 +17,9 @@
 #include "support/statistics.hpp"
 #include "support/svg_chart.hpp"
 
-#include <halocline/comm/channel_set.hpp>
-
 #include <array>
 #include <cstdio>
 #include <deque>
-#include <exception>
 #include <functional>
 #include <fstream>
 #include <map>
@@ -30,135 +29,7 @@ namespace {
 
 using namespace halocline;
 using namespace halocline::bench;
-
-struct bench_options {
-    double seconds = 170;
-    int rounds = 25; ///< of slices so short that the machine seldom changes its mode within a round
-    std::vector<std::string> compare;
-    std::vector<std::string> patterns{"latency", "one-way", "both-ways", "overhead"};
-    std::vector<std::size_t> sizes{8, 64, 256, 512, 1024, 2048, 4096, 8192, 32768, 131072, 524288, 2097152, 8388608};
-    std::string json, svg, git = "unknown";
-    std::vector<std::string> peers;
-    comm::messenger_options messages;
-};
-
-constexpr const char* usage_text = "usage: bench_p2p [--seconds S] [--patterns latency,one-way,both-ways,overhead] "
-                                   "[--sizes 8,64,...] [--quick] [--json FILE] [--svg FILE] [--git HASH] "
-                                   "[--peer NAME=COMMAND]... [--compare IMMEDIATE,SYNERGISTIC,STREAMED]...\n"
-                                   "--compare: our messages with other thresholds take part, too";
-
-[[noreturn]] void usage(const std::string& wrong) { throw input_error(wrong + "\n" + usage_text); }
-
-std::size_t number(const std::string& text, std::size_t least, std::size_t most) {
-    std::size_t end = 0, n = 0;
-    try {
-        n = std::stoul(text, &end);
-    } catch (const std::exception&) {
-        end = 0;
-    }
-    if (end != text.size() || n < least || n > most)
-        usage("'" + text + "' is no number from " + std::to_string(least) + " to " + std::to_string(most));
-    return n;
-}
-
-bench_options parse(int argc, char** argv) {
-    bench_options o;
-    for (int i = 1; i < argc; ++i) {
-        const std::string flag = argv[i];
-        if (flag == "--quick") { // a smoke test of everything
-            o.seconds = 1;
-            o.rounds = 1;
-            o.sizes = {8, 131072};
-            continue;
-        }
-        if (i + 1 == argc) usage("'" + flag + "' is unknown or lacks its value");
-        const std::string value = argv[++i];
-        const auto each = [&](auto&& take) {
-            std::stringstream list(value);
-            for (std::string item; std::getline(list, item, ',');) take(item);
-        };
-        if (flag == "--seconds")
-            o.seconds = static_cast<double>(number(value, 1, 100'000));
-        else if (flag == "--json")
-            o.json = value;
-        else if (flag == "--svg")
-            o.svg = value;
-        else if (flag == "--git")
-            o.git = value;
-        else if (flag == "--peer")
-            o.peers.push_back(value);
-        else if (flag == "--compare")
-            o.compare.push_back(value);
-        else if (flag == "--patterns") {
-            o.patterns.clear();
-            each([&](const std::string& item) {
-                if (item != "latency" && item != "one-way" && item != "both-ways" && item != "overhead")
-                    usage("no pattern '" + item + "'");
-                o.patterns.push_back(item);
-            });
-        } else if (flag == "--sizes") {
-            o.sizes.clear();
-            each([&](const std::string& item) {
-                o.sizes.push_back(number(item, 8, p2p::pair_memory::largest));
-                if (o.sizes.back() % 8 != 0) usage("--sizes " + item + ": must be a multiple of 8");
-            });
-        } else
-            usage("unknown option '" + flag + "'");
-    }
-    return o;
-}
-
-comm::messenger_options thresholds(const std::string& text) {
-    std::vector<std::string> parts;
-    std::stringstream list(text);
-    for (std::string item; std::getline(list, item, ',');) parts.push_back(item);
-    if (parts.size() != 3) usage("--compare " + text + ": expected IMMEDIATE,SYNERGISTIC,STREAMED");
-    comm::messenger_options o;
-    o.immediate_bytes = number(parts[0], 0, comm::messenger_options::largest_immediate);
-    o.synergistic_bytes = number(parts[1], 1, 1 << 30);
-    o.streamed_bytes = number(parts[2], 1, 1 << 30);
-    return o;
-}
-
-/// The persistent path of plans: epochs instead of messages.
-class channel_endpoint {
-  public:
-    channel_endpoint(const comm::job& j, std::size_t bytes)
-        : job_(j), request_{1 - j.rank(), 0, 0, bytes, bytes, "pair"}, set_(j, {&request_, 1}, {"p2p", ""}),
-          source_(bytes) {}
-    [[nodiscard]] int rank() const { return job_.rank(); }
-    std::byte* out(std::size_t) { return source_.data(); }
-    std::byte* in(std::size_t bytes) {
-        unused_.resize(bytes);
-        return unused_.data();
-    }
-    std::vector<double> slowest(const std::vector<double>& mine) { return bench::slowest(job_, mine); }
-    void send(const std::byte* p, std::size_t n) {
-        set_.for_each([&](auto& c) {
-            std::memcpy(c.target(sent_ + 1), p, n);
-            c.send(sent_ + 1, 0);
-        });
-        ++sent_;
-    }
-    const std::byte* recv(std::byte*, std::size_t) {
-        ++received_;
-        if (const comm::status s = set_.wait(received_); s != comm::status::ok) job_.fail(s, set_.pending(received_));
-        const std::byte* at = nullptr;
-        set_.for_each([&](auto& c) { at = c.received(received_); });
-        return at;
-    }
-    const std::byte* exchange(const std::byte* out, std::byte* in, std::size_t n) {
-        send(out, n);
-        return recv(in, n);
-    }
-
-  private:
-    comm::job job_;
-    comm::channel_request request_;
-    comm::channel_set set_;
-    std::vector<std::byte> source_, unused_;
-    std::uint64_t sent_ = 0, received_ = 0;
-};
+using p2p::bench_options;
 
 class driver {
   public:
@@ -166,7 +37,7 @@ class driver {
         : job_(j), options_(o), probe_(j), pair_(j), ours_(j, o.messages),
           messages_(ours_, [this](std::vector<double> mine) { return slowest(job_, mine); }) {
         for (const std::string& text : o.compare) {
-            others_.emplace_back(j, thresholds(text));
+            others_.emplace_back(j, p2p::thresholds(text));
             other_messages_.emplace_back(others_.back(),
                                          [this](std::vector<double> mine) { return slowest(job_, mine); });
         }
@@ -216,7 +87,7 @@ class driver {
             add(
                 "ours", options_.compare[i].c_str(), "shm", [ this, i ]() -> auto& { return other_messages_[i]; });
         if (pattern == "latency" || pattern == "both-ways")
-            add("ours", "channel", "shm", [this, bytes] { return channel_endpoint(job_, bytes); });
+            add("ours", "channel", "shm", [this, bytes] { return p2p::channel_endpoint(job_, bytes); });
         for (peer_program& peer : peers_)
             all.push_back({peer.name(), "two-sided", "mpi", [this, pattern, bytes, &peer](double seconds) {
                                std::ostringstream order;
@@ -322,9 +193,9 @@ class driver {
 } // namespace
 
 int main(int argc, char** argv) {
-    if (argc == 2 && std::string_view(argv[1]) == "--help") return std::puts(usage_text) < 0;
+    if (argc == 2 && std::string_view(argv[1]) == "--help") return std::puts(p2p::usage_text) < 0;
     try {
-        const bench_options o = parse(argc, argv);
+        const bench_options o = p2p::parse(argc, argv);
         comm::job_options job_options;
         job_options.transports = {"shm"};
         const comm::job j = comm::job::from_environment(job_options);
