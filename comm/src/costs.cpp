@@ -5,6 +5,7 @@
 #include "wire.hpp"
 
 #include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/stream_bytes.hpp>
 #include <halocline/comm/take_line.hpp>
@@ -90,8 +91,7 @@ class probe {
                 stream_bytes(target, source_.data(), bytes);
                 finish_streams();
             } else {
-                for (std::size_t i = 0; i < bytes; i += line)
-                    *const_cast<volatile std::byte*>(target + i) = std::byte{0};
+                claim_lines(target, target + bytes);
                 std::memcpy(target, source_.data(), bytes);
             }
             c.send(epoch_, 0);

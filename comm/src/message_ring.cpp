@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t in_cell = sizeof message_cell::payload;
 
 /// Brings the lines of [bytes, bytes + n) to this core for writing, while it does something else. Nothing is
-/// stored, unlike in halo::claim_lines(): the message that is there may not have been taken yet.
+/// stored, unlike in claim_lines(): the message that is there may not have been taken yet.
 void prefetch_for_writing(const std::byte* bytes, std::size_t n) noexcept {
 #if defined(__x86_64__)
     for (std::size_t i = 0; i < n; i += 64) asm volatile("prefetchw %0" : : "m"(bytes[i]));

@@ -125,49 +125,54 @@ std::optional<letter> socket_plane::take_letter() {
 
 void socket_plane::read(link& l) {
     if (l.gone) return;
-    bool ended_here = false;
-    int error = 0;
+    std::array<char, 65536> buffer;
     while (true) {
-        std::array<char, 65536> buffer;
         const ssize_t n = ::recv(l.socket.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == EAGAIN) break;
-        if (n <= 0) {
-            ended_here = true;
-            error = n < 0 ? errno : 0;
-            break;
-        }
-        l.half.append(buffer.data(), static_cast<std::size_t>(n));
-    }
-    std::size_t at = 0;
-    while (l.half.size() - at >= sizeof(std::uint64_t)) {
-        std::uint64_t length = 0;
-        std::memcpy(&length, l.half.data() + at, sizeof length);
-        if (length == goodbye_length) {
-            l.goodbye = true;
-            at += sizeof length;
+        const int error = n < 0 ? errno : 0;
+        if (error == EINTR) continue;
+        if (n > 0) {
+            l.half.append(buffer.data(), static_cast<std::size_t>(n));
             continue;
         }
-        if (length == end_of_job_length) {
-            const std::size_t head = 2 * sizeof length;
-            if (l.half.size() - at < head) break;
-            std::memcpy(&length, l.half.data() + at + sizeof length, sizeof length);
-            if (l.half.size() - at - head < length) break;
-            wire_reader end(std::string_view(l.half).substr(at + head, length));
-            const auto why = end.number<status>();
-            const int culprit = end.number<std::int32_t>();
-            core_.publish(why, culprit >= 0 && culprit < ranks_ ? culprit : -1, end.text());
-            at += head + length;
-            continue;
+        std::string_view left = l.half;
+        while (take_frame(l, left)) {
         }
-        const bool is_letter = (length & letter_mark) != 0;
-        length &= ~letter_mark;
-        if (l.half.size() - at - sizeof length < length) break;
-        (is_letter ? l.letters : l.came).push_back(l.half.substr(at + sizeof length, length));
-        at += sizeof length + length;
+        l.half.erase(0, l.half.size() - left.size());
+        if (error != EAGAIN) ended(l, error);
+        return;
     }
-    l.half.erase(0, at);
-    if (ended_here) ended(l, error);
+}
+
+bool socket_plane::take_frame(link& l, std::string_view& bytes) {
+    constexpr std::size_t word = sizeof(std::uint64_t);
+    const auto word_at = [&](std::size_t at) {
+        std::uint64_t w = 0;
+        std::memcpy(&w, bytes.data() + at, word);
+        return w;
+    };
+    if (bytes.size() < word) return false;
+    const std::uint64_t first = word_at(0);
+    if (first == goodbye_length) {
+        l.goodbye = true;
+        bytes.remove_prefix(word);
+        return true;
+    }
+    const bool is_end = first == end_of_job_length;
+    const std::size_t head = is_end ? 2 * word : word;
+    if (bytes.size() < head) return false;
+    const std::uint64_t length = is_end ? word_at(word) : first & ~letter_mark;
+    if (bytes.size() - head < length) return false;
+    const std::string_view body = bytes.substr(head, length);
+    bytes.remove_prefix(head + length);
+    if (is_end) {
+        wire_reader end(body);
+        const auto why = end.number<status>();
+        const int culprit = end.number<std::int32_t>();
+        core_.publish(why, culprit >= 0 && culprit < ranks_ ? culprit : -1, end.text());
+    } else {
+        ((first & letter_mark) != 0 ? l.letters : l.came).emplace_back(body);
+    }
+    return true;
 }
 
 /// error: how the socket ended, 0 in good order.

@@ -84,7 +84,10 @@ class socket_plane final : public pairwise_mail, public liveness {
     [[nodiscard]] link& to(int rank);
     void greet(listener door, const std::vector<peer_address>& peers, const std::string& secret);
     void append(link& l, std::uint64_t mark, std::string_view text);
+    /// Takes in what has come, and notices the end.
     void read(link& l);
+    /// The first frame of these bytes, which it leaves.  False: it is not complete.
+    bool take_frame(link& l, std::string_view& bytes);
     void write(link& l);
     void ended(link& l, int error) noexcept;
     void watch_all();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the channels of a transport with cards are made in: one line per transport.
+// What the channels of a transport with cards are made in, its world: one line per transport; and how a job opens those
+// that it needs.
 #pragma once
 
 #include "job_core.hpp"
@@ -7,10 +8,13 @@
 #include "ofi_world.hpp"
 #include "verbs_world.hpp"
 
+#include <halocline/comm/job.hpp>
 #include <halocline/comm/mock_channel.hpp>
 #include <halocline/comm/mpi_channel.hpp>
 #include <halocline/comm/ofi_channel.hpp>
 #include <halocline/comm/verbs_channel.hpp>
+
+#include <string>
 
 namespace halocline::comm {
 
@@ -21,5 +25,10 @@ inline mock_world& world_of(const job_core&, const mock_channel*) {
     static mock_world nothing; // has no state
     return nothing;
 }
+
+/// Opens verbs and libfabric, in the order of the job's transports: on all ranks or none, and only if some pair of ranks
+/// is reached by nothing before it. Notes why one was not opened. `address`: of this host, for networks over IP.
+/// Collective.
+void open_networks(const job& j, bool one_node, const std::string& address, refusals& refused);
 
 } // namespace halocline::comm

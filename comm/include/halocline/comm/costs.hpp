@@ -23,7 +23,7 @@ struct costs {
     double message_seconds = 0;       ///< each further message of the same exchange
     double copy_seconds_per_byte = 0; ///< of contiguous bytes
     double run_seconds = 0;           ///< each run of contiguous bytes, beyond its bytes
-    /// Into the peer's memory: through the cache, lines claimed first (halo/claim_lines.hpp), or by streaming stores
+    /// Into the peer's memory: through the cache, lines claimed first (claim_lines.hpp), or by streaming stores
     /// (stream_bytes.hpp). Both 0 where no two ranks share memory, or where ranks share cores.
     write_cost cached{}, streamed{};
     /// How long ticks_to_take() (take_line.hpp) needs for a line of such a message, which the peer has read (0 where the

@@ -72,9 +72,10 @@ class exposure {
     [[nodiscard]] bool ready(std::size_t n) noexcept;
     /// Waits until it has.
     [[nodiscard]] status await(std::size_t n) noexcept;
-    /// from -> offset of neighbour n's memory.  Pre: ready(n) or await(n); `from` is free when this returns. Over a
-    /// network it may wait for room, a large one until the network has read it; puts that overlap end in any order
-    /// there, until the target has said that it has the first.  Err: status::misused if that is outside.
+    /// from -> neighbour n's memory, from `offset` on. `from` may be written again when this returns. Over a network it
+    /// may wait for room; a large put waits until the network has read `from`. There, puts to overlapping memory may end
+    /// in any order, unless the target has told this rank between them that it has the first.
+    /// Pre: ready(n) or await(n).  Err: status::misused if that is not all inside the neighbour's memory.
     status put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;
     /// All that was put to all neighbours may be read there. Waits for those that have not posted.
     [[nodiscard]] status complete() noexcept;

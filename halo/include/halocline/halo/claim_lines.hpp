@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taking cache lines back from a core that has read them (docs/decisions/0010).
+// When cache lines that a peer has read are claimed before they are filled (docs/decisions/0010).
 #pragma once
 
+#include <halocline/comm/claim_lines.hpp>
+
 #include <cstddef>
-#include <cstdint>
 
 namespace halocline::halo {
 
-/// Stores a byte to each cache line that starts in [first, last), before the whole is filled. Lines that another core
-/// holds are then under way together, as many as the store queue has entries; filled one after the other, each line
-/// would take several entries.  Pre: [first, last) is going to be written anyway.
-inline void claim_lines(std::byte* first, std::byte* last) noexcept {
-    constexpr std::uintptr_t line = 64;
-    first += (line - reinterpret_cast<std::uintptr_t>(first) % line) % line;
-    for (; first < last; first += line) *const_cast<volatile std::byte*>(first) = std::byte{0};
-}
+using comm::claim_lines;
 
-/// Is that worth it for an exchange that sends so many bytes into peers' memory? What comes from memory gains nothing: both
+/// Is it worth it for an exchange that sends so many bytes into peers' memory? What comes from memory gains nothing: both
 /// slots of all messages, or ghosts in a field and as much of its own that it sends, must still lie in the second-level
 /// cache of the core that read them last.
 bool claiming_pays(std::size_t send_bytes);
