@@ -14,9 +14,10 @@ transport=shm
 options=()
 while [[ $# -gt 0 ]]; do
   case $1 in
-    --np) np=${2:?--np needs a number}; shift 2 ;;
+    --np | --transport) [[ $# -gt 1 ]] || { echo "demo.sh: $1 needs a value" >&2; exit 2; } ;;&
+    --np) np=$2; shift 2 ;;
     --np=*) np=${1#*=}; shift ;;
-    --transport) transport=${2:?--transport needs shm, verbs, ofi or mpi}; options+=(--transport "$2"); shift 2 ;;
+    --transport) transport=$2; options+=(--transport "$2"); shift 2 ;;
     --transport=*) transport=${1#*=}; options+=("$1"); shift ;;
     *) options+=("$1"); shift ;;
   esac

@@ -130,6 +130,10 @@ void settings_reader::set(const std::string& key_path, const std::string& text, 
 
 void settings_reader::read_file(const std::string& path) {
     std::error_code failure;
+    const auto status = std::filesystem::status(path, failure);
+    if (failure) throw config_error("", "config file '" + path + "': " + failure.message());
+    if (!std::filesystem::is_regular_file(status)) // every rank reads it
+        throw config_error("", "config file '" + path + "': is not a regular file");
     const auto bytes = std::filesystem::file_size(path, failure);
     if (failure) throw config_error("", "config file '" + path + "': " + failure.message());
     if (bytes > largest_file)

@@ -118,7 +118,10 @@ int run_program(int argc, const char* const* argv,
         write_line(stderr, (isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "") + p.name() + ": " + what);
     };
     std::signal(SIGPIPE, SIG_IGN); // `| head` ends the reading, not the job
-    const auto of_rank = [&](const std::exception& e) { return "rank " + std::to_string(p.rank()) + ": " + e.what(); };
+    const auto of_rank = [&](const std::exception& e) {
+        const std::string what = e.what(), rank = "rank " + std::to_string(p.rank());
+        return what.starts_with(rank + " (") ? what : rank + ": " + what; // comm says who speaks, and its pid
+    };
     try {
         const int code = body(p, argc, argv);
         if (p.lost_output() == 0) return code;
