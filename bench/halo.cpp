@@ -34,7 +34,7 @@ struct options {
     std::vector<std::string> extents{"4", "8", "12", "16", "24.12.12.12"}, cuts{"t", "x"},
         layouts{"appended", "padded"}, peers;
     std::vector<int> bytes{96, 192}, threads{1};
-    std::string transport = "shm", json, svg, git = "unknown";
+    std::string transport = "shm", provider, json, svg, git = "unknown";
     bool table = false;
 };
 
@@ -220,6 +220,7 @@ std::FILE* opened(const std::string& path) {
 void run(const options& o) {
     comm::job_options job_options;
     job_options.transports = {o.transport};
+    job_options.ofi_provider = o.provider;
     const comm::job j = comm::job::from_environment(job_options);
     const std::vector<point> points = points_of(o, j.ranks());
     std::deque<mpi_peer> peers;
@@ -271,6 +272,7 @@ int main(int argc, char** argv) {
         ->delimiter(',')
         ->check(CLI::Range(1, 2));
     app.add_option("--transport", o.transport, "of ours");
+    app.add_option("--provider", o.provider, "of libfabric, for --transport ofi");
     app.add_option("--peer", o.peers, "NAME[-tuned][:MODE,MODE]=COMMAND, a program that takes turns")->take_all();
     app.add_option("--json", o.json, "file of JSON lines");
     app.add_option("--svg", o.svg, "file of a chart");

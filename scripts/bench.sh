@@ -2,6 +2,8 @@
 # Runs a bench from a fresh clone: ratios in one run, a table for eyes, JSON lines for machines.
 # usage: scripts/bench.sh question [options]      (none: this list)
 #   halo          exchanges beside the one-copy limit and each installed MPI: 10 minutes; --quick: one minute
+#   halo_network  exchanges over libfabric's tcp on loopback beside each MPI told to use tcp: 3 minutes; --seconds S,
+#                 --provider NAME
 #   p2p           messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE
 #   network_messages  large messages over loopback, by each MPI and libfabric's tcp, straight and in frames;
 #                 2 minutes; --seconds S each
@@ -20,7 +22,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 list() { sed -n '/^# usage/,/^set/{s/^# \{0,1\}//;/^set/!p}' "$0"; }
-questions=" halo p2p network_messages window dirac plan_setup lane_copy checksum stencil verbs solve coarse_halo all "
+questions=" halo halo_network p2p network_messages window dirac plan_setup lane_copy checksum stencil verbs solve coarse_halo all "
 question=${1:-}
 [[ -n $question && $question != --help && $question != -h ]] || { list; exit 0; }
 [[ $questions == *" $question "* ]] || { echo "bench.sh: no question is called '$question'" >&2; list >&2; exit 2; }
@@ -28,6 +30,7 @@ shift
 targets=("bench_$question")
 [[ $question == coarse_halo ]] && targets=(coarse_solve)
 [[ $question == network_messages ]] && targets+=(bench_p2p) # whose MPI programs take part
+[[ $question == halo_network ]] && targets=(bench_halo)
 [[ $question == all ]] && targets=(bench_{halo,p2p,window,dirac,plan_setup,lane_copy,checksum,stencil,verbs,solve} coarse_solve)
 "$here/scripts/build.sh" release "${targets[@]}" halocline-run >&2
 bin=$here/build/release/bin
@@ -36,6 +39,14 @@ bin=$here/build/release/bin
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 
+# Open MPI and MPICH on loopback by tcp. Their environment is bare but for that: a launcher that finds another's
+# variables takes itself for one of its ranks.
+declare -A tcp=([openmpi]='OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo'
+                [mpich]='UCX_TLS=tcp,self UCX_NET_DEVICES=lo')
+tcp_peer() { # MPI, program without its suffix: a command
+  local clean="env -i PATH='$PATH' HOME='$HOME' $(env | grep -E '^(OMPI_ALLOW|OMPI_MCA)' | tr '\n' ' ')"
+  echo "$clean ${tcp[$1]} mpirun.$1 -n 2 '$bin/$2_$1'"
+}
 # The MPIs here for which PROGRAM_<mpi> was built, a line each.
 mpis_with() { # PROGRAM
   local mpi
@@ -74,6 +85,13 @@ case $question in
     halo 4 "${seconds[1]}" 4ranks "${sizes4[@]}" --layout appended --cut t,xt "${peers4[@]}"
     halo 1 "${seconds[2]}" self "${sizes4[@]}" --layout appended --cut xyzt --threads 1,2
     echo "bench.sh: lines of JSON and charts are build/release/bench-halo-{2ranks,4ranks,self}.{json,svg}" >&2 ;;
+  halo_network)
+    peers=()
+    for mpi in $(mpis_with bench_halo); do
+      peers+=(--peer "$mpi:packed,in-place,neighbour=$(tcp_peer "$mpi" bench_halo)")
+    done
+    exec "$bin/halocline-run" -n 2 -- "$bin/bench_halo" --git "$git" --table --seconds 180 --transport ofi \
+      --layout appended --bytes 96 --L 4,8,12,16 --json "$bin/../bench-halo-network.json" "${peers[@]}" "$@" ;;
   p2p)
     # Tuned: what this machine's small and middle sizes want. Eager up to 32 KiB, single copies by the kernel off.
     peers=()
@@ -86,13 +104,9 @@ case $question in
     done
     exec "$bin/halocline-run" -n 2 -- "$bin/bench_p2p" --git "$git" "${peers[@]}" "$@" ;;
   network_messages)
-    declare -A tcp=([openmpi]='OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo'
-                    [mpich]='UCX_TLS=tcp,self UCX_NET_DEVICES=lo')
     peers=()
     for mpi in $(mpis_with bench_p2p); do
-      # A launcher that finds another's variables takes itself for one of its ranks.
-      clean="env -i PATH='$PATH' HOME='$HOME' $(env | grep -E '^(OMPI_ALLOW|OMPI_MCA)' | tr '\n' ' ')"
-      peer=(--peer "$mpi=$clean ${tcp[$mpi]} mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
+      peer=(--peer "$mpi=$(tcp_peer "$mpi" bench_p2p)")
       env ${tcp[$mpi]} "mpirun.$mpi" -n 2 "$bin/bench_network_messages" --transport mpi "${peer[@]}" "$@"
       peers+=("${peer[@]}")
     done
