@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a large matched message over a network cost: straight into the receiver's memory (in a slab, or registered for
-// each message) and in frames, beside MPI?  scripts/bench.sh network_messages
+// What does a matched message over a network cost: straight into the receiver's memory (in a slab, or registered for each
+// message) and in frames (in one if it fits), beside MPI?  scripts/bench.sh network_messages
 //   (halocline-run -n 2 -- bench_network_messages [--transport ofi|mpi|verbs] [--provider NAME] [--seconds S]
 //    [--rounds N] [--sizes 4096,...] [--peer 'NAME=COMMAND']...; mpi: under an mpirun)
 // Half a round trip (p2p/patterns.hpp, "step"), in turns; a row per size, medians in µs.
@@ -26,6 +26,8 @@ namespace {
 using namespace halocline;
 using namespace halocline::bench;
 
+constexpr std::size_t smallest_frame = 2048; // nothing but small messages fits
+
 struct bench_options {
     std::string transport = "ofi", provider;
     double seconds = 40;
@@ -36,8 +38,9 @@ struct bench_options {
 
 class messages_endpoint {
   public:
-    messages_endpoint(const comm::job& j, std::size_t direct_bytes, std::pmr::memory_resource& memory)
-        : messages_(j, {.direct_bytes = direct_bytes}), out_(&memory), in_(&memory) {}
+    messages_endpoint(const comm::job& j, std::size_t frame_bytes, std::size_t direct_bytes,
+                      std::pmr::memory_resource& memory)
+        : messages_(j, {.frame_bytes = frame_bytes, .direct_bytes = direct_bytes}), out_(&memory), in_(&memory) {}
 
     [[nodiscard]] int rank() const { return messages_.owner().rank(); }
     std::byte* out(std::size_t bytes) { return of(out_, bytes); }
@@ -74,8 +77,10 @@ class messages_endpoint {
 
 void run(const comm::job& j, const bench_options& o) {
     flag_probe probe(j);
-    messages_endpoint slab(j, 1, j.memory()), heap(j, 1, *std::pmr::new_delete_resource()),
-        frames(j, std::numeric_limits<std::size_t>::max(), j.memory());
+    constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
+    const comm::messenger_options usual;
+    messages_endpoint slab(j, smallest_frame, 1, j.memory()),
+        heap(j, smallest_frame, 1, *std::pmr::new_delete_resource()), frames(j, usual.frame_bytes, never, j.memory());
     std::deque<peer_program> peers;
     for (const std::string& text : o.peers) {
         peers.emplace_back(text);
@@ -110,6 +115,8 @@ void run(const comm::job& j, const bench_options& o) {
         std::printf("\n");
         std::fflush(stdout);
     }
+    peers.clear(); // their launchers take a while, in which nobody waits for this rank's farewells
+    j.barrier();
 }
 
 } // namespace

@@ -81,7 +81,9 @@ void message_engine::deliver(link& from, message_request& r, const incoming& m) 
         announcement a;
         std::memcpy(&a, m.payload, sizeof a);
         const std::uint64_t wanted = fits ? m.bytes : 0; // asked for all the same, so that its send ends
-        if (from.frames)
+        if (from.frames && a.address != 0)
+            take_whole(from, r, wanted, a);
+        else if (from.frames)
             enlist_call(from, r, a.record, wanted);
         else
             fetch(from, r, wanted, a);

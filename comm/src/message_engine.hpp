@@ -169,6 +169,7 @@ class message_engine {
     void take_frames(link& from) noexcept;
     status read_frame(link& from, std::span<const std::byte> bytes) noexcept;
     bool read_record(link& from, const frame_record& r, const std::byte* payload) noexcept;
+    void take_whole(link& from, message_request& r, std::uint64_t bytes, const announcement& a) noexcept;
     void call_for(link& from, message_request& r) noexcept;
     void stream(link& to, message_request& r) noexcept;
     void move_frames(link& l) noexcept;

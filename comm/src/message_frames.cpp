@@ -5,6 +5,7 @@
 #include "job_core.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -12,6 +13,7 @@ namespace halocline::comm {
 namespace {
 
 constexpr std::uint64_t smallest_piece = 512; // of a message that does not end there
+constexpr int most_untold = 8;                // records that are given back with the next frame that goes anyway
 
 } // namespace
 
@@ -20,14 +22,17 @@ bool message_engine::frame_message(link& to, message_request& r) noexcept {
     const bool immediate = r.bytes_ <= options_.immediate_bytes;
     if (f.messages_sent == f.may_send || (!immediate && to.free_count == 0)) return false;
     const std::uint32_t record = immediate ? 0 : to.free_records[to.free_count - 1];
-    if (!f.append({frame_record::message, record, r.tag_, r.context_, r.bytes_}, r.data_, immediate ? r.bytes_ : 0))
+    const bool whole = !immediate && r.bytes_ <= f.most_whole();
+    if (!f.append({whole ? frame_record::whole : frame_record::message, record, r.tag_, r.context_, r.bytes_}, r.data_,
+                  immediate || whole ? r.bytes_ : 0))
         return false;
     ++f.messages_sent;
-    if (immediate) {
+    if (!immediate) --to.free_count;
+    if (immediate || whole) {
+        if (whole) f.sent_whole |= std::uint64_t{1} << record;
         r.state_ = request_state::framed;
         f.framed.push(r);
     } else {
-        --to.free_count;
         r.record_ = record;
         r.state_ = request_state::announced;
         f.announced[record] = &r;
@@ -40,10 +45,11 @@ bool message_engine::frame_message(link& to, message_request& r) noexcept {
 void message_engine::send_frame(link& to, bool also_empty) noexcept {
     frame_link& f = *to.frames;
     const std::uint64_t credit = options_.unexpected + f.messages_came - to.early.size();
-    const bool tell = credit - f.credit_told >= std::max<std::uint64_t>(1, options_.unexpected / 4);
+    const bool tell = credit - f.credit_told >= std::max<std::uint64_t>(1, options_.unexpected / 4) ||
+                      std::popcount(f.give_back) >= most_untold;
     if (f.is_empty() && !also_empty && !tell) return;
     if (f.sent == f.taken + frame_link::channels || !f.open()) return;
-    const frame_head head{f.credit_told = credit};
+    const frame_head head{f.credit_told = credit, std::exchange(f.give_back, 0)};
     std::memcpy(f.frame, &head, sizeof head);
     f.channel[f.sent % frame_link::channels].send(f.sent / frame_link::channels + 1, f.used);
     ++f.sent;
@@ -54,10 +60,10 @@ void message_engine::send_frame(link& to, bool also_empty) noexcept {
 
 void message_engine::take_frames(link& from) noexcept {
     frame_link& f = *from.frames;
-    while (!f.closed) {
+    for (bool ask = true; !f.closed; ask = false) { // the network once: what came with a frame is known by then
         frame_channel& c = f.channel[f.taken % frame_link::channels];
         const std::uint64_t epoch = f.taken / frame_link::channels + 1;
-        if (!c.arrived(epoch)) return;
+        if (!(ask ? c.arrived(epoch) : c.is_here(epoch))) return;
         status s = c.check(epoch);
         if (s == status::ok) s = read_frame(from, c.received(epoch));
         if (s == status::peer_died) s = core_.lost(from.peer, "can't be reached: " + c.trouble());
@@ -77,12 +83,16 @@ status message_engine::read_frame(link& from, std::span<const std::byte> bytes) 
     frame_head head;
     std::memcpy(&head, bytes.data(), sizeof head);
     f.may_send = head.credit;
+    if ((head.given_back & ~f.sent_whole) != 0) return status::wrong_data;
+    f.sent_whole &= ~head.given_back;
+    for (std::uint64_t records = head.given_back; records != 0; records &= records - 1)
+        from.free_records[from.free_count++] = static_cast<std::uint32_t>(std::countr_zero(records));
     for (bytes = bytes.subspan(sizeof head); bytes.size() >= sizeof(frame_record);) {
         frame_record r;
         std::memcpy(&r, bytes.data(), sizeof r);
         bytes = bytes.subspan(sizeof r);
-        const bool carries =
-            r.kind == frame_record::piece || (r.kind == frame_record::message && r.bytes <= options_.immediate_bytes);
+        const bool carries = r.kind == frame_record::piece || r.kind == frame_record::whole ||
+                             (r.kind == frame_record::message && r.bytes <= options_.immediate_bytes);
         const std::size_t payload = r.kind == frame_record::invite ? sizeof(bulk_ticket) : carries ? r.bytes : 0;
         if (r.record >= link_layout::records || frame_link::padded(payload) > bytes.size()) return status::wrong_data;
         if (!read_record(from, r, bytes.data())) return status::wrong_data;
@@ -94,9 +104,11 @@ status message_engine::read_frame(link& from, std::span<const std::byte> bytes) 
 bool message_engine::read_record(link& from, const frame_record& r, const std::byte* payload) noexcept {
     frame_link& f = *from.frames;
     switch (r.kind) {
+    case frame_record::whole:
     case frame_record::message: {
         ++f.messages_came;
-        const announcement a{.record = r.record};
+        const bool whole = r.kind == frame_record::whole;
+        const announcement a{.address = whole ? reinterpret_cast<std::uint64_t>(payload) : 0, .record = r.record};
         const bool immediate = r.bytes <= options_.immediate_bytes;
         return arrive(from, {from.peer, r.tag, r.context, r.bytes,
                              immediate ? payload : reinterpret_cast<const std::byte*>(&a), nullptr});
@@ -125,6 +137,14 @@ bool message_engine::read_record(link& from, const frame_record& r, const std::b
     case frame_record::decline: return f.bulk != nullptr && declined(from, r.record);
     default: return false;
     }
+}
+
+/// A message that came with its bytes.
+void message_engine::take_whole(link& from, message_request& r, std::uint64_t bytes, const announcement& a) noexcept {
+    copy_bytes(r.data_, reinterpret_cast<const std::byte*>(a.address), bytes);
+    from.frames->give_back |= std::uint64_t{1} << a.record;
+    ++counts_.whole;
+    finish(r);
 }
 
 /// Asks the sender of a large message for its bytes.

@@ -4,7 +4,8 @@
 // (docs/decisions/0025-messages-over-networks.md).
 //
 // Frame n may go when the peer's frame n - channels is here: who takes frames answers them, if need be with empty ones.
-// Each says how many messages its reader may send in all, so that a message that comes always finds room.
+// Each says how many messages its reader may send in all, so that a message that comes always finds room: a longer one
+// that comes whole in the place of its send record, which is given back when a receive has its bytes.
 #pragma once
 
 #include "bulk_link.hpp"
@@ -21,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <variant>
@@ -31,13 +33,15 @@ namespace halocline::comm {
 constexpr std::size_t smallest_frame = 2048; ///< has room for an immediate message
 
 struct frame_head {
-    std::uint64_t credit = 0; ///< messages that the reader may have sent, since set-up
+    std::uint64_t credit = 0;     ///< messages that the reader may have sent, since set-up
+    std::uint64_t given_back = 0; ///< records of whole messages of the reader that were received, a bit each
 };
 
 /// What follows the head; its payload behind it, padded to 8 bytes.
 struct frame_record {
     enum : std::uint32_t {
         message, ///< with its bytes if it is immediate; else the peer may call for them
+        whole,   ///< a longer one with its bytes
         call,    ///< for the first `bytes` of the message with that send record
         piece,   ///< the next `bytes` of that message
         invite,  ///< to write the first `bytes` of that message where the ticket says, which follows
@@ -65,6 +69,9 @@ class frame_channel {
 
     [[nodiscard]] bool arrived(std::uint64_t epoch) noexcept {
         return visit([&](auto& c) { return c.arrived(epoch); });
+    }
+    [[nodiscard]] bool is_here(std::uint64_t epoch) noexcept {
+        return visit([&](auto& c) { return c.is_here(epoch); });
     }
     [[nodiscard]] status check(std::uint64_t epoch) noexcept {
         return visit([&](auto& c) { return c.check_part(epoch); });
@@ -107,9 +114,22 @@ struct frame_link {
     request_list writing;                               ///< sends to memory that is open here
     bulk_ticket ticket[link_layout::records]{};         ///< of these, by record
     std::uint64_t declines = 0;                         ///< records of which the peer has to be told so, a bit each
+    std::uint64_t sent_whole = 0, give_back = 0; ///< records of whole messages: in use here; the peer's, received
+    std::unique_ptr<std::byte[]> kept;           ///< whole messages without receive, by the sender's record
     static_assert(link_layout::records == 64);
     bool closed = false;
 
+    /// Bytes of a message that fits into one frame.
+    [[nodiscard]] std::size_t most_whole() const noexcept {
+        return (room - sizeof(frame_head) - sizeof(frame_record)) / 8 * 8;
+    }
+    /// Copies a message's bytes out of the frame that they came in, if they did.
+    void keep(announcement& a, std::uint64_t bytes) noexcept {
+        if (a.address == 0) return;
+        std::byte* const place = kept.get() + a.record * most_whole();
+        std::memcpy(place, reinterpret_cast<const std::byte*>(a.address), bytes);
+        a.address = reinterpret_cast<std::uint64_t>(place);
+    }
     /// Appends to the frame that is being filled. False: no frame may be filled now, or this one has no room.
     bool append(const frame_record& what, const std::byte* payload, std::size_t bytes) noexcept {
         const std::size_t size = sizeof what + padded(bytes);

@@ -111,8 +111,15 @@ bool message_engine::arrive(link& from, const incoming& m) noexcept {
     early->bytes = m.bytes;
     early->own = m.own;
     if (m.own == nullptr && m.slot == nullptr) {
-        const std::size_t kept = m.bytes <= options_.immediate_bytes ? m.bytes : sizeof(announcement);
+        const bool immediate = m.bytes <= options_.immediate_bytes;
+        const std::size_t kept = immediate ? m.bytes : sizeof(announcement);
         if (kept > 0) std::memcpy(early->payload(), m.payload, kept);
+        if (!immediate && from.frames) {
+            announcement a;
+            std::memcpy(&a, m.payload, sizeof a);
+            from.frames->keep(a, m.bytes);
+            std::memcpy(early->payload(), &a, sizeof a);
+        }
     }
     ++counts_.unexpected;
     return true;

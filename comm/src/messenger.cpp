@@ -119,6 +119,8 @@ void message_engine::connect_frames() {
     for (link& l : links_) {
         if (!l.frames) continue;
         l.frames->room = options_.frame_bytes;
+        l.frames->kept =
+            std::make_unique_for_overwrite<std::byte[]>(link_layout::records * l.frames->most_whole()); // not touched
         l.frames->may_send = l.frames->credit_told = options_.unexpected;
         l.frames->channel.reserve(frame_link::channels);
     }
@@ -184,8 +186,8 @@ std::string message_engine::describe() const {
         text += "  rank " + std::to_string(l.peer) + ": ";
         if (l.frames)
             text += "over " + core_.members[static_cast<std::size_t>(l.peer)].transport + ", frames of " +
-                    std::to_string(options_.frame_bytes) + " bytes; larger messages when their receive calls for them" +
-                    way_of_large(l);
+                    std::to_string(options_.frame_bytes) +
+                    " bytes; messages that don't fit when their receive calls for them" + way_of_large(l);
         else if (l.same_process)
             text += "all memory directly (same process)";
         else if (l.readable)

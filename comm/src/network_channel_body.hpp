@@ -51,10 +51,14 @@ void network_channel<World, End>::send_part(std::uint64_t epoch, std::uint64_t s
 
 template <class World, class End>
 bool network_channel<World, End>::arrived(std::uint64_t epoch) noexcept {
-    const auto here = [&] { return end_->has(epoch) || end_->over() || end_->error != 0; };
-    if (here()) return true;
+    if (is_here(epoch)) return true;
     world().poll(*end_);
-    return here();
+    return is_here(epoch);
+}
+
+template <class World, class End>
+bool network_channel<World, End>::is_here(std::uint64_t epoch) const noexcept {
+    return end_->has(epoch) || end_->over() || end_->error != 0;
 }
 
 template <class World, class End>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large messages over networks: straight into the receiver's memory, never through frames, and never into memory that was
-// given back. The argument names the transport (named_transport.hpp).
+// Longer messages over networks: whole in a frame, or straight into the receiver's memory, never through frames, and
+// never into memory that was given back. The argument names the transport (named_transport.hpp).
 #include "messenger_bodies.hpp"
 #include "named_transport.hpp"
 
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -82,6 +83,82 @@ TEST(MessengerDirect, SmallerOnesGoInFrames) {
         EXPECT_EQ(wrong(std::span(in).first(least - 1), peer, 1), 0u);
         EXPECT_EQ(m.counts().written, 0u);
         EXPECT_GT(m.counts().frame_pieces, 0u);
+    }
+    j.barrier();
+}
+
+/// Before its receive is posted, or after: the send never waits for that.
+TEST(MessengerDirect, WhatFitsIntoAFrameGoesAtOnce) {
+    const job& j = world();
+    messenger m(j);
+    const int peer = j.rank() ^ 1;
+    std::uint64_t number = 0;
+    for (const std::size_t n : {std::size_t{1025}, std::size_t{8191}, std::size_t{16} * 1024}) {
+        for (const bool posted : {true, false}) {
+            const message_counts before = m.counts();
+            const bytes out = written(n, std::pmr::new_delete_resource(), j.rank(), ++number);
+            bytes in(n + 3, std::pmr::new_delete_resource());
+            message_request receive;
+            if (peer < j.ranks() && posted) m.irecv(receive, in, peer, 5);
+            j.barrier();
+            if (peer >= j.ranks()) continue;
+            ok_or_fail(m, m.send(out, peer, 5));
+            message_info info;
+            while (!posted && !m.probe(peer, 5, info)) {
+            }
+            if (!posted) m.irecv(receive, in, peer, 5);
+            ok_or_fail(m, m.wait(receive));
+            ASSERT_EQ(receive.info().bytes, n);
+            ASSERT_EQ(wrong(std::span(in).first(n), peer, number), 0u) << n << " bytes, posted: " << posted;
+            EXPECT_EQ(m.counts().whole - before.whole, 1u) << n;
+            EXPECT_EQ(m.counts().called - before.called, 0u) << n;
+        }
+    }
+    j.barrier();
+}
+
+/// As many as there are records lie with their receiver; the others stay with their sender until some are received.
+TEST(MessengerDirect, AFloodOfWholeMessagesIsBounded) {
+    const job& j = world();
+    messenger m(j);
+    const int peer = j.rank() ^ 1;
+    constexpr std::size_t count = 100, records = 64, n = 5000;
+    std::vector<bytes> out;
+    std::vector<message_request> sends(count);
+    bytes in(n, std::pmr::new_delete_resource());
+    if (peer < j.ranks()) {
+        for (std::size_t i = 0; i < count; ++i) {
+            out.push_back(written(n, std::pmr::new_delete_resource(), j.rank(), i));
+            m.isend(sends[i], out[i], peer, static_cast<int>(i));
+        }
+        while (m.counts().unexpected < records) (void)m.test(sends[count - 1]);
+        for (int i = 0; i < 1000; ++i) (void)m.test(sends[count - 1]);
+    }
+    j.barrier();
+    EXPECT_EQ(m.counts().unexpected, peer < j.ranks() ? records : 0);
+    for (std::size_t i = 0; i < count && peer < j.ranks(); ++i) {
+        const std::size_t tag = i < records ? records - 1 - i : i; // those that came, the last first
+        ok_or_fail(m, m.recv(in, peer, static_cast<int>(tag)));
+        ASSERT_EQ(wrong(in, peer, tag), 0u) << "message " << tag;
+    }
+    ok_or_fail(m, m.wait_all(sends));
+    j.barrier();
+}
+
+TEST(MessengerDirect, AWholeMessageArrivesAlsoWhenItsSendersMessengerIsGone) {
+    const job& j = world();
+    std::optional<messenger> m(j);
+    const int peer = j.rank() ^ 1;
+    if (peer < j.ranks() && j.rank() % 2 == 0) {
+        for (std::uint64_t i = 0; i < 3; ++i)
+            ok_or_fail(*m, m->send(written(9000, std::pmr::new_delete_resource(), j.rank(), i), peer, 1));
+        m.reset();
+    }
+    j.barrier();
+    for (std::uint64_t i = 0; i < 3 && j.rank() % 2 == 1; ++i) {
+        bytes in(9000, std::pmr::new_delete_resource());
+        ok_or_fail(*m, m->recv(in, peer, 1));
+        EXPECT_EQ(wrong(in, peer, i), 0u);
     }
     j.barrier();
 }

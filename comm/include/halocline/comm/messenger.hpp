@@ -100,12 +100,13 @@ struct messenger_options {
     /// Apart from that, every message of 32 KiB and more is copied so as long as cores are found to be far apart
     /// (job_options::streaming, streaming_watch.hpp).
     std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max();
-    /// Size of a frame: what goes to a peer over a network at a time, small messages together. Memory per such peer: 12
-    /// frames.
-    std::size_t frame_bytes = 8 * 1024;
+    /// Of what goes to a peer over a network at a time. Messages that fit, with 48 bytes, go at once, small ones
+    /// together; of longer ones only word, until their receive calls for them. Memory per such peer: 12 of these, and 64
+    /// touched when messages that are not immediate come before their receives.
+    std::size_t frame_bytes = 16 * 1024 + 48;
     /// Smallest message that its sender writes straight into the receiver's memory over a network, which the receiver
-    /// registers (verbs, ofi) or posts a receive for (mpi); smaller ones go in frames. Each rank decides for what it
-    /// receives.
+    /// registers (verbs, ofi) or posts a receive for (mpi), if it doesn't fit into a frame; smaller ones go in several.
+    /// Each rank decides for what it receives.
     std::size_t direct_bytes = 16 * 1024;
     /// isend() and irecv() also move on what is under way with that peer, over a network.
     bool test_on_init = true;
@@ -121,6 +122,7 @@ struct message_counts {
     std::uint64_t immediate = 0, direct = 0, synergistic = 0;
     std::uint64_t read = 0;           ///< of the direct ones: by process_vm_readv
     std::uint64_t staged = 0;         ///< through copies in the sender's slab
+    std::uint64_t whole = 0;          ///< over a network, in one frame, but not immediate
     std::uint64_t called = 0;         ///< over a network, when their receive had called for them
     std::uint64_t written = 0;        ///< of these: straight into the receiver's memory
     std::uint64_t writes = 0;         ///< RDMA writes of this rank, as a sender
@@ -148,7 +150,7 @@ class messenger {
 
     /// Bytes: any number, also 0 and more than 2^32.  Pre: request is done; 0 <= tag; data stays as it is until the
     /// request is done again. Large buffers are fastest in slabs (job::memory). To one peer, 64 messages that are not
-    /// immediate can wait for their receives at a time; later ones stay behind them.
+    /// immediate can wait for their receives at a time, 57 over a network; later ones stay behind them.
     void isend(message_request& request, std::span<const std::byte> data, int to, int tag,
                std::uint32_t context = 0) noexcept;
     /// from may be any_source, tag may be any_tag. A message that is longer than `into` is status::wrong_data.

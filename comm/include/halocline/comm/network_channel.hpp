@@ -41,6 +41,8 @@ class network_channel : public message_slots {
                    std::uint32_t field_index = 0) noexcept;
     /// Has the peer's message of `epoch` arrived? Also true when it never will: then check(epoch) says why.
     [[nodiscard]] bool arrived(std::uint64_t epoch) noexcept;
+    /// The same, as far as it is known: the network is not asked.
+    [[nodiscard]] bool is_here(std::uint64_t epoch) const noexcept;
     [[nodiscard]] bool sent(std::uint64_t epoch) noexcept;
     [[nodiscard]] status check(std::uint64_t epoch) const noexcept;
     /// check() for a message that may have fewer bytes.
