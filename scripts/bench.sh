@@ -87,10 +87,11 @@ case $question in
     echo "bench.sh: lines of JSON and charts are build/release/bench-halo-{2ranks,4ranks,self}.{json,svg}" >&2 ;;
   halo_network)
     peers=()
+    [[ " $* " == *" --seconds "* ]] || set -- --seconds 180 "$@"
     for mpi in $(mpis_with bench_halo); do
       peers+=(--peer "$mpi:packed,in-place,neighbour=$(tcp_peer "$mpi" bench_halo)")
     done
-    exec "$bin/halocline-run" -n 2 -- "$bin/bench_halo" --git "$git" --table --seconds 180 --transport ofi \
+    exec "$bin/halocline-run" -n 2 -- "$bin/bench_halo" --git "$git" --table --transport ofi \
       --layout appended --bytes 96 --L 4,8,12,16 --json "$bin/../bench-halo-network.json" "${peers[@]}" "$@" ;;
   p2p)
     # Tuned: what this machine's small and middle sizes want. Eager up to 32 KiB, single copies by the kernel off.
