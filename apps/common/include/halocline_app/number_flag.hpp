@@ -29,9 +29,7 @@ void add_integer_flag(CLI::App& cli, const std::string& flag, Int& value, Int lo
     const auto set = [=, &value](const std::string& text) {
         value = read_flag(flag, text, [=](const std::string& t) { return read_integer<Int>(t, lowest, highest); });
     };
-    cli.add_option_function<std::string>(flag, set, description)
-        ->type_name("N")
-        ->default_str(std::to_string(value));
+    cli.add_option_function<std::string>(flag, set, description)->type_name("N")->default_str(std::to_string(value));
 }
 
 /// A real number in [lowest, highest] for `value`, which holds the default; `range` says so in words.  Parsing: Err:
