@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/path_watch.hpp>
 
+#include <algorithm>
+
 namespace halocline::halo {
 
 path_watch::path_watch(const comm::costs& c, std::size_t bytes, bool streamed) : path_watch(claims_only(c)) {
@@ -9,9 +11,13 @@ path_watch::path_watch(const comm::costs& c, std::size_t bytes, bool streamed) :
 }
 
 path_watch path_watch::claims_only(const comm::costs& c) {
-    constexpr double clearly_more = 2.2; // than a line at hand: one in the third-level cache takes about twice as long
+    // A line in the third-level cache takes up to twice as long as one at hand, and is not with the peer.
+    constexpr double clearly_more = 2.2, part_of_the_way = 0.6;
+    double seconds = clearly_more * c.keep_seconds;
+    if (c.take_seconds > c.keep_seconds) // both are read off a clock of perhaps 10 ns a step
+        seconds = std::min(seconds, c.keep_seconds + part_of_the_way * (c.take_seconds - c.keep_seconds));
     path_watch watch;
-    watch.claimed_above_ = static_cast<std::uint64_t>(clearly_more * c.keep_seconds / comm::seconds_per_tick());
+    watch.claimed_above_ = static_cast<std::uint64_t>(seconds / comm::seconds_per_tick());
     return watch;
 }
 
