@@ -142,16 +142,16 @@ status message_engine::wait(std::size_t count, Who&& who, Fine&& fine,
         const int peer = who(i).peer_;
         // As long as something comes or goes, a large message may take longer than the deadline.
         if (std::exchange(moved, moved_) != moved_) waiting.emplace(core_);
-        status_ = broken_ != status::ok ? broken_ : waiting->again(peer);
-        if (status_ == status::ok && polls % 4096 == 0 && gone(peer)) {
+        status bad = broken_ != status::ok ? broken_ : waiting->again(peer);
+        if (bad == status::ok && polls % 4096 == 0 && gone(peer)) {
             progress(); // what it did before it left
-            if (done()) break;
-            status_ = status::aborted;
+            bad = status::aborted;
         }
-        if (status_ != status::ok) {
+        if (status_ != status::ok || done()) break; // again() makes progress, too
+        if (bad != status::ok) {
             std::size_t more = 0;
             for (std::size_t k = i + 1; k < count; ++k) more += !fine(who(k));
-            fail(status_, who(i), more);
+            fail(bad, who(i), more);
         } else if (longest && seconds(ticks() - begin) > std::chrono::duration<double>(*longest).count()) {
             return status::timed_out;
         }

@@ -42,6 +42,30 @@ TEST(Messenger, AFloodOfOtherTagsDoesNotHideAMessage) {
     });
 }
 
+TEST(Messenger, AMessageThatIsLongerThanItsReceiveIsToldWithBothSizes) {
+    on_ranks({2}, [](const job& j) {
+        if (j.ranks() < 2) return;
+        for (int round = 0; round < 60; ++round) { // it may be found in any call
+            const std::size_t room = 4, longer = (std::array<std::size_t, 3>{8, 5000, 100000})[round % 3];
+            messenger m(j);
+            const bool posted_first = round % 2 == 0;
+            if (!posted_first) j.barrier();
+            if (j.rank() == 0) {
+                if (posted_first) std::this_thread::sleep_for(std::chrono::microseconds(100 * (round % 7)));
+                const std::vector<std::byte> out(longer);
+                ok_or_fail(m, m.send(out, 1, 7));
+            } else if (j.rank() == 1) {
+                std::vector<std::byte> in(longer, std::byte{9});
+                EXPECT_EQ(m.recv(std::span(in).first(room), 0, 7), status::wrong_data);
+                EXPECT_EQ(std::ranges::count(in, std::byte{9}), std::ptrdiff_t(longer)) << "nothing of it is written";
+                EXPECT_EQ(m.pending(), "'messages': a receive of up to 4 bytes that got a message of " +
+                                           std::to_string(longer) + " from rank 0, tag 7");
+            }
+            j.barrier();
+        }
+    });
+}
+
 TEST(Messenger, AFloodBeyondTheRoomStaysWithItsSender) {
     on_ranks({2}, [](const job& j) {
         if (j.ranks() < 2) return;
