@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_line.hpp"
 
+#include <halocline_app/strict_flag.hpp>
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -37,7 +39,7 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
                  p.name()};
     command_line result;
     std::string config;
-    cli.add_option("config", config, "config file (configs/demo.toml explains every key)")->option_text("FILE");
+    add_text_flag(cli, "config", config, "FILE", "config file (configs/demo.toml explains every key)");
     std::array<std::string, flags.size()> texts;
     std::array<CLI::Option*, flags.size()> options{};
     for (std::size_t i = 0; i < flags.size(); ++i) {
@@ -47,13 +49,16 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
         options[i]->option_text(flags[i].value + (otherwise.empty() ? "" : " (" + otherwise + ")"));
     }
     cli.add_flag("--dry-run", result.dry_run, "print the decomposition and why, memory and messages, and stop");
-    cli.add_option("--json", result.json, "write the result as one JSON object to this file")->option_text("FILE");
+    add_text_flag(cli, "--json", result.json, "FILE", "write the result as one JSON object to this file");
 
     p.parse(cli, argc, argv);
     if (!config.empty()) result.reader.read_file(config);
     result.reader.read_environment();
-    for (std::size_t i = 0; i < flags.size(); ++i)
-        if (options[i]->count() > 0) result.reader.set(flags[i].key, texts[i], flags[i].name);
+    for (std::size_t i = 0; i < flags.size(); ++i) {
+        if (options[i]->count() == 0) continue;
+        refuse_empty(flags[i].name, texts[i], flags[i].value);
+        result.reader.set(flags[i].key, texts[i], flags[i].name);
+    }
     result.reader.check();
     return result;
 }

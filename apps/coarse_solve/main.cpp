@@ -123,7 +123,7 @@ int solve(program& p, int argc, const char* const* argv) {
     const settings& s = command.reader.values();
     const comm::job& j = p.join(job_options_of(s));
     j.agree("configuration of the run", command.reader.effective());
-    const text_output json(j, "--json", command.json);
+    const text_output json(p, "--json", command.json);
 
     const problem problem = define_problem(j, s, [&](std::string_view line) { p.print(line); });
     if (command.dry_run) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "problem.hpp"
 
+#include "blocks_for_ranks.hpp"
+
 #include <halocline/amg/options.hpp>
 #include <halocline/lattice/random.hpp>
 #include <halocline/lattice/rank_order.hpp>
 #include <halocline_app/demo_configuration.hpp>
+#include <halocline_app/grid.hpp>
 
 #include <unistd.h>
 
@@ -50,50 +53,22 @@ coordinate global_extents(const coordinate& file, const settings& s) {
     return *s.grid;
 }
 
-/// Sites are counted in 64 bits, bytes of all their links too.
-void check_volume(const coordinate& global) {
-    constexpr double most_sites = 1e15;
-    double sites = 1;
-    for (const int extent : global) sites *= extent;
-    if (sites > most_sites)
-        throw input_error("lattice " + to_string(global) +
-                          " has more than 1e15 sites, which no machine can hold; "
-                          "check --grid and --tile");
-}
-
-std::string list(const std::vector<coordinate>& grids) {
-    std::string text;
-    for (const auto& g : grids) text += (text.empty() ? "" : ", ") + to_string(g);
-    return text;
+/// Err: input_error with blocks that would do, if the job's ranks can't own whole ones.
+void check_blocks(const coordinate& global, const coordinate& blocks, int ranks, int vectors) {
+    if (!lattice::admissible_rank_grids(global, ranks, blocks).empty()) return;
+    const auto others = blocks_for_ranks(global, ranks, vectors);
+    if (!others) return; // choose_rank_grid() names a number of ranks that would do
+    throw input_error("lattice " + to_string(global) + " in blocks of " + to_string(blocks) + " can't be cut over " +
+                      std::to_string(ranks) + " ranks; --blocks " + to_string(*others) + " allows it");
 }
 
 lattice::decomposition cut_lattice(const coordinate& global, const coordinate& blocks, int ranks, const settings& s,
                                    std::string& why) {
-    const auto admissible = lattice::admissible_rank_grids(global, ranks, blocks);
-    if (s.rank_grid) {
-        const coordinate& g = *s.rank_grid;
-        const std::string admits = admissible.empty() ? "none with this many ranks" : list(admissible);
-        if (lattice::volume(g) != ranks)
-            throw input_error("--mpi " + to_string(g) + " needs " + std::to_string(lattice::volume(g)) +
-                              " ranks, but the job has " + std::to_string(ranks) + "; admissible: " + admits);
-        if (std::ranges::find(admissible, g) == admissible.end())
-            throw input_error("--mpi " + to_string(g) + " does not cut " + to_string(global) + " on boundaries of " +
-                              to_string(blocks) + " blocks; admissible: " + admits);
-        why = "given by --mpi";
-        return lattice::decomposition::even(global, g, blocks);
-    }
-    if (admissible.empty() && !s.blocks) {
-        coordinate smaller = blocks;
-        for (int mu = 0; mu < lattice::dimensions; ++mu)
-            if (global[mu] % 4 == 0) smaller[mu] = 2; // an even number of blocks is left
-        if (!lattice::admissible_rank_grids(global, ranks, smaller).empty())
-            throw input_error("lattice " + to_string(global) + " in blocks of " + to_string(blocks) +
-                              " can't be cut over " + std::to_string(ranks) + " ranks; --blocks " + to_string(smaller) +
-                              " allows it");
-    }
+    check_blocks(global, blocks, ranks, s.vectors);
     const auto choice = lattice::choose_rank_grid(global, ranks, {.granularity = blocks});
-    why = choice.why;
-    return lattice::decomposition::even(global, choice.rank_grid, blocks);
+    if (s.rank_grid) check_rank_grid(*s.rank_grid, global, blocks, ranks);
+    why = s.rank_grid ? "given by --mpi" : choice.why;
+    return lattice::decomposition::even(global, s.rank_grid.value_or(choice.rank_grid), blocks);
 }
 
 } // namespace
@@ -103,7 +78,6 @@ problem define_problem(const comm::job& j, const settings& s, const std::functio
     const auto open = [&](const std::string& path) { j.collectively([&] { file = lattice::open_gauge_file(path); }); };
     if (!s.gauge.empty()) open(s.gauge);
     const coordinate global = global_extents(s.gauge.empty() ? demo_extents : file.extents, s);
-    check_volume(global);
     const coordinate blocks = s.blocks.value_or(amg::default_blocks(global));
     for (int mu = 0; mu < lattice::dimensions; ++mu)
         if (global[mu] % blocks[mu] != 0)

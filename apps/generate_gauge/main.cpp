@@ -9,7 +9,7 @@
 #include <halocline/lattice/gauge_file.hpp>
 #include <halocline_app/grid.hpp>
 #include <halocline_app/main.hpp>
-#include <halocline_app/number_flag.hpp>
+#include <halocline_app/strict_flag.hpp>
 #include <halocline_app/output_file.hpp>
 #include <halocline_app/settings.hpp>
 
@@ -57,16 +57,14 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
     cli.add_option("--start", a.start, "links to begin with")
         ->check(CLI::IsMember({"cold", "hot"}))
         ->capture_default_str();
-    cli.add_option("--mpi", a.rank_grid, "rank grid (default: the one with the smallest surface)")
-        ->type_name("x.y.z.t");
-    cli.add_option("--transport", a.transport,
-                   "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi")
-        ->type_name("LIST");
-    cli.add_option("--output", a.output, "file to write (default: none)")->type_name("FILE");
+    app::add_text_flag(cli, "--mpi", a.rank_grid, "x.y.z.t", "rank grid (default: the one with the smallest surface)");
+    app::add_text_flag(cli, "--transport", a.transport, "LIST",
+                       "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi");
+    app::add_text_flag(cli, "--output", a.output, "FILE", "file to write (default: none)");
     cli.add_option("--format", a.format, "of the file")
         ->check(CLI::IsMember({"ildg", "ddalphaamg"}))
         ->capture_default_str();
-    cli.add_option("--json", a.json, "write the result as one JSON object to this file")->type_name("FILE");
+    app::add_text_flag(cli, "--json", a.json, "FILE", "write the result as one JSON object to this file");
     p.parse(cli, argc, argv);
     return a;
 }
@@ -124,8 +122,8 @@ int run(app::program& p, int argc, const char* const* argv) {
     const arguments a = read_command_line(p, argc, argv);
     const coordinate global = app::parse_extents("--grid", a.grid);
     const comm::job& j = p.join(app::job_options_of_environment(a.transport));
-    app::check_output(j, "--output", a.output);
-    const app::text_output json(j, "--json", a.json);
+    app::check_output(p, "--output", a.output);
+    const app::text_output json(p, "--json", a.json);
 
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
     const lattice::box local = cut.local_box(j.rank());
@@ -151,11 +149,18 @@ int run(app::program& p, int argc, const char* const* argv) {
                       mean.error, measured.size(), mean.bin, last);
         p.print(line);
     }
+    bool written = false;
     if (!a.output.empty()) {
         lattice::gauge_field owned(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
         links.store(owned);
-        write_and_verify(j, cut, owned, last, a);
-        p.print("wrote " + a.output + " (" + a.format + ", read back and verified), plaquette " + std::to_string(last));
+        try {
+            write_and_verify(j, cut, owned, last, a);
+            written = true;
+            p.print("wrote " + a.output + " (" + a.format + ", read back and verified), plaquette " +
+                    std::to_string(last));
+        } catch (const input_error& e) { // the same on every rank
+            p.lose_output(std::string("--output: ") + e.what());
+        }
     }
     const auto number = [](double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(); };
     const nlohmann::json result{{"grid", global},
@@ -172,7 +177,7 @@ int run(app::program& p, int argc, const char* const* argv) {
                                 {"ranks", j.ranks()},
                                 {"rank_grid", cut.rank_grid()},
                                 {"transport", j.transport()},
-                                {"output", a.output},
+                                {"output", written ? a.output : ""},
                                 {"seconds", watch.seconds()}};
     json.write(result.dump(2) + "\n");
     return app::exit_success;

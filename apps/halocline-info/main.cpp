@@ -9,6 +9,7 @@
 #include <halocline/dirac/wilson_clover.hpp>
 #include <halocline_app/main.hpp>
 #include <halocline_app/settings.hpp>
+#include <halocline_app/strict_flag.hpp>
 
 #include <CLI/CLI.hpp>
 #include <hwy/targets.h>
@@ -105,8 +106,8 @@ int info(program& p, int argc, const char* const* argv) {
                  "Under a launcher: who serves whom.",
                  p.name()};
     std::string config, transport;
-    cli.add_option("config", config, "config file (configs/demo.toml explains every key)")->option_text("FILE");
-    cli.add_option("--transport", transport, "in order of preference, like shm,mpi")->option_text("LIST");
+    add_text_flag(cli, "config", config, "FILE", "config file (configs/demo.toml explains every key)");
+    add_text_flag(cli, "--transport", transport, "LIST", "in order of preference, like shm,mpi");
     p.parse(cli, argc, argv);
 
     settings_reader reader;

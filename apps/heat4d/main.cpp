@@ -5,7 +5,7 @@
 
 #include <halocline_app/grid.hpp>
 #include <halocline_app/main.hpp>
-#include <halocline_app/number_flag.hpp>
+#include <halocline_app/strict_flag.hpp>
 #include <halocline_app/output_file.hpp>
 #include <halocline_app/settings.hpp>
 
@@ -41,15 +41,13 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
         "Exit code: 0 the decay is right, 1 it is not, 2 bad input, 3 a rank died or a deadline passed.",
         p.name());
     cli.add_option("--grid", a.grid, "lattice")->type_name("x.y.z.t")->capture_default_str();
-    cli.add_option("--mpi", a.rank_grid, "rank grid (default: the one with the smallest surface)")
-        ->type_name("x.y.z.t");
+    app::add_text_flag(cli, "--mpi", a.rank_grid, "x.y.z.t", "rank grid (default: the one with the smallest surface)");
     app::add_integer_flag(cli, "--steps", a.steps, 0, 1'000'000'000, "time steps");
     app::add_real_flag(cli, "--alpha", a.alpha, 0, 0.125, "a number from 0 to 0.125, beyond which no step is stable",
                        "diffusivity x time step / spacing^2; stable up to 1/8");
-    cli.add_option("--transport", a.transport,
-                   "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi")
-        ->type_name("LIST");
-    cli.add_option("--json", a.json, "write the result as one JSON object to this file")->type_name("FILE");
+    app::add_text_flag(cli, "--transport", a.transport, "LIST",
+                       "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi");
+    app::add_text_flag(cli, "--json", a.json, "FILE", "write the result as one JSON object to this file");
     p.parse(cli, argc, argv);
     return a;
 }
@@ -114,7 +112,7 @@ int run(app::program& p, int argc, const char* const* argv) {
     const arguments a = read_command_line(p, argc, argv);
     const coordinate global = app::parse_extents("--grid", a.grid);
     const comm::job& j = p.join(app::job_options_of_environment(a.transport));
-    const app::text_output json(j, "--json", a.json);
+    const app::text_output json(p, "--json", a.json);
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
 
     j.barrier();

@@ -11,8 +11,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
+#include <map>
 #include <sched.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace halocline::comm {
@@ -35,6 +38,17 @@ std::string network_id() {
 std::string from_environment(const char* variable) {
     const char* text = std::getenv(variable);
     return text == nullptr ? "" : text;
+}
+
+/// Bytes of address space that this process may still map.
+std::uint64_t address_room() {
+    rlimit space{};
+    if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY)
+        return std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t pages = 0; // that are mapped
+    std::ifstream("/proc/self/statm") >> pages;
+    const std::uint64_t mapped = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    return space.rlim_cur > mapped ? space.rlim_cur - mapped : 0;
 }
 
 std::string random_secret() {
@@ -64,14 +78,16 @@ struct card {
     std::string network; ///< network_id()
     std::string node; ///< the same, and what HALOCLINE_NODE says: parts of one host that are to be nodes of their own
     std::string host, door, secret;
+    std::string no_slab;        ///< why this rank has none; "": it has one
+    std::uint64_t address_room; ///< for those of the other ranks of its node
     int pid = 0;
     cpu_set_t cores;
     std::vector<host_address> addresses;
 
     [[nodiscard]] std::string written() const {
         wire_writer w;
-        w.text(version).text(options).text(network).text(node).text(host).text(door).text(secret).number(pid).number(
-            cores);
+        w.text(version).text(options).text(network).text(node).text(host).text(door).text(secret).text(no_slab);
+        w.number(address_room).number(pid).number(cores);
         for (const host_address& a : addresses) w.text(a.interface).text(a.address).text(a.network);
         return w.take();
     }
@@ -81,7 +97,8 @@ struct card {
         card c;
         c.version = r.text();
         if (c.version != version_of_0) disagree("the version of halocline", version_of_0, rank, c.version);
-        for (std::string* s : {&c.options, &c.network, &c.node, &c.host, &c.door, &c.secret}) *s = r.text();
+        for (std::string* s : {&c.options, &c.network, &c.node, &c.host, &c.door, &c.secret, &c.no_slab}) *s = r.text();
+        c.address_room = r.number<std::uint64_t>();
         c.pid = r.number<int>();
         c.cores = r.number<cpu_set_t>();
         while (!r.empty()) {
@@ -113,7 +130,7 @@ std::string far_address_of(const job_options& options, const std::vector<card>& 
 }
 
 /// `door`: where the ranks of this node knock.
-card own_card(const bootstrap& start, const job_options& options, const std::string& door) {
+card own_card(const bootstrap& start, const job_options& options, const std::string& door, const std::string& no_slab) {
     const std::string network = network_id();
     const std::string part = from_environment("HALOCLINE_NODE");
     card mine{HALOCLINE_VERSION,
@@ -123,6 +140,8 @@ card own_card(const bootstrap& start, const job_options& options, const std::str
               host_name() + (part.empty() ? "" : "/" + part),
               door,
               start.rank == 0 ? random_secret() : "",
+              no_slab,
+              address_room(),
               static_cast<int>(getpid()),
               {},
               host_addresses()};
@@ -141,6 +160,23 @@ std::vector<card> swap_cards(const bootstrap& start, const card& mine) {
             disagree("the options of the job", cards[0].options, r, cards[r].options);
     }
     return cards;
+}
+
+/// Err: input_error, the same on every rank, if one has no slab or can't map those of its node.
+void check_slabs(const std::vector<card>& cards, std::size_t slab_bytes) {
+    const auto who = [&](std::size_t rank) { return "rank " + std::to_string(rank) + " on " + cards[rank].host; };
+    std::map<std::string_view, std::uint64_t> ranks_on;
+    for (std::size_t r = 0; r < cards.size(); ++r) {
+        if (!cards[r].no_slab.empty()) throw input_error(who(r) + ": " + cards[r].no_slab);
+        ++ranks_on[cards[r].node];
+    }
+    for (std::size_t r = 0; r < cards.size(); ++r) {
+        const std::uint64_t others = ranks_on[cards[r].node] - 1;
+        if (others <= cards[r].address_room / slab_bytes) continue;
+        throw input_error(who(r) + " can map " + std::to_string(cards[r].address_room >> 20) +
+                          " MiB more, but the slabs of the " + std::to_string(others) + " other ranks there take " +
+                          std::to_string(others * slab_bytes >> 20) + " MiB of address space; " + smaller_slab("-v"));
+    }
 }
 
 /// The other ranks, as seen from this one.
@@ -217,14 +253,21 @@ void connect_ranks(job_core& core, listener door, far_side far, const surroundin
 } // namespace
 
 std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
-    auto core = std::make_shared<job_core>(start.rank, start.ranks, options, start.launcher,
-                                           std::make_shared<node_slab>(options.slab_bytes));
-    core->mpi = start.mpi;
-    if (core->mpi) core->mpi->use(options.mpi);
+    if (start.mpi) start.mpi->use(options.mpi);
     const std::chrono::milliseconds grace = witness::grace_of_environment();
+    std::shared_ptr<node_slab> memory;
+    std::string no_slab;
+    try {
+        memory = std::make_shared<node_slab>(options.slab_bytes);
+    } catch (const error& e) {
+        no_slab = e.what();
+    }
 
     listener door(start.ranks);
-    const std::vector<card> cards = swap_cards(start, own_card(start, options, door.name()));
+    const std::vector<card> cards = swap_cards(start, own_card(start, options, door.name(), no_slab));
+    check_slabs(cards, memory ? memory->bytes() : 0);
+    auto core = std::make_shared<job_core>(start.rank, start.ranks, options, start.launcher, std::move(memory));
+    core->mpi = start.mpi;
     surroundings around = sort_by_node(*core, cards);
     check_transport_names(options.transports, core->mpi != nullptr, start.ranks);
     const int ranks_here = static_cast<int>(around.near.size()) + 1;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string>
 
 namespace halocline::comm {
 
@@ -38,9 +39,12 @@ class slab_mapping {
     std::size_t bytes_ = 0;
 };
 
+/// The remedy where `ulimit` has this limit: "-v" or "-f".
+[[nodiscard]] std::string smaller_slab(const char* limit);
+
 class node_slab final : public slab {
   public:
-    /// Err: error naming need, have and remedy.
+    /// Err: error naming need, have and remedy; input_error where a limit is in the way.
     explicit node_slab(std::size_t bytes);
     ~node_slab() override;
     node_slab(const node_slab&) = delete;

@@ -28,11 +28,16 @@ std::string mebibytes(std::size_t n) { return std::to_string((n + (1 << 20) - 1)
 
 } // namespace
 
+std::string smaller_slab(const char* limit) {
+    return std::string("raise 'ulimit ") + limit +
+           "' or choose a smaller slab (job_options::slab_bytes, [comm] slab_gib)";
+}
+
 slab_mapping::slab_mapping(int fd, std::size_t bytes) : bytes_(bytes) {
     void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (p == MAP_FAILED) {
-        throw error("cannot map a slab of " + mebibytes(bytes) + " address space: " + std::strerror(errno) +
-                    "; raise 'ulimit -v' or choose a smaller slab (job_options::slab_bytes, [comm] slab_gib)");
+        throw input_error("cannot map a slab of " + mebibytes(bytes) + " address space: " + std::strerror(errno) +
+                          "; " + smaller_slab("-v"));
     }
     base_ = static_cast<std::byte*>(p);
     madvise(p, bytes, MADV_DONTDUMP); // both are wishes: refusal changes nothing but speed or the size of a core file
@@ -58,8 +63,8 @@ node_slab::node_slab(std::size_t bytes) : bytes_(round_up(bytes == 0 ? default_b
     try {
         rlimit file{}; // a file beyond it would be SIGXFSZ instead of an error
         if (getrlimit(RLIMIT_FSIZE, &file) == 0 && file.rlim_cur < bytes_) {
-            throw error("cannot make a slab of " + mebibytes(bytes_) + ": files may have " + mebibytes(file.rlim_cur) +
-                        "; raise 'ulimit -f' or choose a smaller slab (job_options::slab_bytes, [comm] slab_gib)");
+            throw input_error("cannot make a slab of " + mebibytes(bytes_) + ": files may have " +
+                              mebibytes(file.rlim_cur) + "; " + smaller_slab("-f"));
         }
         // Sealed: a peer that maps it can't be made to fault by a truncation.
         if (ftruncate(fd_, static_cast<off_t>(bytes_)) != 0 ||

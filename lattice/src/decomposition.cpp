@@ -33,6 +33,17 @@ coordinate units_of(const coordinate& global, const coordinate& granularity) {
     return units;
 }
 
+/// A rank is an int; the product of four could wrap in 64 bits.  Pre: n >= 1.  Err: input_error.
+void check_number_of_ranks(const coordinate& global, const coordinate& rank_grid) {
+    std::int64_t ranks = 1;
+    for (const int n : rank_grid) {
+        ranks *= n;
+        if (ranks > std::numeric_limits<int>::max())
+            throw input_error("rank grid " + to_string(rank_grid) + " cuts the lattice " + to_string(global) +
+                              " over more than " + std::to_string(std::numeric_limits<int>::max()) + " ranks");
+    }
+}
+
 /// Extents of the largest box when `units` are cut as evenly as possible.
 coordinate largest_box(const coordinate& units, const coordinate& granularity, const coordinate& rank_grid) {
     coordinate extents{};
@@ -69,7 +80,6 @@ std::vector<coordinate> factorisations(int ranks, const coordinate& units) {
 
 decomposition::decomposition(coordinate global, std::array<std::vector<int>, dimensions> cuts)
     : global_(global), cuts_(std::move(cuts)) {
-    std::int64_t ranks = 1;
     for (int mu = 0; mu < dimensions; ++mu) {
         const std::vector<int>& c = cuts_[mu];
         const bool increasing = std::adjacent_find(c.begin(), c.end(), std::greater_equal<>()) == c.end();
@@ -80,22 +90,22 @@ decomposition::decomposition(coordinate global, std::array<std::vector<int>, dim
                               "): they must increase from 0 to the extent " + std::to_string(global_[mu]));
         }
         rank_grid_[mu] = static_cast<int>(c.size()) - 1;
-        ranks *= rank_grid_[mu];
-        if (ranks > std::numeric_limits<int>::max())
-            throw input_error("lattice " + to_string(global_) + " is cut over more than 2147483647 ranks");
     }
+    check_number_of_ranks(global_, rank_grid_);
 }
 
 decomposition decomposition::even(const coordinate& global, const coordinate& rank_grid,
                                   const coordinate& granularity) {
     const coordinate units = units_of(global, granularity);
-    std::array<std::vector<int>, dimensions> cuts;
-    for (int mu = 0; mu < dimensions; ++mu) {
+    for (int mu = 0; mu < dimensions; ++mu)
         if (rank_grid[mu] < 1 || rank_grid[mu] > units[mu])
             throw input_error("rank grid " + to_string(rank_grid) + " does not fit the lattice " + to_string(global) +
                               ": " + dimension_name[mu] + " can be cut over 1 to " + std::to_string(units[mu]) +
                               " ranks in units of " + std::to_string(granularity[mu]) + ", not over " +
                               std::to_string(rank_grid[mu]));
+    check_number_of_ranks(global, rank_grid); // before there is a list of cuts for each
+    std::array<std::vector<int>, dimensions> cuts;
+    for (int mu = 0; mu < dimensions; ++mu) {
         const int least = units[mu] / rank_grid[mu], rest = units[mu] % rank_grid[mu];
         cuts[mu].reserve(static_cast<std::size_t>(rank_grid[mu]) + 1);
         for (int i = 0; i <= rank_grid[mu]; ++i) cuts[mu].push_back((i * least + std::min(i, rest)) * granularity[mu]);

@@ -90,7 +90,8 @@ TEST_F(GenerateGauge, BadInputIsOneMessageAndExitCodeTwo) {
     } cases[] = {
         {"--grid 4.4.3.4", "extent 3 in z"},
         {"--grid 4.4.4", "--grid '4.4.4'"},
-        {"--grid 4.4.4.4 --mpi 3.1.1.1", "--mpi 3.1.1.1 has 3 ranks, the job has 2"},
+        {"--grid 4.4.4.4 --mpi 3.1.1.1", "--mpi 3.1.1.1 needs 3 ranks, but the job has 2"},
+        {"--grid 4.4.4.4 --mpi 65536.65536.65536.65536", "needs more than 2147483647 ranks, but the job has 2"},
         {"--grid 4.4.4.4 --beta -1", "--beta '-1': expected a coupling"},
         {"--grid 4.4.4.4 --seed -1", "--seed '-1': expected a whole number"},
         {"--grid 4.4.4.4 --seed=", "--seed takes one value"},

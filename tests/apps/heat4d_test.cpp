@@ -107,7 +107,8 @@ TEST(Heat4d, BadInputIsOneMessageAndExitCodeTwo) {
         const char* flags;
         const char* message;
     } cases[] = {{"--grid 4.4.4", "--grid '4.4.4'"},
-                 {"--mpi 3.1.1.1", "--mpi 3.1.1.1 has 3 ranks, the job has 2"},
+                 {"--mpi 3.1.1.1", "--mpi 3.1.1.1 needs 3 ranks, but the job has 2"},
+                 {"--mpi 65536.65536.65536.65536", "needs more than 2147483647 ranks, but the job has 2"},
                  {"--grid 1.1.1.1", "can't be cut over 2 ranks"},
                  {"--alpha 0.2", "--alpha '0.2': expected"},
                  {"--alpha nan", "--alpha 'nan': expected"},

@@ -104,11 +104,52 @@ TEST(Programs, APipeThatIsReadAndWhatALinkLeadsToAreWritten) {
     EXPECT_TRUE(std::filesystem::is_symlink(scratch / "link"));
 }
 
+TEST(Programs, NamesThatAreEmptyAreRefused) {
+    for (const std::string line : {"heat4d --json", "heat4d --mpi", "heat4d --transport", "generate_gauge --json",
+                                   "generate_gauge --output", "coarse_solve --json", "halocline-info --transport"}) {
+        const auto run = run_command(run2 + line + " ''");
+
+        EXPECT_EQ(run.exit_code, 2) << line << run.err;
+        EXPECT_TRUE(contains(run.err, line.substr(line.find("--")) + " '': expected ")) << run.err;
+        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+        EXPECT_TRUE(run.out.empty()) << run.out;
+    }
+}
+
 TEST(Programs, AFullDiskUnderStandardOutputIsAnError) {
     const auto run = shell(run2 + "heat4d --steps 1 >/dev/full");
 
     EXPECT_EQ(run.exit_code, 1) << run.err;
     EXPECT_TRUE(contains(run.err, "standard output can")) << run.err;
+}
+
+TEST(Programs, ADiskThatIsFullAtTheEndIsOneErrorWithFileAndReason) {
+    for (const std::string line :
+         {"heat4d --steps 1", "generate_gauge --grid 4.4.4.4 --sweeps 0", short_solve.c_str()}) {
+        const auto run = run_command(run2 + line + " --json /dev/full");
+
+        EXPECT_EQ(run.exit_code, 1) << line << run.err;
+        EXPECT_TRUE(contains(run.err, ": error: --json /dev/full: can't be written: No space left on device"))
+            << run.err;
+        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+        EXPECT_FALSE(run.out.empty()) << line;
+    }
+}
+
+TEST(Programs, AConfigurationThatDoesNotFitTheDiskIsOneErrorAndTheRestIsWritten) {
+    const std::string mount = "unshare -rm sh -c \"mount -t tmpfs -o size=64k none /mnt && ";
+    if (shell(mount + "true\"").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    const scratch_folder scratch;
+
+    const auto run =
+        shell(mount + run2 + "generate_gauge --grid 8.8.8.8 --thermalisation 0 --sweeps 0 --output /mnt/x " +
+              "--json " + (scratch / "r.json") + "\"");
+
+    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_TRUE(contains(run.err, "--output: '/mnt/x")) << run.err;
+    EXPECT_TRUE(contains(run.err, "No space left on device")) << run.err;
+    EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+    EXPECT_TRUE(contains(read_text(scratch / "r.json"), "\"output\": \"\"")) << run.err;
 }
 
 TEST(Programs, AReaderThatLeavesDoesNotEndTheJob) {
@@ -148,10 +189,16 @@ TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
     EXPECT_EQ(descriptors.exit_code, 1) << descriptors.err;
     EXPECT_TRUE(contains(descriptors.err, "ulimit -n")) << descriptors.err;
 
-    const auto file_size = shell("ulimit -f 100; " + run2 + "heat4d");
-    EXPECT_EQ(file_size.exit_code, 1) << file_size.err;
-    EXPECT_TRUE(contains(file_size.err, "ulimit -f")) << file_size.err;
-    EXPECT_TRUE(contains(file_size.err, "slab_gib")) << file_size.err;
+    // Too small for a slab, and too small for those of two ranks.
+    for (const std::string limit : {"ulimit -f 100", "ulimit -v 30000000", "ulimit -v 100000000"}) {
+        const auto run = shell(limit + "; " + run2 + "heat4d");
+        EXPECT_EQ(run.exit_code, 2) << limit << run.err;
+        EXPECT_TRUE(contains(run.err, limit.substr(0, 9))) << run.err;
+        EXPECT_TRUE(contains(run.err, "slab_gib")) << run.err;
+        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+    }
+    const auto fits = shell("ulimit -v 30000000; HALOCLINE_COMM_SLAB_GIB=0.5 " + run2 + "heat4d --steps 1");
+    EXPECT_EQ(fits.exit_code, 0) << fits.err;
 
     const auto memory_locked = shell("ulimit -l 0; " + run2 + "heat4d --steps 1");
     EXPECT_EQ(memory_locked.exit_code, 0) << memory_locked.err;

@@ -71,6 +71,15 @@ TEST(Decomposition, RefusesCutsThatDoNotPartition) {
     EXPECT_THROW(decomposition::even({65536, 65536, 65536, 65536}, {1, 1, 1, 2}), input_error); // 2^64 sites
 }
 
+TEST(Decomposition, MoreRanksThanAnIntHoldsAreRefusedThoughTheirNumberWraps) {
+    try {
+        decomposition::even({1 << 16, 1 << 16, 1 << 16, 1}, {1 << 16, 1 << 16, 1, 1}); // 2^32 wraps to 0 in 32 bits
+        FAIL() << "accepted";
+    } catch (const input_error& e) {
+        EXPECT_NE(std::string(e.what()).find("more than 2147483647 ranks"), std::string::npos) << e.what();
+    }
+}
+
 TEST(RankGrid, FewestSitesFirstAndTiesCutTFirst) {
     EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 2).rank_grid, (coordinate{1, 1, 1, 2}));
     EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 4).rank_grid, (coordinate{1, 1, 1, 4})); // as many sites as 1.1.2.2

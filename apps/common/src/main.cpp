@@ -89,7 +89,8 @@ void program::print(std::string_view line) const {
     // A live progress line that is still there makes way.
     if (!speaks()) return;
     const int why = write_line(stdout, (on_terminal() ? "\r\033[K" : "") + std::string(line));
-    if (why != 0 && why != EPIPE) lost_output_ = why; // a reader that left has read enough
+    if (why != 0 && why != EPIPE) // a reader that left has read enough
+        lose_output(std::string("standard output can't be written: ") + std::strerror(why));
 }
 
 bool program::on_terminal() { return isatty(STDOUT_FILENO) != 0; }
@@ -124,8 +125,8 @@ int run_program(int argc, const char* const* argv,
     };
     try {
         const int code = body(p, argc, argv);
-        if (p.lost_output() == 0) return code;
-        say(std::string("error: standard output can't be written: ") + std::strerror(p.lost_output()));
+        if (p.lost_output().empty()) return code;
+        if (p.speaks()) say("error: " + p.lost_output());
         return code == exit_success ? int{exit_failure} : code;
     } catch (const early_exit& e) {
         return e.code;

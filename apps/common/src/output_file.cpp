@@ -14,8 +14,8 @@
 namespace halocline::app {
 namespace {
 
-std::string wrong(const std::string& flag, const std::string& path) {
-    return flag + " " + path + ": can't be written: ";
+std::string wrong(const std::string& flag, const std::string& path, const std::string& why) {
+    return flag + " " + path + ": can't be written: " + why;
 }
 
 /// A pipe or a device is written to; a file put in its place would destroy it.
@@ -36,7 +36,7 @@ std::string temporary_beside(const std::string& path) { return path + "." + std:
 void check_file(const std::string& flag, const std::string& path) {
     const std::string temporary = temporary_beside(path);
     const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0) throw input_error(wrong(flag, path) + std::strerror(errno));
+    if (file < 0) throw input_error(wrong(flag, path, std::strerror(errno)));
     ::close(file);
     ::unlink(temporary.c_str());
 }
@@ -48,7 +48,7 @@ int open_stream(const std::string& flag, const std::string& path) {
     if (stream < 0) {
         const int why = errno;
         const bool unread = why == ENXIO && std::filesystem::is_fifo(path);
-        throw input_error(wrong(flag, path) + (unread ? "nobody reads this pipe" : std::strerror(why)));
+        throw input_error(wrong(flag, path, unread ? "nobody reads this pipe" : std::strerror(why)));
     }
     ::fcntl(stream, F_SETFL, ::fcntl(stream, F_GETFL) & ~O_NONBLOCK);
     return stream;
@@ -79,20 +79,21 @@ int write_file(const std::string& path, std::string_view text) {
 
 } // namespace
 
-void check_output(const comm::job& j, const std::string& flag, const std::string& path) {
+void check_output(const program& p, const std::string& flag, const std::string& path) {
     if (path.empty()) return;
-    j.collectively([&] {
-        if (j.rank() != 0) return;
-        if (is_folder(path)) throw input_error(wrong(flag, path) + "it is a folder");
-        if (is_stream(path)) throw input_error(wrong(flag, path) + "it is no regular file");
+    p.job().collectively([&] {
+        if (p.rank() != 0) return;
+        if (is_folder(path)) throw input_error(wrong(flag, path, "it is a folder"));
+        if (is_stream(path)) throw input_error(wrong(flag, path, "it is no regular file"));
         check_file(flag, path);
     });
 }
 
-text_output::text_output(const comm::job& j, const std::string& flag, const std::string& path) : job_(j), path_(path) {
+text_output::text_output(const program& p, const std::string& flag, const std::string& path)
+    : program_(p), flag_(flag), path_(path) {
     if (path_.empty()) return;
-    j.collectively([&] {
-        if (j.rank() == 0) open(flag);
+    p.job().collectively([&] {
+        if (p.rank() == 0) open();
     });
 }
 
@@ -100,24 +101,21 @@ text_output::~text_output() {
     if (stream_ >= 0) ::close(stream_);
 }
 
-void text_output::open(const std::string& flag) {
-    if (is_folder(path_)) throw input_error(wrong(flag, path_) + "it is a folder");
+void text_output::open() {
+    if (is_folder(path_)) throw input_error(wrong(flag_, path_, "it is a folder"));
     if (is_stream(path_)) {
-        stream_ = open_stream(flag, path_);
+        stream_ = open_stream(flag_, path_);
         return;
     }
     std::error_code none; // a link stays, and what it leads to is replaced
     if (auto target = std::filesystem::canonical(path_, none); !none) path_ = target;
-    check_file(flag, path_);
+    check_file(flag_, path_);
 }
 
 void text_output::write(const std::string& text) const {
-    if (path_.empty()) return;
-    job_.collectively([&] {
-        if (job_.rank() != 0) return;
-        const int why = stream_ >= 0 ? write_all(stream_, text) : write_file(path_, text);
-        if (why != 0) throw file_error(path_, std::string("can't be written: ") + std::strerror(why));
-    });
+    if (path_.empty() || program_.rank() != 0) return;
+    const int why = stream_ >= 0 ? write_all(stream_, text) : write_file(path_, text);
+    if (why != 0) program_.lose_output(wrong(flag_, path_, std::strerror(why)));
 }
 
 } // namespace halocline::app

@@ -24,7 +24,9 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         {"--grid 8.8.8", "four whole numbers"},
         {"--grid 12.8.8.8", "multiple of 8"},
         {"--mpi 3.1.1.1", "needs 3 ranks, but the job has 2"},
-        {"--mpi 1.2.1.1 --blocks 8.8.8.8", "admissible"},
+        {"--mpi 65536.65536.65536.65536", "needs more than 2147483647 ranks, but the job has 2 ranks; rank grids of"},
+        {"--mpi 1.1.2.1 --blocks 4.4.8.4", "2 ranks that fit 8.8.8.8 in blocks of 4.4.8.4: 1.1.1.2, 1.2.1.1, 2.1.1.1"},
+        {"--mpi 1.2.1.1 --blocks 8.8.8.8", "--blocks 4.4.4.4 allows it"},
         {"--blocks 3.4.4.4", "does not divide"},
         {"--vectors 0", "whole number from 1"},
         {"--blocks 1.1.1.2 --vectors 28", "12"},
@@ -44,6 +46,8 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         {"--m0 0 --m0 1", "--m0 takes one value, and is given once"},
         {"--json /nowhere/result.json", "/nowhere/result.json"},
         {"--json HERE/", "is a folder"},
+        {"--gauge ''", "--gauge '': expected FILE; without --gauge its default holds"},
+        {"''", "config '': expected FILE"},
         {"--json HERE/never.json --mpi 2.2.2.2", "needs 16 ranks"},
         {"--grid 2147483640.2147483640.2147483640.2147483640", "1e15 sites"},
         {"--grid 400.400.400.400", "GiB"},
@@ -66,11 +70,32 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
     EXPECT_FALSE(std::filesystem::exists(scratch / "never.json"));
 }
 
-TEST(BadInput, RanksThatTheDefaultBlocksForbidAreToldWhichBlocksAllowThem) {
-    const auto run = run_command(on_ranks(3, ""));
+TEST(BadInput, RanksThatTheBlocksForbidAreToldWhichBlocksAllowThem) {
+    const scratch_folder scratch;
+    write_smooth(scratch / "6.ildg", {6, 6, 6, 6});
+    write_smooth(scratch / "7.ildg", {7, 5, 3, 4});
+    const struct {
+        int ranks;
+        std::string arguments;
+        const char* blocks; ///< "": none would do
+    } cases[] = {{3, "", "2.2.2.2"},
+                 {3, "--blocks 4.4.4.4", "2.2.2.2"},
+                 {3, "--mpi 1.1.1.3", "2.2.2.2"},
+                 {3, "--gauge " + (scratch / "6.ildg"), "2.2.2.2"},
+                 {3, "--gauge " + (scratch / "7.ildg"), "1.1.3.2"},
+                 {3, "--vectors 512 --gauge " + (scratch / "7.ildg"), "7.5.3.1"},
+                 {5, "--vectors 512 --gauge " + (scratch / "7.ildg"), ""}};
+    for (const auto& c : cases) {
+        const auto refused = run_command(on_ranks(c.ranks, c.arguments + " --dry-run"));
 
-    EXPECT_EQ(run.exit_code, 2) << run.out;
-    EXPECT_NE(run.err.find("--blocks 2.2.2.2 allows it"), std::string::npos) << run.err;
+        EXPECT_EQ(refused.exit_code, 2) << c.arguments << refused.out;
+        if (*c.blocks == '\0') continue;
+        const std::string advice = "--blocks " + std::string(c.blocks);
+        EXPECT_NE(refused.err.find(advice + " allows it"), std::string::npos) << refused.err;
+        if (c.arguments.find("--blocks") != std::string::npos) continue;
+        const auto advised = run_command(on_ranks(c.ranks, c.arguments + " --dry-run " + advice));
+        EXPECT_EQ(advised.exit_code, 0) << advised.err;
+    }
 }
 
 TEST(BadInput, IsToldBeforeTheDemoConfigurationIsMade) {

@@ -12,9 +12,14 @@ namespace halocline::app {
 /// "8.8.8.16" as extents.  Err: input_error naming the flag and the text.
 lattice::coordinate parse_extents(const char* flag, const std::string& text);
 
+/// Err: input_error unless `rank_grid` of --mpi has the job's ranks and cuts `global` on multiples of `granularity`; it
+/// names the rank grids that do.
+void check_rank_grid(const lattice::coordinate& rank_grid, const lattice::coordinate& global,
+                     const lattice::coordinate& granularity, int ranks);
+
 /// `global` cut over a rank grid given as text; empty: over the one with the smallest surface. Ranks are placed so that
 /// few bytes travel between nodes.
-/// Err: input_error with the rank grids that would fit.
+/// Err: input_error, as check_rank_grid().
 lattice::decomposition decompose(const lattice::coordinate& global, const std::string& rank_grid, const comm::job& j);
 
 } // namespace halocline::app

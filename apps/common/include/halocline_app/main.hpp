@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace CLI {
 class App;
@@ -20,8 +21,8 @@ namespace halocline::app {
 /// Exit codes of all programs.
 enum exit_code : int {
     exit_success = 0,
-    exit_failure = 1, ///< not converged, or an error that fits nowhere else
-    exit_input = 2,   ///< bad flag, config, grid or file; the same on every rank
+    exit_failure = 1, ///< not converged, a result that could not be written, or an error that fits nowhere else
+    exit_input = 2,   ///< bad flag, config, grid or file, told before the work; the same on every rank
     exit_job = 3,     ///< a rank died or a deadline passed
 };
 
@@ -43,8 +44,10 @@ class program {
     [[nodiscard]] const comm::job& job() const { return *job_; }
     /// Prints a line on stdout, on rank 0 only, at once (progress shows through a pipe).
     void print(std::string_view line) const;
-    /// errno of the last line that could not be printed; 0: none, or its reader left.
-    [[nodiscard]] int lost_output() const { return lost_output_; }
+    /// A result could not be written: `what` names where to, and why. The run goes on, says so in the end, and fails.
+    void lose_output(std::string what) const { lost_output_ = std::move(what); }
+    /// The last that was lost; empty: nothing.
+    [[nodiscard]] const std::string& lost_output() const { return lost_output_; }
     /// True if stdout is a terminal.
     [[nodiscard]] static bool on_terminal();
     /// A line that replaces itself: on a terminal redrawn in place, otherwise nothing.  "" clears it.
@@ -53,7 +56,7 @@ class program {
   private:
     std::string name_;
     int rank_ = 0;
-    mutable int lost_output_ = 0;
+    mutable std::string lost_output_;
     std::unique_ptr<comm::job> job_;
 };
 

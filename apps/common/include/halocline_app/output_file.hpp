@@ -2,7 +2,7 @@
 // Files that a program writes at its end, after work that would be lost: looked at before it, written whole or not at all.
 #pragma once
 
-#include <halocline/comm/job.hpp>
+#include <halocline_app/main.hpp>
 
 #include <string>
 
@@ -11,26 +11,26 @@ namespace halocline::app {
 /// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing; leaves
 /// nothing behind. "" is no file. Collective.
 /// Err: input_error that names the flag.
-void check_output(const comm::job& j, const std::string& flag, const std::string& path);
+void check_output(const program& p, const std::string& flag, const std::string& path);
 
 /// A text that rank 0 writes. A pipe or a device (/dev/null, /dev/stdout) will do too: it is opened before the work, so
-/// that a pipe that nobody reads is told then, and written to in the end. The job outlives it.
+/// that a pipe that nobody reads is told then, and written to in the end. Pre: p.joined(), and p outlives it.
 class text_output {
   public:
     /// "" is no file. Collective.  Err: input_error that names the flag.
-    text_output(const comm::job& j, const std::string& flag, const std::string& path);
+    text_output(const program& p, const std::string& flag, const std::string& path);
     ~text_output();
     text_output(const text_output&) = delete;
     text_output& operator=(const text_output&) = delete;
 
-    /// A file is written beside its place and renamed. Collective, once.  Err: file_error.
+    /// A file is written beside its place and renamed; what can't be written is lost output of the program. Once.
     void write(const std::string& text) const;
 
   private:
-    void open(const std::string& flag);
+    void open();
 
-    const comm::job& job_;
-    std::string path_;
+    const program& program_;
+    std::string flag_, path_;
     int stream_ = -1; ///< rank 0's, if it is a pipe or a device
 };
 

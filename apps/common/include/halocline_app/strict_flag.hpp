@@ -42,4 +42,19 @@ inline void add_real_flag(CLI::App& cli, const std::string& flag, double& value,
     cli.add_option_function<std::string>(flag, set, description)->type_name("REAL")->default_str(show_real(value));
 }
 
+/// Err: input_error for "": `--json "$FILE"` with FILE unset would quietly do something else.
+inline void refuse_empty(const std::string& flag, const std::string& text, const std::string& type) {
+    if (text.empty()) throw input_error(flag + " '': expected " + type + "; without " + flag + " its default holds");
+}
+
+/// A text that is not empty, for `value`; a flag, or an argument by position.  Parsing: Err: input_error.
+inline void add_text_flag(CLI::App& cli, const std::string& flag, std::string& value, const std::string& type,
+                          const std::string& description) {
+    const auto set = [=, &value](const std::string& text) {
+        refuse_empty(flag, text, type);
+        value = text;
+    };
+    cli.add_option_function<std::string>(flag, set, description)->option_text(type);
+}
+
 } // namespace halocline::app
