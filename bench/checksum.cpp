@@ -64,13 +64,7 @@ class contender {
     double read_ = 0;
 };
 
-} // namespace
-
-int main(int argc, char** argv) {
-    CLI::App app("What does a checksum behind each message cost?");
-    double seconds = 10;
-    app.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
-    if (const auto over = bench::parse(app, argc, argv)) return *over;
+int run(double seconds) {
     const auto j = comm::job::from_environment();
     for (const int extent : {4, 8, 16}) {
         const auto cut =
@@ -104,4 +98,14 @@ int main(int argc, char** argv) {
         std::puts(line.text().c_str());
     }
     return EXIT_SUCCESS;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app("What does a checksum behind each message cost?");
+    double seconds = 10;
+    app.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
+    if (const auto over = bench::parse(app, argc, argv)) return *over;
+    return bench::guarded("bench_checksum", [&] { return run(seconds); });
 }

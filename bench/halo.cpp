@@ -12,12 +12,12 @@
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/machine.hpp"
+#include "support/output_file.hpp"
 #include "support/peer_program.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/comm/costs.hpp>
 
-#include <cerrno>
 #include <deque>
 #include <memory>
 #include <sstream>
@@ -210,13 +210,6 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
                          .c_str());
 }
 
-std::FILE* opened(const std::string& path) {
-    if (path.empty()) return nullptr;
-    std::FILE* const file = std::fopen(path.c_str(), "w");
-    if (!file) throw input_error("can't write '" + path + "': " + std::strerror(errno));
-    return file;
-}
-
 void run(const options& o) {
     comm::job_options job_options;
     job_options.transports = {o.transport};
@@ -232,10 +225,11 @@ void run(const options& o) {
     });
     flag_probe probe(j);
     run_facts facts{j.ranks(), pin(j.rank(), j.ranks()), j.members()[static_cast<std::size_t>(j.rank())].host, o.git};
-    std::FILE *json = nullptr, *svg = nullptr;
+    output_file json_file, svg_file;
     j.collectively([&] {
-        if (j.rank() == 0) json = opened(o.json), svg = opened(o.svg);
+        if (j.rank() == 0) json_file = output_file(o.json), svg_file = output_file(o.svg);
     });
+    std::FILE *json = json_file.stream(), *const svg = svg_file.stream();
     const bool table = j.rank() == 0 && (o.table || isatty(STDOUT_FILENO) != 0);
     if (j.rank() == 0 && !json && !table) json = stdout;
     report all(facts, json, table ? stdout : nullptr);
@@ -253,8 +247,11 @@ void run(const options& o) {
             j, probe, contenders, {.seconds = o.seconds / static_cast<double>(points.size()), .rounds = o.rounds});
         if (j.rank() == 0) all.add(p, entries, outcomes);
     }
-    if (svg) std::fputs(all.svg().c_str(), svg), std::fclose(svg);
-    if (json && json != stdout) std::fclose(json);
+    if (svg) std::fputs(all.svg().c_str(), svg);
+    j.collectively([&] {
+        json_file.close();
+        svg_file.close();
+    });
 }
 
 } // namespace
@@ -274,22 +271,13 @@ int main(int argc, char** argv) {
     app.add_option("--transport", o.transport, "of ours");
     app.add_option("--provider", o.provider, "of libfabric, for --transport ofi");
     app.add_option("--peer", o.peers, "NAME[-tuned][:MODE,MODE]=COMMAND, a program that takes turns")->take_all();
-    app.add_option("--json", o.json, "file of JSON lines");
-    app.add_option("--svg", o.svg, "file of a chart");
+    app.add_option("--json", o.json, "file of JSON lines")->check(not_empty);
+    app.add_option("--svg", o.svg, "file of a chart")->check(not_empty);
     app.add_option("--git", o.git, "what is measured");
     app.add_flag("--table", o.table, "a table also where the output is no terminal");
     if (const auto over = parse(app, argc, argv)) return *over;
-    try {
+    return guarded("bench_halo", [&] {
         run(o);
         return 0;
-    } catch (const input_error& e) {
-        std::fprintf(stderr, "bench_halo: %s\n", e.what());
-        return 2;
-    } catch (const job_error& e) {
-        std::fprintf(stderr, "bench_halo: %s\n", e.what());
-        return 3;
-    } catch (const std::exception& e) {
-        std::fprintf(stderr, "bench_halo: %s\n", e.what());
-        return 1;
-    }
+    });
 }

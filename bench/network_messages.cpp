@@ -132,7 +132,7 @@ int main(int argc, char** argv) {
     app.add_option("--sizes", o.sizes, "of messages, in bytes")->delimiter(',');
     app.add_option("--peer", o.peers, "NAME=COMMAND: the same messages by an MPI take turns");
     if (const auto code = parse(app, argc, argv)) return *code;
-    try {
+    return guarded("bench_network_messages", [&] {
         comm::job_options options;
         options.transports = {o.transport};
         options.ofi_provider = o.provider;
@@ -141,8 +141,5 @@ int main(int argc, char** argv) {
             throw input_error(std::to_string(j.ranks()) + " ranks; halocline-run -n 2 -- bench_network_messages");
         run(j, o);
         return 0;
-    } catch (const std::exception& e) {
-        std::fprintf(stderr, "bench_network_messages: %s\n", e.what());
-        return 1;
-    }
+    });
 }

@@ -10,8 +10,10 @@
 #include "p2p/options.hpp"
 #include "p2p/patterns.hpp"
 #include "p2p/two_sided_endpoint.hpp"
+#include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/machine.hpp"
+#include "support/output_file.hpp"
 #include "support/peer_program.hpp"
 #include "support/rounds.hpp"
 #include "support/statistics.hpp"
@@ -21,7 +23,6 @@
 #include <cstdio>
 #include <deque>
 #include <functional>
-#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -42,6 +43,7 @@ class driver {
                                          [this](std::vector<double> mine) { return slowest(job_, mine); });
         }
         j.collectively([&] {
+            if (j.rank() == 0) json_ = output_file(o.json), svg_ = output_file(o.svg);
             for (const std::string& text : o.peers) {
                 peers_.emplace_back(text);
                 if (j.rank() == 0) peers_.back().start();
@@ -57,8 +59,12 @@ class driver {
             for (const std::size_t bytes : options_.sizes) measure(pattern, bytes, panel);
             panels.push_back(std::move(panel));
         }
-        if (job_.rank() == 0 && !options_.svg.empty())
-            std::ofstream(options_.svg) << svg_chart("Messages between two cores", "µs per message", panels);
+        if (svg_.stream() != nullptr)
+            std::fputs(svg_chart("Messages between two cores", "µs per message", panels).c_str(), svg_.stream());
+        job_.collectively([&] {
+            json_.close();
+            svg_.close();
+        });
         if (job_.rank() == 0) std::fputs(ours_.messages().describe().c_str(), stderr);
     }
 
@@ -171,14 +177,14 @@ class driver {
         }
     }
     void write(const std::string& line) {
-        if (options_.json.empty())
-            std::printf("%s\n", line.c_str()), std::fflush(stdout);
-        else
-            std::ofstream(options_.json, std::ios::app) << line << '\n';
+        std::FILE* const out = options_.json.empty() ? stdout : json_.stream();
+        std::fprintf(out, "%s\n", line.c_str());
+        std::fflush(out);
     }
 
     comm::job job_;
     const bench_options& options_;
+    output_file json_, svg_; ///< rank 0's
     flag_probe probe_;
     p2p::pair_memory pair_;
     comm::two_sided::communicator ours_;
@@ -194,24 +200,14 @@ class driver {
 
 int main(int argc, char** argv) {
     if (argc == 2 && std::string_view(argv[1]) == "--help") return std::puts(p2p::usage_text) < 0;
-    try {
+    return guarded("bench_p2p", [&] {
         const bench_options o = p2p::parse(argc, argv);
         comm::job_options job_options;
         job_options.transports = {"shm"};
         const comm::job j = comm::job::from_environment(job_options);
         if (j.ranks() != 2)
             throw input_error("bench_p2p: " + std::to_string(j.ranks()) + " ranks; halocline-run -n 2 -- bench_p2p");
-        if (j.rank() == 0 && !o.json.empty()) std::ofstream(o.json); // lines are appended to an empty file
         driver(j, o).run();
         return 0;
-    } catch (const input_error& e) {
-        std::fprintf(stderr, "bench_p2p: %s\n", e.what());
-        return 2;
-    } catch (const job_error& e) {
-        std::fprintf(stderr, "bench_p2p: %s\n", e.what());
-        return 3;
-    } catch (const std::exception& e) {
-        std::fprintf(stderr, "bench_p2p: %s\n", e.what());
-        return 1;
-    }
+    });
 }

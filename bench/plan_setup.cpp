@@ -69,10 +69,5 @@ int run() {
 int main(int argc, char** argv) {
     CLI::App app("What does making a plan cost?");
     if (const auto over = bench::parse(app, argc, argv)) return *over;
-    try {
-        return run();
-    } catch (const std::exception& e) {
-        std::fprintf(stderr, "plan_setup: %s\n", e.what());
-        return 1;
-    }
+    return bench::guarded("bench_plan_setup", run);
 }

@@ -86,6 +86,17 @@ std::uint64_t time_one_way(const job& j, std::size_t bytes, int epochs) {
     return wrong;
 }
 
+int run(const std::vector<std::size_t>& sizes) {
+    job_options options;
+    options.transports = {"verbs"};
+    const job j = job::from_environment(options);
+    if (j.ranks() != 2) throw input_error("2 ranks are needed: halocline-run -n 2 -- bench_verbs 8 64");
+    std::uint64_t wrong = 0;
+    for (const std::size_t bytes : sizes) wrong += time_one_way(j, bytes, 500);
+    if (wrong > 0) throw error(std::to_string(wrong) + " messages were not what was sent");
+    return 0;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -99,17 +110,5 @@ int main(int argc, char** argv) {
         for (const std::size_t bytes : {8, 64, 4096}) time_before_post(bytes);
         return 0;
     }
-    job_options options;
-    options.transports = {"verbs"};
-    const job j = job::from_environment(options);
-    if (j.ranks() != 2) {
-        std::fprintf(stderr, "bench_verbs: 2 ranks are needed: halocline-run -n 2 -- bench_verbs 8 64\n");
-        return 2;
-    }
-    std::uint64_t wrong = 0;
-    for (const std::size_t bytes : sizes) wrong += time_one_way(j, bytes, 500);
-    if (wrong > 0)
-        std::fprintf(stderr, "bench_verbs: %llu messages were not what was sent\n",
-                     static_cast<unsigned long long>(wrong));
-    return wrong > 0 ? 1 : 0;
+    return bench::guarded("bench_verbs", [&] { return run(sizes); });
 }

@@ -10,19 +10,14 @@
 
 #include <memory_resource>
 
-int main(int argc, char** argv) {
-    using namespace halocline;
-    using namespace halocline::comm;
-    CLI::App app("What does post() of a prepared window cost?");
-    bool quick = false;
-    app.add_flag("--quick", quick, "2000 steps instead of 50 000");
-    if (const auto over = bench::parse(app, argc, argv)) return *over;
+namespace {
+
+using namespace halocline;
+using namespace halocline::comm;
+
+int run(int steps) {
     const job j = job::from_environment();
-    if (j.ranks() != 2) {
-        std::fprintf(stderr, "bench_window: 2 ranks are needed: halocline-run -n 2 -- bench_window\n");
-        return 2;
-    }
-    const int steps = quick ? 2000 : 50'000;
+    if (j.ranks() != 2) throw input_error("2 ranks are needed: halocline-run -n 2 -- bench_window");
     const bool print = j.rank() == 0;
     const std::string who = "halocline over " + j.transport();
     std::size_t wrong = 0;
@@ -60,4 +55,14 @@ int main(int argc, char** argv) {
     }
     if (wrong > 0) std::fprintf(stderr, "bench_window: %zu messages were not what was sent\n", wrong);
     return wrong > 0 ? 1 : 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app("What does post() of a prepared window cost?");
+    bool quick = false;
+    app.add_flag("--quick", quick, "2000 steps instead of 50 000");
+    if (const auto over = bench::parse(app, argc, argv)) return *over;
+    return bench::guarded("bench_window", [&] { return run(quick ? 2000 : 50'000); });
 }

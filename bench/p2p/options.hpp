@@ -59,6 +59,7 @@ inline bench_options parse(int argc, char** argv) {
         }
         if (i + 1 == argc) usage("'" + flag + "' is unknown or lacks its value");
         const std::string value = argv[++i];
+        if (value.empty()) usage("'" + flag + "' lacks its value");
         const auto each = [&](auto&& take) {
             std::stringstream list(value);
             for (std::string item; std::getline(list, item, ',');) take(item);
