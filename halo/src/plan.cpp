@@ -119,6 +119,7 @@ std::span<const face> plan::completed() noexcept {
 void plan::finish_or_throw() {
     const comm::status s = finish();
     if (s == comm::status::ok) return;
+    if (unfit_) throw_unfit();
     if (broken_seal_ < 0) job_.fail(s, "halo " + channels_.pending(epoch_ + 1));
     const plan_message& m = messages_[static_cast<std::size_t>(broken_seal_)];
     job_.fail(s, "halo '" + options_.name + "' epoch " + std::to_string(epoch_ + 1) + ": what arrived behind " +

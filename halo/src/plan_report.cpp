@@ -27,8 +27,9 @@ void plan::reset_statistics() {
 }
 
 std::string plan::describe() const {
-    std::string table =
-        "halo '" + options_.name + "', " + std::to_string(options_.bytes_per_site) + " bytes per site\n";
+    std::string table = "halo '" + options_.name + "', " + std::to_string(options_.bytes_per_site) + " bytes per site" +
+                        (options_.fields > 1 ? ", " + std::to_string(options_.fields) + " fields" : "") + "\n";
+    const std::size_t site_bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
     char line[160];
     std::snprintf(line, sizeof line, "  %-7s %5s  %-9s %-8s %10s %12s %10s %12s  %s\n", "face", "peer", "transport",
                   "path", "send sites", "send bytes", "ghosts", "ghost bytes", "why");
@@ -41,12 +42,24 @@ std::string plan::describe() const {
         if (m.way != path::packed) way = to_string(m.way);
         std::snprintf(line, sizeof line, "  %-7s %5d  %-9s %-8s %10zu %12zu %10lld %12lld  ",
                       lattice::to_string(m.where).c_str(), m.peer, kind::transport, way.data(), m.send_sites.size(),
-                      m.send_sites.size() * options_.bytes_per_site, static_cast<long long>(m.ghost_sites),
-                      static_cast<long long>(m.ghost_sites) * static_cast<long long>(options_.bytes_per_site));
+                      m.send_sites.size() * site_bytes, static_cast<long long>(m.ghost_sites),
+                      static_cast<long long>(m.ghost_sites) * static_cast<long long>(site_bytes));
         table += line + m.why + "\n";
     });
     if (messages_.empty()) table += "  no message: every dimension wraps locally\n";
     return table;
+}
+
+void plan::throw_unfit() const {
+    std::string given = std::to_string(unfit_->fields) + (unfit_->fields == 1 ? " field" : " fields");
+    if (unfit_->bytes_per_site > 0)
+        given += ", one of " + std::to_string(unfit_->bytes_per_site) + " bytes per site on a box of " +
+                 lattice::to_string(unfit_->extents);
+    else if (unfit_->extents == lattice::coordinate{} && unfit_->fields == static_cast<std::size_t>(options_.fields))
+        given += ", one without storage";
+    throw input_error("halo '" + options_.name + "': start() was given " + given + "; it sends " +
+                      std::to_string(options_.fields) + " of " + std::to_string(options_.bytes_per_site) +
+                      " bytes per site on a box of " + lattice::to_string(extents_));
 }
 
 void plan::throw_stale(const char* why) const {

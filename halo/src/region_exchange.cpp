@@ -76,9 +76,13 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
 
 void region_plan::state::start(int which) noexcept {
     if (status != comm::status::ok) return;
+    bound = which;
+    if (which < 0 || static_cast<std::size_t>(which) >= bindings.size()) {
+        status = comm::status::misused;
+        return;
+    }
     const std::uint64_t k = epoch + 1;
     stamp = comm::ticks();
-    bound = which;
     reported.clear();
     unreported = 0;
     unsent = 0;

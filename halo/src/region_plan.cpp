@@ -2,6 +2,7 @@
 #include <halocline/halo/region_plan.hpp>
 
 #include "region_exchange.hpp"
+#include "region_transfers.hpp"
 
 #include <halocline/comm/clock.hpp>
 
@@ -40,8 +41,10 @@ comm::status region_plan::finish(team t) noexcept {
 }
 
 void region_plan::finish_or_throw() {
-    if (const comm::status bad = finish(); bad != comm::status::ok)
-        s_->job.fail(bad, "regions " + s_->channels.pending(s_->epoch + 1));
+    const comm::status bad = finish();
+    if (bad == comm::status::ok) return;
+    if (bad == comm::status::misused) throw_no_binding("'" + s_->options.name + "'", s_->bound, s_->bindings.size());
+    s_->job.fail(bad, "regions " + s_->channels.pending(s_->epoch + 1));
 }
 
 std::span<const int> region_plan::completed() noexcept {

@@ -255,7 +255,10 @@ verdict<path> setup::verdict_on(int peer) {
 std::string setup::outline_for(int peer, bool offered) {
     outline o;
     o.number(static_cast<std::int64_t>(fields().source.size()));
-    for (const field_view& f : fields().source) o.number(static_cast<std::int64_t>(f.shape.bytes()));
+    for (const field_view& f : fields().source)
+        o.number(f.shape.components)
+            .number(static_cast<int>(f.shape.component_bytes))
+            .number(static_cast<int>(f.shape.kind));
     o.number(static_cast<int>(options_.way)).sizes(sends_, out_[peer]).sizes(receives_, in_[peer]);
     o.number(offered).number(obstacle(peer).empty());
     if (offered) describe_destinations(o, j_, receives_, in_[peer], bindings_);
@@ -265,10 +268,16 @@ std::string setup::outline_for(int peer, bool offered) {
 /// Err: input_error unless both ends have the same fields, path and transfers.
 void setup::compare(int peer, outline_reader& theirs) {
     std::string here, there;
-    for (const field_view& f : fields().source) here += " " + std::to_string(f.shape.bytes());
-    for (std::int64_t n = theirs.number(); n > 0; --n) there += " " + std::to_string(theirs.number());
+    for (const field_view& f : fields().source) here += (here.empty() ? "" : ", ") + text_of(f.shape);
+    for (std::int64_t n = theirs.number(); n > 0; --n) {
+        site_shape shape;
+        shape.components = static_cast<int>(theirs.number());
+        shape.component_bytes = static_cast<std::size_t>(theirs.number());
+        shape.kind = static_cast<scalar>(theirs.number());
+        there += (there.empty() ? "" : ", ") + text_of(shape);
+    }
     if (here != there)
-        throw input_error(who() + " sends fields of" + here + " bytes per site, " + rank_text(peer) + " of" + there);
+        throw input_error(who() + " sends fields of " + here + " per site, " + rank_text(peer) + " of " + there);
     if (const auto way = static_cast<path>(theirs.number()); way != options_.way)
         throw input_error(who() + " asks for path " + std::string(to_string(options_.way)) + ", " + rank_text(peer) +
                           " for " + std::string(to_string(way)));

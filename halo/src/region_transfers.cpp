@@ -31,6 +31,31 @@ bool alike(const field_view& a, const field_view& b) { return a.shape == b.shape
 
 std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
 
+std::string text_of(const site_shape& shape) {
+    const std::string n = std::to_string(shape.components), s = shape.components == 1 ? "" : "s";
+    switch (shape.kind) {
+    case scalar::float32: return n + " float" + s;
+    case scalar::float64: return n + " double" + s;
+    case scalar::bits: break;
+    }
+    return n + " word" + s + " of " + std::to_string(shape.component_bytes) + " bytes";
+}
+
+void require_storage(const std::vector<binding>& bindings, const std::string& who) {
+    if (bindings.empty() || bindings.front().source.empty()) throw input_error(who + "no field is bound");
+    for (const binding& b : bindings)
+        for (const std::vector<field_view>* views : {&b.source, &b.destination})
+            for (const field_view& f : *views)
+                if (!f.order || f.data == nullptr)
+                    throw input_error(who + "a field is bound that has no storage: it was made without an order, or "
+                                            "moved from");
+}
+
+void throw_no_binding(const std::string& who, int which, std::size_t bindings) {
+    throw input_error(who + ": start(" + std::to_string(which) + "): the plan was made with " +
+                      std::to_string(bindings) + (bindings == 1 ? " binding, 0" : " bindings, from 0 on"));
+}
+
 by_peer sorted_transfers(const std::vector<transfer>& list, const char* verb, const comm::job& j,
                          const std::string& name) {
     const int ranks = j.ranks(), me = j.rank();
@@ -50,7 +75,7 @@ by_peer sorted_transfers(const std::vector<transfer>& list, const char* verb, co
 void check_transfers(const std::vector<transfer>& sends, const std::vector<transfer>& receives,
                      const std::vector<binding>& bindings, const region_plan_options& options) {
     const std::string who = "'" + options.name + "': ";
-    if (bindings.empty() || bindings.front().source.empty()) throw input_error(who + "no field is bound");
+    require_storage(bindings, who);
     const binding& first = bindings.front();
     for (const binding& b : bindings) {
         if (b.source.size() != first.source.size() || b.destination.size() != first.source.size())
@@ -61,10 +86,8 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
                 throw input_error(who + "field " + std::to_string(f) +
                                   " differs between bindings: all must have the same " + "components and site order");
             if (b.source[f].shape != b.destination[f].shape)
-                throw input_error(who + "field " + std::to_string(f) + " has " +
-                                  std::to_string(b.source[f].shape.bytes()) + " bytes per site as source and " +
-                                  std::to_string(b.destination[f].shape.bytes()) +
-                                  " as destination, or components of another kind");
+                throw input_error(who + "field " + std::to_string(f) + " has " + text_of(b.source[f].shape) +
+                                  " per site as source and " + text_of(b.destination[f].shape) + " as destination");
             if (options.add && b.source[f].shape.kind == scalar::bits)
                 throw input_error(who + "field " + std::to_string(f) +
                                   " is not of float or double: nothing can be added");

@@ -14,6 +14,15 @@ namespace halocline::halo {
 /// "rank 3".
 std::string rank_text(int rank);
 
+/// "24 doubles", "2 words of 4 bytes".
+std::string text_of(const site_shape& shape);
+
+/// Err: input_error, said by `who`: no field, or one without storage.
+void require_storage(const std::vector<binding>& bindings, const std::string& who);
+
+/// Err: input_error: start(which) of a plan that has fewer bindings.
+[[noreturn]] void throw_no_binding(const std::string& who, int which, std::size_t bindings);
+
 /// Positions of the transfers of one list with one peer, by tag: that is their order in the message.
 using by_tag = std::map<std::uint32_t, std::size_t>;
 using by_peer = std::map<int, by_tag>;

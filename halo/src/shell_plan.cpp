@@ -3,6 +3,7 @@
 
 #include "checksum.hpp"
 #include "crew.hpp"
+#include "region_transfers.hpp"
 #include "regions.hpp"
 #include "shell_regions.hpp"
 
@@ -31,6 +32,7 @@ std::string shape_of(const lattice::decomposition& cut, const shell_options& o) 
 
 void check_fields(const lattice::decomposition& cut, int rank, const shell_options& o,
                   const std::vector<binding>& bindings) {
+    require_storage(bindings, "'" + o.name + "': ");
     lattice::coordinate extents = grown(cut.local_box(rank), o.widths).extents;
     const char* what = "the local box grown by the ghost widths is ";
     if (o.layout == ghost_layout::appended) {
@@ -62,6 +64,7 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
                               ": must be 0 or 1");
         check_fields(cut, job_.rank(), options_, bindings);
     });
+    bindings_ = bindings.size();
     if (options_.shape == shell::box) {
         const bool asked = options_.corners != corner_route::automatic;
         const verdict<corner_route> v =
@@ -116,6 +119,10 @@ void shell_plan::begin(int which) noexcept {
     reported_.clear();
     forward_->bound = which;
     forward_->phase = 0;
+    if (which < 0 || static_cast<std::size_t>(which) >= bindings_) {
+        status_ = comm::status::misused;
+        return;
+    }
     running_ = running::forward;
     if (options_.checks >= check_level::normal) sum_ = checksum(which);
     if (!forward_->phases.empty()) forward_->phases[0].begin(which);
@@ -125,7 +132,9 @@ void shell_plan::start_reverse(int which, team t) noexcept {
     threads_->start(t, shares_, [&] {
         if (status_ != comm::status::ok) return;
         running_ = running::backward;
-        backward_->begin(which);
+        if (backward_ && which >= 0 && static_cast<std::size_t>(which) < bindings_) return backward_->begin(which);
+        forward_->bound = which; // for finish_or_throw()
+        status_ = comm::status::misused;
     });
 }
 
@@ -184,6 +193,12 @@ void shell_plan::complete() noexcept {
 
 void shell_plan::finish_or_throw() {
     if (finish() == comm::status::ok) return;
+    if (status_ == comm::status::misused) {
+        const std::string who = "halo '" + options_.name + "'";
+        if (running_ == running::backward && !backward_)
+            throw input_error(who + ": start_reverse(): the plan was made without shell_options::reverse");
+        throw_no_binding(who, forward_->bound, bindings_);
+    }
     if (running_ == running::backward) return backward_->finish_or_throw();
     forward_->phases[forward_->phase].finish_or_throw();
 }

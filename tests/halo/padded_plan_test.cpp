@@ -291,6 +291,38 @@ TEST(PaddedPlan, RefusesAFieldWithoutShell) {
     }
 }
 
+TEST(PaddedPlan, RefusesFieldsWithoutStorageAndCallsOfWhatItWasNotMadeFor) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    const auto error_of = [](const std::function<void()>& work) -> std::string {
+        try {
+            work();
+        } catch (const input_error& e) {
+            return e.what();
+        }
+        return "no exception";
+    };
+    field<double> x(site_order::lexicographic({6, 6, 6, 6}), 1), none;
+
+    EXPECT_NE(error_of([&] {
+                  shell_plan p(j, cut, {.name = "bare"}, {halo::bind(none)});
+              }).find("'bare': a field is bound that has no storage"),
+              std::string::npos);
+    EXPECT_EQ(error_of([&] {
+                  shell_plan p(j, cut, {.checks = check_level::normal}, {halo::bind(x)});
+                  p.start(-1);
+                  p.finish_or_throw();
+              }),
+              "halo 'halo': start(-1): the plan was made with 1 binding, 0");
+    EXPECT_EQ(error_of([&] {
+                  shell_plan p(j, cut, {}, {halo::bind(x)});
+                  p.start_reverse();
+                  EXPECT_EQ(p.finish(), status::misused);
+                  p.finish_or_throw();
+              }),
+              "halo 'halo': start_reverse(): the plan was made without shell_options::reverse");
+}
+
 TEST(PaddedPlan, RefusesAHaloWiderThanALocalBox) {
     const decomposition cut({4, 4, 4, 7}, {{{0, 4}, {0, 4}, {0, 4}, {0, 3, 5, 7}}});
     std::atomic<int> refused{0};

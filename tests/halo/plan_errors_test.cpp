@@ -117,6 +117,13 @@ TEST(Plan, RefusesToSendAFieldOfAnotherShape) {
 
     EXPECT_EQ(p.finish(), status::wrong_data);
     EXPECT_EQ(p.epoch(), 0U);
+    try {
+        p.finish_or_throw();
+        ADD_FAILURE() << "no exception";
+    } catch (const input_error& e) {
+        EXPECT_STREQ(e.what(), "halo 'halo': start() was given 1 field, one of 16 bytes per site on a box of 4.4.4.4; "
+                               "it sends 1 of 8 bytes per site on a box of 4.4.4.4");
+    }
 }
 
 TEST(Plan, RefusesAnotherNumberOfFields) {

@@ -270,3 +270,33 @@ TEST(RegionPlan, RefusesADestinationThatIsFilledTwice) {
     });
     EXPECT_NE(text.find("site 4 is received twice"), std::string::npos) << text;
 }
+
+TEST(RegionPlan, RefusesComponentsOfAnotherTypeAtTheOtherEnd) {
+    const std::string text = error_of(2, [](const comm::job& j) {
+        field<double> x(row_of(8), 1);
+        field<float> y(row_of(8), 2); // as many bytes
+        region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}},
+                         {j.rank() == 0 ? halo::bind(x) : halo::bind(y)});
+    });
+    EXPECT_EQ(text, "'regions': rank 0 sends fields of 1 double per site, rank 1 of 2 floats");
+}
+
+TEST(RegionPlan, RefusesFieldsWithoutStorage) {
+    const std::string text = error_of(2, [](const comm::job& j) {
+        field<double> x(row_of(8), 1);
+        const field<double> taken(std::move(x));
+        region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}}, {halo::bind(x)});
+    });
+    EXPECT_NE(text.find("a field is bound that has no storage"), std::string::npos) << text;
+}
+
+TEST(RegionPlan, RefusesABindingThatThereIsNot) {
+    const std::string text = error_of(2, [](const comm::job& j) {
+        field<double> x(row_of(8), 1);
+        region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}}, {halo::bind(x)});
+        plan.start(1);
+        EXPECT_EQ(plan.finish(), status::misused);
+        plan.finish_or_throw();
+    });
+    EXPECT_EQ(text, "'regions': start(1): the plan was made with 1 binding, 0");
+}

@@ -22,6 +22,7 @@
 
 #include <halocline/base/check.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <concepts>
@@ -124,6 +125,7 @@ class plan {
     /// work of the whole team is done too.  Err: a bad status is sticky; start() then does nothing.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish(), and the typed exception if it failed: for code outside hot loops.
+    /// Err: input_error: start() was given fields that it can't send; job_error.
     void finish_or_throw();
 
     /// The faces whose ghosts have come since the last call, each once per exchange: `for (face f : plan.completed())`
@@ -213,6 +215,7 @@ class plan {
     void seal(std::byte* message, std::size_t sites, std::uint64_t epoch) noexcept;
     [[nodiscard]] bool is_sealed(const std::byte* message, std::size_t sites, std::uint64_t epoch) const noexcept;
     [[noreturn]] void throw_stale(const char* why) const;
+    [[noreturn]] void throw_unfit() const;
     /// Sites [first, last) of a message that a member packs: an equal share; of a message too short for that all, by
     /// one member, message by message another one.
     [[nodiscard]] std::pair<std::int64_t, std::int64_t> share_of(std::size_t message, team t) const noexcept {
@@ -248,6 +251,11 @@ class plan {
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
     comm::status status_ = comm::status::ok;
     int broken_seal_ = -1; // message whose checksum was wrong
+    struct unfit_field {   // one of those that start() was given
+        std::size_t fields = 0, bytes_per_site = 0;
+        lattice::coordinate extents{};
+    };
+    std::optional<unfit_field> unfit_; // could not be sent; or there were too many, too few
     std::array<const std::byte*, lattice::faces> ghosts_{};
     std::array<face, lattice::faces> completed_{};         // room for completed()
     std::array<std::uint64_t, lattice::faces> reported_{}; // by face: exchange that completed() said last
@@ -337,10 +345,15 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
         return site_shape{.components = x.components(), .component_bytes = sizeof(T)};
     };
     const auto bytes_of = [](const lattice::field<T>& x) { return reinterpret_cast<const std::byte*>(x.data()); };
-    bool all_fit = xs.size() == static_cast<std::size_t>(options_.fields);
-    for (const lattice::field<T>* x : xs) all_fit = all_fit && fits(x->order(), shape_of(*x));
-    if (!all_fit) {
-        if (t.index == 0) status_ = comm::status::wrong_data;
+    const auto unfit = std::find_if(xs.begin(), xs.end(), [&](const lattice::field<T>* x) {
+        return !x->shared_order() || !fits(x->order(), shape_of(*x));
+    });
+    if (unfit != xs.end() || xs.size() != static_cast<std::size_t>(options_.fields)) {
+        if (t.index != 0) return;
+        unfit_ = unfit_field{.fields = xs.size()};
+        if (unfit != xs.end()) unfit_->bytes_per_site = shape_of(**unfit).bytes();
+        if (unfit != xs.end() && (*unfit)->shared_order()) unfit_->extents = (*unfit)->order().extents();
+        status_ = comm::status::wrong_data;
         return;
     }
     if (t.index == 0) {

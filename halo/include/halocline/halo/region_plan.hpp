@@ -88,6 +88,7 @@ class region_plan {
     /// called it.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish(), and the typed exception if it failed: for code outside hot loops.
+    /// Err: input_error: start() of a binding that there isn't (finish() says misused); job_error.
     void finish_or_throw();
     /// Positions in `receives` that came into place since the last call, each once per exchange: work on them can go on
     /// while others travel. Moves what can be moved, as test() does. The list is valid until the next call.

@@ -40,6 +40,8 @@ class shell_plan {
     [[nodiscard]] bool test() noexcept;
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish(), and the typed exception if it failed: for code outside hot loops.
+    /// Err: input_error: start() of a binding that there isn't, start_reverse() of a plan that can't (finish() says
+    /// misused); job_error.
     void finish_or_throw();
     /// Before ghosts of bindings[which] are used.
     /// Err: error if they are of another binding, or if a site that was sent has other values now.
@@ -90,6 +92,7 @@ class shell_plan {
     std::optional<region_plan> backward_;
     std::vector<int> reported_; // room for completed()
     running running_ = running::nothing;
+    std::size_t bindings_ = 0;
     std::uint64_t epoch_ = 0;
     std::vector<binding> checked_; // checks normal: the fields, and the own sites that are sent
     std::vector<std::int32_t> sent_sites_;
