@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks leave in /dev/shm when they can't remove it themselves: libfabric's files (comm/launch.hpp).
+// What ranks leave in /dev/shm when they can't remove it themselves: files of libfabric's provider shm (comm/launch.hpp).
+// Those of its endpoints have names until all ranks have joined (comm/src/ofi/world.cpp), those with which it moves large
+// messages, where ranks may not read each other's memory, as long as the message is under way.
 #pragma once
 
 #include <span>
@@ -8,7 +10,8 @@
 /// Removes those of that rank.
 void remove_shared_files_of(pid_t rank);
 
-/// A process that outlives the launcher, should that be killed, until its ranks have ended too, and removes their files.
+/// A process that removes the files of all ranks when they have ended, should the launcher be killed: its ranks are
+/// killed with it, at any moment, and neither can do it. Else the launcher does.
 class caretaker {
   public:
     caretaker() = default;

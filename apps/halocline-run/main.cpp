@@ -50,15 +50,13 @@ class launcher final : public rank_events {
             wait();
             reap();
             for (const auto& h : hosts_) h->serve();
+            if (in_trouble() && !killing_) kill_all(); // nobody waits for ranks that never come
             meet();
             keep_time();
         }
-        for (const remote_host* h : remote_) {
-            if (h->trouble().empty()) continue;
-            std::fprintf(stderr, "halocline-run: %s\n", h->trouble().c_str());
-            return bad_input;
-        }
-        return exit_code_;
+        for (const remote_host* h : remote_)
+            if (!h->trouble().empty()) std::fprintf(stderr, "halocline-run: %s\n", h->trouble().c_str());
+        return in_trouble() ? bad_input : exit_code_;
     }
 
     void part(int rank, std::string bytes) override { ranks_[rank].part = std::move(bytes); }
@@ -70,7 +68,7 @@ class launcher final : public rank_events {
                          how.code - 128, strsignal(how.code - 128));
         }
         const bool same_host_again = rank > 0 && ranks_[rank - 1].at == ranks_[rank].at && ranks_[rank - 1].how;
-        if (how.pid == 0 && !same_host_again)
+        if (how.pid == 0 && !same_host_again && !in_trouble())
             std::fprintf(stderr, "halocline-run: rank %d %s\n", rank, how.text.c_str());
         if (how.code == 0) return;
         const bool by_signal = exit_code_ > 128 && !interrupted();
@@ -130,6 +128,17 @@ class launcher final : public rank_events {
 
     void signal_all(int n) {
         for (const auto& h : hosts_) h->signal(n);
+    }
+    void kill_all() {
+        killing_ = true;
+        kill_at_.reset();
+        signal_all(SIGCONT);
+        signal_all(SIGKILL);
+        abandon_at_ = clock_type::now() + std::chrono::seconds(2);
+    }
+    /// Can a host not start its ranks?
+    [[nodiscard]] bool in_trouble() const {
+        return std::ranges::any_of(remote_, [](const remote_host* h) { return !h->trouble().empty(); });
     }
 
     void wait() {
@@ -229,11 +238,7 @@ class launcher final : public rank_events {
             kill_at_ = now + std::chrono::milliseconds(200);
         } else if (kill_at_ && now >= *kill_at_) {
             name_the_unfinished();
-            killing_ = true;
-            kill_at_.reset();
-            signal_all(SIGCONT);
-            signal_all(SIGKILL);
-            abandon_at_ = now + std::chrono::seconds(2);
+            kill_all();
         }
         if (abandon_at_ && now >= *abandon_at_) {
             abandon_at_.reset();

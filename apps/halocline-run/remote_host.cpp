@@ -124,7 +124,7 @@ void remote_host::receive() {
     if (socket_ < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return;
     ::close(socket_);
     socket_ = -1;
-    if (shell_ended_) lost("the remote shell '" + shell_ + "' ended with exit code " + std::to_string(*shell_ended_));
+    if (shell_ended_) gone();
 }
 
 void remote_host::understand() {
@@ -161,6 +161,16 @@ void remote_host::understand() {
     }
 }
 
+void remote_host::gone() {
+    const std::string how = "'" + shell_ + "' ended with exit code " + std::to_string(*shell_ended_);
+    if (spoke_) return lost("the remote shell " + how);
+    if (!trouble_.empty()) return;
+    trouble_ = "host " + name_ + " can't be reached: " + how +
+               "; check the name, that the host is up, that the shell asks no password, and that halocline-run is at "
+               "this path there";
+    running_.assign(running_.size(), false);
+}
+
 void remote_host::lost(const std::string& why) {
     for (std::size_t i = 0; i < running_.size(); ++i) {
         if (!running_[i]) continue;
@@ -174,7 +184,7 @@ bool remote_host::reaped(int pid, int how) {
     shell_ended_ = WIFSIGNALED(how) ? 128 + WTERMSIG(how) : WEXITSTATUS(how);
     pid_ = -1;
     receive(); // its last words
-    if (socket_ < 0) lost("the remote shell '" + shell_ + "' ended with exit code " + std::to_string(*shell_ended_));
+    if (socket_ < 0) gone();
     return true;
 }
 

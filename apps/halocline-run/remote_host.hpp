@@ -25,13 +25,15 @@ class remote_host final : public host {
     [[nodiscard]] int running() const override;
     void abandon() override;
     [[nodiscard]] std::string name() const override { return name_; }
-    /// Why the agent can't start the ranks: bad input of the user.
+    /// Why there is no agent, or it can't start the ranks: bad input of the user.
     [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
   private:
     void receive();
     void send();
     void understand();
+    /// The shell has ended, and so has the agent.
+    void gone();
     void lost(const std::string& why);
 
     std::string name_, shell_, trouble_;

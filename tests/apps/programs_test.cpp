@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace {
@@ -202,6 +203,28 @@ TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
 
     const auto memory_locked = shell("ulimit -l 0; " + run2 + "heat4d --steps 1");
     EXPECT_EQ(memory_locked.exit_code, 0) << memory_locked.err;
+}
+
+TEST(Programs, HostsThatCannotBeReachedAreBadInputAndEndTheOthersAtOnce) {
+    const scratch_folder scratch;
+    const std::string remote_shell = scratch / "shell";
+    std::ofstream(remote_shell) << "#!/bin/sh\nhost=$1\nshift\n[ $host = here ] && exec \"$@\"\nexit 255\n";
+    std::filesystem::permissions(remote_shell, std::filesystem::perms::owner_all);
+    const std::string launch = bin + "halocline-run --timeout 60 --remote-shell " + remote_shell;
+    const std::string heat = " -- " + bin + "heat4d --grid 4.4.4.4 --steps 1";
+
+    const auto reached = run_command(launch + " --hosts here:2" + heat);
+    EXPECT_EQ(reached.exit_code, 0) << reached.err;
+    for (const char* hosts : {"gone:1", "here:1,gone:2", "gone:1,here:2"}) {
+        const auto run = run_command(launch + " --hosts " + hosts + heat);
+
+        EXPECT_EQ(run.exit_code, 2) << hosts << run.err;
+        EXPECT_TRUE(run.err.starts_with("halocline-run: host gone can't be reached: '" + remote_shell + " gone "))
+            << run.err;
+        EXPECT_TRUE(contains(run.err, "ended with exit code 255; check the name")) << run.err;
+        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+        EXPECT_TRUE(run.out.empty()) << run.out;
+    }
 }
 
 TEST(Programs, IterationsAreAsManyAsAskedForAlsoBeyondTheRestarts) {
