@@ -75,12 +75,26 @@ class bulk_link {
     [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
     [[nodiscard]] std::uint64_t writes() const noexcept { return writes_; }
     [[nodiscard]] std::uint64_t came() const noexcept { return came_; }
-    static constexpr std::uint32_t pieces_of(std::size_t bytes, std::size_t piece) {
-        return static_cast<std::uint32_t>((bytes + piece - 1) / piece);
-    }
 
   protected:
     std::uint64_t moved_ = 0, writes_ = 0, came_ = 0;
+};
+
+/// One direction of one record: bytes on their way in pieces.
+struct bulk_transfer {
+    std::byte* data = nullptr; ///< nullptr: none under way; a send's is only read
+    std::size_t bytes = 0;
+    std::uint32_t pieces = 0, next = 0, done = 0; ///< the last two: posted, complete
+
+    /// `piece`: bytes of all but the last.
+    bulk_link::opening open(std::byte* start, std::size_t size, std::size_t piece) noexcept {
+        if (data != nullptr) return bulk_link::opening::busy;
+        data = start;
+        bytes = size;
+        pieces = static_cast<std::uint32_t>((size + piece - 1) / piece);
+        next = done = 0;
+        return bulk_link::opening::open;
+    }
 };
 
 /// nullptr: that transport has none.  Err: job_error.

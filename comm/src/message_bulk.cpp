@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of the engine that lets large messages go from memory to memory: the receiver opens its memory and invites the
-// sender, which writes. A send's pieces_done_ is 1 once its bytes are given to the network.
+// sender, which writes.
 #include "message_engine.hpp"
 
 #include "waiting.hpp"
@@ -41,12 +41,12 @@ bool message_engine::invite(link& from, message_request& r) noexcept {
     frame_link& f = *from.frames;
     bulk_ticket ticket;
     if (f.payload_room() < sizeof ticket) return false;
-    switch (f.bulk->receive(r.record_, {r.data_, r.number_}, ticket)) {
+    switch (f.bulk->receive(r.record_, {r.data_, r.asked_bytes_}, ticket)) {
     case bulk_link::opening::busy: return false;
     case bulk_link::opening::refused: ++counts_.not_registered; return true;
     case bulk_link::opening::open: break;
     }
-    f.append({.kind = frame_record::invite, .record = r.record_, .bytes = r.number_},
+    f.append({.kind = frame_record::invite, .record = r.record_, .bytes = r.asked_bytes_},
              reinterpret_cast<const std::byte*>(&ticket), sizeof ticket);
     active_.remove(r);
     r.state_ = request_state::invited;
@@ -64,9 +64,9 @@ bool message_engine::invited(link& to, const frame_record& r, const std::byte* p
     if (r.bytes > send->bytes_) return false;
     std::memcpy(&f.ticket[r.record], payload, sizeof(bulk_ticket));
     to.announced.remove(*send);
-    send->number_ = r.bytes;
-    send->pieces_done_ = 0;
-    send->state_ = request_state::writing;
+    send->asked_bytes_ = r.bytes;
+    send->moved_bytes_ = 0;
+    send->state_ = request_state::admitted;
     f.writing.push(*send);
     return true;
 }
@@ -99,8 +99,8 @@ void message_engine::move_bulk(link& l) noexcept {
         finish(r);
     });
     f.writing.for_each([&](message_request& r) {
-        if (r.pieces_done_ == 0) {
-            switch (f.bulk->send(r.record_, {r.data_, r.number_}, f.ticket[r.record_])) {
+        if (r.state_ == request_state::admitted) {
+            switch (f.bulk->send(r.record_, {r.data_, r.asked_bytes_}, f.ticket[r.record_])) {
             case bulk_link::opening::busy: return;
             case bulk_link::opening::refused:
                 ++counts_.not_registered;
@@ -111,7 +111,7 @@ void message_engine::move_bulk(link& l) noexcept {
                 return;
             case bulk_link::opening::open: break;
             }
-            r.pieces_done_ = 1;
+            r.state_ = request_state::writing;
         }
         if (!f.bulk->sent(r.record_)) return;
         f.writing.remove(r);
@@ -128,7 +128,7 @@ void message_engine::move_bulk(link& l) noexcept {
 /// The request is to be withdrawn: nobody reads or writes its memory when this returns.
 void message_engine::leave_bulk(link& l, message_request& r) noexcept {
     frame_link& f = *l.frames;
-    if (r.state_ == request_state::writing && r.pieces_done_ == 0) {
+    if (r.state_ == request_state::admitted) {
         f.writing.remove(r);
         f.declines |= std::uint64_t{1} << r.record_;
         return;

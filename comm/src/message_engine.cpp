@@ -16,8 +16,6 @@ void message_engine::begin(message_request& r, std::byte* data, std::size_t byte
     r.peer_ = peer;
     r.tag_ = tag;
     r.context_ = context;
-    r.pieces_done_ = 0;
-    r.polls_ = 0;
     r.engine_ = this;
 }
 
@@ -93,7 +91,8 @@ void message_engine::deliver(link& from, message_request& r, const incoming& m) 
 void message_engine::enlist_call(link& from, message_request& r, std::uint32_t record, std::uint64_t bytes) noexcept {
     r.peer_ = from.peer;
     r.record_ = record;
-    r.number_ = bytes;
+    r.asked_bytes_ = bytes;
+    r.moved_bytes_ = 0;
     r.state_ = request_state::calling;
     active_.push(r);
     ++counts_.called;
@@ -187,6 +186,7 @@ bool message_engine::has_started(const message_request& r) const noexcept {
     case request_state::queued:
     case request_state::framed:
     case request_state::streaming:
+    case request_state::admitted:
     case request_state::writing: return false;
     case request_state::announced: return !links_[static_cast<std::size_t>(r.peer_)].frames;
     default: return true;

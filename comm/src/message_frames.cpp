@@ -116,18 +116,19 @@ bool message_engine::read_record(link& from, const frame_record& r, const std::b
     case frame_record::call:
         if (message_request* const send = std::exchange(f.announced[r.record], nullptr)) {
             from.announced.remove(*send);
-            send->number_ = r.bytes;
+            send->asked_bytes_ = r.bytes;
+            send->moved_bytes_ = 0;
             send->state_ = request_state::streaming;
             f.streaming.push(*send);
         }
         return true;
     case frame_record::piece:
         if (message_request* const receive = f.receiving[r.record]) {
-            if (r.bytes > receive->number_ - receive->pieces_done_) return false;
-            std::memcpy(receive->data_ + receive->pieces_done_, payload, r.bytes);
+            if (r.bytes > receive->asked_bytes_ - receive->moved_bytes_) return false;
+            std::memcpy(receive->data_ + receive->moved_bytes_, payload, r.bytes);
             ++counts_.frame_pieces;
-            receive->pieces_done_ += r.bytes;
-            if (receive->pieces_done_ == receive->number_) {
+            receive->moved_bytes_ += r.bytes;
+            if (receive->moved_bytes_ == receive->asked_bytes_) {
                 f.receiving[r.record] = nullptr;
                 finish(*receive);
             }
@@ -150,13 +151,13 @@ void message_engine::take_whole(link& from, message_request& r, std::uint64_t by
 /// Asks the sender of a large message for its bytes.
 void message_engine::call_for(link& from, message_request& r) noexcept {
     frame_link& f = *from.frames;
-    if (f.bulk && r.number_ >= options_.direct_bytes) {
+    if (f.bulk && r.asked_bytes_ >= options_.direct_bytes) {
         if (!invite(from, r)) return;
         if (r.state_ == request_state::invited) return send_frame(from, false);
     }
-    if (!f.append({.kind = frame_record::call, .record = r.record_, .bytes = r.number_}, nullptr, 0)) return;
+    if (!f.append({.kind = frame_record::call, .record = r.record_, .bytes = r.asked_bytes_}, nullptr, 0)) return;
     active_.remove(r);
-    if (r.number_ == 0) {
+    if (r.asked_bytes_ == 0) {
         finish(r);
     } else {
         r.state_ = request_state::streamed;
@@ -168,13 +169,13 @@ void message_engine::call_for(link& from, message_request& r) noexcept {
 void message_engine::stream(link& to, message_request& r) noexcept {
     frame_link& f = *to.frames;
     if (f.declines >> r.record_ & 1) return; // of its memory; that first
-    while (r.pieces_done_ < r.number_) {
-        const std::uint64_t left = r.number_ - r.pieces_done_;
+    while (r.moved_bytes_ < r.asked_bytes_) {
+        const std::uint64_t left = r.asked_bytes_ - r.moved_bytes_;
         std::uint64_t n = std::min<std::uint64_t>(left, f.payload_room());
         if (n < std::min<std::uint64_t>(left, smallest_piece)) n = 0;
         if (n > 0) {
-            f.append({.kind = frame_record::piece, .record = r.record_, .bytes = n}, r.data_ + r.pieces_done_, n);
-            r.pieces_done_ += n;
+            f.append({.kind = frame_record::piece, .record = r.record_, .bytes = n}, r.data_ + r.moved_bytes_, n);
+            r.moved_bytes_ += n;
         }
         if (n < left) {
             const std::uint64_t before = f.sent;
@@ -184,7 +185,7 @@ void message_engine::stream(link& to, message_request& r) noexcept {
     }
     f.streaming.remove(r);
     to.free_records[to.free_count++] = r.record_;
-    if (r.number_ == 0) {
+    if (r.asked_bytes_ == 0) {
         finish(r);
     } else { // done when that frame goes
         r.state_ = request_state::framed;

@@ -61,7 +61,8 @@ bool message_engine::announce_large(link& to, message_request& r) noexcept {
     if (to.free_count == 0 || !to.out.has_cell()) return false;
     announcement a;
     a.record = r.record_ = to.free_records[--to.free_count];
-    a.generation = r.number_ = ++to.generation;
+    a.generation = r.generation_ = ++to.generation;
+    r.pieces_done_ = 0;
     a.in_slab = core_.memory->contains(r.data_);
     a.address = a.in_slab ? static_cast<std::uint64_t>(r.data_ - core_.memory->base())
                           : reinterpret_cast<std::uint64_t>(r.data_);
@@ -75,7 +76,9 @@ bool message_engine::announce_large(link& to, message_request& r) noexcept {
 void message_engine::fetch(link& from, message_request& r, std::uint64_t bytes, const announcement& a) noexcept {
     r.peer_ = from.peer;
     r.record_ = a.record;
-    r.number_ = a.generation;
+    r.generation_ = a.generation;
+    r.pieces_done_ = 0;
+    r.polls_ = 0;
     send_record& record = from.their_records[a.record];
     const std::byte* const source = a.in_slab           ? from.slab + a.address
                                     : from.same_process ? reinterpret_cast<const std::byte*>(a.address)
@@ -127,7 +130,7 @@ bool message_engine::share_copy(link& from, message_request& r, send_record& rec
                                             : reinterpret_cast<std::uint64_t>(r.data_);
     record.receiver.target_in_slab = target_in_slab;
     record.next.store(0, std::memory_order_relaxed);
-    record.set(r.number_, push ? send_record::pushed : send_record::shared);
+    record.set(r.generation_, push ? send_record::pushed : send_record::shared);
     r.state_ = request_state::synergistic;
     r.source_ = push ? source : nullptr;
     if (push)
@@ -162,14 +165,14 @@ void message_engine::go_on(message_request& r) noexcept {
         if (r.pieces_done_ < pieces_of(bytes, piece)) return;
     }
     active_.remove(r);
-    record.set(r.number_, send_record::received);
+    record.set(r.generation_, send_record::received);
     finish(r);
 }
 
 void message_engine::follow(link& to, message_request& r) noexcept {
     if (to.peer == core_.rank || to.frames) return;
     send_record& record = to.records[r.record_];
-    switch (const send_record::phase now = record.phase_of(r.number_)) {
+    switch (const send_record::phase now = record.phase_of(r.generation_)) {
     case send_record::announced: break;
     case send_record::received:
         to.announced.remove(r);

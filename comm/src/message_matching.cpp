@@ -41,7 +41,7 @@ void unexpected_store::remove(unexpected_message& m) noexcept {
 void message_engine::irecv(message_request& r, std::span<std::byte> into, int from, int tag,
                            std::uint32_t context) noexcept {
     begin(r, into.data(), into.size(), from, tag, context);
-    r.number_ = ++posted_count_;
+    r.posted_as_ = ++posted_count_;
     link* owner = nullptr;
     if (unexpected_message* m = message_for(from, tag, context, owner)) {
         const incoming early{owner->peer, m->tag, m->context, m->bytes, m->payload(), m->own};
@@ -87,7 +87,7 @@ message_request* message_engine::receive_for(link& from, const incoming& m) noex
     };
     message_request* const one = first(from.posted);
     message_request* const any = first(posted_any_);
-    return any == nullptr || (one != nullptr && one->number_ < any->number_) ? one : any;
+    return any == nullptr || (one != nullptr && one->posted_as_ < any->posted_as_) ? one : any;
 }
 
 bool message_engine::arrive(link& from, const incoming& m) noexcept {
@@ -162,6 +162,7 @@ void message_engine::withdraw(message_request& r) noexcept {
     case request_state::streaming: l->frames->streaming.remove(r); break;
     case request_state::streamed: l->frames->receiving[r.record_] = nullptr; break;
     case request_state::invited:
+    case request_state::admitted:
     case request_state::writing: leave_bulk(*l, r); break;
     case request_state::synergistic:
     case request_state::calling:

@@ -30,24 +30,19 @@ void mpi_bulk_link::connect(const std::string& peer_card) {
     for (transfer& t : out_) t.tag = tags.number<int>();
 }
 
-void mpi_bulk_link::begin(transfer& t, std::byte* data, std::size_t bytes) noexcept {
-    t.data = data;
-    t.bytes = bytes;
-    t.pieces = pieces_of(bytes, piece_bytes);
-    t.next = t.done = 0;
-    post(t);
+bulk_link::opening mpi_bulk_link::open(transfer& t, std::byte* data, std::size_t bytes) noexcept {
+    const opening how = t.open(data, bytes, piece_bytes);
+    if (how == opening::open) post(t);
+    return how;
 }
 
 bulk_link::opening mpi_bulk_link::receive(std::uint32_t record, std::span<std::byte> into, bulk_ticket&) noexcept {
-    if (in_[record].data != nullptr) return opening::busy;
-    begin(in_[record], into.data(), into.size());
-    return opening::open;
+    return open(in_[record], into.data(), into.size());
 }
 
 bulk_link::opening mpi_bulk_link::send(std::uint32_t record, std::span<const std::byte> data,
                                        const bulk_ticket&) noexcept {
-    begin(out_[record], const_cast<std::byte*>(data.data()), data.size());
-    return opening::open;
+    return open(out_[record], const_cast<std::byte*>(data.data()), data.size());
 }
 
 void mpi_bulk_link::post(transfer& t) noexcept {

@@ -35,16 +35,13 @@ class mpi_bulk_link final : public bulk_link {
 
   private:
     /// Piece n has request n mod at_once; MPI keeps their order.
-    struct transfer {
+    struct transfer : bulk_transfer {
         static constexpr std::uint32_t at_once = 2;
-        std::byte* data = nullptr; ///< nullptr: none under way; a send's is only read
-        std::size_t bytes = 0;
-        std::uint32_t pieces = 0, next = 0, done = 0; ///< the last two: posted, completed
         int tag = 0;
         bool receives = false;
         std::array<halocline_mpi_transfer, at_once> request{};
     };
-    void begin(transfer& t, std::byte* data, std::size_t bytes) noexcept;
+    opening open(transfer& t, std::byte* data, std::size_t bytes) noexcept;
     void post(transfer& t) noexcept;
     /// True: all of it is through.
     bool move(transfer& t) noexcept;

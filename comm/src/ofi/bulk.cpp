@@ -47,8 +47,11 @@ ofi_bulk_link::ofi_bulk_link(ofi_world& world, const slab& memory, int peer, std
     for (auto* all : {&at_.targets, &at_.sources})
         if (!*all) *all = std::make_unique<registration_cache<ofi_registration>>(memory);
     for (auto* set : {&in_, &out_}) {
-        for (transfer& t : *set) {
+        for (std::uint32_t record = 0; record < count; ++record) {
+            transfer& t = (*set)[record];
+            t.record = record;
             t.receives = set == &in_;
+            t.cache = t.receives ? at_.targets.get() : at_.sources.get();
             for (piece& p : t.operation) {
                 p.link = this;
                 p.of = &t;
@@ -85,31 +88,21 @@ std::string ofi_bulk_link::describe() const {
     return (at_.provider.tagged ? "tagged messages of " : "RMA writes of ") + at_.provider.name;
 }
 
-bulk_link::opening ofi_bulk_link::prepare(transfer& t, std::uint32_t record, std::byte* data, std::size_t bytes,
-                                          bool must_register) noexcept {
-    if (t.data != nullptr) return opening::busy;
-    if (must_register) {
-        const auto make = [&](std::byte* start, std::size_t n) {
-            return register_memory(at_.domain, at_.ep, at_.provider.list->domain_attr->mr_mode,
-                                   at_.provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE, start, n,
-                                   at_.next_key++);
-        };
-        t.registered = cache(t).take(data, bytes, make, drop);
-        if (t.registered == nullptr) return cache(t).error() == 0 ? opening::busy : opening::refused;
-    }
-    t.data = data;
-    t.bytes = bytes;
-    t.record = record;
-    t.pieces = pieces_of(bytes, piece_);
-    t.next = t.done = 0;
-    return opening::open;
+bulk_link::opening ofi_bulk_link::open(transfer& t, std::byte* data, std::size_t bytes, bool must_register) noexcept {
+    if (!must_register) return t.open(data, bytes, piece_);
+    const auto make = [&](std::byte* start, std::size_t n) {
+        return register_memory(at_.domain, at_.ep, at_.provider.list->domain_attr->mr_mode,
+                               at_.provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE, start, n,
+                               at_.next_key++);
+    };
+    return t.open(data, bytes, piece_, make, drop);
 }
 
 bulk_link::opening ofi_bulk_link::receive(std::uint32_t record, std::span<std::byte> into,
                                           bulk_ticket& ticket) noexcept {
     transfer& t = in_[record];
     const bool local = (at_.provider.list->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
-    const opening how = prepare(t, record, into.data(), into.size(), !at_.provider.tagged || local);
+    const opening how = open(t, into.data(), into.size(), !at_.provider.tagged || local);
     if (how != opening::open) return how;
     if (at_.provider.tagged) {
         push(t);
@@ -124,7 +117,7 @@ bulk_link::opening ofi_bulk_link::send(std::uint32_t record, std::span<const std
                                        const bulk_ticket& ticket) noexcept {
     transfer& t = out_[record];
     const bool local = (at_.provider.list->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
-    const opening how = prepare(t, record, const_cast<std::byte*>(data.data()), data.size(), local);
+    const opening how = open(t, const_cast<std::byte*>(data.data()), data.size(), local);
     if (how != opening::open) return how;
     t.ticket = ticket;
     push(t);
@@ -207,10 +200,6 @@ void ofi_bulk_link::give_up(std::uint32_t record) noexcept {
     close(t);
 }
 
-void ofi_bulk_link::close(transfer& t) noexcept {
-    if (t.registered != nullptr) cache(t).give(*t.registered, drop);
-    t.registered = nullptr;
-    t.data = nullptr;
-}
+void ofi_bulk_link::close(transfer& t) noexcept { t.close(drop); }
 
 } // namespace halocline::comm

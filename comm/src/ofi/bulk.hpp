@@ -3,7 +3,7 @@
 // each other, so the receiver counts them. Providers without RMA: tagged messages, whose receives are posted there.
 #pragma once
 
-#include "../bulk_link.hpp"
+#include "../registered_transfer.hpp"
 #include "endpoint.hpp"
 
 #include <array>
@@ -37,34 +37,26 @@ class ofi_bulk_link final : public bulk_link {
     void arrived(std::uint32_t record) noexcept;
 
   private:
-    using place = registration_cache<ofi_registration>::place;
     struct transfer;
     struct piece : ofi_operation {
         ofi_bulk_link* link = nullptr;
         transfer* of = nullptr;
         bool busy = false;
     };
-    /// One direction of one record.
-    struct transfer {
+    struct transfer : registered_transfer<ofi_registration> {
         static constexpr std::size_t at_once = 2;
-        std::byte* data = nullptr; ///< nullptr: none under way; a send's is only read
-        std::size_t bytes = 0;
-        std::uint32_t record = 0, pieces = 0, next = 0, done = 0; ///< the last three: pieces, posted, completed
+        std::uint32_t record = 0;
         bool receives = false;
         bulk_ticket ticket;
-        place* registered = nullptr;
         std::array<piece, at_once> operation;
     };
 
     [[nodiscard]] int error() const noexcept { return error_ != 0 ? error_ : at_.error; }
-    opening prepare(transfer& t, std::uint32_t record, std::byte* data, std::size_t bytes, bool must_register) noexcept;
+    opening open(transfer& t, std::byte* data, std::size_t bytes, bool must_register) noexcept;
     /// Posts what there is room for.
     void push(transfer& t) noexcept;
     int post(transfer& t, piece& operation) noexcept;
     void close(transfer& t) noexcept;
-    [[nodiscard]] registration_cache<ofi_registration>& cache(const transfer& t) const noexcept {
-        return t.receives ? *at_.targets : *at_.sources;
-    }
     [[nodiscard]] bool busy() const noexcept;
 
     ofi_world& world_;

@@ -34,7 +34,7 @@ verbs_bulk_link::verbs_bulk_link(verbs_world& world, const slab& memory, int pee
       pair_(*world.bulk_pairs_.emplace_back(std::make_unique<verbs_world::bulk_pair>(*world.at_, peer))), peer_(peer),
       piece_(std::min(at_.largest_write, piece_bytes)), in_(count), out_(count) {
     for (auto* all : {&at_.targets, &at_.sources})
-        if (!*all) *all = std::make_unique<registrations>(memory);
+        if (!*all) *all = std::make_unique<registration_cache<verbs_registration>>(memory);
     pair_.link = this;
     for (transfer& t : in_) t.cache = at_.targets.get();
     for (transfer& t : out_) t.cache = at_.sources.get();
@@ -64,25 +64,18 @@ void verbs_bulk_link::connect(const std::string& peer_card) {
 
 std::string verbs_bulk_link::trouble() const { return at_.explain(pair_.error, pair_.failed_call, pair_.vendor_error); }
 
-bulk_link::opening verbs_bulk_link::prepare(transfer& t, std::byte* data, std::size_t bytes, int access) noexcept {
-    if (t.data != nullptr) return opening::busy;
+bulk_link::opening verbs_bulk_link::open(transfer& t, std::byte* data, std::size_t bytes, int access) noexcept {
     const auto make = [&](std::byte* start, std::size_t n) {
         ibv_mr* const region = at_.lib.reg_mr(at_.domain, start, n, access);
         return verbs_registration{region, region != nullptr ? 0 : errno};
     };
-    t.registered = t.cache->take(data, bytes, make, [&](verbs_registration& r) { at_.lib.dereg_mr(r.region); });
-    if (t.registered == nullptr) return t.cache->error() == 0 ? opening::busy : opening::refused;
-    t.data = data;
-    t.bytes = bytes;
-    t.pieces = pieces_of(bytes, piece_);
-    t.next = t.done = 0;
-    return opening::open;
+    return t.open(data, bytes, piece_, make, [&](verbs_registration& r) { at_.lib.dereg_mr(r.region); });
 }
 
 bulk_link::opening verbs_bulk_link::receive(std::uint32_t record, std::span<std::byte> into,
                                             bulk_ticket& ticket) noexcept {
     transfer& t = in_[record];
-    const opening how = prepare(t, into.data(), into.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    const opening how = open(t, into.data(), into.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     if (how == opening::open)
         ticket = {reinterpret_cast<std::uintptr_t>(into.data()), t.registered->region.region->rkey};
     return how;
@@ -91,7 +84,7 @@ bulk_link::opening verbs_bulk_link::receive(std::uint32_t record, std::span<std:
 bulk_link::opening verbs_bulk_link::send(std::uint32_t record, std::span<const std::byte> data,
                                          const bulk_ticket& ticket) noexcept {
     transfer& t = out_[record];
-    const opening how = prepare(t, const_cast<std::byte*>(data.data()), data.size(), 0);
+    const opening how = open(t, const_cast<std::byte*>(data.data()), data.size(), 0);
     if (how != opening::open) return how;
     t.ticket = ticket;
     push(record);
@@ -130,10 +123,7 @@ bool verbs_bulk_link::closed_if_done(transfer& t) noexcept {
 }
 
 void verbs_bulk_link::close(transfer& t) noexcept {
-    if (t.registered != nullptr)
-        t.cache->give(*t.registered, [&](verbs_registration& r) { at_.lib.dereg_mr(r.region); });
-    t.registered = nullptr;
-    t.data = nullptr;
+    t.close([&](verbs_registration& r) { at_.lib.dereg_mr(r.region); });
 }
 
 } // namespace halocline::comm

@@ -3,7 +3,7 @@
 // they never stand before the messages of a plan.
 #pragma once
 
-#include "../bulk_link.hpp"
+#include "../registered_transfer.hpp"
 #include "port.hpp"
 
 #include <array>
@@ -73,17 +73,11 @@ class verbs_bulk_link final : public bulk_link {
     void delivered(std::uint32_t record) noexcept;
 
   private:
-    using registrations = registration_cache<verbs_registration>;
-    /// One direction of one record. A queue pair keeps the order of its writes.
-    struct transfer {
-        std::byte* data = nullptr; ///< nullptr: none under way; a send's is only read
-        std::size_t bytes = 0;
-        std::uint32_t pieces = 0, next = 0, done = 0; ///< the last two: posted, complete
+    /// A queue pair keeps the order of its writes.
+    struct transfer : registered_transfer<verbs_registration> {
         bulk_ticket ticket;
-        registrations* cache = nullptr;
-        registrations::place* registered = nullptr;
     };
-    opening prepare(transfer& t, std::byte* data, std::size_t bytes, int access) noexcept;
+    opening open(transfer& t, std::byte* data, std::size_t bytes, int access) noexcept;
     void push(std::uint32_t record) noexcept;
     bool closed_if_done(transfer& t) noexcept;
     void close(transfer& t) noexcept;

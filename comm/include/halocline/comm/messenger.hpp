@@ -63,24 +63,30 @@ class message_request {
         calling,   ///< a receive that has to call for its message
         streamed,  ///< a receive that has called
         invited,   ///< a receive whose memory is open to its sender
-        writing,   ///< a send to memory that is open
+        admitted,  ///< a send to memory that is open
+        writing,   ///< the same, its bytes given to the network
     };
 
     state state_ = state::done;
     int peer_ = any_source, tag_ = any_tag;
     std::uint32_t context_ = 0;
-    std::uint32_t record_ = 0;  ///< which record of its sender: of a large message
-    std::byte* data_ = nullptr; ///< a send's is only read
-    std::size_t bytes_ = 0;     ///< to send; room of a receive
-    /// posted: order of posting. Large, within a node: generation of the record; over a network: bytes called for.
-    std::uint64_t number_ = 0;
-    std::uint64_t pieces_done_ = 0;     ///< that this end has copied; over a network: bytes, or 1 if given to it
-    const std::byte* source_ = nullptr; ///< of a receive that its sender should push: until that begins
-    std::uint32_t polls_ = 0;           ///< in which it has not begun
+    std::uint32_t record_ = 0;    ///< which record of its sender: of a large message
+    std::uint32_t polls_ = 0;     ///< in which its sender has not begun to push
+    std::byte* data_ = nullptr;   ///< a send's is only read
+    std::size_t bytes_ = 0;       ///< to send; room of a receive
+    std::uint64_t posted_as_ = 0; ///< of a receive: its number among this rank's
     message_request *next_ = nullptr, *before_ = nullptr;
     message_engine* engine_ = nullptr; ///< while under way
     message_info info_;
+    // Of a large message within a node:
+    std::uint64_t generation_ = 0;      ///< of its record
+    std::uint64_t pieces_done_ = 0;     ///< that this end has copied
+    const std::byte* source_ = nullptr; ///< of a receive that its sender should push: until that begins
+    // Of one over a network:
+    std::uint64_t asked_bytes_ = 0; ///< that its receiver wants
+    std::uint64_t moved_bytes_ = 0; ///< of them, in frames
 };
+static_assert(sizeof(message_request) <= 128, "two cache lines; what every message needs comes first");
 
 /// Equal on all ranks, but for direct_bytes and what follows it.
 struct messenger_options {
