@@ -44,4 +44,11 @@ T& present(T* pointer, const char* argument) {
     return *pointer;
 }
 
+/// work(*pointer), which does not throw: for the data path.
+template <class T, class Work>
+halocline_status with(T* pointer, const char* argument, Work&& work) noexcept {
+    if (pointer == nullptr) return guarded([&] { present(pointer, argument); });
+    return work(*pointer);
+}
+
 } // namespace halocline::c

@@ -7,7 +7,7 @@
 #include <sstream>
 
 using namespace halocline;
-using c::guarded, c::present;
+using c::guarded, c::present, c::with;
 
 struct halocline_sum {
     comm::global_sum value;
@@ -90,11 +90,13 @@ halocline_status halocline_sum_create(halocline_job* job, int max_values, halocl
 void halocline_sum_free(halocline_sum* sum) { delete sum; }
 
 halocline_status halocline_sum_over_ranks(halocline_sum* sum, double* values, size_t count) {
-    comm::global_sum& s = sum->value;
-    return c::checked(s({values, count}), s.owner(), [&] { return s.pending(); });
+    return with(sum, "sum", [=](halocline_sum& s) {
+        return c::checked(s.value({values, count}), s.value.owner(), [&] { return s.value.pending(); });
+    });
 }
 
 halocline_status halocline_maximum_over_ranks(halocline_sum* sum, double* values, size_t count) {
-    comm::global_sum& s = sum->value;
-    return c::checked(s.maximum({values, count}), s.owner(), [&] { return s.pending(); });
+    return with(sum, "sum", [=](halocline_sum& s) {
+        return c::checked(s.value.maximum({values, count}), s.value.owner(), [&] { return s.value.pending(); });
+    });
 }

@@ -7,7 +7,7 @@
 #include <cstring>
 
 using namespace halocline;
-using c::guarded, c::present;
+using c::guarded, c::present, c::with;
 
 struct halocline_plan {
     halo::plan value;
@@ -96,7 +96,9 @@ void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void
 }
 
 int halocline_plan_test(halocline_plan* plan) { return plan->value.test() ? 1 : 0; }
-halocline_status halocline_plan_finish(halocline_plan* plan) { return plan->finished(plan->value.finish()); }
+halocline_status halocline_plan_finish(halocline_plan* plan) {
+    return with(plan, "plan", [](halocline_plan& p) { return p.finished(p.value.finish()); });
+}
 
 const void* halocline_plan_ghost(const halocline_plan* plan, int face) {
     return plan->value.ghost(plan->value.messages()[face].where);

@@ -6,7 +6,7 @@
 #include <array>
 
 using namespace halocline;
-using c::guarded, c::present;
+using c::guarded, c::present, c::with;
 
 struct halocline_connection {
     comm::connection value;
@@ -85,11 +85,15 @@ halocline_status halocline_recv_window_create(halocline_connection* connection, 
 
 void halocline_window_free(halocline_window* window) { delete window; }
 
-halocline_status halocline_window_init(halocline_window* window) { return window->checked(window->init()); }
+halocline_status halocline_window_init(halocline_window* window) {
+    return with(window, "window", [](halocline_window& w) { return w.checked(w.init()); });
+}
 halocline_status halocline_window_post(halocline_window* window, size_t count) {
-    return window->checked(window->post(count));
+    return with(window, "window", [=](halocline_window& w) { return w.checked(w.post(count)); });
 }
 int halocline_window_test(halocline_window* window) { return window->test() ? 1 : 0; }
-halocline_status halocline_window_wait(halocline_window* window) { return window->checked(window->wait()); }
+halocline_status halocline_window_wait(halocline_window* window) {
+    return with(window, "window", [](halocline_window& w) { return w.checked(w.wait()); });
+}
 size_t halocline_window_count(const halocline_window* window) { return window->came(); }
 void* halocline_window_buffer(const halocline_window* window) { return window->buffer(); }

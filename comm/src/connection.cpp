@@ -6,6 +6,8 @@
 
 #include <halocline/comm/mock_channel.hpp>
 
+#include <optional>
+
 namespace halocline::comm {
 namespace {
 
@@ -58,21 +60,31 @@ void connection::connect() {
     const std::uint32_t call = c.connects++;
     c.send_card(note_kind, call, wire_writer().number(c.sends).number(c.recvs).take());
 
+    // How many windows the peer has, where it has said so.
+    const std::string note = c.peers_key(note_kind, call);
+    struct counts {
+        std::uint32_t sends, recvs;
+    };
+    const auto peers_counts = [&]() -> std::optional<counts> {
+        const std::string* const body = core.cards.find(c.peer, note);
+        if (body == nullptr) return std::nullopt;
+        wire_reader reader(*body);
+        const auto sends = reader.number<std::uint32_t>();
+        return counts{sends, reader.number<std::uint32_t>()};
+    };
+    const auto refuse = [&](counts there) {
+        throw input_error(c.title() + ": " + std::to_string(c.sends) + " send and " + std::to_string(c.recvs) +
+                          " receive windows here, " + std::to_string(there.sends) + " send and " +
+                          std::to_string(there.recvs) + " receive windows there; each needs one of the other kind");
+    };
+
     for (window_end* w : c.windows) {
         const std::string card = c.peers_key(w->sends() ? 'r' : 's', w->number());
-        const std::string note = c.peers_key(note_kind, call);
         const std::string operation = "the other end of " + w->title();
         for (waiter waiting(core); core.cards.find(c.peer, card) == nullptr;) {
             core.cards.collect(core.post);
             if (core.cards.find(c.peer, card) != nullptr) break;
-            // Cards come in order: after the note there is none any more.
-            if (const std::string* counts = core.cards.find(c.peer, note)) {
-                wire_reader reader(*counts);
-                const auto sends = reader.number<std::uint32_t>(), recvs = reader.number<std::uint32_t>();
-                throw input_error(c.title() + ": " + std::to_string(c.sends) + " send and " + std::to_string(c.recvs) +
-                                  " receive windows here, " + std::to_string(sends) + " send and " +
-                                  std::to_string(recvs) + " receive windows there; each needs one of the other kind");
-            }
+            if (const auto there = peers_counts()) refuse(*there); // cards come in order: there is none any more
             if (const status s = waiting.again(c.peer); s != status::ok) core.raise(s, operation);
         }
         w->connect(*core.cards.find(c.peer, card));
@@ -80,7 +92,9 @@ void connection::connect() {
     }
     c.windows.clear();
     core.cards.collect(core.post);
-    core.cards.forget(c.peer, c.peers_key(note_kind, call));
+    if (const auto there = peers_counts(); there && (there->sends != c.recvs || there->recvs != c.sends))
+        refuse(*there);
+    core.cards.forget(c.peer, note);
 }
 
 int connection::peer() const { return core_->peer; }

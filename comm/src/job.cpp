@@ -59,9 +59,14 @@ std::vector<std::string> gather_as(job_core& core, call kind, std::string_view m
 }
 
 /// For messages: long values are cut.
-std::string shown(std::string_view value) {
-    constexpr std::size_t most = 120;
-    return "'" + std::string(value.substr(0, most)) + (value.size() > most ? "...'" : "'");
+/// Of two values that differ the first, at most so much of it that the first difference is seen.
+std::string shown(std::string_view value, std::string_view other) {
+    constexpr std::size_t most = 120, before = 40;
+    const auto [mine, theirs] = std::ranges::mismatch(value, other);
+    const auto at = static_cast<std::size_t>(mine - value.begin());
+    const std::size_t first = value.size() > most && at > most - before ? at - before : 0;
+    return std::string(first > 0 ? "'..." : "'") + std::string(value.substr(first, most)) +
+           (value.size() > first + most ? "...'" : "'");
 }
 
 } // namespace
@@ -160,8 +165,8 @@ void job::agree(std::string_view what, std::string_view value) const {
     const std::vector<std::string> all = gather_as(*core_, call::agree, value, operation);
     for (int r = 1; r < ranks(); ++r) {
         if (all[r] != all[0]) {
-            throw input_error("ranks disagree on " + std::string(what) + ": rank 0 has " + shown(all[0]) + ", rank " +
-                              std::to_string(r) + " has " + shown(all[r]));
+            throw input_error("ranks disagree on " + std::string(what) + ": rank 0 has " + shown(all[0], all[r]) +
+                              ", rank " + std::to_string(r) + " has " + shown(all[r], all[0]));
         }
     }
 }

@@ -321,7 +321,7 @@ void job_core::raise(status why, std::string_view operation) const {
     } else {
         end = {why, -1, "rank " + std::to_string(rank) + " (pid " + std::to_string(members[rank].pid) + "): "};
         switch (why) {
-        case status::misused: end.text += "calls in a wrong order: " + std::string(operation); break;
+        case status::misused: end.text += "a wrong call: " + std::string(operation); break;
         case status::wrong_data:
             end.text += "what came is not what was agreed (other plan, epoch or size)" + waited;
             break;

@@ -21,6 +21,7 @@ void message_engine::begin(message_request& r, std::byte* data, std::size_t byte
 
 void message_engine::isend(message_request& r, std::span<const std::byte> data, int to, int tag,
                            std::uint32_t context) noexcept {
+    if (!is_rank(to) || tag < 0) return misuse(true, to, tag);
     begin(r, const_cast<std::byte*>(data.data()), data.size(), to, tag, context);
     link& l = links_[static_cast<std::size_t>(to)];
     if (l.queued.first != nullptr || !announce(l, r)) {
@@ -33,6 +34,7 @@ void message_engine::isend(message_request& r, std::span<const std::byte> data, 
 }
 
 bool message_engine::send_now(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
+    if (!is_rank(to) || tag < 0) return false; // isend() tells
     link& l = links_[static_cast<std::size_t>(to)];
     if (data.size() > options_.immediate_bytes || l.queued.first != nullptr || to == core_.rank || l.frames)
         return false;
@@ -204,6 +206,12 @@ void message_engine::fail(status why, const message_request& r, std::size_t more
     status_ = why;
     const bool is_send = r.state_ == request_state::announced || !has_started(r);
     failed_ = {is_send, r.peer_, r.tag_, r.bytes_, message_bytes, more};
+}
+
+void message_engine::misuse(bool is_send, int peer, int tag) noexcept {
+    if (status_ != status::ok) return;
+    status_ = status::misused;
+    failed_ = {is_send, peer, tag, 0, 0, 0};
 }
 
 bool message_engine::test(message_request& r) noexcept {

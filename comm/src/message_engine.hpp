@@ -195,6 +195,12 @@ class message_engine {
     void begin(message_request& r, std::byte* data, std::size_t bytes, int peer, int tag,
                std::uint32_t context) noexcept;
     void fail(status why, const message_request& r, std::size_t more, std::uint64_t message_bytes = 0) noexcept;
+    /// A peer or tag that can't be.
+    void misuse(bool is_send, int peer, int tag) noexcept;
+    [[nodiscard]] bool is_rank(int r) const noexcept { return static_cast<std::size_t>(r) < links_.size(); }
+    [[nodiscard]] bool can_come(int from, int tag) const noexcept {
+        return (is_rank(from) || from == any_source) && tag >= any_tag;
+    }
 
     job job_;
     job_core& core_;

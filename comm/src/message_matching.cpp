@@ -40,6 +40,7 @@ void unexpected_store::remove(unexpected_message& m) noexcept {
 
 void message_engine::irecv(message_request& r, std::span<std::byte> into, int from, int tag,
                            std::uint32_t context) noexcept {
+    if (!can_come(from, tag)) return misuse(false, from, tag);
     begin(r, into.data(), into.size(), from, tag, context);
     r.posted_as_ = ++posted_count_;
     link* owner = nullptr;
@@ -134,6 +135,8 @@ void message_engine::drain(link& from) noexcept {
 }
 
 bool message_engine::probe(int from, int tag, std::uint32_t context, message_info& info) noexcept {
+    if (!can_come(from, tag)) misuse(false, from, tag);
+    if (status_ == status::misused) return false;
     progress();
     link* owner = nullptr;
     const unexpected_message* m = message_for(from, tag, context, owner);

@@ -169,6 +169,8 @@ std::string message_engine::pending() const {
     text += failed_.is_send ? " to " : " from ";
     text += failed_.peer == any_source ? std::string("any rank") : "rank " + std::to_string(failed_.peer);
     text += ", " + (failed_.tag == any_tag ? std::string("any tag") : "tag " + std::to_string(failed_.tag));
+    if (status_ == status::misused)
+        text += ": ranks are 0 to " + std::to_string(core_.ranks - 1) + ", tags not negative";
     if (failed_.more > 0) text += ", and " + std::to_string(failed_.more) + " more";
     return text;
 }

@@ -129,10 +129,11 @@ void mpi_world::release(mpi_end& e) noexcept {
 }
 
 void mpi_world::close_end(mpi_end& e) noexcept {
-    const bool clean = e.requests == nullptr || closed(e);
+    const bool joined = e.requests != nullptr, clean = !joined || closed(e);
     const bool idle = module_->channel_close(e.requests) != 0;
-    // If not, a message may still come with this tag, or be read from this memory: they stay taken.
-    if (clean && idle) return_tag(e.tag);
+    // If not, a message may still come with this tag, or be read from this memory: they stay taken. So does the tag of
+    // an end that was never joined: the peer's may have been, and say farewell.
+    if (joined && clean && idle) return_tag(e.tag);
     if (idle) e.deallocate();
     if (clean && idle && e.windows) --e.windows->channels;
 }

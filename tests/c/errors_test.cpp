@@ -28,6 +28,16 @@ TEST_F(CErrors, NullIsNamed) {
     EXPECT_EQ(halocline_plan_create(job_, nullptr, &plan), HALOCLINE_INPUT_ERROR);
     expect_text("'options' is NULL");
     EXPECT_EQ(halocline_job_from_mpi(nullptr, 8, nullptr, &job_), HALOCLINE_INPUT_ERROR);
+    EXPECT_EQ(halocline_window_init(nullptr), HALOCLINE_INPUT_ERROR);
+    EXPECT_EQ(halocline_window_post(nullptr, 1), HALOCLINE_INPUT_ERROR);
+    EXPECT_EQ(halocline_window_wait(nullptr), HALOCLINE_INPUT_ERROR);
+    expect_text("'window' is NULL");
+    double value = 0;
+    EXPECT_EQ(halocline_sum_over_ranks(nullptr, &value, 1), HALOCLINE_INPUT_ERROR);
+    EXPECT_EQ(halocline_maximum_over_ranks(nullptr, &value, 1), HALOCLINE_INPUT_ERROR);
+    expect_text("'sum' is NULL");
+    EXPECT_EQ(halocline_plan_finish(nullptr), HALOCLINE_INPUT_ERROR);
+    expect_text("'plan' is NULL");
 }
 
 TEST_F(CErrors, ModesOfMpiAreListed) {

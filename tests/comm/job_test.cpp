@@ -41,6 +41,20 @@ TEST(Processes, DisagreementIsTheSameErrorEverywhere) {
     j.agree("the text", text);
 }
 
+TEST(Processes, DisagreementOfLongValuesShowsWhereTheyDiffer) {
+    const job j = job::from_environment();
+    if (j.ranks() == 1) return;
+    std::string text;
+    try {
+        j.agree("much", std::string(300, '.') + (j.rank() == 1 ? "8.8" : "4.4") + std::string(300, '.'));
+    } catch (const input_error& e) {
+        text = e.what();
+    }
+    const std::string before = "'..." + std::string(40, '.'), behind = std::string(77, '.') + "...'";
+    EXPECT_EQ(text, "ranks disagree on much: rank 0 has " + before + "4.4" + behind + ", rank 1 has " + before + "8.8" +
+                        behind);
+}
+
 TEST(Processes, MembersAreKnownWithTheirTransports) {
     const job j = job::from_environment();
     for (const rank_info& m : j.members()) EXPECT_EQ(m.transport, m.rank == j.rank() ? "self" : "shm");

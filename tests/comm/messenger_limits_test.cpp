@@ -66,6 +66,38 @@ TEST(Messenger, AMessageThatIsLongerThanItsReceiveIsToldWithBothSizes) {
     });
 }
 
+TEST(Messenger, NoSuchRankOrTagIsMisuse) {
+    on_ranks({1, 2}, [](const job& j) {
+        const auto pending_after = [&](auto wrong_call) {
+            messenger m(j);
+            message_request r;
+            wrong_call(m, r);
+            EXPECT_TRUE(r.done());
+            EXPECT_TRUE(m.test(r));
+            EXPECT_EQ(m.wait(r), status::misused);
+            return m.pending();
+        };
+        const int nobody = j.ranks();
+        const std::string right = ": ranks are 0 to " + std::to_string(nobody - 1) + ", tags not negative";
+        const std::string rank = " rank " + std::to_string(nobody) + ", tag 1" + right;
+        EXPECT_EQ(pending_after([&](messenger& m, message_request& r) { m.isend(r, {}, nobody, 1); }),
+                  "'messages': a send to" + rank);
+        EXPECT_EQ(
+            pending_after([&](messenger& m, message_request&) { EXPECT_EQ(m.send({}, nobody, 1), status::misused); }),
+            "'messages': a send to" + rank);
+        EXPECT_EQ(pending_after([&](messenger& m, message_request& r) { m.isend(r, {}, 0, -5); }),
+                  "'messages': a send to rank 0, tag -5" + right);
+        EXPECT_EQ(pending_after([&](messenger& m, message_request& r) { m.irecv(r, {}, nobody, 1); }),
+                  "'messages': a receive from" + rank);
+        EXPECT_EQ(pending_after([&](messenger& m, message_request&) {
+                      message_info info;
+                      EXPECT_FALSE(m.probe(-2, any_tag, info));
+                  }),
+                  "'messages': a receive from rank -2, any tag" + right);
+        j.barrier();
+    });
+}
+
 TEST(Messenger, AFloodBeyondTheRoomStaysWithItsSender) {
     on_ranks({2}, [](const job& j) {
         if (j.ranks() < 2) return;

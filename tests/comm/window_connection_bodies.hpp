@@ -4,9 +4,12 @@
 
 #include "window_links.hpp"
 
+#include <halocline/comm/global_sum.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <list>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <string>
@@ -147,6 +150,32 @@ inline void expect_unlike_ends_are_refused(const job& j) {
                       std::string::npos)
                 << text;
         }
+        // An end with fewer windows is told too, if it connects after the other.
+        bool both = false;
+        for (int attempt = 1; !both && attempt <= 20; ++attempt) {
+            connection c(j, 1 - j.rank(), {"fewer"});
+            std::vector<float> in(8);
+            const send_window<float> sends(c, floats);
+            std::unique_ptr<recv_window<float>> receives;
+            if (j.rank() == 0) receives = std::make_unique<recv_window<float>>(c, in);
+            if (j.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2 * attempt));
+            const std::string text = refusal([&] { c.connect(); });
+            const std::vector<int> other{1 - j.rank()};
+            const std::vector<std::string> mine{text};
+            const std::vector<std::string> theirs = j.exchange(other, mine);
+            both = text != "accepted" && theirs[0] != "accepted";
+            if (j.rank() == 1 && text == "accepted") continue;
+            EXPECT_NE(text.find("1 send and 0 receive windows"), std::string::npos) << text;
+            EXPECT_NE(text.find("1 send and 1 receive windows"), std::string::npos) << text;
+        }
+        EXPECT_TRUE(both);
+    }
+    // What was joined at one end only is not in the way of what comes after it.
+    for (int k = 0; k < 3; ++k) {
+        global_sum sum(j);
+        double value = 1;
+        EXPECT_EQ(sum({&value, 1}), status::ok) << sum.pending();
+        EXPECT_EQ(value, j.ranks());
     }
     EXPECT_NE(refusal([&] { connection(j, j.ranks(), {"nobody"}); }).find("is not a rank"), std::string::npos);
     j.barrier();
@@ -157,7 +186,8 @@ inline void expect_misuse_is_told(const job& j) {
     connection c(j, j.rank());
     send_window<int> w(c, out);
     recv_window<int> r(c, in);
-    EXPECT_EQ(send_window<int>(c, out).init(), status::misused);
+    connection never_joined(j, j.rank());
+    EXPECT_EQ(send_window<int>(never_joined, out).init(), status::misused);
     c.connect();
     EXPECT_EQ(w.post(), status::misused);
     EXPECT_NE(w.pending().find("post() without init()"), std::string::npos) << w.pending();

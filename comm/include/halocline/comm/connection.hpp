@@ -32,7 +32,8 @@ class connection {
     /// Joins the windows made here so far: the n-th send window with the peer's n-th receive window. Waits until the
     /// peer has made them, not until it connects.
     /// Pre: the peer calls this after the same windows.
-    /// Err: input_error at both ends naming both values if elements, sizes or numbers of windows differ; rank_failure.
+    /// Err: input_error at both ends naming both values if elements, sizes or numbers of windows differ (an end with
+    /// fewer windows that connects first can't know, and goes on); rank_failure.
     void connect();
 
     [[nodiscard]] int peer() const;

@@ -157,6 +157,7 @@ class messenger {
     /// Bytes: any number, also 0 and more than 2^32.  Pre: request is done; 0 <= tag; data stays as it is until the
     /// request is done again. Large buffers are fastest in slabs (job::memory). To one peer, 64 messages that are not
     /// immediate can wait for their receives at a time, 57 over a network; later ones stay behind them.
+    /// Err: status::misused, here and in irecv() and probe(): no such rank or tag; nothing is under way then.
     void isend(message_request& request, std::span<const std::byte> data, int to, int tag,
                std::uint32_t context = 0) noexcept;
     /// from may be any_source, tag may be any_tag. A message that is longer than `into` is status::wrong_data.
