@@ -119,6 +119,10 @@ void abort(int code) {
 
 int rank(const halocline_mpi_world* world) { return world->rank; }
 int size(const halocline_mpi_world* world) { return world->size; }
+int started_ranks() {
+    int ranks = 0;
+    return MPI_Comm_size(MPI_COMM_WORLD, &ranks) == MPI_SUCCESS ? ranks : 0;
+}
 int max_tag(const halocline_mpi_world* world) { return world->max_tag; }
 
 const char* version() {
@@ -326,6 +330,7 @@ constexpr halocline_mpi_module module_table{
     abort,
     rank,
     size,
+    started_ranks,
     max_tag,
     version,
     describe,

@@ -247,6 +247,13 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
                           version_ + " sees a world of " + std::to_string(ranks_) + " (" + path_.string() +
                           "): start the program with the mpirun of " + version_ + ", or unset HALOCLINE_MPI");
     }
+    if (!launch.communicator || launch.title.empty() || module_->started_ranks() != 1) return;
+    const auto started = mpi_launch_from_environment(); // the other MPI's: N worlds of one rank each
+    if (started && started->ranks > 1 && !started->title.empty() && started->title != launch.title) {
+        throw input_error("MPI: the launcher is " + started->title + "'s and started " +
+                          std::to_string(started->ranks) + " ranks (" + started->evidence + "), but " +
+                          launch.evidence + ", which sees a world of 1: start it with the mpirun of " + version_);
+    }
 }
 
 mpi_world::~mpi_world() {

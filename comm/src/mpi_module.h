@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Raised with every change below; a module of another number is refused. */
-#define HALOCLINE_MPI_MODULE_ABI 5u
+#define HALOCLINE_MPI_MODULE_ABI 6u
 #define HALOCLINE_MPI_MODULE_ENTRY "halocline_mpi_module_table"
 
 /* TRUNCATED: a message was longer than its receive. NO_COMMUNICATOR: not of this MPI, or MPI is not initialised. */
@@ -74,6 +74,8 @@ typedef struct halocline_mpi_module {
 
     int (*rank)(const halocline_mpi_world*);
     int (*size)(const halocline_mpi_world*);
+    /* Of MPI_COMM_WORLD. */
+    int (*started_ranks)(void);
     int (*max_tag)(const halocline_mpi_world*);
     /* Of the library that was found at run time: "Open MPI 4.1.4". */
     const char* (*version)(void);

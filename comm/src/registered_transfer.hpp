@@ -18,8 +18,7 @@ struct registered_transfer : bulk_transfer {
     bulk_link::opening open(std::byte* start, std::size_t size, std::size_t piece, Make&& make, Drop&& drop) noexcept {
         if (data != nullptr) return bulk_link::opening::busy;
         registered = cache->take(start, size, make, drop);
-        if (registered == nullptr)
-            return cache->error() == 0 ? bulk_link::opening::busy : bulk_link::opening::refused;
+        if (registered == nullptr) return cache->error() == 0 ? bulk_link::opening::busy : bulk_link::opening::refused;
         return open(start, size, piece);
     }
     template <class Drop>
