@@ -15,32 +15,26 @@ void plan::choose_ways(const std::vector<comm::channel_request>& requests) {
     comm::streaming wish = job_.options().streaming;
     if (options_.way == path::direct) wish = comm::streaming::never;
     if (options_.way == path::streamed) wish = comm::streaming::always;
-    const bool watched = wish != comm::streaming::always && job_.ranks() > 1;
-    const comm::costs costs = watched ? comm::measured_costs(job_) : comm::costs{}; // collective at first
+    const bool matter = wish != comm::streaming::always && job_.ranks() > 1;
+    const comm::costs costs = matter ? comm::measured_costs(job_) : comm::costs{}; // collective at first
     std::size_t direct_bytes = 0, staged_lines = 0;
     staged_at_.resize(messages_.size());
     watches_.resize(messages_.size());
     channels_.for_each([&]<class Channel>(const Channel& channel) {
         if (std::string_view(Channel::path) != "direct") return;
-        plan_message& m = messages_[channel.index()];
         const std::size_t bytes = requests[channel.index()].send_bytes;
-        const verdict<path> verdict = choose_writing(wish, costs, bytes);
-        m.way = verdict.choice;
-        m.why = verdict.why;
-        if (seal_bytes() > 0 || options_.bytes_per_site > stream_block_bytes) {
-            m.way = path::direct;
-            m.why = seal_bytes() > 0 ? "checksums are made of what is at the peer" : "sites of more than 8 KiB";
-        } else if (watched && bytes > 0) {
-            path_watch& watch = watches_[channel.index()];
-            watch = wish == comm::streaming::automatic ? path_watch(costs, bytes, m.way == path::streamed)
-                                                       : path_watch::claims_only(costs);
-            if (const std::string when = watch.describe(); !when.empty()) m.why += "; " + when;
-        }
-        if (m.way == path::streamed || watches_[channel.index()].may_stream()) {
+        writing w = choose_writing(wish, costs, bytes);
+        if (seal_bytes() > 0) w = {path::direct, "checksums are made of what is at the peer", {}};
+        if (options_.bytes_per_site > stream_block_bytes) w = {path::direct, "sites of more than 8 KiB", {}};
+        plan_message& m = messages_[channel.index()];
+        m.way = w.way;
+        m.why = w.why;
+        watches_[channel.index()] = w.watch;
+        if (m.way == path::streamed || w.watch.may_stream()) {
             staged_at_[channel.index()] = staged_lines;
             staged_lines += (bytes + sizeof(cache_line) - 1) / sizeof(cache_line);
         }
-        if (m.way == path::direct || watches_[channel.index()].watches()) direct_bytes += bytes;
+        if (m.way == path::direct || w.watch.watches()) direct_bytes += bytes;
     });
     if (std::any_of(watches_.begin(), watches_.end(), [](const path_watch& w) { return w.watches(); }))
         looks_ = look_times(comm::ticks());

@@ -144,19 +144,12 @@ void choose_stores(region_message& m, comm::streaming wish, const comm::costs& c
         if (!can) m.why += "; sites too scattered to be streamed";
         return;
     }
-    if (m.send_sites > 0) m.watch = path_watch::claims_only(costs);
-    if (options.way == path::direct) return;
-    if (!can || !pays) {
-        m.why += "; short runs";
-        return;
-    }
-    const verdict<path> v = choose_writing(wish, costs, bytes);
-    m.streamed = v.choice == path::streamed;
-    m.why += (m.streamed ? "; streamed: " : "; not streamed: ") + v.why;
-    if (wish == comm::streaming::always) m.watch = path_watch();
-    if (wish != comm::streaming::automatic) return;
-    m.watch = path_watch(costs, bytes, m.streamed);
-    if (const std::string when = m.watch.describe(); !when.empty()) m.why += "; " + when;
+    const bool asked = options.way == path::direct, worth = can && pays;
+    const writing w = choose_writing(asked || !worth ? comm::streaming::never : wish, costs, bytes);
+    m.watch = w.watch;
+    m.streamed = w.way == path::streamed;
+    if (asked) return;
+    m.why += worth ? (m.streamed ? "; streamed: " : "; not streamed: ") + w.why : "; short runs";
 }
 
 /// How the messages come to be: steps in this order, each collective.

@@ -48,13 +48,24 @@ inline std::size_t least_piece_bytes(const comm::costs& c) {
     return static_cast<std::size_t>(std::max(least, 4 * c.flag_seconds / std::max(c.copy_seconds_per_byte, 1e-12)));
 }
 
-/// The first choice for a message into memory that the peer shares.
-inline verdict<path> choose_writing(comm::streaming wish, const comm::costs& c, std::size_t bytes) {
-    const path way = comm::streaming_pays(wish, c, bytes) ? path::streamed : path::direct;
-    if (wish != comm::streaming::automatic) return {way, "the job asks for it"};
+/// How a message gets into memory that the peer shares, why, and what may change that.
+struct writing {
+    path way = path::direct;
+    std::string why;
+    path_watch watch;
+};
+
+/// The first choice.
+inline writing choose_writing(comm::streaming wish, const comm::costs& c, std::size_t bytes) {
+    writing w{comm::streaming_pays(wish, c, bytes) ? path::streamed : path::direct, "the job asks for it", {}};
+    if (wish == comm::streaming::never && bytes > 0) w.watch = path_watch::claims_only(c);
+    if (wish != comm::streaming::automatic) return w;
+    if (bytes > 0) w.watch = path_watch(c, bytes, w.way == path::streamed);
     const double cached = c.cached.seconds(bytes), streamed = c.streamed.seconds(bytes);
-    if (cached == 0) return {way, "not measured: ranks share cores, or no memory"};
-    return {way, microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it"};
+    w.why = cached == 0 ? "not measured: ranks share cores, or no memory"
+                        : microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it";
+    if (const std::string when = w.watch.describe(); !when.empty()) w.why += "; " + when;
+    return w;
 }
 
 /// For a rank with neighbours on all sides: the same on every rank.
