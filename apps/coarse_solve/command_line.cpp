@@ -33,10 +33,12 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
         {"--deadline-ms", "faults.deadline_ms", "N"},
     }};
 
-    CLI::App cli{"Solves D x = b for the Wilson-clover operator with a two-level multigrid over halo plans.\n"
-                 "Keys without a flag stand in the config file, or in the environment: HALOCLINE_<SECTION>_<KEY>.\n"
-                 "Exit code: 0 converged, 1 not converged, 2 bad input, 3 a rank died or a deadline passed.",
-                 p.name()};
+    CLI::App cli{
+        "Solves D x = b for the Wilson-clover operator with a two-level multigrid over halo plans.\n"
+        "Keys without a flag stand in the config file, or in the environment: HALOCLINE_<SECTION>_<KEY>.\n"
+        "Exit code: 0 converged, 1 not converged or a result not written, 2 bad input, 3 a rank died or a deadline "
+        "passed.",
+        p.name()};
     command_line result;
     std::string config;
     add_text_flag(cli, "config", config, "FILE", "config file (configs/demo.toml explains every key)");

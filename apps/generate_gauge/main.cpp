@@ -84,6 +84,23 @@ void write_and_verify(const comm::job& j, const lattice::decomposition& cut, con
     });
 }
 
+/// False: they could not be written, which the program will say in the end. Collective.
+bool write_links(const app::program& p, const comm::job& j, const lattice::decomposition& cut,
+                 const dirac::padded_links& links, double plaquette, const arguments& a) {
+    const lattice::box local = cut.local_box(j.rank());
+    lattice::gauge_field owned(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
+    links.store(owned);
+    try {
+        write_and_verify(j, cut, owned, plaquette, a);
+    } catch (const input_error& e) { // the same on every rank
+        p.lose_output(std::string("--output: ") + e.what());
+        return false;
+    }
+    p.print("wrote " + a.output + " (" + a.format + ", read back and verified), plaquette " +
+            std::to_string(plaquette));
+    return true;
+}
+
 /// Seconds since it was made.
 class stopwatch {
   public:
@@ -149,19 +166,7 @@ int run(app::program& p, int argc, const char* const* argv) {
                       mean.error, measured.size(), mean.bin, last);
         p.print(line);
     }
-    bool written = false;
-    if (!a.output.empty()) {
-        lattice::gauge_field owned(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
-        links.store(owned);
-        try {
-            write_and_verify(j, cut, owned, last, a);
-            written = true;
-            p.print("wrote " + a.output + " (" + a.format + ", read back and verified), plaquette " +
-                    std::to_string(last));
-        } catch (const input_error& e) { // the same on every rank
-            p.lose_output(std::string("--output: ") + e.what());
-        }
-    }
+    const bool written = !a.output.empty() && write_links(p, j, cut, links, last, a);
     const auto number = [](double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(); };
     const nlohmann::json result{{"grid", global},
                                 {"beta", a.chain.beta},

@@ -40,9 +40,8 @@ constexpr const char* usage =
     "seconds,\n"
     "on several hosts 8, to say why and end. Exit code: that of the first rank that failed (128 + signal if a signal "
     "ended\n"
-    "it, but 3 if a rank that outlived it reported the loss, or if a host was lost); 2 for bad arguments; 0 if all "
-    "ranks\n"
-    "ended well.\n";
+    "it, but 3 if a rank that outlived it reported the loss, or if a host was lost); 2 for bad arguments, or a host\n"
+    "that can't be reached; 0 if all ranks ended well.\n";
 
 template <class T>
 T number(std::string_view option, const std::string& text, T least, T most) {
