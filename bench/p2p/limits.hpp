@@ -19,31 +19,31 @@ namespace halocline::bench::p2p {
 class pair_memory {
   public:
     static constexpr std::size_t largest = 8 << 20;
+    static constexpr std::uint64_t cells = 64, slots = 4, lines = 18;
     struct alignas(128) line {
         std::atomic<std::uint64_t> value{0};
         std::uint64_t word = 0;
     };
-    struct cell {
+    struct alignas(128) cell {
         std::atomic<std::uint64_t> number{0};
         std::uint64_t bytes = 0, label = 0;
         std::byte payload[40];
     };
-    struct line_of_slot {
+    struct alignas(128) line_of_slot {
         std::byte part[56];
         std::atomic<std::uint64_t> number{0};
     };
     /// Of a message that doesn't fit into a cell.
     struct slot {
         cell first;
-        line_of_slot line[31];
+        line_of_slot line[lines]; // used from the last
     };
-    static_assert(sizeof(cell) == 64 && sizeof(slot) == 2048);
 
     explicit pair_memory(const comm::job& j) : area_(j, 1 << 16 | 4 * (largest + 4096)), job_(j) {}
     [[nodiscard]] const comm::job& owner() const { return job_; }
     [[nodiscard]] line& flag(int rank, int i) const { return reinterpret_cast<line*>(area_.of(rank))[i]; }
     [[nodiscard]] cell& ring(int rank, std::uint64_t i) const {
-        return reinterpret_cast<cell*>(area_.of(rank) + 4096)[i % cells];
+        return reinterpret_cast<cell*>(area_.of(rank) + 4096)[i * 27 % cells];
     }
     [[nodiscard]] slot& slot_of(int rank, std::uint64_t i) const {
         return reinterpret_cast<slot*>(area_.of(rank) + (1 << 14))[i % slots];
@@ -52,7 +52,6 @@ class pair_memory {
     [[nodiscard]] std::byte* block(int rank, std::uint64_t i) const {
         return area_.of(rank) + (1 << 16) + i * (largest + 1024);
     }
-    static constexpr std::uint64_t cells = 64, slots = 4;
 
   private:
     shared_area area_;
@@ -198,7 +197,7 @@ class nomatch_endpoint : public limit_endpoint {
         return in_slot(n) ? m_.slot_of(receiver, i).first : m_.ring(receiver, i);
     }
     static void write_lines(pair_memory::slot& s, std::uint64_t number, const std::byte* p, std::size_t n) {
-        for (pair_memory::line_of_slot* l = s.line; n > 0; ++l) {
+        for (pair_memory::line_of_slot* l = s.line + pair_memory::lines - 1; n > 0; --l) {
             const std::size_t part = std::min(n, sizeof l->part);
             std::memcpy(l->part, p, part);
             l->number.store(number, std::memory_order_release);
@@ -207,7 +206,7 @@ class nomatch_endpoint : public limit_endpoint {
         }
     }
     static void read_lines(std::byte* p, pair_memory::slot& s, std::uint64_t number, std::size_t n) {
-        for (pair_memory::line_of_slot* l = s.line; n > 0; ++l) {
+        for (pair_memory::line_of_slot* l = s.line + pair_memory::lines - 1; n > 0; --l) {
             const std::size_t part = std::min(n, sizeof l->part);
             await_flag(l->number, number);
             std::memcpy(p, l->part, part);
@@ -244,7 +243,8 @@ class nomatch_endpoint : public limit_endpoint {
         c.number.store(++sent_, std::memory_order_release);
         if (!in_slot(n)) return;
         write_lines(m_.slot_of(peer_, sent_ - 1), sent_, p + sizeof c.payload, n - sizeof c.payload);
-        claim(m_.slot_of(peer_, sent_).line[0].part, (n - sizeof c.payload + 55) / 56 * 64);
+        for (std::uint64_t i = 0; i < (n - sizeof c.payload + 55) / 56; ++i)
+            claim(m_.slot_of(peer_, sent_).line[pair_memory::lines - 1 - i]);
     }
     void finish_send(const std::byte* p, std::size_t n) {
         if (n <= immediate_) return;
@@ -257,11 +257,11 @@ class nomatch_endpoint : public limit_endpoint {
         credit_ = sent_; // what came after has been taken, too
     }
     /// The lines of the next message come while this one is answered.
-    static void claim(const std::byte* p, std::size_t n) {
+    static void claim(const pair_memory::line_of_slot& line) {
 #if defined(__x86_64__)
-        for (std::size_t i = 0; i < n; i += 64) asm volatile("prefetchw %0" : : "m"(p[i]));
+        asm volatile("prefetchw %0" : : "m"(line));
 #else
-        for (std::size_t i = 0; i < n; i += 64) __builtin_prefetch(p + i, 1);
+        __builtin_prefetch(&line, 1);
 #endif
     }
     std::size_t immediate_, synergistic_;

@@ -102,6 +102,7 @@ void message_engine::enlist_call(link& from, message_request& r, std::uint32_t r
 }
 
 void message_engine::progress() noexcept {
+    unattended_ = 0;
     for (link& l : links_) {
         if (l.in.is_open()) drain(l);
         if (l.frames) move_frames(l);

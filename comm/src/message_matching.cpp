@@ -2,6 +2,8 @@
 // Which message meets which receive: MPI's rule, kept by plain lists in order of arrival and of posting.
 #include "message_engine.hpp"
 
+#include "waiting.hpp"
+
 #include <cstring>
 
 namespace halocline::comm {
@@ -58,6 +60,33 @@ void message_engine::irecv(message_request& r, std::span<std::byte> into, int fr
     link& l = links_[static_cast<std::size_t>(from)];
     l.posted.push(r);
     if (l.frames && options_.test_on_init) move_frames(l);
+}
+
+bool message_engine::recv_now(std::span<std::byte> into, int from, int tag, std::uint32_t context,
+                              message_info& info) noexcept {
+    if (from == any_source || from == core_.rank || status_ != status::ok || unattended_ == 16) return false;
+    link& l = links_[static_cast<std::size_t>(from)];
+    if (l.frames || l.posted.first != nullptr || posted_any_.first != nullptr || l.early.first() != nullptr)
+        return false;
+    const int patience = core_.has_own_core() ? 200 : 1; // polls, some microseconds: others may need progress() then
+    ring_reader::place p = l.in.next();
+    for (int polls = 1; p.cell == nullptr && polls < patience; ++polls) {
+        pause();
+        p = l.in.next();
+    }
+    if (p.cell == nullptr || !matches(tag, context, p.cell->tag, p.cell->context)) return false;
+    const std::uint64_t bytes = p.cell->bytes;
+    if (bytes > options_.immediate_bytes || bytes > into.size()) return false;
+    if (p.slot == nullptr)
+        copy_bytes(into.data(), p.cell->payload, bytes);
+    else if (!copy_payload(into.data(), *p.slot, bytes))
+        return false;
+    info = {from, p.cell->tag, bytes};
+    l.in.take(p);
+    ++counts_.arrived;
+    ++counts_.immediate;
+    ++unattended_;
+    return true;
 }
 
 unexpected_message* message_engine::message_for(int from, int tag, std::uint32_t context, link*& owner) noexcept {

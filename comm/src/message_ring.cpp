@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::size_t in_cell = sizeof message_cell::payload;
 
-/// Brings the lines of [bytes, bytes + n) to this core for writing, while it does something else. Nothing is
-/// stored, unlike in claim_lines(): the message that is there may not have been taken yet.
-void prefetch_for_writing(const std::byte* bytes, std::size_t n) noexcept {
+/// Brings a line to this core for writing, while it does something else. Nothing is stored, unlike in claim_lines():
+/// the message that is there may not have been taken yet.
+void prefetch_for_writing(const payload_line& line) noexcept {
 #if defined(__x86_64__)
-    for (std::size_t i = 0; i < n; i += 64) asm volatile("prefetchw %0" : : "m"(bytes[i]));
+    asm volatile("prefetchw %0" : : "m"(line));
 #else
-    for (std::size_t i = 0; i < n; i += 64) __builtin_prefetch(bytes + i, 1);
+    __builtin_prefetch(&line, 1);
 #endif
 }
 
@@ -40,11 +40,11 @@ void publish(message_cell& cell, std::uint64_t number, std::size_t bytes, int ta
 } // namespace
 
 message_cell* ring_writer::free_cell() noexcept {
-    if (cells_sent_ - cells_taken_ == link_layout::ring_cells) {
+    if (cells_sent_ - cells_taken_ == cell_ring::size) {
         cells_taken_ = credit_->cells_taken.load(std::memory_order_acquire);
-        if (cells_sent_ - cells_taken_ == link_layout::ring_cells) return nullptr;
+        if (cells_sent_ - cells_taken_ == cell_ring::size) return nullptr;
     }
-    return &ring_[cells_sent_ % link_layout::ring_cells];
+    return &ring_->of(cells_sent_);
 }
 
 message_slot* ring_writer::free_slot() noexcept {
@@ -72,22 +72,23 @@ bool ring_writer::send(std::span<const std::byte> data, int tag, std::uint32_t c
     publish(slot->cell, number, left, tag, context);
     from += in_cell;
     left -= in_cell;
-    payload_line* line = slot->line;
-    for (; left > 0; ++line) {
-        const std::size_t n = std::min(left, sizeof line->part);
-        copy_part(line->part, from, n);
-        line->number.store(number, std::memory_order_release);
+    std::size_t lines = 0;
+    for (; left > 0; ++lines) {
+        payload_line& line = slot->line(lines);
+        const std::size_t n = std::min(left, sizeof line.part);
+        copy_part(line.part, from, n);
+        line.number.store(number, std::memory_order_release);
         from += n;
         left -= n;
     }
     // The next message often has this one's size. Not its cell: the reader is polling that one.
-    const std::size_t lines = static_cast<std::size_t>(line - slot->line);
-    prefetch_for_writing(slots_[slots_sent_ % link_layout::slots].line[0].part, lines * sizeof *line);
+    const message_slot& next = slots_[slots_sent_ % link_layout::slots];
+    for (std::size_t i = 0; i < lines; ++i) prefetch_for_writing(next.line(i));
     return true;
 }
 
 void ring_writer::announce(const announcement& a, std::uint64_t bytes, int tag, std::uint32_t context) noexcept {
-    message_cell& cell = ring_[cells_sent_ % link_layout::ring_cells];
+    message_cell& cell = ring_->of(cells_sent_);
     std::memcpy(cell.payload, &a, sizeof a);
     publish(cell, cells_sent_++ + slots_sent_ + 1, bytes, tag, context);
 }
@@ -97,11 +98,12 @@ bool copy_payload(std::byte* to, const message_slot& slot, std::uint64_t bytes) 
     const std::uint64_t number = slot.cell.number.load(std::memory_order_relaxed);
     std::memcpy(to, slot.cell.payload, in_cell);
     std::size_t at = in_cell;
-    for (const payload_line* line = slot.line; at < bytes; ++line) {
-        for (std::uint32_t polls = 0; line->number.load(std::memory_order_acquire) != number; ++polls)
+    for (std::size_t i = 0; at < bytes; ++i) {
+        const payload_line& line = slot.line(i);
+        for (std::uint32_t polls = 0; line.number.load(std::memory_order_acquire) != number; ++polls)
             if (polls == patience) return false;
-        const std::size_t n = std::min<std::size_t>(bytes - at, sizeof line->part);
-        copy_part(to + at, line->part, n);
+        const std::size_t n = std::min<std::size_t>(bytes - at, sizeof line.part);
+        copy_part(to + at, line.part, n);
         at += n;
     }
     return true;

@@ -17,7 +17,7 @@ class ring_writer {
   public:
     ring_writer() = default;
     /// `there` is this rank's link in the reader's block; `here` the reader's in this rank's, where credit comes.
-    ring_writer(link_layout& there, const link_layout& here) : ring_(there.ring), slots_(there.slot), credit_(&here) {}
+    ring_writer(link_layout& there, const link_layout& here) : ring_(&there.ring), slots_(there.slot), credit_(&here) {}
 
     /// Sends a message with its bytes, at most messenger_options::largest_immediate.
     /// False: the reader has not taken enough yet.
@@ -32,7 +32,7 @@ class ring_writer {
     message_cell* free_cell() noexcept;
     message_slot* free_slot() noexcept;
 
-    message_cell* ring_ = nullptr;
+    cell_ring* ring_ = nullptr;
     message_slot* slots_ = nullptr;
     const link_layout* credit_ = nullptr;
     std::uint64_t cells_sent_ = 0, slots_sent_ = 0;
@@ -43,7 +43,7 @@ class ring_reader {
   public:
     ring_reader() = default;
     /// `here` is the writer's link in this rank's block; `there` this rank's in the writer's, where its credit goes.
-    ring_reader(const link_layout& here, link_layout& there) : ring_(here.ring), slots_(here.slot), credit_(&there) {}
+    ring_reader(const link_layout& here, link_layout& there) : ring_(&here.ring), slots_(here.slot), credit_(&there) {}
 
     [[nodiscard]] bool is_open() const noexcept { return ring_ != nullptr; }
     /// Where the next message lies.
@@ -53,7 +53,7 @@ class ring_reader {
     };
     [[nodiscard]] place next() const noexcept {
         const std::uint64_t number = cells_taken_ + slots_taken_ + 1;
-        const message_cell& cell = ring_[cells_taken_ % link_layout::ring_cells];
+        const message_cell& cell = ring_->of(cells_taken_);
         if (cell.number.load(std::memory_order_acquire) == number) return {&cell, nullptr};
         const message_slot& slot = slots_[slots_taken_ % link_layout::slots];
         if (slot.cell.number.load(std::memory_order_acquire) == number) return {&slot.cell, &slot};
@@ -63,12 +63,12 @@ class ring_reader {
     void take(place p) noexcept {
         if (p.slot != nullptr)
             credit_->slots_taken.store(++slots_taken_, std::memory_order_release);
-        else if (++cells_taken_ % (link_layout::ring_cells / 4) == 0) // seldom: the credit's line moves between cores
+        else if (++cells_taken_ % (cell_ring::size / 4) == 0) // seldom: the credit's line moves between cores
             credit_->cells_taken.store(cells_taken_, std::memory_order_release);
     }
 
   private:
-    const message_cell* ring_ = nullptr;
+    const cell_ring* ring_ = nullptr;
     const message_slot* slots_ = nullptr;
     link_layout* credit_ = nullptr;
     std::uint64_t cells_taken_ = 0, slots_taken_ = 0;

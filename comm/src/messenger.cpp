@@ -245,6 +245,11 @@ status messenger::send(std::span<const std::byte> data, int to, int tag, std::ui
 }
 status messenger::recv(std::span<std::byte> into, int from, int tag, message_info* info,
                        std::uint32_t context) noexcept {
+    message_info received;
+    if (engine_->recv_now(into, from, tag, context, received)) {
+        if (info != nullptr) *info = received;
+        return engine_->state();
+    }
     message_request r;
     engine_->irecv(r, into, from, tag, context);
     const status s = engine_->wait_one(r);

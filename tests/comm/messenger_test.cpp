@@ -121,6 +121,58 @@ TEST(Messenger, ProbeLooksWithoutTaking) {
     });
 }
 
+TEST(Messenger, ReceivesInARowLeaveNoSendBehind) {
+    if (!network().empty()) return; // it is about rings in shared memory, whose room is known
+    on_ranks({2}, [](const job& j) {
+        messenger m(j);
+        constexpr int more_than_room = 200, in_a_row = 48;
+        bytes word(8, &j.memory());
+        const bool sender = j.rank() == 0 && j.ranks() > 1, receiver = j.rank() == 1;
+        std::vector<message_request> sends(sender ? more_than_room : 0);
+        for (message_request& r : sends) m.isend(r, word, 1, 1);
+        for (int i = 0; receiver && i < in_a_row; ++i) ok_or_fail(m, m.send(word, 0, 2));
+        j.barrier();
+        int received = 0;
+        message_info info;
+        for (; receiver && m.probe(0, 1, info); ++received) ok_or_fail(m, m.recv(word, 0, 1));
+        ASSERT_LT(received, more_than_room);
+        j.barrier();
+        // None of these has to wait, but there is room for more sends now.
+        for (int i = 0; sender && i < in_a_row; ++i) ok_or_fail(m, m.recv(word, 1, 2));
+        j.barrier();
+        EXPECT_TRUE(!receiver || m.probe(0, 1, info)) << "after " << received;
+        j.barrier();
+        for (; receiver && received < more_than_room; ++received) ok_or_fail(m, m.recv(word, 0, 1));
+        ok_or_fail(m, m.wait_all(sends));
+        j.barrier();
+    });
+}
+
+TEST(Messenger, AReceiveTakesNoMessageOfAnEarlierOne) {
+    on_ranks({2}, [](const job& j) {
+        messenger m(j);
+        bytes first(8, &j.memory()), second(8, &j.memory());
+        for (std::uint64_t n = 0; n < 100; ++n) {
+            if (j.rank() == 0 && j.ranks() > 1) {
+                fill(first, 0, 2 * n);
+                fill(second, 0, 2 * n + 1);
+                ok_or_fail(m, m.send(first, 1, 5));
+                ok_or_fail(m, m.send(second, 1, 5));
+                ok_or_fail(m, m.recv(second, 1, 6));
+            } else if (j.rank() == 1) {
+                message_request posted;
+                m.irecv(posted, first, n % 2 == 0 ? 0 : any_source, 5);
+                ok_or_fail(m, m.recv(second, 0, 5));
+                ok_or_fail(m, m.wait(posted));
+                ASSERT_EQ(wrong(first, 0, 2 * n), 0u);
+                ASSERT_EQ(wrong(second, 0, 2 * n + 1), 0u);
+                ok_or_fail(m, m.send(second, 0, 6));
+            }
+        }
+        j.barrier();
+    });
+}
+
 TEST(Messenger, TwoSidedCallsBehaveLikeTheirNamesakes) {
     on_ranks({1, 2, 5}, [](const job& j) {
         namespace api = two_sided;
