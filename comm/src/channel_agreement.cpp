@@ -2,6 +2,7 @@
 #include "channel_agreement.hpp"
 
 #include "job_core.hpp"
+#include "set_up_sum.hpp"
 #include "wire.hpp"
 
 #include <algorithm>
@@ -135,11 +136,7 @@ void check_symmetry(const job& j, const requests_by_peer& by_peer, const std::st
         const std::uint64_t h = mixed(mixed(std::min(me, peer)) ^ mixed(~std::max(me, peer)) ^ (ends.size() << 32));
         sum += me < peer ? h : -h;
     }
-    std::uint64_t total = 0;
-    for (const std::string& part : j.gather(wire_writer().number(sum).take())) {
-        total += wire_reader(part).number<std::uint64_t>();
-    }
-    if (total == 0) return;
+    if (set_up_sum(j, sum) == 0) return;
 
     for (const auto& [p, ends] : by_peer) list.number(p).number<std::uint64_t>(ends.size());
     std::map<std::pair<int, int>, std::uint64_t> ends_of; // (rank, peer) -> how many

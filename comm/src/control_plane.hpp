@@ -5,6 +5,7 @@
 #include <halocline/comm/status.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <poll.h>
 #include <span>
@@ -28,6 +29,11 @@ class mail {
     virtual ~mail() = default;
     /// Bytes of every rank, by rank.
     virtual std::vector<std::string> gather(std::string_view mine, std::string_view operation) = 0;
+    /// All ranks' bytes, joined in order of rank; the same on every rank.  Pre: join is associative. `first` is the
+    /// lowest rank that `upper` is of.
+    /// Cost: O(log ranks) messages on each rank, memory of so many values.
+    using joiner = std::function<std::string(const std::string& lower, const std::string& upper, int first)>;
+    virtual std::string combine(std::string mine, const joiner& join, std::string_view operation) = 0;
     /// Sends out[i] to peers[i], returns what they sent; a peer may appear several times, in order; never the own rank.
     virtual std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out,
                                               std::string_view operation) = 0;
@@ -51,11 +57,12 @@ class liveness {
     virtual void tell_far(const failure_record& /*end*/) noexcept {}
 };
 
-/// gather and exchange from one primitive: queues of messages between pairs.
+/// gather, combine and exchange from one primitive: queues of messages between pairs.
 class pairwise_mail : public mail {
   public:
     pairwise_mail(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
     std::vector<std::string> gather(std::string_view mine, std::string_view operation) override;
+    std::string combine(std::string mine, const joiner& join, std::string_view operation) override;
     std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out,
                                       std::string_view operation) override;
 

@@ -55,6 +55,22 @@ TEST(Processes, DisagreementOfLongValuesShowsWhereTheyDiffer) {
                         behind);
 }
 
+TEST(Processes, TheLowestRankThatFailedSpeaksForAll) {
+    const job j = job::from_environment();
+    for (int bad = 0; bad < j.ranks(); ++bad) {
+        std::string text;
+        try {
+            j.collectively([&] {
+                if (j.rank() >= bad) throw input_error("rank " + std::to_string(j.rank()));
+            });
+        } catch (const input_error& e) {
+            text = e.what();
+        }
+        EXPECT_EQ(text, "rank " + std::to_string(bad));
+        EXPECT_EQ(j.broadcast(j.rank() == bad ? text : std::string(), bad), text);
+    }
+}
+
 TEST(Processes, MembersAreKnownWithTheirTransports) {
     const job j = job::from_environment();
     for (const rank_info& m : j.members()) EXPECT_EQ(m.transport, m.rank == j.rank() ? "self" : "shm");

@@ -10,8 +10,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace {
@@ -135,6 +137,23 @@ TEST(Slab, MemoryIsAlignedReusedAndCounted) {
 
     EXPECT_EQ(memory.used(), before);
     EXPECT_GE(memory.peak(), before + (3u << 20));
+}
+
+TEST(Threads, DifferentCollectiveCallsAreTold) {
+    std::array<std::string, 5> texts;
+    run_threads(5, [&](const job& j) {
+        try {
+            if (j.rank() == 3)
+                j.barrier();
+            else
+                j.agree("the grid", "4.4.4.4");
+        } catch (const rank_failure& e) {
+            texts[static_cast<std::size_t>(j.rank())] = e.what();
+        }
+    });
+    EXPECT_TRUE(texts[0].starts_with("rank 2 is in agree, but rank 3 (pid ")) << texts[0];
+    EXPECT_TRUE(texts[0].ends_with(") is in barrier: the ranks make different collective calls")) << texts[0];
+    for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
 }
 
 TEST(Slab, AFullOneIsAnErrorThatNamesNeedAndRemedy) {

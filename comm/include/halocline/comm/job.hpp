@@ -146,8 +146,8 @@ class job {
     /// This rank's slab: mapped by the peers of its node.
     [[nodiscard]] slab& memory() const;
 
-    /// Set-up collectives: blocking, with deadline and death check.  Err: rank_failure.
-    /// Bytes of every rank, by rank.
+    /// Set-up collectives: blocking, with deadline and death check; O(log ranks) messages.  Err: rank_failure.
+    /// Bytes of every rank, by rank.  Cost: O(ranks).
     [[nodiscard]] std::vector<std::string> gather(std::string_view mine) const;
     /// Bytes of `root` on every rank.
     [[nodiscard]] std::string broadcast(std::string_view mine, int root = 0) const;
