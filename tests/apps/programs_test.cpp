@@ -137,7 +137,7 @@ TEST(Programs, ADiskThatIsFullAtTheEndIsOneErrorWithFileAndReason) {
     }
 }
 
-TEST(Programs, AConfigurationThatDoesNotFitTheDiskIsOneErrorAndTheRestIsWritten) {
+TEST(SmallDisk, AConfigurationThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
     const std::string mount = "unshare -rm sh -c \"mount -t tmpfs -o size=64k none /mnt && ";
     if (shell(mount + "true\"").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
     const scratch_folder scratch;
