@@ -64,7 +64,7 @@ void message_engine::irecv(message_request& r, std::span<std::byte> into, int fr
 
 bool message_engine::recv_now(std::span<std::byte> into, int from, int tag, std::uint32_t context,
                               message_info& info) noexcept {
-    if (from == any_source || from == core_.rank || status_ != status::ok || unattended_ == 16) return false;
+    if (!is_rank(from) || from == core_.rank || status_ != status::ok || unattended_ == 16) return false;
     link& l = links_[static_cast<std::size_t>(from)];
     if (l.frames || l.posted.first != nullptr || posted_any_.first != nullptr || l.early.first() != nullptr)
         return false;

@@ -89,6 +89,10 @@ TEST(Messenger, NoSuchRankOrTagIsMisuse) {
                   "'messages': a send to rank 0, tag -5" + right);
         EXPECT_EQ(pending_after([&](messenger& m, message_request& r) { m.irecv(r, {}, nobody, 1); }),
                   "'messages': a receive from" + rank);
+        constexpr int far = 1 << 24; // nothing of a rank's is there to be looked at
+        EXPECT_EQ(
+            pending_after([&](messenger& m, message_request&) { EXPECT_EQ(m.recv({}, far, 1), status::misused); }),
+            "'messages': a receive from rank " + std::to_string(far) + ", tag 1" + right);
         EXPECT_EQ(pending_after([&](messenger& m, message_request&) {
                       message_info info;
                       EXPECT_FALSE(m.probe(-2, any_tag, info));
