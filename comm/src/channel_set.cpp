@@ -91,7 +91,7 @@ class setup {
 
     /// Connections may be made by the first write: now, so that an unreachable peer is an error of the set-up.
     void greet_peers() {
-        if (!core_.greets()) return;
+        if (!core_.greets) return;
         j_.collectively([&] {
             for_each_lane([&]<class C>(std::vector<C>& lane) {
                 if constexpr (carded_channel<C>) {

@@ -127,7 +127,7 @@ job_core::~job_core() {
 std::string job_core::why_not(const std::string& transport, int peer, const refusals& refused) const {
     if (transport == "shm") return peer_base[peer] != nullptr ? "" : refused.shm[peer];
     if (transport == "mpi") return mpi ? "" : "this job was not started by an MPI launcher";
-    if (const auto it = refused.for_all.find(transport); it != refused.for_all.end()) return it->second;
+    if (const auto it = refused.networks.find(transport); it != refused.networks.end()) return it->second[peer];
     return transport == "self" ? "serves only the own rank" : "";
 }
 

@@ -36,8 +36,9 @@ struct parked_block {
 
 /// Why transports are not used, as found when the job was joined.
 struct refusals {
-    std::vector<std::string> shm;               ///< by peer; read only where the peer's slab is not mapped
-    std::map<std::string, std::string> for_all; ///< by transport that no rank has: verbs, ofi
+    std::vector<std::string> shm; ///< by peer; read only where the peer's slab is not mapped
+    std::map<std::string, std::vector<std::string>>
+        networks; ///< by transport, verbs or ofi, and peer; "": it is reached
 };
 
 class job_core {
@@ -57,8 +58,10 @@ class job_core {
     std::vector<slab_mapping> mappings; // keeps peer_base alive; empty with threads
     std::vector<std::byte*> peer_base;  // each rank's slab as mapped here; nullptr: not on this node
     std::shared_ptr<mpi_world> mpi;     // the MPI that started this job, if one did
-    std::shared_ptr<verbs_world> verbs; // on all ranks or on none: if it serves anybody
+    std::shared_ptr<verbs_world> verbs; // if it was asked for and this rank can
     std::shared_ptr<ofi_world> ofi;     // likewise
+    /// Do channels try their connections before the first message? Same on every rank: where any has one of these.
+    bool greets = false;
     std::unique_ptr<liveness> watch;
     mail* post = nullptr; // set-up mail: the control plane
     mutable activity doing;
@@ -85,8 +88,6 @@ class job_core {
     std::vector<window_end*> due; // windows that still have to send something
     std::size_t windows = 0;      // that exist
 
-    /// Do channels try their connections before the first message? Same on every rank.
-    [[nodiscard]] bool greets() const { return verbs != nullptr || ofi != nullptr; }
     /// What serves each peer, by options.transports.  Err: input_error (the same on every rank only if collective).
     void choose_transports(const refusals& refused);
     /// Gives back the parked blocks into which nobody will write any more.

@@ -108,13 +108,15 @@ class ofi_world {
     ofi_world(const ofi_world&) = delete;
     ofi_world& operator=(const ofi_world&) = delete;
 
-    /// The provider, which all ranks must have alike: "tcp;ofi_rxm"
-    [[nodiscard]] const std::string& kind() const;
+    /// What two ranks must have alike to reach each other: the provider, "tcp;ofi_rxm"; of shm also the host.
+    [[nodiscard]] std::string kind() const;
     /// This endpoint's, for the peers.
     [[nodiscard]] std::string address() const;
-    /// Takes every rank's address, by rank; nothing goes over the wire.  Err: job_error.
+    /// Takes every rank's address, by rank, "" of those that it does not reach; nothing goes over the wire.
+    /// Err: job_error.
     void connect(std::span<const std::string> addresses, int own_rank);
-    /// Provider shm: has this process mapped every rank's file? Then none needs its name any more. Others: true.
+    /// Provider shm: has this process mapped the files of all ranks that it reaches? Then it needs no names any more.
+    /// Others: true.
     [[nodiscard]] bool has_mapped_all() const;
     /// Provider shm: the own file ends with the last process that has mapped it, however that ends. Others: nothing.
     /// Pre: every rank has_mapped_all().
@@ -153,7 +155,8 @@ class ofi_world {
 
   private:
     friend class ofi_bulk_link;
-    struct endpoint; // of libfabric's types
+    struct endpoint;                             // of libfabric's types
+    [[nodiscard]] bool in_shared_memory() const; ///< provider shm
     void note(int code, const char* text) noexcept;
     void arrive(std::uint64_t data) noexcept;
     void arrive(ofi_end& end, std::uint32_t tag) noexcept;
@@ -167,7 +170,7 @@ class ofi_world {
     void close_end(ofi_end& end) noexcept;
 
     std::unique_ptr<endpoint> at_;
-    std::vector<std::string> shared_files_; ///< provider shm: of every rank, by rank
+    std::vector<std::string> shared_files_; ///< provider shm: of the ranks that it reaches
     std::string own_file_;
     std::vector<std::unique_ptr<ofi_end>> ends_; // by id; nullptr: free
     std::vector<std::uint32_t> free_ids_;

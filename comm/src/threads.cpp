@@ -107,7 +107,8 @@ void run_threads(int ranks, const std::function<void(const job&)>& body, const j
             auto plane = std::make_unique<thread_plane>(world, *core);
             core->post = plane.get();
             core->watch = std::move(plane);
-            const std::string why_not = "the ranks are threads of one process";
+            const std::vector<std::string> why_not(static_cast<std::size_t>(ranks),
+                                                   "the ranks are threads of one process");
             core->choose_transports({{}, {{"verbs", why_not}, {"ofi", why_not}}});
             const job j(std::move(core));
             try {

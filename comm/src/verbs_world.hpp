@@ -60,11 +60,11 @@ class verbs_world {
     verbs_world(const verbs_world&) = delete;
     verbs_world& operator=(const verbs_world&) = delete;
 
-    /// What all ranks must have alike: "RoCE" or "InfiniBand".
+    /// What two ranks must have alike to reach each other: "RoCE" or "InfiniBand".
     [[nodiscard]] std::string kind() const;
     /// Of this port, for the peers.
     [[nodiscard]] std::string address() const;
-    /// Takes every rank's address, by rank; nothing goes over the wire.
+    /// Takes every rank's address, by rank, "" of those that it does not reach; nothing goes over the wire.
     void connect(std::span<const std::string> addresses, int own_rank);
 
     /// An end with memory that the peer may write.  Err: job_error; what `memory` throws.

@@ -26,9 +26,9 @@ inline mock_world& world_of(const job_core&, const mock_channel*) {
     return nothing;
 }
 
-/// Opens verbs and libfabric, in the order of the job's transports: on all ranks or none, and only if some pair of ranks
-/// is reached by nothing before it. Notes why one was not opened. `address`: of this host, for networks over IP.
-/// Collective.
+/// Opens verbs and libfabric, in the order of the job's transports, on the ranks that can, and only if one before does
+/// not reach all of them. Notes which peers each does not reach, and why. `address`: of this host, for networks over
+/// IP. Collective.
 void open_networks(const job& j, bool one_node, const std::string& address, refusals& refused);
 
 } // namespace halocline::comm

@@ -5,3 +5,8 @@ halocline_add_test(comm.launch_test SOURCES launch_test.cpp LINK halocline::comm
 if(LIBFABRIC_FOUND AND TARGET halocline-run)
   halocline_add_test(comm.nodes_test SOURCES nodes_test.cpp LINK halocline::comm LABELS ofi RANKS 3 4)
 endif()
+if(LIBFABRIC_FOUND)
+  halocline_add_test_program(comm_mixed_test SOURCES mixed_test.cpp LINK halocline::comm)
+  include(HaloclineMpiTest)
+  halocline_add_mpi_test(comm.mixed_test TARGET comm_mixed_test RANKS 5)
+endif()

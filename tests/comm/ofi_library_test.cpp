@@ -6,6 +6,8 @@
 
 #include <csignal>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 namespace {
 
@@ -21,6 +23,17 @@ TEST(OfiLibrary, LeavesTheProgramsSignalHandlers) {
         if (sigaction(s, nullptr, &now) != 0) continue; // glibc's own
         EXPECT_EQ(now.sa_handler, s == SIGTERM ? of_the_program : SIG_DFL) << strsignal(s);
     }
+}
+
+/// Of another host it could only wait for the deadline.
+TEST(OfiLibrary, ProviderShmReachesRanksOfItsHostOnly) {
+    std::string boot;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+
+    const std::string kind = halocline::comm::ofi_world("shm", "").kind();
+
+    EXPECT_TRUE(kind.starts_with("shm")) << kind;
+    EXPECT_NE(kind.find(boot), std::string::npos) << kind;
 }
 
 } // namespace

@@ -17,7 +17,7 @@ ofi_world::ofi_world(std::string_view, std::string_view, std::size_t) {
     throw input_error("transport 'ofi' is not built in");
 }
 ofi_world::~ofi_world() = default;
-const std::string& ofi_world::kind() const { throw error("transport 'ofi' is not built in"); }
+std::string ofi_world::kind() const { throw error("transport 'ofi' is not built in"); }
 std::string ofi_world::address() const { return {}; }
 void ofi_world::connect(std::span<const std::string>, int) {}
 bool ofi_world::has_mapped_all() const { return true; }

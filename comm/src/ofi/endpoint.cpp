@@ -80,7 +80,7 @@ std::string ofi_world::endpoint::address() const {
 void ofi_world::endpoint::insert(std::span<const std::string> of, int own_rank) {
     peers.assign(of.size(), FI_ADDR_UNSPEC);
     for (std::size_t r = 0; r < of.size(); ++r) {
-        if (static_cast<int>(r) == own_rank) continue;
+        if (static_cast<int>(r) == own_rank || of[r].empty()) continue;
         const int inserted = fi_av_insert(addresses, of[r].data(), 1, &peers[r], 0, nullptr);
         require(inserted, "fi_av_insert");
         if (inserted != 1)

@@ -41,6 +41,7 @@ struct ofi_world::endpoint {
 
     /// The endpoint's own address, in the provider's format.
     [[nodiscard]] std::string address() const;
+    /// "" of ranks that it does not reach.
     void insert(std::span<const std::string> addresses, int own_rank);
     /// Err: job_error if that call's code is negative.
     void require(long code, const char* call) const;

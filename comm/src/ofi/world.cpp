@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace halocline::comm {
@@ -15,6 +16,15 @@ namespace {
 std::string shared_file(const std::string& address) {
     const std::size_t scheme = address.find("://");
     return "/dev/shm/" + std::string(address.c_str() + (scheme == std::string::npos ? 0 : scheme + 3));
+}
+
+/// Whoever says the same sees the same files of provider shm.
+std::string shared_memory_place() {
+    std::string boot;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+    struct stat directory {};
+    const bool there = ::stat("/dev/shm", &directory) == 0;
+    return "/dev/shm " + (there ? std::to_string(directory.st_dev) : "(none)") + " of boot " + boot;
 }
 
 } // namespace
@@ -40,15 +50,23 @@ ofi_world::~ofi_world() {
     }
 }
 
-const std::string& ofi_world::kind() const { return at_->provider.name; }
+bool ofi_world::in_shared_memory() const {
+    return std::string_view(at_->provider.list->fabric_attr->prov_name) == "shm";
+}
+
+std::string ofi_world::kind() const {
+    return at_->provider.name + (in_shared_memory() ? " in " + shared_memory_place() : "");
+}
 
 std::string ofi_world::address() const { return at_->address(); }
 
 void ofi_world::connect(std::span<const std::string> addresses, int own_rank) {
     at_->insert(addresses, own_rank);
-    if (std::string_view(at_->provider.list->fabric_attr->prov_name) != "shm") return;
-    for (const std::string& address : addresses) shared_files_.push_back(shared_file(address));
-    own_file_ = shared_files_[static_cast<std::size_t>(own_rank)];
+    if (!in_shared_memory()) return;
+    for (const std::string& address : addresses) {
+        if (!address.empty()) shared_files_.push_back(shared_file(address));
+    }
+    own_file_ = shared_file(addresses[static_cast<std::size_t>(own_rank)]);
 }
 
 bool ofi_world::has_mapped_all() const {

@@ -37,7 +37,8 @@ std::string verbs_world::address() const { return wire_writer().number(at_->addr
 void verbs_world::connect(std::span<const std::string> addresses, int own_rank) {
     at_->own_rank = own_rank;
     at_->peers.clear();
-    for (const std::string& bytes : addresses) at_->peers.push_back(wire_reader(bytes).number<verbs_address>());
+    for (const std::string& bytes : addresses)
+        at_->peers.push_back(bytes.empty() ? verbs_address{} : wire_reader(bytes).number<verbs_address>());
 }
 
 verbs_world::link& verbs_world::linked(verbs_end& end) noexcept { return static_cast<link&>(end); }
