@@ -28,11 +28,14 @@ std::string first_line(const char* path) {
     return line;
 }
 
+/// Same text: same kernel, which numbers the cores and says who runs on them.
+std::string kernel_id() { return first_line("/proc/sys/kernel/random/boot_id"); }
+
 /// Same text: same kernel and same network namespace, so abstract sockets and descriptors get through.
 std::string network_id() {
     char ns[128]{};
     if (readlink("/proc/self/ns/net", ns, sizeof ns - 1) < 0) ns[0] = '?';
-    return first_line("/proc/sys/kernel/random/boot_id") + " " + ns;
+    return kernel_id() + " " + ns;
 }
 
 std::string from_environment(const char* variable) {
@@ -75,6 +78,7 @@ std::string options_text(const job_options& o) {
 /// What each rank tells the others at first.
 struct card {
     std::string version, options;
+    std::string kernel;  ///< kernel_id()
     std::string network; ///< network_id()
     std::string node; ///< the same, and what HALOCLINE_NODE says: parts of one host that are to be nodes of their own
     std::string host, door, secret;
@@ -86,7 +90,8 @@ struct card {
 
     [[nodiscard]] std::string written() const {
         wire_writer w;
-        w.text(version).text(options).text(network).text(node).text(host).text(door).text(secret).text(no_slab);
+        for (const std::string* s : {&version, &options, &kernel, &network, &node, &host, &door, &secret, &no_slab})
+            w.text(*s);
         w.number(address_room).number(pid).number(cores);
         for (const host_address& a : addresses) w.text(a.interface).text(a.address).text(a.network);
         return w.take();
@@ -97,7 +102,8 @@ struct card {
         card c;
         c.version = r.text();
         if (c.version != version_of_0) disagree("the version of halocline", version_of_0, rank, c.version);
-        for (std::string* s : {&c.options, &c.network, &c.node, &c.host, &c.door, &c.secret, &c.no_slab}) *s = r.text();
+        for (std::string* s : {&c.options, &c.kernel, &c.network, &c.node, &c.host, &c.door, &c.secret, &c.no_slab})
+            *s = r.text();
         c.address_room = r.number<std::uint64_t>();
         c.pid = r.number<int>();
         c.cores = r.number<cpu_set_t>();
@@ -135,6 +141,7 @@ card own_card(const bootstrap& start, const job_options& options, const std::str
     const std::string part = from_environment("HALOCLINE_NODE");
     card mine{HALOCLINE_VERSION,
               options_text(options),
+              kernel_id(),
               network,
               network + " " + part,
               host_name() + (part.empty() ? "" : "/" + part),
@@ -184,13 +191,12 @@ struct surroundings {
     std::vector<peer_address> near;      // on this node
     std::vector<far_address> far;        // on others; their doors are not known yet
     std::vector<std::string> why_no_shm; // by rank
-    cpu_set_t cores;                     // of all ranks of this node
 };
 
 /// Also enters all ranks in core.members.
 surroundings sort_by_node(job_core& core, const std::vector<card>& cards) {
     const card& mine = cards[static_cast<std::size_t>(core.rank)];
-    surroundings around{{}, {}, std::vector<std::string>(cards.size()), mine.cores};
+    surroundings around{{}, {}, std::vector<std::string>(cards.size())};
     std::vector<std::string> nodes;
     for (int r = 0; r < core.ranks; ++r) {
         const card& c = cards[r];
@@ -206,9 +212,21 @@ surroundings sort_by_node(job_core& core, const std::vector<card>& cards) {
             continue;
         }
         around.near.push_back({r, c.door, c.pid});
-        CPU_OR(&around.cores, &around.cores, &c.cores);
     }
     return around;
+}
+
+/// Polls of a wait before it gives its core away. Nodes may share cores: containers, parts of a host.
+int spin_polls_among(const std::vector<card>& cards, const card& mine, const job_options& options) {
+    int ranks = 0;
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    for (const card& c : cards) {
+        if (c.kernel != mine.kernel) continue;
+        ++ranks;
+        CPU_OR(&cores, &cores, &c.cores);
+    }
+    return polls_before_yielding(options, ranks, CPU_COUNT(&cores));
 }
 
 /// Where the ranks of other nodes find this one.
@@ -271,7 +289,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     surroundings around = sort_by_node(*core, cards);
     check_transport_names(options.transports, core->mpi != nullptr, start.ranks);
     const int ranks_here = static_cast<int>(around.near.size()) + 1;
-    core->spin_polls = polls_before_yielding(options, ranks_here, CPU_COUNT(&around.cores));
+    core->spin_polls = spin_polls_among(cards, cards[static_cast<std::size_t>(start.rank)], options);
 
     far_side far = open_far_door(start, *core, cards, around.far);
     const std::string address = far.address;

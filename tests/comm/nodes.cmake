@@ -3,7 +3,8 @@
 halocline_add_test(comm.far_door_test SOURCES far_door_test.cpp LINK halocline::comm SEES comm)
 halocline_add_test(comm.launch_test SOURCES launch_test.cpp LINK halocline::comm SEES comm) # wire.hpp
 if(LIBFABRIC_FOUND AND TARGET halocline-run)
-  halocline_add_test(comm.nodes_test SOURCES nodes_test.cpp LINK halocline::comm LABELS ofi RANKS 3 4)
+  halocline_add_test(comm.nodes_test SOURCES nodes_test.cpp LINK halocline::comm SEES comm # job_core.hpp
+                     LABELS ofi RANKS 3 4)
 endif()
 if(LIBFABRIC_FOUND)
   halocline_add_test_program(comm_mixed_test SOURCES mixed_test.cpp LINK halocline::comm)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs over several nodes: parts of this host that are told to be nodes (HALOCLINE_NODE), two ranks each.
 #include "contract/bodies.hpp"
+#include "job_core.hpp"
 
 #include <halocline/base/error.hpp>
 
 #include <cstdlib>
 #include <filesystem>
+#include <sched.h>
 
 namespace {
 
@@ -35,6 +37,25 @@ TEST(Nodes, SharedMemoryWithinLibfabricBetween) {
     expect_ring_delivers(j, 200, 500);
     expect_ring_delivers(j, 1 << 20, 5);
     expect_sums_equal_serial(j);
+}
+
+/// Nodes of one kernel, as containers are, share its cores: ranks wait as ranks do that outnumber them.
+TEST(Nodes, OfOneKernelCountItsCoresTogether) {
+    job_options options = over({"ofi"});
+    setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
+    cpu_set_t allowed, first;
+    ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    int core = 0;
+    while (!CPU_ISSET(core, &allowed)) ++core;
+    CPU_ZERO(&first);
+    CPU_SET(core, &first);
+    ASSERT_EQ(sched_setaffinity(0, sizeof first, &first), 0);
+    {
+        const job j = job::from_environment(options);
+        EXPECT_FALSE(j.core().has_own_core()) << j.core().spin_polls << " polls before a rank gives way";
+        expect_ring_delivers(j, 200, 50);
+    }
+    sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
 TEST(Nodes, LargeSetUpMessagesCross) {
