@@ -44,7 +44,9 @@ std::string plan::describe() const {
                       lattice::to_string(m.where).c_str(), m.peer, kind::transport, way.data(), m.send_sites.size(),
                       m.send_sites.size() * site_bytes, static_cast<long long>(m.ghost_sites),
                       static_cast<long long>(m.ghost_sites) * static_cast<long long>(site_bytes));
-        table += line + m.why + "\n";
+        const std::string& refused = job_.members()[static_cast<std::size_t>(m.peer)].refused;
+        table += line + m.why + (m.why.empty() || refused.empty() ? "" : "; ") +
+                 (refused.empty() ? "" : "instead of " + refused) + "\n";
     });
     if (messages_.empty()) table += "  no message: every dimension wraps locally\n";
     return table;

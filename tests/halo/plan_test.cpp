@@ -233,4 +233,18 @@ TEST(Plan, DescribesEachFace) {
     });
 }
 
+TEST(Plan, DescribesWhatWasRefused) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    comm::job_options options = small_job();
+    options.transports = {"self", "shm"};
+
+    comm::run_threads(
+        2,
+        [&](const comm::job& j) {
+            const std::string text = plan(j, cut, {.bytes_per_site = 96}).describe();
+            EXPECT_NE(text.find("instead of self: serves only the own rank"), std::string::npos) << text;
+        },
+        options);
+}
+
 } // namespace

@@ -119,7 +119,7 @@ class plan {
     void reset_statistics();
     /// Bytes of slab that the plan takes: slots and control lines.
     [[nodiscard]] std::size_t slab_bytes() const { return channels_.memory_bytes(); }
-    /// A table: face, peer, transport, path, sites, bytes.
+    /// A table: face, peer, transport, path, sites, bytes; why that path, and what transports were refused for.
     [[nodiscard]] std::string describe() const;
 
   private:
