@@ -15,6 +15,7 @@ std::string scientific(double value) {
     return text;
 }
 
+double trace_precision(const gauge_file& file) { return file.real_bytes == 4 ? 1e-6 : 1e-10; }
 double unitarity_tolerance(const gauge_file& file) { return file.real_bytes == 4 ? 1e-5 : 1e-10; }
 
 } // namespace
@@ -89,11 +90,11 @@ void check_totals(const gauge_file& file, const gauge_totals& totals) {
                                         ", at most " + scientific(unitarity_tolerance(file)) +
                                         " is right: it is corrupted, or its head is wrong");
     const double trace = totals.link_trace_sum / (3 * static_cast<double>(links));
-    if (file.link_trace && !(std::abs(*file.link_trace - trace) <= plaquette_tolerance(file)))
+    if (file.link_trace && !(std::abs(*file.link_trace - trace) <= trace_precision(file) + file.link_trace_digit))
         throw file_error(file.path, "LINK_TRACE of the data is " + scientific(trace) + ", the header says " +
                                         scientific(*file.link_trace) + ": it is corrupted");
 }
 
-double plaquette_tolerance(const gauge_file& file) { return file.real_bytes == 4 ? 1e-6 : 1e-10; }
+double plaquette_tolerance(const gauge_file& file) { return trace_precision(file) + file.plaquette_digit; }
 
 } // namespace halocline::lattice

@@ -3,6 +3,8 @@
 // site with two rows (4D_SU3_GAUGE) or three (4D_SU3_GAUGE_3x3).
 #include "gauge_layout.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <utility>
@@ -62,6 +64,18 @@ std::optional<Value> optional_value(const std::string& path, const nersc_head& h
     return value;
 }
 
+/// A unit of the last digit that a head gives: writers of 64-bit links print 6 to 14 digits, rounded or cut. Zeros at the
+/// end are not always printed, so 1e-4 at most.
+double last_digit(const nersc_head& head, const std::string& key) {
+    constexpr double most = 1e-4;
+    const std::string_view number = head.values.find(key)->second;
+    const std::size_t exponent = std::min(number.find_first_of("eE"), number.size());
+    const std::size_t point = std::min(number.find('.'), exponent);
+    const std::size_t decimals = exponent - std::min(point + 1, exponent);
+    const std::optional<double> scale = parse_double("1" + std::string(number.substr(exponent)));
+    return std::min(most, scale.value_or(1) * std::pow(10.0, -static_cast<double>(decimals)));
+}
+
 } // namespace
 
 gauge_file open_nersc(const binary_file& file) {
@@ -102,6 +116,8 @@ gauge_file open_nersc(const binary_file& file) {
     // Converters that can't compute them write 0.
     if (g.link_trace == 0.0) g.link_trace.reset();
     if (g.nersc_checksum == 0u) g.nersc_checksum.reset();
+    if (g.plaquette) g.plaquette_digit = last_digit(head, "PLAQUETTE");
+    if (g.link_trace) g.link_trace_digit = last_digit(head, "LINK_TRACE");
     if (!g.plaquette) g.warnings.emplace_back("no PLAQUETTE is recorded");
     if (!g.link_trace) g.warnings.emplace_back("no LINK_TRACE is recorded");
     if (!g.nersc_checksum) g.warnings.emplace_back("no CHECKSUM is recorded: some corruption can't be seen");

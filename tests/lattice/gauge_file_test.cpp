@@ -45,6 +45,23 @@ TEST(GaugeFile, ReadsEveryKindOfNersc) {
     }
 }
 
+TEST(GaugeFile, NerscTracesAreHeldToTheDigitsThatTheHeadGives) {
+    for (const char* format : {"%.10f", "%.6f", "%.5g", "%.5e", "%.14e"}) {
+        EXPECT_NO_THROW(load(nersc({2, 8, true, true, format}))) << format;
+    }
+    const auto digit = [](const std::string& plaquette) {
+        std::string file = nersc({});
+        file.replace(file.find("0.125"), 5, plaquette);
+        const temporary_file t(file);
+        return open_gauge_file(t.path()).plaquette_digit;
+    };
+    EXPECT_DOUBLE_EQ(digit("0.588074"), 1e-6);
+    EXPECT_DOUBLE_EQ(digit("5.880740E-01"), 1e-7);
+    EXPECT_DOUBLE_EQ(digit("0.5"), 1e-4) << "zeros may be missing";
+    EXPECT_DOUBLE_EQ(digit("1"), 1e-4);
+    EXPECT_DOUBLE_EQ(digit("5.e-9"), 1e-9);
+}
+
 TEST(GaugeFile, ReadsIldgOfBothPrecisions) {
     for (int bytes : {4, 8}) {
         const temporary_file t(ildg(bytes));

@@ -90,6 +90,7 @@ struct nersc_options {
     int rows = 2, real_bytes = 4;
     bool big = true;
     bool recorded = true;
+    const char* trace_format = "%.14g";
 };
 inline std::string nersc(const nersc_options& o) {
     const std::string data = link_data({0, 1, 2, 3}, o.rows, o.real_bytes, o.big);
@@ -104,9 +105,10 @@ inline std::string nersc(const nersc_options& o) {
     std::string head = "BEGIN_HEADER\nHDR_VERSION = 1.0\nDATATYPE = 4D_SU3_GAUGE";
     head += o.rows == 3 ? "_3x3\n" : "\n";
     head += "DIMENSION_1 = 2\nDIMENSION_2 = 3\nDIMENSION_3 = 4\nDIMENSION_4 = 5\n";
-    std::snprintf(line, sizeof line, "CHECKSUM = %x\nLINK_TRACE = %.14g\n", o.recorded ? sum : 0,
-                  o.recorded ? mean_trace() : 0);
+    std::snprintf(line, sizeof line, "CHECKSUM = %x\nLINK_TRACE = ", o.recorded ? sum : 0);
     head += line;
+    std::snprintf(line, sizeof line, o.trace_format, o.recorded ? mean_trace() : 0);
+    head += std::string(line) + "\n";
     head +=
         "PLAQUETTE = 0.125\nFLOATING_POINT = IEEE" + std::to_string(8 * o.real_bytes) + (o.big ? "BIG\n" : "LITTLE\n");
     return head + "END_HEADER\n" + data;

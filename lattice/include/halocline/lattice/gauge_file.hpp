@@ -28,6 +28,8 @@ struct gauge_file {
     bool big_endian = false;
     std::optional<double> plaquette;  ///< Re tr / 3, where recorded
     std::optional<double> link_trace; ///< mean Re tr U / 3 (NERSC), where recorded
+    double plaquette_digit = 0;       ///< a unit of the last digit of what NERSC's text records, at most 1e-4
+    double link_trace_digit = 0;
     std::optional<std::uint32_t> nersc_checksum;
     std::optional<std::array<std::uint32_t, 2>> scidac_checksum; ///< suma, sumb
     std::vector<std::string> warnings; ///< trailing bytes, checksums that are not recorded, …
@@ -58,10 +60,10 @@ gauge_file open_gauge_file(const std::string& path);
 gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& links);
 
 /// Compares the totals of all ranks with what the file recorded: finiteness, checksums, unitarity (1e-5 / 1e-10 for
-/// 32- / 64-bit files), link trace.  The plaquette is compared by the caller (tolerance below).
+/// 32- / 64-bit files), link trace (as a plaquette).  The plaquette is compared by the caller (tolerance below).
 /// Err: file_error; input_error when the totals do not cover the file exactly once.
 void check_totals(const gauge_file& file, const gauge_totals& totals);
-/// 1e-6 for 32-bit files, 1e-10 for 64-bit ones.
+/// 1e-6 for 32-bit files, 1e-10 for 64-bit ones; and what a decimal number has lost by its last digit.
 double plaquette_tolerance(const gauge_file& file);
 
 /// Writes DDalphaAMG or ILDG (64-bit) so that ranks can write their own parts in parallel: one rank creates the file,
