@@ -3,7 +3,7 @@
 // message) and in frames (in one if it fits), beside MPI?  scripts/bench.sh network_messages
 //   (halocline-run -n 2 -- bench_network_messages [--transport ofi|mpi|verbs] [--provider NAME] [--seconds S]
 //    [--rounds N] [--sizes 4096,...] [--peer 'NAME=COMMAND']...; mpi: under an mpirun)
-// Half a round trip (p2p/patterns.hpp, "step"), in turns; a row per size, medians in µs.
+// Half a round trip (p2p/patterns.hpp, "step"), in turns; rows per size and mode of the machine, medians in µs.
 #include "p2p/patterns.hpp"
 #include "support/command_line.hpp"
 #include "support/peer_program.hpp"
@@ -14,6 +14,7 @@
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/slab.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <deque>
 #include <limits>
@@ -75,6 +76,34 @@ class messages_endpoint {
     buffer out_, in_;
 };
 
+/// A row for each mode of the machine in which every contender was seen; if there is none, of all slices, and marked.
+void print(std::size_t bytes, const std::vector<contender>& all, const std::vector<outcome>& results) {
+    const auto row = [&](const char* mode, auto&& times_of) {
+        std::printf("%8zu B %s", bytes, mode);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const std::vector<double> us = times_of(results[i]);
+            std::printf("  %s %.1f", all[i].who.c_str(), us.empty() ? 0.0 : median(us));
+        }
+        std::printf("\n");
+    };
+    bool any = false;
+    for (const auto speed : {outcome::fast, outcome::slow}) {
+        const auto seen = [&](const outcome& o) { return !o.noisy && o.kept[speed].slices >= outcome::fewest_slices; };
+        if (!std::ranges::all_of(results, seen)) continue;
+        row(speed == outcome::fast ? "fast" : "slow", [&](const outcome& o) { return o.kept[speed].us[1]; });
+        any = true;
+    }
+    if (!any) {
+        row("mixed?", [](const outcome& o) {
+            std::vector<double> us;
+            for (const series* s : {&o.kept[0], &o.kept[1], &o.dropped})
+                if (s->us.size() > 1) us.insert(us.end(), s->us[1].begin(), s->us[1].end());
+            return us;
+        });
+    }
+    std::fflush(stdout);
+}
+
 void run(const comm::job& j, const bench_options& o) {
     flag_probe probe(j);
     constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
@@ -104,16 +133,7 @@ void run(const comm::job& j, const bench_options& o) {
                            }});
         const auto results =
             take_turns(j, probe, all, {.seconds = o.seconds / static_cast<double>(o.sizes.size()), .rounds = o.rounds});
-        if (j.rank() != 0) continue;
-        std::printf("%8zu B", n);
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            const auto& kept = results[i].kept;
-            const series& most = kept[0].slices > kept[1].slices ? kept[0] : kept[1];
-            std::printf("  %s %.1f%s", all[i].who.c_str(), most.us.empty() ? 0.0 : median(most.us[1]),
-                        results[i].noisy ? "?" : "");
-        }
-        std::printf("\n");
-        std::fflush(stdout);
+        if (j.rank() == 0) print(n, all, results);
     }
     peers.clear(); // their launchers take a while, in which nobody waits for this rank's farewells
     j.barrier();

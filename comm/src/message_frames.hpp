@@ -97,6 +97,8 @@ class frame_channel {
 /// The frames between this rank and one peer.
 struct frame_link {
     static constexpr std::uint64_t channels = 4;
+    static constexpr std::size_t frames =
+        3 * channels; ///< for which it has memory: one to fill and two that come, each
 
     std::vector<frame_channel> channel; ///< `channels` of them
     std::uint64_t sent = 0, taken = 0;  ///< frames

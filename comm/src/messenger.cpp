@@ -3,6 +3,7 @@
 #include <halocline/comm/messenger.hpp>
 
 #include "message_engine.hpp"
+#include "ofi_world.hpp"
 #include "wire.hpp"
 
 #include <halocline/comm/costs.hpp>
@@ -11,9 +12,28 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <string_view>
 #include <sys/uio.h>
 
 namespace halocline::comm {
+namespace {
+
+/// What messenger_options::frame_bytes says of 0: as much as two copies move in the time of a round trip, which longer
+/// messages wait for.
+std::size_t usual_frame_bytes(const job_core& core, const std::string& transport) {
+    constexpr std::size_t least = 16 * 1024, most_memory = 48 << 20, heads = 48;
+    const auto has_provider = [&](std::string_view name) { return core.ofi->kind().starts_with(name); };
+    std::size_t message = least;
+    if (transport == mpi_channel::transport) message = 32 * 1024;
+    if (transport == ofi_channel::transport && (has_provider("tcp") || has_provider("net") || has_provider("sockets")))
+        message = 64 * 1024;
+    const auto memory = [&] { return frame_link::frames * message * static_cast<std::size_t>(core.ranks); };
+    while (message > least && memory() > most_memory) message /= 2;
+    return message + heads;
+}
+
+} // namespace
+
 message_engine::message_engine(const job& j, const messenger_options& options)
     : job_(j), core_(j.core()), options_(options), polls_per_pause_(core_.has_own_core() ? 2 : 1) {
     const std::string own = "'" + options_.name + "': ";
@@ -29,9 +49,9 @@ message_engine::message_engine(const job& j, const messenger_options& options)
                               " are possible");
         }
         if (options_.unexpected < 1) throw input_error(own + "room for 0 unexpected messages; at least 1 is needed");
-        if (options_.frame_bytes < smallest_frame) {
+        if (options_.frame_bytes != 0 && options_.frame_bytes < smallest_frame) {
             throw input_error(own + "frames of " + std::to_string(options_.frame_bytes) + " bytes; at least " +
-                              std::to_string(smallest_frame) + " are needed");
+                              std::to_string(smallest_frame) + " are needed, or 0: by transport and ranks");
         }
         for (const rank_info& m : core_.members) {
             if (m.transport != mock_channel::transport) continue;
@@ -45,8 +65,9 @@ message_engine::message_engine(const job& j, const messenger_options& options)
         for (const rank_info& m : core_.members) {
             link& l = links_.emplace_back(m.rank, options_);
             l.pushed = streaming_watch(c, least_pushed, streaming_pays(wish, c, least_pushed));
-            if (m.transport != "self" && m.transport != shm_channel::transport)
-                l.frames = std::make_unique<frame_link>();
+            if (m.transport == "self" || m.transport == shm_channel::transport) continue;
+            l.frames = std::make_unique<frame_link>();
+            l.frames->room = options_.frame_bytes != 0 ? options_.frame_bytes : usual_frame_bytes(core_, m.transport);
         }
         block_ = static_cast<std::byte*>(core_.memory->allocate(block_bytes(core_.ranks), alignof(link_layout)));
         for (const link& l : links_)
@@ -111,14 +132,13 @@ void message_engine::connect_frames() {
             return static_cast<std::uint32_t>(frame_link::channels) * static_cast<std::uint32_t>(rank) + n;
         };
         for (std::uint32_t n = 0; n < frame_link::channels; ++n) {
-            requests.push_back({l.peer, key(l.peer, n), key(core_.rank, n), options_.frame_bytes, options_.frame_bytes,
+            requests.push_back({l.peer, key(l.peer, n), key(core_.rank, n), l.frames->room, l.frames->room,
                                 "frames " + std::to_string(n)});
         }
     }
     channels_ = channel_set(job_, requests, {options_.name, ""});
     for (link& l : links_) {
         if (!l.frames) continue;
-        l.frames->room = options_.frame_bytes;
         l.frames->kept =
             std::make_unique_for_overwrite<std::byte[]>(link_layout::records * l.frames->most_whole()); // not touched
         l.frames->may_send = l.frames->credit_told = options_.unexpected;
@@ -188,7 +208,7 @@ std::string message_engine::describe() const {
         text += "  rank " + std::to_string(l.peer) + ": ";
         if (l.frames)
             text += "over " + core_.members[static_cast<std::size_t>(l.peer)].transport + ", frames of " +
-                    std::to_string(options_.frame_bytes) +
+                    std::to_string(l.frames->room) +
                     " bytes; messages that don't fit when their receive calls for them" + way_of_large(l);
         else if (l.same_process)
             text += "all memory directly (same process)";

@@ -52,10 +52,17 @@ bytes written(std::size_t n, std::pmr::memory_resource* where, int sender, std::
 bool writes_are_counted() { return transport != "mpi" && transport != "ofi-tagged"; }
 
 constexpr std::size_t least = 32 * 1024;
+const messenger_options in_frames_below_least{.frame_bytes = 16 * 1024 + 48, .direct_bytes = least};
+
+/// Largest message that goes at once, by default.
+std::size_t most_at_once() {
+    if (transport == "ofi-tcp" || transport == "ofi-tagged") return 64 * 1024;
+    return transport == "mpi" ? 32 * 1024 : 16 * 1024;
+}
 
 TEST(MessengerDirect, LargeMessagesAreWrittenAndNeverCopiedInFrames) {
     const job& j = world();
-    messenger m(j, {.direct_bytes = least});
+    messenger m(j, in_frames_below_least);
     std::uint64_t large = 0;
     for (const std::size_t n : {least, least + 1, std::size_t{100'003}, std::size_t{1} << 20, std::size_t{5'000'001}})
         for (int way = 0; way < ways; ++way) expect_round_the_ring(m, n, way, ++large);
@@ -71,7 +78,7 @@ TEST(MessengerDirect, LargeMessagesAreWrittenAndNeverCopiedInFrames) {
 
 TEST(MessengerDirect, SmallerOnesGoInFrames) {
     const job& j = world();
-    messenger m(j, {.direct_bytes = least});
+    messenger m(j, in_frames_below_least);
     const int peer = j.rank() ^ 1;
     if (peer < j.ranks()) {
         const bytes out = written(least - 1, &j.memory(), j.rank(), 1);
@@ -93,7 +100,7 @@ TEST(MessengerDirect, WhatFitsIntoAFrameGoesAtOnce) {
     messenger m(j);
     const int peer = j.rank() ^ 1;
     std::uint64_t number = 0;
-    for (const std::size_t n : {std::size_t{1025}, std::size_t{8191}, std::size_t{16} * 1024}) {
+    for (const std::size_t n : {std::size_t{1025}, std::size_t{8191}, std::size_t{16} * 1024, most_at_once()}) {
         for (const bool posted : {true, false}) {
             const message_counts before = m.counts();
             const bytes out = written(n, std::pmr::new_delete_resource(), j.rank(), ++number);
@@ -165,7 +172,7 @@ TEST(MessengerDirect, AWholeMessageArrivesAlsoWhenItsSendersMessengerIsGone) {
 
 TEST(MessengerDirect, MoreAtATimeThanThereAreRecordsOrRegistrations) {
     const job& j = world();
-    messenger m(j, {.direct_bytes = least});
+    messenger m(j, in_frames_below_least);
     const int next = next_rank(j), before = rank_before(j);
     constexpr std::size_t count = 200;
     std::vector<bytes> out, in;
@@ -192,7 +199,7 @@ TEST(MessengerDirect, MoreAtATimeThanThereAreRecordsOrRegistrations) {
 /// of registrations that does not hear of that gets wrong.
 TEST(MessengerDirect, TheSameAddressMayBeOtherMemory) {
     const job& j = world();
-    messenger m(j, {.direct_bytes = least});
+    messenger m(j, in_frames_below_least);
     const int next = next_rank(j), before = rank_before(j);
     constexpr std::size_t n = 1 << 20;
     void* at = nullptr;
@@ -215,7 +222,7 @@ TEST(MessengerDirect, TheSameAddressMayBeOtherMemory) {
 /// A receive that is destroyed while its sender may be writing: nothing is written there afterwards.
 TEST(MessengerDirect, NothingIsWrittenIntoAReceiveThatWasGivenUp) {
     const job& j = world();
-    messenger m(j, {.direct_bytes = least});
+    messenger m(j, in_frames_below_least);
     const int peer = j.rank() ^ 1;
     constexpr std::size_t n = 8 << 20;
     for (int round = 0; round < 10 && peer < j.ranks(); ++round) {
@@ -245,7 +252,7 @@ TEST(MessengerDirect, NothingIsWrittenIntoAReceiveThatWasGivenUp) {
 TEST(MessengerDirect, WhatCannotBeRegisteredComesInFrames) {
     if (transport != "verbs") GTEST_SKIP() << "only devices lock memory";
     const job& j = world();
-    messenger m(j, {.direct_bytes = least});
+    messenger m(j, in_frames_below_least);
     const int next = next_rank(j), before = rank_before(j);
     rlimit limit{};
     ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &limit), 0);

@@ -77,7 +77,8 @@ std::vector<step> schedule(unsigned seed, int length, reference_matcher& referen
     const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
     std::vector<step> steps;
     const auto send = [&](int from, int to, int tag, std::uint32_t context) {
-        constexpr std::size_t some[] = {4, 40, 41, 256, 512, 1024, 1025, 3000, 5000, 16'384, 16'385, 40'000};
+        constexpr std::size_t some[] = {4,    40,   41,     256,    512,    1024,   1025,
+                                        3000, 5000, 16'384, 16'385, 40'000, 65'536, 65'537};
         const message m{static_cast<int>(messages.size()), from, to, tag, context, some[below(12)]};
         messages.push_back(m);
         reference.send(m);

@@ -108,8 +108,10 @@ struct messenger_options {
     std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max();
     /// Of what goes to a peer over a network at a time. Messages that fit, with 48 bytes, go at once, small ones
     /// together; of longer ones only word, until their receive calls for them. Memory per such peer: 12 of these, and 64
-    /// touched when messages that are not immediate come before their receives.
-    std::size_t frame_bytes = 16 * 1024 + 48;
+    /// touched when messages that are not immediate come before their receives. 0: by transport and ranks: room for
+    /// 64 KiB over libfabric's tcp, 32 KiB over mpi, 16 KiB over what needs no kernel; halved, down to 16 KiB, as long as
+    /// all ranks would take more than 48 MiB.
+    std::size_t frame_bytes = 0;
     /// Smallest message that its sender writes straight into the receiver's memory over a network, which the receiver
     /// registers (verbs, ofi) or posts a receive for (mpi), if it doesn't fit into a frame; smaller ones go in several.
     /// Each rank decides for what it receives.
