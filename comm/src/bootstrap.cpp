@@ -10,12 +10,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <map>
 #include <sched.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace halocline::comm {
@@ -54,6 +56,18 @@ std::uint64_t address_room() {
     return space.rlim_cur > mapped ? space.rlim_cur - mapped : 0;
 }
 
+/// Files, sockets and the like that this process may still open.
+std::uint64_t descriptor_room() {
+    rlimit files{};
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
+        return std::numeric_limits<std::uint64_t>::max();
+    std::error_code none_left; // the directory takes one itself
+    std::uint64_t open = 0;
+    for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd", none_left)) ++open;
+    if (none_left == std::errc::too_many_files_open) return 0;
+    return files.rlim_cur >= open ? files.rlim_cur - open + 1 : 0;
+}
+
 std::string random_secret() {
     std::string s(32, '\0');
     if (getrandom(s.data(), s.size(), 0) != static_cast<ssize_t>(s.size())) throw error("getrandom gives no secret");
@@ -84,6 +98,7 @@ struct card {
     std::string host, door, secret;
     std::string no_slab;        ///< why this rank has none; "": it has one
     std::uint64_t address_room; ///< for those of the other ranks of its node
+    std::uint64_t descriptor_room;
     int pid = 0;
     cpu_set_t cores;
     std::vector<host_address> addresses;
@@ -92,7 +107,7 @@ struct card {
         wire_writer w;
         for (const std::string* s : {&version, &options, &kernel, &network, &node, &host, &door, &secret, &no_slab})
             w.text(*s);
-        w.number(address_room).number(pid).number(cores);
+        w.number(address_room).number(descriptor_room).number(pid).number(cores);
         for (const host_address& a : addresses) w.text(a.interface).text(a.address).text(a.network);
         return w.take();
     }
@@ -105,6 +120,7 @@ struct card {
         for (std::string* s : {&c.options, &c.kernel, &c.network, &c.node, &c.host, &c.door, &c.secret, &c.no_slab})
             *s = r.text();
         c.address_room = r.number<std::uint64_t>();
+        c.descriptor_room = r.number<std::uint64_t>();
         c.pid = r.number<int>();
         c.cores = r.number<cpu_set_t>();
         while (!r.empty()) {
@@ -149,6 +165,7 @@ card own_card(const bootstrap& start, const job_options& options, const std::str
               start.rank == 0 ? random_secret() : "",
               no_slab,
               address_room(),
+              descriptor_room(),
               static_cast<int>(getpid()),
               {},
               host_addresses()};
@@ -169,9 +186,11 @@ std::vector<card> swap_cards(const bootstrap& start, const card& mine) {
     return cards;
 }
 
-/// Err: input_error, the same on every rank, if one has no slab or can't map those of its node.
-void check_slabs(const std::vector<card>& cards, std::size_t slab_bytes) {
+/// Err: input_error, the same on every rank, if one has no slab, can't map those of its node, or can't have as many
+/// descriptors as it takes to meet the others: a socket per rank; within its node a pidfd, too, and for a moment a slab.
+void check_limits(const std::vector<card>& cards, std::size_t slab_bytes) {
     const auto who = [&](std::size_t rank) { return "rank " + std::to_string(rank) + " on " + cards[rank].host; };
+    constexpr std::uint64_t descriptors_to_spare = 2; // a slab, a door or a stranger
     std::map<std::string_view, std::uint64_t> ranks_on;
     for (std::size_t r = 0; r < cards.size(); ++r) {
         if (!cards[r].no_slab.empty()) throw input_error(who(r) + ": " + cards[r].no_slab);
@@ -179,6 +198,11 @@ void check_slabs(const std::vector<card>& cards, std::size_t slab_bytes) {
     }
     for (std::size_t r = 0; r < cards.size(); ++r) {
         const std::uint64_t others = ranks_on[cards[r].node] - 1;
+        const std::uint64_t needed = cards.size() > 1 ? cards.size() - 1 + others + descriptors_to_spare : 0;
+        if (needed > cards[r].descriptor_room)
+            throw input_error(who(r) + " may open " + std::to_string(cards[r].descriptor_room) +
+                              " files more, but to meet the other ranks of the job takes " + std::to_string(needed) +
+                              "; raise 'ulimit -n'");
         if (others <= cards[r].address_room / slab_bytes) continue;
         throw input_error(who(r) + " can map " + std::to_string(cards[r].address_room >> 20) +
                           " MiB more, but the slabs of the " + std::to_string(others) + " other ranks there take " +
@@ -283,7 +307,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
 
     listener door(start.ranks);
     const std::vector<card> cards = swap_cards(start, own_card(start, options, door.name(), no_slab));
-    check_slabs(cards, memory ? memory->bytes() : 0);
+    check_limits(cards, memory ? memory->bytes() : 0);
     auto core = std::make_shared<job_core>(start.rank, start.ranks, options, start.launcher, std::move(memory));
     core->mpi = start.mpi;
     surroundings around = sort_by_node(*core, cards);

@@ -190,6 +190,13 @@ TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
     EXPECT_EQ(descriptors.exit_code, 1) << descriptors.err;
     EXPECT_TRUE(contains(descriptors.err, "ulimit -n")) << descriptors.err;
 
+    // Of the ranks, not of the launcher.
+    const auto of_ranks = shell(bin + "halocline-run -n 4 -- sh -c \"ulimit -n 14; exec " + bin + "heat4d\"");
+    EXPECT_EQ(of_ranks.exit_code, 2) << of_ranks.err;
+    EXPECT_TRUE(contains(of_ranks.err, "to meet the other ranks of the job takes 8; raise 'ulimit -n'"))
+        << of_ranks.err;
+    EXPECT_FALSE(contains(of_ranks.err, "died")) << of_ranks.err;
+
     // Too small for a slab, and too small for those of two ranks.
     for (const std::string limit : {"ulimit -f 100", "ulimit -v 30000000", "ulimit -v 100000000"}) {
         const auto run = shell(limit + "; " + run2 + "heat4d");
