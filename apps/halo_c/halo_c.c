@@ -13,7 +13,7 @@ enum { steps = 20, ring_values = 1000 };
 static void require(halocline_status s) {
     if (s == HALOCLINE_OK) return;
     fprintf(stderr, "halo_c: %s\n", halocline_error());
-    exit(s == HALOCLINE_INPUT_ERROR ? 2 : s == HALOCLINE_OTHER_ERROR || s == HALOCLINE_NO_MEMORY ? 1 : 3);
+    exit(s == HALOCLINE_INPUT_ERROR ? 2 : s < HALOCLINE_NO_MEMORY ? 3 : 1);
 }
 
 static const int lattice[4] = {4, 3, 2, 8};

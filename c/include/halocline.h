@@ -24,7 +24,8 @@ typedef enum halocline_status {
     HALOCLINE_INPUT_ERROR = 6, /* asked for something that can't be had: the text says what would be right */
     HALOCLINE_JOB_ERROR = 7,   /* the job can't go on */
     HALOCLINE_NO_MEMORY = 8,
-    HALOCLINE_OTHER_ERROR = 9
+    HALOCLINE_OTHER_ERROR = 9,
+    HALOCLINE_SLAB_FULL = 10 /* no room in a rank's slab, or no memory for it: the text says what helps */
 } halocline_status;
 
 /* "0.1.0" */
@@ -64,7 +65,8 @@ halocline_status halocline_job_barrier(halocline_job* job);
 /* Tells every rank that this one gives up, and why: their waits end with HALOCLINE_ABORTED. */
 void halocline_job_abort(halocline_job* job, const char* why);
 
-/* Memory that the ranks of a node share, aligned to 128 bytes: receive windows there take one copy instead of two. */
+/* Memory that the ranks of a node share, aligned to 128 bytes: receive windows there take one copy instead of two.
+ * HALOCLINE_SLAB_FULL: less is left of slab_bytes. */
 halocline_status halocline_allocate(halocline_job* job, size_t bytes, void** memory);
 void halocline_deallocate(halocline_job* job, void* memory, size_t bytes);
 

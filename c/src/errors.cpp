@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "errors.hpp"
 
+#include <halocline/comm/slab_full.hpp>
+
 namespace halocline::c {
 namespace {
 
@@ -31,6 +33,8 @@ halocline_status caught() noexcept {
         return failed(HALOCLINE_INPUT_ERROR, e.what());
     } catch (const job_error& e) {
         return failed(HALOCLINE_JOB_ERROR, e.what());
+    } catch (const comm::slab_full& e) {
+        return failed(HALOCLINE_SLAB_FULL, e.what());
     } catch (const std::bad_alloc&) {
         return failed(HALOCLINE_NO_MEMORY, "out of memory");
     } catch (const std::exception& e) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/comm/job.hpp>
+#include <halocline/comm/slab_full.hpp>
 
 #include "job_core.hpp"
 #include "set_up_sum.hpp"
@@ -280,7 +281,7 @@ void job::agree(std::string_view what, std::string_view value) const {
 }
 
 void job::collectively(const std::function<void()>& work) const {
-    enum : char { fine = 0, input = 1, other = 2 };
+    enum : char { fine = 0, input = 1, other = 2, full = 3 };
     char outcome = fine;
     std::string text;
     std::exception_ptr own;
@@ -290,6 +291,10 @@ void job::collectively(const std::function<void()>& work) const {
         throw; // the job has ended; nobody is left to decide with
     } catch (const input_error& e) {
         outcome = input;
+        text = e.what();
+        own = std::current_exception();
+    } catch (const slab_full& e) {
+        outcome = full;
         text = e.what();
         own = std::current_exception();
     } catch (const std::exception& e) {
@@ -305,8 +310,11 @@ void job::collectively(const std::function<void()>& work) const {
     if (worst.empty()) return;
     wire_reader reader(worst);
     if (reader.number<int>() == rank()) std::rethrow_exception(own);
-    if (reader.number<char>() == input) throw input_error(reader.text());
-    throw error(reader.text());
+    switch (reader.number<char>()) {
+    case input: throw input_error(reader.text());
+    case full: throw slab_full(reader.text());
+    default: throw error(reader.text());
+    }
 }
 
 void job::abort(std::string_view why) const noexcept {

@@ -2,6 +2,7 @@
 #include "node_slab.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/slab_full.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -102,8 +103,8 @@ void node_slab::commit(std::size_t end) {
         failed = fallocate(fd_, 0, static_cast<off_t>(committed_), static_cast<off_t>(target - committed_));
     } while (failed != 0 && errno == EINTR);
     if (failed != 0) {
-        throw error("slab: need " + mebibytes(target - committed_) + " more, have " + mebibytes(committed_) + ": " +
-                    std::strerror(errno) + "; free memory, or use more nodes or a smaller lattice");
+        throw slab_full("slab: need " + mebibytes(target - committed_) + " more, have " + mebibytes(committed_) + ": " +
+                        std::strerror(errno) + "; free memory, or use more nodes or a smaller lattice");
     }
     committed_ = target;
 }
@@ -128,8 +129,8 @@ void* node_slab::do_allocate(std::size_t bytes, std::size_t alignment) {
         peak_ = std::max(peak_, used_);
         return base() + at;
     }
-    throw error("slab: need " + mebibytes(bytes) + ", have " + mebibytes(bytes_ - used_) + " of " + mebibytes(bytes_) +
-                " left; choose a larger slab (job_options::slab_bytes)");
+    throw slab_full("slab: need " + mebibytes(bytes) + ", have " + mebibytes(bytes_ - used_) + " of " +
+                    mebibytes(bytes_) + " left; choose a larger slab (job_options::slab_bytes)");
 }
 
 void node_slab::do_deallocate(void* p, std::size_t bytes, std::size_t) {

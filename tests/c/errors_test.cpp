@@ -61,6 +61,30 @@ TEST_F(CErrors, AGridOfOtherRanksIsRefusedWithBothNumbers) {
     expect_text("1.1.1.2 is of 2 ranks; the job has 1");
 }
 
+TEST_F(CErrors, AFullSlabHasACodeOfItsOwn) {
+    halocline_job_options options{};
+    options.slab_bytes = std::size_t{16} << 20;
+    halocline_job* small = nullptr;
+    ASSERT_EQ(halocline_job_from_environment(&options, &small), HALOCLINE_OK) << halocline_error();
+    void* memory = nullptr;
+    EXPECT_EQ(halocline_allocate(small, std::size_t{64} << 20, &memory), HALOCLINE_SLAB_FULL);
+    expect_text("slab: need 64");
+    EXPECT_EQ(memory, nullptr);
+    halocline_plan_options too_large{};
+    for (int mu = 0; mu < 4; ++mu) {
+        too_large.global[mu] = 16;
+        too_large.rank_grid[mu] = 1;
+        too_large.width_low[mu] = too_large.width_high[mu] = 1;
+    }
+    too_large.self_exchange = 1;
+    too_large.bytes_per_site = 1 << 16;
+    halocline_plan* plan = nullptr;
+    EXPECT_EQ(halocline_plan_create(small, &too_large, &plan), HALOCLINE_SLAB_FULL);
+    expect_text("choose a larger slab (job_options::slab_bytes)");
+    EXPECT_EQ(plan, nullptr);
+    halocline_job_free(small);
+}
+
 TEST_F(CErrors, WindowsTellMisuseAndUnlikeEnds) {
     halocline_connection* c = nullptr;
     halocline_window *out = nullptr, *in = nullptr, *bad = nullptr;

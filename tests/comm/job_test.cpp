@@ -2,6 +2,8 @@
 // Ranks as processes: started by halocline-run.
 #include <halocline/base/error.hpp>
 #include <halocline/comm/job.hpp>
+#include <halocline/comm/slab.hpp>
+#include <halocline/comm/slab_full.hpp>
 
 #include <gtest/gtest.h>
 
@@ -69,6 +71,21 @@ TEST(Processes, TheLowestRankThatFailedSpeaksForAll) {
         EXPECT_EQ(text, "rank " + std::to_string(bad));
         EXPECT_EQ(j.broadcast(j.rank() == bad ? text : std::string(), bad), text);
     }
+}
+
+TEST(Processes, ASlabThatIsFullIsFullForAll) {
+    job_options options;
+    options.slab_bytes = std::size_t{16} << 20;
+    const job j = job::from_environment(options);
+    std::string text;
+    try {
+        j.collectively([&] {
+            if (j.rank() == j.ranks() - 1) static_cast<void>(j.memory().allocate(std::size_t{64} << 20));
+        });
+    } catch (const slab_full& e) {
+        text = e.what();
+    }
+    EXPECT_NE(text.find("slab: need 64"), std::string::npos) << text;
 }
 
 TEST(Processes, MembersAreKnownWithTheirTransports) {
