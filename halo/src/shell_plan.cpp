@@ -18,6 +18,10 @@ namespace {
 
 using lattice::dimensions;
 
+void mark_written(const field_view& f) noexcept {
+    if (f.version) *f.version = lattice::next_version();
+}
+
 /// Everything about a plan that must be the same on every rank, as text to compare.
 std::string shape_of(const lattice::decomposition& cut, const shell_options& o) {
     std::string text(to_string(o.layout));
@@ -64,7 +68,7 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
                               ": must be 0 or 1");
         check_fields(cut, job_.rank(), options_, bindings);
     });
-    bindings_ = bindings.size();
+    for (const binding& b : bindings) filled_.emplace_back(b);
     if (options_.shape == shell::box) {
         const bool asked = options_.corners != corner_route::automatic;
         const verdict<corner_route> v =
@@ -107,7 +111,6 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
     for (const transfer& sent : t.sends) sent_sites_.insert(sent_sites_.end(), sent.sites.begin(), sent.sites.end());
     std::sort(sent_sites_.begin(), sent_sites_.end());
     sent_sites_.erase(std::unique(sent_sites_.begin(), sent_sites_.end()), sent_sites_.end());
-    checked_ = std::move(bindings);
 }
 
 void shell_plan::start(int which, team t) noexcept {
@@ -119,12 +122,15 @@ void shell_plan::begin(int which) noexcept {
     reported_.clear();
     forward_->bound = which;
     forward_->phase = 0;
-    if (which < 0 || static_cast<std::size_t>(which) >= bindings_) {
+    if (!has_binding(which)) {
         status_ = comm::status::misused;
         return;
     }
     running_ = running::forward;
-    if (options_.checks >= check_level::normal) sum_ = checksum(which);
+    ghosts_of& g = filled_[static_cast<std::size_t>(which)];
+    g.here = false;
+    g.note_versions();
+    if (options_.checks >= check_level::normal) g.sum = checksum(g);
     if (!forward_->phases.empty()) forward_->phases[0].begin(which);
 }
 
@@ -132,28 +138,73 @@ void shell_plan::start_reverse(int which, team t) noexcept {
     threads_->start(t, shares_, [&] {
         if (status_ != comm::status::ok) return;
         running_ = running::backward;
-        if (backward_ && which >= 0 && static_cast<std::size_t>(which) < bindings_) return backward_->begin(which);
+        if (backward_ && has_binding(which)) {
+            const ghosts_of& g = filled_[static_cast<std::size_t>(which)];
+            for (std::size_t i = 0; i < g.sources; ++i) mark_written(g.fields[i]);
+            return backward_->begin(which);
+        }
         forward_->bound = which; // for finish_or_throw()
         status_ = comm::status::misused;
     });
 }
 
-std::uint64_t shell_plan::checksum(int which) const noexcept {
+shell_plan::ghosts_of::ghosts_of(const binding& b)
+    : fields(b.source), sources(b.source.size()), versions(b.source.size() + b.destination.size()) {
+    fields.insert(fields.end(), b.destination.begin(), b.destination.end());
+}
+
+void shell_plan::ghosts_of::note_versions() noexcept {
+    const auto first_destination = fields.begin() + static_cast<std::ptrdiff_t>(sources);
+    // Ghosts that other sources left in a destination go: whoever counts on them must see that.
+    for (auto f = first_destination; f != fields.end(); ++f)
+        if (std::none_of(fields.begin(), first_destination, [&](const field_view& s) { return s.data == f->data; }))
+            mark_written(*f);
+    for (std::size_t i = 0; i < fields.size(); ++i) versions[i] = fields[i].version ? *fields[i].version : 0;
+}
+
+bool shell_plan::ghosts_of::was_marked() const noexcept {
+    for (std::size_t i = 0; i < fields.size(); ++i)
+        if (fields[i].version && *fields[i].version != versions[i]) return true;
+    return false;
+}
+
+bool shell_plan::has_binding(int which) const noexcept {
+    return which >= 0 && static_cast<std::size_t>(which) < filled_.size();
+}
+
+std::uint64_t shell_plan::checksum(const ghosts_of& g) const noexcept {
     std::uint64_t sum = 0;
-    for (const field_view& f : checked_[static_cast<std::size_t>(which)].source)
-        sum = checksum_sites(sum, sent_sites_, f.data, *f.order, f.shape);
+    for (std::size_t i = 0; i < g.sources; ++i)
+        sum = checksum_sites(sum, sent_sites_, g.fields[i].data, *g.fields[i].order, g.fields[i].shape);
     return sum;
+}
+
+bool shell_plan::is_fresh(int which) const noexcept {
+    if (!has_binding(which)) return false;
+    const ghosts_of& g = filled_[static_cast<std::size_t>(which)];
+    return g.here && !g.was_marked() &&
+           std::all_of(g.fields.begin(), g.fields.end(), [](const field_view& f) { return f.version != nullptr; });
+}
+
+comm::status shell_plan::ensure_halo(int which) noexcept {
+    if (is_fresh(which)) return status_;
+    start(which);
+    return finish();
 }
 
 void shell_plan::require_fresh(int which) const {
     if (options_.checks < check_level::normal) return;
-    const std::string who =
-        "halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": ";
-    if (epoch_ == 0 || running_ != running::nothing) throw error(who + "an exchange is not finished; call finish()");
-    if (which != forward_->bound)
-        throw error(who + "it was of binding " + std::to_string(forward_->bound) + ", not " + std::to_string(which) +
-                    "; call start(" + std::to_string(which) + ")");
-    if (checksum(which) != sum_) throw error(who + "the field was written since; call start() and finish()");
+    if (!has_binding(which)) throw_no_binding("halo '" + options_.name + "'", which, filled_.size());
+    const ghosts_of& g = filled_[static_cast<std::size_t>(which)];
+    const char* why = !g.here                ? "no finished exchange filled them"
+                      : g.was_marked()       ? "a field was marked as written since"
+                      : checksum(g) != g.sum ? "a field was written since"
+                                             : nullptr;
+    if (!why) return;
+    const std::string n = std::to_string(which);
+    throw error("halo '" + options_.name + "': stale ghosts of binding " + n + " after exchange " +
+                std::to_string(epoch_) + ": " + why + "; call start(" + n + ") and finish(), or ensure_halo(" + n +
+                ")");
 }
 
 bool shell_plan::relay::test() noexcept {
@@ -186,7 +237,10 @@ void shell_plan::complete() noexcept {
             if (f.status == comm::status::ok && ++f.phase < f.phases.size()) f.phases[f.phase].begin(f.bound);
         }
         status_ = f.status;
-        if (status_ == comm::status::ok) ++epoch_;
+        if (status_ == comm::status::ok) {
+            ++epoch_;
+            filled_[static_cast<std::size_t>(f.bound)].here = true;
+        }
     }
     if (status_ == comm::status::ok) running_ = running::nothing;
 }
@@ -197,7 +251,7 @@ void shell_plan::finish_or_throw() {
         const std::string who = "halo '" + options_.name + "'";
         if (running_ == running::backward && !backward_)
             throw input_error(who + ": start_reverse(): the plan was made without shell_options::reverse");
-        throw_no_binding(who, forward_->bound, bindings_);
+        throw_no_binding(who, forward_->bound, filled_.size());
     }
     if (running_ == running::backward) return backward_->finish_or_throw();
     forward_->phases[forward_->phase].finish_or_throw();

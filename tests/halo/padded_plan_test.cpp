@@ -340,32 +340,3 @@ TEST(PaddedPlan, RefusesAHaloWiderThanALocalBox) {
     });
     EXPECT_EQ(refused, 3);
 }
-
-TEST(PaddedPlan, CatchesStaleGhosts) {
-    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
-
-    run(2, [&](const comm::job& j) {
-        auto x = make_field<double>(j, cut, {}, 1), y = make_field<double>(j, cut, {}, 1);
-        shell_plan p(j, cut, {.name = "stale", .checks = check_level::normal}, {halo::bind(x), halo::bind(y)});
-        const auto why = [&](int which) {
-            try {
-                p.require_fresh(which);
-            } catch (const error& e) {
-                return std::string(e.what());
-            }
-            return std::string("fresh");
-        };
-        EXPECT_NE(why(0).find("an exchange is not finished"), std::string::npos);
-        p.start();
-        EXPECT_NE(why(0).find("an exchange is not finished"), std::string::npos);
-        ASSERT_EQ(p.finish(), status::ok);
-
-        EXPECT_EQ(why(0), "fresh");
-        EXPECT_NE(why(1).find("it was of binding 0, not 1"), std::string::npos);
-        const lattice::box outer = halo::grown(cut.local_box(j.rank()), p.options().widths);
-        x.at(lattice::lexicographic_index({1, 1, 1, 1}, outer.extents), 0) += 1; // the first own site
-        EXPECT_EQ(
-            why(0),
-            "halo 'stale': stale ghosts after exchange 1: the field was written since; call start() and finish()");
-    });
-}

@@ -29,6 +29,8 @@ struct field_view {
     std::byte* data = nullptr;
     std::shared_ptr<const lattice::site_order> order;
     site_shape shape;
+    /// The field's version (lattice::field::mark_written()); without one, nobody can tell that it was written.
+    std::shared_ptr<std::uint64_t> version = nullptr;
 
     /// Of the whole storage, padding lanes included.
     [[nodiscard]] std::size_t bytes() const {
@@ -43,7 +45,10 @@ field_view view(lattice::field<T>& x) {
     constexpr scalar kind = std::is_same_v<T, float>    ? scalar::float32
                             : std::is_same_v<T, double> ? scalar::float64
                                                         : scalar::bits;
-    return {reinterpret_cast<std::byte*>(x.data()), x.shared_order(), {x.components(), sizeof(T), kind}};
+    return {reinterpret_cast<std::byte*>(x.data()),
+            x.shared_order(),
+            {x.components(), sizeof(T), kind},
+            x.shared_version()};
 }
 
 } // namespace halocline::halo

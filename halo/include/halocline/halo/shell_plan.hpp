@@ -43,10 +43,21 @@ class shell_plan {
     /// Err: input_error: start() of a binding that there isn't, start_reverse() of a plan that can't (finish() says
     /// misused); job_error.
     void finish_or_throw();
+
+    /// Exchanges bindings[which] unless its ghosts are here already: is_fresh(which). Every rank must come to the same
+    /// answer: mark the same fields.  Pre: the last exchange is finished.
+    /// Cost: a comparison per field, or an exchange.
+    [[nodiscard]] comm::status ensure_halo(int which = 0) noexcept;
+    /// Are the ghosts of bindings[which] those of its fields as they were last marked (lattice::field::mark_written())?
+    /// Each binding has its own: exchanges of others leave them fresh, but those that write the same destination from
+    /// other sources. A reverse exchange marks what it adds to. Never so for a field_view without a version.
+    [[nodiscard]] bool is_fresh(int which = 0) const noexcept;
     /// Before ghosts of bindings[which] are used.
-    /// Err: error if they are of another binding, or if a site that was sent has other values now.
+    /// Err: error if it was not exchanged, if a field was marked as written since, or if a site that was sent has other
+    /// values now, whether marked or not.
     /// Cost: nothing below checks normal; then one read of the sites that are sent.
     void require_fresh(int which = 0) const;
+
     /// Positions in ghosts() that came into place since the last call; each once per exchange. Valid to the next call.
     [[nodiscard]] std::span<const int> completed() noexcept;
 
@@ -65,9 +76,23 @@ class shell_plan {
     [[nodiscard]] std::string describe() const;
 
   private:
+    /// The fields of a binding, and what they were when its ghosts were filled.
+    struct ghosts_of {
+        std::vector<field_view> fields; // sources, then destinations
+        std::size_t sources = 0;
+        std::vector<std::uint64_t> versions; // of the fields; room for them, made at set-up
+        bool here = false;                   // a finished exchange filled them
+        std::uint64_t sum = 0;               // of the sites that were sent; checks normal
+
+        explicit ghosts_of(const binding& b);
+        void note_versions() noexcept;
+        [[nodiscard]] bool was_marked() const noexcept;
+    };
+
     void begin(int which) noexcept;
     void complete() noexcept;
-    [[nodiscard]] std::uint64_t checksum(int which) const noexcept;
+    [[nodiscard]] std::uint64_t checksum(const ghosts_of& g) const noexcept;
+    [[nodiscard]] bool has_binding(int which) const noexcept;
 
     enum class running : std::uint8_t { nothing, forward, backward };
     /// Phases of which each starts when the one before has come. They go on in every wait of this rank, because a peer
@@ -92,11 +117,9 @@ class shell_plan {
     std::optional<region_plan> backward_;
     std::vector<int> reported_; // room for completed()
     running running_ = running::nothing;
-    std::size_t bindings_ = 0;
+    std::vector<ghosts_of> filled_; // by binding
     std::uint64_t epoch_ = 0;
-    std::vector<binding> checked_; // checks normal: the fields, and the own sites that are sent
-    std::vector<std::int32_t> sent_sites_;
-    std::uint64_t sum_ = 0;
+    std::vector<std::int32_t> sent_sites_; // checks normal: own sites
     comm::status status_ = comm::status::ok;
 };
 

@@ -22,6 +22,12 @@ namespace halocline::lattice {
 /// Alignment of field storage in bytes: a cache-line pair.
 inline constexpr std::size_t field_alignment = 128;
 
+/// Another number each time: what a field's version becomes when its values have changed.
+inline std::uint64_t next_version() {
+    static std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 /// A field of real numbers T (float, double); complex components are two neighbouring real components (re, im).
 /// Move-only: copies of big fields are asked for by name (copy_from).
 template <class T>
@@ -31,7 +37,8 @@ class field {
     /// Zero-filled.  Shape: order->outer_sites() x components x order->lane_width().
     field(std::shared_ptr<const site_order> order, int components, std::pmr::memory_resource* memory = huge_pages())
         : order_(std::move(order)), components_(components), memory_(memory),
-          size_(static_cast<std::size_t>(order_->outer_sites() * components * order_->lane_width())) {
+          size_(static_cast<std::size_t>(order_->outer_sites() * components * order_->lane_width())),
+          version_(std::make_shared<std::uint64_t>(next_version())) {
         data_ = static_cast<T*>(memory_->allocate(std::max<std::size_t>(size_, 1) * sizeof(T), field_alignment));
         std::fill_n(data_, size_, T{});
     }
@@ -65,9 +72,14 @@ class field {
         mark_written();
     }
     /// Says that values have changed: copies of them elsewhere, such as ghosts, are stale (halo: ensure_halo).
-    void mark_written() { version_ = next_version(); }
-    /// Another number after each mark, and for each field of this process.
-    [[nodiscard]] std::uint64_t version() const { return version_; }
+    void mark_written() {
+        if (version_) *version_ = next_version();
+    }
+    /// Another number after each mark, and for each field of this process; 0 without storage.
+    [[nodiscard]] std::uint64_t version() const { return version_ ? *version_ : 0; }
+    /// Where version() is kept. It goes with the values when fields are moved or swapped, for those who know a field by
+    /// its memory.
+    [[nodiscard]] const std::shared_ptr<std::uint64_t>& shared_version() const { return version_; }
     void swap(field& other) noexcept { ///< Orders and memory too; no value moves.
         std::swap(order_, other.order_);
         std::swap(components_, other.components_);
@@ -78,10 +90,6 @@ class field {
     }
 
   private:
-    static std::uint64_t next_version() {
-        static std::atomic<std::uint64_t> last{0};
-        return last.fetch_add(1, std::memory_order_relaxed) + 1;
-    }
     [[nodiscard]] std::size_t offset(std::int64_t site, int c) const {
         const std::int64_t position = order_->position(site), w = order_->lane_width();
         return static_cast<std::size_t>((position / w * components_ + c) * w + position % w);
@@ -92,7 +100,7 @@ class field {
     std::pmr::memory_resource* memory_ = nullptr;
     std::size_t size_ = 0;
     T* data_ = nullptr;
-    std::uint64_t version_ = next_version();
+    std::shared_ptr<std::uint64_t> version_;
 };
 
 /// Links of a gauge configuration: lexicographic order, 72 components: U_mu(x) for mu = x, y, z, t, each a row-major

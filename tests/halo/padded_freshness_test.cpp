@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the ghosts that a field holds are those of the field as it is.
+#include "padded_oracle.hpp"
+#include "small_job.hpp"
+
+#include <string>
+
+using namespace halocline_test;
+using comm::status;
+using lattice::decomposition;
+using lattice::field;
+
+namespace {
+
+/// Two ranks, cut in t, one ghost site all around.
+const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+
+field<double> make_field(const comm::job& j) {
+    return {site_order::lexicographic(halo::grown(cut.local_box(j.rank()), {}).extents), 1, &j.memory()};
+}
+
+/// Exchanges that ensure_halo() made.
+std::uint64_t exchanges(shell_plan& p, int which) {
+    const std::uint64_t before = p.epoch();
+    EXPECT_EQ(p.ensure_halo(which), status::ok);
+    EXPECT_TRUE(p.is_fresh(which));
+    return p.epoch() - before;
+}
+
+} // namespace
+
+TEST(PaddedPlan, ExchangesOnlyBindingsThatWereWritten) {
+    run(2, [&](const comm::job& j) {
+        auto w = make_field(j), x = make_field(j), y = make_field(j), z = make_field(j);
+        shell_plan p(j, cut, {}, {halo::bind(w, x), halo::bind(y, z)});
+
+        EXPECT_EQ(exchanges(p, 0), 1U);
+        EXPECT_EQ(exchanges(p, 0), 0U);
+        EXPECT_EQ(exchanges(p, 1), 1U);
+        EXPECT_EQ(exchanges(p, 0), 0U) << "each binding has its own ghosts";
+        z.mark_written();
+        EXPECT_FALSE(p.is_fresh(1));
+        EXPECT_EQ(exchanges(p, 0), 0U);
+        EXPECT_EQ(exchanges(p, 1), 1U);
+        p.start();
+        EXPECT_FALSE(p.is_fresh(0)) << "not finished";
+        ASSERT_EQ(p.finish(), status::ok);
+        EXPECT_EQ(exchanges(p, 0), 0U);
+        EXPECT_FALSE(p.is_fresh(2)) << "no such binding";
+    });
+}
+
+TEST(PaddedPlan, KnowsFieldsByTheirMemory) {
+    run(2, [&](const comm::job& j) {
+        auto x = make_field(j), y = make_field(j);
+        shell_plan p(j, cut, {}, {halo::bind(x), halo::bind(y)});
+        ASSERT_EQ(exchanges(p, 0) + exchanges(p, 1), 2U);
+
+        x.swap(y); // as time steps do: x is binding 1 now
+        field<double> moved = std::move(x);
+        moved.mark_written();
+
+        EXPECT_EQ(exchanges(p, 0), 0U);
+        EXPECT_EQ(exchanges(p, 1), 1U);
+    });
+}
+
+TEST(PaddedPlan, GhostsAreAsTheFieldWasMarkedLast) {
+    run(2, [&](const comm::job& j) {
+        const std::uint64_t epochs = 20;
+        auto x = make_field(j), y = make_field(j);
+        shell_plan p(j, cut, {.shape = halo::shell::box}, {halo::bind(x), halo::bind(y)});
+        std::mt19937 same_on_every_rank(4);
+        for (std::uint64_t epoch = 1; epoch <= epochs; ++epoch) {
+            const int which = drawn(same_on_every_rank, 0, 1);
+            field<double>& f = which == 0 ? x : y;
+            fill_own(f, cut, j.rank(), p.options(), epoch);
+            f.mark_written();
+
+            ASSERT_EQ(p.ensure_halo(0), status::ok);
+            ASSERT_EQ(p.ensure_halo(1), status::ok);
+
+            ASSERT_EQ(wrong_words(f, cut, j.rank(), p.options(), epoch), 0) << "epoch " << epoch;
+        }
+        EXPECT_LE(p.epoch(), epochs + 1);
+    });
+}
+
+TEST(PaddedPlan, AReverseExchangeMarksWhatItAddsTo) {
+    run(2, [&](const comm::job& j) {
+        auto x = make_field(j);
+        shell_plan p(j, cut, {.reverse = true}, {halo::bind(x)});
+        ASSERT_EQ(exchanges(p, 0), 1U);
+
+        p.start_reverse();
+        ASSERT_EQ(p.finish(), status::ok);
+
+        EXPECT_EQ(exchanges(p, 0), 1U);
+        EXPECT_EQ(exchanges(p, 0), 0U);
+    });
+}
+
+TEST(PaddedPlan, GhostsOfOtherSourcesInTheSamePlaceAreNotFresh) {
+    run(2, [&](const comm::job& j) {
+        auto x = make_field(j), y = make_field(j), to = make_field(j);
+        shell_plan p(j, cut, {}, {{{halo::view(x)}, {halo::view(to)}}, {{halo::view(y)}, {halo::view(to)}}});
+
+        EXPECT_EQ(exchanges(p, 0), 1U);
+        EXPECT_EQ(exchanges(p, 0), 0U);
+        EXPECT_EQ(exchanges(p, 1), 1U);
+        EXPECT_EQ(exchanges(p, 0), 1U);
+    });
+}
+
+TEST(PaddedPlan, AlwaysExchangesMemoryWithoutAVersion) {
+    run(2, [&](const comm::job& j) {
+        auto x = make_field(j);
+        halo::field_view by_hand = halo::view(x);
+        by_hand.version = nullptr;
+        shell_plan p(j, cut, {}, {{{by_hand}, {by_hand}}});
+
+        ASSERT_EQ(p.ensure_halo(), status::ok);
+        EXPECT_FALSE(p.is_fresh());
+        ASSERT_EQ(p.ensure_halo(), status::ok);
+        EXPECT_EQ(p.epoch(), 2U);
+    });
+}
+
+TEST(PaddedPlan, CatchesStaleGhosts) {
+    run(2, [&](const comm::job& j) {
+        auto x = make_field(j), y = make_field(j);
+        shell_plan p(j, cut, {.name = "stale", .checks = check_level::normal}, {halo::bind(x), halo::bind(y)});
+        const auto why = [&](int which) {
+            try {
+                p.require_fresh(which);
+            } catch (const error& e) {
+                return std::string(e.what());
+            }
+            return std::string("fresh");
+        };
+        EXPECT_NE(why(0).find("no finished exchange filled them"), std::string::npos);
+        p.start();
+        EXPECT_NE(why(0).find("no finished exchange filled them"), std::string::npos);
+        ASSERT_EQ(p.finish(), status::ok);
+
+        EXPECT_EQ(why(0), "fresh");
+        EXPECT_EQ(why(1), "halo 'stale': stale ghosts of binding 1 after exchange 1: no finished exchange filled them; "
+                          "call start(1) and finish(), or ensure_halo(1)");
+        EXPECT_NE(why(2).find("2 bindings, from 0 on"), std::string::npos);
+        ASSERT_EQ(p.ensure_halo(1), status::ok);
+        EXPECT_EQ(why(0), "fresh") << "an exchange of another field";
+        const lattice::box outer = halo::grown(cut.local_box(j.rank()), p.options().widths);
+        x.at(lattice::lexicographic_index({1, 1, 1, 1}, outer.extents), 0) += 1; // the first own site; nobody says so
+        EXPECT_NE(why(0).find("a field was written since; call start(0)"), std::string::npos);
+        x.mark_written();
+        EXPECT_NE(why(0).find("a field was marked as written since"), std::string::npos);
+        ASSERT_EQ(p.ensure_halo(0), status::ok);
+        EXPECT_EQ(why(0), "fresh");
+    });
+}
