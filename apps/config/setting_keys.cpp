@@ -155,7 +155,7 @@ std::vector<setting_key> solver_and_level_keys() {
 }
 
 std::vector<setting_key> comm_keys() {
-    using comm::mpi_mode, comm::streaming;
+    using comm::mpi_mode, halo::path;
     return {
         make_key(key_name{"comm", "transports",
                           "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi"},
@@ -169,12 +169,14 @@ std::vector<setting_key> comm_keys() {
         choice_key<bool>({"comm", "rank_order",
                           "who has which place of the rank grid: nodes (fewest bytes between nodes) or lexicographic"},
                          &settings::order_by_nodes, {{"nodes", true}, {"lexicographic", false}}),
-        choice_key<streaming>(
-            {"comm", "path",
-             "how messages get into memory that ranks share: direct (through the cache), streamed "
-             "(past it), or automatic"},
-            &settings::streaming,
-            {{"automatic", streaming::automatic}, {"direct", streaming::never}, {"streamed", streaming::always}}),
+        choice_key<path>({"comm", "path",
+                          "how messages get into memory that ranks share: direct (through the cache), streamed (past "
+                          "it), packed (ghosts in a field through slots, not in place), or automatic"},
+                         &settings::path,
+                         {{"automatic", path::automatic},
+                          {"direct", path::direct},
+                          {"streamed", path::streamed},
+                          {"packed", path::packed}}),
         text_key({"comm", "network",
                   "where ranks of several hosts meet: interface, address, a.b.c.d/n; \"\": the first they share"},
                  &settings::network, may_differ::between_hosts),

@@ -234,6 +234,7 @@ verdict<path> setup::verdict_on(int peer) {
     if (!why.empty()) return {path::packed, why};
     if (options_.way == path::streamed) return {path::direct, "asked for"};
     if (options_.way != path::automatic) return {options_.way, "asked for"};
+    if (!j_.options().in_place) return {path::packed, "the job asks for it"};
     std::size_t bytes = 0;
     const std::int64_t sites = sites_in(sends_, out_[peer]);
     std::int64_t runs = 0;

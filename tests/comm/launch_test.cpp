@@ -82,6 +82,18 @@ TEST(Launch, AnotherModeOfMpiIsRefusedWithBoth) {
     for (const char* value : {"mpi two-sided", "mpi one-sided"}) EXPECT_NE(text.find(value), std::string::npos) << text;
 }
 
+TEST(Launch, AnotherPathIsRefusedWithBoth) {
+    const std::string text = joined([&](const std::string& part) {
+        std::string other = part;
+        other.replace(other.find("path automatic"), 14, "path unheardof");
+        return wire_writer().number(launch::gathered).text(part).text(other).take();
+    });
+
+    EXPECT_NE(text.find("ranks disagree on the options of the job: rank 0 has "), std::string::npos) << text;
+    for (const char* value : {"path automatic", "path unheardof"})
+        EXPECT_NE(text.find(value), std::string::npos) << text;
+}
+
 TEST(Launch, ADeadRankOfAnotherHostIsNamedWithIt) {
     const std::string text = joined([](const std::string&) {
         wire_writer w;

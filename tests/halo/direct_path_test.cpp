@@ -133,6 +133,33 @@ TEST(DirectPath, TakesOnlyControlLinesBeyondTheFields) {
     });
 }
 
+TEST(DirectPath, IsNotTakenWhereTheJobAsksForPacked) {
+    const auto cut = decomposition::even({8, 8, 8, 16}, {1, 1, 1, 2});
+    const halo::ghost_widths widths{{0, 0, 0, 1}, {0, 0, 0, 1}};
+    comm::job_options options = small_job();
+    options.in_place = false;
+
+    comm::run_threads(
+        2,
+        [&](const comm::job& j) {
+            const auto order = site_order::lexicographic(halo::grown(cut.local_box(j.rank()), widths).extents);
+            field<double> x(order, 12, &j.memory());
+            shell_plan packed(j, cut, {.widths = widths}, {halo::bind(x)});
+            shell_plan direct(j, cut, {.widths = widths, .way = path::direct}, {halo::bind(x)});
+            for (shell_plan* p : {&packed, &direct}) {
+                fill_own(x, cut, j.rank(), p->options(), 1);
+                p->start();
+                ASSERT_EQ(p->finish(), status::ok);
+                EXPECT_EQ(wrong_words(x, cut, j.rank(), p->options(), 1), 0);
+            }
+
+            EXPECT_GT(packed.slab_bytes(), 2 * 8 * 8 * 8 * 96U) << "slots";
+            EXPECT_NE(packed.describe().find("the job asks for it"), std::string::npos) << packed.describe();
+            EXPECT_LE(direct.slab_bytes(), 256U) << "what a plan asks for counts more";
+        },
+        options);
+}
+
 TEST(DirectPath, IsRefusedByNameWhereItCantBe) {
     std::vector<std::string> texts(2);
     run(2, [&](const comm::job& j) {

@@ -5,6 +5,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/job.hpp>
+#include <halocline/halo/path.hpp>
 #include <halocline/dirac/wilson_parameters.hpp>
 #include <halocline/lattice/geometry.hpp>
 
@@ -71,7 +72,7 @@ struct settings {
     int verbs_inline_bytes = 256;
     double slab_gib = 64;
     int spin_polls = 0;
-    comm::streaming streaming = comm::streaming::automatic; ///< path
+    halo::path path = halo::path::automatic;
     // [faults]
     std::chrono::milliseconds deadline{60'000};
     std::chrono::milliseconds link_timeout{5'000};

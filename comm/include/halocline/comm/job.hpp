@@ -66,6 +66,9 @@ struct job_options {
     bool checksums = false;
     std::size_t slab_bytes = 0; ///< virtual size of each rank's slab; 0 = 64 GiB sparse
     comm::streaming streaming = streaming::automatic;
+    /// May fields whose ghosts lie in them be written in place by peers that share their memory, where that was measured
+    /// to be faster? If not, such ghosts come through slots (halo: path packed).
+    bool in_place = true;
     int spin_polls = 0; ///< polls before yielding; 0 = chosen from ranks and cores
     /// Provider of libfabric for transport "ofi", e.g. "tcp;ofi_rxm" or "shm"; "": libfabric's first that can
     /// do RMA writes with remote completion data.
