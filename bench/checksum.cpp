@@ -64,8 +64,12 @@ class contender {
     double read_ = 0;
 };
 
-int run(double seconds) {
-    const auto j = comm::job::from_environment();
+int run(app::program& program, int argc, const char* const* argv) {
+    CLI::App cli("What does a checksum behind each message cost?");
+    double seconds = 10;
+    cli.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
+    program.parse(cli, argc, argv);
+    const comm::job& j = program.join();
     for (const int extent : {4, 8, 16}) {
         const auto cut =
             lattice::decomposition::even({extent, extent, extent, extent * j.ranks()}, {1, 1, 1, j.ranks()});
@@ -102,10 +106,4 @@ int run(double seconds) {
 
 } // namespace
 
-int main(int argc, char** argv) {
-    CLI::App app("What does a checksum behind each message cost?");
-    double seconds = 10;
-    app.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
-    if (const auto over = bench::parse(app, argc, argv)) return *over;
-    return bench::guarded("bench_checksum", [&] { return run(seconds); });
-}
+int main(int argc, char** argv) { return bench::run_bench(argc, argv, run); }

@@ -84,17 +84,15 @@ void measure(const comm::job& j, int extent, int block, int lanes, const char* t
           solve_flop);
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
-    CLI::App app("How fast is the Wilson-clover operator, and how fast are its block solves, on one rank?");
+int measure_all(app::program& program, int argc, const char* const* argv) {
+    CLI::App cli("How fast is the Wilson-clover operator, and how fast are its block solves, on one rank?");
     std::vector<int> extents{4, 8, 16};
     const auto multiple_of_4 = [](const std::string& text) {
         const int extent = std::atoi(text.c_str());
         return extent >= 4 && extent % 4 == 0 ? "" : "extents are multiples of 4, not " + text;
     };
-    app.add_option("extents", extents, "lattices of extent^4")->check(multiple_of_4)->capture_default_str();
-    if (const auto over = bench::parse(app, argc, argv)) return *over;
+    cli.add_option("extents", extents, "lattices of extent^4")->check(multiple_of_4)->capture_default_str();
+    program.parse(cli, argc, argv);
     const comm::job j = comm::job::single();
     for (const int extent : extents) {
         for (const int lanes : {4, 8, 16}) {
@@ -103,4 +101,9 @@ int main(int argc, char** argv) {
             measure<double>(j, extent, block, lanes, "double");
         }
     }
+    return 0;
 }
+
+} // namespace
+
+int main(int argc, char** argv) { return bench::run_bench(argc, argv, measure_all); }

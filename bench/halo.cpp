@@ -210,11 +210,11 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
                          .c_str());
 }
 
-void run(const options& o) {
+void run(app::program& program, const options& o) {
     comm::job_options job_options;
     job_options.transports = {o.transport};
     job_options.ofi_provider = o.provider;
-    const comm::job j = comm::job::from_environment(job_options);
+    const comm::job& j = program.join(job_options);
     const std::vector<point> points = points_of(o, j.ranks());
     std::deque<mpi_peer> peers;
     j.collectively([&] {
@@ -246,38 +246,38 @@ void run(const options& o) {
         const std::vector<outcome> outcomes = take_turns(
             j, probe, contenders, {.seconds = o.seconds / static_cast<double>(points.size()), .rounds = o.rounds});
         if (j.rank() == 0) all.add(p, entries, outcomes);
+        json_file.flush();
+        std::fflush(stdout);
     }
     if (svg) std::fputs(all.svg().c_str(), svg);
-    j.collectively([&] {
-        json_file.close();
-        svg_file.close();
-    });
+    json_file.close(program);
+    svg_file.close(program);
+}
+
+int measure(app::program& program, int argc, const char* const* argv) {
+    options o;
+    CLI::App cli("How close is an exchange to one hand-written copy, and how far from MPI?");
+    cli.add_option("--seconds", o.seconds, "of the whole run")->check(CLI::PositiveNumber);
+    cli.add_option("--rounds", o.rounds, "at least so many slices of each contender")->check(CLI::PositiveNumber);
+    cli.add_option("--L", o.extents, "local boxes, such as 8 or 24.12.12.12")->delimiter(',');
+    cli.add_option("--bytes", o.bytes, "per site")->delimiter(',');
+    cli.add_option("--cut", o.cuts, "dimensions that are cut, such as t or xt")->delimiter(',');
+    cli.add_option("--layout", o.layouts, "appended, padded")->delimiter(',');
+    cli.add_option("--threads", o.threads, "of each rank, 1 or 2, appended layout")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 2));
+    cli.add_option("--transport", o.transport, "of ours");
+    cli.add_option("--provider", o.provider, "of libfabric, for --transport ofi");
+    cli.add_option("--peer", o.peers, "NAME[-tuned][:MODE,MODE]=COMMAND, a program that takes turns")->take_all();
+    cli.add_option("--json", o.json, "file of JSON lines")->check(not_empty);
+    cli.add_option("--svg", o.svg, "file of a chart")->check(not_empty);
+    cli.add_option("--git", o.git, "what is measured");
+    cli.add_flag("--table", o.table, "a table also where the output is no terminal");
+    program.parse(cli, argc, argv);
+    run(program, o);
+    return 0;
 }
 
 } // namespace
 
-int main(int argc, char** argv) {
-    options o;
-    CLI::App app("How close is an exchange to one hand-written copy, and how far from MPI?");
-    app.add_option("--seconds", o.seconds, "of the whole run")->check(CLI::PositiveNumber);
-    app.add_option("--rounds", o.rounds, "at least so many slices of each contender")->check(CLI::PositiveNumber);
-    app.add_option("--L", o.extents, "local boxes, such as 8 or 24.12.12.12")->delimiter(',');
-    app.add_option("--bytes", o.bytes, "per site")->delimiter(',');
-    app.add_option("--cut", o.cuts, "dimensions that are cut, such as t or xt")->delimiter(',');
-    app.add_option("--layout", o.layouts, "appended, padded")->delimiter(',');
-    app.add_option("--threads", o.threads, "of each rank, 1 or 2, appended layout")
-        ->delimiter(',')
-        ->check(CLI::Range(1, 2));
-    app.add_option("--transport", o.transport, "of ours");
-    app.add_option("--provider", o.provider, "of libfabric, for --transport ofi");
-    app.add_option("--peer", o.peers, "NAME[-tuned][:MODE,MODE]=COMMAND, a program that takes turns")->take_all();
-    app.add_option("--json", o.json, "file of JSON lines")->check(not_empty);
-    app.add_option("--svg", o.svg, "file of a chart")->check(not_empty);
-    app.add_option("--git", o.git, "what is measured");
-    app.add_flag("--table", o.table, "a table also where the output is no terminal");
-    if (const auto over = parse(app, argc, argv)) return *over;
-    return guarded("bench_halo", [&] {
-        run(o);
-        return 0;
-    });
-}
+int main(int argc, char** argv) { return run_bench(argc, argv, measure); }

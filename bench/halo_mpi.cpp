@@ -42,8 +42,8 @@ struct order {
     point where;
     double seconds = 0;
 
-    /// Err: gives up if the line is no order.
-    explicit order(const std::string& line) {
+    /// Err: gives up if the line is no order for so many ranks.
+    order(const std::string& line, int ranks) {
         std::stringstream in(line);
         in >> mode >> layout;
         for (int& e : where.extents) in >> e;
@@ -51,11 +51,13 @@ struct order {
         for (int& g : where.grid) in >> g;
         in >> seconds;
         where.padded = layout == "padded";
-        const bool known = mode == "packed" || mode == "in-place" || mode == "neighbour" || mode == "neighbour-init";
+        const bool known = mode == "packed" || mode == "in-place" || mode == "neighbour" ||
+                           (mode == "neighbour-init" && MPI_VERSION >= 4);
         if (!in || !known || (layout != "padded" && layout != "appended"))
             give_up("'" + line +
-                    "' is no order 'packed|in-place|neighbour|neighbour-init appended|padded Lx Ly Lz Lt bytes gx gy "
-                    "gz gt seconds'");
+                    "' is no order 'packed|in-place|neighbour|neighbour-init (from MPI 4 on) appended|padded Lx Ly Lz "
+                    "Lt bytes gx gy gz gt seconds'");
+        if (lattice::volume(where.grid) != ranks) give_up("the rank grid of '" + line + "' is not that of this job");
     }
 };
 
@@ -175,7 +177,7 @@ class persistent : public exchange_base {
 /// the order in which both sides list them: the opposite faces, in the order of ours.
 class neighbour : public exchange_base {
   public:
-    neighbour(const point& p, int rank, bool init) : exchange_base(p, rank) {
+    neighbour(const point& p, int rank, [[maybe_unused]] bool init) : exchange_base(p, rank) {
         std::vector<int> sources, destinations;
         for (std::size_t f = 0; f < faces(); ++f) {
             destinations.push_back(box_.faces[f].peer);
@@ -198,8 +200,6 @@ class neighbour : public exchange_base {
             MPI_Neighbor_alltoallw_init(field_.data(), send_counts_.data(), send_offsets_.data(), send_types_.data(),
                                         MPI_BOTTOM, receive_counts_.data(), receive_offsets_.data(),
                                         receive_types_.data(), graph_, MPI_INFO_NULL, &request_);
-#else
-        if (init) give_up("this MPI has no MPI_Neighbor_alltoallw_init");
 #endif
     }
     ~neighbour() {
@@ -292,15 +292,14 @@ int main(int argc, char** argv) {
         std::array<char, 256> line{};
         if (rank == 0) {
             if (std::fgets(line.data(), line.size(), stdin) == nullptr) line[0] = '\0';
+            if (line[0] != '\0') (void)order(line.data(), ranks); // the others sleep while what is wrong is told
             beds.wake_all();
         } else {
             beds.sleep();
         }
         MPI_Bcast(line.data(), static_cast<int>(line.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
         if (line[0] == '\0') break;
-        const order o(line.data());
-        if (lattice::volume(o.where.grid) != ranks)
-            give_up("the rank grid of '" + std::string(line.data()) + "' is not that of this job");
+        const order o(line.data(), ranks);
         if (o.mode.starts_with("neighbour"))
             measure(neighbour(o.where, rank, o.mode == "neighbour-init"), o.seconds, rank);
         else

@@ -109,13 +109,11 @@ int compare(int extent, int mu, double seconds) {
     return 0;
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
-    CLI::App app("What do lanes cost when a face is packed or unpacked?");
+int measure_all(app::program& program, int argc, const char* const* argv) {
+    CLI::App cli("What do lanes cost when a face is packed or unpacked?");
     double seconds = 12;
-    app.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
-    if (const auto over = bench::parse(app, argc, argv)) return *over;
+    cli.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
+    program.parse(cli, argc, argv);
     int failures = 0;
     for (const int extent : {8, 16})
         for (const int mu : {0, 3})
@@ -123,3 +121,7 @@ int main(int argc, char** argv) {
                         compare<16>(extent, mu, seconds / 12);
     return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
+
+} // namespace
+
+int main(int argc, char** argv) { return bench::run_bench(argc, argv, measure_all); }

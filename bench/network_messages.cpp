@@ -139,27 +139,27 @@ void run(const comm::job& j, const bench_options& o) {
     j.barrier();
 }
 
+int measure(app::program& program, int argc, const char* const* argv) {
+    bench_options o;
+    CLI::App cli("what a large matched message over a network costs; half a round trip, medians in µs",
+                 "bench_network_messages");
+    cli.add_option("--transport", o.transport, "ofi, mpi or verbs")->capture_default_str();
+    cli.add_option("--provider", o.provider, "of libfabric; default: its choice");
+    cli.add_option("--seconds", o.seconds, "in all")->capture_default_str();
+    cli.add_option("--rounds", o.rounds, "of turns, for each size")->capture_default_str();
+    cli.add_option("--sizes", o.sizes, "of messages, in bytes")->delimiter(',');
+    cli.add_option("--peer", o.peers, "NAME=COMMAND: the same messages by an MPI take turns");
+    program.parse(cli, argc, argv);
+    comm::job_options options;
+    options.transports = {o.transport};
+    options.ofi_provider = o.provider;
+    const comm::job& j = program.join(options);
+    if (j.ranks() != 2)
+        throw input_error(std::to_string(j.ranks()) + " ranks; halocline-run -n 2 -- bench_network_messages");
+    run(j, o);
+    return 0;
+}
+
 } // namespace
 
-int main(int argc, char** argv) {
-    bench_options o;
-    CLI::App app("what a large matched message over a network costs; half a round trip, medians in µs",
-                 "bench_network_messages");
-    app.add_option("--transport", o.transport, "ofi, mpi or verbs")->capture_default_str();
-    app.add_option("--provider", o.provider, "of libfabric; default: its choice");
-    app.add_option("--seconds", o.seconds, "in all")->capture_default_str();
-    app.add_option("--rounds", o.rounds, "of turns, for each size")->capture_default_str();
-    app.add_option("--sizes", o.sizes, "of messages, in bytes")->delimiter(',');
-    app.add_option("--peer", o.peers, "NAME=COMMAND: the same messages by an MPI take turns");
-    if (const auto code = parse(app, argc, argv)) return *code;
-    return guarded("bench_network_messages", [&] {
-        comm::job_options options;
-        options.transports = {o.transport};
-        options.ofi_provider = o.provider;
-        const comm::job j = comm::job::from_environment(options);
-        if (j.ranks() != 2)
-            throw input_error(std::to_string(j.ranks()) + " ranks; halocline-run -n 2 -- bench_network_messages");
-        run(j, o);
-        return 0;
-    });
-}
+int main(int argc, char** argv) { return run_bench(argc, argv, measure); }

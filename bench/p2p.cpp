@@ -52,7 +52,7 @@ class driver {
         pinned_ = pin(j.rank(), j.ranks());
     }
 
-    void run() {
+    void run(const app::program& program) {
         std::vector<chart_panel> panels;
         for (const std::string& pattern : options_.patterns) {
             chart_panel panel{pattern == "overhead" ? "isend" : pattern, {}, {}};
@@ -61,10 +61,8 @@ class driver {
         }
         if (svg_.stream() != nullptr)
             std::fputs(svg_chart("Messages between two cores", "µs per message", panels).c_str(), svg_.stream());
-        job_.collectively([&] {
-            json_.close();
-            svg_.close();
-        });
+        json_.close(program);
+        svg_.close(program);
         if (job_.rank() == 0) std::fputs(ours_.messages().describe().c_str(), stderr);
     }
 
@@ -177,9 +175,9 @@ class driver {
         }
     }
     void write(const std::string& line) {
-        std::FILE* const out = options_.json.empty() ? stdout : json_.stream();
-        std::fprintf(out, "%s\n", line.c_str());
-        std::fflush(out);
+        std::fprintf(options_.json.empty() ? stdout : json_.stream(), "%s\n", line.c_str());
+        json_.flush();
+        std::fflush(stdout);
     }
 
     comm::job job_;
@@ -196,18 +194,17 @@ class driver {
     bool pinned_ = false;
 };
 
+int measure(app::program& program, int argc, const char* const* argv) {
+    if (argc == 2 && std::string_view(argv[1]) == "--help") return program.print(p2p::usage_text), 0;
+    const bench_options o = p2p::parse(argc, argv);
+    comm::job_options job_options;
+    job_options.transports = {"shm"};
+    const comm::job& j = program.join(job_options);
+    if (j.ranks() != 2) throw input_error(std::to_string(j.ranks()) + " ranks; halocline-run -n 2 -- bench_p2p");
+    driver(j, o).run(program);
+    return 0;
+}
+
 } // namespace
 
-int main(int argc, char** argv) {
-    if (argc == 2 && std::string_view(argv[1]) == "--help") return std::puts(p2p::usage_text) < 0;
-    return guarded("bench_p2p", [&] {
-        const bench_options o = p2p::parse(argc, argv);
-        comm::job_options job_options;
-        job_options.transports = {"shm"};
-        const comm::job j = comm::job::from_environment(job_options);
-        if (j.ranks() != 2)
-            throw input_error("bench_p2p: " + std::to_string(j.ranks()) + " ranks; halocline-run -n 2 -- bench_p2p");
-        driver(j, o).run();
-        return 0;
-    });
-}
+int main(int argc, char** argv) { return run_bench(argc, argv, measure); }

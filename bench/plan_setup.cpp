@@ -44,8 +44,10 @@ void report(const comm::job& j, comm::global_sum& slowest, const char* what, Mak
     std::puts(line.text().c_str());
 }
 
-int run() {
-    const comm::job j = comm::job::from_environment();
+int run(app::program& program, int argc, const char* const* argv) {
+    CLI::App cli("What does making a plan cost?");
+    program.parse(cli, argc, argv);
+    const comm::job& j = program.join();
     const auto cut = lattice::decomposition::even({local_extent, local_extent, local_extent, local_extent * j.ranks()},
                                                   {1, 1, 1, j.ranks()});
     const lattice::box local = cut.local_box(j.rank());
@@ -66,8 +68,4 @@ int run() {
 
 } // namespace
 
-int main(int argc, char** argv) {
-    CLI::App app("What does making a plan cost?");
-    if (const auto over = bench::parse(app, argc, argv)) return *over;
-    return bench::guarded("bench_plan_setup", run);
-}
+int main(int argc, char** argv) { return bench::run_bench(argc, argv, run); }

@@ -95,14 +95,16 @@ int compare(int extent, double seconds) {
     return 0;
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
-    CLI::App app("How fast is a stencil beside the loop that one would write by hand?");
+int measure_all(app::program& program, int argc, const char* const* argv) {
+    CLI::App cli("How fast is a stencil beside the loop that one would write by hand?");
     double seconds = 5;
-    app.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
-    if (const auto over = bench::parse(app, argc, argv)) return *over;
+    cli.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
+    program.parse(cli, argc, argv);
     int failures = 0;
     for (int extent : {8, 16, 32}) failures += compare<1>(extent, seconds / 6) + compare<2>(extent, seconds / 6);
     return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
+
+} // namespace
+
+int main(int argc, char** argv) { return bench::run_bench(argc, argv, measure_all); }

@@ -86,10 +86,20 @@ std::uint64_t time_one_way(const job& j, std::size_t bytes, int epochs) {
     return wrong;
 }
 
-int run(const std::vector<std::size_t>& sizes) {
+int run(app::program& program, int argc, const char* const* argv) {
+    CLI::App cli("What does a small message over transport verbs cost?");
+    bool before_post = false;
+    std::vector<std::size_t> sizes;
+    cli.add_flag("--before-post", before_post, "our code before ibv_post_send instead; needs no device");
+    cli.add_option("bytes", sizes, "one way of messages of these sizes, on 2 ranks")->check(CLI::Range(8, 1 << 30));
+    program.parse(cli, argc, argv);
+    if (before_post) {
+        for (const std::size_t bytes : {8, 64, 4096}) time_before_post(bytes);
+        return 0;
+    }
     job_options options;
     options.transports = {"verbs"};
-    const job j = job::from_environment(options);
+    const job& j = program.join(options);
     if (j.ranks() != 2) throw input_error("2 ranks are needed: halocline-run -n 2 -- bench_verbs 8 64");
     std::uint64_t wrong = 0;
     for (const std::size_t bytes : sizes) wrong += time_one_way(j, bytes, 500);
@@ -99,16 +109,4 @@ int run(const std::vector<std::size_t>& sizes) {
 
 } // namespace
 
-int main(int argc, char** argv) {
-    CLI::App app("What does a small message over transport verbs cost?");
-    bool before_post = false;
-    std::vector<std::size_t> sizes;
-    app.add_flag("--before-post", before_post, "our code before ibv_post_send instead; needs no device");
-    app.add_option("bytes", sizes, "one way of messages of these sizes, on 2 ranks")->check(CLI::Range(8, 1 << 30));
-    if (const auto over = bench::parse(app, argc, argv)) return *over;
-    if (before_post) {
-        for (const std::size_t bytes : {8, 64, 4096}) time_before_post(bytes);
-        return 0;
-    }
-    return bench::guarded("bench_verbs", [&] { return run(sizes); });
-}
+int main(int argc, char** argv) { return bench::run_bench(argc, argv, run); }

@@ -15,8 +15,13 @@ namespace {
 using namespace halocline;
 using namespace halocline::comm;
 
-int run(int steps) {
-    const job j = job::from_environment();
+int run(app::program& program, int argc, const char* const* argv) {
+    CLI::App cli("What does post() of a prepared window cost?");
+    bool quick = false;
+    cli.add_flag("--quick", quick, "2000 steps instead of 50 000");
+    program.parse(cli, argc, argv);
+    const int steps = quick ? 2000 : 50'000;
+    const job& j = program.join();
     if (j.ranks() != 2) throw input_error("2 ranks are needed: halocline-run -n 2 -- bench_window");
     const bool print = j.rank() == 0;
     const std::string who = "halocline over " + j.transport();
@@ -59,10 +64,4 @@ int run(int steps) {
 
 } // namespace
 
-int main(int argc, char** argv) {
-    CLI::App app("What does post() of a prepared window cost?");
-    bool quick = false;
-    app.add_flag("--quick", quick, "2000 steps instead of 50 000");
-    if (const auto over = bench::parse(app, argc, argv)) return *over;
-    return bench::guarded("bench_window", [&] { return run(quick ? 2000 : 50'000); });
-}
+int main(int argc, char** argv) { return bench::run_bench(argc, argv, run); }

@@ -105,7 +105,6 @@ void report::add(const point& p, const std::vector<entry>& entries, const std::v
         for (std::size_t m = 0; table_ && slices[speed] > 0 && m < measures.size(); ++m)
             write_row(p, entries, outcomes, m, speed);
     }
-    if (json_) std::fflush(json_);
     const auto speed = slices[outcome::fast] > slices[outcome::slow] ? outcome::fast : outcome::slow;
     std::map<std::string, double> medians;
     for (std::size_t i = 0; i < entries.size(); ++i) {

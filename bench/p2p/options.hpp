@@ -47,7 +47,7 @@ inline std::size_t number(const std::string& text, std::size_t least, std::size_
 }
 
 /// Err: input_error, with the usage.
-inline bench_options parse(int argc, char** argv) {
+inline bench_options parse(int argc, const char* const* argv) {
     bench_options o;
     for (int i = 1; i < argc; ++i) {
         const std::string flag = argv[i];

@@ -1,45 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command lines of benches: --help, options by name; anything else is told and refused with exit code 2, as by the
-// programs (docs/running.md).
+// A bench is a program as those of apps/ are: one error for the job, the exit codes of docs/decisions/0035.
 #pragma once
 
-#include <halocline/base/error.hpp>
+#include <halocline_app/main.hpp>
 
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
-#include <optional>
 
 namespace halocline::bench {
 
-/// The exit code if the program ends here: 0 after --help, 2 after a command line that is wrong.
-inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
-    try {
-        app.parse(argc, argv);
-        return std::nullopt;
-    } catch (const CLI::ParseError& over) {
-        return app.exit(over) == 0 ? 0 : 2;
-    }
-}
-
-/// The exit code of `body`, which returns one; an exception is told on stderr: 2 bad input, 3 the job's end, 1 another.
+/// The exit code of body(program, argc, argv), which returns one. What could not be printed is lost output.
 template <class Body>
-int guarded(const char* name, Body body) {
-    const auto told = [&](const std::exception& e, int code) {
-        std::fprintf(stderr, "%s: %s\n", name, e.what());
+int run_bench(int argc, char** argv, Body body) {
+    return app::run_program(argc, argv, [&](app::program& p, int words, const char* const* word) {
+        const int code = body(p, words, word);
+        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) p.lose_output("standard output can't be written");
         return code;
-    };
-    try {
-        const int code = body();
-        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw error("standard output can't be written");
-        return code;
-    } catch (const input_error& e) {
-        return told(e, 2);
-    } catch (const job_error& e) {
-        return told(e, 3);
-    } catch (const std::exception& e) {
-        return told(e, 1);
-    }
+    });
 }
 
 /// Of an option: a name that is not empty.

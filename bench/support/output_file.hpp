@@ -3,6 +3,7 @@
 #pragma once
 
 #include <halocline/base/error.hpp>
+#include <halocline_app/main.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -23,10 +24,11 @@ class output_file {
         if (file_ == nullptr) throw input_error("can't write '" + path_ + "': " + std::strerror(errno));
     }
     output_file(output_file&& other) noexcept
-        : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
+        : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)), why_(other.why_) {}
     output_file& operator=(output_file&& other) noexcept {
         std::swap(path_, other.path_);
         std::swap(file_, other.file_);
+        std::swap(why_, other.why_);
         return *this;
     }
     ~output_file() {
@@ -35,18 +37,22 @@ class output_file {
 
     /// nullptr: no file.
     [[nodiscard]] std::FILE* stream() const { return file_; }
-    /// All is written.  Err: error with the name and the reason.
-    void close() {
+    /// All is written, or told as lost output of the program.
+    void close(const app::program& p) {
         if (file_ == nullptr) return;
-        const bool failed = std::fflush(file_) != 0 || std::ferror(file_) != 0;
-        const int why = errno;
-        const bool lost = std::fclose(std::exchange(file_, nullptr)) != 0;
-        if (failed || lost) throw error("'" + path_ + "' can't be written: " + std::strerror(failed ? why : errno));
+        flush();
+        if (std::fclose(std::exchange(file_, nullptr)) != 0 && why_ == 0) why_ = errno;
+        if (why_ != 0) p.lose_output("'" + path_ + "' can't be written: " + std::strerror(why_));
+    }
+    /// What was written so far can be read, or is told by close().
+    void flush() {
+        if (file_ != nullptr && std::fflush(file_) != 0 && why_ == 0) why_ = errno;
     }
 
   private:
     std::string path_;
     std::FILE* file_ = nullptr;
+    int why_ = 0; // errno of what was lost first
 };
 
 } // namespace halocline::bench
