@@ -224,7 +224,7 @@ void run(app::program& program, const options& o) {
         }
     });
     flag_probe probe(j);
-    run_facts facts{j.ranks(), pin(j.rank(), j.ranks()), j.members()[static_cast<std::size_t>(j.rank())].host, o.git};
+    run_facts facts{j.ranks(), pin_ranks(j), j.members()[static_cast<std::size_t>(j.rank())].host, o.git};
     output_file json_file, svg_file;
     j.collectively([&] {
         if (j.rank() == 0) json_file = output_file(o.json), svg_file = output_file(o.svg);

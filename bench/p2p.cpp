@@ -49,7 +49,7 @@ class driver {
                 if (j.rank() == 0) peers_.back().start();
             }
         });
-        pinned_ = pin(j.rank(), j.ranks());
+        pinned_ = pin_ranks(j);
     }
 
     void run(const app::program& program) {

@@ -7,13 +7,33 @@
 #include <halocline/comm/clock.hpp>
 
 #include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace halocline::bench {
 
-int spins_of(const comm::job& j) {
-    static const int cores = usable_cores(); // asked once: a rank that is pinned later has one
-    return j.ranks() <= cores ? 2000 : 50;
+int cores_of(const comm::job& j) {
+    std::map<std::string, cpu_set_t> of_host;
+    const std::vector<std::string> sets = j.gather({reinterpret_cast<const char*>(&usable_set()), sizeof(cpu_set_t)});
+    for (std::size_t rank = 0; rank < sets.size(); ++rank) {
+        cpu_set_t set;
+        std::memcpy(&set, sets[rank].data(), sizeof set);
+        cpu_set_t& all = of_host[j.members()[rank].host]; // zeros at first
+        CPU_OR(&all, &all, &set);
+    }
+    int cores = 0;
+    for (const auto& [host, set] : of_host) cores += CPU_COUNT(&set);
+    return cores;
 }
+
+bool pin_ranks(const comm::job& j) {
+    const bool enough = cores_of(j) >= j.ranks(), bound = usable_cores() == 1; // by halocline-run, say
+    return enough && (bound || pin(j.rank(), j.ranks()));
+}
+
+int spins_of(const comm::job& j) { return j.ranks() <= cores_of(j) ? 2000 : 50; }
 
 flag_probe::flag_probe(const comm::job& j) : job_(j), area_(j, lines_at + 64 * lines), spins_(spins_of(j)) {}
 

@@ -17,7 +17,11 @@ inline void await(const std::atomic<std::uint64_t>& flag, std::uint64_t epoch, i
     for (int polls = 0; flag.load(std::memory_order_acquire) < epoch; ++polls)
         if (polls > spins) sched_yield();
 }
-/// How often a rank of this job polls before it yields: seldom, where ranks outnumber cores.
+/// Cores that the ranks have together, each bound to its own or all free. Collective.
+int cores_of(const comm::job& j);
+/// Each rank on a core of its own; false, and no binding, where there are too few. Collective.
+bool pin_ranks(const comm::job& j);
+/// How often a rank of this job polls before it yields: seldom, where ranks outnumber cores. Collective.
 int spins_of(const comm::job& j);
 
 /// What a probe saw.

@@ -6,18 +6,27 @@
 
 namespace halocline::bench {
 
-inline int usable_cores() {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+/// As they were when this was called first: before any thread was bound.
+inline const cpu_set_t& usable_set() {
+    static const cpu_set_t all = [] {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        if (sched_getaffinity(0, sizeof set, &set) != 0) CPU_SET(0, &set);
+        return set;
+    }();
+    return all;
 }
+inline int usable_cores() { return CPU_COUNT(&usable_set()); }
 
-/// Binds the caller to the usable core number `rank`. False, and no binding, where ranks outnumber cores.
-inline bool pin(int rank, int ranks) {
-    cpu_set_t all, one;
+/// Binds the calling thread, number `n` of `threads`, to the usable core of its number. False, and no binding, where
+/// they outnumber cores.
+inline bool pin(int n, int threads) {
+    const cpu_set_t& all = usable_set();
+    if (CPU_COUNT(&all) < threads) return false;
+    cpu_set_t one;
     CPU_ZERO(&one);
-    if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < ranks) return false;
-    for (int core = 0, n = 0; core < CPU_SETSIZE; ++core)
-        if (CPU_ISSET(core, &all) && n++ == rank) CPU_SET(core, &one);
+    for (int core = 0, i = 0; core < CPU_SETSIZE; ++core)
+        if (CPU_ISSET(core, &all) && i++ == n) CPU_SET(core, &one);
     return sched_setaffinity(0, sizeof one, &one) == 0;
 }
 
