@@ -8,6 +8,7 @@
 
 #include "halo/one_copy.hpp"
 #include "halo/ours.hpp"
+#include "halo/points.hpp"
 #include "halo/report.hpp"
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
@@ -31,46 +32,12 @@ using namespace halocline::bench;
 struct options {
     double seconds = 300;
     int rounds = 5;
-    std::vector<std::string> extents{"4", "8", "12", "16", "24.12.12.12"}, cuts{"t", "x"},
-        layouts{"appended", "padded"}, peers;
-    std::vector<int> bytes{96, 192}, threads{1};
+    point_choice points;
+    std::vector<int> threads{1};
+    std::vector<std::string> peers;
     std::string transport = "shm", provider, json, svg, git = "unknown";
     bool table = false;
 };
-
-std::vector<point> points_of(const options& o, int ranks) {
-    std::vector<point> points;
-    for (const std::string& layout : o.layouts) {
-        if (layout != "appended" && layout != "padded")
-            throw input_error("--layout " + layout + ": appended or padded");
-        for (const std::string& cut : o.cuts)
-            for (const int bytes : o.bytes)
-                for (const std::string& text : o.extents) {
-                    point p{.bytes_per_site = bytes, .padded = layout == "padded"};
-                    if (const auto l = lattice::parse_coordinate(text))
-                        p.extents = *l;
-                    else
-                        p.extents.fill(std::atoi(text.c_str()));
-                    if (*std::min_element(p.extents.begin(), p.extents.end()) < 2)
-                        throw input_error("--L " + text + ": expected extents from 2 on, such as 8 or 24.12.12.12");
-                    if (bytes < 8 || bytes % 8 != 0)
-                        throw input_error("--bytes " + std::to_string(bytes) + ": must be a multiple of 8");
-                    int left = ranks; // two ranks along each dimension of `cut`, all that is left along the last
-                    for (std::size_t i = 0; i < cut.size(); ++i) {
-                        const auto mu = std::string("xyzt").find(cut[i]);
-                        if (mu == std::string::npos) throw input_error("--cut " + cut + ": dimensions are x, y, z, t");
-                        p.self[mu] = ranks == 1;
-                        if (ranks == 1) continue;
-                        p.grid[mu] = i + 1 == cut.size() ? left : 2;
-                        if (left % p.grid[mu] != 0 || left < 2)
-                            throw input_error("--cut " + cut + ": " + std::to_string(ranks) + " ranks can't be cut so");
-                        left /= p.grid[mu];
-                    }
-                    points.push_back(p);
-                }
-    }
-    return points;
-}
 
 /// A peer and the modes that it knows: --peer 'NAME[:MODE,MODE…]=COMMAND'; a NAME that ends with "-tuned" is that MPI
 /// with settings other than those that it was installed with.
@@ -125,31 +92,33 @@ contender peer(const comm::job& j, mpi_peer& m, const std::string& mode, const p
 
 std::vector<entry> contenders_of(const comm::job& j, const options& o, const point& p, std::deque<mpi_peer>& peers) {
     std::vector<entry> all;
+    const auto add = [&](const char* who, halo::path mode, const std::string& over, auto e, int threads) {
+        all.push_back({own(j, who, std::string(to_string(mode)), over, std::move(e)), "", threads});
+    };
     const std::string transport = j.transport();
     const bool direct = transport == "shm" || transport == "self";
     if (transport == "shm")
         all.push_back({own(j, "limit", "one-copy", "shm", std::make_shared<one_copy>(j, p)), "", 1});
+    std::vector<halo::path> ways;
+    if (p.padded || !direct) ways.push_back(halo::path::packed);
+    if (direct) ways.push_back(halo::path::direct);
+    if (transport == "shm") ways.push_back(halo::path::streamed);
+    for (const int threads : o.threads)
+        for (const halo::path way : ways) {
+            if (p.padded)
+                add("ours", way, transport, std::make_shared<ours_padded>(j, p, way, threads), threads);
+            else // its messages are packed by whatever sends them, unless they are written in place
+                add("ours", way, transport,
+                    std::make_shared<ours_appended>(j, p, direct ? way : halo::path::automatic, threads), threads);
+        }
+    static const comm::job mock = comm::job::single({.transports = {"mock"}});
     if (p.padded) {
-        std::vector<halo::path> ways{halo::path::packed};
-        if (direct) ways.push_back(halo::path::direct);
-        if (transport == "shm") ways.push_back(halo::path::streamed);
-        for (const halo::path way : ways)
-            all.push_back(
-                {own(j, "ours", std::string(to_string(way)), transport, std::make_shared<ours_padded>(j, p, way)), "",
-                 1});
+        add("mock", halo::path::packed, "mock", std::make_shared<ours_padded>(mock, alone(p), halo::path::packed, 1),
+            1);
     } else {
-        std::vector<halo::path> ways{halo::path::direct};
-        if (transport == "shm") ways.push_back(halo::path::streamed);
-        for (const int threads : o.threads)
-            for (const halo::path way : ways)
-                all.push_back({own(j, "ours", direct ? std::string(to_string(way)) : "packed", transport,
-                                   std::make_shared<ours_appended>(j, p, threads, way)),
-                               "", threads});
-    }
-    if (!p.padded) {
-        static const comm::job mock = comm::job::single({.transports = {"mock"}});
-        all.push_back({own(j, "mock", "packed", "mock", std::make_shared<ours_mock>(mock, p, true)), "", 1});
-        all.push_back({own(j, "mock", "empty", "mock", std::make_shared<ours_mock>(mock, p, false)), "", 1});
+        add("mock", halo::path::packed, "mock",
+            std::make_shared<ours_appended>(mock, alone(p), halo::path::automatic, 1), 1);
+        all.push_back({own(j, "mock", "empty", "mock", std::make_shared<ours_empty>(mock, alone(p))), "", 1});
     }
     for (mpi_peer& m : peers)
         for (const std::string& mode : m.modes) all.push_back({peer(j, m, mode, p), m.settings, 1});
@@ -215,7 +184,12 @@ void run(app::program& program, const options& o) {
     job_options.transports = {o.transport};
     job_options.ofi_provider = o.provider;
     const comm::job& j = program.join(job_options);
-    const std::vector<point> points = points_of(o, j.ranks());
+    const std::vector<point> points = points_of(o.points, j.ranks());
+    const int threads = *std::max_element(o.threads.begin(), o.threads.end());
+    if (threads > 1 && threads * j.ranks() > usable_cores())
+        throw input_error("--threads " + std::to_string(threads) + ": " + std::to_string(j.ranks()) + " ranks of " +
+                          std::to_string(threads) + " threads need as many cores, not bound; there are " +
+                          std::to_string(usable_cores()) + " (halocline-run --no-bind leaves a rank all)");
     std::deque<mpi_peer> peers;
     j.collectively([&] {
         for (const std::string& text : o.peers) {
@@ -239,13 +213,21 @@ void run(app::program& program, const options& o) {
     else
         costly.grid[3] = j.ranks();
     report_plan(j, costly, json, table ? stdout : nullptr);
-    for (const point& p : points) {
-        const std::vector<entry> entries = contenders_of(j, o, p, peers);
+    const std::uint64_t begin = comm::ticks();
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        const double left = o.seconds - slowest(j, {comm::seconds(comm::ticks() - begin)})[0];
+        if (left <= 0) {
+            if (j.rank() == 0)
+                std::fprintf(stderr, "bench_halo: %g s are over: the last %zu of %zu points are left out\n", o.seconds,
+                             points.size() - i, points.size());
+            break;
+        }
+        const std::vector<entry> entries = contenders_of(j, o, points[i], peers);
         std::vector<contender> contenders;
         for (const entry& e : entries) contenders.push_back(e.who);
         const std::vector<outcome> outcomes = take_turns(
-            j, probe, contenders, {.seconds = o.seconds / static_cast<double>(points.size()), .rounds = o.rounds});
-        if (j.rank() == 0) all.add(p, entries, outcomes);
+            j, probe, contenders, {.seconds = left / static_cast<double>(points.size() - i), .rounds = o.rounds});
+        if (j.rank() == 0) all.add(points[i], entries, outcomes);
         json_file.flush();
         std::fflush(stdout);
     }
@@ -257,13 +239,16 @@ void run(app::program& program, const options& o) {
 int measure(app::program& program, int argc, const char* const* argv) {
     options o;
     CLI::App cli("How close is an exchange to one hand-written copy, and how far from MPI?");
-    cli.add_option("--seconds", o.seconds, "of the whole run")->check(CLI::PositiveNumber);
+    cli.add_option("--seconds", o.seconds, "of the whole run; points for which there is no time are left out")
+        ->check(CLI::PositiveNumber);
     cli.add_option("--rounds", o.rounds, "at least so many slices of each contender")->check(CLI::PositiveNumber);
-    cli.add_option("--L", o.extents, "local boxes, such as 8 or 24.12.12.12")->delimiter(',');
-    cli.add_option("--bytes", o.bytes, "per site")->delimiter(',');
-    cli.add_option("--cut", o.cuts, "dimensions that are cut, such as t or xt")->delimiter(',');
-    cli.add_option("--layout", o.layouts, "appended, padded")->delimiter(',');
-    cli.add_option("--threads", o.threads, "of each rank, 1 or 2, appended layout")
+    cli.add_option("--L", o.points.extents, "local boxes, such as 8 or 24.12.12.12")->delimiter(',');
+    cli.add_option("--bytes", o.points.bytes, "per site")->delimiter(',');
+    cli.add_option("--vectors", o.points.vectors, "of coarse lattices: boxes of 2^4 and 4^4 sites too, 24 B per vector")
+        ->delimiter(',');
+    cli.add_option("--cut", o.points.cuts, "dimensions that are cut, such as t or xt")->delimiter(',');
+    cli.add_option("--layout", o.points.layouts, "appended, padded")->delimiter(',');
+    cli.add_option("--threads", o.threads, "of each rank, 1 or 2: as many cores as all have together")
         ->delimiter(',')
         ->check(CLI::Range(1, 2));
     cli.add_option("--transport", o.transport, "of ours");

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs a bench from a fresh clone: ratios in one run, a table for eyes, JSON lines for machines.
 # usage: scripts/bench.sh question [options]      (none: this list)
-#   halo          exchanges beside the one-copy limit and each installed MPI: 10 minutes; --quick: one minute
+#   halo          exchanges beside the one-copy limit and each installed MPI, as installed and tuned, the important
+#                 points first: 10 minutes, at most a point more; --quick: one minute
 #   halo_network  exchanges over libfabric's tcp on loopback beside each MPI told to use tcp: 3 minutes; --seconds S,
 #                 --provider NAME
 #   p2p           messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE
@@ -61,9 +62,9 @@ mpis_with() { # PROGRAM
 
 git=$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)
 case $question in
-  halo) # 2 ranks, then 4 on the same cores, then one that talks to itself; about 10 minutes, --quick: one
-    seconds=(300 60 20) sizes=(--L 4,8,12,16,24.12.12.12 --bytes 96,192) sizes4=(--L 4,8,12,16 --bytes 96)
-    if [[ ${1:-} == --quick ]]; then seconds=(20 4 2) sizes=(--L 4,8 --bytes 96) sizes4=("${sizes[@]}"); shift; fi
+  halo) # 2 ranks, then 4 on the same cores, then one, of 1 and 2 threads, that talks to itself
+    seconds=(420 120 40) sizes=(--L 4,8,12,16,24.12.12.12 --bytes 96,192) coarse=(--vectors 20,28)
+    if [[ ${1:-} == --quick ]]; then seconds=(30 16 8) sizes=(--L 4,8 --bytes 96) coarse=(); shift; fi
     more=("$@")
     # Each MPI as it is installed, and told to copy through shared memory without the kernel's help also for large
     # messages.
@@ -73,17 +74,21 @@ case $question in
     peers=() peers4=()
     for mpi in $(mpis_with bench_halo); do
       peers+=(--peer "$mpi:${modes[$mpi]}=mpirun.$mpi -n 2 '$bin/bench_halo_$mpi'")
-      peers+=(--peer "$mpi-tuned:packed,in-place=env ${tuned[$mpi]} mpirun.$mpi -n 2 '$bin/bench_halo_$mpi'")
+      peers+=(--peer "$mpi-tuned:${modes[$mpi]}=env ${tuned[$mpi]} mpirun.$mpi -n 2 '$bin/bench_halo_$mpi'")
       # MPICH never yields a core: an exchange of more ranks than cores takes milliseconds.
-      if [[ $mpi == openmpi ]]; then peers4+=(--peer "$mpi=mpirun.$mpi -n 4 '$bin/bench_halo_$mpi'"); fi
+      [[ $mpi == openmpi ]] || continue
+      peers4+=(--peer "$mpi:${modes[$mpi]}=mpirun.$mpi -n 4 '$bin/bench_halo_$mpi'")
+      peers4+=(--peer "$mpi-tuned:${modes[$mpi]}=env ${tuned[$mpi]} mpirun.$mpi -n 4 '$bin/bench_halo_$mpi'")
     done
     halo() { # ranks, seconds, name of its files, options
-      "$bin/halocline-run" -n "$1" -- "$bin/bench_halo" --git "$git" --table --seconds "$2" \
+      local threads=1
+      [[ $(nproc) -lt $((2 * $1)) ]] || threads=1,2
+      "$bin/halocline-run" --no-bind -n "$1" -- "$bin/bench_halo" --git "$git" --table --seconds "$2" --threads "$threads" \
         --json "$bin/../bench-halo-$3.json" --svg "$bin/../bench-halo-$3.svg" "${@:4}" "${more[@]}"
     }
-    halo 2 "${seconds[0]}" 2ranks "${sizes[@]}" "${peers[@]}"
-    halo 4 "${seconds[1]}" 4ranks "${sizes4[@]}" --layout appended --cut t,xt "${peers4[@]}"
-    halo 1 "${seconds[2]}" self "${sizes4[@]}" --layout appended --cut xyzt --threads 1,2
+    halo 2 "${seconds[0]}" 2ranks "${sizes[@]}" "${coarse[@]}" "${peers[@]}"
+    halo 4 "${seconds[1]}" 4ranks "${sizes[@]}" --cut t,xt "${peers4[@]}"
+    halo 1 "${seconds[2]}" self "${sizes[@]}" --cut xyzt
     echo "bench.sh: lines of JSON and charts are build/release/bench-halo-{2ranks,4ranks,self}.{json,svg}" >&2 ;;
   halo_network)
     peers=()
