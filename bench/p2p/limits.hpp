@@ -19,19 +19,19 @@ namespace halocline::bench::p2p {
 class pair_memory {
   public:
     static constexpr std::size_t largest = 8 << 20;
-    static constexpr std::uint64_t cells = 64, slots = 4, lines = 18;
+    static constexpr std::uint64_t cells = 64, slots = 4, lines = 16;
     struct alignas(128) line {
         std::atomic<std::uint64_t> value{0};
         std::uint64_t word = 0;
     };
     struct alignas(128) cell {
         std::atomic<std::uint64_t> number{0};
-        std::uint64_t bytes = 0, label = 0;
+        std::uint64_t label = 0;
+        std::uint32_t bytes = 0, taken = 0; ///< taken: of what comes the other way, by the sender of this one
         std::byte payload[40];
     };
     struct alignas(128) line_of_slot {
-        std::byte part[56];
-        std::atomic<std::uint64_t> number{0};
+        std::byte part[64];
     };
     /// Of a message that doesn't fit into a cell.
     struct slot {
@@ -151,8 +151,8 @@ class nomatch_endpoint : public limit_endpoint {
         await_flag(c.number, received_);
         if (n <= immediate_) {
             std::memcpy(p, c.payload, std::min(n, sizeof c.payload));
-            if (in_slot(n))
-                read_lines(p + sizeof c.payload, m_.slot_of(rank_, received_ - 1), received_, n - sizeof c.payload);
+            if (in_slot(n)) read_lines(p + sizeof c.payload, m_.slot_of(rank_, received_ - 1), n - sizeof c.payload);
+            credit_ += c.taken - static_cast<std::uint32_t>(credit_);
             if (received_ % std::max<std::uint64_t>(1, room(n) / 4) == 0)
                 m_.flag(peer_, 1).value.store(received_, std::memory_order_release);
             return p;
@@ -196,23 +196,18 @@ class nomatch_endpoint : public limit_endpoint {
     [[nodiscard]] pair_memory::cell& cell_of(int receiver, std::uint64_t i, std::size_t n) const {
         return in_slot(n) ? m_.slot_of(receiver, i).first : m_.ring(receiver, i);
     }
-    static void write_lines(pair_memory::slot& s, std::uint64_t number, const std::byte* p, std::size_t n) {
-        for (pair_memory::line_of_slot* l = s.line + pair_memory::lines - 1; n > 0; --l) {
-            const std::size_t part = std::min(n, sizeof l->part);
-            std::memcpy(l->part, p, part);
-            l->number.store(number, std::memory_order_release);
-            p += part;
-            n -= part;
-        }
+    static void write_lines(pair_memory::slot& s, const std::byte* p, std::size_t n) {
+        pair_memory::line_of_slot* l = s.line + pair_memory::lines - 1;
+        for (; n >= sizeof l->part; p += sizeof l->part, n -= sizeof l->part, --l)
+            std::memcpy(l->part, p, sizeof l->part);
+        if (n > 0) std::memcpy(l->part, p, n);
     }
-    static void read_lines(std::byte* p, pair_memory::slot& s, std::uint64_t number, std::size_t n) {
-        for (pair_memory::line_of_slot* l = s.line + pair_memory::lines - 1; n > 0; --l) {
-            const std::size_t part = std::min(n, sizeof l->part);
-            await_flag(l->number, number);
-            std::memcpy(p, l->part, part);
-            p += part;
-            n -= part;
-        }
+    static void read_lines(std::byte* p, const pair_memory::slot& s, std::size_t n) {
+        const pair_memory::line_of_slot* l = s.line + pair_memory::lines - 1;
+        for (std::size_t at = 0; at < n; at += sizeof l->part) __builtin_prefetch(l - at / sizeof l->part);
+        for (; n >= sizeof l->part; p += sizeof l->part, n -= sizeof l->part, --l)
+            std::memcpy(p, l->part, sizeof l->part);
+        if (n > 0) std::memcpy(p, l->part, n);
     }
     static std::uint64_t piece(std::size_t n) {
         return std::clamp<std::uint64_t>(n / 8 / 4096 * 4096, 16 * 1024, 128 * 1024);
@@ -232,9 +227,11 @@ class nomatch_endpoint : public limit_endpoint {
             credit_ = m_.flag(rank_, 1).value.load(std::memory_order_acquire);
         }
         pair_memory::cell& c = cell_of(peer_, sent_, n);
-        c.bytes = n;
+        c.bytes = static_cast<std::uint32_t>(n);
+        c.taken = static_cast<std::uint32_t>(received_);
         if (n <= immediate_) {
             if (n > 0) std::memcpy(c.payload, p, std::min(n, sizeof c.payload));
+            if (in_slot(n)) write_lines(m_.slot_of(peer_, sent_), p + sizeof c.payload, n - sizeof c.payload);
         } else {
             const auto offset = static_cast<std::uint64_t>(p - m_.block(rank_, 2));
             std::memcpy(c.payload, &offset, sizeof offset);
@@ -242,8 +239,7 @@ class nomatch_endpoint : public limit_endpoint {
         }
         c.number.store(++sent_, std::memory_order_release);
         if (!in_slot(n)) return;
-        write_lines(m_.slot_of(peer_, sent_ - 1), sent_, p + sizeof c.payload, n - sizeof c.payload);
-        for (std::uint64_t i = 0; i < (n - sizeof c.payload + 55) / 56; ++i)
+        for (std::uint64_t i = 0; i < (n - sizeof c.payload + 63) / 64; ++i)
             claim(m_.slot_of(peer_, sent_).line[pair_memory::lines - 1 - i]);
     }
     void finish_send(const std::byte* p, std::size_t n) {
