@@ -142,7 +142,7 @@ class setup {
         for_each_request_of<C>([&](std::size_t i, const channel_request&) {
             std::byte* const own = block_ + offset_[i];
             new (own) control_line;
-            if constexpr (direct_channel<C>) new (own + sizeof(control_line)) control_line;
+            if constexpr (direct_channel<C>) new (own + sizeof(control_line)) message_header;
             cards_[i] = wire_writer().number<std::int64_t>(own - core_.memory->base()).take();
         });
     }

@@ -125,7 +125,7 @@ TEST(DirectPath, TakesOnlyControlLinesBeyondTheFields) {
 
         EXPECT_EQ(between - before, direct.slab_bytes());
         EXPECT_EQ(j.memory().used() - between, packed.slab_bytes());
-        EXPECT_LE(direct.slab_bytes(), 256U);
+        EXPECT_LE(direct.slab_bytes(), 384U);
         EXPECT_LE(packed.slab_bytes(), 4 * ghost_bytes);
         EXPECT_NE(direct.describe().find("direct"), std::string::npos) << direct.describe();
         EXPECT_NE(packed.describe().find("packed"), std::string::npos) << packed.describe();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control line: 128 bytes per channel direction in the receiver's memory, written by the sender. Two halves of one
-// cache line each, used in turn by even and odd epochs, because the sender may be one epoch ahead of the reader.
+// The control line: what a sender writes into its receiver's memory per channel direction, beside the payload. Two halves,
+// used in turn by even and odd epochs, because the sender may be one epoch ahead of the reader: a cache line each, 128
+// bytes apart, because prefetchers of the reader fetch pairs of lines, and the sender would have to take the other back.
 #pragma once
 
 #include <atomic>
@@ -31,15 +32,15 @@ struct message_label {
 static_assert(sizeof(message_label) == 32);
 
 /// The label in mapped memory, where its epoch is the flag: stored last (release) and read first (acquire).
-struct alignas(64) message_header : message_label {
+struct alignas(128) message_header : message_label {
     std::atomic<std::uint64_t> end{0}; ///< the sender's farewell: the first epoch that will not come; 0 = none yet
     alignas(16) std::uint64_t immediate[2]{}; ///< room for a payload of 16 bytes beside the flag
 };
-static_assert(sizeof(message_header) == 64);
+static_assert(sizeof(message_header) == 128);
 
 struct alignas(128) control_line {
     message_header half[2];
 };
-static_assert(sizeof(control_line) == 128);
+static_assert(sizeof(control_line) == 256);
 
 } // namespace halocline::comm

@@ -3,7 +3,7 @@
 // The peer says when they may be written ("free k"); the sender then writes them in place and says so (send(k)).
 // Without the free flag a fast rank would overwrite the ghosts that a slow one still reads.
 //
-// In the receiver's slab: control line (128 bytes) for arrivals, one header for the peer's free flags. No slots.
+// In the receiver's slab: control line for arrivals, one header for the peer's free flags. No slots.
 #pragma once
 
 #include <halocline/comm/shm_channel.hpp>
@@ -32,7 +32,7 @@ concept direct_channel = std::movable<C> && requires(C& c, const C& view, std::u
 class shm_direct_channel : public shm_channel {
   public:
     static constexpr const char* path = "direct";
-    static constexpr std::size_t block_bytes(std::size_t) { return sizeof(control_line) + sizeof(control_line); }
+    static constexpr std::size_t block_bytes(std::size_t) { return sizeof(control_line) + sizeof(message_header); }
 
     shm_direct_channel(std::size_t index, int peer, std::uint32_t plan_id, std::size_t send_bytes,
                        std::size_t receive_bytes, std::byte* remote, std::byte* local, std::byte* memory) noexcept
@@ -61,7 +61,9 @@ class shm_direct_channel : public shm_channel {
     }
 
   private:
-    static message_header* free_at(std::byte* block) { return &reinterpret_cast<control_line*>(block)[1].half[0]; }
+    static message_header* free_at(std::byte* block) {
+        return reinterpret_cast<message_header*>(block + sizeof(control_line));
+    }
 
     std::byte* memory_;
     message_header *remote_free_, *local_free_;

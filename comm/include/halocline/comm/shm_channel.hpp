@@ -2,7 +2,7 @@
 // The channel between two ranks that map each other's slabs: the sender writes straight into the receiver's slot, then
 // publishes the epoch in the receiver's control line. A message is one release store, one acquire load and its payload.
 //
-// In the receiver's slab: control line (128 bytes), slot 0, slot 1. Payloads up to 16 bytes travel in the line.
+// In the receiver's slab: control line, slot 0, slot 1. Payloads up to 16 bytes travel in the line.
 #pragma once
 
 #include <halocline/comm/channel.hpp>
