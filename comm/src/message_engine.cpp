@@ -38,14 +38,14 @@ bool message_engine::send_now(std::span<const std::byte> data, int to, int tag, 
     link& l = links_[static_cast<std::size_t>(to)];
     if (data.size() > options_.immediate_bytes || l.queued.first != nullptr || to == core_.rank || l.frames)
         return false;
-    return l.out.send(data, tag, context);
+    return l.out.send(data, label_for(l, tag, context));
 }
 
 bool message_engine::announce(link& to, message_request& r) noexcept {
     if (to.peer == core_.rank) return to_self(to, r);
     if (to.frames) return frame_message(to, r);
     if (r.bytes_ > options_.immediate_bytes) return announce_large(to, r);
-    if (!to.out.send({r.data_, r.bytes_}, r.tag_, r.context_)) return false;
+    if (!to.out.send({r.data_, r.bytes_}, label_for(to, r.tag_, r.context_))) return false;
     finish(r);
     return true;
 }
@@ -74,7 +74,10 @@ void message_engine::deliver(link& from, message_request& r, const incoming& m) 
         finish(*m.own);
         finish(r);
     } else if (m.bytes <= options_.immediate_bytes) {
-        if (fits && m.bytes > 0 && m.slot == nullptr) std::memcpy(r.data_, m.payload, m.bytes); // else arrive() did
+        if (fits && m.slot != nullptr)
+            copy_payload(r.data_, *m.slot, m.bytes);
+        else if (fits)
+            copy_bytes(r.data_, m.payload, m.bytes);
         ++counts_.immediate;
         finish(r);
     } else {

@@ -141,10 +141,17 @@ class message_engine {
     /// Hands a send to its receiver: the message itself, or word of it.  False: no room yet.
     bool announce(link& to, message_request& r) noexcept;
     bool to_self(link& self, message_request& r) noexcept;
+    [[nodiscard]] static ring_writer::label label_for(const link& to, int tag, std::uint32_t context) noexcept {
+        return {tag, context, to.in.slots_taken()};
+    }
+    /// What lies there has been copied.
+    static void take(link& from, ring_reader::place p) noexcept {
+        from.out.credit(p.cell->slots_taken);
+        from.in.take(p);
+    }
     /// Looks for what has come.
     void drain(link& from) noexcept;
-    /// Gives a message to the receive that waits for it, or keeps it.  False: no room, or part of it is still missing;
-    /// ask again.
+    /// Gives a message to the receive that waits for it, or keeps it.  False: no room; ask again.
     bool arrive(link& from, const incoming& m) noexcept;
     /// A message has met its receive.
     void deliver(link& from, message_request& r, const incoming& m) noexcept;

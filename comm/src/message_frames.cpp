@@ -108,7 +108,8 @@ bool message_engine::read_record(link& from, const frame_record& r, const std::b
     case frame_record::message: {
         ++f.messages_came;
         const bool whole = r.kind == frame_record::whole;
-        const announcement a{.address = whole ? reinterpret_cast<std::uint64_t>(payload) : 0, .record = r.record};
+        const announcement a{
+            .bytes = r.bytes, .address = whole ? reinterpret_cast<std::uint64_t>(payload) : 0, .record = r.record};
         const bool immediate = r.bytes <= options_.immediate_bytes;
         return arrive(from, {from.peer, r.tag, r.context, r.bytes,
                              immediate ? payload : reinterpret_cast<const std::byte*>(&a), nullptr});

@@ -59,7 +59,7 @@ bool read_process(pid_t pid, std::byte* to, std::uint64_t address, std::uint64_t
 
 bool message_engine::announce_large(link& to, message_request& r) noexcept {
     if (to.free_count == 0 || !to.out.has_cell()) return false;
-    announcement a;
+    announcement a{.bytes = r.bytes_};
     a.record = r.record_ = to.free_records[--to.free_count];
     a.generation = r.generation_ = ++to.generation;
     r.pieces_done_ = 0;
@@ -69,7 +69,7 @@ bool message_engine::announce_large(link& to, message_request& r) noexcept {
     to.records[a.record].sender_pieces.store(0, std::memory_order_relaxed);
     r.state_ = request_state::announced;
     to.announced.push(r);
-    to.out.announce(a, r.bytes_, r.tag_, r.context_);
+    to.out.announce(a, label_for(to, r.tag_, r.context_));
     return true;
 }
 

@@ -14,36 +14,41 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace halocline::comm {
 
 /// Where a large message lies, and the record of its send.
 struct announcement {
+    std::uint64_t bytes = 0;
     std::uint64_t address = 0; ///< in the sender's slab or address space
     std::uint64_t generation = 0;
     std::uint32_t record = 0;
     std::uint32_t in_slab = 0;
 };
 
-/// One message, or the announcement of one, or the begin of a longer one: a cache line.
+/// One message, or the announcement of one, or the begin of a longer one: a cache line, stored last.
 struct alignas(64) message_cell {
+    static constexpr std::uint32_t announced = ~std::uint32_t{0};
+
     std::atomic<std::uint64_t> number{0}; ///< count of messages of this sender, from 1: the flag
     std::int32_t tag = 0;
     std::uint32_t context = 0;
-    std::uint64_t bytes = 0;
+    std::uint32_t bytes = 0; ///< of the payload; `announced`: the payload is the announcement of a large message
+    /// How many slots of what comes the other way its sender has taken, modulo 2^32: so an answer brings credit with it,
+    /// and nobody fetches a line for that.
+    std::uint32_t slots_taken = 0;
     std::byte payload[40];
+
+    [[nodiscard]] std::uint64_t message_bytes() const noexcept {
+        if (bytes != announced) return bytes;
+        announcement a;
+        std::memcpy(&a, payload, sizeof a);
+        return a.bytes;
+    }
 };
 static_assert(sizeof(message_cell) == 64);
 static_assert(sizeof(announcement) <= sizeof(message_cell::payload));
-
-/// What follows the cell of a longer message, a part in each cache line. Each line says by itself that it is there: the
-/// cell is published first, and travels while the lines are written
-/// (docs/decisions/0015-matched-messages.md; after NCCL's LL128).
-struct alignas(64) payload_line {
-    std::byte part[56];
-    std::atomic<std::uint64_t> number{0}; ///< its cell's
-};
-static_assert(sizeof(payload_line) == 64);
 
 // What a reader's prefetchers fetch, its sender has to take back line by line before it can fill it. So no line that is
 // used lies beside another (they fetch pairs), and none is where they expect the next one.
@@ -51,16 +56,16 @@ static_assert(sizeof(payload_line) == 64);
 /// A message that doesn't fit into a cell. Its lines are used from the far end: prefetchers look ahead.
 class message_slot {
   public:
+    static constexpr std::size_t line_bytes = 64;
     static constexpr std::size_t lines =
-        (messenger_options::largest_immediate - sizeof message_cell::payload + sizeof payload_line::part - 1) /
-        sizeof payload_line::part;
+        (messenger_options::largest_immediate - sizeof message_cell::payload + line_bytes - 1) / line_bytes;
     message_cell cell;
-    [[nodiscard]] payload_line& line(std::size_t i) noexcept { return place_[lines - 1 - i].line; }
-    [[nodiscard]] const payload_line& line(std::size_t i) const noexcept { return place_[lines - 1 - i].line; }
+    [[nodiscard]] std::byte* line(std::size_t i) noexcept { return place_[lines - 1 - i].line; }
+    [[nodiscard]] const std::byte* line(std::size_t i) const noexcept { return place_[lines - 1 - i].line; }
 
   private:
     struct alignas(128) place {
-        payload_line line;
+        std::byte line[line_bytes];
     };
     place place_[lines];
 };
@@ -120,7 +125,8 @@ struct link_layout {
     static constexpr std::size_t staging_bytes = 64 * 1024;
 
     alignas(128) control_line farewell;                     ///< the peer's last word
-    alignas(128) std::atomic<std::uint64_t> cells_taken{0}; ///< of this rank's messages, by the peer: its credit
+    alignas(128) std::atomic<std::uint64_t> cells_taken{0}; ///< of this rank's messages, by the peer: its credit, read
+                                                            ///< when what came with messages is used up
     std::atomic<std::uint64_t> slots_taken{0};
     cell_ring ring;
     message_slot slot[slots]; ///< messages are numbered through both: the next is in one of two places

@@ -75,14 +75,14 @@ bool message_engine::recv_now(std::span<std::byte> into, int from, int tag, std:
         p = l.in.next();
     }
     if (p.cell == nullptr || !matches(tag, context, p.cell->tag, p.cell->context)) return false;
-    const std::uint64_t bytes = p.cell->bytes;
-    if (bytes > options_.immediate_bytes || bytes > into.size()) return false;
+    const std::uint32_t bytes = p.cell->bytes;
+    if (bytes == message_cell::announced || bytes > into.size()) return false;
     if (p.slot == nullptr)
         copy_bytes(into.data(), p.cell->payload, bytes);
-    else if (!copy_payload(into.data(), *p.slot, bytes))
-        return false;
+    else
+        copy_payload(into.data(), *p.slot, bytes);
     info = {from, p.cell->tag, bytes};
-    l.in.take(p);
+    take(l, p);
     ++counts_.arrived;
     ++counts_.immediate;
     ++unattended_;
@@ -122,7 +122,6 @@ message_request* message_engine::receive_for(link& from, const incoming& m) noex
 
 bool message_engine::arrive(link& from, const incoming& m) noexcept {
     if (message_request* r = receive_for(from, m)) {
-        if (m.slot != nullptr && m.bytes <= r->bytes_ && !copy_payload(r->data_, *m.slot, m.bytes)) return false;
         (r->peer_ == any_source ? posted_any_ : from.posted).remove(*r);
         ++counts_.arrived;
         deliver(from, *r, m);
@@ -130,17 +129,15 @@ bool message_engine::arrive(link& from, const incoming& m) noexcept {
     }
     unexpected_message* const early = from.early.push();
     if (early == nullptr) return false;
-    if (m.slot != nullptr && !copy_payload(early->payload(), *m.slot, m.bytes)) {
-        from.early.remove(*early);
-        return false;
-    }
     ++counts_.arrived;
     early->arrival = ++arrivals_;
     early->tag = m.tag;
     early->context = m.context;
     early->bytes = m.bytes;
     early->own = m.own;
-    if (m.own == nullptr && m.slot == nullptr) {
+    if (m.slot != nullptr) {
+        copy_payload(early->payload(), *m.slot, m.bytes);
+    } else if (m.own == nullptr) {
         const bool immediate = m.bytes <= options_.immediate_bytes;
         const std::size_t kept = immediate ? m.bytes : sizeof(announcement);
         if (kept > 0) std::memcpy(early->payload(), m.payload, kept);
@@ -158,8 +155,9 @@ bool message_engine::arrive(link& from, const incoming& m) noexcept {
 void message_engine::drain(link& from) noexcept {
     for (ring_reader::place p = from.in.next(); p.cell != nullptr; p = from.in.next()) {
         const message_cell& cell = *p.cell;
-        if (!arrive(from, {from.peer, cell.tag, cell.context, cell.bytes, cell.payload, nullptr, p.slot})) return;
-        from.in.take(p);
+        const incoming m{from.peer, cell.tag, cell.context, cell.message_bytes(), cell.payload, nullptr, p.slot};
+        if (!arrive(from, m)) return;
+        take(from, p);
     }
 }
 

@@ -4,36 +4,43 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <type_traits>
 
 namespace halocline::comm {
 namespace {
 
 constexpr std::size_t in_cell = sizeof message_cell::payload;
 
+constexpr std::size_t in_line = message_slot::line_bytes;
+
 /// Brings a line to this core for writing, while it does something else. Nothing is stored, unlike in claim_lines():
 /// the message that is there may not have been taken yet.
-void prefetch_for_writing(const payload_line& line) noexcept {
+void prefetch_for_writing(const std::byte* line) noexcept {
 #if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(line));
+    asm volatile("prefetchw %0" : : "m"(*line));
 #else
-    __builtin_prefetch(&line, 1);
+    __builtin_prefetch(line, 1);
 #endif
 }
 
-/// A part of a payload line; most are whole, for which the size is known here.
-void copy_part(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-    constexpr std::size_t whole = sizeof payload_line::part;
-    if (bytes == whole)
-        std::memcpy(to, from, whole);
-    else
-        std::memcpy(to, from, bytes);
+/// Lines of a slot that a message takes behind its cell.
+std::size_t lines_of(std::size_t bytes) noexcept { return (bytes - in_cell + in_line - 1) / in_line; }
+
+/// Calls copy(offset in the message, line, bytes) for each of them, with a number of bytes known here for all but the last.
+template <class Slot, class Copy>
+void for_each_line(Slot& slot, std::size_t bytes, Copy&& copy) noexcept {
+    std::size_t at = in_cell, i = 0;
+    for (; at + in_line <= bytes; at += in_line)
+        copy(at, slot.line(i++), std::integral_constant<std::size_t, in_line>());
+    if (at < bytes) copy(at, slot.line(i), bytes - at);
 }
 
 /// All but the payload, which is there already. The number goes last: it is the flag.
-void publish(message_cell& cell, std::uint64_t number, std::size_t bytes, int tag, std::uint32_t context) noexcept {
-    cell.tag = tag;
-    cell.context = context;
+void publish(message_cell& cell, std::uint64_t number, std::uint32_t bytes, const ring_writer::label& l) noexcept {
+    cell.tag = l.tag;
+    cell.context = l.context;
     cell.bytes = bytes;
+    cell.slots_taken = static_cast<std::uint32_t>(l.slots_taken);
     cell.number.store(number, std::memory_order_release);
 }
 
@@ -49,64 +56,43 @@ message_cell* ring_writer::free_cell() noexcept {
 
 message_slot* ring_writer::free_slot() noexcept {
     if (slots_sent_ - slots_taken_ == link_layout::slots) {
-        slots_taken_ = credit_->slots_taken.load(std::memory_order_acquire);
+        slots_taken_ = std::max(slots_taken_, credit_->slots_taken.load(std::memory_order_acquire));
         if (slots_sent_ - slots_taken_ == link_layout::slots) return nullptr;
     }
     return &slots_[slots_sent_ % link_layout::slots];
 }
 
-bool ring_writer::send(std::span<const std::byte> data, int tag, std::uint32_t context) noexcept {
-    const std::byte* from = data.data();
-    std::size_t left = data.size();
-    if (left <= in_cell) {
+bool ring_writer::send(std::span<const std::byte> data, const label& l) noexcept {
+    const std::size_t bytes = data.size();
+    if (bytes <= in_cell) {
         message_cell* const cell = free_cell();
         if (cell == nullptr) return false;
-        if (left > 0) std::memcpy(cell->payload, from, left);
-        publish(*cell, cells_sent_++ + slots_sent_ + 1, left, tag, context);
+        if (bytes > 0) std::memcpy(cell->payload, data.data(), bytes);
+        publish(*cell, cells_sent_++ + slots_sent_ + 1, static_cast<std::uint32_t>(bytes), l);
         return true;
     }
     message_slot* const slot = free_slot();
     if (slot == nullptr) return false;
-    const std::uint64_t number = cells_sent_ + ++slots_sent_;
-    std::memcpy(slot->cell.payload, from, in_cell);
-    publish(slot->cell, number, left, tag, context);
-    from += in_cell;
-    left -= in_cell;
-    std::size_t lines = 0;
-    for (; left > 0; ++lines) {
-        payload_line& line = slot->line(lines);
-        const std::size_t n = std::min(left, sizeof line.part);
-        copy_part(line.part, from, n);
-        line.number.store(number, std::memory_order_release);
-        from += n;
-        left -= n;
-    }
+    std::memcpy(slot->cell.payload, data.data(), in_cell);
+    for_each_line(*slot, bytes,
+                  [&](std::size_t at, std::byte* line, auto n) { std::memcpy(line, data.data() + at, n); });
+    publish(slot->cell, cells_sent_ + ++slots_sent_, static_cast<std::uint32_t>(bytes), l);
     // The next message often has this one's size. Not its cell: the reader is polling that one.
     const message_slot& next = slots_[slots_sent_ % link_layout::slots];
-    for (std::size_t i = 0; i < lines; ++i) prefetch_for_writing(next.line(i));
+    for (std::size_t i = 0; i < lines_of(bytes); ++i) prefetch_for_writing(next.line(i));
     return true;
 }
 
-void ring_writer::announce(const announcement& a, std::uint64_t bytes, int tag, std::uint32_t context) noexcept {
+void ring_writer::announce(const announcement& a, const label& l) noexcept {
     message_cell& cell = ring_->of(cells_sent_);
     std::memcpy(cell.payload, &a, sizeof a);
-    publish(cell, cells_sent_++ + slots_sent_ + 1, bytes, tag, context);
+    publish(cell, cells_sent_++ + slots_sent_ + 1, message_cell::announced, l);
 }
 
-bool copy_payload(std::byte* to, const message_slot& slot, std::uint64_t bytes) noexcept {
-    constexpr std::uint32_t patience = 100; // polls, about a microsecond
-    const std::uint64_t number = slot.cell.number.load(std::memory_order_relaxed);
+void copy_payload(std::byte* to, const message_slot& slot, std::uint64_t bytes) noexcept {
+    for (std::size_t i = 0; i < lines_of(bytes); ++i) __builtin_prefetch(slot.line(i));
     std::memcpy(to, slot.cell.payload, in_cell);
-    std::size_t at = in_cell;
-    for (std::size_t i = 0; at < bytes; ++i) {
-        const payload_line& line = slot.line(i);
-        for (std::uint32_t polls = 0; line.number.load(std::memory_order_acquire) != number; ++polls)
-            if (polls == patience) return false;
-        const std::size_t n = std::min<std::size_t>(bytes - at, sizeof line.part);
-        copy_part(to + at, line.part, n);
-        at += n;
-    }
-    return true;
+    for_each_line(slot, bytes, [&](std::size_t at, const std::byte* line, auto n) { std::memcpy(to + at, line, n); });
 }
 
 } // namespace halocline::comm

@@ -19,13 +19,24 @@ class ring_writer {
     /// `there` is this rank's link in the reader's block; `here` the reader's in this rank's, where credit comes.
     ring_writer(link_layout& there, const link_layout& here) : ring_(&there.ring), slots_(there.slot), credit_(&here) {}
 
+    /// What a cell says besides its payload.
+    struct label {
+        int tag = 0;
+        std::uint32_t context = 0;
+        std::uint64_t slots_taken = 0; ///< ring_reader::slots_taken() of the other direction
+    };
     /// Sends a message with its bytes, at most messenger_options::largest_immediate.
     /// False: the reader has not taken enough yet.
-    [[nodiscard]] bool send(std::span<const std::byte> data, int tag, std::uint32_t context) noexcept;
+    [[nodiscard]] bool send(std::span<const std::byte> data, const label& l) noexcept;
     /// Is there room for an announcement?
     [[nodiscard]] bool has_cell() noexcept { return free_cell() != nullptr; }
-    /// Says that a message of so many bytes can be fetched.  Pre: has_cell().
-    void announce(const announcement& a, std::uint64_t bytes, int tag, std::uint32_t context) noexcept;
+    /// Says that a large message can be fetched.  Pre: has_cell().
+    void announce(const announcement& a, const label& l) noexcept;
+    /// A message of the reader says how many slots it has taken, modulo 2^32; it may be older than what is known.
+    void credit(std::uint32_t slots_taken) noexcept {
+        const auto more = static_cast<std::int32_t>(slots_taken - static_cast<std::uint32_t>(slots_taken_));
+        if (more > 0) slots_taken_ += static_cast<std::uint32_t>(more);
+    }
 
   private:
     /// nullptr: the reader has not taken enough yet.
@@ -59,6 +70,7 @@ class ring_reader {
         if (slot.cell.number.load(std::memory_order_acquire) == number) return {&slot.cell, &slot};
         return {};
     }
+    [[nodiscard]] std::uint64_t slots_taken() const noexcept { return slots_taken_; }
     /// What lies there has been copied: the place is the writer's again.  Pre: p is next().
     void take(place p) noexcept {
         if (p.slot != nullptr)
@@ -74,8 +86,7 @@ class ring_reader {
     std::uint64_t cells_taken_ = 0, slots_taken_ = 0;
 };
 
-/// Copies the payload of a message in a slot, line by line as they come: who looked for the last line first would take
-/// lines away from the sender that fills them.  False: the sender was interrupted; try again later.
-[[nodiscard]] bool copy_payload(std::byte* to, const message_slot& slot, std::uint64_t bytes) noexcept;
+/// Copies the payload of a message in a slot.  Pre: more bytes than there are in a cell.
+void copy_payload(std::byte* to, const message_slot& slot, std::uint64_t bytes) noexcept;
 
 } // namespace halocline::comm
