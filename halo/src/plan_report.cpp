@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a halo plan says of itself.
+#include "why_column.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/halo/plan.hpp>
@@ -44,9 +46,7 @@ std::string plan::describe() const {
                       lattice::to_string(m.where).c_str(), m.peer, kind::transport, way.data(), m.send_sites.size(),
                       m.send_sites.size() * site_bytes, static_cast<long long>(m.ghost_sites),
                       static_cast<long long>(m.ghost_sites) * static_cast<long long>(site_bytes));
-        const std::string& refused = job_.members()[static_cast<std::size_t>(m.peer)].refused;
-        table += line + m.why + (m.why.empty() || refused.empty() ? "" : "; ") +
-                 (refused.empty() ? "" : "instead of " + refused) + "\n";
+        table += line + why_column(m.why, job_.members()[static_cast<std::size_t>(m.peer)]) + "\n";
     });
     if (messages_.empty()) table += "  no message: every dimension wraps locally\n";
     return table;

@@ -84,7 +84,7 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
         for (std::size_t f = 0; f < b.source.size(); ++f) {
             if (!alike(b.source[f], first.source[f]) || !alike(b.destination[f], first.destination[f]))
                 throw input_error(who + "field " + std::to_string(f) +
-                                  " differs between bindings: all must have the same " + "components and site order");
+                                  " differs between bindings: all must have the same components and site order");
             if (b.source[f].shape != b.destination[f].shape)
                 throw input_error(who + "field " + std::to_string(f) + " has " + text_of(b.source[f].shape) +
                                   " per site as source and " + text_of(b.destination[f].shape) + " as destination");
@@ -98,11 +98,11 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
         mark(received, receives, *first.destination[f].order, "received twice", !options.add, options.name);
         const bool in_place = std::any_of(bindings.begin(), bindings.end(),
                                           [&](const binding& b) { return b.source[f].data == b.destination[f].data; });
-        std::vector<bool> none(static_cast<std::size_t>(first.source[f].order->volume()));
-        mark(none, sends, *first.source[f].order, "", false, options.name);
+        std::vector<bool> sent(static_cast<std::size_t>(first.source[f].order->volume()));
+        mark(sent, sends, *first.source[f].order, "", false, options.name);
         if (!in_place) continue;
-        for (std::size_t site = 0; site < none.size(); ++site)
-            if (none[site] && received[site])
+        for (std::size_t site = 0; site < sent.size(); ++site)
+            if (sent[site] && received[site])
                 throw input_error(who + "site " + std::to_string(site) + " is both sent and received in one exchange");
     }
 }

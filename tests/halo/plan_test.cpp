@@ -3,6 +3,9 @@
 #include "oracle.hpp"
 #include "small_job.hpp"
 
+#include <halocline/comm/slab.hpp>
+#include <halocline/halo/shell_plan.hpp>
+
 #include <atomic>
 #include <cstdio>
 #include <set>
@@ -241,8 +244,12 @@ TEST(Plan, DescribesWhatWasRefused) {
     comm::run_threads(
         2,
         [&](const comm::job& j) {
-            const std::string text = plan(j, cut, {.bytes_per_site = 96}).describe();
-            EXPECT_NE(text.find("instead of self: serves only the own rank"), std::string::npos) << text;
+            const auto grown = lattice::site_order::lexicographic(halo::grown(cut.local_box(j.rank()), {}).extents);
+            lattice::field<double> padded(grown, 1, &j.memory());
+            const std::string appended_ghosts = plan(j, cut, {.bytes_per_site = 96}).describe();
+            const std::string padded_ghosts = halo::shell_plan(j, cut, {}, {halo::bind(padded)}).describe();
+            for (const std::string& text : {appended_ghosts, padded_ghosts})
+                EXPECT_NE(text.find("instead of self: serves only the own rank"), std::string::npos) << text;
         },
         options);
 }
