@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "message_ring.hpp"
 
+#include <halocline/comm/prefetch.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -12,16 +14,6 @@ namespace {
 constexpr std::size_t in_cell = sizeof message_cell::payload;
 
 constexpr std::size_t in_line = message_slot::line_bytes;
-
-/// Brings a line to this core for writing, while it does something else. Nothing is stored, unlike in claim_lines():
-/// the message that is there may not have been taken yet.
-void prefetch_for_writing(const std::byte* line) noexcept {
-#if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(*line));
-#else
-    __builtin_prefetch(line, 1);
-#endif
-}
 
 /// Lines of a slot that a message takes behind its cell.
 std::size_t lines_of(std::size_t bytes) noexcept { return (bytes - in_cell + in_line - 1) / in_line; }

@@ -46,7 +46,10 @@ void plan::look_at_paths() noexcept {
     channels_.for_each([&](auto& channel) {
         path_watch& watch = watches_[channel.index()];
         const std::size_t middle = field_bytes(channel.index()) * static_cast<std::size_t>(options_.fields) / 2;
-        if (watch.watches()) watch.read(comm::ticks_to_take(channel.target(epoch_ + 1) + middle));
+        if (!watch.watches()) return;
+        const std::uint64_t ticks = comm::ticks_to_take(channel.target(epoch_ + 1) + middle);
+        watch.read(ticks);
+        looks_.spent(ticks);
     });
     if (!looks_.looked(started_at_)) return;
     for (std::size_t m = 0; m < messages_.size(); ++m) {

@@ -87,6 +87,7 @@ void region_plan::state::start(int which) noexcept {
     unreported = 0;
     unsent = 0;
     looking = looks.due(stamp);
+    channels.prepare(k);
     channels.for_each_direct([&](auto& channel) { // first, so that the peers can go on
         channel.free(k, static_cast<std::uint32_t>(which));
         messages[channel.index()].there = false;

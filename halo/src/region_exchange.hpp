@@ -41,7 +41,10 @@ struct region_plan::state {
     void note(region_message& m) noexcept;
     /// Before a message is written: how far away is this byte of it?  Pre: the driver; it may be written.
     void look_at(region_message& m, std::byte* middle) noexcept {
-        if (looking && m.watch.watches()) m.watch.read(comm::ticks_to_take(middle));
+        if (!looking || !m.watch.watches()) return;
+        const std::uint64_t ticks = comm::ticks_to_take(middle);
+        m.watch.read(ticks);
+        looks.spent(ticks);
     }
     /// All messages are sent: their ways from the next exchange on.
     void choose_paths() noexcept;

@@ -100,6 +100,14 @@ class channel_set {
                 for (const C& c : lane) visit(c);
         });
     }
+    /// Begins to bring what send(epoch) writes at the peers here, while the messages are filled: to be called before the
+    /// first of them, never needed.
+    void prepare(std::uint64_t epoch) noexcept {
+        for_each_lane([&]<class C>(std::vector<C>& lane) {
+            if constexpr (requires(C & c) { c.prepare(epoch); })
+                for (C& c : lane) c.prepare(epoch);
+        });
+    }
     /// Waits until every channel's epoch k has arrived here and every send of k is done (its target may be reused).
     /// noexcept, no allocation, no lock; no system call on self and shm while the wait stays within its spin budget.
     [[nodiscard]] status wait(std::uint64_t epoch) noexcept { return wait(epoch, nullptr, nullptr); }

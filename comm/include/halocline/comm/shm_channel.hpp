@@ -7,6 +7,7 @@
 
 #include <halocline/comm/channel.hpp>
 #include <halocline/comm/control_line.hpp>
+#include <halocline/comm/prefetch.hpp>
 
 #include <limits>
 
@@ -46,6 +47,8 @@ class shm_channel {
     [[nodiscard]] std::byte* target(std::uint64_t epoch) noexcept {
         return remote_.slots + (epoch & 1) * remote_.stride;
     }
+    /// Begins to bring the header here that send(epoch) writes. The peer has polled it two epochs ago.
+    void prepare(std::uint64_t epoch) noexcept { prefetch_for_writing(&remote_.line->half[epoch & 1]); }
     /// field_index: which bound field, for the receiver's header(epoch).
     void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
         send_part(epoch, start_stamp, send_bytes_, field_index);

@@ -8,6 +8,7 @@
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/streaming_watch.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -49,27 +50,28 @@ class path_watch {
     bool streamed_ = false, claims_ = true;
 };
 
-/// When a plan looks: at a few exchanges in a row, then not for 10 ms.
+/// When a plan looks: at a few exchanges in a row, then not for 256 times as long as that took, within 0.2 to 10 ms.
 class look_times {
   public:
     /// Never.
     look_times() = default;
     explicit look_times(std::uint64_t now)
-        : next_(now), pause_(static_cast<std::uint64_t>(pause_seconds / comm::seconds_per_tick())) {}
+        : next_(now), least_pause_(static_cast<std::uint64_t>(0.2e-3 / comm::seconds_per_tick())) {}
 
     [[nodiscard]] bool due(std::uint64_t now) const noexcept { return now >= next_; }
+    /// A look took so long.
+    void spent(std::uint64_t ticks) noexcept { spent_ += ticks; }
     /// All messages were looked at. True at the last time in a row: decide.
     bool looked(std::uint64_t now) noexcept {
         if (++times_ < in_a_row) return false;
         times_ = 0;
-        next_ = now + pause_;
+        next_ = now + std::clamp(256 * std::exchange(spent_, 0), least_pause_, 50 * least_pause_);
         return true;
     }
 
   private:
-    static constexpr double pause_seconds = 10e-3;
     static constexpr int in_a_row = 4;
-    std::uint64_t next_ = std::numeric_limits<std::uint64_t>::max(), pause_ = 0;
+    std::uint64_t next_ = std::numeric_limits<std::uint64_t>::max(), least_pause_ = 0, spent_ = 0;
     int times_ = 0;
 };
 

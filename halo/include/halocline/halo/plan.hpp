@@ -257,6 +257,7 @@ template <class Fill>
 void plan::start_by(Fill&& fill, team t) noexcept {
     if (status_ != comm::status::ok) return;
     const std::uint64_t stamp = comm::ticks(), epoch = epoch_ + 1;
+    if (t.index == 0) channels_.prepare(epoch);
     if (t.size == 1) {
         channels_.for_each([&](auto& channel) {
             const auto sites = static_cast<std::int64_t>(messages_[channel.index()].send_sites.size());
