@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // halocline-info: what this build and this machine can do, what each transport was refused for, and the effective
 // settings with each value's origin. Under a launcher it joins the job and says who serves whom.
-#include "mpi_library.hpp"
-#include "ofi_world.hpp"
-#include "verbs_world.hpp"
+#include "mpi/world.hpp"
+#include "ofi/world.hpp"
+#include "verbs/world.hpp"
 
 #include <halocline/comm/slab.hpp>
 #include <halocline/dirac/wilson_clover.hpp>

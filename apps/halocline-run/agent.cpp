@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent.hpp"
 
+#include "control/wire.hpp"
 #include "frames.hpp"
 #include "local_ranks.hpp"
-#include "wire.hpp"
 
 #include <halocline/base/error.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local_ranks.hpp"
 
-#include "process_look.hpp"
+#include "job/process_look.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/launch.hpp>

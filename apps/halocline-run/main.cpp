@@ -2,9 +2,9 @@
 // Starts the ranks of a program on this host or on several, lets them meet (comm/launch.hpp), and ends when they have.
 #include "agent.hpp"
 #include "command_line.hpp"
+#include "control/wire.hpp"
 #include "local_ranks.hpp"
 #include "remote_host.hpp"
-#include "wire.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/launch.hpp>

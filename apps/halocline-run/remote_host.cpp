@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote_host.hpp"
 
+#include "control/wire.hpp"
 #include "frames.hpp"
-#include "wire.hpp"
 
 #include <halocline/base/error.hpp>
 

@@ -2,7 +2,7 @@
 // What the files of a module share: a world, a channel, and the one-sided kind of channel (mpi_exposed.cpp).
 #pragma once
 
-#include "mpi_module.h"
+#include "mpi/mpi_module.h"
 
 #include <mpi.h>
 

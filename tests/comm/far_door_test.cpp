@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The door between nodes: strangers, replays, slow connections; and where ranks meet.
-#include "far_door.hpp"
-#include "network.hpp"
+#include "control/far_door.hpp"
+#include "control/host_addresses.hpp"
 
 #include <halocline/base/error.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job_core.hpp"
+#include "job/job_core.hpp"
 #include "killed_job.hpp"
 
 #include <halocline/comm/global_sum.hpp>

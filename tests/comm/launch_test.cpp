@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank makes of a launcher's answers: this test plays the launcher (launch.hpp).
-#include "wire.hpp"
+#include "control/wire.hpp"
 
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/launch.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both ends of a stream of messages in one thread: what travels, and what credit lets the writer do.
-#include "message_ring.hpp"
+#include "messages/message_ring.hpp"
 
 #include <gtest/gtest.h>
 

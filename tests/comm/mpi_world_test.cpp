@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI's world through its module, and channels over it, below any job. Run under each MPI's mpirun, the same binary.
-#include "mpi_library.hpp"
+#include "mpi/world.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/mpi_channel.hpp>

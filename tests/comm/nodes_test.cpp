@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs over several nodes: parts of this host that are told to be nodes (HALOCLINE_NODE), two ranks each.
 #include "contract/bodies.hpp"
-#include "job_core.hpp"
+#include "job/job_core.hpp"
 
 #include <halocline/base/error.hpp>
 

@@ -4,7 +4,7 @@
 #include "contract/messages.hpp"
 #include "named_transport.hpp"
 
-#include "ofi_world.hpp"
+#include "ofi/world.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/slab.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What loading libfabric does to the process that loads it. A test of its own: it is loaded once.
-#include "ofi_world.hpp"
+#include "ofi/world.hpp"
 
 #include <gtest/gtest.h>
 

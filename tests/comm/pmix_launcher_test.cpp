@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launcher with a PMIx server that is killed while its ranks run: `PROGRAM mpirun -n 2 …` starts itself as them.
-#include "process_look.hpp"
+#include "job/process_look.hpp"
 
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/job.hpp>

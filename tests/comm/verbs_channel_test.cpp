@@ -2,7 +2,7 @@
 // Transport `verbs` between processes started by halocline-run, on a machine with an RDMA device.
 #include "contract/bodies.hpp"
 
-#include "verbs_world.hpp"
+#include "verbs/world.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/slab.hpp>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "verbs/library.hpp"
-#include "verbs_world.hpp"
+#include "verbs/world.hpp"
 
 #include <halocline/comm/verbs_channel.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What transport `verbs` asks of a device, counted where ibv_post_send and its companions are. Needs no device.
-#include "bulk_link.hpp"
+#include "network/bulk_link.hpp"
 #include "verbs_loop_device.hpp"
 
 #include <halocline/comm/slab.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // In place of world.cpp where libfabric's headers are missing: nothing here is reached, because a job refuses the
 // transport before it makes a world.
-#include "bulk_link.hpp"
-#include "ofi_world.hpp"
+#include "network/bulk_link.hpp"
+#include "world.hpp"
 
 #include <halocline/base/error.hpp>
 

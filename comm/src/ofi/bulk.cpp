@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bulk.hpp"
 
-#include "../wire.hpp"
+#include "control/wire.hpp"
 
 #include <halocline/comm/clock.hpp>
 

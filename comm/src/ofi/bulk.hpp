@@ -3,8 +3,8 @@
 // each other, so the receiver counts them. Providers without RMA: tagged messages, whose receives are posted there.
 #pragma once
 
-#include "../registered_transfer.hpp"
 #include "endpoint.hpp"
+#include "network/registered_transfer.hpp"
 
 #include <array>
 #include <cstdint>

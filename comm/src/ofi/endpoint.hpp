@@ -2,11 +2,11 @@
 // This rank's endpoint in the chosen provider, with its domain, completion queue and address vector.
 #pragma once
 
-#include "../ofi_world.hpp"
-#include "../registration_cache.hpp"
+#include "network/registration_cache.hpp"
 #include "provider.hpp"
 #include "registration.hpp"
 #include "tags.hpp"
+#include "world.hpp"
 
 #include <cstdint>
 #include <memory>

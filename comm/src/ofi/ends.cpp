@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An end's memory, its registration, and how long it lives.
-#include "../wire.hpp"
+#include "control/wire.hpp"
 #include "endpoint.hpp"
 #include "registration.hpp"
 #include "tags.hpp"

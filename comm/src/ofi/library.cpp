@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "library.hpp"
 
-#include "../loaded_functions.hpp"
+#include "network/loaded_functions.hpp"
 
 #include <array>
 #include <csignal>

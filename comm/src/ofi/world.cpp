@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../ofi_world.hpp"
+#include "world.hpp"
 
 #include "endpoint.hpp"
 

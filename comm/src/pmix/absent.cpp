@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // In place of client.cpp where PMIx's headers are missing.
-#include "bootstrap.hpp"
+#include "job/bootstrap.hpp"
 
 namespace halocline::comm {
 

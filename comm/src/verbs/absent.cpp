@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // In place of the rest of verbs/ where libibverbs' headers are missing: nothing here is reached, because a job refuses
 // the transport before it makes a world.
-#include "../bulk_link.hpp"
-#include "../verbs_world.hpp"
+#include "network/bulk_link.hpp"
+#include "world.hpp"
 
 #include <halocline/base/error.hpp>
 

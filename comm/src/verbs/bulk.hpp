@@ -3,7 +3,7 @@
 // they never stand before the messages of a plan.
 #pragma once
 
-#include "../registered_transfer.hpp"
+#include "network/registered_transfer.hpp"
 #include "port.hpp"
 
 #include <array>

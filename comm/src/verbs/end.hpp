@@ -2,8 +2,8 @@
 // An end of a channel with its queue pair and the work requests that are given to it, all made at set-up.
 #pragma once
 
-#include "../verbs_world.hpp"
 #include "library.hpp"
+#include "world.hpp"
 
 #include <array>
 #include <cstdint>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "library.hpp"
-#include "../registration_cache.hpp"
-#include "../verbs_world.hpp"
+#include "network/registration_cache.hpp"
+#include "world.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan's completion queue and its queue pairs, from nothing to ready to send.
-#include "../wire.hpp"
+#include "control/wire.hpp"
 #include "end.hpp"
 #include "memory_limit.hpp"
 #include "port.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../verbs_world.hpp"
+#include "world.hpp"
 
-#include "../wire.hpp"
 #include "bulk.hpp"
+#include "control/wire.hpp"
 #include "end.hpp"
 #include "port.hpp"
 

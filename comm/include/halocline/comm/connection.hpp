@@ -12,7 +12,7 @@
 
 namespace halocline::comm {
 
-class connection_core; // private: comm/src/connection_core.hpp
+class connection_core; // private: comm/src/channels/connection_core.hpp
 
 struct connection_options {
     std::string name{};  ///< for messages, e.g. "x-low"

@@ -22,7 +22,7 @@
 namespace halocline::comm {
 
 class slab;
-class job_core; // private: comm/src/job_core.hpp
+class job_core; // private: comm/src/job/job_core.hpp
 
 /// Of transport "verbs". Unlike other options, ranks may differ in these.
 struct verbs_options {

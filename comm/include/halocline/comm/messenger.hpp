@@ -30,7 +30,7 @@ struct message_info {
     std::size_t bytes = 0;
 };
 
-class message_engine; // private: comm/src/message_engine.hpp
+class message_engine; // private: comm/src/messages/message_engine.hpp
 
 /// One send or receive under way. The caller's memory, so that their number has no limit but the caller's; may be used
 /// again when done. A request that is destroyed earlier is withdrawn: within a node a peer may still read or write its

@@ -13,8 +13,8 @@
 
 namespace halocline::comm {
 
-class mpi_world; // private: comm/src/mpi_library.hpp
-struct mpi_end;  // private: comm/src/mpi_end.hpp
+class mpi_world; // private: comm/src/mpi/world.hpp
+struct mpi_end;  // private: comm/src/mpi/end.hpp
 
 class mpi_channel : public network_channel<mpi_world, mpi_end> {
   public:

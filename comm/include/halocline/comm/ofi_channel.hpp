@@ -8,8 +8,8 @@
 
 namespace halocline::comm {
 
-class ofi_world; // private: comm/src/ofi_world.hpp
-struct ofi_end;  // private: comm/src/ofi_world.hpp
+class ofi_world; // private: comm/src/ofi/world.hpp
+struct ofi_end;  // private: comm/src/ofi/world.hpp
 
 class ofi_channel : public network_channel<ofi_world, ofi_end> {
   public:

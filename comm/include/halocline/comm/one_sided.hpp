@@ -21,7 +21,7 @@
 
 namespace halocline::comm {
 
-class neighbourhood; // private: comm/src/neighbourhood.hpp
+class neighbourhood; // private: comm/src/one_sided/neighbourhood.hpp
 
 struct exposure_options {
     std::string name{}; ///< for messages

@@ -19,7 +19,7 @@
 
 namespace halocline::comm {
 
-class neighbourhood; // private: comm/src/neighbourhood.hpp
+class neighbourhood; // private: comm/src/one_sided/neighbourhood.hpp
 
 /// A function of a table, and what it takes.
 template <class Argument>

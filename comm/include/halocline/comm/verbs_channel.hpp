@@ -10,8 +10,8 @@
 
 namespace halocline::comm {
 
-class verbs_world; // private: comm/src/verbs_world.hpp
-struct verbs_end;  // private: comm/src/verbs_world.hpp
+class verbs_world; // private: comm/src/verbs/world.hpp
+struct verbs_end;  // private: comm/src/verbs/world.hpp
 
 class verbs_channel : public network_channel<verbs_world, verbs_end> {
   public:

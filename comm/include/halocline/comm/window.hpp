@@ -21,7 +21,7 @@
 
 namespace halocline::comm {
 
-class window_end; // private: comm/src/window_end.hpp
+class window_end; // private: comm/src/channels/window_end.hpp
 
 /// "float64", "int32", "24-byte element": what both ends of a window compare.
 std::string element_name(char kind, std::size_t bytes);

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel_agreement.hpp"
+
+#include "control/wire.hpp"
+#include "job/job_core.hpp"
+#include "job/set_up_sum.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace halocline::comm {
+namespace {
+
+/// What a peer says of one of its ends.
+struct remote_end {
+    std::uint32_t key = 0, peer_key = 0;
+    std::uint64_t send_bytes = 0, receive_bytes = 0;
+    bool direct = false;
+    std::string label;
+    std::string card;
+};
+
+/// What a peer says of its ends with this rank.
+struct remote_set {
+    std::uint32_t plan_id = 0;
+    std::string name, shape, transport;
+    std::vector<remote_end> ends;
+
+    explicit remote_set(std::string_view bytes) {
+        wire_reader reader(bytes);
+        plan_id = reader.number<std::uint32_t>();
+        name = reader.text();
+        shape = reader.text();
+        transport = reader.text();
+        ends.resize(reader.number<std::uint64_t>());
+        for (remote_end& e : ends) {
+            e.key = reader.number<std::uint32_t>();
+            e.peer_key = reader.number<std::uint32_t>();
+            e.send_bytes = reader.number<std::uint64_t>();
+            e.receive_bytes = reader.number<std::uint64_t>();
+            e.direct = reader.number<bool>();
+            e.label = reader.text();
+            e.card = reader.text();
+        }
+    }
+};
+
+std::uint64_t mixed(std::uint64_t x) { // splitmix64
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+std::string rank_text(int r) { return "rank " + std::to_string(r); }
+
+template <class T>
+void require_equal(const std::string& name, std::string_view what, int me, const T& mine, int peer, const T& theirs) {
+    if (mine == theirs) return;
+    const auto text = [](const T& value) {
+        if constexpr (std::is_same_v<T, std::string>) {
+            return "'" + value + "'";
+        } else {
+            return std::to_string(value);
+        }
+    };
+    throw input_error("'" + name + "': " + std::string(what) + " differs: " + rank_text(me) + " has " + text(mine) +
+                      ", " + rank_text(peer) + " has " + text(theirs));
+}
+
+/// The end of `peer` that belongs to `r`, sizes compared.
+const remote_end& matching_end(const std::string& name, int me, const channel_request& r, const remote_set& theirs) {
+    const auto it =
+        std::find_if(theirs.ends.begin(), theirs.ends.end(), [&](const remote_end& e) { return e.key == r.peer_key; });
+    const std::string mine = rank_text(me) + " '" + r.label + "'";
+    if (it == theirs.ends.end() || it->peer_key != r.key) {
+        throw input_error("'" + name + "': " + mine + " (key " + std::to_string(r.key) + ") expects key " +
+                          std::to_string(r.peer_key) + " of " + rank_text(r.peer) +
+                          (it == theirs.ends.end() ? std::string(", which has no such end")
+                                                   : ", which expects key " + std::to_string(it->peer_key)));
+    }
+    const std::string other = rank_text(r.peer) + " '" + it->label + "'";
+    if (r.send_bytes != it->receive_bytes) {
+        throw input_error("'" + name + "': " + mine + " sends " + std::to_string(r.send_bytes) + " bytes, " + other +
+                          " expects " + std::to_string(it->receive_bytes));
+    }
+    if (r.receive_bytes != it->send_bytes) {
+        throw input_error("'" + name + "': " + mine + " expects " + std::to_string(r.receive_bytes) + " bytes, " +
+                          other + " sends " + std::to_string(it->send_bytes));
+    }
+    if (r.direct != it->direct) {
+        throw input_error("'" + name + "': " + mine + (r.direct ? " is direct, " : " has slots, ") + other +
+                          (it->direct ? " is direct" : " has slots"));
+    }
+    return *it;
+}
+
+} // namespace
+
+requests_by_peer sorted_by_peer(const job& j, std::span<const channel_request> requests, const std::string& name) {
+    requests_by_peer by_peer;
+    std::map<std::uint32_t, std::size_t> keys;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        const channel_request& r = requests[i];
+        if (r.peer < 0 || r.peer >= j.ranks()) {
+            throw input_error("'" + name + "': peer " + std::to_string(r.peer) + " of '" + r.label +
+                              "' is not a rank of this job (0 to " + std::to_string(j.ranks() - 1) + ")");
+        }
+        const auto [first, fresh] = keys.emplace(r.key, i);
+        if (!fresh) {
+            throw input_error("'" + name + "': " + rank_text(j.rank()) + " uses key " + std::to_string(r.key) +
+                              " for '" + requests[first->second].label + "' and for '" + r.label + "'");
+        }
+        if (r.direct && j.members()[r.peer].transport != "shm" && j.members()[r.peer].transport != "self") {
+            throw input_error("'" + name + "': '" + r.label + "' is to be direct, but " + rank_text(r.peer) +
+                              " is reached over " + j.members()[r.peer].transport + ", which can't write its fields");
+        }
+        by_peer[r.peer].push_back(i);
+    }
+    return by_peer;
+}
+
+void require_mutual(const job& j, std::span<const int> peers, const std::string& name) {
+    requests_by_peer by_peer;
+    for (const int p : peers) by_peer[p].push_back(0);
+    check_symmetry(j, by_peer, name);
+}
+
+void check_symmetry(const job& j, const requests_by_peer& by_peer, const std::string& name) {
+    const auto me = static_cast<std::uint64_t>(j.rank());
+    std::uint64_t sum = 0;
+    wire_writer list;
+    for (const auto& [p, ends] : by_peer) {
+        const auto peer = static_cast<std::uint64_t>(p);
+        if (peer == me) continue;
+        const std::uint64_t h = mixed(mixed(std::min(me, peer)) ^ mixed(~std::max(me, peer)) ^ (ends.size() << 32));
+        sum += me < peer ? h : -h;
+    }
+    if (set_up_sum(j, sum) == 0) return;
+
+    for (const auto& [p, ends] : by_peer) list.number(p).number<std::uint64_t>(ends.size());
+    std::map<std::pair<int, int>, std::uint64_t> ends_of; // (rank, peer) -> how many
+    const std::vector<std::string> lists = j.gather(list.take());
+    for (int r = 0; r < j.ranks(); ++r) {
+        for (wire_reader reader(lists[r]); !reader.empty();) {
+            const int p = reader.number<int>();
+            ends_of[{r, p}] = reader.number<std::uint64_t>();
+        }
+    }
+    for (const auto& [pair, count] : ends_of) {
+        const auto back = ends_of.find({pair.second, pair.first});
+        const std::uint64_t other = back == ends_of.end() ? 0 : back->second;
+        if (other != count) {
+            throw input_error("'" + name + "': " + rank_text(pair.first) + " wants " + std::to_string(count) +
+                              " channels with " + rank_text(pair.second) + ", which wants " + std::to_string(other));
+        }
+    }
+}
+
+std::vector<std::string> exchange_ends(const job& j, const own_ends& ends, const std::vector<std::string>& cards) {
+    std::vector<int> peers;
+    std::vector<std::string> out;
+    for (const auto& [peer, positions] : ends.by_peer) {
+        wire_writer w;
+        w.number(ends.plan_id).text(ends.options.name).text(ends.options.shape).text(j.members()[peer].transport);
+        w.number<std::uint64_t>(positions.size());
+        for (const std::size_t i : positions) {
+            const channel_request& r = ends.requests[i];
+            w.number(r.key).number(r.peer_key).number<std::uint64_t>(r.send_bytes);
+            w.number<std::uint64_t>(r.receive_bytes).number(r.direct).text(r.label).text(cards[i]);
+        }
+        peers.push_back(peer);
+        out.push_back(w.take());
+    }
+    return j.exchange(peers, out);
+}
+
+std::vector<std::string> matching_cards(const job& j, const own_ends& ends, const std::vector<std::string>& came) {
+    const int me = j.rank();
+    const std::string& name = ends.options.name;
+    std::vector<std::string> cards(ends.requests.size());
+    auto message = came.begin();
+    for (const auto& [peer, positions] : ends.by_peer) {
+        const remote_set theirs(*message++);
+        require_equal(name, "the name of the plan", me, name, peer, theirs.name);
+        require_equal(name, "the number of the plan", me, ends.plan_id, peer, theirs.plan_id);
+        require_equal(name, "the transport", me, j.members()[peer].transport, peer, theirs.transport);
+        require_equal(name, "the shape", me, ends.options.shape, peer, theirs.shape);
+        for (const std::size_t i : positions) cards[i] = matching_end(name, me, ends.requests[i], theirs).card;
+    }
+    return cards;
+}
+
+} // namespace halocline::comm

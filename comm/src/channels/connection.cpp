@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "connection_core.hpp"
+#include "control/wire.hpp"
+#include "job/waiting.hpp"
+#include "window_end.hpp"
+
+#include <halocline/comm/mock_channel.hpp>
+
+#include <optional>
+
+namespace halocline::comm {
+namespace {
+
+constexpr char note_kind = 'c'; // the card of a call of connect(): how many windows there are
+
+std::string key(int send_tag, int receive_tag, std::uint32_t ordinal, char kind, std::uint32_t n) {
+    return wire_writer().number(send_tag).number(receive_tag).number(ordinal).number(kind).number(n).take();
+}
+
+} // namespace
+
+connection_core::connection_core(const job& j, int to, connection_options o)
+    : owner(j), peer(to), options(std::move(o)), ordinal(0) {
+    job_core& core = j.core();
+    if (peer < 0 || peer >= core.ranks) {
+        throw input_error("connection '" + options.name + "': peer " + std::to_string(peer) +
+                          " is not a rank of this job (0 to " + std::to_string(core.ranks - 1) + ")");
+    }
+    const std::string& transport = core.members[peer].transport;
+    if (transport == mock_channel::transport) {
+        throw input_error(title() + ": windows don't go over '" + transport + "'; choose among shm, verbs, ofi, mpi");
+    }
+    ordinal = core.cards.next_of(peer, options.send_tag, options.receive_tag);
+}
+
+std::string connection_core::title() const {
+    return "connection '" + options.name + "' of rank " + std::to_string(owner.rank()) + " with rank " +
+           std::to_string(peer);
+}
+
+std::string connection_core::own_key(char kind, std::uint32_t n) const {
+    return key(options.send_tag, options.receive_tag, ordinal, kind, n);
+}
+
+std::string connection_core::peers_key(char kind, std::uint32_t n) const {
+    return key(options.receive_tag, options.send_tag, ordinal, kind, n);
+}
+
+void connection_core::send_card(char kind, std::uint32_t n, const std::string& body) {
+    job_core& core = owner.core();
+    core.cards.send(core.post, core.rank, peer, own_key(kind, n), body);
+}
+
+connection::connection(const job& j, int peer, connection_options options)
+    : core_(std::make_shared<connection_core>(j, peer, std::move(options))) {}
+
+void connection::connect() {
+    connection_core& c = *core_;
+    job_core& core = c.owner.core();
+    const std::uint32_t call = c.connects++;
+    c.send_card(note_kind, call, wire_writer().number(c.sends).number(c.recvs).take());
+
+    // How many windows the peer has, where it has said so.
+    const std::string note = c.peers_key(note_kind, call);
+    struct counts {
+        std::uint32_t sends, recvs;
+    };
+    const auto peers_counts = [&]() -> std::optional<counts> {
+        const std::string* const body = core.cards.find(c.peer, note);
+        if (body == nullptr) return std::nullopt;
+        wire_reader reader(*body);
+        const auto sends = reader.number<std::uint32_t>();
+        return counts{sends, reader.number<std::uint32_t>()};
+    };
+    const auto refuse = [&](counts there) {
+        throw input_error(c.title() + ": " + std::to_string(c.sends) + " send and " + std::to_string(c.recvs) +
+                          " receive windows here, " + std::to_string(there.sends) + " send and " +
+                          std::to_string(there.recvs) + " receive windows there; each needs one of the other kind");
+    };
+
+    for (window_end* w : c.windows) {
+        const std::string card = c.peers_key(w->sends() ? 'r' : 's', w->number());
+        const std::string operation = "the other end of " + w->title();
+        for (waiter waiting(core); core.cards.find(c.peer, card) == nullptr;) {
+            core.cards.collect(core.post);
+            if (core.cards.find(c.peer, card) != nullptr) break;
+            if (const auto there = peers_counts()) refuse(*there); // cards come in order: there is none any more
+            if (const status s = waiting.again(c.peer); s != status::ok) core.raise(s, operation);
+        }
+        w->connect(*core.cards.find(c.peer, card));
+        core.cards.forget(c.peer, card);
+    }
+    c.windows.clear();
+    core.cards.collect(core.post);
+    if (const auto there = peers_counts(); there && (there->sends != c.recvs || there->recvs != c.sends))
+        refuse(*there);
+    core.cards.forget(c.peer, note);
+}
+
+int connection::peer() const { return core_->peer; }
+const std::string& connection::name() const { return core_->options.name; }
+const job& connection::owner() const { return core_->owner; }
+
+} // namespace halocline::comm

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control plane of ranks that are processes: a stream socket per pair for set-up mail and liveness. Within a node
+// they are Unix sockets, over which slab descriptors pass; and a pidfd per peer, because a forked child can hold a dead
+// rank's socket open. Between nodes they are TCP connections (far_door.hpp), on which the kernels watch the link.
+#pragma once
+
+#include "descriptor.hpp"
+#include "far_door.hpp"
+#include "job/job_core.hpp"
+
+#include <deque>
+#include <mutex>
+#include <poll.h>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace halocline::comm {
+
+/// A listening socket under a random name in the abstract namespace: nothing in the file system, gone with its owner.
+class listener {
+  public:
+    explicit listener(int backlog);
+    [[nodiscard]] const std::string& name() const { return name_; }
+    [[nodiscard]] int fd() const { return socket_.fd(); }
+
+  private:
+    std::string name_;
+    descriptor socket_;
+};
+
+/// A peer to connect to.
+struct peer_address {
+    int rank = 0;
+    std::string socket_name;
+    int pid = 0;
+};
+
+/// A peer of another node.
+struct far_address {
+    int rank = 0;
+    std::string door; ///< far_door::name()
+};
+
+class socket_plane final : public pairwise_mail, public liveness {
+  public:
+    /// Connects each pair of these ranks once, swaps the job's secret and the slabs' descriptors, and maps the peers'
+    /// slabs into core.peer_base.  Err: rank_failure.
+    socket_plane(job_core& core, listener door, const std::vector<peer_address>& peers, const std::string& secret);
+    /// Connects this rank once with each of these, of other nodes; each end proves that it knows the secret. Others
+    /// that call have no effect: they get 2 seconds, and of them at most a few are listened to.  Err: rank_failure.
+    void connect_far(far_door door, const std::vector<far_address>& peers, const std::string& secret);
+    /// Says goodbye, so that the end of the sockets isn't taken for a death.
+    ~socket_plane() override;
+
+    void send_letter(int peer, std::string_view text) override;
+    std::optional<letter> take_letter() override;
+    void look() noexcept override;
+    [[nodiscard]] bool left(int rank) const noexcept override;
+    [[nodiscard]] std::vector<pollfd> ends() const override;
+    /// Sends the end of the job to the ranks of other nodes, the first time.
+    void tell_far(const failure_record& end) noexcept override;
+
+  protected:
+    std::vector<std::string> transfer(std::span<const int> to, std::span<const std::string> out,
+                                      std::span<const int> from, std::string_view operation) override;
+
+  private:
+    struct link {
+        int rank = 0;
+        int pid = 0;
+        descriptor socket, process;
+        std::string unsent;               // frames still to be written
+        std::string half;                 // a frame that is not complete
+        std::deque<std::string> came;     // complete messages
+        bool goodbye = false;             // closed its job in good order
+        bool gone = false;                // socket ended or process ended
+        bool far = false;                 // on another node
+        std::string own_address, address; // of the link's ends, if far
+        std::deque<std::string> letters;
+    };
+    class near_greeting; // how links within the node come to be
+    class far_greeting;  // and those to other nodes
+    [[nodiscard]] link& to(int rank);
+    void greet(listener door, const std::vector<peer_address>& peers, const std::string& secret);
+    void append(link& l, std::uint64_t mark, std::string_view text);
+    /// Takes in what has come, and notices the end.
+    void read(link& l);
+    /// The first frame of these bytes, which it leaves.  False: it is not complete.
+    bool take_frame(link& l, std::string_view& bytes);
+    void write(link& l);
+    void ended(link& l, int error) noexcept;
+    void watch_all();
+
+    job_core& core_;
+    mutable std::recursive_mutex mutex_; // the rank and its witness; publish() comes back here to tell_far()
+    std::vector<link> links_;            // one per peer
+    std::vector<int> link_of_;           // by rank, -1: none
+    std::vector<pollfd> watched_;        // sockets, then processes; no allocation in look()
+    bool told_far_ = false;
+};
+
+} // namespace halocline::comm

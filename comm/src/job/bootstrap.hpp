@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a rank learns who it is and reaches the others for the first time. A launcher gives a rank number and a gather of
+// a few bytes; everything after that goes over the ranks' own sockets (socket_plane). All call gather equally often.
+#pragma once
+
+#include "job_core.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halocline::comm {
+
+class mpi_world;
+
+struct bootstrap {
+    int rank = 0, ranks = 1;
+    std::string launcher;
+    /// Bytes of every rank, by rank. Bounded by the deadline; notices ranks that died.  Err: rank_failure, job_error.
+    std::function<std::vector<std::string>(std::string_view mine)> gather;
+    /// The MPI that started the job, if one did.
+    std::shared_ptr<mpi_world> mpi;
+};
+
+inline constexpr std::string_view local_launcher = "halocline-run";
+/// The job of halocline-run, if that started this process.
+std::optional<bootstrap> local_bootstrap(const job_options& options);
+/// The job of a launcher with a PMIx server, if one started this process: no MPI is involved. (pmix/)
+std::optional<bootstrap> pmix_bootstrap(const job_options& options);
+[[nodiscard]] bool pmix_is_built();
+/// The job of an MPI launcher, if one started this process. (mpi/bootstrap.cpp)
+std::optional<bootstrap> mpi_bootstrap(const job_options& options);
+/// The ranks of an MPI_Comm of the program, given by its address. (mpi/bootstrap.cpp)
+bootstrap mpi_bootstrap(const void* communicator, std::size_t bytes, const job_options& options);
+
+/// Makes the job: slabs, sockets between the ranks of a node, choice of transports. Collective.
+std::shared_ptr<job_core> join(bootstrap start, const job_options& options);
+
+} // namespace halocline::comm

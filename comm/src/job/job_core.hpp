@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job's copies, plans and sums share on one rank: memory, peers, the control plane, the failure record.
+#pragma once
+
+#include "activity.hpp"
+#include "control/cards.hpp"
+#include "control/control_plane.hpp"
+#include "node/node_slab.hpp"
+
+#include <halocline/comm/control_line.hpp>
+#include <halocline/comm/costs.hpp>
+#include <halocline/comm/job.hpp>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace halocline::comm {
+
+class mpi_world;
+class ofi_world;
+class verbs_world;
+class window_end;
+class witness;
+
+/// The block of a closed channel set: memory that peers may still write until each has said farewell.
+struct parked_block {
+    void* start = nullptr;
+    std::size_t bytes = 0;
+    std::vector<const control_line*> lines;
+    std::vector<const void*> pinned{};                  ///< other slab memory that they may write until then
+    std::vector<std::shared_ptr<const void>> exposed{}; ///< over networks, until nobody else has it
+};
+
+/// Why transports are not used, as found when the job was joined.
+struct refusals {
+    std::vector<std::string> shm; ///< by peer; read only where the peer's slab is not mapped
+    std::map<std::string, std::vector<std::string>>
+        networks; ///< by transport, verbs or ofi, and peer; "": it is reached
+};
+
+class job_core {
+  public:
+    job_core(int own_rank, int job_ranks, job_options choices, std::string started_by,
+             std::shared_ptr<node_slab> own_slab);
+    ~job_core();
+    job_core(const job_core&) = delete;
+    job_core& operator=(const job_core&) = delete;
+
+    // Fixed at set-up.
+    int rank = 0, ranks = 1;
+    job_options options;
+    std::string launcher;
+    std::vector<rank_info> members;
+    std::shared_ptr<node_slab> memory;
+    std::vector<slab_mapping> mappings; // keeps peer_base alive; empty with threads
+    std::vector<std::byte*> peer_base;  // each rank's slab as mapped here; nullptr: not on this node
+    std::shared_ptr<mpi_world> mpi;     // the MPI that started this job, if one did
+    std::shared_ptr<verbs_world> verbs; // if it was asked for and this rank can
+    std::shared_ptr<ofi_world> ofi;     // likewise
+    /// Do channels try their connections before the first message? Same on every rank: where any has one of these.
+    bool greets = false;
+    std::unique_ptr<liveness> watch;
+    mail* post = nullptr; // set-up mail: the control plane
+    mutable activity doing;
+    std::unique_ptr<witness> guard; // of ranks that are processes, where there is a grace time
+    int spin_polls = 0;
+    /// Else ranks share cores: who waits gives its own away soon, and short times are the scheduler's.
+    [[nodiscard]] bool has_own_core() const noexcept { return spin_polls >= 1000; }
+
+    // Set-up state.
+    std::uint32_t next_plan_id = 1; // plans are made collectively, so the count is the same on every rank
+    std::vector<parked_block> parked;
+    std::optional<costs> measured; // measured_costs()
+
+    // What peers wait for while this rank waits for something else: copies to fields that have been freed since.
+    struct background_work {
+        void* object = nullptr;
+        void (*step)(void* object) = nullptr; ///< noexcept, never waits
+    };
+    std::vector<background_work> background;
+    void work() noexcept {
+        for (const background_work& b : background) b.step(b.object);
+    }
+    card_box cards;
+    std::vector<window_end*> due; // windows that still have to send something
+    std::size_t windows = 0;      // that exist
+
+    /// What serves each peer, by options.transports.  Err: input_error (the same on every rank only if collective).
+    void choose_transports(const refusals& refused);
+    /// Gives back the parked blocks into which nobody will write any more.
+    void sweep() noexcept;
+
+    /// Writes the end of the job into every record that can be reached, unless one is there already.
+    void publish(status why, int culprit, std::string_view text) noexcept;
+    /// A transport says that `peer` can't be reached: who died, if that is found within half a second; else that is
+    /// the end of the job, with `how`.
+    [[nodiscard]] status lost(int peer, std::string_view how) noexcept;
+    /// The end of the job, if it has ended: first writer's.
+    [[nodiscard]] status failed() const noexcept;
+    /// What ended the job, in this rank's words, up to " while this rank ...".
+    struct ending {
+        status why = status::ok;
+        int culprit = -1;
+        std::string text;
+    };
+    [[nodiscard]] ending end_of_job(std::string_view sentence_end) const;
+    [[noreturn]] void raise(status why, std::string_view operation) const;
+    /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `gone`: the peer,
+    /// if it was seen to have left before the caller looked in vain for what it may have sent last.
+    [[nodiscard]] status check(int peer, std::uint64_t since, int gone) noexcept;
+    /// check() as an exception, for set-up waits.
+    void check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone = -1);
+    /// What publish() is told when the link to `peer` is silent for too long.
+    [[nodiscard]] std::string cut_link(int peer, std::string_view own_address, std::string_view address) const;
+    /// "rank 3 (pid 4711 on hostA)"
+    [[nodiscard]] std::string name_of(int r) const;
+
+  private:
+    [[nodiscard]] status look(int peer, std::uint64_t since, int gone) noexcept;
+    /// Empty: it reaches the peer.
+    [[nodiscard]] std::string why_not(const std::string& transport, int peer, const refusals& refused) const;
+};
+
+/// Throws input_error if a transport is unknown, not built in, or none of them can work in this job.
+void check_transport_names(const std::vector<std::string>& names, bool mpi_there, int ranks);
+/// Cores that this process may use.
+int allowed_cores();
+/// Polls of a wait before it gives its core away: at once where ranks outnumber cores, because whom it waits for may be
+/// waiting for that core (docs/decisions/0029-waiting.md).
+int polls_before_yielding(const job_options& options, int ranks, int cores);
+std::string host_name();
+
+} // namespace halocline::comm

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job under an MPI launcher: rank, size and the first gather come from MPI's world.
+#include "job/bootstrap.hpp"
+#include "world.hpp"
+
+#include <halocline/comm/clock.hpp>
+
+#include <chrono>
+
+namespace halocline::comm {
+
+namespace {
+
+/// What a wait over MPI does between polls: nothing, but every millisecond `look`.
+template <class Look>
+mpi_world::progress every_millisecond(Look look) {
+    const auto interval = static_cast<std::uint64_t>(1e-3 / seconds_per_tick());
+    return [look = std::move(look), interval, last = ticks()]() mutable {
+        if (ticks() - last < interval) return;
+        last = ticks();
+        look();
+    };
+}
+
+/// Before ranks know each other: only the clock; of the dead, the launcher takes care.
+mpi_world::progress until(std::chrono::milliseconds deadline, std::string operation) {
+    return every_millisecond([deadline, operation = std::move(operation), since = ticks()] {
+        if (seconds(ticks() - since) < std::chrono::duration<double>(deadline).count()) return;
+        throw rank_failure("nothing came within " + std::to_string(deadline.count()) +
+                               " ms while this rank waited for " + operation,
+                           status::timed_out, -1, 0, {}, operation);
+    });
+}
+
+bootstrap bootstrap_over(const mpi_launch& launch, const job_options& options) {
+    const std::string joined = launch.communicator ? "all ranks of the communicator" : "all ranks to join MPI's world";
+    auto world = std::make_shared<mpi_world>(launch, until(options.deadline, joined));
+    bootstrap start;
+    start.rank = world->rank();
+    start.ranks = world->ranks();
+    start.launcher = world->version();
+    start.gather = [world, deadline = options.deadline](std::string_view mine) {
+        return world->allgather(mine, until(deadline, "every rank's address"));
+    };
+    start.mpi = std::move(world);
+    return start;
+}
+
+} // namespace
+
+std::optional<bootstrap> mpi_bootstrap(const job_options& options) {
+    const auto launch = mpi_launch_from_environment();
+    if (!launch) return std::nullopt;
+    return bootstrap_over(*launch, options);
+}
+
+bootstrap mpi_bootstrap(const void* communicator, std::size_t bytes, const job_options& options) {
+    auto launch = mpi_of_program();
+    if (!launch) {
+        throw input_error("a job of an MPI communicator: no MPI is seen in this program; name the one it uses in "
+                          "HALOCLINE_MPI (openmpi, mpich, or a module's path)");
+    }
+    launch->communicator = communicator;
+    launch->communicator_bytes = bytes;
+    return bootstrap_over(*launch, options);
+}
+
+} // namespace halocline::comm

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "library.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+
+#include <dlfcn.h>
+
+namespace halocline::comm {
+
+namespace {
+
+struct known_mpi {
+    const char* module;
+    const char* title;
+    const char* launcher;
+    const char* variable; // that its launcher sets to the number of ranks
+    const char* package;
+};
+// Open MPI first: its mpirun may also speak PMI.
+constexpr known_mpi known[] = {
+    {"openmpi", "Open MPI", "mpirun.openmpi", "OMPI_COMM_WORLD_SIZE", "libopenmpi-dev openmpi-bin"},
+    {"mpich", "MPICH", "mpirun.mpich", "PMI_SIZE", "libmpich-dev mpich"},
+};
+
+const char* environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value && *value ? value : nullptr;
+}
+
+std::string module_file(std::string_view module) { return "halocline-mpi-" + std::string(module) + ".so"; }
+
+std::string list(const std::vector<std::filesystem::path>& folders) {
+    std::string text;
+    for (const auto& folder : folders) text += (text.empty() ? "" : ", ") + folder.string();
+    return text;
+}
+
+} // namespace
+
+std::optional<mpi_launch> mpi_launch_from_environment() {
+    std::optional<mpi_launch> launch;
+    for (const auto& mpi : known) {
+        if (const char* value = environment(mpi.variable)) {
+            launch = mpi_launch{mpi.module, mpi.title, std::string(mpi.variable) + "=" + value, 0};
+            const std::string_view text = value;
+            std::from_chars(text.data(), text.data() + text.size(), launch->ranks);
+            break;
+        }
+    }
+    if (const char* choice = environment("HALOCLINE_MPI")) {
+        if (!launch) launch = mpi_launch{{}, {}, std::string("HALOCLINE_MPI=") + choice, 0};
+        launch->module = choice;
+    }
+    return launch;
+}
+
+std::optional<mpi_launch> mpi_of_program() {
+    auto launch = mpi_launch_from_environment();
+    if (environment("HALOCLINE_MPI")) return launch;
+    using version_call = int (*)(char*, int*); // may be called before MPI_Init; the same in every MPI
+    const auto version = reinterpret_cast<version_call>(dlsym(RTLD_DEFAULT, "MPI_Get_library_version"));
+    if (!version) return launch;
+    std::array<char, 8192> text{}; // both define less
+    int length = 0;
+    if (version(text.data(), &length) != 0) return launch;
+    const std::string_view said(text.data());
+    for (const auto& mpi : known) {
+        if (said.substr(0, std::strlen(mpi.title)) != mpi.title) continue;
+        return mpi_launch{mpi.module, mpi.title, "this program uses " + std::string(mpi.title)};
+    }
+    throw input_error("MPI: this program uses '" + std::string(said.substr(0, said.find_first_of(",\n"))) +
+                      "'; modules exist for Open MPI and MPICH (HALOCLINE_MPI names one that fits)");
+}
+
+namespace {
+
+/// What this program's run path names: Halocline's CMake package and halocline.pc put the folder of an installation there.
+void append_run_path(std::vector<std::filesystem::path>& folders) {
+    void* self = dlopen(nullptr, RTLD_LAZY);
+    Dl_serinfo needed;
+    if (!self || dlinfo(self, RTLD_DI_SERINFOSIZE, &needed) != 0) return;
+    std::vector<std::max_align_t> room(needed.dls_size / sizeof(std::max_align_t) + 1);
+    auto* paths = reinterpret_cast<Dl_serinfo*>(room.data());
+    *paths = needed; // the second call wants to be told size and number again
+    if (dlinfo(self, RTLD_DI_SERINFO, paths) == 0) {
+        for (unsigned i = 0; i < paths->dls_cnt; ++i) {
+            const std::filesystem::path folder = paths->dls_serpath[i].dls_name;
+            if (folder.filename() == "halocline") folders.push_back(folder); // the others are the system's
+        }
+    }
+    dlclose(self);
+}
+
+} // namespace
+
+std::vector<std::filesystem::path> mpi_module_folders() {
+    std::vector<std::filesystem::path> folders;
+    if (const char* path = environment("HALOCLINE_MODULE_PATH")) {
+        for (std::string_view rest = path; !rest.empty();) {
+            const auto end = std::min(rest.find(':'), rest.size());
+            if (end > 0) folders.emplace_back(rest.substr(0, end));
+            rest.remove_prefix(std::min(end + 1, rest.size()));
+        }
+    }
+    std::error_code failed;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
+    if (!failed) folders.push_back(program.parent_path().parent_path() / "lib" / "halocline");
+    append_run_path(folders);
+    folders.emplace_back(HALOCLINE_MODULE_DIR);
+    folders.emplace_back(HALOCLINE_MODULE_INSTALL_DIR);
+    return folders;
+}
+
+std::vector<std::string> mpi_modules_present() {
+    std::vector<std::string> present;
+    std::error_code ignored;
+    for (const auto& mpi : known) {
+        for (const auto& folder : mpi_module_folders()) {
+            if (!std::filesystem::exists(folder / module_file(mpi.module), ignored)) continue;
+            present.emplace_back(mpi.module);
+            break;
+        }
+    }
+    return present;
+}
+
+loaded_mpi_module load_mpi_module(const mpi_launch& launch) {
+    std::vector<std::filesystem::path> candidates;
+    if (launch.module.find('/') != std::string::npos) {
+        candidates.emplace_back(launch.module);
+    } else {
+        for (const auto& folder : mpi_module_folders()) candidates.push_back(folder / module_file(launch.module));
+    }
+
+    std::string refused;
+    for (const auto& path : candidates) {
+        std::error_code failed;
+        if (!std::filesystem::exists(path, failed)) continue;
+        // RTLD_LOCAL: the program's own libraries must not see this MPI's symbols.
+        void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (!library) {
+            const char* why = dlerror();
+            refused += "\n  " + path.string() + ": " + (why ? why : "can't be loaded");
+            continue;
+        }
+        void* entry = dlsym(library, HALOCLINE_MPI_MODULE_ENTRY);
+        if (!entry) {
+            refused += "\n  " + path.string() + ": no symbol '" HALOCLINE_MPI_MODULE_ENTRY "'";
+            continue;
+        }
+        const auto* table = reinterpret_cast<halocline_mpi_module_entry>(entry)();
+        if (table->abi != HALOCLINE_MPI_MODULE_ABI || table->bytes != sizeof(halocline_mpi_module)) {
+            refused += "\n  " + path.string() + ": module interface " + std::to_string(table->abi) +
+                       ", this program needs " + std::to_string(HALOCLINE_MPI_MODULE_ABI) + ": rebuild both together";
+            continue;
+        }
+        return {table, path};
+    }
+
+    const std::string name = launch.module.find('/') == std::string::npos ? module_file(launch.module) : launch.module;
+    if (!refused.empty()) throw input_error("MPI: no usable module " + name + refused);
+    std::string text = "MPI: no module " + name + " (" + launch.evidence + "): looked in " + list(mpi_module_folders());
+    for (const auto& mpi : known) {
+        if (launch.module != mpi.module) continue;
+        text += std::string("; this build has none if mpicxx.") + mpi.module +
+                " was missing when it was configured: install " + mpi.package + ", configure and build again";
+    }
+    const auto present = mpi_modules_present();
+    for (const auto& mpi : known) {
+        for (const auto& other : present) {
+            if (other == mpi.module)
+                text += std::string("; or start it with ") + mpi.launcher + ", whose module is there";
+        }
+    }
+    throw input_error(text);
+}
+
+} // namespace halocline::comm

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "world.hpp"
+
+#include "control/wire.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <numeric>
+
+namespace halocline::comm {
+
+namespace {
+
+/// What a C callback may not throw is kept here and thrown after the call.
+class guard {
+  public:
+    explicit guard(const mpi_world::progress& check) : check_(check) {}
+    static int give_up(void* self) {
+        auto& g = *static_cast<guard*>(self);
+        if (!g.check_) return 0;
+        try {
+            g.check_();
+        } catch (...) {
+            g.thrown_ = std::current_exception();
+        }
+        return g.thrown_ ? 1 : 0;
+    }
+    void rethrow() const {
+        if (thrown_) std::rethrow_exception(thrown_);
+    }
+
+  private:
+    const mpi_world::progress& check_;
+    std::exception_ptr thrown_;
+};
+
+} // namespace
+
+mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
+    const auto loaded = load_mpi_module(launch);
+    module_ = loaded.table;
+    path_ = loaded.path;
+
+    guard g(check);
+    const int code = module_->open(launch.communicator, launch.communicator_bytes, guard::give_up, &g, &world_);
+    version_ = module_->version();
+    g.rethrow();
+    if (code == HALOCLINE_MPI_NO_COMMUNICATOR) {
+        throw input_error("MPI: what was given is no communicator of " + version_ + " (" + path_.string() +
+                          "), or MPI_Init was not called: " + launch.evidence +
+                          "; if its MPI is another one, name that in HALOCLINE_MPI");
+    }
+    require(code, launch.communicator ? "duplicating the communicator" : "joining the world");
+    rank_ = module_->rank(world_);
+    ranks_ = module_->size(world_);
+    if (!launch.communicator && launch.ranks > 0 && launch.ranks != ranks_) {
+        module_->leave(); // N singletons that each believe to be alone: don't wait for one another at exit
+        throw input_error("MPI: the launcher is " + (launch.title.empty() ? "unknown" : launch.title) +
+                          "'s and started " + std::to_string(launch.ranks) + " ranks (" + launch.evidence + "), but " +
+                          version_ + " sees a world of " + std::to_string(ranks_) + " (" + path_.string() +
+                          "): start the program with the mpirun of " + version_ + ", or unset HALOCLINE_MPI");
+    }
+    if (!launch.communicator || launch.title.empty() || module_->started_ranks() != 1) return;
+    const auto started = mpi_launch_from_environment(); // the other MPI's: N worlds of one rank each
+    if (started && started->ranks > 1 && !started->title.empty() && started->title != launch.title) {
+        throw input_error("MPI: the launcher is " + started->title + "'s and started " +
+                          std::to_string(started->ranks) + " ranks (" + started->evidence + "), but " +
+                          launch.evidence + ", which sees a world of 1: start it with the mpirun of " + version_);
+    }
+}
+
+mpi_world::~mpi_world() {
+    for (auto& end : ends_) close_end(*end);
+    module_->close(world_);
+}
+
+std::string mpi_world::describe(int code) const {
+    if (code == HALOCLINE_MPI_TRUNCATED) return version_ + ": a message was longer than planned";
+    char text[512];
+    module_->describe(code, text, sizeof text);
+    return version_ + ": " + text;
+}
+
+void mpi_world::require(int code, std::string_view call) const {
+    if (code != HALOCLINE_MPI_OK) throw job_error("MPI: " + std::string(call) + " failed: " + describe(code));
+}
+
+std::vector<std::string> mpi_world::allgather(std::string_view mine, const progress& check) const {
+    const auto ranks = static_cast<std::size_t>(ranks_);
+    const std::vector<std::uint64_t> eight(ranks, sizeof(std::uint64_t));
+    std::vector<std::uint64_t> bytes(ranks);
+    const std::uint64_t own = mine.size();
+    guard g(check);
+    int code = module_->allgather(world_, &own, eight.data(), bytes.data(), guard::give_up, &g);
+    g.rethrow();
+    require(code, "gathering sizes");
+
+    std::string all(std::reduce(bytes.begin(), bytes.end()), '\0');
+    code = module_->allgather(world_, mine.data(), bytes.data(), all.data(), guard::give_up, &g);
+    g.rethrow();
+    require(code, "gathering " + std::to_string(all.size()) + " bytes");
+
+    std::vector<std::string> parts;
+    parts.reserve(ranks);
+    std::size_t place = 0;
+    for (const auto n : bytes) {
+        parts.push_back(all.substr(place, n));
+        place += n;
+    }
+    return parts;
+}
+
+void mpi_world::poll() noexcept {
+    sweep();
+    module_->progress(world_);
+}
+
+void mpi_world::leave() const noexcept { module_->leave(); }
+void mpi_world::abort(int exit_code) const noexcept { module_->abort(exit_code); }
+
+int mpi_world::take_tag() {
+    sweep();
+    if (!free_tags_.empty()) {
+        const int tag = free_tags_.back();
+        free_tags_.pop_back();
+        return tag;
+    }
+    if (next_tag_ >= module_->max_tag(world_)) {
+        throw job_error("MPI: " + std::to_string(next_tag_) + " channels are open to this rank, and " + version_ +
+                        " has no more message tags (MPI_TAG_UB)");
+    }
+    // So that giving one back never allocates.
+    const auto issued = static_cast<std::size_t>(next_tag_) + 1;
+    if (free_tags_.capacity() < issued) free_tags_.reserve(2 * issued);
+    return next_tag_++;
+}
+
+std::shared_ptr<mpi_windows> mpi_world::expose(std::span<const mpi_slots> slots, const progress& check) {
+    sweep();
+    wire_writer mine;
+    mine.number(slots.size());
+    for (const auto& w : windows_) {
+        if (w->channels == 0) mine.number(w->number);
+    }
+    std::size_t count = 0;
+    std::map<std::uint64_t, int> closed; // on so many ranks
+    for (const std::string& bytes : allgather(mine.take(), check)) {
+        wire_reader reader(bytes);
+        count = std::max(count, reader.number<std::size_t>());
+        while (!reader.empty()) ++closed[reader.number<std::uint64_t>()];
+    }
+    std::erase_if(windows_, [&](const auto& w) {
+        if (closed[w->number] != ranks_) return false;
+        require(module_->windows_free(w->handle), "freeing windows");
+        return true;
+    });
+    if (count == 0) return nullptr;
+
+    std::vector<void*> places(2 * count, nullptr);
+    std::vector<std::uint64_t> bytes(count, 0);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        std::ranges::copy(slots[i].slot, places.begin() + static_cast<std::ptrdiff_t>(2 * i));
+        bytes[i] = slots[i].bytes;
+    }
+    auto made = std::make_shared<mpi_windows>(mpi_windows{nullptr, plans_exposed_++, slots.size()});
+    require(module_->windows_open(world_, static_cast<int>(count), places.data(), bytes.data(), &made->handle),
+            "making windows (MPI_Win_create)");
+    return windows_.emplace_back(std::move(made));
+}
+
+void mpi_world::return_tag(int tag) noexcept { free_tags_.push_back(tag); }
+
+} // namespace halocline::comm

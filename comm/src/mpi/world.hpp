@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The world of the MPI that started this process (or a communicator of the program), as set-up and channels see it.
+#pragma once
+
+#include "control/control_plane.hpp"
+#include "end.hpp"
+#include "library.hpp"
+
+#include <halocline/comm/job.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace halocline::comm {
+
+/// The windows of a plan, in one-sided mode.
+struct mpi_windows {
+    halocline_mpi_windows* handle = nullptr;
+    std::uint64_t number = 0; ///< of the plan, the same on every rank
+    std::size_t channels = 0; ///< that still use them here
+};
+
+/// What one of them is over: the two slots of a channel.
+struct mpi_slots {
+    std::array<std::byte*, 2> slot{};
+    std::size_t bytes = 0;
+};
+
+/// MPI's world through a loaded module. Move-free: channels point at it.
+class mpi_world {
+  public:
+    /// Asked while something waits; throwing is allowed and ends the wait.
+    using progress = std::function<void()>;
+
+    /// Loads the module and joins its world, or the communicator. Collective over the ranks of that.
+    /// Err: input_error: no such module, another ABI, or the launcher started several ranks and this MPI sees one.
+    explicit mpi_world(const mpi_launch& launch, const progress& check = {});
+    ~mpi_world();
+    mpi_world(const mpi_world&) = delete;
+    mpi_world& operator=(const mpi_world&) = delete;
+
+    /// How plans' channels are made from now on.
+    void use(mpi_mode mode) { mode_ = mode; }
+    [[nodiscard]] mpi_mode mode() const { return mode_; }
+
+    [[nodiscard]] int rank() const { return rank_; }
+    [[nodiscard]] int ranks() const { return ranks_; }
+    /// "Open MPI 4.1.4"
+    [[nodiscard]] const std::string& version() const { return version_; }
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+    /// Bytes of every rank, by rank. Collective.  Err: what `check` throws; job_error if MPI fails.
+    [[nodiscard]] std::vector<std::string> allgather(std::string_view mine, const progress& check) const;
+    /// For waits on something else than MPI: started sends and farewells move on.
+    void poll() noexcept;
+    /// The job failed: no MPI call from this process any more, so that it can end while others are dead.
+    void leave() const noexcept;
+    /// Ends all processes of the launcher with this exit code.
+    void abort(int exit_code) const noexcept;
+
+    /// A tag for messages to this rank, used by no live channel of this world.  Err: job_error when MPI has no more.
+    [[nodiscard]] int take_tag();
+    void return_tag(int tag) noexcept;
+
+    /// 0, 1, ... for the channels of a plan.
+    [[nodiscard]] int next_window(std::uint32_t plan_id) {
+        if (std::exchange(window_plan_, plan_id) != plan_id) next_window_ = 0;
+        return next_window_++;
+    }
+    /// Windows over the slots of a plan's channels on every rank; frees those of plans that are closed on all ranks.
+    /// Collective.  Err: what `check` throws; job_error.
+    [[nodiscard]] std::shared_ptr<mpi_windows> expose(std::span<const mpi_slots> slots, const progress& check);
+
+    /// An end with memory and a tag for what the peer will send here.  Err: job_error; what `memory` throws.
+    [[nodiscard]] mpi_end& open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id,
+                                std::size_t send_bytes, std::size_t receive_bytes);
+    /// An end's own part of its channel's card; its requests, and the first receive.  Err: job_error.
+    [[nodiscard]] std::string card(const mpi_end& end) const;
+    void connect(mpi_end& end, const std::string& peer_card);
+    static void greet(mpi_end&) noexcept {}
+    /// The message of that epoch, or so much of it.  Pre: the one before is sent, and the peer's has come.
+    void send(mpi_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
+    /// Tests the receive and the send that are under way.
+    void poll(mpi_end& end) noexcept;
+    void say_farewell(mpi_end& end) noexcept;
+    /// The channel is gone: the end goes when its peer has said farewell, or with the world.
+    void release(mpi_end& end) noexcept;
+    /// Receives the farewells of the peers whose ends were closed here: until there are no more, `give_up` says so, or
+    /// for 2 seconds. What nobody receives, MPI would complain of, or hold, when it ends.
+    void finish(const std::function<bool()>& give_up) noexcept;
+
+    [[nodiscard]] const halocline_mpi_module& module() const { return *module_; }
+    [[nodiscard]] halocline_mpi_world* handle() const { return world_; }
+    /// MPI's text for an error code.
+    [[nodiscard]] std::string describe(int code) const;
+    [[nodiscard]] std::string describe(const mpi_end& end) const;
+
+  private:
+    bool post(mpi_end& end, std::uint64_t epoch) noexcept;
+    bool closed(mpi_end& end) noexcept;
+    void close_end(mpi_end& end) noexcept;
+    static void fail(mpi_end& end, int code) noexcept;
+    void sweep() noexcept;
+    void require(int code, std::string_view call) const;
+
+    const halocline_mpi_module* module_ = nullptr;
+    halocline_mpi_world* world_ = nullptr;
+    std::filesystem::path path_;
+    std::string version_;
+    int rank_ = 0, ranks_ = 1;
+    mpi_mode mode_ = mpi_mode::two_sided;
+    int next_tag_ = 0, next_window_ = 0;
+    std::uint32_t window_plan_ = 0;
+    std::uint64_t plans_exposed_ = 0;
+    std::vector<std::shared_ptr<mpi_windows>> windows_;
+    std::vector<int> free_tags_;
+    std::vector<std::unique_ptr<mpi_end>> ends_;
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Large messages between this rank and one peer over a network, from the sender's memory straight into the receiver's: the
+// receiver opens its memory and tells a ticket, with which the sender writes. What carries records and tickets to and fro
+// is not known here (docs/decisions/0031-large-messages-by-rma.md).
+#pragma once
+
+#include "messages/message_layout.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace halocline::comm {
+
+class job_core;
+
+/// Where the bytes of one message are to go.
+struct bulk_ticket {
+    std::uint64_t address = 0, key = 0;
+};
+
+/// Memory of this rank that its peers may write at any time, as long as this lives.
+struct exposed_memory {
+    virtual ~exposed_memory() = default;
+    bulk_ticket ticket; ///< of its first byte
+};
+
+/// After set-up all members are noexcept and allocate nothing of their own; the network's library may.
+class bulk_link {
+  public:
+    /// So many messages, each with its number, may be under way in each direction, where a link is not made for fewer.
+    static constexpr std::uint32_t records = link_layout::records;
+    /// Longer ones go in pieces: both ends see that they move, and a link that fails is noticed within a wait's deadline.
+    static constexpr std::size_t piece_bytes = std::size_t{64} << 20;
+
+    virtual ~bulk_link() = default;
+    bulk_link() = default;
+    bulk_link(const bulk_link&) = delete;
+    bulk_link& operator=(const bulk_link&) = delete;
+
+    /// What the peer's end must know of this one.
+    [[nodiscard]] virtual std::string card() const = 0;
+    virtual void connect(const std::string& peer_card) = 0;
+    /// "fi_writedata of tcp;ofi_rxm"
+    [[nodiscard]] virtual std::string describe() const = 0;
+
+    enum class opening {
+        open,
+        busy,   ///< the last message of that number is under way, or no registration is free: try again later
+        refused ///< the memory can't be registered: it goes in frames
+    };
+    /// Receiver: the peer may write `into` from now on.  Pre: into is not empty.
+    virtual opening receive(std::uint32_t record, std::span<std::byte> into, bulk_ticket& ticket) noexcept = 0;
+    /// Has all of it come? Then the peer does not write there any more.
+    [[nodiscard]] virtual bool received(std::uint32_t record) noexcept = 0;
+    /// The peer will not write any more, and has not written all.
+    virtual void give_up(std::uint32_t record) noexcept = 0;
+
+    /// Sender: writes. If refused, the receiver has to be told.
+    [[nodiscard]] virtual opening send(std::uint32_t record, std::span<const std::byte> data,
+                                       const bulk_ticket& ticket) noexcept = 0;
+    /// May the memory be used again?
+    [[nodiscard]] virtual bool sent(std::uint32_t record) noexcept = 0;
+
+    virtual void poll() noexcept = 0;
+    /// The job has ended: when this returns, no memory of this rank is read or written by this link any more.
+    virtual void cut() noexcept = 0;
+    [[nodiscard]] virtual bool failed() const noexcept = 0;
+    [[nodiscard]] virtual std::string trouble() const = 0;
+
+    /// Pieces that moved, either way, and the writes among them: of this rank into its peer's memory, and of the peer
+    /// into this rank's, whether a receive is open for them or not.
+    [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
+    [[nodiscard]] std::uint64_t writes() const noexcept { return writes_; }
+    [[nodiscard]] std::uint64_t came() const noexcept { return came_; }
+
+  protected:
+    std::uint64_t moved_ = 0, writes_ = 0, came_ = 0;
+};
+
+/// One direction of one record: bytes on their way in pieces.
+struct bulk_transfer {
+    std::byte* data = nullptr; ///< nullptr: none under way; a send's is only read
+    std::size_t bytes = 0;
+    std::uint32_t pieces = 0, next = 0, done = 0; ///< the last two: posted, complete
+
+    /// `piece`: bytes of all but the last.
+    bulk_link::opening open(std::byte* start, std::size_t size, std::size_t piece) noexcept {
+        if (data != nullptr) return bulk_link::opening::busy;
+        data = start;
+        bytes = size;
+        pieces = static_cast<std::uint32_t>((size + piece - 1) / piece);
+        next = done = 0;
+        return bulk_link::opening::open;
+    }
+};
+
+/// nullptr: that transport has none.  Err: job_error.
+[[nodiscard]] std::unique_ptr<bulk_link> make_bulk_link(job_core& core, int peer,
+                                                        std::uint32_t records = bulk_link::records);
+/// To the peers that `transport` serves.  nullptr: it does not write there.  Err: job_error: it can't be registered.
+[[nodiscard]] std::shared_ptr<const exposed_memory> expose(job_core& core, const std::string& transport,
+                                                           std::span<std::byte> memory);
+
+} // namespace halocline::comm

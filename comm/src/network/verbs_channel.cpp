@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/comm/verbs_channel.hpp>
+
+#include "network_channel_body.hpp"
+#include "verbs/world.hpp"
+
+namespace halocline::comm {
+
+template class network_channel<verbs_world, verbs_end>;
+
+void verbs_channel::complete(verbs_world& world, std::uint32_t plan_id) { world.complete(plan_id); }
+
+std::uint64_t verbs_channel::receives() const noexcept { return end_->receives; }
+std::uint64_t verbs_channel::completions() const noexcept { return end_->completions; }
+
+} // namespace halocline::comm

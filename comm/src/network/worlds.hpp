@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the channels of a transport with cards are made in, its world: one line per transport; and how a job opens those
+// that it needs.
+#pragma once
+
+#include "job/job_core.hpp"
+#include "mpi/world.hpp"
+#include "ofi/world.hpp"
+#include "verbs/world.hpp"
+
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/mock_channel.hpp>
+#include <halocline/comm/mpi_channel.hpp>
+#include <halocline/comm/ofi_channel.hpp>
+#include <halocline/comm/verbs_channel.hpp>
+
+#include <string>
+
+namespace halocline::comm {
+
+inline verbs_world& world_of(const job_core& core, const verbs_channel*) { return *core.verbs; }
+inline ofi_world& world_of(const job_core& core, const ofi_channel*) { return *core.ofi; }
+inline mpi_world& world_of(const job_core& core, const mpi_channel*) { return *core.mpi; }
+inline mock_world& world_of(const job_core&, const mock_channel*) {
+    static mock_world nothing; // has no state
+    return nothing;
+}
+
+/// Opens verbs and libfabric, in the order of the job's transports, on the ranks that can, and only if one before does
+/// not reach all of them. Notes which peers each does not reach, and why. `address`: of this host, for networks over
+/// IP. Collective.
+void open_networks(const job& j, bool one_node, const std::string& address, refusals& refused);
+
+} // namespace halocline::comm

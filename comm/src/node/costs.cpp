@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/comm/costs.hpp>
+
+#include "control/wire.hpp"
+#include "job/job_core.hpp"
+
+#include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/claim_lines.hpp>
+#include <halocline/comm/clock.hpp>
+#include <halocline/comm/stream_bytes.hpp>
+#include <halocline/comm/take_line.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace halocline::comm {
+namespace {
+
+/// Least time of a few attempts: what else runs on the machine only adds.
+template <class Work>
+double least_seconds(int attempts, Work&& work) {
+    std::uint64_t least = ~std::uint64_t{0};
+    for (int i = 0; i < attempts; ++i) {
+        const std::uint64_t before = ticks();
+        work();
+        least = std::min(least, ticks() - before);
+    }
+    return seconds(least);
+}
+
+/// Messages of `bytes` or less between the ranks 2i and 2i + 1; the larger ones in shared memory only.
+class probe {
+  public:
+    /// Collective.
+    probe(const job& j, std::uint32_t messages, std::size_t bytes) : job_(j), source_(bytes) {
+        const int peer = j.rank() ^ 1;
+        std::vector<channel_request> requests;
+        if (peer < j.ranks()) {
+            shared_ = j.members()[static_cast<std::size_t>(peer)].transport == shm_channel::transport;
+            if (!shared_) bytes = least;
+            for (std::uint32_t m = 0; m < messages; ++m) requests.push_back({peer, m, m, bytes, bytes, "probe"});
+        }
+        set_ = channel_set(j, requests, {"costs", "", {}});
+    }
+    /// Of an exchange of next to nothing; 0 on a rank without a partner.
+    [[nodiscard]] double exchange_seconds() {
+        return set_.size() == 0 ? 0 : seconds_of([&] { step(0, false); });
+    }
+    /// 0 where the partner shares no memory.
+    [[nodiscard]] write_cost write_seconds(bool streaming) {
+        if (!shared_) return {};
+        constexpr std::size_t small_bytes = 1024;
+        const double small = seconds_of([&] { step(small_bytes, streaming); });
+        const double large = seconds_of([&] { step(source_.size(), streaming); });
+        write_cost cost;
+        cost.line_seconds = std::max(0.0, large - small) / static_cast<double>((source_.size() - small_bytes) / line);
+        cost.message_seconds = std::max(0.0, small - cost.line_seconds * static_cast<double>(small_bytes / line));
+        return cost;
+    }
+    /// A line back from the partner who has read it; 0 where that shares no memory.
+    [[nodiscard]] double take_seconds() {
+        if (!shared_) return 0;
+        constexpr std::size_t bytes = 1024; // a line in the middle: prefetchers bring the first with what is before it
+        std::uint64_t least_ticks = ~std::uint64_t{0};
+        for (int i = 0; i < 8; ++i) {
+            set_.for_each(
+                [&](auto& c) { least_ticks = std::min(least_ticks, ticks_to_take(c.target(epoch_ + 1) + bytes / 2)); });
+            step(bytes, false);
+        }
+        return seconds(least_ticks);
+    }
+
+  private:
+    static constexpr std::size_t line = 64, least = 8;
+    template <class Step>
+    double seconds_of(Step&& step) {
+        constexpr int steps = 4;
+        return least_seconds(6,
+                             [&] {
+                                 for (int i = 0; i < steps; ++i) step();
+                             }) /
+               steps;
+    }
+    /// The source changes, travels, and is read.
+    void step(std::size_t bytes, bool streaming) {
+        ++epoch_;
+        for (std::size_t i = 0; i < bytes; i += line) source_[i] = static_cast<std::byte>(epoch_);
+        set_.for_each([&](auto& c) {
+            std::byte* const target = c.target(epoch_);
+            if (streaming) {
+                stream_bytes(target, source_.data(), bytes);
+                finish_streams();
+            } else {
+                claim_lines(target, target + bytes);
+                std::memcpy(target, source_.data(), bytes);
+            }
+            c.send(epoch_, 0);
+        });
+        if (const status s = set_.wait(epoch_); s != status::ok) job_.fail(s, set_.pending(epoch_));
+        set_.for_each([&](auto& c) {
+            const std::byte* const message = c.received(epoch_);
+            for (std::size_t i = 0; i < bytes; i += line) (void)*const_cast<const volatile std::byte*>(message + i);
+        });
+    }
+
+    job job_;
+    std::vector<std::byte> source_;
+    channel_set set_;
+    std::uint64_t epoch_ = 0;
+    bool shared_ = false;
+};
+
+costs measure(const job& j) {
+    constexpr std::size_t run = 96, stride = 16 * run, runs = 64;
+    std::vector<char> from(runs * stride), to(runs * stride);
+    const double whole = least_seconds(4, [&] {
+        from[0] = static_cast<char>(from[0] + 1);
+        std::memcpy(to.data(), from.data(), to.size());
+    });
+    const double strided = least_seconds(4, [&] {
+        for (std::size_t i = 0; i < runs; ++i) std::memcpy(to.data() + i * run, from.data() + i * stride, run);
+    });
+    constexpr std::uint32_t many = 8;
+    probe one(j, 1, std::size_t{16} << 10), several(j, many, 8);
+    costs c;
+    c.copy_seconds_per_byte = whole / static_cast<double>(to.size());
+    c.run_seconds = std::max(0.0, strided / runs - run * c.copy_seconds_per_byte);
+    c.flag_seconds = one.exchange_seconds();
+    c.message_seconds = std::max(0.0, (several.exchange_seconds() - c.flag_seconds) / (many - 1));
+    std::byte own{};
+    std::uint64_t keep = ~std::uint64_t{0};
+    for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
+    c.keep_seconds = seconds(keep);
+    if (j.core().has_own_core()) {
+        c.cached = one.write_seconds(false);
+        c.streamed = one.write_seconds(true);
+        c.take_seconds = one.take_seconds();
+    }
+    return c;
+}
+
+} // namespace
+
+const costs& measured_costs(const job& j) {
+    job_core& core = j.core();
+    if (core.measured) return *core.measured;
+    const costs mine = measure(j);
+    std::vector<costs> all;
+    for (const std::string& text : j.gather(wire_writer().number(mine).take()))
+        all.push_back(wire_reader(text).number<costs>());
+    // Of those who know it: a rank without a partner has measured nothing.
+    const auto median = [&](auto&& of) {
+        std::vector<double> values;
+        for (const costs& c : all)
+            if (const double value = of(c); value > 0) values.push_back(value);
+        if (values.empty()) return 0.0;
+        const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+        std::nth_element(values.begin(), middle, values.end());
+        return *middle;
+    };
+    const auto median_write = [&](write_cost costs::*how) {
+        return write_cost{median([&](const costs& c) { return (c.*how).message_seconds; }),
+                          median([&](const costs& c) { return (c.*how).line_seconds; })};
+    };
+    core.measured = {.flag_seconds = median([](const costs& c) { return c.flag_seconds; }),
+                     .message_seconds = median([](const costs& c) { return c.message_seconds; }),
+                     .copy_seconds_per_byte = median([](const costs& c) { return c.copy_seconds_per_byte; }),
+                     .run_seconds = median([](const costs& c) { return c.run_seconds; }),
+                     .cached = median_write(&costs::cached),
+                     .streamed = median_write(&costs::streamed),
+                     .take_seconds = median([](const costs& c) { return c.take_seconds; }),
+                     .keep_seconds = median([](const costs& c) { return c.keep_seconds; })};
+    return *core.measured;
+}
+
+void assume_costs(const job& j, const costs& c) { j.core().measured = c; }
+
+} // namespace halocline::comm

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's place in libfabric: one domain, one reliable-datagram endpoint, one completion queue and one address vector,
+// shared by all channels of the job. The library is loaded when a job first needs it (docs/decisions/0008-ofi.md);
+// a build without its headers has ofi/absent.cpp in place of ofi/world.cpp.
+#pragma once
+
+#include "network/network_end.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <memory_resource>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct fid_mr; // libfabric's
+
+namespace halocline::comm {
+
+/// Is transport `ofi` in this build?
+[[nodiscard]] bool ofi_is_built();
+/// "libfabric 1.17 with tcp;ofi_rxm, shm", or why there is none; for reports.
+[[nodiscard]] std::string ofi_present();
+
+class bulk_link;
+struct exposed_memory;
+class ofi_bulk_link;
+class slab;
+struct ofi_end;
+
+/// What a write is known by until it completes. libfabric owns `scratch` meanwhile, where a provider asks for that
+/// (FI_CONTEXT, FI_CONTEXT2).
+struct ofi_operation {
+    void* scratch[8]{};
+    ofi_end* end = nullptr; ///< nullptr: a piece of a large message (ofi/bulk.hpp)
+    bool receives = false;  ///< a tagged receive, else a write or send
+    std::uint32_t tag = 0;  ///< of what it receives
+};
+
+/// What is told beside messages, 8 bytes each, written apart.
+struct ofi_letters {
+    std::uint64_t greeting = 1;
+    std::uint64_t messages_sent = 0; ///< the farewell: nothing follows that many
+    std::uint64_t unused[6]{};
+};
+static_assert(sizeof(ofi_letters) == 64);
+
+/// Before the slots lie the peer's letters, behind them the letters to send.
+struct ofi_end : network_end {
+    fid_mr* region = nullptr;
+    void* descriptor = nullptr;
+    std::uint64_t key = 0;  ///< of the region, for the peer
+    std::uint64_t base = 0; ///< how the peer addresses the block: its address or 0, as the provider wants it
+    std::uint32_t id = 0;   ///< what comes with each write to this end
+    std::uint32_t pieces_in = 0, pieces_out = 0; // of a message
+
+    std::uint32_t peer_id = 0;
+    std::uint64_t peer_key = 0, peer_base = 0;
+
+    // Written by ofi_world::poll().
+    std::uint64_t came[2]{};   ///< messages that are whole, per slot
+    std::uint32_t pieces[2]{}; ///< of the message that is not
+
+    // What is to be written, in this order.
+    bool greeting_due = false, farewell_due = false;
+    std::size_t now_bytes = 0;    ///< of message started: send_message, or less
+    std::uint32_t next_piece = 0; ///< pieces_out: all of it is under way
+    std::uint32_t under_way = 0;  ///< writes that have not completed
+    // Tagged messages, where the provider has no RMA: receives posted by the world, in place of the peer's writes.
+    bool tagged = false, cancelled = false;
+    std::uint32_t letters_posted = 0;
+    std::uint32_t next_receive[2]{};       ///< pieces of a slot's next message to be posted; pieces_in: all are
+    std::uint32_t receives_posted = 0;     ///< that have not completed
+    std::vector<ofi_operation> receives;   // of pieces: slot 0, slot 1; greeting, farewell
+    bool waiting = false;                  // in the world's queue, for room
+    std::vector<ofi_operation> operations; // pieces, greeting, farewell
+
+    /// Slot 1 gets the epochs 1, 3, 5, ..., slot 0 gets 2, 4, 6, ...
+    [[nodiscard]] bool has(std::uint64_t epoch) const { return came[epoch & 1] >= (epoch + 1) / 2; }
+    /// Has the peer's farewell come, and all that it sent before? Writes may overtake each other.
+    [[nodiscard]] bool over() const { return farewell_came && came[0] + came[1] >= letters_in().messages_sent; }
+    [[nodiscard]] bool has_room() const {
+        return under_way == 0 && next_piece == pieces_out && !greeting_due && !farewell_due;
+    }
+    [[nodiscard]] bool greeting_done() const { return has_room(); }
+
+    [[nodiscard]] ofi_letters& letters_in() const { return *std::launder(reinterpret_cast<ofi_letters*>(block)); }
+    [[nodiscard]] ofi_letters& letters_out() const {
+        return *std::launder(reinterpret_cast<ofi_letters*>(send_slot() + send_stride));
+    }
+};
+
+class ofi_world {
+  public:
+    /// Opens libfabric's `provider` ("": its own first choice that can do RMA; with ",tagged" behind its name: as if it
+    /// could not). One without RMA is driven by tagged messages. `address`: of this host; the interface
+    /// with it is taken where the provider has one. `largest_write`: writes are split at that size if the provider's
+    /// own is larger.
+    /// Err: input_error: no library, no such provider, or none that can do either.
+    explicit ofi_world(std::string_view provider, std::string_view address,
+                       std::size_t largest_write = std::numeric_limits<std::size_t>::max());
+    ~ofi_world();
+    ofi_world(const ofi_world&) = delete;
+    ofi_world& operator=(const ofi_world&) = delete;
+
+    /// What two ranks must have alike to reach each other: the provider, "tcp;ofi_rxm"; of shm also the host.
+    [[nodiscard]] std::string kind() const;
+    /// This endpoint's, for the peers.
+    [[nodiscard]] std::string address() const;
+    /// Takes every rank's address, by rank, "" of those that it does not reach; nothing goes over the wire.
+    /// Err: job_error.
+    void connect(std::span<const std::string> addresses, int own_rank);
+    /// Provider shm: has this process mapped the files of all ranks that it reaches? Then it needs no names any more.
+    /// Others: true.
+    [[nodiscard]] bool has_mapped_all() const;
+    /// Provider shm: the own file ends with the last process that has mapped it, however that ends. Others: nothing.
+    /// Pre: every rank has_mapped_all().
+    void remove_name() const noexcept;
+
+    /// An end with memory that the peer may write; of any plan.  Err: job_error; what `memory` throws.
+    [[nodiscard]] ofi_end& open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id,
+                                std::size_t send_bytes, std::size_t receive_bytes);
+    /// An end's own part of its channel's card, and the other end's.
+    [[nodiscard]] std::string card(const ofi_end& end) const;
+    void connect(ofi_end& end, const std::string& peer_card);
+
+    void greet(ofi_end& end) noexcept;
+    /// Writes so much of the message into the peer's slot of that epoch, as poll() finds room.  Pre: end.has_room().
+    void send(ofi_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
+    void say_farewell(ofi_end& end) noexcept;
+    /// Takes completions, then writes what waits for room.
+    void poll() noexcept;
+    void poll(ofi_end&) noexcept { poll(); } // all ends have one queue
+    /// The channel is gone: the end goes when its peer's farewell has come and nothing is under way.
+    void release(ofi_end& end) noexcept;
+    /// Lets go what was released and that nobody will write any more.
+    void sweep() noexcept;
+    /// Polls until nothing is left to be written and every peer said farewell, `give_up` says so, or for 2 seconds.
+    void finish(const std::function<bool()>& give_up) noexcept;
+    /// What went wrong, for an end's error.
+    [[nodiscard]] std::string describe(const ofi_end& end) const { return describe(end.error); }
+    [[nodiscard]] std::string describe(int code) const;
+
+    /// Large messages to and from that rank.
+    [[nodiscard]] std::unique_ptr<bulk_link> open_bulk(const slab& memory, int peer, std::uint32_t records);
+    /// Memory for peers to write at any time.  nullptr: the provider has no RMA.  Err: job_error.
+    [[nodiscard]] std::shared_ptr<const exposed_memory> expose(std::span<std::byte> memory);
+    /// The job has ended: libfabric does not touch this rank's memory any more.
+    void cut() noexcept;
+
+  private:
+    friend class ofi_bulk_link;
+    struct endpoint;                             // of libfabric's types
+    [[nodiscard]] bool in_shared_memory() const; ///< provider shm
+    void note(int code, const char* text) noexcept;
+    void arrive(std::uint64_t data) noexcept;
+    void arrive(ofi_end& end, std::uint32_t tag) noexcept;
+    int post_receives(ofi_end& end) noexcept;
+    void fail(ofi_end* end, int code, const char* text) noexcept;
+    int write(ofi_end& end, const std::byte* from, std::size_t bytes, std::uint64_t remote_offset, std::uint32_t tag,
+              std::uint32_t piece, ofi_operation& operation) noexcept;
+    /// Writes what is due at that end, as far as there is room; the rest as poll() finds room.
+    void push(ofi_end& end) noexcept;
+    int push_all(ofi_end& end) noexcept;
+    void close_end(ofi_end& end) noexcept;
+
+    std::unique_ptr<endpoint> at_;
+    std::vector<std::string> shared_files_; ///< provider shm: of the ranks that it reaches
+    std::string own_file_;
+    std::vector<std::unique_ptr<ofi_end>> ends_; // by id; nullptr: free
+    std::vector<std::uint32_t> free_ids_;
+    std::vector<ofi_end*> waiting_;     // for room
+    std::vector<ofi_bulk_link*> bulks_; // by id; nullptr: gone
+    char trouble_[256]{};               // the first
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that have a block each: one control line per neighbour, which that neighbour writes, and a payload. The two
+// halves of a line hold two counts that the owner of the object gives a meaning. Neighbours that map each other's slabs
+// write there; those over a network send what they would write (far_link.hpp), and large writes of an object that wants
+// that go straight into the payload (neighbourhood_direct.cpp).
+#pragma once
+
+#include "far_link.hpp"
+#include "job/job_core.hpp"
+#include "job/waiting.hpp"
+
+#include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/control_line.hpp>
+#include <halocline/comm/one_sided.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace halocline::comm {
+
+class neighbourhood {
+  public:
+    struct member {
+        int rank = 0;
+        control_line* mine = nullptr;   // written by the neighbour
+        control_line* theirs = nullptr; // written here; nullptr: over a network
+        std::byte* payload = nullptr;   // the neighbour's; nullptr: over a network
+        std::uint64_t payload_bytes = 0;
+        std::uint64_t place = 0;            // of this rank in the neighbour's list
+        std::unique_ptr<far_link> far = {}; // over a network
+        std::unique_ptr<bulk_link> bulk{};  // of large writes over a network, one at a time: record 0
+        std::optional<bulk_ticket> open{};  // the payload, where the network writes it; else it is received there
+        bool receiving = false;             // a large write here
+    };
+    /// Collective. `shape`: what else must be equal. `direct_bytes`: from that size on a write over a network is a large
+    /// one; nullopt, on all ranks: none is.  Err: input_error; job_error: the payload can't be registered.
+    neighbourhood(const job& j, const std::string& name, std::span<const int> neighbours, std::size_t payload_bytes,
+                  std::string_view shape, std::optional<std::size_t> direct_bytes = {});
+    ~neighbourhood();
+    neighbourhood(const neighbourhood&) = delete;
+    neighbourhood& operator=(const neighbourhood&) = delete;
+
+    /// Never waits: over a network it may arrive later, but before what is written later.
+    static void tell(const member& m, int half, std::uint64_t count) noexcept {
+        if (m.far) return m.far->tell(half, count);
+        m.theirs->half[half].epoch.store(count, std::memory_order_release);
+    }
+    [[nodiscard]] static std::uint64_t told(const member& m, int half) noexcept {
+        return m.mine->half[half].epoch.load(std::memory_order_acquire);
+    }
+    /// Has the neighbour said farewell? What it told before is there then.
+    [[nodiscard]] static bool left(const member& m) noexcept {
+        return m.mine->half[1].end.load(std::memory_order_acquire) != 0;
+    }
+
+    /// Writes to the neighbour's payload. False: there is no room in frames now.
+    /// Pre: far: bytes.size() <= far_link::most.
+    bool try_write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept;
+    /// The same of any size, and until there is room.
+    status write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept;
+    /// Adds 1 to the counter (std::atomic<std::uint64_t>) at that place of the neighbour's payload, after all writes.
+    status add_one(const member& m, std::size_t place) noexcept;
+    /// Until all that was written and told has gone.
+    status flush(const member& m) noexcept;
+    /// Takes what has come over networks, and sends what waits for room.
+    void poll() noexcept;
+    /// What went wrong with a network, if anything.
+    [[nodiscard]] status state() const noexcept { return state_; }
+    /// Pieces of large writes, either way.
+    [[nodiscard]] std::uint64_t moved() const noexcept;
+    [[nodiscard]] exposure_counts counts() const noexcept;
+
+    job owner;
+    std::vector<member> members;
+    std::byte* payload = nullptr;
+    std::size_t payload_bytes = 0;
+
+  private:
+    template <class Try>
+    status until(const member& m, Try done, bool also_left = false) noexcept;
+    far_link::visited apply(member& m, const far_record& r, std::span<const std::byte> bytes) noexcept;
+    void lay_out_block(std::size_t neighbours);
+    void meet(const std::string& name, std::string_view shape, std::span<const int> neighbours);
+    void connect_far(const std::string& name);
+    // Large writes (neighbourhood_direct.cpp).
+    void connect_direct();
+    /// nullopt: that memory can't be registered.
+    std::optional<status> write_direct(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept;
+    far_link::visited receive_direct(member& m, std::size_t place, std::size_t bytes) noexcept;
+    void poll_direct(const member& m) noexcept;
+
+    status state_ = status::ok;
+    std::optional<std::size_t> direct_bytes_;
+    exposure_counts counts_;
+    std::map<std::string, std::shared_ptr<const exposed_memory>, std::less<>> exposed_; // the payload, by transport
+    channel_set channels_;                                                              // of all far members
+    std::byte* block_ = nullptr;
+    std::size_t block_bytes_ = 0;
+};
+
+template <class Try>
+status neighbourhood::until(const member& m, Try done, bool also_left) noexcept {
+    status s = state_;
+    std::uint64_t before = moved();
+    for (std::optional<waiter> waiting(owner.core()); s == status::ok && !done();) {
+        if (!also_left && left(m)) return status::aborted;
+        if (std::exchange(before, moved()) != before) waiting.emplace(owner.core()); // the deadline is of silence
+        s = waiting->again(m.rank);                                                  // polls
+        if (s == status::ok) s = state_;
+    }
+    return s;
+}
+
+} // namespace halocline::comm

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/comm/one_sided.hpp>
+
+#include "job/waiting.hpp"
+#include "neighbourhood.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace halocline::comm {
+namespace {
+
+// What the halves of a line count.
+constexpr int posts = 0;       // of the neighbour as a target
+constexpr int completions = 1; // of the neighbour as an origin
+
+struct alignas(64) signal_counter {
+    std::atomic<std::uint64_t> count{0};
+};
+
+signal_counter& counter_at(std::byte* payload, int signal) {
+    return reinterpret_cast<signal_counter*>(payload)[signal];
+}
+
+} // namespace
+
+exposure::exposure(const job& j, std::span<const int> neighbours, std::size_t bytes, exposure_options options)
+    : options_(std::move(options)) {
+    j.agree("the signals of '" + options_.name + "'", std::to_string(options_.signals));
+    if (options_.signals < 0)
+        throw input_error("'" + options_.name + "': " + std::to_string(options_.signals) + " signals");
+    const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
+    near_ = std::make_unique<neighbourhood>(j, options_.name, neighbours, counters + bytes,
+                                            std::to_string(options_.signals) + " signals",
+                                            std::max<std::size_t>(options_.direct_bytes, 1));
+    // Zeroed memory is counters of 0; nobody adds before all are there.
+}
+
+exposure::exposure(exposure&&) noexcept = default;
+exposure& exposure::operator=(exposure&&) noexcept = default;
+exposure::~exposure() = default;
+
+std::span<std::byte> exposure::memory() const noexcept {
+    const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
+    return {near_->payload + counters, near_->payload_bytes - counters};
+}
+
+exposure_counts exposure::counts() const noexcept { return near_->counts(); }
+
+std::size_t exposure::neighbours() const noexcept { return near_->members.size(); }
+
+std::size_t exposure::bytes_at(std::size_t n) const noexcept {
+    return near_->members[n].payload_bytes - static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
+}
+
+template <class Done>
+status exposure::until(int peer, Done done) noexcept {
+    near_->poll();
+    std::optional<waiter> waiting(near_->owner.core());
+    std::uint64_t before = near_->moved();
+    while (status_ == status::ok && !done()) {
+        if (std::exchange(before, near_->moved()) != before) waiting.emplace(near_->owner.core());
+        if (status_ == status::ok) status_ = waiting->again(peer);
+        if (status_ == status::ok) status_ = near_->state();
+    }
+    return status_;
+}
+
+/// Has neighbour n told so many epochs? One that left without them ends everything.
+bool exposure::came(std::size_t n, int half, std::uint64_t epoch) noexcept {
+    const neighbourhood::member& m = near_->members[n];
+    const bool left = neighbourhood::left(m); // read first: what was told before is there then
+    if (neighbourhood::told(m, half) >= epoch) return true;
+    if (left && status_ == status::ok) status_ = status::aborted;
+    return false;
+}
+
+void exposure::post() noexcept {
+    if (status_ != status::ok) return;
+    if (posted_ != waited_) {
+        status_ = status::misused;
+        return;
+    }
+    ++posted_;
+    for (const auto& m : near_->members) neighbourhood::tell(m, posts, posted_);
+}
+
+/// n: the first neighbour that has not completed; the ones before it have.
+bool exposure::completed(std::size_t& n) noexcept {
+    while (n < neighbours() && came(n, completions, posted_)) ++n;
+    return n == neighbours();
+}
+
+bool exposure::test() noexcept {
+    near_->poll();
+    std::size_t n = 0;
+    return status_ != status::ok || completed(n) || status_ != status::ok;
+}
+
+status exposure::wait() noexcept {
+    if (status_ == status::ok && posted_ == waited_) status_ = status::misused;
+    for (std::size_t n = 0; n < neighbours() && status_ == status::ok; ++n) {
+        const status s = until(near_->members[n].rank, [&] { return came(n, completions, posted_); });
+        if (s != status::ok) return s;
+    }
+    if (status_ == status::ok) waited_ = posted_;
+    return status_;
+}
+
+void exposure::start() noexcept {
+    if (status_ != status::ok) return;
+    if (started_ != completed_) {
+        status_ = status::misused;
+        return;
+    }
+    ++started_;
+}
+
+bool exposure::ready(std::size_t n) noexcept {
+    near_->poll();
+    return status_ != status::ok || came(n, posts, started_);
+}
+
+status exposure::await(std::size_t n) noexcept {
+    return until(near_->members[n].rank, [&] { return came(n, posts, started_); });
+}
+
+status exposure::put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept {
+    if (status_ != status::ok) return status_;
+    if (n >= neighbours() || offset > bytes_at(n) || from.size() > bytes_at(n) - offset)
+        return status_ = status::misused;
+    const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
+    return status_ = near_->write(near_->members[n], counters + offset, from);
+}
+
+status exposure::complete() noexcept {
+    if (status_ == status::ok && started_ == completed_) status_ = status::misused;
+    for (std::size_t n = 0; n < neighbours() && status_ == status::ok; ++n) {
+        if (await(n) == status::ok) neighbourhood::tell(near_->members[n], completions, started_);
+    }
+    for (std::size_t n = 0; n < neighbours() && status_ == status::ok; ++n) status_ = near_->flush(near_->members[n]);
+    if (status_ == status::ok) completed_ = started_;
+    return status_;
+}
+
+status exposure::put_signal(std::size_t n, std::span<const std::byte> from, std::size_t offset, int signal) noexcept {
+    if (signal < 0 || signal >= options_.signals) status_ = status::misused;
+    if (put(n, from, offset) != status::ok) return status_;
+    const neighbourhood::member& m = near_->members[n];
+    status_ = near_->add_one(m, static_cast<std::size_t>(signal) * sizeof(signal_counter));
+    if (status_ == status::ok) status_ = near_->flush(m);
+    return status_;
+}
+
+std::uint64_t exposure::signals(int signal) const noexcept {
+    near_->poll();
+    return counter_at(near_->payload, signal).count.load(std::memory_order_acquire);
+}
+
+status exposure::wait_signals(int signal, std::uint64_t at_least) noexcept {
+    if (signal < 0 || signal >= options_.signals) status_ = status::misused;
+    if (status_ != status::ok) return status_;
+    return until(-1, [&] { return signals(signal) >= at_least; });
+}
+
+std::string exposure::pending() const {
+    return "exposed memory '" + options_.name + "', epoch " + std::to_string(posted_) + " as target, " +
+           std::to_string(started_) + " as origin";
+}
+
+} // namespace halocline::comm

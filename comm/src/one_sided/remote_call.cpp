@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/comm/remote_call.hpp>
+
+#include "job/waiting.hpp"
+#include "neighbourhood.hpp"
+
+#include <atomic>
+#include <new>
+
+namespace halocline::comm {
+namespace {
+
+constexpr int worked_off = 0; // half of a line: how many of this rank's calls the neighbour has run
+
+} // namespace
+
+/// One call. `number` counts the calls of a pair from 1, and is stored last.
+struct remote_calls::slot {
+    std::uint64_t number = 0; // through atomic references: slots are also sent
+    std::uint32_t function = 0;
+    alignas(16) std::byte argument[remote_functions::largest_argument]{};
+};
+
+remote_calls::remote_calls(const job& j, std::span<const int> neighbours, remote_functions functions, std::size_t room,
+                           const std::string& name)
+    : functions_(std::move(functions)), room_(room), sent_(neighbours.size(), 0), done_(neighbours.size(), 0) {
+    static_assert(sizeof(slot) <= 128);
+    j.agree("the functions of '" + name + "'", functions_.shape_ + std::to_string(room) + " calls per neighbour");
+    if (room == 0) throw input_error("'" + name + "': room for 0 calls; at least 1 is needed");
+    near_ = std::make_unique<neighbourhood>(j, name, neighbours, neighbours.size() * room * sizeof(slot),
+                                            functions_.shape_);
+    // Zeroed memory is empty slots.
+}
+
+remote_calls::remote_calls(remote_calls&&) noexcept = default;
+remote_calls& remote_calls::operator=(remote_calls&&) noexcept = default;
+remote_calls::~remote_calls() = default;
+
+bool remote_calls::put(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) noexcept {
+    const neighbourhood::member& m = near_->members[n];
+    if (sent_[n] - neighbourhood::told(m, worked_off) >= room_) return false;
+    const std::size_t place = m.place * room_ + sent_[n] % room_;
+    if (m.far) {
+        slot s{sent_[n] + 1, function, {}};
+        std::memcpy(s.argument, argument, bytes);
+        if (!near_->try_write(m, place * sizeof s, std::as_bytes(std::span(&s, 1)))) return false;
+        ++sent_[n];
+        return true;
+    }
+    slot& s = reinterpret_cast<slot*>(m.payload)[place];
+    s.function = function;
+    std::memcpy(s.argument, argument, bytes);
+    std::atomic_ref(s.number).store(++sent_[n], std::memory_order_release);
+    return true;
+}
+
+status remote_calls::call_bytes(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) {
+    status s = status::ok;
+    for (waiter waiting(near_->owner.core()); s == status::ok && !put(n, function, argument, bytes);) {
+        if (neighbourhood::left(near_->members[n])) return status::aborted;
+        if (progress() == 0) s = waiting.again(near_->members[n].rank);
+        if (s == status::ok) s = near_->state();
+    }
+    return s;
+}
+
+std::size_t remote_calls::progress() {
+    near_->poll();
+    std::size_t ran = 0;
+    for (std::size_t n = 0; n < near_->members.size(); ++n) {
+        const neighbourhood::member& m = near_->members[n];
+        while (true) {
+            slot& s = reinterpret_cast<slot*>(near_->payload)[n * room_ + done_[n] % room_];
+            if (std::atomic_ref(s.number).load(std::memory_order_acquire) != done_[n] + 1) break;
+            alignas(16) std::byte argument[remote_functions::largest_argument];
+            std::memcpy(argument, s.argument, sizeof argument);
+            const std::uint32_t function = s.function;
+            neighbourhood::tell(m, worked_off, ++done_[n]); // its slot is free: the function may call back
+            ++ran;
+            functions_.table_[function](n, argument);
+        }
+    }
+    return ran;
+}
+
+status remote_calls::progress_until(const std::function<bool()>& done) {
+    status s = status::ok;
+    for (waiter waiting(near_->owner.core()); s == status::ok && !done();) {
+        if (progress() == 0) s = waiting.again(-1);
+        if (s == status::ok) s = near_->state();
+    }
+    return s;
+}
+
+} // namespace halocline::comm

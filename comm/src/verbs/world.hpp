@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's place on an RDMA device: one port, one protection domain, a completion queue per plan, a queue pair per
+// channel. libibverbs is loaded when a job first needs it (docs/decisions/0023-verbs.md); a build without its headers
+// has verbs/absent.cpp in place of the rest of verbs/.
+#pragma once
+
+#include "network/network_end.hpp"
+
+#include <halocline/comm/job.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <memory_resource>
+#include <span>
+#include <string>
+#include <vector>
+
+struct ibv_mr; // libibverbs'
+
+namespace halocline::comm {
+
+/// Is transport `verbs` in this build?
+[[nodiscard]] bool verbs_is_built();
+/// "rxe0 (port 1 active, RoCE)", or why there is none; for reports.
+[[nodiscard]] std::string verbs_present();
+
+class bulk_link;
+struct exposed_memory;
+class slab;
+class verbs_bulk_link;
+struct verbs_library; // private: comm/src/verbs/library.hpp
+struct verbs_plan;    // private: comm/src/verbs/end.hpp
+
+/// Messages arrive in the order in which they were sent, and so do completions of sends.
+struct verbs_end : network_end {
+    std::uint64_t posted = 0; ///< messages given to the device
+    std::uint64_t done = 0;   ///< of these, known to be delivered
+    std::uint64_t came = 0;   ///< messages that are here
+    std::uint64_t room = 1;   ///< so many messages may be posted and not done
+    bool greeting_delivered = false, farewell_delivered = false;
+
+    std::uint64_t receives = 0, completions = 0;
+
+    [[nodiscard]] bool has(std::uint64_t epoch) const { return came >= epoch; }
+    [[nodiscard]] bool over() const { return farewell_came; } ///< the peer has sent all that it will
+    [[nodiscard]] bool has_room() const { return posted - done < room; }
+    [[nodiscard]] bool greeting_done() const { return greeting_delivered; }
+    /// Nothing will be written from here or to here any more.
+    [[nodiscard]] bool ended() const { return error != 0 || (farewell_came && farewell_delivered); }
+};
+
+class verbs_world {
+  public:
+    /// Opens the device and port of `options`.  `library`: in place of libibverbs, for tests.
+    /// Err: input_error: no library, no such device (names those present), port, GID or MTU; job_error.
+    explicit verbs_world(const verbs_options& options, const verbs_library* library = nullptr);
+    ~verbs_world();
+    verbs_world(const verbs_world&) = delete;
+    verbs_world& operator=(const verbs_world&) = delete;
+
+    /// What two ranks must have alike to reach each other: "RoCE" or "InfiniBand".
+    [[nodiscard]] std::string kind() const;
+    /// Of this port, for the peers.
+    [[nodiscard]] std::string address() const;
+    /// Takes every rank's address, by rank, "" of those that it does not reach; nothing goes over the wire.
+    void connect(std::span<const std::string> addresses, int own_rank);
+
+    /// An end with memory that the peer may write.  Err: job_error; what `memory` throws.
+    [[nodiscard]] verbs_end& open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id,
+                                  std::size_t send_bytes, std::size_t receive_bytes);
+    /// The queue of that plan, large enough for all ends opened for it, and their queue pairs.  Err: job_error.
+    void complete(std::uint32_t plan_id);
+    /// An end's own part of its channel's card, and the other end's.  Err: job_error.
+    [[nodiscard]] std::string card(const verbs_end& end) const;
+    void connect(verbs_end& end, const std::string& peer_card);
+
+    void greet(verbs_end& end) noexcept;
+    /// Writes so much of the message into the peer's slot of that epoch.  Pre: end.has_room().
+    void send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
+    void say_farewell(verbs_end& end) noexcept;
+    /// Takes completions of the plan to which the end belongs.
+    void poll(verbs_end& end) noexcept;
+    /// The channel is gone: the end goes when its peer's farewell has come and its own was delivered.
+    void release(verbs_end& end) noexcept;
+    /// Lets go what was released and that nobody will write any more.
+    void sweep() noexcept;
+    /// Polls until every peer has said farewell, `give_up` says so, or for 2 seconds.
+    void finish(const std::function<bool()>& give_up) noexcept;
+    /// What went wrong, for an end's error.
+    [[nodiscard]] std::string describe(const verbs_end& end) const;
+
+    /// Large messages to and from that rank.  Err: job_error.
+    [[nodiscard]] std::unique_ptr<bulk_link> open_bulk(const slab& memory, int peer, std::uint32_t records);
+    /// Memory for peers to write at any time.  Err: job_error.
+    [[nodiscard]] std::shared_ptr<const exposed_memory> expose(std::span<std::byte> memory);
+
+  private:
+    friend class verbs_bulk_link;
+    struct port;      // of libibverbs' types
+    struct link;      // a verbs_end with its queue pair
+    struct bulk_pair; // a queue pair of large messages
+    static link& linked(verbs_end& end) noexcept;
+    /// Err: job_error.
+    ibv_mr* register_for_peers(std::span<std::byte> memory, const std::string& what_for) const;
+    void make_queue_pair(link& l);
+    void shape(link& l, std::size_t slot, std::size_t bytes) noexcept;
+    void post_letter(link& l, std::uint64_t kind, std::uint32_t tag) noexcept;
+    void replenish(link& l) noexcept;
+    void take_completions(verbs_plan& plan) noexcept;
+    void take(std::uint64_t id, int status, std::uint32_t immediate, std::uint32_t vendor_error) noexcept;
+    void fail(link& l, int code, const char* call) noexcept;
+    void close(link& l) noexcept;
+
+    std::unique_ptr<port> at_;
+    std::vector<std::unique_ptr<link>> links_;
+    std::vector<std::unique_ptr<bulk_pair>> bulk_pairs_;
+    std::shared_ptr<verbs_plan> building_; // between its first open() and complete()
+};
+
+} // namespace halocline::comm
