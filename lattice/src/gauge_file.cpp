@@ -49,7 +49,7 @@ gauge_file open_gauge_file(const std::string& path) {
 }
 
 gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& links) {
-    check_links(local, links);
+    check_field(local, links, gauge_components, "links");
     const binary_file data = binary_file::open_to_read(file.path);
     const box whole{{0, 0, 0, 0}, file.extents};
     const int bytes = site_bytes(file);
@@ -60,12 +60,10 @@ gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& l
         data.read(static_cast<std::uint64_t>(file.data_offset + file_site * bytes),
                   std::span(buffer).first(static_cast<std::size_t>(sites * bytes)));
         for (std::int64_t i = 0; i < sites; ++i) {
-            coordinate x = lexicographic_coordinate(local_site + i, local.extents);
-            for (int mu = 0; mu < dimensions; ++mu) x[mu] += local.origin[mu];
             const std::byte* stored = buffer.data() + i * bytes;
             double* u = links.outer(local_site + i);
             decode_site(file, stored, u);
-            add_site(totals, file, file_site + i, stored, u, whole.contains(x));
+            add_site(totals, file, file_site + i, stored, u, whole.contains(global_coordinate(local, local_site + i)));
         }
     });
     return totals;
@@ -80,11 +78,7 @@ void check_totals(const gauge_file& file, const gauge_totals& totals) {
     if (file.nersc_checksum && *file.nersc_checksum != totals.nersc_sum)
         throw file_error(file.path, "CHECKSUM of the data is " + to_hex(totals.nersc_sum) + ", the header says " +
                                         to_hex(*file.nersc_checksum) + ": it is corrupted");
-    if (file.scidac_checksum && *file.scidac_checksum != totals.scidac_xor)
-        throw file_error(file.path, "SciDAC checksum of the data is " + to_hex(totals.scidac_xor[0]) + " " +
-                                        to_hex(totals.scidac_xor[1]) + ", the file records " +
-                                        to_hex((*file.scidac_checksum)[0]) + " " + to_hex((*file.scidac_checksum)[1]) +
-                                        ": it is corrupted");
+    check_scidac_sums(file.path, file.scidac_checksum, totals.scidac_xor);
     if (!(totals.max_unitarity_error <= unitarity_tolerance(file)))
         throw file_error(file.path, "a link misses unitarity by " + scientific(totals.max_unitarity_error) +
                                         ", at most " + scientific(unitarity_tolerance(file)) +

@@ -89,7 +89,7 @@ class gauge_writer {
     void finish(const gauge_totals& totals, double plaquette);
 
   private:
-    std::string path_, partial_;
+    std::string path_;
     gauge_file layout_; ///< of the file being written: path, offsets, sizes
     bool created_ = false;
 };

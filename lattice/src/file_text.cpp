@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file_text.hpp"
+
+#include <charconv>
+#include <cmath>
+
+namespace halocline::lattice {
+namespace {
+
+template <class Number, class... Format>
+std::optional<Number> parse_whole(std::string_view text, Format... format) {
+    Number value{};
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value, format...);
+    if (code != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+} // namespace
+
+std::string_view trim(std::string_view text) {
+    constexpr std::string_view blanks(" \t\r\n\0", 5);
+    const std::size_t first = text.find_first_not_of(blanks);
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+std::optional<int> parse_int(std::string_view text) { return parse_whole<int>(text); }
+std::optional<double> parse_double(std::string_view text) {
+    if (text.starts_with('+')) text.remove_prefix(1); // C's printf may write it, from_chars refuses it
+    const std::optional<double> value = parse_whole<double>(text);
+    return value && std::isfinite(*value) ? value : std::nullopt;
+}
+std::optional<std::uint32_t> parse_hex(std::string_view text) {
+    if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
+    return text.size() <= 8 ? parse_whole<std::uint32_t>(text, 16) : std::nullopt;
+}
+std::string to_hex(std::uint32_t value) {
+    char digits[8];
+    for (int i = 0; i < 8; ++i) digits[i] = "0123456789abcdef"[(value >> (28 - 4 * i)) & 15];
+    return {digits, 8};
+}
+
+} // namespace halocline::lattice

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lime.hpp"
+
+#include "file_text.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <zlib.h>
+
+#include <algorithm>
+
+namespace halocline::lattice {
+namespace {
+
+constexpr std::uint64_t record_head_bytes = 144;
+/// XML that we read is a few hundred bytes; more than this is not what it says.
+constexpr std::uint64_t max_xml_bytes = 1 << 20;
+
+} // namespace
+
+lime_records list_records(const binary_file& file) {
+    lime_records records{file.path(), {}, 0};
+    std::uint64_t at = 0;
+    while (at < file.size()) {
+        const std::uint64_t left = file.size() - at;
+        const std::string where = "LIME record at byte " + std::to_string(at);
+        const std::string head = file.read_text(at, std::min(left, record_head_bytes));
+        char magic[4];
+        store(magic, lime_magic, true);
+        if (head.compare(0, std::min<std::size_t>(4, left), magic, std::min<std::size_t>(4, left)) != 0) {
+            if (left > max_trailing_bytes)
+                throw file_error(file.path(), where + " has the magic " +
+                                                  to_hex(load<std::uint32_t>(head.data(), true)) + ", not " +
+                                                  to_hex(lime_magic) + ": the file is corrupted");
+            break;
+        }
+        if (left < record_head_bytes)
+            throw file_error(file.path(), where + " is truncated: its head has " + std::to_string(left) + " of " +
+                                              std::to_string(record_head_bytes) + " bytes");
+        const auto version = load<std::uint16_t>(head.data() + 4, true);
+        if (version != 1) throw file_error(file.path(), where + " has version " + std::to_string(version) + ", not 1");
+        const auto length = load<std::uint64_t>(head.data() + 8, true);
+        // Compared before anything is added: a length near 2^64 would wrap when padded.
+        const uint128 padded = (static_cast<uint128>(length) + 7) / 8 * 8;
+        if (padded > left - record_head_bytes)
+            throw file_error(file.path(), where + " claims " + to_string(padded) + " bytes of data, but " +
+                                              std::to_string(left - record_head_bytes) +
+                                              " follow: the file is truncated or corrupted");
+        const std::string_view type = std::string_view(head).substr(16); // need not be terminated
+        records.list.push_back({std::string(type.substr(0, type.find('\0'))), at + record_head_bytes, length});
+        at += record_head_bytes + static_cast<std::uint64_t>(padded);
+    }
+    records.trailing_bytes = file.size() - at;
+    return records;
+}
+
+const lime_record* lime_records::find(std::string_view type) const {
+    const auto of_type = [&](const lime_record& r) { return r.type == type; };
+    const auto found = std::ranges::find_if(list, of_type);
+    if (found == list.end()) return nullptr;
+    if (const auto count = std::ranges::count_if(list, of_type); count > 1)
+        throw file_error(path, "has " + std::to_string(count) + " records " + found->type +
+                                   ": files with one configuration or one field can be read");
+    return &*found;
+}
+
+std::string lime_head(const std::string& type, std::uint64_t length, lime_flags flags) {
+    std::string head(record_head_bytes, '\0');
+    store(head.data(), lime_magic, true);
+    store(head.data() + 4, std::uint16_t{1}, true);
+    store(head.data() + 6, static_cast<std::uint16_t>(flags), true);
+    store(head.data() + 8, length, true);
+    type.copy(head.data() + 16, 128);
+    return head;
+}
+
+std::string lime_text(const std::string& type, const std::string& data, lime_flags flags) {
+    return lime_head(type, data.size(), flags) + data + std::string((8 - data.size() % 8) % 8, '\0');
+}
+
+xml_values::xml_values(const binary_file& file, const lime_record& record) : path_(file.path()), type_(record.type) {
+    if (record.length > max_xml_bytes)
+        fail("has " + std::to_string(record.length) + " bytes of XML: more than " + std::to_string(max_xml_bytes) +
+             " can't be right");
+    text_ = file.read_text(record.data_offset, record.length);
+    for (std::size_t open; (open = text_.find("<!--")) != std::string::npos;) {
+        const std::size_t close = text_.find("-->", open + 4);
+        text_.erase(open, close == std::string::npos ? close : close + 3 - open);
+    }
+}
+
+std::optional<std::string> xml_values::find(std::string_view name) const {
+    std::optional<std::string> value;
+    for (std::size_t open = text_.find('<'); open != std::string::npos; open = text_.find('<', open + 1)) {
+        const std::size_t close = text_.find('>', open);
+        if (close == std::string::npos) break;
+        std::string_view tag = std::string_view(text_).substr(open + 1, close - open - 1);
+        if (tag.empty() || tag[0] == '/' || tag[0] == '?' || tag[0] == '!' || tag.back() == '/') continue;
+        tag = tag.substr(0, tag.find_first_of(" \t\r\n"));
+        if (const std::size_t colon = tag.find(':'); colon != std::string_view::npos) tag.remove_prefix(colon + 1);
+        if (tag != name) continue;
+        const std::size_t end = text_.find('<', close);
+        if (end == std::string::npos || end + 1 == text_.size() || text_[end + 1] != '/') break;
+        if (value) fail("gives <" + std::string(name) + "> twice");
+        value = trim(std::string_view(text_).substr(close + 1, end - close - 1));
+    }
+    return value;
+}
+
+std::string xml_values::at(std::string_view name) const {
+    const std::optional<std::string> value = find(name);
+    if (!value) fail("has no readable <" + std::string(name) + ">");
+    return *value;
+}
+
+void xml_values::fail(const std::string& what) const { throw file_error(path_, type_ + " " + what); }
+
+void add_to_scidac_sums(scidac_sums& sums, std::int64_t site, std::span<const std::byte> stored) {
+    const auto crc = static_cast<std::uint32_t>(
+        ::crc32(0, reinterpret_cast<const Bytef*>(stored.data()), static_cast<uInt>(stored.size())));
+    sums[0] ^= std::rotl(crc, static_cast<int>(site % 29));
+    sums[1] ^= std::rotl(crc, static_cast<int>(site % 31));
+}
+
+std::string to_string(const scidac_sums& sums) { return to_hex(sums[0]) + " " + to_hex(sums[1]); }
+
+std::string scidac_checksum_text(const scidac_sums& sums) {
+    return lime_text("scidac-checksum",
+                     "<?xml version=\"1.0\" encoding=\"UTF-8\"?><scidacChecksum><version>1.0</version><suma>" +
+                         to_hex(sums[0]) + "</suma><sumb>" + to_hex(sums[1]) + "</sumb></scidacChecksum>",
+                     message_end);
+}
+
+std::optional<scidac_sums> read_scidac_sums(const binary_file& file, const lime_records& records) {
+    const lime_record* checksum = records.find("scidac-checksum");
+    if (!checksum) return std::nullopt;
+    const xml_values sums(file, *checksum);
+    return scidac_sums{sums.number("suma", parse_hex), sums.number("sumb", parse_hex)};
+}
+
+void check_scidac_sums(const std::string& path, const std::optional<scidac_sums>& recorded, const scidac_sums& found) {
+    if (recorded && *recorded != found)
+        throw file_error(path, "SciDAC checksum of the data is " + to_string(found) + ", the file records " +
+                                   to_string(*recorded) + ": it is corrupted");
+}
+
+} // namespace halocline::lattice

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "site_data.hpp"
+
+#include <halocline/base/error.hpp>
+
+namespace halocline::lattice {
+namespace {
+
+/// Largest extent that a head may claim: any product of four and a site's bytes fits 128 bits.
+constexpr int max_extent = (1 << 24) - 1;
+
+} // namespace
+
+uint128 lattice_bytes(const std::string& path, const std::string& head, const coordinate& extents, int site_bytes) {
+    uint128 bytes = static_cast<uint128>(site_bytes);
+    for (int e : extents) {
+        if (e < 1 || e > max_extent)
+            throw file_error(path, head + " gives the lattice " + to_string(extents) +
+                                       ": extents must be between 1 and " + std::to_string(max_extent));
+        bytes *= static_cast<unsigned>(e);
+    }
+    return bytes;
+}
+
+void check_field(const box& local, const field<double>& data, int components, const std::string& name) {
+    const site_order& order = data.order();
+    bool lexicographic = order.lane_width() == 1;
+    for (std::int64_t s = 0; lexicographic && s < order.volume(); ++s) lexicographic = order.position(s) == s;
+    if (!lexicographic || order.extents() != local.extents || data.components() != components)
+        throw input_error("field of " + to_string(order.extents()) + " sites and " + std::to_string(data.components()) +
+                          " components can't take the " + name + " of a local box " + to_string(local.extents) +
+                          ": it must have its extents, lexicographic order and " + std::to_string(components) +
+                          " components");
+    for (int o : local.origin)
+        if (o < 0) throw input_error("local box at " + to_string(local.origin) + ": its origin must not be negative");
+}
+
+void check_inside(const box& local, const coordinate& extents, const std::string& path) {
+    for (int mu = 0; mu < dimensions; ++mu)
+        if (local.origin[mu] + local.extents[mu] > extents[mu])
+            throw input_error("local box " + to_string(local.extents) + " at " + to_string(local.origin) +
+                              " leaves the lattice " + to_string(extents) + " of '" + path + "'");
+}
+
+} // namespace halocline::lattice
