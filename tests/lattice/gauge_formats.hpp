@@ -129,9 +129,9 @@ inline std::string ildg_format(int precision) {
            "<field> su3gauge </field>\n<precision>" +
            std::to_string(precision) + "</precision><lx>2</lx><ly>3</ly><lz>4</lz><lt>5</lt></ildgFormat>";
 }
-inline std::string scidac_checksum(const std::string& data, int real_bytes) {
+inline std::string scidac_checksum(const std::string& data, int real_bytes, int reals_per_site = 72) {
     std::uint32_t a = 0, b = 0;
-    const std::size_t site = 72 * static_cast<std::size_t>(real_bytes);
+    const auto site = static_cast<std::size_t>(reals_per_site * real_bytes);
     for (std::size_t r = 0; r < sites; ++r) {
         const auto crc = static_cast<std::uint32_t>(
             crc32(0, reinterpret_cast<const Bytef*>(data.data() + r * site), static_cast<uInt>(site)));

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spinor files: a Dirac fermion field as a SciDAC (LIME) file; every rank reads or writes only the sites of its own box.
+// Sites x fastest, on each spin, colour, (re, im); big endian.  Numbers are what the file holds: which spin basis they
+// are in is dirac/'s matter.  As with gauge files, totals of all ranks are combined by the caller.
+// Ref: [QIO] sections 2, 4.2 and A.2.
+#pragma once
+
+#include <halocline/lattice/field.hpp>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace halocline::lattice {
+
+/// What a spinor file says of itself; made by open_spinor_file() from its records alone.
+struct spinor_file {
+    std::string path;
+    coordinate extents{};                                        ///< x, y, z, t
+    std::int64_t data_offset = 0;                                ///< byte where the spinors start
+    int real_bytes = 8;                                          ///< 4 or 8
+    std::optional<std::array<std::uint32_t, 2>> scidac_checksum; ///< suma, sumb
+    std::vector<std::string> warnings;                           ///< trailing bytes, a checksum that is not recorded
+};
+
+/// What one rank found in its part.  Combine over ranks: `xor` xors, `sum` adds, `min` is the least.
+struct spinor_totals {
+    static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+
+    std::array<std::uint32_t, 2> scidac_xor{}; ///< xor
+    std::int64_t sites = 0;                    ///< sum
+    std::int64_t first_not_finite = none;      ///< min; lexicographic index of a site with a NaN or an infinity
+};
+/// The combination described above.
+spinor_totals combine(const spinor_totals& a, const spinor_totals& b);
+
+/// Looks at the records of a file: lattice, precision, spins, colours, sizes (held against the file's), checksum.
+/// Err: file_error for anything that is not a whole SciDAC file with one field of 4 x 3 spinors on a 4-d lattice.
+spinor_file open_spinor_file(const std::string& path);
+
+/// Reads the spinors of `local`, a box inside the file's lattice.
+/// Shape: spinors has local.extents, lexicographic order, 24 components.
+/// Err:   file_error (short read, vanished file), input_error (wrong shape).
+/// Cost:  one pread per contiguous run of at most 4 MiB.
+spinor_totals read_spinors(const spinor_file& file, const box& local, field<double>& spinors);
+
+/// Compares the totals of all ranks with what the file recorded.
+/// Err: file_error (a NaN or an infinity, another checksum); input_error when they do not cover the file once.
+void check_totals(const spinor_file& file, const spinor_totals& totals);
+
+/// Writes a spinor file in 64 bit so that ranks can write their own parts in parallel: one rank creates it, everyone
+/// writes its sites, the same one rank finishes it. Until then it is `path`.partial, which the creator removes if it is
+/// destroyed before finish(). Its bytes depend on the field and on `info`, on no rank, cut, host or date.
+class spinor_writer {
+  public:
+    /// `info`: names and values for the record's XML, what the field is; names are XML names.
+    /// Err: input_error for an extent below 1.
+    spinor_writer(std::string path, const coordinate& extents,
+                  const std::vector<std::pair<std::string, std::string>>& info);
+    spinor_writer(const spinor_writer&) = delete;
+    spinor_writer& operator=(const spinor_writer&) = delete;
+    ~spinor_writer();
+
+    /// On one rank, first: reserves the space of the whole file.  Err: file_error; input_error when `path` is there and
+    /// no regular file.
+    void create();
+    /// On every rank, after create() returned on the creator; on return the part is on disk.
+    /// Returns the part's totals, as read_spinors() would.  Pre: as read_spinors().
+    spinor_totals write(const box& local, const field<double>& spinors);
+    /// On the creator, last, after every write() returned: checksum record, fsync, rename to `path`.
+    /// Err: file_error; input_error when the totals, reduced over ranks, do not cover the lattice, or are not finite.
+    void finish(const spinor_totals& totals);
+
+  private:
+    spinor_file layout_; ///< of the file being written
+    std::string head_;   ///< everything before the spinors
+    bool created_ = false;
+};
+
+} // namespace halocline::lattice

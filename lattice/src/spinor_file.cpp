@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spinor_layout.hpp"
+
+#include "file_text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace halocline::lattice {
+namespace {
+
+/// The record of a type that every such file has.
+const lime_record& needed(const lime_records& records, const std::string& type) {
+    const lime_record* found = records.find(type);
+    if (!found)
+        throw file_error(records.path, "LIME file has no record " + type +
+                                           ": it is truncated, or not a fermion field as SciDAC's QIO writes it");
+    return *found;
+}
+
+/// A number that must have one value, if the file gives it; `right` says which, and why.
+void expect(const xml_values& xml, const char* name, int value, const std::string& right) {
+    if (!xml.find(name)) return;
+    if (const int given = xml.number(name, parse_int); given != value)
+        xml.fail("gives <" + std::string(name) + "> as " + std::to_string(given) + ": " + right + " can be read");
+}
+
+coordinate read_dims(const xml_values& xml) {
+    const std::string text = xml.at("dims");
+    coordinate extents{};
+    std::string_view rest = text;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        const std::size_t end = std::min(rest.find_first_of(" \t\r\n"), rest.size());
+        const std::optional<int> extent = parse_int(rest.substr(0, end));
+        if (!extent || (mu == dimensions - 1 && end != rest.size()))
+            xml.fail("gives <dims> as '" + text + "': not four extents");
+        extents[mu] = *extent;
+        rest = trim(rest.substr(end));
+    }
+    return extents;
+}
+
+/// Precision, and that a site has one spinor of it.
+int read_real_bytes(const xml_values& xml) {
+    expect(xml, "recordtype", 0, "0, a field on the whole lattice,"); // globaldata in version 1.0
+    expect(xml, "globaldata", 0, "0, a field on the whole lattice,");
+    const std::string type = "datatype '" + xml.find("datatype").value_or("") + "': ";
+    expect(xml, "spins", spinor_spins, type + "a Dirac fermion with 4");
+    expect(xml, "colors", spinor_colours, type + "a Dirac fermion with 3");
+    const std::string precision = xml.at("precision");
+    if (precision != "F" && precision != "D")
+        xml.fail("gives <precision> as '" + precision + "': F (32 bit) or D (64 bit) can be read");
+    const int real_bytes = precision == "F" ? 4 : 8;
+    const std::int64_t size = std::int64_t{xml.number("typesize", parse_int)} * xml.number("datacount", parse_int);
+    if (size != spinor_components * real_bytes)
+        xml.fail("gives " + type + std::to_string(size) + " bytes per site; a Dirac fermion of precision " + precision +
+                 " has " + std::to_string(spinor_components * real_bytes));
+    return real_bytes;
+}
+
+void decode_site(const spinor_file& file, const std::byte* stored, double* spinor) {
+    for (int k = 0; k < spinor_components; ++k, stored += file.real_bytes)
+        spinor[k] = file.real_bytes == 8 ? std::bit_cast<double>(load<std::uint64_t>(stored, true))
+                                         : double{std::bit_cast<float>(load<std::uint32_t>(stored, true))};
+}
+
+} // namespace
+
+spinor_totals combine(const spinor_totals& a, const spinor_totals& b) {
+    return {{a.scidac_xor[0] ^ b.scidac_xor[0], a.scidac_xor[1] ^ b.scidac_xor[1]},
+            a.sites + b.sites,
+            std::min(a.first_not_finite, b.first_not_finite)};
+}
+
+spinor_file open_spinor_file(const std::string& path) {
+    const binary_file file = binary_file::open_to_read(path);
+    if (file.size() < 4 || load<std::uint32_t>(file.read_text(0, 4).data(), true) != lime_magic)
+        throw file_error(path, "is no LIME file: fermion fields in SciDAC's format can be read");
+    const lime_records records = list_records(file);
+    if (records.find("ildg-format")) throw file_error(path, "is a gauge configuration (ILDG), not a fermion field");
+
+    spinor_file s;
+    s.path = path;
+    const xml_values lattice(file, needed(records, "scidac-private-file-xml"));
+    expect(lattice, "spacetime", dimensions, "4");
+    expect(lattice, "volfmt", 0, "0, all sites in one file,");
+    expect(lattice, "multifile", 1, "1, all sites in one file,"); // version 1.0
+    s.extents = read_dims(lattice);
+    const lime_record& data = needed(records, "scidac-binary-data");
+    s.real_bytes = read_real_bytes(xml_values(file, needed(records, "scidac-private-record-xml")));
+    s.data_offset = static_cast<std::int64_t>(data.data_offset);
+    if (const uint128 bytes = spinor_bytes(s); bytes != data.length)
+        throw file_error(path, "scidac-binary-data has " + std::to_string(data.length) + " bytes; " +
+                                   to_string(s.extents) + " sites of " + std::to_string(8 * s.real_bytes) +
+                                   " bit need " + to_string(bytes));
+
+    s.scidac_checksum = read_scidac_sums(file, records);
+    if (!s.scidac_checksum) s.warnings.emplace_back("no scidac-checksum record: some corruption can't be seen");
+    if (records.trailing_bytes > 0)
+        s.warnings.push_back(std::to_string(records.trailing_bytes) +
+                             " trailing bytes after the last record are ignored");
+    return s;
+}
+
+spinor_totals read_spinors(const spinor_file& file, const box& local, field<double>& spinors) {
+    check_field(local, spinors, spinor_components, "spinors");
+    check_inside(local, file.extents, file.path);
+    const binary_file data = binary_file::open_to_read(file.path);
+    const auto bytes = static_cast<std::size_t>(site_bytes(file));
+    const std::int64_t most = std::min(run_bytes / site_bytes(file), local.volume());
+    std::vector<std::byte> buffer(static_cast<std::size_t>(most) * bytes);
+    spinor_totals totals;
+    for_each_run(local, file.extents, most, [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
+        const auto run = std::span(buffer).first(static_cast<std::size_t>(sites) * bytes);
+        data.read(static_cast<std::uint64_t>(file.data_offset + file_site * site_bytes(file)), run);
+        for (std::int64_t i = 0; i < sites; ++i) {
+            const auto stored = run.subspan(static_cast<std::size_t>(i) * bytes, bytes);
+            double* spinor = spinors.outer(local_site + i);
+            decode_site(file, stored.data(), spinor);
+            add_site(totals, file_site + i, stored, spinor);
+        }
+    });
+    return totals;
+}
+
+void add_site(spinor_totals& totals, std::int64_t file_site, std::span<const std::byte> stored, const double* spinor) {
+    ++totals.sites;
+    add_to_scidac_sums(totals.scidac_xor, file_site, stored);
+    if (!std::ranges::all_of(std::span(spinor, spinor_components), [](double v) { return std::isfinite(v); }))
+        totals.first_not_finite = std::min(totals.first_not_finite, file_site);
+}
+
+void check_coverage(const spinor_file& file, const spinor_totals& totals) {
+    if (const std::int64_t sites = volume(file.extents); totals.sites != sites)
+        throw input_error("totals of '" + file.path + "' cover " + std::to_string(totals.sites) + " of " +
+                          std::to_string(sites) + " sites: they must be combined over all ranks");
+}
+
+void check_totals(const spinor_file& file, const spinor_totals& totals) {
+    check_coverage(file, totals);
+    check_scidac_sums(file.path, file.scidac_checksum, totals.scidac_xor);
+    if (totals.first_not_finite != spinor_totals::none)
+        throw file_error(file.path, "holds a NaN or an infinity at site " +
+                                        to_string(lexicographic_coordinate(totals.first_not_finite, file.extents)) +
+                                        ": numbers can be read");
+}
+
+} // namespace halocline::lattice

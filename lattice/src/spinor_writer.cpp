@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spinor_layout.hpp"
+
+#include "partial_file.hpp"
+
+namespace halocline::lattice {
+namespace {
+
+std::string escaped(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+        switch (c) {
+        case '<': out += "&lt;"; break;
+        case '>': out += "&gt;"; break;
+        case '&': out += "&amp;"; break;
+        default: out += c;
+        }
+    }
+    return out;
+}
+
+std::string element(const std::string& name, const std::string& content) {
+    return "<" + name + ">" + content + "</" + name + ">";
+}
+
+/// A record with XML, terminated by a zero byte, as readers in C like it.
+std::string xml_record(const std::string& type, const std::string& root, const std::string& content, lime_flags flags) {
+    return lime_text(type, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>" + element(root, content) + '\0', flags);
+}
+
+/// All records before the spinors, and the head of theirs. A message is of the file, the next of its one field. The date
+/// that a private record may give is left out: equal fields make equal files.
+std::string head_of(const coordinate& extents, std::uint64_t data_bytes,
+                    const std::vector<std::pair<std::string, std::string>>& info) {
+    std::string dims, about;
+    for (int e : extents) dims += std::to_string(e) + " ";
+    for (const auto& [name, value] : info) about += element(name, escaped(value));
+    const std::string version = element("version", "1.0"), version_1_1 = element("version", "1.1");
+    return xml_record("scidac-private-file-xml", "scidacFile",
+                      version_1_1 + element("spacetime", "4") + element("dims", dims) + element("volfmt", "0"),
+                      message_begin) +
+           xml_record("scidac-file-xml", "haloclineFile", version + element("content", "one Dirac fermion field"),
+                      message_end) +
+           xml_record("scidac-private-record-xml", "scidacRecord",
+                      version_1_1 + element("recordtype", "0") + element("datatype", "USQCD_D3_DiracFermion") +
+                          element("precision", "D") + element("colors", std::to_string(spinor_colours)) +
+                          element("spins", std::to_string(spinor_spins)) +
+                          element("typesize", std::to_string(spinor_components * sizeof(double))) +
+                          element("datacount", "1"),
+                      message_begin) +
+           xml_record("scidac-record-xml", "usqcdPropInfo", version + element("info", about), message_middle) +
+           lime_head("scidac-binary-data", data_bytes, message_middle);
+}
+
+} // namespace
+
+spinor_writer::spinor_writer(std::string path, const coordinate& extents,
+                             const std::vector<std::pair<std::string, std::string>>& info) {
+    layout_.path = std::move(path);
+    layout_.extents = extents;
+    const uint128 bytes = spinor_bytes(layout_);
+    if (bytes > std::uint64_t{1} << 62)
+        throw input_error("'" + layout_.path + "': " + to_string(extents) + " sites need " + to_string(bytes) +
+                          " bytes: no file can hold them");
+    head_ = head_of(extents, static_cast<std::uint64_t>(bytes), info);
+    layout_.data_offset = static_cast<std::int64_t>(head_.size());
+}
+
+spinor_writer::~spinor_writer() {
+    if (created_) remove_partial(layout_.path);
+}
+
+void spinor_writer::create() {
+    const binary_file file = create_partial(layout_.path);
+    created_ = true;
+    file.reserve(head_.size() + static_cast<std::uint64_t>(spinor_bytes(layout_)) + scidac_checksum_text({}).size());
+    file.write_text(0, head_);
+}
+
+spinor_totals spinor_writer::write(const box& local, const field<double>& spinors) {
+    check_field(local, spinors, spinor_components, "spinors");
+    check_inside(local, layout_.extents, layout_.path);
+    const binary_file file = binary_file::open_to_write(partial_name(layout_.path));
+    const auto bytes = static_cast<std::size_t>(site_bytes(layout_));
+    const std::int64_t most = std::min(run_bytes / site_bytes(layout_), local.volume());
+    std::vector<std::byte> buffer(static_cast<std::size_t>(most) * bytes);
+    spinor_totals totals;
+    for_each_run(local, layout_.extents, most,
+                 [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
+                     const auto run = std::span(buffer).first(static_cast<std::size_t>(sites) * bytes);
+                     for (std::int64_t i = 0; i < sites; ++i) {
+                         const auto stored = run.subspan(static_cast<std::size_t>(i) * bytes, bytes);
+                         const double* spinor = spinors.outer(local_site + i);
+                         for (std::size_t k = 0; k < spinor_components; ++k)
+                             store(stored.data() + k * sizeof(double), std::bit_cast<std::uint64_t>(spinor[k]), true);
+                         add_site(totals, file_site + i, stored, spinor);
+                     }
+                     file.write(static_cast<std::uint64_t>(layout_.data_offset + file_site * site_bytes(layout_)), run);
+                 });
+    file.sync();
+    return totals;
+}
+
+void spinor_writer::finish(const spinor_totals& totals) {
+    check_coverage(layout_, totals);
+    if (totals.first_not_finite != spinor_totals::none)
+        throw input_error("'" + layout_.path + "': the field has a NaN or an infinity at site " +
+                          to_string(lexicographic_coordinate(totals.first_not_finite, layout_.extents)) +
+                          ": it is not written");
+    {
+        const binary_file file = binary_file::open_to_write(partial_name(layout_.path));
+        file.write_text(static_cast<std::uint64_t>(layout_.data_offset) +
+                            static_cast<std::uint64_t>(spinor_bytes(layout_)),
+                        scidac_checksum_text(totals.scidac_xor));
+        file.sync();
+    }
+    publish_partial(layout_.path);
+    created_ = false;
+}
+
+} // namespace halocline::lattice

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the writer leaves behind: a file that the format's text describes, whoever wrote which part; or none.
+#include "spinor_formats.hpp"
+
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline_test/run_command.hpp>
+
+#include <filesystem>
+
+using namespace halocline_test;
+using halocline::file_error;
+using halocline::input_error;
+
+namespace {
+
+field<double> part_of(const field<double>& all, const box& local) {
+    field<double> part(site_order::lexicographic(local.extents), spinor_components);
+    for (std::int64_t s = 0; s < local.volume(); ++s) {
+        coordinate x = lexicographic_coordinate(s, local.extents);
+        for (int mu = 0; mu < 4; ++mu) x[mu] += local.origin[mu];
+        for (int k = 0; k < spinor_components; ++k) part.at(s, k) = all.at(lexicographic_index(x, extents), k);
+    }
+    return part;
+}
+
+/// The file's bytes when ranks of this grid write it.
+std::string written(const coordinate& grid, const field<double>& all) {
+    const temporary_file t;
+    spinor_writer writer(t.path(), extents, {{"gauge", "a&b<c>"}, {"m0", "-0.5"}});
+    const auto cut = decomposition::even(extents, grid);
+    writer.create();
+    spinor_totals sum;
+    for (int rank = cut.ranks() - 1; rank >= 0; --rank)
+        sum = combine(sum, writer.write(cut.local_box(rank), part_of(all, cut.local_box(rank))));
+    writer.finish(sum);
+    EXPECT_FALSE(std::filesystem::exists(t.path() + ".partial"));
+    return read_text(t.path());
+}
+
+TEST(SpinorWriter, WritesTheBytesOfTheFormatWhoeverWritesThem) {
+    const field<double> all = load_spinors(scidac(8));
+
+    const std::string one = written({1, 1, 1, 1}, all);
+
+    for (const coordinate& grid : {coordinate{2, 1, 1, 1}, {2, 1, 2, 1}, {1, 3, 1, 5}, {2, 3, 4, 5}})
+        EXPECT_EQ(written(grid, all), one) << to_string(grid);
+    expect_spinors(load_spinors(one), whole);
+    EXPECT_EQ(refusal(one), "");
+    for (const std::string& part :
+         {std::string("<dims>2 3 4 5 </dims>"), std::string("USQCD_D3_DiracFermion"), spinor_data(8),
+          std::string("<usqcdPropInfo>"), std::string("<gauge>a&amp;b&lt;c&gt;</gauge><m0>-0.5</m0>"),
+          scidac_checksum(spinor_data(8), 8, 24).substr(16, 50)})
+        EXPECT_NE(one.find(part), std::string::npos) << part.substr(0, 60);
+}
+
+TEST(SpinorWriter, MarksMessagesAsTheFormatDoes) {
+    const std::string file = written({1, 1, 1, 1}, load_spinors(scidac(8)));
+    std::string seen;
+    for (std::size_t at = 0; at < file.size();) {
+        std::uint64_t length = 0;
+        for (std::size_t b = 8; b < 16; ++b) length = length << 8 | static_cast<unsigned char>(file[at + b]);
+        seen += std::string(file.c_str() + at + 16) + (file[at + 6] & '\x80' ? " begin" : "") +
+                (file[at + 6] & '\x40' ? " end" : "") + "\n";
+        at += 144 + (length + 7) / 8 * 8;
+    }
+
+    EXPECT_EQ(seen, "scidac-private-file-xml begin\nscidac-file-xml end\nscidac-private-record-xml begin\n"
+                    "scidac-record-xml\nscidac-binary-data\nscidac-checksum end\n");
+}
+
+TEST(SpinorWriter, LeavesNothingBehindWhenItDoesNotFinish) {
+    const temporary_file t("old content");
+    field<double> spinors = load_spinors(scidac(8));
+    spinors.at(5, 3) = std::nan("");
+    {
+        spinor_writer writer(t.path(), extents, {});
+        writer.create();
+        EXPECT_TRUE(std::filesystem::exists(t.path() + ".partial"));
+        EXPECT_THROW(writer.finish({}), input_error); // covers no sites
+        EXPECT_THROW(writer.finish(writer.write(whole, spinors)), input_error);
+    }
+    EXPECT_FALSE(std::filesystem::exists(t.path() + ".partial"));
+    EXPECT_EQ(read_text(t.path()), "old content");
+}
+
+TEST(SpinorWriter, RefusesWhatItCannotWrite) {
+    EXPECT_THROW(spinor_writer("x", {0, 1, 1, 1}, {}), input_error);
+    spinor_writer nowhere("/nonexistent/file", extents, {}), device("/dev/null", extents, {});
+    EXPECT_THROW(nowhere.create(), file_error);
+    EXPECT_THROW(device.create(), input_error);
+}
+
+} // namespace
