@@ -1,23 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest user of the library: one exchange of a field with oneself, checked.
+// The smallest user of the library. README.md shows this program (consumer.readme compares them).
 #include <halocline/halo/plan.hpp>
 
-#include <cstdio>
-#include <cstring>
+#include <iostream>
 
 int main() {
     using namespace halocline;
-    const comm::job job = comm::job::single();
-    const auto cut = lattice::decomposition::even({4, 4, 4, 6}, {1, 1, 1, 1});
-    lattice::field<double> phi(lattice::site_order::lexicographic({4, 4, 4, 6}), 1);
-    for (std::int64_t site = 0; site < phi.volume(); ++site) phi.at(site, 0) = static_cast<double>(site);
+    const auto job = comm::job::from_environment(); // the ranks that halocline-run or mpirun started, or just this one
 
+    // Declare: a global lattice, how it is cut over the ranks, and a field on this rank's part of it.
+    const lattice::coordinate global{16, 16, 16, 32}; // x, y, z, t
+    const auto grid = lattice::choose_rank_grid(global, job.ranks());
+    const auto cut = lattice::decomposition::even(global, grid.rank_grid);
+    const lattice::box local = cut.local_box(job.rank());
+    lattice::field<double> phi(lattice::site_order::lexicographic(local.extents), 1); // one double per site
+
+    // Plan: once, by all ranks together. By default one layer of ghosts behind each face.
     halo::plan ghosts(job, cut, {.name = "phi", .bytes_per_site = sizeof(double), .self_exchange = true});
-    ghosts.start(phi);
-    ghosts.finish_or_throw();
 
-    double first = 0; // behind t-high is t = 0: its first site is site 0; the second is site 1
-    std::memcpy(&first, ghosts.ghost({3, lattice::side::high}) + sizeof(double), sizeof first);
-    std::printf("second ghost behind t-high: %g\n", first);
-    return first == 1 ? 0 : 1;
+    // Start and finish: in every step.
+    for (int step = 0; step < 100; ++step) {
+        for (double& value : phi.values()) value = 1000.0 * job.rank() + step;
+        ghosts.start(phi); // copies the faces straight into the neighbours' memory
+        // ... compute the sites that need no ghosts ...
+        ghosts.finish_or_throw(); // waits until the neighbours' faces are here
+        // ... compute the other sites; here we only look at the ghosts ...
+        for (const halo::plan_message& m : ghosts.messages()) {
+            const auto* values = reinterpret_cast<const double*>(ghosts.ghost(m.where));
+            if (values[m.ghost_sites - 1] != 1000.0 * m.peer + step) return 1;
+        }
+    }
+    if (job.rank() == 0) std::cout << ghosts.describe(); // face, peer, transport, path, bytes, and why
 }
