@@ -1,29 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/dirac/gauge_configuration.hpp>
 
+#include "reduce_totals.hpp"
+
 #include <halocline/dirac/padded_links.hpp>
 #include <halocline/dirac/reference.hpp>
 
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <type_traits>
 
 namespace halocline::dirac {
-namespace {
-
-lattice::gauge_totals reduce(const comm::job& j, const lattice::gauge_totals& mine) {
-    static_assert(std::is_trivially_copyable_v<lattice::gauge_totals>); // its bytes travel as they are
-    lattice::gauge_totals total;
-    for (const std::string& bytes : j.gather({reinterpret_cast<const char*>(&mine), sizeof mine})) {
-        lattice::gauge_totals part;
-        std::memcpy(&part, bytes.data(), sizeof part);
-        total = lattice::combine(total, part);
-    }
-    return total;
-}
-
-} // namespace
 
 verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut,
                                   const lattice::gauge_file& file) {
@@ -35,7 +21,7 @@ verified_links read_configuration(const comm::job& j, const lattice::decompositi
             lattice::gauge_field(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
         mine = lattice::read_links(file, local, result.links);
     });
-    lattice::check_totals(file, reduce(j, mine)); // the same totals, so the same verdict on every rank
+    lattice::check_totals(file, reduce_totals(j, mine)); // the same totals, so the same verdict on every rank
 
     result.plaquette = plaquette(j, cut, padded_links(j, cut, result.links));
     const double tolerance = lattice::plaquette_tolerance(file);
@@ -56,7 +42,7 @@ void write_configuration(const comm::job& j, const lattice::decomposition& cut, 
         if (j.rank() == 0) writer.create();
     });
     j.collectively([&] { mine = writer.write(cut.local_box(j.rank()), links); });
-    const lattice::gauge_totals totals = reduce(j, mine);
+    const lattice::gauge_totals totals = reduce_totals(j, mine);
     j.collectively([&] {
         if (j.rank() == 0) writer.finish(totals, plaquette);
     });

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/dirac/spinor_field.hpp>
+
+#include "reduce_totals.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <numbers>
+
+namespace halocline::dirac {
+
+void change_spin_basis(lattice::field<double>& psi) {
+    constexpr double plus = 1 / std::numbers::sqrt2;
+    constexpr int reals_per_spin = lattice::spinor_components / 4;
+    for (std::int64_t site = 0; site < psi.volume(); ++site)
+        for (int pair = 0; pair < 2; ++pair) {
+            const double sign = pair == 0 ? plus : -plus;
+            double* upper = psi.outer(site) + 2 * pair * reals_per_spin;
+            double* lower = upper + reals_per_spin;
+            for (int c = 0; c < reals_per_spin; ++c) {
+                const double a = upper[c], b = lower[c];
+                upper[c] = sign * (a + b);
+                lower[c] = sign * (a - b);
+            }
+        }
+    psi.mark_written();
+}
+
+lattice::field<double> read_spinors(const comm::job& j, const lattice::decomposition& cut,
+                                    const lattice::spinor_file& file) {
+    if (file.extents != cut.global())
+        throw input_error("'" + file.path + "' holds a field on " + lattice::to_string(file.extents) +
+                          " sites, but the lattice is " + lattice::to_string(cut.global()));
+    const lattice::box local = cut.local_box(j.rank());
+    lattice::field<double> psi;
+    lattice::spinor_totals mine;
+    j.collectively([&] {
+        psi = lattice::field<double>(lattice::site_order::lexicographic(local.extents), lattice::spinor_components);
+        mine = lattice::read_spinors(file, local, psi);
+    });
+    lattice::check_totals(file, reduce_totals(j, mine)); // the same totals, so the same verdict on every rank
+    change_spin_basis(psi);
+    return psi;
+}
+
+void write_spinors(const comm::job& j, const lattice::decomposition& cut, const lattice::field<double>& psi,
+                   std::vector<std::pair<std::string, std::string>> info, const std::string& path) {
+    info.emplace_back("spinBasis", "DeGrand-Rossi");
+    info.emplace_back("order", "x fastest, then y, z, t; on each site spin, colour, (re, im)");
+    lattice::spinor_writer writer(path, cut.global(), info);
+    j.collectively([&] {
+        if (j.rank() == 0) writer.create();
+    });
+    lattice::spinor_totals mine;
+    j.collectively([&] {
+        lattice::field<double> changed(psi.shared_order(), psi.components());
+        changed.copy_from(psi);
+        change_spin_basis(changed);
+        mine = writer.write(cut.local_box(j.rank()), changed);
+    });
+    const lattice::spinor_totals totals = reduce_totals(j, mine);
+    j.collectively([&] {
+        if (j.rank() == 0) writer.finish(totals);
+    });
+}
+
+} // namespace halocline::dirac

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spinor fields in files: the basis that they promise, the same bytes whoever writes, and what comes back.
+#include "dirac_fields.hpp"
+
+#include <halocline/dirac/reference.hpp>
+#include <halocline/dirac/spinor_field.hpp>
+#include <halocline_test/run_command.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline_test;
+using complex = std::complex<double>;
+using matrix4 = std::array<std::array<complex, 4>, 4>;
+
+/// As the format's text gives them: "DeGrand-Rossi, with the unimproved sign of gamma_2".
+matrix4 degrand_rossi(int mu) {
+    constexpr complex i{0, 1}, o = 0, l = 1;
+    const std::array<matrix4, 4> gamma{{{{{o, o, o, i}, {o, o, i, o}, {o, -i, o, o}, {-i, o, o, o}}},
+                                        {{{o, o, o, -l}, {o, o, l, o}, {o, l, o, o}, {-l, o, o, o}}},
+                                        {{{o, o, i, o}, {o, o, o, -i}, {-i, o, o, o}, {o, i, o, o}}},
+                                        {{{o, o, l, o}, {o, o, o, l}, {l, o, o, o}, {o, l, o, o}}}}};
+    return gamma[mu];
+}
+
+/// gamma_mu psi on one site.
+template <class Gamma>
+void multiply(const Gamma& gamma, spinor_field& psi) {
+    const std::vector<double> old(psi.values().begin(), psi.values().end());
+    for (int row = 0; row < 4; ++row)
+        for (int c = 0; c < 3; ++c) {
+            complex sum = 0;
+            for (int column = 0; column < 4; ++column)
+                sum += gamma(row, column) * complex(old[6 * column + 2 * c], old[6 * column + 2 * c + 1]);
+            psi.at(0, 6 * row + 2 * c) = sum.real();
+            psi.at(0, 6 * row + 2 * c + 1) = sum.imag();
+        }
+}
+
+double largest_difference(const spinor_field& a, const spinor_field& b) {
+    double largest = 0;
+    for (std::size_t k = 0; k < a.values().size(); ++k)
+        largest = std::max(largest, std::abs(a.values()[k] - b.values()[k]));
+    return largest;
+}
+
+spinor_field copy_of(const spinor_field& a) {
+    spinor_field b(a.shared_order(), a.components());
+    b.copy_from(a);
+    return b;
+}
+
+TEST(SpinorField, TheBasisOfFilesIsDeGrandRossis) {
+    const lattice::box site{{0, 0, 0, 0}, {1, 1, 1, 1}};
+    for (int mu = 0; mu < 4; ++mu) {
+        const auto ours = [&](int row, int column) {
+            const auto& entry = dirac::gamma_matrices()[mu][row];
+            return entry.column == column ? entry.value : 0.0;
+        };
+        const auto theirs = [&](int row, int column) { return degrand_rossi(mu)[row][column]; };
+        spinor_field here = random_spinor(site, {1, 1, 1, 1}, 3), there = copy_of(here);
+
+        multiply(ours, here); // S gamma psi = gamma' S psi
+        dirac::change_spin_basis(here);
+        dirac::change_spin_basis(there);
+        multiply(theirs, there);
+
+        EXPECT_LE(largest_difference(here, there), 1e-15) << mu;
+    }
+}
+
+TEST(SpinorField, ChangingTheBasisTwiceChangesNothing) {
+    const lattice::box local{{0, 0, 0, 0}, {2, 2, 2, 2}};
+    const spinor_field psi = random_spinor(local, {2, 2, 2, 2}, 3);
+    spinor_field twice = copy_of(psi);
+
+    dirac::change_spin_basis(twice);
+    EXPECT_GT(largest_difference(twice, psi), 0.1);
+    dirac::change_spin_basis(twice);
+
+    EXPECT_LE(largest_difference(twice, psi), 4e-15);
+}
+
+TEST(SpinorField, IsTheSameFileWhoeverWritesItAndComesBackOnAnyCut) {
+    const coordinate global{4, 2, 6, 4};
+    const scratch_folder scratch;
+    const coordinate grids[] = {{1, 1, 1, 1}, {1, 1, 1, 2}, {2, 1, 1, 1}, {2, 1, 2, 1}, {1, 1, 3, 1}};
+    for (const coordinate& grid : grids) {
+        const std::string path = scratch / lattice::to_string(grid);
+        comm::run_threads(static_cast<int>(lattice::volume(grid)), [&](const job& j) {
+            const auto cut = decomposition::even(global, grid);
+            const spinor_field psi = random_spinor(cut.local_box(j.rank()), global, 5);
+            dirac::write_spinors(j, cut, psi, {{"field", "test"}}, path);
+        });
+    }
+    const std::string one = read_text(scratch / "1.1.1.1");
+    for (const coordinate& grid : grids) {
+        EXPECT_EQ(read_text(scratch / lattice::to_string(grid)), one) << lattice::to_string(grid);
+        comm::run_threads(static_cast<int>(lattice::volume(grid)), [&](const job& j) {
+            const auto cut = decomposition::even(global, grid);
+            const auto file = lattice::open_spinor_file(scratch / "1.1.1.1");
+            const spinor_field psi = random_spinor(cut.local_box(j.rank()), global, 5);
+
+            EXPECT_LE(largest_difference(dirac::read_spinors(j, cut, file), psi), 4e-15);
+        });
+    }
+    EXPECT_NE(one.find("<field>test</field><spinBasis>DeGrand-Rossi</spinBasis>"), std::string::npos);
+}
+
+TEST(SpinorField, OfAnotherLatticeIsRefusedOnEveryRank) {
+    const scratch_folder scratch;
+    const std::string path = scratch / "field";
+    comm::run_threads(2, [&](const job& j) {
+        const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+        dirac::write_spinors(j, cut, random_spinor(cut.local_box(j.rank()), cut.global(), 5), {}, path);
+        const auto file = lattice::open_spinor_file(path);
+        const auto other = decomposition::even({2, 2, 2, 8}, {1, 1, 1, 2});
+        EXPECT_THROW(dirac::read_spinors(j, other, file), input_error);
+    });
+}
+
+TEST(SpinorField, ThatIsNotFiniteIsWrittenByNoRank) {
+    const scratch_folder scratch;
+    const std::string path = scratch / "field";
+    comm::run_threads(2, [&](const job& j) {
+        const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+        spinor_field psi = random_spinor(cut.local_box(j.rank()), cut.global(), 5);
+        if (j.rank() == 1) psi.at(3, 7) = std::numeric_limits<double>::infinity();
+        EXPECT_THROW(dirac::write_spinors(j, cut, psi, {}, path), input_error);
+    });
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
+TEST(SpinorField, ThatCannotBeWrittenIsOneErrorOnEveryRank) {
+    comm::run_threads(2, [&](const job& j) {
+        const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+        const spinor_field psi = random_spinor(cut.local_box(j.rank()), cut.global(), 5);
+        EXPECT_THROW(dirac::write_spinors(j, cut, psi, {}, "/nonexistent/field"), input_error);
+    });
+}
+
+} // namespace
