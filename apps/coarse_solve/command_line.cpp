@@ -22,7 +22,7 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
         {"--mpi", "lattice.mpi", "x.y.z.t"},
         {"--m0", "operator.m0", "REAL"},
         {"--csw", "operator.csw", "REAL"},
-        {"--rhs", "solver.rhs", "NAME"},
+        {"--rhs", "solver.rhs", "NAME|file:PATH"},
         {"--seed", "solver.seed", "N"},
         {"--tol", "solver.tolerance", "REAL"},
         {"--max-iterations", "solver.max_iterations", "N"},
@@ -44,13 +44,15 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
     add_text_flag(cli, "config", config, "FILE", "config file (configs/demo.toml explains every key)");
     std::array<std::string, flags.size()> texts;
     std::array<CLI::Option*, flags.size()> options{};
+    const settings defaults;
     for (std::size_t i = 0; i < flags.size(); ++i) {
         const auto key = std::ranges::find(setting_keys(), flags[i].key, [](const auto& k) { return k.path(); });
-        const std::string otherwise = key->show({});
+        const std::string otherwise = key->show(defaults);
         options[i] = cli.add_option(flags[i].name, texts[i], key->description);
         options[i]->option_text(flags[i].value + (otherwise.empty() ? "" : " (" + otherwise + ")"));
     }
     cli.add_flag("--dry-run", result.dry_run, "print the decomposition and why, memory and messages, and stop");
+    add_text_flag(cli, "--solution", result.solution, "FILE", "write the solution to this file, in SciDAC's format");
     add_text_flag(cli, "--json", result.json, "FILE", "write the result as one JSON object to this file");
 
     p.parse(cli, argc, argv);

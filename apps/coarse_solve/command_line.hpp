@@ -12,7 +12,8 @@ namespace halocline::app {
 struct command_line {
     settings_reader reader; ///< config file, environment and flags, already merged
     bool dry_run = false;
-    std::string json; ///< empty: none
+    std::string json;     ///< empty: none
+    std::string solution; ///< empty: none
 };
 
 /// Err: input_error naming the flag or key, its value and what would be right.

@@ -5,6 +5,7 @@
 #include "dry_run.hpp"
 #include "problem.hpp"
 #include "report.hpp"
+#include "solution_file.hpp"
 
 #include <halocline/amg/solver.hpp>
 #include <halocline/comm/global_sum.hpp>
@@ -83,6 +84,9 @@ field<double> make_spinors(const comm::job& j, const problem& p) {
 /// Links of the file, checked, and what it says about itself.
 dirac::verified_links read_links(const program& p, const comm::job& j, const problem& problem) {
     for (const auto& warning : problem.file.warnings) p.print("warning: " + warning);
+    if (problem.source)
+        for (const auto& warning : problem.source->warnings)
+            p.print("warning: '" + problem.source->path + "': " + warning);
     dirac::verified_links verified = dirac::read_configuration(j, problem.cut, problem.file);
     char text[200];
     std::snprintf(text, sizeof text, "read %s '%s': plaquette %.10f", lattice::to_string(problem.file.format).c_str(),
@@ -94,7 +98,7 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
 /// D 1 by the plain operator: figures by which other codes can be compared.
 void apply_to_ones(const comm::job& j, const problem& problem, settings s, dirac::reference_operator& reference,
                    totals& total, run_result& result) {
-    s.rhs = right_hand_side::ones;
+    s.rhs = {};
     const auto one = make_right_hand_side(j, problem, s);
     auto d_one = make_spinors(j, problem);
     reference.apply(d_one, one);
@@ -122,7 +126,8 @@ int solve(program& p, int argc, const char* const* argv) {
     const command_line command = read_command_line(p, argc, argv);
     const settings& s = command.reader.values();
     const comm::job& j = p.join(job_options_of(s));
-    j.agree("configuration of the run", command.reader.effective());
+    j.agree("configuration of the run", command.reader.effective() + "--solution = " + command.solution + "\n");
+    check_solution_file(p, command);
     const text_output json(p, "--json", command.json);
 
     const problem problem = define_problem(j, s, [&](std::string_view line) { p.print(line); });
@@ -140,8 +145,10 @@ int solve(program& p, int argc, const char* const* argv) {
     dirac::reference_operator reference(j, problem.cut, links, s.op);
     totals total(j, problem.cut);
     run_result result;
+    result.rhs = value_of("solver.rhs", s);
     result.plaquette = verified.plaquette;
     apply_to_ones(j, problem, s, reference, total, result);
+    const auto b = make_right_hand_side(j, problem, s); // a file may be damaged: told before the work
 
     amg::solver solver(j, problem.cut, links, s.op, amg_options_of(s, problem.blocks));
     solver.on_progress([&](const amg::progress& now) {
@@ -152,13 +159,13 @@ int solve(program& p, int argc, const char* const* argv) {
             p.print_progress(line);
     });
     solver.setup();
-    const auto b = make_right_hand_side(j, problem, s);
     auto x = make_spinors(j, problem);
     result.solve = solver.solve(x, b);
     p.print_progress("");
     judge(j, problem, s, reference, total, x, b, result);
 
     p.print(describe(j, problem, result));
+    if (write_solution(p, problem, s, x, result, command.solution)) result.solution = command.solution;
     json.write(to_json(j, problem, result) + "\n");
     return result.converged ? exit_success : exit_failure;
 }

@@ -4,6 +4,7 @@
 #include "blocks_for_ranks.hpp"
 
 #include <halocline/amg/options.hpp>
+#include <halocline/dirac/spinor_field.hpp>
 #include <halocline/lattice/random.hpp>
 #include <halocline/lattice/rank_order.hpp>
 #include <halocline_app/demo_configuration.hpp>
@@ -71,6 +72,19 @@ lattice::decomposition cut_lattice(const coordinate& global, const coordinate& b
     return lattice::decomposition::even(global, s.rank_grid.value_or(choice.rank_grid), blocks);
 }
 
+std::optional<lattice::spinor_file> open_source(const comm::job& j, const right_hand_side& rhs,
+                                                const coordinate& global) {
+    if (rhs.kind != source::file) return std::nullopt;
+    lattice::spinor_file file;
+    j.collectively([&] {
+        file = lattice::open_spinor_file(rhs.path);
+        if (file.extents != global)
+            throw input_error("--rhs: '" + rhs.path + "' holds a field on " + to_string(file.extents) +
+                              " sites, but the lattice is " + to_string(global));
+    });
+    return file;
+}
+
 } // namespace
 
 problem define_problem(const comm::job& j, const settings& s, const std::function<void(std::string_view)>& tell) {
@@ -86,6 +100,7 @@ problem define_problem(const comm::job& j, const settings& s, const std::functio
     std::string why;
     auto cut = cut_lattice(global, blocks, j.ranks(), s, why);
     if (s.order_by_nodes) cut = cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes()));
+    auto source = open_source(j, s.rhs, global);
     // Last, because making the demo configuration takes seconds and bad input is told at once.
     if (s.gauge.empty()) {
         const std::string path = demo_configuration(j, tell);
@@ -95,7 +110,7 @@ problem define_problem(const comm::job& j, const settings& s, const std::functio
             throw input_error(std::string(e.what()) + "; remove it, and the demo configuration is made anew");
         }
     }
-    return {std::move(file), blocks, std::move(cut), std::move(why)};
+    return {std::move(file), blocks, std::move(cut), std::move(why), std::move(source)};
 }
 
 void check_memory(const comm::job& j, const problem& p) {
@@ -117,6 +132,7 @@ void check_memory(const comm::job& j, const problem& p) {
 }
 
 lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s) {
+    if (p.source && s.rhs.kind == source::file) return dirac::read_spinors(j, p.cut, *p.source);
     const lattice::box local = p.cut.local_box(j.rank());
     lattice::field<double> b(lattice::site_order::lexicographic(local.extents), lattice::spinor_components);
     constexpr std::uint32_t random_stream = 0x72687300; // apart from the streams of the test vectors
@@ -127,10 +143,11 @@ lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p
         lattice::site_random random(s.seed, random_stream, static_cast<std::uint64_t>(global_site));
         for (int c = 0; c < lattice::spinor_components; ++c) {
             const bool real = c % 2 == 0;
-            switch (s.rhs) {
-            case right_hand_side::ones: b.at(site, c) = real ? 1 : 0; break;
-            case right_hand_side::unit: b.at(site, c) = global_site == 0 && c == 0 ? 1 : 0; break;
-            case right_hand_side::random: b.at(site, c) = random.normal(); break;
+            switch (s.rhs.kind) {
+            case source::ones: b.at(site, c) = real ? 1 : 0; break;
+            case source::unit: b.at(site, c) = global_site == 0 && c == 0 ? 1 : 0; break;
+            case source::random: b.at(site, c) = random.normal(); break;
+            case source::file: break; // read above
             }
         }
     }

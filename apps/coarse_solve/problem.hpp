@@ -6,9 +6,11 @@
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
 #include <halocline/lattice/gauge_file.hpp>
+#include <halocline/lattice/spinor_file.hpp>
 #include <halocline_app/settings.hpp>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,11 +22,13 @@ struct problem {
     lattice::gauge_file file;     ///< head of the configuration
     lattice::coordinate blocks{}; ///< Schwarz blocks
     lattice::decomposition cut;
-    std::string why_cut; ///< for people
+    std::string why_cut;                        ///< for people
+    std::optional<lattice::spinor_file> source; ///< of the right-hand side, if a file holds it
 };
 
 /// Chooses blocks and cut; makes the demo configuration if it is needed and not there yet; opens the file. Collective.
-/// Err: input_error (grid that disagrees, rank grid that does not fit with the admissible ones, bad file).
+/// Err: input_error (grid that disagrees, rank grid that does not fit with the admissible ones, bad file, a source for
+/// another lattice).
 /// `tell` gets lines of progress (rank 0).
 problem define_problem(const comm::job& j, const settings& s, const std::function<void(std::string_view)>& tell);
 
@@ -32,7 +36,8 @@ problem define_problem(const comm::job& j, const settings& s, const std::functio
 /// Err: input_error.
 void check_memory(const comm::job& j, const problem& p);
 
-/// The right-hand side on this rank's box, lexicographic, 24 components.
+/// The right-hand side on this rank's box, lexicographic, 24 components; one from a file is checked. Collective.
+/// Err: input_error.
 lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s);
 
 } // namespace halocline::app

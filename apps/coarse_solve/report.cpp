@@ -64,6 +64,7 @@ std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
     o["rank_grid"] = p.cut.rank_grid();
     o["transport"] = j.transport();
     o["launcher"] = j.launcher();
+    o["rhs"] = r.rhs;
     o["rhs_norm"] = r.rhs_norm;
     o["solution_norm"] = r.solution_norm;
     o["solution_sum"] = pair(r.solution_sum);
@@ -86,6 +87,7 @@ std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
     for (const auto& lane : c.lanes)
         o["coarse_halo"].push_back(
             {{"transport", lane.transport}, {"messages", lane.messages}, {"bytes", lane.bytes}}); // rank 0
+    o["solution"] = r.solution;
     o["history"] = s.outer.history;
     o["notes"] = s.notes;
     return o.dump();

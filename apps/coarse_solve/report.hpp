@@ -13,6 +13,8 @@ namespace halocline::app {
 
 /// Everything that is told of one run; figures are already reduced over ranks.
 struct run_result {
+    std::string rhs;      ///< as it was asked for
+    std::string solution; ///< file that it was written to; empty: none
     double plaquette = 0;
     double operator_ones_norm = 0;            ///< |D 1|
     std::complex<double> operator_ones_inner; ///< <1, D 1>

@@ -106,6 +106,22 @@ setting_key boundaries_key(key_name key) {
         });
 }
 
+setting_key right_hand_side_key(key_name key) {
+    const std::vector<choice<source>> made{{"ones", source::ones}, {"unit", source::unit}, {"random", source::random}};
+    const std::string file = "file:";
+    return make_key(
+        std::move(key), &settings::rhs,
+        [=](const std::string& text) -> right_hand_side {
+            if (text.starts_with(file) && text.size() > file.size()) return {source::file, text.substr(file.size())};
+            for (const auto& c : made)
+                if (c.name == text) return {c.value, {}};
+            expected("ones, unit or random, or file:PATH, like file:source.lime");
+        },
+        [=](const right_hand_side& rhs) {
+            return rhs.kind == source::file ? file + rhs.path : show_choice(rhs.kind, made);
+        });
+}
+
 std::vector<setting_key> lattice_and_operator_keys() {
     return {
         text_key(
@@ -130,10 +146,10 @@ std::vector<setting_key> lattice_and_operator_keys() {
 }
 
 std::vector<setting_key> solver_and_level_keys() {
-    using rhs = right_hand_side;
     return {
-        choice_key<rhs>({"solver", "rhs", "right-hand side: ones, unit (spin 0, colour 0 of site 0) or random"},
-                        &settings::rhs, {{"ones", rhs::ones}, {"unit", rhs::unit}, {"random", rhs::random}}),
+        right_hand_side_key({"solver", "rhs",
+                             "right-hand side: ones, unit (spin 0, colour 0 of site 0), random, or file:PATH, a "
+                             "fermion field in SciDAC's format"}),
         integer_key<std::uint64_t>({"solver", "seed", "of the test vectors and of a random right-hand side"},
                                    &settings::seed, 0, std::numeric_limits<std::uint64_t>::max()),
         tolerance_key({"solver", "tolerance", "relative residual to reach"}, &settings::tolerance),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/coarse_solve/*.cpp)
 halocline_add_test_program(apps_coarse_solve_test SOURCES ${sources}
-  LINK halocline::lattice halocline_app_config nlohmann_json::nlohmann_json)
+  LINK halocline::dirac halocline_app_config nlohmann_json::nlohmann_json)
 target_compile_definitions(apps_coarse_solve_test PRIVATE
   HALOCLINE_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALOCLINE_SOURCE="${PROJECT_SOURCE_DIR}"
   $<$<BOOL:${LIBFABRIC_FOUND}>:HALOCLINE_WITH_OFI> $<$<BOOL:${LIBIBVERBS_FOUND}>:HALOCLINE_WITH_VERBS>)
@@ -12,7 +12,7 @@ function(halocline_add_coarse_solve_test suite)
   halocline_add_test(apps.coarse_solve_test.${suite} TARGET apps_coarse_solve_test ARGS --gtest_filter=${suite}.* ${ARGN})
   set_tests_properties(apps.coarse_solve_test.${suite} PROPERTIES RUN_SERIAL ON)
 endfunction()
-foreach(suite Demo Transports Bits BadInput Faults OddLattices Configs)
+foreach(suite Demo Solution Transports Bits BadInput Faults OddLattices Configs)
   halocline_add_coarse_solve_test(${suite} TIMEOUT 300)
 endforeach()
 halocline_add_coarse_solve_test(Reference TIMEOUT 300 LABELS reference-data)

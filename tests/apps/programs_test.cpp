@@ -153,6 +153,21 @@ TEST(SmallDisk, AConfigurationThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
     EXPECT_TRUE(contains(read_text(scratch / "r.json"), "\"output\": \"\"")) << run.err;
 }
 
+TEST(SmallDisk, ASolutionThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
+    const std::string mount = "unshare -rm sh -c \"mount -t tmpfs -o size=64k none /mnt && ";
+    if (shell(mount + "true\"").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    const scratch_folder scratch;
+
+    const auto run =
+        shell(mount + run2 + short_solve + " --solution /mnt/x --json " + (scratch / "r.json") + "; ls /mnt\"");
+
+    EXPECT_TRUE(contains(run.err, "--solution: '/mnt/x")) << run.err;
+    EXPECT_TRUE(contains(run.err, "No space left on device")) << run.err;
+    EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+    EXPECT_TRUE(contains(read_text(scratch / "r.json"), "\"solution\":\"\"")) << run.err;
+    EXPECT_FALSE(run.out.ends_with("x\n") || run.out.ends_with(".partial\n")) << "left behind:\n" << run.out;
+}
+
 TEST(Programs, AReaderThatLeavesDoesNotEndTheJob) {
     const scratch_folder scratch;
     const std::string file = scratch / "result.json";

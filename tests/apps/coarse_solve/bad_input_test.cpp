@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program.hpp"
 #include "smooth_configuration.hpp"
+#include "source_file.hpp"
 
 #include <fstream>
 
@@ -19,6 +20,10 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
     std::ofstream(scratch / "broken.toml") << "[solver\n";
     std::ofstream(scratch / "not-a-gauge-file") << "hello";
     write_smooth(scratch / "small.ildg", {2, 2, 2, 2});
+    write_smooth(scratch / "4444.ildg", {4, 4, 4, 4});
+    write_source(scratch / "small.lime", {2, 2, 2, 2});
+    write_source(scratch / "4444.lime", {4, 4, 4, 4});
+    damage_sources(scratch / "4444.lime", scratch / "");
     const std::string here = scratch / "";
     const bad_input cases[] = {
         {"--grid 8.8.8", "four whole numbers"},
@@ -31,7 +36,26 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         {"--vectors 0", "whole number from 1"},
         {"--blocks 1.1.1.2 --vectors 28", "12"},
         {"--tol nan", "relative residual"},
-        {"--rhs twos", "ones, unit or random"},
+        {"--rhs twos", "ones, unit or random, or file:PATH"},
+        {"--rhs file:", "or file:PATH"},
+        {"--rhs file:/nowhere/at/all", "'/nowhere/at/all': can't be opened: No such file"},
+        {"--rhs file:/dev/zero", "'/dev/zero': is not a regular file"},
+        {"--rhs file:HERE/not-a-gauge-file", "is no LIME file: fermion fields in SciDAC's format can be read"},
+        {"--rhs file:HERE/small.ildg", "is a gauge configuration (ILDG), not a fermion field"},
+        {"--gauge HERE/small.lime", "no record ildg-format"},
+        {"--rhs file:HERE/small.lime", "small.lime' holds a field on 2.2.2.2 sites, but the lattice is 8.8.8.8"},
+        {"--gauge HERE/4444.ildg --tile 2.1.1.1 --rhs file:HERE/4444.lime", "but the lattice is 8.4.4.4"},
+        {"--gauge HERE/4444.ildg --rhs file:HERE/truncated.lime", "the file is truncated or corrupted"},
+        {"--gauge HERE/4444.ildg --rhs file:HERE/flipped.lime", "SciDAC checksum of the data is"},
+        {"--gauge HERE/4444.ildg --rhs file:HERE/nan.lime", "holds a NaN or an infinity at site 1.2.3.0"},
+        {"--gauge HERE/4444.ildg --rhs file:HERE/propagator.lime", "<spins> as 1"},
+        {"--solution /nowhere/x.lime", "--solution /nowhere/x.lime: can't be written: No such file"},
+        {"--solution HERE/", "is a folder"},
+        {"--solution /dev/null", "it is no regular file"},
+        {"--solution ''", "--solution '': expected FILE"},
+        {"--gauge HERE/4444.ildg --solution HERE/4444.ildg", "is the file of --gauge, whose place it would take"},
+        {"--gauge HERE/4444.ildg --rhs file:HERE/4444.lime --solution HERE/./4444.lime", "is the file of --rhs"},
+        {"--json HERE/never.json --solution HERE/never.json", "is the file of --json"},
         {"--transport carrier-pigeon", "carrier-pigeon"},
         {"--transport mpi", "mpirun -n 2"},
         {"--gauge /nowhere/at/all", "/nowhere/at/all"},
@@ -56,7 +80,7 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
     };
     for (const auto& c : cases) {
         std::string arguments = c.arguments;
-        if (const auto at = arguments.find("HERE/"); at != std::string::npos) arguments.replace(at, 5, here);
+        for (std::size_t at; (at = arguments.find("HERE/")) != std::string::npos;) arguments.replace(at, 5, here);
 
         const auto run = run_command(on_ranks(2, arguments));
 

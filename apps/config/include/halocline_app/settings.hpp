@@ -29,7 +29,12 @@ class config_error : public input_error {
     std::string key_;
 };
 
-enum class right_hand_side : std::uint8_t { ones, unit, random };
+/// What to solve for: made here, or a field that a spinor file holds.
+enum class source : std::uint8_t { ones, unit, random, file };
+struct right_hand_side {
+    source kind = source::ones;
+    std::string path{}; ///< of source::file
+};
 
 /// All that coarse_solve can be told. Dimensions in the order x, y, z, t.
 struct settings {
@@ -41,7 +46,7 @@ struct settings {
     // [operator]
     dirac::wilson_parameters op;
     // [solver]
-    right_hand_side rhs = right_hand_side::ones;
+    right_hand_side rhs{};
     std::uint64_t seed = 1;
     double tolerance = 1e-10;
     int restart_length = 50;

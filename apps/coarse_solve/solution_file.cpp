@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "solution_file.hpp"
+
+#include <halocline/dirac/spinor_field.hpp>
+#include <halocline_app/output_file.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+namespace halocline::app {
+namespace {
+
+bool same_file(const std::string& a, const std::string& b) {
+    if (a.empty() || b.empty()) return false;
+    std::error_code none;
+    return std::filesystem::equivalent(a, b, none) ||
+           std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
+}
+
+std::string scientific(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3e", value);
+    return text;
+}
+
+/// Writes it, then reads it with all checks of a source.  Err: input_error.
+void write_and_verify(const comm::job& j, const problem& problem, const settings& s, const lattice::field<double>& x,
+                      const run_result& result, const std::string& path) {
+    dirac::write_spinors(j, problem.cut, x,
+                         {{"field", "solution x of D x = b, D the Wilson-clover operator"},
+                          {"program", "coarse_solve " HALOCLINE_VERSION},
+                          {"gauge", problem.file.path},
+                          {"tile", value_of("lattice.tile", s)},
+                          {"m0", value_of("operator.m0", s)},
+                          {"csw", value_of("operator.csw", s)},
+                          {"boundary", value_of("operator.boundary", s)},
+                          {"rhs", result.rhs},
+                          {"seed", value_of("solver.seed", s)},
+                          {"tolerance", value_of("solver.tolerance", s)},
+                          {"relativeResidual", scientific(result.true_relative_residual)},
+                          {"converged", result.converged ? "true" : "false"}},
+                         path);
+    lattice::spinor_file file;
+    j.collectively([&] { file = lattice::open_spinor_file(path); });
+    dirac::read_spinors(j, problem.cut, file);
+}
+
+} // namespace
+
+std::string value_of(const std::string& key_path, const settings& s) {
+    return std::ranges::find(setting_keys(), key_path, [](const auto& k) { return k.path(); })->show(s);
+}
+
+void check_solution_file(const program& p, const command_line& command) {
+    const std::string& path = command.solution;
+    const settings& s = command.reader.values();
+    p.job().collectively([&] {
+        if (p.rank() != 0) return;
+        const struct {
+            const char* name;
+            const std::string& path;
+        } others[] = {{"--rhs", s.rhs.path}, {"--gauge", s.gauge}, {"--json", command.json}};
+        for (const auto& other : others)
+            if (same_file(path, other.path))
+                throw input_error("--solution " + path + ": is the file of " + other.name +
+                                  ", whose place it would take; give it another name");
+    });
+    check_output(p, "--solution", path);
+}
+
+bool write_solution(const program& p, const problem& problem, const settings& s, const lattice::field<double>& x,
+                    const run_result& result, const std::string& path) {
+    if (path.empty()) return false;
+    try {
+        write_and_verify(p.job(), problem, s, x, result, path);
+    } catch (const input_error& e) { // the same on every rank
+        p.lose_output(std::string("--solution: ") + e.what());
+        return false;
+    }
+    p.print("wrote " + path + " (read back and verified): solution with relative residual " +
+            scientific(result.true_relative_residual) + (result.converged ? "" : ", NOT converged"));
+    return true;
+}
+
+} // namespace halocline::app

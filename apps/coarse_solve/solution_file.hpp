@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// --solution FILE: the field that was solved for, with what it solves.
+#pragma once
+
+#include "command_line.hpp"
+#include "problem.hpp"
+#include "report.hpp"
+
+#include <string>
+
+namespace halocline::app {
+
+/// The text of a setting, as --help and halocline-info show it.  Pre: there is such a key.
+std::string value_of(const std::string& key_path, const settings& s);
+
+/// Before the work: --solution can be written, and takes the place of no file that this run reads or writes. Collective.
+/// Err: input_error.
+void check_solution_file(const program& p, const command_line& command);
+
+/// Writes x, reads it back and compares checksums. A solution that did not converge is written too, and says so.
+/// "": nothing to do. False: no such file now; what can't be written is lost output of the program. Collective.
+bool write_solution(const program& p, const problem& problem, const settings& s, const lattice::field<double>& x,
+                    const run_result& result, const std::string& path);
+
+} // namespace halocline::app
