@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and writing a spinor field with all ranks of a job: sources and solutions as SciDAC files. Files hold them in
 // the DeGrand-Rossi basis, as USQCD's propagators do; the operator acts in openQCD's (gamma_matrices()); each is changed
-// into the other on the way, so that a file means the same here and elsewhere.
+// into the other on the way, so that a file means the same here and elsewhere (docs/decisions/0036-spinor-files.md).
 #pragma once
 
 #include <halocline/comm/job.hpp>
