@@ -251,7 +251,7 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
             // core of its own stays awake for what takes less time than falling asleep and waking up.
             there = in.size() < from.size() && !to(peer).came.empty();
         }
-        const bool soon = core_.has_own_core() && steady::now() - start < std::chrono::microseconds(100);
+        const bool soon = core_.spin.has_own_core() && steady::now() - start < std::chrono::microseconds(100);
         poll(polled.data(), polled.size(), there || soon ? 0 : patience_ms);
         gone = left(peer) ? peer : -1; // before reading: what it sent first is taken first
         const std::lock_guard lock(mutex_);

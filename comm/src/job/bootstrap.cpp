@@ -247,8 +247,8 @@ surroundings sort_by_node(job_core& core, const std::vector<card>& cards) {
     return around;
 }
 
-/// Polls of a wait before it gives its core away. Nodes may share cores: containers, parts of a host.
-int spin_polls_among(const std::vector<card>& cards, const card& mine, const job_options& options) {
+/// Nodes may share cores: containers, parts of a host.
+spinning spinning_among(const std::vector<card>& cards, const card& mine, const job_options& options) {
     int ranks = 0;
     cpu_set_t cores;
     CPU_ZERO(&cores);
@@ -257,7 +257,7 @@ int spin_polls_among(const std::vector<card>& cards, const card& mine, const job
         ++ranks;
         CPU_OR(&cores, &cores, &c.cores);
     }
-    return polls_before_yielding(options, ranks, CPU_COUNT(&cores));
+    return {options, ranks, CPU_COUNT(&cores)};
 }
 
 /// Where the ranks of other nodes find this one.
@@ -320,7 +320,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     surroundings around = sort_by_node(*core, cards);
     check_transport_names(options.transports, core->mpi != nullptr, start.ranks);
     const int ranks_here = static_cast<int>(around.near.size()) + 1;
-    core->spin_polls = spin_polls_among(cards, cards[static_cast<std::size_t>(start.rank)], options);
+    core->spin = spinning_among(cards, cards[static_cast<std::size_t>(start.rank)], options);
 
     far_side far = open_far_door(start, *core, cards, around.far);
     const std::string address = far.address;

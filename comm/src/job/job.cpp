@@ -166,7 +166,6 @@ mpi_mode mpi_mode_of(std::string_view text) {
 job job::single(const job_options& options) {
     check_transport_names(options.transports, false, 1);
     auto core = std::make_shared<job_core>(0, 1, options, "single", std::make_shared<node_slab>(options.slab_bytes));
-    core->spin_polls = polls_before_yielding(options, 1, 1);
     core->choose_transports({});
     return job(std::move(core));
 }

@@ -78,11 +78,6 @@ int allowed_cores() {
     return std::max(1, CPU_COUNT(&set));
 }
 
-int polls_before_yielding(const job_options& options, int ranks, int cores) {
-    if (options.spin_polls > 0) return options.spin_polls;
-    return ranks <= cores ? 2000 : 4;
-}
-
 std::string host_name() {
     char name[256]{};
     if (gethostname(name, sizeof name - 1) != 0) return "localhost";

@@ -6,6 +6,7 @@
 #include "control/cards.hpp"
 #include "control/control_plane.hpp"
 #include "node/node_slab.hpp"
+#include "spinning.hpp"
 
 #include <halocline/comm/control_line.hpp>
 #include <halocline/comm/costs.hpp>
@@ -66,9 +67,7 @@ class job_core {
     mail* post = nullptr; // set-up mail: the control plane
     mutable activity doing;
     std::unique_ptr<witness> guard; // of ranks that are processes, where there is a grace time
-    int spin_polls = 0;
-    /// Else ranks share cores: who waits gives its own away soon, and short times are the scheduler's.
-    [[nodiscard]] bool has_own_core() const noexcept { return spin_polls >= 1000; }
+    spinning spin{options, 1, 1};   // who has the cores; replaced where ranks are known to share them
 
     // Set-up state.
     std::uint32_t next_plan_id = 1; // plans are made collectively, so the count is the same on every rank
@@ -128,9 +127,6 @@ class job_core {
 void check_transport_names(const std::vector<std::string>& names, bool mpi_there, int ranks);
 /// Cores that this process may use.
 int allowed_cores();
-/// Polls of a wait before it gives its core away: at once where ranks outnumber cores, because whom it waits for may be
-/// waiting for that core (docs/decisions/0029-waiting.md).
-int polls_before_yielding(const job_options& options, int ranks, int cores);
 std::string host_name();
 
 } // namespace halocline::comm

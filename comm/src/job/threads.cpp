@@ -103,7 +103,7 @@ void run_threads(int ranks, const std::function<void(const job&)>& body, const j
                 core->members[p].pid = core->members[r].pid;
                 core->members[p].host = core->members[r].host;
             }
-            core->spin_polls = polls_before_yielding(options, ranks, allowed_cores());
+            core->spin = {options, ranks, allowed_cores()};
             auto plane = std::make_unique<thread_plane>(world, *core);
             core->post = plane.get();
             core->watch = std::move(plane);

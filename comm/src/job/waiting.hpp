@@ -22,7 +22,7 @@ inline void pause() noexcept {
 
 class waiter {
   public:
-    explicit waiter(job_core& core) noexcept : core_(core) {}
+    explicit waiter(job_core& core) noexcept : core_(core), look_at_(core.spin.polls()) {}
     ~waiter() {
         if (since_ != 0) core_.doing.awaited.store(activity::nobody, std::memory_order_relaxed);
     }
@@ -32,7 +32,7 @@ class waiter {
     /// After a fruitless poll: ok to poll again.
     [[nodiscard]] status again(int peer) noexcept {
         core_.work();
-        if (++polls_ <= core_.spin_polls) {
+        if (++polls_ <= look_at_) {
             pause();
             return status::ok;
         }
@@ -40,7 +40,7 @@ class waiter {
     }
     /// Was the last again() one that looked around (once a millisecond)? Then look for what is otherwise not polled.
     [[nodiscard]] bool looked() const noexcept { return looked_; }
-    [[nodiscard]] bool yielded() const noexcept { return since_ != 0; }
+    [[nodiscard]] bool yielded() const noexcept { return yielded_; }
 
   private:
     [[gnu::noinline]] status slow(int peer) noexcept {
@@ -63,16 +63,22 @@ class waiter {
                 nap_ns_ = std::min(2 * nap_ns_, 1'000'000L);
             }
         }
-        sched_yield();
+        if (core_.spin.keeps(since_, now)) {
+            if (!looked_) look_at_ = polls_ + spinning::polls_per_look;
+        } else {
+            yielded_ = true;
+            sched_yield();
+            core_.spin.gave_way(now, ticks());
+        }
         return status::ok;
     }
 
     job_core& core_;
-    int polls_ = 0;
+    int polls_ = 0, look_at_;
     int gone_ = -1;
     std::uint64_t since_ = 0, last_look_ = 0, look_every_ = 0;
     long nap_ns_ = 50'000;
-    bool looked_ = false;
+    bool looked_ = false, yielded_ = false;
 };
 
 } // namespace halocline::comm

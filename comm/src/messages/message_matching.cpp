@@ -68,7 +68,8 @@ bool message_engine::recv_now(std::span<std::byte> into, int from, int tag, std:
     link& l = links_[static_cast<std::size_t>(from)];
     if (l.frames || l.posted.first != nullptr || posted_any_.first != nullptr || l.early.first() != nullptr)
         return false;
-    const int patience = core_.has_own_core() ? 200 : 1; // polls, some microseconds: others may need progress() then
+    const int patience =
+        core_.spin.has_own_core() ? 200 : 1; // polls, some microseconds: others may need progress() then
     ring_reader::place p = l.in.next();
     for (int polls = 1; p.cell == nullptr && polls < patience; ++polls) {
         pause();

@@ -35,7 +35,7 @@ std::size_t usual_frame_bytes(const job_core& core, const std::string& transport
 } // namespace
 
 message_engine::message_engine(const job& j, const messenger_options& options)
-    : job_(j), core_(j.core()), options_(options), polls_per_pause_(core_.has_own_core() ? 2 : 1) {
+    : job_(j), core_(j.core()), options_(options), polls_per_pause_(core_.spin.has_own_core() ? 2 : 1) {
     const std::string own = "'" + options_.name + "': ";
     j.agree(
         "the options of messenger '" + options_.name + "'",

@@ -131,7 +131,7 @@ costs measure(const job& j) {
     std::uint64_t keep = ~std::uint64_t{0};
     for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
     c.keep_seconds = seconds(keep);
-    if (j.core().has_own_core()) {
+    if (j.core().spin.has_own_core()) {
         c.cached = one.write_seconds(false);
         c.streamed = one.write_seconds(true);
         c.take_seconds = one.take_seconds();
