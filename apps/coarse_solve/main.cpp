@@ -130,7 +130,7 @@ int solve(program& p, int argc, const char* const* argv) {
     check_solution_file(p, command);
     const text_output json(p, "--json", command.json);
 
-    const problem problem = define_problem(j, s, [&](std::string_view line) { p.print(line); });
+    const problem problem = define_problem(j, command.reader, [&](std::string_view line) { p.print(line); });
     if (command.dry_run) {
         p.print(describe_dry_run(j, problem, s));
         return exit_success;

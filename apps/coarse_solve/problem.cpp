@@ -22,13 +22,14 @@ namespace {
 using lattice::coordinate;
 using lattice::to_string;
 
-/// Extents of `file` repeated `tile` times.  Err: input_error if that is no lattice of this world.
-coordinate repeated(const coordinate& file, const coordinate& tile) {
+/// Extents of `file` repeated as asked for.  Err: input_error if that is no lattice of this world.
+coordinate repeated(const coordinate& file, const settings_reader& given) {
+    const coordinate& tile = given.values().tile;
     coordinate c{};
     for (int mu = 0; mu < lattice::dimensions; ++mu) {
         const std::int64_t extent = std::int64_t{file[mu]} * tile[mu];
         if (extent > std::numeric_limits<int>::max())
-            throw input_error("--tile " + to_string(tile) + " makes an extent of " + std::to_string(extent) +
+            throw input_error(given.as_given("lattice.tile") + " makes an extent of " + std::to_string(extent) +
                               "; the largest is " + std::to_string(std::numeric_limits<int>::max()));
         c[mu] = static_cast<int>(extent);
     }
@@ -36,20 +37,21 @@ coordinate repeated(const coordinate& file, const coordinate& tile) {
 }
 
 /// Global extents: the file's, repeated as asked for.
-coordinate global_extents(const coordinate& file, const settings& s) {
+coordinate global_extents(const coordinate& file, const settings_reader& given) {
+    const settings& s = given.values();
     if (!s.gauge.empty()) {
-        const coordinate global = repeated(file, s.tile);
+        const coordinate global = repeated(file, given);
         if (s.grid && *s.grid != global)
-            throw input_error("--grid " + to_string(*s.grid) + " disagrees with '" + s.gauge + "', which holds " +
-                              to_string(file) +
-                              (global == file ? "" : " and repeated by --tile gives " + to_string(global)) +
-                              "; leave --grid out or give " + to_string(global));
+            throw input_error(
+                given.as_given("lattice.grid") + " disagrees with '" + s.gauge + "', which holds " + to_string(file) +
+                (global == file ? "" : " and repeated " + to_string(s.tile) + " times gives " + to_string(global)) +
+                "; leave the extents out or give " + to_string(global));
         return global;
     }
     if (!s.grid) return file;
     for (int mu = 0; mu < lattice::dimensions; ++mu)
         if ((*s.grid)[mu] % file[mu] != 0)
-            throw input_error("--grid " + to_string(*s.grid) + ": without --gauge the demo configuration of " +
+            throw input_error(given.as_given("lattice.grid") + ": without --gauge the demo configuration of " +
                               to_string(file) + " is repeated, so each extent must be a multiple of 8");
     return *s.grid;
 }
@@ -63,23 +65,25 @@ void check_blocks(const coordinate& global, const coordinate& blocks, int ranks,
                       std::to_string(ranks) + " ranks; --blocks " + to_string(*others) + " allows it");
 }
 
-lattice::decomposition cut_lattice(const coordinate& global, const coordinate& blocks, int ranks, const settings& s,
-                                   std::string& why) {
+lattice::decomposition cut_lattice(const coordinate& global, const coordinate& blocks, int ranks,
+                                   const settings_reader& given, std::string& why) {
+    const settings& s = given.values();
     check_blocks(global, blocks, ranks, s.vectors);
     const auto choice = lattice::choose_rank_grid(global, ranks, {.granularity = blocks});
-    if (s.rank_grid) check_rank_grid(*s.rank_grid, global, blocks, ranks);
-    why = s.rank_grid ? "given by --mpi" : choice.why;
+    if (s.rank_grid) check_rank_grid(given.as_given("lattice.mpi"), *s.rank_grid, global, blocks, ranks);
+    why = s.rank_grid ? "given by " + given.origin("lattice.mpi") : choice.why;
     return lattice::decomposition::even(global, s.rank_grid.value_or(choice.rank_grid), blocks);
 }
 
-std::optional<lattice::spinor_file> open_source(const comm::job& j, const right_hand_side& rhs,
+std::optional<lattice::spinor_file> open_source(const comm::job& j, const settings_reader& given,
                                                 const coordinate& global) {
+    const right_hand_side& rhs = given.values().rhs;
     if (rhs.kind != source::file) return std::nullopt;
     lattice::spinor_file file;
     j.collectively([&] {
         file = lattice::open_spinor_file(rhs.path);
         if (file.extents != global)
-            throw input_error("--rhs: '" + rhs.path + "' holds a field on " + to_string(file.extents) +
+            throw input_error(given.as_given("solver.rhs") + " holds a field on " + to_string(file.extents) +
                               " sites, but the lattice is " + to_string(global));
     });
     return file;
@@ -87,20 +91,22 @@ std::optional<lattice::spinor_file> open_source(const comm::job& j, const right_
 
 } // namespace
 
-problem define_problem(const comm::job& j, const settings& s, const std::function<void(std::string_view)>& tell) {
+problem define_problem(const comm::job& j, const settings_reader& given,
+                       const std::function<void(std::string_view)>& tell) {
+    const settings& s = given.values();
     lattice::gauge_file file;
     const auto open = [&](const std::string& path) { j.collectively([&] { file = lattice::open_gauge_file(path); }); };
     if (!s.gauge.empty()) open(s.gauge);
-    const coordinate global = global_extents(s.gauge.empty() ? demo_extents : file.extents, s);
+    const coordinate global = global_extents(s.gauge.empty() ? demo_extents : file.extents, given);
     const coordinate blocks = s.blocks.value_or(amg::default_blocks(global));
     for (int mu = 0; mu < lattice::dimensions; ++mu)
         if (global[mu] % blocks[mu] != 0)
-            throw input_error("--blocks " + to_string(blocks) + " does not divide the lattice " + to_string(global) +
+            throw input_error(given.as_given("level.0.blocks") + " does not divide the lattice " + to_string(global) +
                               "; the default would be " + to_string(amg::default_blocks(global)));
     std::string why;
-    auto cut = cut_lattice(global, blocks, j.ranks(), s, why);
+    auto cut = cut_lattice(global, blocks, j.ranks(), given, why);
     if (s.order_by_nodes) cut = cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes()));
-    auto source = open_source(j, s.rhs, global);
+    auto source = open_source(j, given, global);
     // Last, because making the demo configuration takes seconds and bad input is told at once.
     if (s.gauge.empty()) {
         const std::string path = demo_configuration(j, tell);

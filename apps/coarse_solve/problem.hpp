@@ -30,7 +30,8 @@ struct problem {
 /// Err: input_error (grid that disagrees, rank grid that does not fit with the admissible ones, bad file, a source for
 /// another lattice).
 /// `tell` gets lines of progress (rank 0).
-problem define_problem(const comm::job& j, const settings& s, const std::function<void(std::string_view)>& tell);
+problem define_problem(const comm::job& j, const settings_reader& given,
+                       const std::function<void(std::string_view)>& tell);
 
 /// Refuses a lattice that this host's memory can't hold, before the kernel ends a rank for it. Collective.
 /// Err: input_error.

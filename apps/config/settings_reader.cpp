@@ -178,14 +178,20 @@ void settings_reader::read_environment() {
 void settings_reader::check() const {
     const bool tiled = values_.tile != lattice::coordinate{1, 1, 1, 1};
     if (tiled && values_.gauge.empty())
-        throw config_error("lattice.tile", "--tile repeats a gauge file; without --gauge use --grid to repeat the demo "
-                                           "configuration");
+        throw config_error("lattice.tile", as_given("lattice.tile") + ": repeats a gauge file; without --gauge use "
+                                                                      "--grid to repeat the demo configuration");
 }
 
 const std::string& settings_reader::origin(const std::string& key_path) const {
     static const std::string built_in = "default";
     const auto found = std::ranges::find(origins_, key_path, [](const auto& o) { return o.first; });
     return found == origins_.end() ? built_in : found->second;
+}
+
+std::string settings_reader::as_given(const std::string& key_path) const {
+    const std::string& where = origin(key_path);
+    const std::string value = find_key(key_path)->show(values_);
+    return where.starts_with("--") ? where + " " + value : where + ": " + file_name_of(key_path) + " = " + value;
 }
 
 std::string settings_reader::effective() const {

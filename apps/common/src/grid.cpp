@@ -29,13 +29,14 @@ lattice::decomposition cut_over(const coordinate& global, const std::string& ran
     if (rank_grid.empty())
         return lattice::decomposition::even(global, lattice::choose_rank_grid(global, ranks).rank_grid);
     const coordinate grid = parse_extents("--mpi", rank_grid);
-    check_rank_grid(grid, global, {1, 1, 1, 1}, ranks);
+    check_rank_grid("--mpi " + rank_grid, grid, global, {1, 1, 1, 1}, ranks);
     return lattice::decomposition::even(global, grid);
 }
 
 } // namespace
 
-void check_rank_grid(const coordinate& rank_grid, const coordinate& global, const coordinate& granularity, int ranks) {
+void check_rank_grid(const std::string& as_given, const coordinate& rank_grid, const coordinate& global,
+                     const coordinate& granularity, int ranks) {
     const auto fitting = lattice::admissible_rank_grids(global, ranks, granularity);
     if (std::ranges::find(fitting, rank_grid) != fitting.end()) return;
     const std::string of_job = number_of_ranks({ranks, 1, 1, 1}), of_grid = number_of_ranks(rank_grid);
@@ -43,7 +44,7 @@ void check_rank_grid(const coordinate& rank_grid, const coordinate& global, cons
         granularity == coordinate{1, 1, 1, 1} ? "" : " in blocks of " + lattice::to_string(granularity);
     std::string list;
     for (const coordinate& grid : fitting) list += (list.empty() ? ": " : ", ") + lattice::to_string(grid);
-    throw input_error("--mpi " + lattice::to_string(rank_grid) +
+    throw input_error(as_given +
                       (of_grid == of_job ? " does not fit" : " needs " + of_grid + ", but the job has " + of_job) +
                       (list.empty() ? "; no rank grid of " : "; rank grids of ") + of_job +
                       (list.empty() ? " fits " : " that fit ") + lattice::to_string(global) + units + list);

@@ -24,6 +24,12 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
     write_source(scratch / "small.lime", {2, 2, 2, 2});
     write_source(scratch / "4444.lime", {4, 4, 4, 4});
     damage_sources(scratch / "4444.lime", scratch / "");
+    std::ofstream(scratch / "ranks.toml") << "[lattice]\nmpi = [3, 1, 1, 1]\n";
+    std::ofstream(scratch / "grid.toml") << "[lattice]\n\ngrid = [12, 8, 8, 8]\n";
+    std::ofstream(scratch / "other-grid.toml") << "[lattice]\ngauge = '" << scratch / "small.ildg"
+                                               << "'\ngrid = [4, 2, 2, 2]\n";
+    std::ofstream(scratch / "tile.toml") << "[lattice]\ntile = [2, 1, 1, 1]\n";
+    std::ofstream(scratch / "blocks.toml") << "[[level]]\nblocks = [3, 4, 4, 4]\n";
     const std::string here = scratch / "";
     const bad_input cases[] = {
         {"--grid 8.8.8", "four whole numbers"},
@@ -43,7 +49,7 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         {"--rhs file:HERE/not-a-gauge-file", "is no LIME file: fermion fields in SciDAC's format can be read"},
         {"--rhs file:HERE/small.ildg", "is a gauge configuration (ILDG), not a fermion field"},
         {"--gauge HERE/small.lime", "no record ildg-format"},
-        {"--rhs file:HERE/small.lime", "small.lime' holds a field on 2.2.2.2 sites, but the lattice is 8.8.8.8"},
+        {"--rhs file:HERE/small.lime", "small.lime holds a field on 2.2.2.2 sites, but the lattice is 8.8.8.8"},
         {"--gauge HERE/4444.ildg --tile 2.1.1.1 --rhs file:HERE/4444.lime", "but the lattice is 8.4.4.4"},
         {"--gauge HERE/4444.ildg --rhs file:HERE/truncated.lime", "the file is truncated or corrupted"},
         {"--gauge HERE/4444.ildg --rhs file:HERE/flipped.lime", "SciDAC checksum of the data is"},
@@ -65,6 +71,11 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         {"HERE/unknown.toml", "tolerance"},
         {"HERE/section.toml", "[solver]"},
         {"HERE/broken.toml", "broken.toml:1"},
+        {"HERE/ranks.toml", "ranks.toml:2:7: [lattice] mpi = 3.1.1.1 needs 3 ranks"},
+        {"HERE/grid.toml", "grid.toml:3:8: [lattice] grid = 12.8.8.8: without"},
+        {"HERE/other-grid.toml", "other-grid.toml:3:8: [lattice] grid = 4.2.2.2 disagrees"},
+        {"HERE/tile.toml", "tile.toml:2:8: [lattice] tile = 2.1.1.1: repeats a gauge file"},
+        {"HERE/blocks.toml", "blocks.toml:2:10: [[level]] number 0, blocks = 3.4.4.4 does not divide"},
         {"/nowhere/config.toml", "'/nowhere/config.toml': No such file"},
         {"/dev/null", "'/dev/null': is not a regular file"},
         {"--m0 0 --m0 1", "--m0 takes one value, and is given once"},

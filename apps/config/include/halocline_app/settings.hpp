@@ -120,6 +120,9 @@ class settings_reader {
     [[nodiscard]] const settings& values() const { return values_; }
     /// "default", "configs/demo.toml:12", "HALOCLINE_COMM_TRANSPORTS", "--blocks".
     [[nodiscard]] const std::string& origin(const std::string& key_path) const;
+    /// The key and its value as whoever wrote them knows them, to begin an error with: "--blocks 3.4.4.4",
+    /// "configs/demo.toml:12:1: [lattice] mpi = 3.1.1.1".
+    [[nodiscard]] std::string as_given(const std::string& key_path) const;
     /// All keys and values but those of hosts, as text: equal texts mean equal jobs.
     [[nodiscard]] std::string effective() const;
 
