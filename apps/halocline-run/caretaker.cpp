@@ -46,10 +46,13 @@ void remove_shared_files_of(pid_t rank) {
 void caretaker::start(std::span<const pid_t> ranks) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0)
-        throw halocline::error(std::string("no pipe to a caretaker: ") + std::strerror(errno));
+        throw halocline::input_error(std::string("no pipe to a caretaker: ") + std::strerror(errno) +
+                                     "; raise 'ulimit -n'");
     lifeline_ = ends[1];
     process_ = fork();
-    if (process_ < 0) throw halocline::error(std::string("no process for a caretaker: ") + std::strerror(errno));
+    if (process_ < 0)
+        throw halocline::input_error(std::string("no process for a caretaker: ") + std::strerror(errno) +
+                                     "; raise 'ulimit -u'");
     if (process_ == 0) {
         setsid(); // what a terminal sends to the launcher is not meant for it
         sigset_t all;

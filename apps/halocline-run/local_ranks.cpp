@@ -18,7 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using halocline::error;
 using halocline::input_error;
 using halocline::comm::look_at;
 using halocline::comm::process_look;
@@ -60,8 +59,8 @@ void local_ranks::make_lifelines() {
     lifelines_.resize(ranks_.size());
     for (auto& line : lifelines_) {
         if (pipe2(line.data(), O_CLOEXEC) != 0)
-            throw error("no more descriptors for " + std::to_string(ranks_.size()) + " ranks: " + std::strerror(errno) +
-                        "; raise 'ulimit -n'");
+            throw input_error("no more descriptors for " + std::to_string(ranks_.size()) +
+                              " ranks: " + std::strerror(errno) + "; raise 'ulimit -n'");
     }
 }
 
@@ -115,14 +114,15 @@ void local_ranks::become_rank(int i, int socket) const {
 void local_ranks::spawn(int i) {
     std::array<int, 2> pair{}, report{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0 || pipe2(report.data(), O_CLOEXEC) != 0) {
-        throw error("no more descriptors for rank " + std::to_string(plan_.first + i) + ": " + std::strerror(errno) +
-                    "; raise 'ulimit -n'");
+        throw input_error("no more descriptors for rank " + std::to_string(plan_.first + i) + ": " +
+                          std::strerror(errno) + "; raise 'ulimit -n'");
     }
     const pid_t parent = getpid();
     const pid_t pid = fork();
     if (pid < 0) {
         signal(SIGKILL);
-        throw error("cannot start rank " + std::to_string(plan_.first + i) + ": " + std::strerror(errno));
+        throw input_error("cannot start rank " + std::to_string(plan_.first + i) + ": " + std::strerror(errno) +
+                          "; raise 'ulimit -u' or start fewer");
     }
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); // nobody outlives the launcher

@@ -39,7 +39,7 @@ class launcher final : public rank_events {
         for (const int n : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&watched, n);
         sigprocmask(SIG_BLOCK, &watched, &before_);
         signals_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
-        if (signals_ < 0) throw error(std::string("signalfd: ") + std::strerror(errno));
+        if (signals_ < 0) throw input_error(std::string("signalfd: ") + std::strerror(errno) + "; raise 'ulimit -n'");
         std::signal(SIGPIPE, SIG_IGN);
         if (settings_.timeout > 0) {
             deadline_ = clock_type::now() + std::chrono::duration_cast<clock_type::duration>(

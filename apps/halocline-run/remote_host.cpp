@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using halocline::error;
+using halocline::input_error;
 using halocline::comm::wire_reader;
 using halocline::comm::wire_writer;
 
@@ -61,10 +61,11 @@ remote_host::remote_host(std::string host_name, const std::string& shell, const 
     for (const std::string& w : words) shell_ += (shell_.empty() ? "" : " ") + w;
     std::array<int, 2> pair{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) {
-        throw error("no more descriptors for host " + name_ + ": " + std::strerror(errno));
+        throw input_error("no more descriptors for host " + name_ + ": " + std::strerror(errno) +
+                          "; raise 'ulimit -n'");
     }
     pid_ = fork();
-    if (pid_ < 0) throw error("cannot start '" + shell_ + "': " + std::strerror(errno));
+    if (pid_ < 0) throw input_error("cannot start '" + shell_ + "': " + std::strerror(errno) + "; raise 'ulimit -u'");
     if (pid_ == 0) {
         setpgid(0, 0); // a terminal's signals come to the launcher alone, which passes them on
         sigprocmask(SIG_SETMASK, &signals, nullptr);
