@@ -202,7 +202,7 @@ TEST(Programs, VariablesWithAWrongNameAreRefusedWithTheNearest) {
 
 TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
     const auto descriptors = shell("ulimit -n 12; " + bin + "halocline-run -n 8 -- " + bin + "heat4d");
-    EXPECT_EQ(descriptors.exit_code, 1) << descriptors.err;
+    EXPECT_EQ(descriptors.exit_code, 2) << descriptors.err;
     EXPECT_TRUE(contains(descriptors.err, "ulimit -n")) << descriptors.err;
 
     // Of the ranks, not of the launcher.
@@ -225,6 +225,25 @@ TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
 
     const auto memory_locked = shell("ulimit -l 0; " + run2 + "heat4d --steps 1");
     EXPECT_EQ(memory_locked.exit_code, 0) << memory_locked.err;
+}
+
+/// A connection for which a descriptor is wanting is never made, and libfabric tells nobody.
+TEST(Programs, TooFewDescriptorsForLibfabricAreOneErrorWithTheRemedy) {
+    const std::string over_tcp = "HALOCLINE_COMM_TRANSPORTS=ofi 'HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm' ";
+    const std::string heat = bin + "heat4d --grid 4.4.4.4 --steps 1";
+    if (shell(over_tcp + run2 + "heat4d --grid 4.4.4.4 --steps 1").exit_code != 0) return; // no libfabric
+    int refused = 0;
+    for (int files = 12; files <= 26; ++files) {
+        const auto run = shell(over_tcp + bin + "halocline-run -n 2 -- sh -c \"ulimit -n " + std::to_string(files) +
+                               "; exec " + heat + "\"");
+
+        if (run.exit_code == 0) continue;
+        ++refused;
+        EXPECT_EQ(run.exit_code, 2) << files << run.err;
+        EXPECT_TRUE(contains(run.err, "ulimit -n")) << files << run.err;
+        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+    }
+    EXPECT_GE(refused, 5);
 }
 
 TEST(Programs, HostsThatCannotBeReachedAreBadInputAndEndTheOthersAtOnce) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file descriptor that closes itself.
+// A file descriptor that closes itself, and how many more there may be.
 #pragma once
 
+#include <cstdint>
 #include <unistd.h>
 #include <utility>
 
@@ -24,5 +25,8 @@ class descriptor {
   private:
     int fd_;
 };
+
+/// Files, sockets and the like that this process may still open.
+std::uint64_t descriptor_room();
 
 } // namespace halocline::comm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bootstrap.hpp"
 
+#include "control/descriptor.hpp"
 #include "control/host_addresses.hpp"
 #include "control/socket_plane.hpp"
 #include "control/wire.hpp"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -54,18 +54,6 @@ std::uint64_t address_room() {
     std::ifstream("/proc/self/statm") >> pages;
     const std::uint64_t mapped = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     return space.rlim_cur > mapped ? space.rlim_cur - mapped : 0;
-}
-
-/// Files, sockets and the like that this process may still open.
-std::uint64_t descriptor_room() {
-    rlimit files{};
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
-        return std::numeric_limits<std::uint64_t>::max();
-    std::error_code none_left; // the directory takes one itself
-    std::uint64_t open = 0;
-    for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd", none_left)) ++open;
-    if (none_left == std::errc::too_many_files_open) return 0;
-    return files.rlim_cur >= open ? files.rlim_cur - open + 1 : 0;
 }
 
 std::string random_secret() {

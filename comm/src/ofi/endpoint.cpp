@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "endpoint.hpp"
 
+#include "control/descriptor.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/launch.hpp>
 
@@ -24,6 +26,16 @@ std::string unused_name() {
     name << launch::shared_file_prefix << getpid() << '-' << std::hex << std::setfill('0');
     for (int i = 0; i < 3; ++i) name << std::setw(8) << random();
     return name.str();
+}
+
+/// Behind the error of a call. Providers say "Input/output error" where descriptors ran out, too.
+std::string remedy(long code) {
+    constexpr std::uint64_t of_a_call = 8; // more than any takes at a time
+    const std::uint64_t room = descriptor_room();
+    if (code == -FI_EMFILE || room < of_a_call)
+        return "; this process may open " + std::to_string(room) + " files more: raise 'ulimit -n'";
+    if (code == -FI_ENOMEM) return "; raise 'ulimit -l' and 'ulimit -v', or ask for less";
+    return "";
 }
 
 } // namespace
@@ -78,6 +90,15 @@ std::string ofi_world::endpoint::address() const {
 }
 
 void ofi_world::endpoint::insert(std::span<const std::string> of, int own_rank) {
+    // A connection that wants for descriptors is never made, and nobody told: both ends would wait for the deadline.
+    const auto reached =
+        static_cast<std::uint64_t>(std::ranges::count_if(of, [](const auto& a) { return !a.empty(); }));
+    constexpr std::uint64_t neighbours = 8; // plans need no more
+    const std::uint64_t needed = goes_over_ip(*provider.list) ? 2 * std::min(reached, neighbours) : 0;
+    if (const std::uint64_t room = descriptor_room(); room < needed)
+        throw input_error("libfabric (" + provider.name + "): this process may open " + std::to_string(room) +
+                          " files more, but connections to peers take " + std::to_string(needed) +
+                          "; raise 'ulimit -n'");
     peers.assign(of.size(), FI_ADDR_UNSPEC);
     for (std::size_t r = 0; r < of.size(); ++r) {
         if (static_cast<int>(r) == own_rank || of[r].empty()) continue;
@@ -91,7 +112,7 @@ void ofi_world::endpoint::insert(std::span<const std::string> of, int own_rank) 
 void ofi_world::endpoint::require(long code, const char* call) const {
     if (code < 0) {
         throw job_error("libfabric (" + provider.name + "): " + call + ": " +
-                        ofi_library::loaded().strerror(static_cast<int>(-code)));
+                        ofi_library::loaded().strerror(static_cast<int>(-code)) + remedy(code));
     }
 }
 

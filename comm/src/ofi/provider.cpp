@@ -49,10 +49,6 @@ ofi_info_list usable(std::string_view provider, bool tagged, const std::string& 
     return ofi_info_list(found);
 }
 
-bool goes_over_ip(const fi_info& i) {
-    return i.addr_format == FI_SOCKADDR || i.addr_format == FI_SOCKADDR_IN || i.addr_format == FI_SOCKADDR_IN6;
-}
-
 /// "10.1.0.7"; "" if the provider doesn't go over IP.
 std::string source_address(const fi_info& i) {
     std::array<char, INET6_ADDRSTRLEN> text{};
@@ -90,6 +86,10 @@ ofi_info_list at_address(ofi_info_list all, bool tagged, const std::string& addr
 }
 
 } // namespace
+
+bool goes_over_ip(const fi_info& i) {
+    return i.addr_format == FI_SOCKADDR || i.addr_format == FI_SOCKADDR_IN || i.addr_format == FI_SOCKADDR_IN6;
+}
 
 std::string ofi_provider_names() {
     std::string names;

@@ -19,6 +19,8 @@ struct ofi_provider {
 /// could not), at `address` where it goes over IP.
 /// Err: input_error: no library, no such provider, none that can do either, or not reached there; job_error.
 [[nodiscard]] ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address);
+/// Does it need a socket or two for each peer?
+[[nodiscard]] bool goes_over_ip(const fi_info& i);
 /// Those that would serve: "tcp;ofi_rxm, shm"; "none".
 [[nodiscard]] std::string ofi_provider_names();
 
