@@ -82,8 +82,11 @@ field<double> make_spinors(const comm::job& j, const problem& p) {
 }
 
 /// Links of the file, checked, and what it says about itself.
-dirac::verified_links read_links(const program& p, const comm::job& j, const problem& problem) {
+dirac::verified_links read_links(const program& p, const comm::job& j, const problem& problem,
+                                 const dirac::wilson_parameters& op) {
     for (const auto& warning : problem.file.warnings) p.print("warning: " + warning);
+    for (const auto& warning : lattice::boundary_warnings(problem.file, op.boundaries))
+        p.print("warning: " + warning + " ([operator] boundary)");
     if (problem.source)
         for (const auto& warning : problem.source->warnings)
             p.print("warning: '" + problem.source->path + "': " + warning);
@@ -140,7 +143,7 @@ int solve(program& p, int argc, const char* const* argv) {
             (j.ranks() > 1 ? "s " : " ") + lattice::to_string(problem.cut.rank_grid()) + " over " + j.transport() +
             ", blocks " + lattice::to_string(problem.blocks));
 
-    const dirac::verified_links verified = read_links(p, j, problem);
+    const dirac::verified_links verified = read_links(p, j, problem, s.op);
     const dirac::padded_links links(j, problem.cut, verified.links);
     dirac::reference_operator reference(j, problem.cut, links, s.op);
     totals total(j, problem.cut);

@@ -16,7 +16,7 @@ std::string scientific(double value) {
 }
 
 double trace_precision(const gauge_file& file) { return file.real_bytes == 4 ? 1e-6 : 1e-10; }
-double unitarity_tolerance(const gauge_file& file) { return file.real_bytes == 4 ? 1e-5 : 1e-10; }
+double su3_tolerance(const gauge_file& file) { return file.real_bytes == 4 ? 1e-5 : 1e-10; }
 
 } // namespace
 
@@ -35,7 +35,7 @@ gauge_totals combine(const gauge_totals& a, const gauge_totals& b) {
     for (std::size_t i = 0; i < 2; ++i) sum.scidac_xor[i] = a.scidac_xor[i] ^ b.scidac_xor[i];
     sum.link_trace_sum = a.link_trace_sum + b.link_trace_sum;
     sum.links = a.links + b.links;
-    sum.max_unitarity_error = std::max(a.max_unitarity_error, b.max_unitarity_error);
+    sum.max_su3_error = std::max(a.max_su3_error, b.max_su3_error);
     sum.finite = a.finite && b.finite;
     return sum;
 }
@@ -79,14 +79,27 @@ void check_totals(const gauge_file& file, const gauge_totals& totals) {
         throw file_error(file.path, "CHECKSUM of the data is " + to_hex(totals.nersc_sum) + ", the header says " +
                                         to_hex(*file.nersc_checksum) + ": it is corrupted");
     check_scidac_sums(file.path, file.scidac_checksum, totals.scidac_xor);
-    if (!(totals.max_unitarity_error <= unitarity_tolerance(file)))
-        throw file_error(file.path, "a link misses unitarity by " + scientific(totals.max_unitarity_error) +
-                                        ", at most " + scientific(unitarity_tolerance(file)) +
-                                        " is right: it is corrupted, or its head is wrong");
+    if (!(totals.max_su3_error <= su3_tolerance(file)))
+        throw file_error(file.path, "a link misses SU(3) by " + scientific(totals.max_su3_error) + ", at most " +
+                                        scientific(su3_tolerance(file)) +
+                                        " is right: it is corrupted, its head is wrong, or the sign of a boundary is " +
+                                        "in the links");
     const double trace = totals.link_trace_sum / (3 * static_cast<double>(links));
     if (file.link_trace && !(std::abs(*file.link_trace - trace) <= trace_precision(file) + file.link_trace_digit))
         throw file_error(file.path, "LINK_TRACE of the data is " + scientific(trace) + ", the header says " +
                                         scientific(*file.link_trace) + ": it is corrupted");
+}
+
+std::vector<std::string> boundary_warnings(const gauge_file& file, const std::array<boundary, dimensions>& used) {
+    std::vector<std::string> all;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        const std::string& made_with = file.fermion_boundaries[mu];
+        const bool same = made_with == "ANTIPERIODIC" && used[mu] == boundary::antiperiodic;
+        if (made_with.empty() || made_with == "PERIODIC" || same) continue;
+        all.push_back("'" + file.path + "' says BOUNDARY_" + std::to_string(mu + 1) + " = " + made_with +
+                      " of its fermions; here the boundary in " + "xyzt"[mu] + " is another");
+    }
+    return all;
 }
 
 double plaquette_tolerance(const gauge_file& file) { return trace_precision(file) + file.plaquette_digit; }

@@ -18,26 +18,33 @@ complex element(const double* u, int row, int column) {
     return {u[2 * (3 * row + column)], u[2 * (3 * row + column) + 1]};
 }
 
-/// Third row of an SU(3) matrix: conj(row1 x row2).
+/// Element c of the third row of an SU(3) matrix: conj(row1 x row2).
+complex third_row(const double* u, int c) {
+    const int a = (c + 1) % 3, b = (c + 2) % 3;
+    return std::conj(element(u, 0, a) * element(u, 1, b) - element(u, 0, b) * element(u, 1, a));
+}
+
 void complete_third_row(double* u) {
     for (int c = 0; c < 3; ++c) {
-        const int a = (c + 1) % 3, b = (c + 2) % 3;
-        const complex z = std::conj(element(u, 0, a) * element(u, 1, b) - element(u, 0, b) * element(u, 1, a));
+        const complex z = third_row(u, c);
         u[2 * (6 + c)] = z.real();
         u[2 * (6 + c) + 1] = z.imag();
     }
 }
 
-/// max |U U^dagger - 1|, infinite if it is not a number.
-double unitarity_error(const double* u) {
+/// max |U U^dagger - 1| and of the third row, which knows the sign of the determinant; infinite if it is not a number.
+double su3_error(const double* u) {
     double largest = 0;
+    const auto add = [&](double error) {
+        if (!(error <= largest)) largest = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+    };
     for (int i = 0; i < 3; ++i)
         for (int j = i; j < 3; ++j) {
             complex product = i == j ? -1 : 0;
             for (int k = 0; k < 3; ++k) product += element(u, i, k) * std::conj(element(u, j, k));
-            const double error = std::abs(product);
-            if (!(error <= largest)) largest = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
+            add(std::abs(product));
         }
+    for (int c = 0; c < 3; ++c) add(std::abs(element(u, 2, c) - third_row(u, c)));
     return largest;
 }
 
@@ -84,8 +91,7 @@ void add_site(gauge_totals& totals, const gauge_file& file, std::int64_t file_si
     for (int i = 0; i < gauge_components; ++i)
         if (!std::isfinite(links[i])) totals.finite = false;
     for (int mu = 0; mu < dimensions; ++mu)
-        totals.max_unitarity_error =
-            std::max(totals.max_unitarity_error, unitarity_error(links + mu * link_components));
+        totals.max_su3_error = std::max(totals.max_su3_error, su3_error(links + mu * link_components));
     if (!in_file) return;
 
     totals.links += dimensions;

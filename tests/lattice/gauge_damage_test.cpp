@@ -77,6 +77,16 @@ TEST(GaugeFile, RefusesNonUnitaryAndNonFiniteLinks) {
     }
 }
 
+/// Unitary, with the right plaquette: as a code holds links whose last slice has the fermions' sign.
+TEST(GaugeFile, RefusesLinksWithTheSignOfABoundary) {
+    std::string content = ddalphaamg();
+    for (std::size_t k = 0; k < 18; ++k) {
+        const std::size_t at = 24 + 576 * 7 + 8 * k + 7; // the byte with the sign
+        content[at] = static_cast<char>(content[at] ^ 0x80);
+    }
+    EXPECT_THROW(load(content), file_error);
+}
+
 TEST(GaugeFile, RefusesImpossibleSizesBeforeAllocating) {
     for (std::uint64_t huge : {0ULL, 0xffffffffULL, 0x7fffffffULL, 0x00ffffffULL, 1000000ULL}) {
         std::string content = ddalphaamg();

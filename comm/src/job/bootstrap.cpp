@@ -17,7 +17,6 @@
 #include <sched.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <system_error>
 #include <unistd.h>
 
 namespace halocline::comm {

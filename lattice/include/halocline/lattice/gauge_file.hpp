@@ -32,6 +32,8 @@ struct gauge_file {
     double link_trace_digit = 0;
     std::optional<std::uint32_t> nersc_checksum;
     std::optional<std::array<std::uint32_t, 2>> scidac_checksum; ///< suma, sumb
+    /// BOUNDARY_1 … 4 of NERSC: of the fermions with which the links were made, which have no sign of it.
+    std::array<std::string, dimensions> fermion_boundaries;
     std::vector<std::string> warnings; ///< trailing bytes, checksums that are not recorded, …
 };
 
@@ -42,7 +44,7 @@ struct gauge_totals {
     std::array<std::uint32_t, 2> scidac_xor{}; ///< xor
     double link_trace_sum = 0;                 ///< sum of Re tr U
     std::int64_t links = 0;                    ///< sum; links that the checksums and the trace cover
-    double max_unitarity_error = 0;            ///< max |U U^dagger - 1| over elements; infinite rather than NaN
+    double max_su3_error = 0;                  ///< max |U U^dagger - 1|, |row 3 - (row 1 x row 2)^*|; never NaN
     bool finite = true;                        ///< and
 };
 /// The combination described above.
@@ -59,10 +61,13 @@ gauge_file open_gauge_file(const std::string& path);
 /// Cost:  one pread per contiguous run of at most 4 MiB.
 gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& links);
 
-/// Compares the totals of all ranks with what the file recorded: finiteness, checksums, unitarity (1e-5 / 1e-10 for
+/// Compares the totals of all ranks with what the file recorded: finiteness, checksums, SU(3) (1e-5 / 1e-10 for
 /// 32- / 64-bit files), link trace (as a plaquette).  The plaquette is compared by the caller (tolerance below).
 /// Err: file_error; input_error when the totals do not cover the file exactly once.
 void check_totals(const gauge_file& file, const gauge_totals& totals);
+/// What the file says of its fermions and `used` contradicts, a sentence per direction. PERIODIC contradicts nothing:
+/// many writers say so whatever the fermions are.
+std::vector<std::string> boundary_warnings(const gauge_file& file, const std::array<boundary, dimensions>& used);
 /// 1e-6 for 32-bit files, 1e-10 for 64-bit ones; and what a decimal number has lost by its last digit.
 double plaquette_tolerance(const gauge_file& file);
 
