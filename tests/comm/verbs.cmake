@@ -11,6 +11,9 @@ set(on_a_device LABELS verbs CONFIGURATIONS verbs)
 halocline_add_test(comm.verbs_channel_test TARGET comm_verbs_channel_test RANKS 2 ${on_a_device})
 halocline_add_test(comm.verbs_channel_test TARGET comm_verbs_channel_test RANKS 4 ${on_a_device}
                    ARGS --gtest_filter=*Closed*:*Sum*:*Passed*)
+if(LIBFABRIC_FOUND)
+  halocline_add_test(comm.verbs_mixed_test SOURCES verbs_mixed_test.cpp LINK halocline::comm RANKS 3 ${on_a_device})
+endif()
 target_compile_definitions(comm_kill_test PRIVATE HALOCLINE_WITH_VERBS)
 halocline_add_test(comm.kill_test.verbs TARGET comm_kill_test ${on_a_device}
                    ARGS $<TARGET_FILE:halocline-run> --gtest_filter=OverVerbs/*)
