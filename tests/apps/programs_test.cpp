@@ -227,6 +227,34 @@ TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
     EXPECT_EQ(memory_locked.exit_code, 0) << memory_locked.err;
 }
 
+/// A file that the others can read, say. MPICH's launcher waits for all who have not called MPI_Init.
+TEST(Programs, BadInputOfOneRankIsOneErrorOfTheJob) {
+    const scratch_folder scratch;
+    const auto with_bad = [&](const std::string& launch, const std::string& condition) {
+        std::ofstream(scratch / "run") << "rank=${HALOCLINE_RANK:-$PMI_RANK}\n"
+                                       << condition << " && exec " << bin << "heat4d --grid 4.4.4.4 --steps many\n"
+                                       << "exec " << bin << "heat4d --grid 4.4.4.4 --steps 1\n";
+        return run_command("timeout 40 " + launch + " -n 3 sh " + (scratch / "run"));
+    };
+    const auto errors = [](const std::string& text) {
+        int n = 0;
+        for (std::size_t at = 0; (at = text.find("error:", at)) != std::string::npos; ++at) ++n;
+        return n;
+    };
+    for (const std::string launch : {bin + "halocline-run", std::string("mpirun.mpich")}) {
+        if (run_command("which " + launch).exit_code != 0) continue;
+        const auto one = with_bad(launch, "test $rank = 1");
+        const auto all = with_bad(launch, "true");
+
+        EXPECT_EQ(one.exit_code, 2) << launch << one.err;
+        EXPECT_TRUE(contains(one.err, "heat4d: error: rank 1 on ")) << launch << one.err;
+        EXPECT_EQ(errors(one.err), 1) << launch << one.err;
+        EXPECT_EQ(all.exit_code, 2) << launch << all.err;
+        EXPECT_TRUE(contains(all.err, "heat4d: error: --steps 'many'")) << launch << all.err;
+        EXPECT_EQ(errors(all.err), 1) << launch << all.err;
+    }
+}
+
 /// A connection for which a descriptor is wanting is never made, and libfabric tells nobody.
 TEST(Programs, TooFewDescriptorsForLibfabricAreOneErrorWithTheRemedy) {
     const std::string over_tcp = "HALOCLINE_COMM_TRANSPORTS=ofi 'HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm' ";

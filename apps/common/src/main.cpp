@@ -2,6 +2,8 @@
 #include <halocline_app/main.hpp>
 #include <halocline_app/standard_streams.hpp>
 
+#include <halocline/comm/bad_input.hpp>
+
 #include <CLI/CLI.hpp>
 
 #include <fcntl.h>
@@ -55,6 +57,19 @@ int write_line(std::FILE* out, std::string line) {
     return 0;
 }
 
+/// Rank 0 says it for all; a rank that can't tell the others, for itself.
+void say_bad_input(const program& p, std::string what, const std::function<void(const std::string&)>& say) {
+    bool common = p.met();
+    try {
+        if (!common) comm::share_bad_input(what);
+    } catch (const input_error& shared) {
+        common = true;
+        what = shared.what();
+    } catch (const std::exception&) {
+    }
+    if (p.speaks() || !common) say("error: " + what);
+}
+
 } // namespace
 
 program::program(std::string name) : name_(std::move(name)), rank_(launched_rank()) {}
@@ -80,6 +95,7 @@ void program::parse(CLI::App& cli, int argc, const char* const* argv) const {
 }
 
 const comm::job& program::join(const comm::job_options& options) {
+    met_ = true;
     job_ = std::make_unique<comm::job>(comm::job::from_environment(options));
     rank_ = job_->rank();
     return *job_;
@@ -131,7 +147,7 @@ int run_program(int argc, const char* const* argv,
     } catch (const early_exit& e) {
         return e.code;
     } catch (const input_error& e) {
-        if (p.speaks()) say(std::string("error: ") + e.what());
+        say_bad_input(p, e.what(), say);
         return exit_input;
     } catch (const job_error& e) {
         say(of_rank(e));

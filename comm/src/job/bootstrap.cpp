@@ -9,6 +9,8 @@
 #include "network/worlds.hpp"
 #include "witness.hpp"
 
+#include <halocline/comm/bad_input.hpp>
+
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -90,7 +92,7 @@ struct card {
     std::string network; ///< network_id()
     std::string node; ///< the same, and what HALOCLINE_NODE says: parts of one host that are to be nodes of their own
     std::string host, door, secret;
-    std::string no_slab;        ///< why this rank has none; "": it has one
+    std::string trouble;        ///< bad input, or why this rank has no slab; "": none
     std::uint64_t address_room; ///< for those of the other ranks of its node
     std::uint64_t descriptor_room;
     int pid = 0;
@@ -99,7 +101,7 @@ struct card {
 
     [[nodiscard]] std::string written() const {
         wire_writer w;
-        for (const std::string* s : {&version, &options, &kernel, &network, &node, &host, &door, &secret, &no_slab})
+        for (const std::string* s : {&version, &options, &kernel, &network, &node, &host, &door, &secret, &trouble})
             w.text(*s);
         w.number(address_room).number(descriptor_room).number(pid).number(cores);
         for (const host_address& a : addresses) w.text(a.interface).text(a.address).text(a.network);
@@ -111,7 +113,7 @@ struct card {
         card c;
         c.version = r.text();
         if (c.version != version_of_0) disagree("the version of halocline", version_of_0, rank, c.version);
-        for (std::string* s : {&c.options, &c.kernel, &c.network, &c.node, &c.host, &c.door, &c.secret, &c.no_slab})
+        for (std::string* s : {&c.options, &c.kernel, &c.network, &c.node, &c.host, &c.door, &c.secret, &c.trouble})
             *s = r.text();
         c.address_room = r.number<std::uint64_t>();
         c.descriptor_room = r.number<std::uint64_t>();
@@ -146,7 +148,7 @@ std::string far_address_of(const job_options& options, const std::vector<card>& 
 }
 
 /// `door`: where the ranks of this node knock.
-card own_card(const bootstrap& start, const job_options& options, const std::string& door, const std::string& no_slab) {
+card own_card(const bootstrap& start, const job_options& options, const std::string& door, const std::string& trouble) {
     const std::string network = network_id();
     const std::string part = from_environment("HALOCLINE_NODE");
     card mine{HALOCLINE_VERSION,
@@ -157,7 +159,7 @@ card own_card(const bootstrap& start, const job_options& options, const std::str
               host_name() + (part.empty() ? "" : "/" + part),
               door,
               start.rank == 0 ? random_secret() : "",
-              no_slab,
+              trouble,
               address_room(),
               descriptor_room(),
               static_cast<int>(getpid()),
@@ -168,26 +170,35 @@ card own_card(const bootstrap& start, const job_options& options, const std::str
     return mine;
 }
 
-/// The cards of all ranks, by rank. Collective.  Err: input_error if they disagree on the job.
+/// Err: input_error, the same on every rank, if one is in trouble.
+void refuse_trouble(const std::vector<card>& cards) {
+    const auto troubled = std::ranges::find_if(cards, [](const card& c) { return !c.trouble.empty(); });
+    if (troubled == cards.end()) return;
+    const bool all = std::ranges::all_of(cards, [&](const card& c) { return c.trouble == troubled->trouble; });
+    throw input_error((all ? "" : "rank " + std::to_string(troubled - cards.begin()) + " on " + troubled->host + ": ") +
+                      troubled->trouble);
+}
+
+/// The cards of all ranks, by rank. Collective.  Err: input_error if they disagree on the job, or one is in trouble.
 std::vector<card> swap_cards(const bootstrap& start, const card& mine) {
     std::vector<card> cards;
     const std::vector<std::string> written = start.gather(mine.written());
+    for (int r = 0; r < start.ranks; ++r) cards.push_back(card::read(written[r], r, wire_reader(written[0]).text()));
+    refuse_trouble(cards); // first: a rank with bad input has no options
     for (int r = 0; r < start.ranks; ++r) {
-        cards.push_back(card::read(written[r], r, wire_reader(written[0]).text()));
         if (cards[r].options != cards[0].options)
             disagree("the options of the job", cards[0].options, r, cards[r].options);
     }
     return cards;
 }
 
-/// Err: input_error, the same on every rank, if one has no slab, can't map those of its node, or can't have as many
+/// Err: input_error, the same on every rank, if one can't map those of its node, or can't have as many
 /// descriptors as it takes to meet the others: a socket per rank; within its node a pidfd, too, and for a moment a slab.
 void check_limits(const std::vector<card>& cards, std::size_t slab_bytes) {
     const auto who = [&](std::size_t rank) { return "rank " + std::to_string(rank) + " on " + cards[rank].host; };
     constexpr std::uint64_t descriptors_to_spare = 2; // a slab, a door or a stranger
     std::map<std::string_view, std::uint64_t> ranks_on;
     for (std::size_t r = 0; r < cards.size(); ++r) {
-        if (!cards[r].no_slab.empty()) throw input_error(who(r) + ": " + cards[r].no_slab);
         ++ranks_on[cards[r].node];
     }
     for (std::size_t r = 0; r < cards.size(); ++r) {
@@ -292,15 +303,15 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     if (start.mpi) start.mpi->use(options.mpi);
     const std::chrono::milliseconds grace = witness::grace_of_environment();
     std::shared_ptr<node_slab> memory;
-    std::string no_slab;
+    std::string trouble;
     try {
         memory = std::make_shared<node_slab>(options.slab_bytes);
     } catch (const error& e) {
-        no_slab = e.what();
+        trouble = e.what();
     }
 
     listener door(start.ranks);
-    const std::vector<card> cards = swap_cards(start, own_card(start, options, door.name(), no_slab));
+    const std::vector<card> cards = swap_cards(start, own_card(start, options, door.name(), trouble));
     check_limits(cards, memory ? memory->bytes() : 0);
     auto core = std::make_shared<job_core>(start.rank, start.ranks, options, start.launcher, std::move(memory));
     core->mpi = start.mpi;
@@ -321,6 +332,19 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     open_networks(j, ranks_here == start.ranks, address, refused);
     j.collectively([&] { core->choose_transports(refused); });
     return core;
+}
+
+void share_bad_input(std::string_view what) {
+    std::optional<bootstrap> start;
+    try {
+        const job_options unknown;
+        start = local_bootstrap(unknown);
+        const bool ended_by_launcher = std::getenv("PMIX_RANK") != nullptr;
+        if (!start && !ended_by_launcher) start = mpi_bootstrap(unknown);
+    } catch (const input_error&) { // no job to be joined either; of the two, `what` is the user's
+    }
+    if (start) refuse_trouble(swap_cards(*start, own_card(*start, {}, "", std::string(what))));
+    throw input_error(std::string(what));
 }
 
 job job::from_environment(const job_options& options) {

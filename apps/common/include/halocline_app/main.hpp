@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every program does alike: parse the command line, join the job, print once per job, map exceptions to exit
-// codes. Invariant: an input error is the same on every rank (job::collectively sees to that), so rank 0 alone prints
-// it; a job error differs from rank to rank, so each survivor prints its own.
+// codes. Invariant: an input error is the same on every rank (job::collectively sees to that, and comm::share_bad_input
+// before there is a job), so rank 0 alone prints it; a job error differs from rank to rank, so each survivor prints its own.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -40,6 +40,8 @@ class program {
     /// Joins the job of the environment.  Collective, once.  Err: input_error, job_error.
     const comm::job& join(const comm::job_options& options = {});
     [[nodiscard]] bool joined() const { return job_ != nullptr; }
+    /// Was join() called? Then whatever it threw all ranks know.
+    [[nodiscard]] bool met() const { return met_; }
     /// Pre: joined().
     [[nodiscard]] const comm::job& job() const { return *job_; }
     /// Prints a line on stdout, on rank 0 only, at once (progress shows through a pipe).
@@ -56,6 +58,7 @@ class program {
   private:
     std::string name_;
     int rank_ = 0;
+    bool met_ = false;
     mutable std::string lost_output_;
     std::unique_ptr<comm::job> job_;
 };

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bad input that a rank finds before it joins its job, in a file or a variable that the others may not see.
+#pragma once
+
+#include <string_view>
+
+namespace halocline::comm {
+
+/// Instead of job::from_environment(): lets the other ranks, who call either, end with the same error. A rank that just
+/// left would be waited for (MPICH's launcher ends nobody before MPI_Init), and rank 0 could not speak for it.
+/// Err: always input_error: `what`, with the rank in front unless all ranks say the same. job_error if the others can't be
+///      met. Under a launcher with a PMIx server, which ends the job itself, `what` of this rank alone.
+[[noreturn]] void share_bad_input(std::string_view what);
+
+} // namespace halocline::comm
