@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Halocline for C: jobs, windows between two ranks, halo plans, global sums. One header, C11; the C++ libraries behind
- * it are described in docs/ and in the headers named below.
+/* Halocline for C: jobs, windows between two ranks, halo plans, global sums. One header, C11. Each part names the C++
+ * header that says more; docs/ describes the whole. An example that uses all of it: apps/halo_c/halo_c.c.
  *
- * What can fail returns a halocline_status; halocline_error() then has the text, of the calling thread. No exception
- * leaves a function. Handles may be freed in any order; freeing NULL does nothing. */
+ * A function that can fail returns a halocline_status; halocline_error() then has the text, for the calling thread. No
+ * exception leaves a function. Handles may be freed in any order; freeing NULL does nothing. "Collective" functions are
+ * called by all ranks, in the same order; "local" ones send nothing. */
 #ifndef HALOCLINE_H
 #define HALOCLINE_H
 
@@ -21,45 +22,45 @@ typedef enum halocline_status {
     HALOCLINE_ABORTED = 3,     /* another rank gave up and said why */
     HALOCLINE_WRONG_DATA = 4,  /* ranks sent what was not agreed */
     HALOCLINE_MISUSED = 5,     /* calls in a wrong order */
-    HALOCLINE_INPUT_ERROR = 6, /* asked for something that can't be had: the text says what would be right */
+    HALOCLINE_INPUT_ERROR = 6, /* an argument that can't be used: the text says what would be right */
     HALOCLINE_JOB_ERROR = 7,   /* the job can't go on */
-    HALOCLINE_NO_MEMORY = 8,
+    HALOCLINE_NO_MEMORY = 8,   /* this process is out of memory */
     HALOCLINE_OTHER_ERROR = 9,
     HALOCLINE_SLAB_FULL = 10 /* no room in a rank's slab, or no memory for it: the text says what helps */
 } halocline_status;
 
 /* "0.1.0" */
 const char* halocline_version(void);
-/* Of the last call that failed in this thread; valid until the next that fails. Never NULL. */
+/* The text for the last call that failed in this thread; valid until the next one fails. Never NULL. */
 const char* halocline_error(void);
-/* The rank that call blames, or -1. */
+/* The rank that this failure is due to, e.g. the one that died; -1 if none is known. */
 int halocline_error_rank(void);
 
 /* --- Jobs: comm/job.hpp ----------------------------------------------------------------------------------------- */
 
 typedef struct halocline_job halocline_job;
 
-/* Zeros are the defaults. Equal on all ranks. */
+/* Members that are 0 mean the default. Equal on all ranks. */
 typedef struct halocline_job_options {
-    const char*
-        transports; /* in order of preference, ',' between: "shm,ofi,mpi"; NULL: "shm,verbs,mpi,ofi", as built */
-    const char* ofi_provider; /* of libfabric; NULL: its first that fits */
+    const char* transports;   /* in order of preference: "shm,ofi,mpi"; NULL: "shm,verbs,mpi,ofi", as built */
+    const char* ofi_provider; /* libfabric's provider for transport ofi; NULL: the first that fits */
     int64_t deadline_ms;      /* longest wait for a peer that is alive; 0: a minute */
     size_t slab_bytes;        /* address space of each rank's shared memory; 0: 64 GiB, used as needed */
-    const char* mpi_mode;     /* of transport mpi: "two-sided", "one-sided"; NULL: two-sided */
+    const char* mpi_mode;     /* of transport mpi: "two-sided" or "one-sided"; NULL: two-sided */
 } halocline_job_options;
 
-/* Under halocline-run or an MPI launcher: all its ranks; else a job of one rank. Collective. options may be NULL. */
+/* The ranks that halocline-run or an MPI launcher started; without a launcher a job of one rank. Collective. options may
+ * be NULL. */
 halocline_status halocline_job_from_environment(const halocline_job_options* options, halocline_job** job);
-/* Inside an MPI program: the ranks of a communicator, given by the address and size of its MPI_Comm; the job makes
- * private duplicates. Collective over it. Freed, with all that was made of it, before MPI_Finalize. */
+/* Inside an MPI program: the ranks of a communicator, given by the address and size of its MPI_Comm, which the job
+ * duplicates. Collective over the communicator. Must be freed, with everything made from it, before MPI_Finalize. */
 halocline_status halocline_job_from_mpi(const void* communicator, size_t bytes, const halocline_job_options* options,
                                         halocline_job** job);
 void halocline_job_free(halocline_job* job);
 
 int halocline_job_rank(const halocline_job* job);
 int halocline_job_ranks(const halocline_job* job);
-/* "self", "shm", "mpi", "shm+ofi"; valid as long as the handle. */
+/* The transports that serve the other ranks: "self", "shm", "shm+ofi", ...; valid as long as the handle. */
 const char* halocline_job_transport(const halocline_job* job);
 halocline_status halocline_job_barrier(halocline_job* job);
 /* Tells every rank that this one gives up, and why: their waits end with HALOCLINE_ABORTED. */
@@ -83,7 +84,7 @@ typedef enum halocline_type {
     HALOCLINE_DOUBLE = 4
 } halocline_type;
 
-/* Local. This end's send_tag is the other end's receive_tag. The name is for messages; it may be NULL. */
+/* Local. This end's send_tag equals the other end's receive_tag. The name appears in error messages; it may be NULL. */
 halocline_status halocline_connection_create(halocline_job* job, int peer, int send_tag, int receive_tag,
                                              const char* name, halocline_connection** connection);
 /* Joins the windows made so far with the peer's, in their order. Make all windows of all connections first; then ranks
@@ -91,55 +92,56 @@ halocline_status halocline_connection_create(halocline_job* job, int peer, int s
 halocline_status halocline_connection_connect(halocline_connection* connection);
 void halocline_connection_free(halocline_connection* connection);
 
-/* Local. The buffer holds `count` elements and outlives the window; NULL: the window has its own (window_buffer). */
+/* Local. The buffer holds `count` elements and must outlive the window; NULL: the window has a buffer of its own, see
+ * halocline_window_buffer(). */
 halocline_status halocline_send_window_create(halocline_connection* connection, halocline_type type, size_t count,
                                               const void* buffer, halocline_window** window);
 halocline_status halocline_recv_window_create(halocline_connection* connection, halocline_type type, size_t count,
                                               void* buffer, halocline_window** window);
 void halocline_window_free(halocline_window* window);
 
-/* Each step: init, post, wait. init: begins it; a receiver's buffer may be written from now on. Waits only for a send
- * window with its own buffer, until that may be filled. */
+/* A step is init, post, wait. init begins it: from now on a receiver's buffer may be written. It waits only for a send
+ * window with a buffer of its own, until that may be filled. */
 halocline_status halocline_window_init(halocline_window* window);
-/* The sender's first `count` elements are filled; a receiver names its size, or 0. Never waits. */
+/* Sends the first `count` elements; for a receive window `count` is its size, or 0. Never waits. */
 halocline_status halocline_window_post(halocline_window* window, size_t count);
 /* 1 if wait would return at once. */
 int halocline_window_test(halocline_window* window);
 halocline_status halocline_window_wait(halocline_window* window);
-/* Of a receive window after wait: elements that came. */
+/* The number of elements that a receive window got; after wait. */
 size_t halocline_window_count(const halocline_window* window);
-/* The window's own buffer: to fill between init and post, to read between wait and init; another one in each step. */
+/* The window's own buffer, to be filled between init and post, or read between wait and init. Each step has another. */
 void* halocline_window_buffer(const halocline_window* window);
 
 /* --- Halo plans: halo/plan.hpp ---------------------------------------------------------------------------------- */
 
 typedef struct halocline_plan halocline_plan;
 
-/* Dimensions are x, y, z, t; a lattice of fewer has extents 1. Ranks are numbered over the rank grid, x fastest, unless
-   order_by_nodes is set; halocline_plan_box() tells each rank its part. */
+/* Dimensions are x, y, z, t; in a lattice with fewer, the others have extent 1. Ranks are numbered over the rank grid, x
+ * fastest, unless order_by_nodes is set; halocline_plan_box() tells each rank its part. */
 typedef struct halocline_plan_options {
     int global[4];      /* extents of the lattice */
     int rank_grid[4];   /* ranks per dimension; cut evenly, the first ranks get one site more */
     int width_low[4];   /* ghost layers behind the low face of a rank's box, per dimension */
     int width_high[4];  /* behind the high face */
-    int open[4];        /* not 0: no exchange across the edge of the lattice */
+    int open[4];        /* not 0: no exchange across the edge of the lattice in this dimension */
     int order_by_nodes; /* not 0: ranks get the places of the rank grid that send few bytes between nodes */
     int self_exchange;  /* not 0: dimensions that are not cut are exchanged too, with the own rank */
     size_t bytes_per_site;
-    const char* name; /* for messages; may be NULL */
+    const char* name; /* in error messages; may be NULL */
 } halocline_plan_options;
 
-/* One message, as seen from this rank. */
+/* The message through one face, as seen from this rank. */
 typedef struct halocline_face {
     int dimension; /* 0 to 3 */
     int high;      /* 0: the low face, 1: the high face */
-    int peer;      /* behind it */
+    int peer;      /* the rank behind it */
     int64_t send_sites;
-    int64_t ghost_sites; /* that arrive, in lexicographic order of the sender's coordinates, x fastest */
+    int64_t ghost_sites; /* sites that arrive, in lexicographic order of the sender's coordinates, x fastest */
 } halocline_face;
 
-/* Writes sites[0..count) of the message, bytes_per_site each, to target. Sites are numbered lexicographically within
- * the rank's box, x fastest. May be called several times per message. */
+/* Writes the sites sites[0], ..., sites[count - 1], bytes_per_site each, to target. Sites are numbered lexicographically
+ * in the rank's box, x fastest. `face` is as in halocline_plan_face(). May be called several times per message. */
 typedef void (*halocline_pack)(void* context, int face, const int32_t* sites, int64_t count, void* target);
 
 /* Collective. */
@@ -148,16 +150,20 @@ halocline_status halocline_plan_create(halocline_job* job, const halocline_plan_
 void halocline_plan_free(halocline_plan* plan);
 /* The rank's box: sites first[mu] <= x[mu] < first[mu] + extent[mu] of the lattice. */
 void halocline_plan_box(const halocline_plan* plan, int first[4], int extent[4]);
+/* Number of faces that are exchanged. */
 int halocline_plan_faces(const halocline_plan* plan);
+/* 0 <= face < halocline_plan_faces(plan). */
 halocline_status halocline_plan_face(const halocline_plan* plan, int face, halocline_face* what);
 
-/* Faces are on their way when this returns; after a failure it does nothing, and finish says so. The field:
- * bytes_per_site for each site of the box, x fastest. Not to be written until finish. */
+/* Starts an exchange; after a failure it does nothing, and finish returns the status. The field has bytes_per_site for
+ * each site of the box, x fastest, and must not be written until finish. */
 void halocline_plan_start(halocline_plan* plan, const void* field);
 void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void* context);
+/* 1 if finish would return at once. */
 int halocline_plan_test(halocline_plan* plan);
+/* Waits until all ghosts are here. */
 halocline_status halocline_plan_finish(halocline_plan* plan);
-/* ghost_sites * bytes_per_site bytes; valid from finish to the next start. */
+/* The ghosts behind a face: ghost_sites * bytes_per_site bytes; valid from finish to the next start. */
 const void* halocline_plan_ghost(const halocline_plan* plan, int face);
 
 /* --- Global sums: comm/global_sum.hpp --------------------------------------------------------------------------- */

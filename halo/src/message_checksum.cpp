@@ -5,7 +5,7 @@
 #define HWY_TARGET_INCLUDE "message_checksum.cpp"
 #include <hwy/foreach_target.h> // IWYU pragma: keep
 
-#include <halocline/halo/message_checksum.hpp>
+#include "message_checksum.hpp"
 
 #include <hwy/highway.h>
 

@@ -3,8 +3,7 @@
 #include <halocline/halo/plan.hpp>
 
 #include "crew.hpp"
-
-#include <halocline/halo/message_checksum.hpp>
+#include "message_checksum.hpp"
 
 #include <algorithm>
 #include <cstring>

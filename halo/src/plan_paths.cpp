@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a halo plan's messages are written where their peer shares its memory: chosen when the plan is made, and again when
 // the machine changes.
+#include "path_model.hpp"
+
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/take_line.hpp>
-#include <halocline/halo/path_model.hpp>
 #include <halocline/halo/plan.hpp>
 
 #include <algorithm>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "region_exchange.hpp"
 
+#include "path_model.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/stream_bytes.hpp>
 #include <halocline/halo/claim_lines.hpp>
-#include <halocline/halo/path_model.hpp>
 
 namespace halocline::halo {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "region_message.hpp"
 
+#include "path_model.hpp"
 #include "position_runs.hpp"
 #include "region_transfers.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/slab.hpp>
-#include <halocline/halo/path_model.hpp>
 
 #include <algorithm>
 #include <cstring>

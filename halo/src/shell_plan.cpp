@@ -3,12 +3,12 @@
 
 #include "checksum.hpp"
 #include "crew.hpp"
+#include "path_model.hpp"
 #include "region_transfers.hpp"
 #include "regions.hpp"
 #include "shell_regions.hpp"
 
 #include <halocline/base/error.hpp>
-#include <halocline/halo/path_model.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages with checksums: the sum itself against a bitwise one, and flipped bits caught before anybody sees the
 // ghosts.
+#include "message_checksum.hpp"
 #include "oracle.hpp"
+#include "pack_reference.hpp"
 #include "small_job.hpp"
 
-#include <halocline/halo/message_checksum.hpp>
-#include <halocline/halo/pack_reference.hpp>
 #include <halocline_test/simd_targets.hpp>
 
 #include <atomic>

@@ -2,10 +2,10 @@
 // Writes straight into a neighbour's field: the free flag that makes them safe, the memory they take, and what happens
 // when a plan ends early. Ranks are threads.
 #include "padded_oracle.hpp"
+#include "path_model.hpp"
 #include "small_job.hpp"
 
 #include <halocline/comm/global_sum.hpp>
-#include <halocline/halo/path_model.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-in pack functions against plain loops over global coordinates: projections, phases, formats, site orders.
 #include "oracle.hpp"
-#include <halocline_test/simd_targets.hpp>
+#include "pack_reference.hpp"
 #include "small_job.hpp"
 
-#include <halocline/halo/pack_reference.hpp>
 #include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/simd_targets.hpp>
 
 #include <cmath>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies and sums along lists of sites against plain loops: random lists, sizes, lanes, ranges; on every SIMD target.
-#include <halocline/halo/pack_reference.hpp>
+#include "pack_reference.hpp"
+
 #include <halocline/halo/site_copy.hpp>
 #include <halocline_test/simd_targets.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much a program checks of its own use of the library. Fixed when an object is made: where checks are off, its hot
-// path has one branch that is never taken, outside all loops.
+// How much the library checks how it is used. Fixed when an object is made: with checks off, its hot path has one
+// branch that is never taken, outside all loops.
 #pragma once
 
 #include <halocline/base/error.hpp>
@@ -15,8 +15,8 @@ namespace halocline {
 enum class check_level {
     off,
     light,  ///< a comparison here and there
-    normal, ///< reads what is to be checked once more, without messages: stale ghosts
-    comm    ///< sends messages of its own
+    normal, ///< also reads data once more, to detect stale ghosts
+    comm    ///< also costs communication: a checksum behind each message
 };
 
 /// "off", "light", "normal" or "comm".  Err: input_error naming `origin`.
@@ -28,7 +28,8 @@ inline check_level parse_check_level(std::string_view text, std::string_view ori
     throw input_error(std::string(origin) + " is '" + std::string(text) + "': it must be off, light, normal or comm");
 }
 
-/// The level that HALOCLINE_CHECK asks for; light if it is not set.
+/// The level that the environment variable HALOCLINE_CHECK asks for; light if it is not set.
+/// Err: input_error: another value.
 inline check_level default_checks() {
     const char* text = std::getenv("HALOCLINE_CHECK");
     return text == nullptr ? check_level::light : parse_check_level(text, "HALOCLINE_CHECK");

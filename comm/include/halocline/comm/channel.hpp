@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every transport's channel can do: the interface that the lanes of a channel_set share, by shape and not by base
-// class. A channel joins one end here with one end at a peer, both directions, two slots per direction.
+// What every transport's channel can do: the concept that the lanes of a channel_set model. A channel joins one end
+// here with one end at a peer, in both directions, with two slots per direction.
 //
-// Epochs count 1, 2, 3, … Fill target(k), send(k); received(k) may be read once arrived(k), until this rank's
-// send(k+1).
+// Epochs count 1, 2, 3, … In epoch k: fill target(k), then send(k). When arrived(k) is true, received(k) may be read,
+// until this rank calls send(k+1).
 #pragma once
 
 #include <halocline/comm/control_line.hpp>
@@ -35,10 +35,12 @@ concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t
 };
 // clang-format on
 
-/// A channel between memories that the two ranks can't both map. Each rank makes its end in its world of that
-/// transport, the ends' cards cross, then each end connects to the other: C(world, memory, index, peer, plan id, send
-/// bytes, receive bytes), complete(world, plan id) where a transport has something to make for all of a plan's ends,
-/// card(), connect(peer's card) (connect_all(lane, cards) where the order among a plan's ends matters), connected().
+/// A channel between ranks that can't map each other's memory. Set-up, in this order:
+///   C(world, memory, index, peer, plan id, send bytes, receive bytes)   makes this rank's end, in its world of the
+///   transport complete(world, plan id)    only if a transport has something to make for all of a plan's ends card()
+///   what the peer's end must know; the two cards cross
+///   connect(peer's card)        or connect_all(lane, cards), if the order among a plan's ends matters
+///   connected()                 until it is true
 /// Channels without cards are joined through mapped slabs.
 // clang-format off
 template <class C>

@@ -27,23 +27,23 @@
 
 namespace halocline::comm {
 
-/// What both ends must say of a channel before it is made.
+/// One end of a channel that is to be made. The two ends must fit: each one's send_bytes is the other's receive_bytes.
 struct channel_request {
     int peer = 0;
-    std::uint32_t key = 0;      ///< names this end; unique among this rank's ends in the set
-    std::uint32_t peer_key = 0; ///< names the other end at the peer
-    std::size_t send_bytes = 0;
-    std::size_t receive_bytes = 0;
-    std::string label; ///< for messages, e.g. "t-high"
-    /// The sender writes in place, into fields of the peer: a direct_channel, no slots. Only over shm and self.
+    std::uint32_t key = 0;         ///< names this end; unique among this rank's ends in the set
+    std::uint32_t peer_key = 0;    ///< names the other end, at the peer
+    std::size_t send_bytes = 0;    ///< payload per message
+    std::size_t receive_bytes = 0; ///< payload per message
+    std::string label;             ///< in error messages, e.g. "t-high"
+    /// Each end writes in place, into fields of the other: a direct_channel, without slots. Only over shm and self.
     bool direct = false;
 };
 
 struct channel_set_options {
-    std::string name;  ///< of the plan, for messages
+    std::string name;  ///< of the plan, in error messages
     std::string shape; ///< anything else that both ends must agree on; compared as text
-    /// Slab memory that peers write through direct channels: should it be given back before they said farewell, it is
-    /// kept for them until then.
+    /// Slab memory that peers write through direct channels. If it is freed before they have said farewell, the slab
+    /// keeps it until then.
     std::vector<const void*> written_by_peers{};
 };
 
@@ -52,9 +52,9 @@ struct lane_counts {
     std::string transport;
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t writes = 0;      ///< of remote memory, where the transport counts them (verbs, ofi)
-    std::uint64_t receives = 0;    ///< work requests that writes with notification need (verbs)
-    std::uint64_t completions = 0; ///< taken (verbs)
+    std::uint64_t writes = 0;      ///< RDMA writes, where the transport counts them (verbs, ofi)
+    std::uint64_t receives = 0;    ///< receive requests posted, one per write with immediate (verbs)
+    std::uint64_t completions = 0; ///< completions taken (verbs)
 };
 
 class channel_set {
@@ -100,8 +100,8 @@ class channel_set {
                 for (const C& c : lane) visit(c);
         });
     }
-    /// Begins to bring what send(epoch) writes at the peers here, while the messages are filled: to be called before the
-    /// first of them, never needed.
+    /// Begins to bring what send(epoch) writes at the peers here, while the messages are filled: to be called before
+    /// the first of them, never needed.
     void prepare(std::uint64_t epoch) noexcept {
         for_each_lane([&]<class C>(std::vector<C>& lane) {
             if constexpr (requires(C & c) { c.prepare(epoch); })
@@ -130,8 +130,8 @@ class channel_set {
     void work_in_every_wait(void* object, void (*step)(void* object));
     /// True if wait(epoch) would return at once.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
-    /// True if there is nothing to wait for and nothing amiss: what arrives is seen in memory and was checked. False says
-    /// nothing: wait() tells.
+    /// True if there is nothing to wait for and nothing amiss: what arrives is seen in memory and was checked. False
+    /// says nothing: wait() tells.
     [[nodiscard]] bool done(std::uint64_t epoch) const noexcept {
         bool all = status_ == status::ok;
         for_each_lane([&]<class C>(const std::vector<C>& lane) {

@@ -21,7 +21,7 @@ inline std::uint64_t ticks() noexcept {
 #endif
 }
 
-/// Seconds per tick: measured once against the steady clock, over at least 5 ms.
+/// Seconds per tick, measured once against the steady clock over at least 5 ms.
 double seconds_per_tick() noexcept;
 
 /// Length of an interval of ticks.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection joins this rank with one peer, and carries windows (window.hpp). Made by the two ranks alone, so that an
-// MPI program can be ported piece by piece. After pMR's connections [GeorgRichtmannWettig2016].
+// A connection joins this rank with one peer, and carries windows (window.hpp). The two ranks make it without the
+// others, so an MPI program can be ported piece by piece. After the connections of pMR [Georg2016].
 //
-// Make all connections and windows, then connect() each: in any order, on any rank, without deadlock.
+// Make all connections and windows first, then connect() each, in any order on any rank: nothing can deadlock.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -15,25 +15,26 @@ namespace halocline::comm {
 class connection_core; // private: comm/src/channels/connection_core.hpp
 
 struct connection_options {
-    std::string name{};  ///< for messages, e.g. "x-low"
-    int send_tag = 0;    ///< this end's receive_tag at the peer: tells the connections of a pair of ranks apart
-    int receive_tag = 0; ///< this end's send_tag at the peer
+    std::string name{};  ///< in error messages and reports, e.g. "x-low"
+    int send_tag = 0;    ///< equals the peer's receive_tag; tags tell the connections of a pair of ranks apart
+    int receive_tag = 0; ///< equals the peer's send_tag
 };
 
-/// A handle: its windows keep what is behind it.
+/// A handle; windows keep what is behind it alive.
 class connection {
   public:
-    /// Local. Ends with the same tags and peer are joined in the order in which they are made. The peer may be the own
-    /// rank: then an end whose tags differ needs another with the tags exchanged, and one whose tags are equal is
-    /// joined with itself.
-    /// Err: input_error: no such rank, or windows don't go over the transport that serves it.
+    /// Local: nothing is sent yet. Ends with the same peer and tags are joined in the order in which they are made. If
+    /// the peer is the own rank, an end with two different tags needs another end with the tags swapped, and an end
+    /// with two equal tags is joined with itself.
+    /// Err: input_error: no such rank, or a transport serves it that has no windows.
     connection(const job& j, int peer, connection_options options = {});
 
-    /// Joins the windows made here so far: the n-th send window with the peer's n-th receive window. Waits until the
-    /// peer has made them, not until it connects.
-    /// Pre: the peer calls this after the same windows.
-    /// Err: input_error at both ends naming both values if elements, sizes or numbers of windows differ (an end with
-    /// fewer windows that connects first can't know, and goes on); rank_failure.
+    /// Joins the windows made here so far: the n-th send window with the peer's n-th receive window, and the other way
+    /// round. Waits until the peer has made its windows, not until it connects.
+    /// Pre: the peer calls connect() after making the same windows.
+    /// Err: input_error at both ends, with both values, if element types, sizes or numbers of windows differ (an end
+    /// with
+    ///      fewer windows that connects first can't know, and goes on); rank_failure.
     void connect();
 
     [[nodiscard]] int peer() const;

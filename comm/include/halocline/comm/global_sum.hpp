@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A persistent global sum of a few doubles over all ranks. The contributions are gathered and added in one fixed tree
-// over rank numbers (halves, recursively), so every rank gets the same bits, from run to run and over every transport.
+// A persistent global sum of a few doubles over all ranks. Each rank gets all contributions and adds them in one fixed
+// tree over rank numbers (halves, recursively), so every rank gets the same bits, in every run and over every
+// transport.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
@@ -20,20 +21,21 @@ struct sum_statistics {
 
 class global_sum {
   public:
-    /// Collective.  `max_values` <= 1024 doubles per sum.
+    /// Collective.  `max_values`: the most doubles per sum, at most 1024.
     /// `rank_order`: the leaves of the tree, all ranks in the order in which their parts are added; empty: by number.
-    /// With the rank order of a decomposition, bits depend on the rank grid and not on who has which place of it.
-    /// Err: input_error when that is no permutation of the ranks.
+    /// With the rank order of a decomposition the bits depend on the rank grid, and not on which rank has which place
+    /// in it.
+    /// Err: input_error if that is no permutation of the ranks.
     explicit global_sum(const job& j, int max_values = 64, std::span<const int> rank_order = {});
-    /// values <- sum over ranks, element-wise.  Pre: same size on every rank, <= max_values.
-    /// noexcept, no allocation, no lock.  Cost: one message to each other rank, 8 bytes per value (1 or 2 values: none
-    /// beside the control line).  A size that differs between ranks or is too large:
-    /// status::wrong_data, within milliseconds; pending() has both sizes.
+    /// values <- sum over ranks, element by element. Neither allocates nor locks.
+    /// Pre:  the same size on every rank, at most max_values.
+    /// Err:  status::wrong_data, within milliseconds, if the sizes differ or are too large; pending() has both sizes.
+    /// Cost: one message to each other rank, of 8 bytes per value (1 or 2 values travel inside the control line).
     [[nodiscard]] status operator()(std::span<double> values) noexcept;
-    /// Split form; values must stay untouched in between.
+    /// The same in two halves; finish() gets as many values as start() did.
     void start(std::span<const double> values) noexcept;
     [[nodiscard]] status finish(std::span<double> values) noexcept;
-    /// values <- maximum over ranks.
+    /// values <- maximum over ranks, element by element.
     [[nodiscard]] status maximum(std::span<double> values) noexcept;
 
     /// What the last failed sum was waiting for.

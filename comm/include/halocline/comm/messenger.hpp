@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages matched by (source, tag, context) as in MPI: for codes whose partners or sizes are not known beforehand.
-// What repeats belongs in a channel_set or a plan, which match once and for all.
+// Messages matched by (source, tag, context) as in MPI, for codes whose partners or sizes are not known beforehand. An
+// exchange that repeats belongs in a plan, which matches once and for all.
 //
-// Within a node three protocols, by size, after Hybrid MPI (Friedley et al., SC'13): immediate (the payload lies beside
-// the flag), direct (the receiver copies once, out of the sender's memory), synergistic (both copy pieces of one large
-// message). Over verbs, libfabric or MPI two, after LibOF [HoeflerLumsdaine2008]: immediate, with credits, and large
-// messages for which their receiver calls.
+// Within a node there are three protocols, by size, after Hybrid MPI [Friedley2013]: immediate (the payload lies beside
+// the flag), direct (the receiver copies once, out of the sender's memory) and synergistic (both copy pieces of one
+// large message). Over verbs, libfabric or MPI there are two, after LibOF [HoeflerLumsdaine2008]: immediate, with
+// credits, and large messages for which the receiver calls.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -23,7 +23,7 @@ namespace halocline::comm {
 
 inline constexpr int any_source = -1, any_tag = -1;
 
-/// What a receive got.
+/// What a receive got: where the message came from, and its size.
 struct message_info {
     int source = any_source;
     int tag = any_tag;
@@ -32,9 +32,10 @@ struct message_info {
 
 class message_engine; // private: comm/src/messages/message_engine.hpp
 
-/// One send or receive under way. The caller's memory, so that their number has no limit but the caller's; may be used
-/// again when done. A request that is destroyed earlier is withdrawn: within a node a peer may still read or write its
-/// buffer; over a network nobody does, for which the destructor waits where the bytes are on their way already.
+/// One send or receive under way, in the caller's memory, so any number of them may be under way. It may be used again
+/// when it is done, and must not move before. Destroying it earlier withdraws it: within a node a peer may still read
+/// or write its buffer; over a network nobody will, and the destructor waits for that if the bytes are on their way
+/// already.
 class message_request {
   public:
     message_request() = default;
@@ -42,9 +43,9 @@ class message_request {
     message_request(const message_request&) = delete;
     message_request& operator=(const message_request&) = delete;
 
-    /// Also true before first use.
+    /// Also true before the first use.
     [[nodiscard]] bool done() const noexcept { return state_ == state::done; }
-    /// Of a receive that is done.
+    /// Pre: this is a receive that is done.
     [[nodiscard]] const message_info& info() const noexcept { return info_; }
 
   private:
@@ -88,96 +89,102 @@ class message_request {
 };
 static_assert(sizeof(message_request) <= 128, "two cache lines; what every message needs comes first");
 
-/// Equal on all ranks, but for direct_bytes and what follows it.
+/// Equal on all ranks, up to direct_bytes; it and the members behind it may differ.
 struct messenger_options {
-    std::string name = "messages";
-    /// Messages per peer that may come before their receive is posted. When the place is used up, that peer's next
-    /// messages stay with it: its sends remain under way until receives are posted. Memory: immediate_bytes and 64 each,
-    /// touched when used.
+    std::string name = "messages"; ///< in error messages and reports
+    /// Messages per peer that may arrive before their receive is posted. When there is no more room, that peer's next
+    /// messages stay with it, and its sends under way, until receives are posted. Memory: immediate_bytes + 64 for
+    /// each, touched when used.
     std::size_t unexpected = 1024;
     static constexpr std::size_t largest_immediate = 1024;
-    /// Largest immediate message; at most largest_immediate. Within a node, 4 of more than 40 bytes can be on their way
-    /// to a peer; later ones stay with their sender until it takes them.
+    /// Largest immediate message; at most largest_immediate. Within a node, 4 messages of more than 40 bytes can be on
+    /// their way to a peer; later ones stay with their sender until the peer takes them.
     std::size_t immediate_bytes = 1024;
     /// Smallest synergistic message.
     std::size_t synergistic_bytes = 256 * 1024;
-    /// Smallest message that its sender alone copies, past its cache, when another goes the other way at the same time.
-    /// Default: none, because at 8 MiB that takes 0.6 of the time where cores are far apart, but 1.3 where they are near.
-    /// Apart from that, every message of 32 KiB and more is copied so as long as cores are found to be far apart
+    /// Smallest message that the sender alone copies, past its cache, if another goes the other way at the same time.
+    /// Default: none, because at 8 MiB that takes 0.6 times as long while cores are far apart, but 1.3 times while they
+    /// are near. Regardless of this, messages of 32 KiB and more are copied so while cores are found to be far apart
     /// (job_options::streaming, streaming_watch.hpp).
     std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max();
-    /// Of what goes to a peer over a network at a time. Messages that fit, with 48 bytes, go at once, small ones
-    /// together; of longer ones only word, until their receive calls for them. Memory per such peer: 12 of these, and 64
-    /// touched when messages that are not immediate come before their receives. 0: by transport and ranks: room for
-    /// 64 KiB over libfabric's tcp, 32 KiB over mpi, 16 KiB over what needs no kernel; halved, down to 16 KiB, as long as
-    /// all ranks would take more than 48 MiB.
+    /// Size of a frame: what is sent to a peer over a network at a time. A message that fits, with 48 bytes of
+    /// overhead, goes at once, small ones together; a longer one is only announced until its receive calls for it.
+    /// Memory per such peer: 12 frames, and 64 more, touched when messages that are not immediate come before their
+    /// receives. 0: room for 64 KiB over libfabric's tcp, 32 KiB over mpi, 16 KiB over networks that need no kernel;
+    /// halved, down to 16 KiB, as long as frames for all ranks would take more than 48 MiB.
     std::size_t frame_bytes = 0;
-    /// Smallest message that its sender writes straight into the receiver's memory over a network, which the receiver
-    /// registers (verbs, ofi) or posts a receive for (mpi), if it doesn't fit into a frame; smaller ones go in several.
-    /// Each rank decides for what it receives.
+    /// Smallest message, of those that don't fit into a frame, that the sender writes straight into the receiver's
+    /// memory over a network; the receiver registers that memory (verbs, ofi) or posts a receive for it (mpi). Smaller
+    /// ones go in several frames. Each rank decides for what it receives.
     std::size_t direct_bytes = 16 * 1024;
-    /// isend() and irecv() also move on what is under way with that peer, over a network.
+    /// isend() and irecv() over a network also move on what is under way with that peer.
     bool test_on_init = true;
     /// isend() over a network waits so long for its message to be started (see start_all).
     std::chrono::nanoseconds wait_on_send{0};
-    /// Memory outside slabs is read by process_vm_readv where the system allows it; false: never.
+    /// Reads memory outside slabs by process_vm_readv if the system allows it; false: copies it through the slab.
     bool read_processes = true;
 };
 
-/// Messages received by each way.
+/// Messages received, by the way that they took.
 struct message_counts {
-    std::uint64_t arrived = 0; ///< received or not
+    std::uint64_t arrived = 0; ///< all that arrived, received or not
     std::uint64_t immediate = 0, direct = 0, synergistic = 0;
-    std::uint64_t read = 0;           ///< of the direct ones: by process_vm_readv
+    std::uint64_t read = 0;           ///< direct ones that were read by process_vm_readv
     std::uint64_t staged = 0;         ///< through copies in the sender's slab
-    std::uint64_t whole = 0;          ///< over a network, in one frame, but not immediate
-    std::uint64_t called = 0;         ///< over a network, when their receive had called for them
-    std::uint64_t written = 0;        ///< of these: straight into the receiver's memory
-    std::uint64_t writes = 0;         ///< RDMA writes of this rank, as a sender
-    std::uint64_t frame_pieces = 0;   ///< in which the others came
-    std::uint64_t not_registered = 0; ///< those, sent or received, whose memory could not be registered
-    std::uint64_t unexpected = 0;     ///< came before their receive
-    std::uint64_t pushed = 0;         ///< of the synergistic ones: left to their sender, past its cache
+    std::uint64_t whole = 0;          ///< over a network in one frame, but not immediate
+    std::uint64_t called = 0;         ///< over a network, after their receive had called for them
+    std::uint64_t written = 0;        ///< called ones that went straight into the receiver's memory
+    std::uint64_t writes = 0;         ///< RDMA writes of this rank as a sender
+    std::uint64_t frame_pieces = 0;   ///< frames in which the other called ones came
+    std::uint64_t not_registered = 0; ///< messages, sent or received, whose memory could not be registered
+    std::uint64_t unexpected = 0;     ///< messages that came before their receive
+    std::uint64_t pushed = 0;         ///< synergistic ones that were left to their sender, past its cache
     std::uint64_t pieces_sent = 0;    ///< pieces of synergistic messages that this rank copied as their sender
 };
 
-/// Order: messages of one sender with the same tag and context are received in the order of their sends; a receive
-/// takes the oldest message that it matches, a message the oldest receive.
-/// Progress is made inside every call, on all requests. Memory of the messenger is bounded by its options: a flood of
-/// messages that nobody receives ends in sends that stay under way (and in their deadlines), not in growth.
-/// After set-up all members but describe() and pending() are noexcept and neither allocate nor lock; system calls: none
-/// within the spin budget of a wait but process_vm_readv, for buffers outside slabs.
+/// Order: messages from one sender with the same tag and context are received in the order in which they were sent. A
+/// receive takes the oldest message that matches it, a message the oldest receive.
+/// Every call makes progress on all requests. The options bound the messenger's memory: a flood of messages that nobody
+/// receives ends in sends that stay under way (until their deadlines), not in growth.
+/// After set-up all members but describe() and pending() are noexcept and neither allocate nor lock. Within a node and
+/// the spin budget of a wait the only system call is process_vm_readv, for buffers outside slabs.
 class messenger {
   public:
     /// Collective.  Err: input_error; job_error.
     explicit messenger(const job& j, const messenger_options& options = {});
     messenger(messenger&&) noexcept;
     messenger& operator=(messenger&&) noexcept;
-    /// Ends requests that are still under way, and waits for nobody but as message_request's destructor does.
+    /// Withdraws requests that are still under way; waits only as message_request's destructor does.
     ~messenger();
 
-    /// Bytes: any number, also 0 and more than 2^32.  Pre: request is done; 0 <= tag; data stays as it is until the
-    /// request is done again. Large buffers are fastest in slabs (job::memory). To one peer, 64 messages that are not
-    /// immediate can wait for their receives at a time, 57 over a network; later ones stay behind them.
-    /// Err: status::misused, here and in irecv() and probe(): no such rank or tag; nothing is under way then.
+    /// Sends `data` to rank `to`. Never waits (but see wait_on_send). Large buffers are fastest in slabs (job::memory).
+    /// At a time 64 messages to one peer that are not immediate can wait for their receives, 57 over a network; later
+    /// ones stay behind them.
+    /// Bytes: any number, also 0 and more than 2^32.
+    /// Pre:   the request is done; 0 <= tag; data does not change until the request is done again.
+    /// Err:   status::misused (in state()), here and in irecv() and probe(): no such rank or tag. Nothing is under way
+    /// then.
     void isend(message_request& request, std::span<const std::byte> data, int to, int tag,
                std::uint32_t context = 0) noexcept;
-    /// from may be any_source, tag may be any_tag. A message that is longer than `into` is status::wrong_data.
+    /// Receives into `into`; `from` may be any_source, `tag` may be any_tag. A message longer than `into` is
+    /// status::wrong_data.  Pre: as isend().
     void irecv(message_request& request, std::span<std::byte> into, int from, int tag,
                std::uint32_t context = 0) noexcept;
-    /// True when done, or when state() is bad.
+    /// True if the request is done, or if state() is bad.
     [[nodiscard]] bool test(message_request& request) noexcept;
+    /// Waits until the request is done.
     [[nodiscard]] status wait(message_request& request) noexcept;
     [[nodiscard]] status wait_all(std::span<message_request> requests) noexcept;
     [[nodiscard]] status wait_all(std::span<message_request* const> requests) noexcept;
-    /// As wait_all, but status::timed_out after that time; the job goes on, and so do the requests.
+    /// As wait_all, but returns status::timed_out after that time; the job and the requests go on.
     [[nodiscard]] status wait_all_for(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
-    /// Moves all of them on until none needs this rank to go on: sends whose receivers have not called for them are
-    /// waited for so long.  status::timed_out after that; the job goes on, and so do the requests.
+    /// Moves all of them on until none needs this rank any more; sends must have been called for by their receivers.
+    /// Returns status::timed_out after that time; the job and the requests go on.
     [[nodiscard]] status start_all(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
-    /// Is a message there that such a receive would get? Tells its source, tag and size.
+    /// True if a message is there that such a receive would get; `info` then has its source, tag and size.
     [[nodiscard]] bool probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;
 
+    /// isend() and wait(); irecv() and wait().
     [[nodiscard]] status send(std::span<const std::byte> data, int to, int tag, std::uint32_t context = 0) noexcept;
     [[nodiscard]] status recv(std::span<std::byte> into, int from, int tag, message_info* info = nullptr,
                               std::uint32_t context = 0) noexcept;
@@ -187,7 +194,7 @@ class messenger {
     /// What that wait was waiting for: "'messages': a receive from rank 1, tag 5".
     [[nodiscard]] std::string pending() const;
     [[nodiscard]] const message_counts& counts() const noexcept;
-    /// How each peer's memory is reached, a line each, and the thresholds.
+    /// For people: how each peer's memory is reached, a line each, and the thresholds.
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] const job& owner() const noexcept;
 

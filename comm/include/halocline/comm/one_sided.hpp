@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that neighbours write: put, put with a signal, and epochs of post, start, complete, wait. Neighbours that map
-// each other's slabs (self, shm) write in place; over verbs, ofi and mpi they send what the target writes in its next
-// call here or its next wait for anything, and large puts go straight into its memory: written there (verbs, ofi) or
-// received there (mpi).
+// each other's slabs (self, shm) write in place. Over verbs, ofi and mpi the origin sends the bytes, and the target
+// stores them in its next call here or its next wait for anything; large puts go straight into the target's memory, by
+// RDMA writes (verbs, ofi) or receives (mpi).
 //
-// Two independent epochs per object, as MPI has them: a target posts and waits, an origin starts and completes. Each
-// pair of neighbours counts its epochs in 64 bits that are never reset, so a fast neighbour can't be mistaken for a
-// late one.
+// Each object has two independent kinds of epoch, as in MPI: a target posts and waits, an origin starts and completes.
+// Each pair of neighbours counts its epochs in 64 bits that are never reset, so a fast neighbour can't be mistaken for
+// a late one.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -24,32 +24,32 @@ namespace halocline::comm {
 class neighbourhood; // private: comm/src/one_sided/neighbourhood.hpp
 
 struct exposure_options {
-    std::string name{}; ///< for messages
-    int signals = 0;    ///< counters that put_signal adds to
-    /// Smallest put over a network that goes straight into the neighbour's memory: written there (verbs, ofi), or
-    /// received there (mpi); smaller ones are copied at both ends. Each origin decides for its own.
+    std::string name{}; ///< in error messages and reports
+    int signals = 0;    ///< number of counters that neighbours can raise with put_signal
+    /// Smallest put over a network, in bytes, that goes straight into the neighbour's memory; smaller ones are copied
+    /// at both ends. Each origin decides for its own puts.
     std::size_t direct_bytes = 32 * 1024;
 };
 
-/// Of this rank's puts over networks.
+/// This rank's puts over networks.
 struct exposure_counts {
-    std::uint64_t direct = 0;         ///< straight into the neighbour's memory
-    std::uint64_t writes = 0;         ///< RDMA writes that did so
-    std::uint64_t framed = 0;         ///< pieces that were copied at both ends
-    std::uint64_t not_registered = 0; ///< large ones among these, whose memory could not be registered
+    std::uint64_t direct = 0;         ///< puts straight into the neighbour's memory
+    std::uint64_t writes = 0;         ///< RDMA writes of these
+    std::uint64_t framed = 0;         ///< pieces of puts that were copied at both ends
+    std::uint64_t not_registered = 0; ///< large puts among these, because their memory could not be registered
 };
 
-/// After construction every member is noexcept, allocates nothing and takes no lock; over self and shm no system call
-/// but in a wait that exceeds its spin budget. A bad status is sticky.
+/// After construction every member but pending() is noexcept and neither allocates nor locks; over self and shm only a
+/// wait that exceeds its spin budget makes a system call. A bad status stays bad.
 class exposure {
   public:
-    /// Exposes `bytes` of this rank's slab, zeroed, to the neighbours, which may include the own rank; sizes may differ
+    /// Exposes `bytes` of this rank's slab, zeroed, to the neighbours. These may include the own rank. Sizes may differ
     /// between ranks. Collective over the job.
     /// Err: input_error: ranks that don't name each other, a neighbour named twice.
     exposure(const job& j, std::span<const int> neighbours, std::size_t bytes, exposure_options options = {});
     exposure(exposure&&) noexcept;
     exposure& operator=(exposure&&) noexcept;
-    /// Says farewell and never waits for the neighbours'; a neighbour that waits for this rank gets status::aborted.
+    /// Never waits for the neighbours. One that waits for this rank gets status::aborted.
     ~exposure();
 
     [[nodiscard]] std::span<std::byte> memory() const noexcept;
@@ -57,40 +57,41 @@ class exposure {
     /// Bytes that neighbour n exposes.
     [[nodiscard]] std::size_t bytes_at(std::size_t n) const noexcept;
 
-    // Target.
-    /// The neighbours may write from now on, once each has completed.
+    // As a target.
+    /// Begins an epoch: every neighbour may write, until it completes.
     void post() noexcept;
-    /// Would wait() return at once?
+    /// True if wait() would return at once.
     [[nodiscard]] bool test() noexcept;
-    /// Until every neighbour has completed: what it put is here.
+    /// Ends the epoch: waits until every neighbour has completed. What they put is here then.
     [[nodiscard]] status wait() noexcept;
 
-    // Origin. n is a position in the list of neighbours.
+    // As an origin; n is a position in the list of neighbours.
     /// Begins an epoch.
     void start() noexcept;
-    /// Has neighbour n posted? Serve those first that have.
+    /// True if neighbour n has posted: serve those first.
     [[nodiscard]] bool ready(std::size_t n) noexcept;
-    /// Waits until it has.
+    /// Waits until neighbour n has posted.
     [[nodiscard]] status await(std::size_t n) noexcept;
-    /// from -> neighbour n's memory, from `offset` on. `from` may be written again when this returns. Over a network it
-    /// may wait for room; a large put waits until the network has read `from`. There, puts to overlapping memory may end
-    /// in any order, unless the target has told this rank between them that it has the first.
-    /// Pre: ready(n) or await(n).  Err: status::misused if that is not all inside the neighbour's memory.
+    /// Writes `from` into neighbour n's memory, `offset` bytes from its start. `from` may be changed when this returns.
+    /// Over a network this may wait for room, and a large put waits until the network has read `from`. Over a network
+    /// puts to overlapping memory may end in any order, unless the target has told this rank in between that the first
+    /// is there.
+    /// Pre: ready(n) or await(n).  Err: status::misused if the bytes don't all lie inside the neighbour's memory.
     status put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;
-    /// All that was put to all neighbours may be read there. Waits for those that have not posted.
+    /// Ends the epoch: all neighbours may read what was put to them. Waits for those that have not posted.
     [[nodiscard]] status complete() noexcept;
 
-    // Outside epochs: who writes what when is the caller's business.
-    /// put(), then 1 is added to neighbour n's counter: who sees the counter sees the bytes.
+    // Without epochs: the caller sees to it that nobody reads what is being written.
+    /// put(), then adds 1 to neighbour n's counter `signal`: whoever sees the counter sees the bytes.
     status put_signal(std::size_t n, std::span<const std::byte> from, std::size_t offset, int signal) noexcept;
-    /// Own counter, since the beginning.
+    /// The value of this rank's own counter; it is never reset.
     [[nodiscard]] std::uint64_t signals(int signal) const noexcept;
-    /// Until it is at least that much.
+    /// Waits until that value is at least `at_least`.
     [[nodiscard]] status wait_signals(int signal, std::uint64_t at_least) noexcept;
 
     [[nodiscard]] status state() const noexcept { return status_; }
     [[nodiscard]] exposure_counts counts() const noexcept;
-    /// For messages.
+    /// What the last failed wait was waiting for.
     [[nodiscard]] std::string pending() const;
 
   private:

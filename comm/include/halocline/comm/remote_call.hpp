@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small calls on neighbours: a function of a table and an argument of plain bytes, put into a ring that the neighbour
-// works off in progress(). In order per pair; nothing comes back but what the function sends itself.
+// Small calls on neighbours (active messages): a function from a table and an argument of plain bytes go into a ring,
+// and the neighbour runs them in progress(). Calls between two ranks run in order. Nothing comes back but what the
+// function sends.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -21,7 +22,7 @@ namespace halocline::comm {
 
 class neighbourhood; // private: comm/src/one_sided/neighbourhood.hpp
 
-/// A function of a table, and what it takes.
+/// A function of the table, and the type of its argument.
 template <class Argument>
 struct remote_function {
     std::uint32_t number = 0;
@@ -54,29 +55,29 @@ class remote_functions {
 
 class remote_calls {
   public:
-    /// `room`: calls to one neighbour that may wait to be worked off. Collective over the job.
-    /// Err: input_error: other functions on another rank, neighbours that don't name each other or are named twice.
+    /// `room`: calls to one neighbour that may wait to be run. Collective over the job.
+    /// Err: input_error: ranks with different functions; neighbours that don't name each other, or are named twice.
     remote_calls(const job& j, std::span<const int> neighbours, remote_functions functions, std::size_t room = 64,
                  const std::string& name = "remote calls");
     remote_calls(remote_calls&&) noexcept;
     remote_calls& operator=(remote_calls&&) noexcept;
     ~remote_calls();
 
-    /// Puts a call into neighbour n's ring. False: there is no room now; progress() here and there makes some.
-    /// noexcept, no allocation, no lock, no system call.
+    /// Puts a call into neighbour n's ring; false if it has no room now (the neighbour's progress() makes some).
+    /// Never waits, allocates or locks.
     template <class Argument>
     [[nodiscard]] bool try_call(std::size_t n, remote_function<Argument> f, const Argument& argument) noexcept {
         return put(n, f.number, &argument, sizeof argument);
     }
-    /// The same; works off what comes here while there is no room.  Pre: not called from a function of the table.
-    /// Err: what the functions throw.
+    /// The same, but waits for room, and runs the calls that come here meanwhile.
+    /// Pre: not called from a function of the table.  Err: what the functions throw.
     template <class Argument>
     [[nodiscard]] status call(std::size_t n, remote_function<Argument> f, const Argument& argument) {
         return call_bytes(n, f.number, &argument, sizeof argument);
     }
-    /// Runs the calls that have come; returns how many.  Err: what the functions throw; that call is done then.
+    /// Runs the calls that have come, and returns their number.  Err: what a function throws; its call counts as run.
     std::size_t progress();
-    /// progress() until done() says so.
+    /// Calls progress() until done() is true.
     [[nodiscard]] status progress_until(const std::function<bool()>& done);
 
   private:

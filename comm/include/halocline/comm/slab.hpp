@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slab: one rank's memory that transports know. One sparse sealed memfd per rank, sized at job start, mapped by the
-// peers of the node; committed by fallocate as it is used, so that a full machine is an error here, never a SIGBUS.
-// A std::pmr::memory_resource: fields and buffers can live in it.
+// A slab: the memory of a rank that its peers can reach. One sparse, sealed memfd per rank, sized when the job starts
+// and mapped by the peers of the node. Memory is committed by fallocate as it is used, so a full machine is an error
+// here, never a SIGBUS later. It is a std::pmr::memory_resource: fields and buffers can live in it.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,14 @@
 
 namespace halocline::comm {
 
+/// allocate() throws slab_full (slab_full.hpp).
 class slab : public std::pmr::memory_resource {
   public:
-    /// Start of the mapping in this rank. Peers map the same bytes elsewhere: they talk in offsets.
+    /// Start of the mapping in this rank. Peers map the same bytes at other addresses, so ranks exchange offsets.
     [[nodiscard]] virtual std::byte* base() const = 0;
+    /// Virtual size (job_options::slab_bytes).
     [[nodiscard]] virtual std::size_t bytes() const = 0;
-    /// Bytes handed out now, and the most so far.
+    /// Bytes allocated now, and the most so far.
     [[nodiscard]] virtual std::size_t used() const = 0;
     [[nodiscard]] virtual std::size_t peak() const = 0;
     [[nodiscard]] bool contains(const void* p) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a hot-path call returns instead of throwing. Sticky: once bad, an object stays bad.
+// What a hot-path call returns instead of throwing. Sticky: an object whose status was bad once stays bad.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ enum class status : std::uint8_t {
     timed_out,  ///< a wait passed its deadline although nobody died
     aborted,    ///< another rank gave up and said why
     wrong_data, ///< a header did not match: other plan, epoch or size
-    misused,    ///< the caller's calls were in a wrong order
+    misused,    ///< the caller's fault: calls in a wrong order, or an argument that does not exist
 };
 std::string_view to_string(status s);
 

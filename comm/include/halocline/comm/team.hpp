@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several threads that share one call, also inside a parallel region.
+// Several threads that make one call together, also inside a parallel region.
 #pragma once
 
 namespace halocline::comm {
 
-/// Which of the calling threads this is. Default: one thread.
+/// Which of the calling threads this one is: 0 <= index < size. Default: the only one.
 struct team {
     int index = 0;
     int size = 1;

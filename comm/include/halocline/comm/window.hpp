@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows, the pMR way [GeorgRichtmannWettig2016]: a persistent message from this rank to a peer (send) or back (recv),
-// in three calls per step. init(): the buffer is free. post(): the buffer is filled. wait(): until it is done.
+// Windows, as in pMR [Georg2016]: a persistent message from this rank to a peer (send) or from the peer (recv), with
+// three calls per step. init(): the buffer is free. post(): the buffer is filled. wait(): until the step is done.
 //
-// The receiver drives: its init() tells the sender that the step's message may come. A message of more than 1 KiB
-// into a buffer in the receiver's slab (job::memory()) is one copy, into the buffer itself, over shared memory; any
-// other lands in one of two slots first (docs/decisions/0011-windows.md).
+// The receiver drives: its init() tells the sender that the message of this step may come. Over shared memory a message
+// of more than 1 KiB whose receive buffer lies in the slab (job::memory()) is one copy, into that buffer; any other
+// lands in one of two slots first (docs/decisions/0011-windows.md).
 #pragma once
 
 #include <halocline/comm/connection.hpp>
@@ -36,27 +36,28 @@ std::string element_name() {
     return element_name(kind, sizeof(T));
 }
 
-/// What all windows can do. After the connection's connect() every member is noexcept, allocates nothing (over verbs:
-/// once the peer has connected, too) and takes no lock; over shared memory there is no system call but in a wait that
-/// exceeds its spin budget. A bad status is sticky: whoever looks at wait()'s sees it.
-/// One thread at a time drives the windows of a job.
+/// What all windows can do. After the connection's connect() every member but wait_or_throw(), pending() and describe()
+/// is noexcept, and neither allocates (over verbs: once the peer has connected, too) nor locks; over shared memory only
+/// a wait that exceeds its spin budget makes a system call. A bad status stays bad, so it is enough to look at
+/// wait()'s. One thread at a time drives the windows of a job.
 class window {
   public:
     window(window&&) noexcept;
     window& operator=(window&&) noexcept;
-    /// Says farewell and never waits for the peer's: a buffer in the slab that the peer may still write, because of an
-    /// init() without wait(), goes back to the slab only when that has come.
+    /// Never waits for the peer. A buffer in the slab that the peer may still write, because of an init() without a
+    /// wait(), goes back to the slab when the peer has said farewell.
     ~window();
 
     /// True if wait() would return at once.
     [[nodiscard]] bool test() noexcept;
-    /// Ends the step. Sender: the buffer may be written again. Receiver: the message is here.
+    /// Ends the step. For a sender: the buffer may be written again. For a receiver: the message is here.
     [[nodiscard]] status wait() noexcept;
-    /// wait(), with a bad status as the exception that says who, what and why.  Err: rank_failure.
+    /// wait(), with a bad status as an exception that says who, what and why.  Err: rank_failure.
     void wait_or_throw();
+    /// ok, or the first bad status.
     [[nodiscard]] status state() const noexcept;
 
-    /// For messages: "send window 0 of 'x-low', step 17: 4096 float64 to rank 3 over shm".
+    /// What it is waiting for: "send window 0 of 'x-low', step 17: 4096 float64 to rank 3 over shm".
     [[nodiscard]] std::string pending() const;
     /// How the bytes go: "shm: one copy, into the receiver's buffer".
     [[nodiscard]] std::string describe() const;
@@ -81,20 +82,20 @@ class window {
     std::unique_ptr<window_end> end_;
 };
 
-/// Sends what is in the user's buffer.
+/// Sends the user's buffer.
 template <class T>
 requires std::is_trivially_copyable_v<T>
 class send_window : public window {
   public:
-    /// Local; the connection's connect() makes it ready. The buffer outlives the window.
+    /// Local; the connection's connect() makes it ready.  Pre: the buffer outlives the window.
     send_window(connection& c, std::span<const T> buffer)
         : window(c, {true, element_name<T>(), sizeof(T), buffer.size(),
                      const_cast<std::byte*>(reinterpret_cast<const std::byte*>(buffer.data()))}),
           count_(buffer.size()) {}
     /// Begins a step. Never waits.
     status init() noexcept { return begin(); }
-    /// The first `count` elements are filled: send them. Never waits; what can't go yet goes in test() or in any
-    /// window's wait(). Don't write the buffer until wait().
+    /// Sends the first `count` elements. Never waits: if they can't go yet, they go in test() or in any window's
+    /// wait(). The buffer must not be written until wait() has returned.  Pre: init(); count <= the buffer's.
     status post(std::size_t count) noexcept { return post_bytes(count * sizeof(T)); }
     status post() noexcept { return post(count_); }
     /// init() and post(): where an MPI code has MPI_Isend or MPI_Start.
@@ -112,13 +113,13 @@ template <class T>
 requires std::is_trivially_copyable_v<T>
 class recv_window : public window {
   public:
-    /// Local; the connection's connect() makes it ready. The buffer outlives the window.
+    /// Local; the connection's connect() makes it ready.  Pre: the buffer outlives the window.
     recv_window(connection& c, std::span<T> buffer)
         : window(c, {false, element_name<T>(), sizeof(T), buffer.size(), reinterpret_cast<std::byte*>(buffer.data())}),
           count_(buffer.size()) {}
-    /// The buffer is free: the peer may write it from now on, until wait(). Never waits.
+    /// Begins a step: the peer may write the buffer from now on, until wait(). Never waits.
     status init() noexcept { return begin(); }
-    /// Moves on what is under way. Never waits.
+    /// Due between init() and wait(), as of a sender; moves on what is under way. Never waits.
     status post() noexcept { return post_bytes(count_ * sizeof(T)); }
     /// init() and post(): where an MPI code has MPI_Irecv or MPI_Start.
     status start() noexcept {
@@ -132,22 +133,23 @@ class recv_window : public window {
     std::size_t count_;
 };
 
-/// Sends what insert() or the caller puts into the window's buffer: over shared memory the receiver's slot itself.
+/// Sends what insert() or the caller writes into the window's own buffer, which over shared memory is the receiver's
+/// slot.
 template <class T>
 requires std::is_trivially_copyable_v<T>
 class buffered_send_window : public window {
   public:
     buffered_send_window(connection& c, std::size_t count)
         : window(c, {true, element_name<T>(), sizeof(T), count, nullptr}), count_(count) {}
-    /// Begins a step and waits until the buffer may be written: the receiver has begun its last step (this one, if it
-    /// receives into a buffer of its user's in its slab).
+    /// Begins a step, and waits until the buffer may be written: until the receiver has begun its step before this one
+    /// (this one, if it receives straight into a user's buffer in its slab).
     [[nodiscard]] status init() noexcept { return fill(); }
-    /// from -> elements [at, at + from.size()); with a team, this thread's share of that. The team comes together
-    /// outside.  Pre: between init() and post().
+    /// Copies `from` to the elements [at, at + from.size()); in a team, this thread's share of that. The caller brings
+    /// the team together before post().  Pre: between init() and post().
     void insert(std::span<const T> from, std::size_t at = 0, team t = {}) noexcept {
         copy_share(target().data() + at, from.data(), std::min(from.size(), count_ - at) * sizeof(T), t);
     }
-    /// The buffer of this step, for packing in place; another one in the next.  Pre: between init() and post().
+    /// The buffer of this step, for packing in place; the next step has another one.  Pre: between init() and post().
     [[nodiscard]] std::span<T> target() const noexcept { return {reinterpret_cast<T*>(buffer()), count_}; }
     status post(std::size_t count) noexcept { return post_bytes(count * sizeof(T)); }
     status post() noexcept { return post(count_); }
@@ -156,16 +158,16 @@ class buffered_send_window : public window {
     std::size_t count_;
 };
 
-/// Receives into the window's buffer, from where extract() or the caller takes it.
+/// Receives into the window's own buffer, from which extract() or the caller reads.
 template <class T>
 requires std::is_trivially_copyable_v<T>
 class buffered_recv_window : public window {
   public:
     buffered_recv_window(connection& c, std::size_t count)
         : window(c, {false, element_name<T>(), sizeof(T), count, nullptr}), count_(count) {}
-    /// What came before is not needed any more. Never waits.
+    /// Begins a step: what was received before is not needed any more. Never waits.
     status init() noexcept { return begin(); }
-    /// Moves on what is under way. Never waits.
+    /// Due between init() and wait(), as of a sender; moves on what is under way. Never waits.
     status post() noexcept { return post_bytes(count_ * sizeof(T)); }
     /// Elements that came.  Pre: wait() was ok.
     [[nodiscard]] std::size_t count() const noexcept { return came_bytes() / sizeof(T); }
@@ -173,7 +175,8 @@ class buffered_recv_window : public window {
     [[nodiscard]] std::span<const T> received() const noexcept {
         return {reinterpret_cast<const T*>(buffer()), count()};
     }
-    /// Elements [at, at + to.size()), as far as they came -> to. Teams: see insert().  Pre: between wait() and init().
+    /// Copies the elements [at, at + to.size()), as far as they came, to `to`. Teams: see insert().
+    /// Pre: between wait() and init().
     void extract(std::span<T> to, std::size_t at = 0, team t = {}) const noexcept {
         const std::size_t there = count() > at ? count() - at : 0;
         copy_share(to.data(), received().data() + at, std::min(to.size(), there) * sizeof(T), t);

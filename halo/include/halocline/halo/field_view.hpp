@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A field as a plan sees it: where it lies, in which order its sites are stored, and how many bytes a site has.
-// The field must outlive the plans that it is bound to, and keep its place in memory.
+// The field must outlive the plans that it is bound to, and must not move in memory.
 #pragma once
 
 #include <halocline/lattice/field.hpp>
@@ -12,10 +12,10 @@
 
 namespace halocline::halo {
 
-/// What the components of a field are: a plan that adds must know.
+/// The type of a field's components, which a plan that adds must know.
 enum class scalar : std::uint8_t { bits, float32, float64 };
 
-/// One site of a field.
+/// The shape of one site of a field.
 struct site_shape {
     int components = 1;
     std::size_t component_bytes = 0;
@@ -25,20 +25,21 @@ struct site_shape {
     friend bool operator==(const site_shape&, const site_shape&) = default;
 };
 
+/// view(x) makes one; make one by hand for memory that is no lattice::field.
 struct field_view {
-    std::byte* data = nullptr;
+    std::byte* data = nullptr; ///< [outer][component][lane], as lattice::field stores it
     std::shared_ptr<const lattice::site_order> order;
     site_shape shape;
-    /// The field's version (lattice::field::mark_written()); without one, nobody can tell that it was written.
+    /// The field's version (lattice::field::mark_written()). Without one, is_fresh() is never true.
     std::shared_ptr<std::uint64_t> version = nullptr;
 
-    /// Of the whole storage, padding lanes included.
+    /// Size of the whole storage, padding lanes included.
     [[nodiscard]] std::size_t bytes() const {
         return static_cast<std::size_t>(order->outer_sites() * order->lane_width()) * shape.bytes();
     }
 };
 
-/// View of a field of components of 4 or 8 bytes.
+/// View of a field whose components have 4 or 8 bytes.
 template <class T>
 field_view view(lattice::field<T>& x) {
     static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));

@@ -8,7 +8,8 @@ namespace halocline::halo {
 
 using lattice::face;
 
-/// Ghost layers per dimension and side: low[mu] layers behind the low face, high[mu] behind the high one.
+/// Ghost layers per dimension and side: low[mu] layers behind the low face, high[mu] behind the high face. Default: one
+/// layer everywhere.
 struct ghost_widths {
     lattice::coordinate low{1, 1, 1, 1};
     lattice::coordinate high{1, 1, 1, 1};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built-in pack functions for plan::start(packer.of(x)): a message may hold a projection of each site, with the phase
-// of a twisted boundary, in fewer bits than the field. Compiled for every SIMD target; pack_reference.hpp says the same
-// plainly.
+// Built-in pack functions, for plan::start(packer.of(x)): a message may hold a projection of each site (half-spinors),
+// times the phase of a twisted boundary, in fewer bits than the field. Compiled for every SIMD target;
+// pack_reference.hpp has the same as plain loops.
 #pragma once
 
 #include <halocline/halo/plan.hpp>
@@ -14,22 +14,23 @@ namespace halocline::halo {
 enum class message_format : std::uint8_t {
     as_stored, ///< like the field: float or double
     /// IEEE half of scale * value, 2 B. For 2^-14 <= |scale * value| < 65520 the relative error is at most 2^-11 (2^-11
-    /// + 2^-23 where scale is not a power of two), below that the absolute one at most 2^-25 / scale; above: infinity.
+    /// + 2^-23 if scale is not a power of two); below, the absolute error is at most 2^-25 / scale; above: infinity.
     half,
-    /// The upper 16 bits of the float, 2 B; relative error at most 2^-8 (rounded to nearest), range as float.
+    /// The upper 16 bits of the float, rounded to nearest, 2 B; relative error at most 2^-8, range as float.
     bfloat16,
 };
+/// Bytes of one real in a message of a field whose reals have `stored_bytes`.
 std::size_t bytes_per_real(message_format format, std::size_t stored_bytes);
 
-/// A linear map of the blocks of a site (a block: the colours of one spin), block by block:
-/// out[r] = sum over terms of row r of coefficient * in[block]. The reals of a block are pairs (re, im), except that
-/// blocks of an odd number of reals may be used with real coefficients.
+/// A linear map of the blocks of a site (a block: say, the colours of one spin):
+/// out[r] = sum over terms t of row r of t.coefficient * in[t.block]. The reals of a block are pairs (re, im); a block
+/// of an odd number of reals is allowed if all coefficients are real.
 struct block_map {
     struct term {
         int block = 0;
         std::complex<double> coefficient = 1;
     };
-    int block_reals = 0;
+    int block_reals = 0; ///< reals per block
     std::vector<std::vector<term>> rows;
 
     [[nodiscard]] bool empty() const { return rows.empty(); }
@@ -39,11 +40,12 @@ struct packer_options {
     int components = 0; ///< reals per site of the fields
     message_format format = message_format::as_stored;
     double scale = 1; ///< for half and bfloat16: the message holds scale * value
-    /// By the face that a message is sent through, e.g. the half-spinor projections 1 -+ gamma_mu; all empty: all
-    /// components.
+    /// By the face through which a message is sent, e.g. the half-spinor projections 1 -+ gamma_mu. All empty: whole
+    /// sites.
     std::array<block_map, lattice::faces> projections{};
-    /// A field continued over the upper edge of the lattice is phase * field (twisted boundaries; -1: antiperiodic),
-    /// over the lower edge conj(phase) * field. Applied on the faces at the edge of the lattice, by the sender.
+    /// Twisted boundaries: beyond the upper edge of the lattice the field continues as phase * field (-1:
+    /// antiperiodic), beyond the lower edge as conj(phase) * field. The sender applies them, on faces at the edge of
+    /// the lattice.
     std::array<std::complex<double>, lattice::dimensions> phases{1, 1, 1, 1};
 };
 
@@ -52,7 +54,7 @@ struct packer_options {
 template <class T>
 class packer {
   public:
-    /// Reals per site in a message, and its bytes: what plan_options::bytes_per_site must be.
+    /// Reals of a site in a message, and bytes of a site in a message: the plan's plan_options::bytes_per_site.
     static int reals_per_site(const packer_options& options);
     static std::size_t bytes_per_site(const packer_options& options);
 
@@ -61,14 +63,15 @@ class packer {
     packer(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
            packer_options options);
 
-    /// The pack function of this field.  Pre: x has the order and the components that the packer was made for.
-    /// Cost: reads the field's sites once and writes the message once; changes of format go through 8 KiB of stack.
+    /// The pack function for this field.  Pre: x has the site order and components that the packer was made for.
+    /// Cost: one read of the sites and one write of the message; a change of format goes through 8 KiB of stack.
     [[nodiscard]] auto of(const lattice::field<T>& x) const noexcept {
         return [this, values = x.data()](int index, std::int64_t first, std::int64_t last, std::byte* target) noexcept {
             pack(index, values, first, last, target);
         };
     }
-    /// The reals of ghost sites [first, last): out[0] is the first real of site `first`. Divided by the scale again.
+    /// The reals of the ghost sites [first, last), divided by the scale again; out[0] is the first real of site
+    /// `first`.
     void unpack(const std::byte* ghost, std::int64_t first, std::int64_t last, T* out) const noexcept;
 
     [[nodiscard]] const packer_options& options() const { return options_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How values travel to a peer. The choice is made when a plan is made, by the costs that were measured in the job
-// (path_model.hpp). Between direct and streamed it is made again when the machine changes (path_watch.hpp).
+// How values travel to a peer. A plan chooses when it is made, by costs that were measured in the job (path_model.hpp),
+// and may change between direct and streamed later, when the machine has changed (path_watch.hpp).
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 namespace halocline::halo {
 
 enum class path : std::uint8_t {
-    automatic, ///< by the cost model of the job
-    direct,    ///< one copy from the source into memory of the peer, through the cache: shared memory
-    streamed,  ///< the same past the cache, by streaming stores: between cores that are far apart (docs/decisions/0030)
-    packed,    ///< through a slot at the peer, who unpacks; or as the transport sends it
+    automatic, ///< as the cost model says
+    direct,    ///< over shared memory: one copy, from the source into the peer's memory
+    streamed, ///< the same copy with stores that bypass the cache: between cores that are far apart (docs/decisions/0030)
+    packed,   ///< through a slot at the peer, which unpacks it; every other transport
 };
 
 constexpr std::string_view to_string(path p) {

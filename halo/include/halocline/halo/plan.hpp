@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A halo plan: everything needed to repeat one exchange of ghost faces, made once.
-// Ghosts are the plan's own receive slots (appended layout): plan.ghost(face) after finish(), never part of a field.
-// Message order: sites of a face region lexicographic (x fastest) in the sender's coordinates, whatever the site order.
+// A halo plan: an exchange of ghost faces that is set up once and then repeated.
+// The ghosts lie in the plan's own receive slots: plan.ghost(face) after finish(), never part of a field (for ghosts
+// inside a field see shell_plan.hpp).
+// Message order: the sites of a face are lexicographic (x fastest) in the sender's coordinates, whatever the site
+// order.
 //
-// Contract: source sites are not written between start() and finish(); ghosts of exchange k are valid from finish(k) to
-// start(k+1). Both halves are noexcept, free of allocation, lock and (shared memory, ranks <= cores) system calls.
+// Contract: the sites that are sent are not written between start() and finish(). The ghosts of exchange k are valid
+// from finish(k) to start(k+1). start(), test() and finish() are noexcept and neither allocate nor lock; over shared
+// memory, with a core for each rank, they make no system call.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
@@ -33,78 +36,83 @@
 
 namespace halocline::halo {
 
-/// What start() takes: pack(message, first, last, target).
+/// A caller's own packing, for start(): pack(message, first, last, target).
 template <class F>
 concept pack_function = std::invocable<F&, int, std::int64_t, std::int64_t, std::byte*>;
 
-/// Lifetime: destroying a plan never blocks. Peers get a farewell: one that still waits for an exchange of this plan,
-/// say because an exception left it between start() and finish() here, ends with status::aborted.
+/// Lifetime: destroying a plan never blocks. It says farewell to its peers: one that still waits for an exchange, say
+/// because an exception was thrown here between start() and finish(), gets status::aborted.
 class plan {
   public:
-    /// Collective.  Err: input_error on every rank (a halo wider than a local box with the numbers, disagreement of
-    /// the ends); job_error.  Cost: O(own faces) messages and memory, <= 4 x ghost bytes.
+    /// Collective.
+    /// Err:  on every rank: input_error (ghosts wider than a local box; ends that disagree, with both values);
+    /// job_error.
+    /// Cost: O(own faces) messages; slab memory of at most 4 x the ghost bytes.
     plan(const comm::job& j, const lattice::decomposition& cut, plan_options options);
 
-    /// Messages of this plan: one per face that has a neighbour through which it is exchanged.
+    /// The messages of this plan: one per face that is exchanged, and an arriving one for each that is sent.
     [[nodiscard]] std::span<const plan_message> messages() const { return messages_; }
-    /// Position in messages(), or -1: the face is not exchanged (undivided dimension, open edge, no width on either
-    /// side).
+    /// Position of a face's message in messages(); -1 if the face is not exchanged: its dimension is not cut or has no
+    /// width on either side, or the edge is open.
     [[nodiscard]] int message_of(face f) const { return message_of_[f.index()]; }
 
-    /// Starts an exchange. pack(message, first, last, target) writes sites [first, last) of messages()[message] to
-    /// target, which is the start of the whole message (field i of several: i x sites x bytes_per_site on): on the
-    /// direct path that is the neighbour's ghost memory itself, on the streamed one memory of the plan.
-    /// Called once per thread of the team with disjoint ranges; an empty range is not called.
-    /// Pre: the sources are complete for every thread of the team; the last exchange is finished; pack does not throw
-    /// and writes every byte (lines may be claimed first, see claim_lines.hpp: what it leaves out is unspecified).
+    /// Starts an exchange. pack(message, first, last, target) writes the sites send_sites[first, last) of
+    /// messages()[message]. `target` is the start of the whole message: site i of field f goes to
+    /// target + (f * send_sites.size() + i) * bytes_per_site. On the direct path that is the neighbour's ghost memory.
+    /// Each thread of a team calls pack for a range of its own; nobody calls it for an empty range.
+    /// Pre: the last exchange is finished; what pack reads is complete, for all threads of the team; pack does not
+    /// throw and writes every byte (bytes that it leaves out are unspecified, because lines may be claimed first:
+    /// claim_lines.hpp).
     template <pack_function Pack>
     void start(Pack&& pack, team t = {}) noexcept;
-    /// The same with the built-in copy of a field's components.  Pre: the field covers the local box with
-    /// components() * sizeof(T) == bytes_per_site; else nothing is sent and finish() says wrong_data.
+    /// Starts an exchange of a field, with the built-in copy.
+    /// Pre: the field covers the local box, and components() * sizeof(T) == bytes_per_site. If not, nothing is sent and
+    /// finish() returns wrong_data.
     template <class T>
     void start(const lattice::field<T>& x, team t = {}) noexcept;
-    /// The same of options().fields fields.  Shape: all in one site order.
+    /// The same for options().fields fields.  Shape: all in one site order.
     template <class T>
     void start(std::span<const lattice::field<T>* const> xs, team t = {}) noexcept;
-    /// Where the message through face f goes in the next exchange, fields x send_sites x bytes_per_site, for callers
-    /// who fill it piece by piece while they compute, then start_filled(). Over shm this is the neighbour's ghost
-    /// memory: the slot that it is not reading. Valid from finish(k) (or the start) to start_filled(); another exchange
-    /// has another target.
+    /// Where the next message through face f is to be written, by callers who fill it piece by piece while they compute
+    /// and then call start_filled(). Over shm this is the neighbour's ghost memory: the slot that it is not reading.
+    /// Bytes: fields x send_sites x bytes_per_site. Valid until start_filled(); each exchange has another target.
     /// Pre: message_of(f) >= 0; the last exchange is finished.  Cost: O(messages): look it up once per exchange.
     [[nodiscard]] std::byte* target(face f) noexcept;
-    /// Starts an exchange of messages that are in their targets already. With a team: each member calls it when it has
+    /// Starts an exchange whose messages are in their targets already. In a team each member calls it when it has
     /// filled its share.
     void start_filled(team t = {}) noexcept;
-    /// True when finish() would not wait. With a team: for one of its threads at a time.
+    /// True if finish() would not wait. In a team: one thread at a time.
     [[nodiscard]] bool test() noexcept;
-    /// Waits until all ghosts are here. With a team: returns when every member has called it, so that the interior
-    /// work of the whole team is done too.  Err: a bad status is sticky; start() then does nothing.
+    /// Waits until all ghosts are here. In a team it returns when every member has called it, so the interior work of
+    /// the whole team is done too.  Err: once the status is bad it stays bad, and start() does nothing.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
-    /// finish(), and the typed exception if it failed: for code outside hot loops.
+    /// finish(), with a bad status as an exception.
     /// Err: input_error: start() was given fields that it can't send; job_error.
     void finish_or_throw();
 
-    /// The faces whose ghosts have come since the last call, each once per exchange: `for (face f : plan.completed())`
-    /// between start() and finish(), while others travel. ghost(f) may be read at once. Valid until the next call.
+    /// The faces whose ghosts have arrived since the last call, each once per exchange; their ghosts may be read at
+    /// once, while others still travel: `for (face f : plan.completed()) …` between start() and finish(). The list is
+    /// valid until the next call.
     [[nodiscard]] std::span<const face> completed() noexcept;
 
-    /// Exchanges x unless its ghosts are here already: the last exchange was of x, and x.mark_written() was not called
-    /// since. Every rank must come to the same answer.
+    /// Exchanges x unless is_fresh(x). Every rank must come to the same answer, so mark the same fields everywhere.
     template <class T>
     [[nodiscard]] comm::status ensure_halo(const lattice::field<T>& x) noexcept;
-    /// Are the ghosts those of x as it was last marked?
+    /// True if the last exchange was of x, and x.mark_written() has not been called since.
     template <class T>
     [[nodiscard]] bool is_fresh(const lattice::field<T>& x) const noexcept {
         return fresh_ == sent_field{x.data(), x.version(), epoch_};
     }
-    /// Before ghosts of x are used.  Err: error if they are of another field or version, or (checks normal) if a site
-    /// that was sent has other values now, whether marked or not.
-    /// Cost: nothing below normal; then one read of the faces.
+    /// A check before ghosts of x are used; does nothing if options().checks is below normal.
+    /// Err: error if !is_fresh(x), or if a site that was sent has another value now, marked or not.
+    /// Cost: one read of the faces.
     template <class T>
     void require_fresh(const lattice::field<T>& x) const;
 
-    /// Ghosts behind face f, of field `field` of several: messages()[message_of(f)].ghost_sites x bytes_per_site,
-    /// 64-byte aligned (16 up to 16 B). Valid from finish(k) to start(k+1).  Pre: message_of(f) >= 0.
+    /// The ghosts behind face f, in message order; of several fields, those of field `field`. Valid from finish(k) to
+    /// start(k+1). ghost(f) is nullptr if the face is not exchanged.
+    /// Bytes: messages()[message_of(f)].ghost_sites x bytes_per_site, aligned to 64 (of up to 16 bytes: to 16).
+    /// Pre: for ghost(f, field): message_of(f) >= 0, 0 <= field < options().fields.
     [[nodiscard]] const std::byte* ghost(face f) const noexcept { return ghosts_[f.index()]; }
     [[nodiscard]] const std::byte* ghost(face f, int field) const noexcept {
         const plan_message& m = messages_[static_cast<std::size_t>(message_of(f))];
@@ -117,9 +125,10 @@ class plan {
     [[nodiscard]] const comm::job& owner() const { return job_; }
     [[nodiscard]] plan_statistics statistics() const;
     void reset_statistics();
-    /// Bytes of slab that the plan takes: slots and control lines.
+    /// Bytes of the slab that the plan takes: slots and control lines.
     [[nodiscard]] std::size_t slab_bytes() const { return channels_.memory_bytes(); }
-    /// A table: face, peer, transport, path, sites, bytes; why that path, and what transports were refused for.
+    /// A table for people: face, peer, transport, path, sites, bytes; the reason for each path, and why transports that
+    /// are preferred were not used.
     [[nodiscard]] std::string describe() const;
 
   private:

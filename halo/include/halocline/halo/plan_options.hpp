@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a halo plan is made of, and the messages that it then has.
+// What a halo plan is made from, and the messages that it then has.
 #pragma once
 
 #include <halocline/base/check.hpp>
@@ -18,43 +18,46 @@
 
 namespace halocline::halo {
 
+/// Equal on every rank, but for `order`. Only bytes_per_site has no default that works.
 struct plan_options {
-    std::string name = "halo";
-    ghost_widths widths{};
+    std::string name = "halo"; ///< in error messages and reports
+    ghost_widths widths{};     ///< ghost layers per dimension and side; 0 for a dimension without exchange
+    /// What lies beyond the edges of the global lattice. Nothing is exchanged across an open edge; antiperiodic is as
+    /// periodic here, because the sign belongs to the operator.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
-    std::size_t bytes_per_site = 0;
-    /// Exchange undivided periodic dimensions with oneself instead of wrapping locally (tests on one rank).
+    std::size_t bytes_per_site = 0; ///< in a message, per field; required
+    /// Also exchange periodic dimensions that are not cut, with the own rank. Otherwise they have no ghosts here, and
+    /// the caller wraps around locally.
     bool self_exchange = false;
-    /// Only source sites (global coordinates) for which this holds are sent; e.g. one parity or one colour of blocks.
+    /// Sends only the sites (global coordinates) for which this is true: say, one colour of blocks.
     std::function<bool(const lattice::coordinate& global_site)> select{};
-    /// Send only source sites of this parity of the global coordinate, 0 or 1: a half-exchange for even/odd schemes.
+    /// Sends only the sites of this parity of the global coordinate, 0 or 1: half an exchange, for even/odd schemes.
     std::optional<int> parity{};
-    /// Fields of bytes_per_site each that one message carries, one after another: several right-hand sides.
+    /// Number of fields, bytes_per_site each, that one message carries one after the other: several right-hand sides.
     int fields = 1;
-    /// Site order of the fields that start(field) copies: the copies are then prepared here (site_copy). Fields of any
-    /// other order work too, site by site.
+    /// Site order of the fields that start(field) will get: their copies are prepared with the plan. Fields in any
+    /// other order work too, but are copied site by site.
     std::shared_ptr<const lattice::site_order> order{};
-    /// How messages are written into memory that a peer shares: direct, streamed, or automatic: by the job's options
-    /// and cost model, each message for itself, and again when the machine changes (path_watch.hpp). The same on every
-    /// rank; other transports send as they do. Messages with checksums and sites of more than 8 KiB are never streamed.
-    /// Err: input_error: packed.
+    /// How messages are written into memory that the peer shares: direct, streamed or automatic. Automatic follows the
+    /// job's options and measured costs, for each message by itself, and again when the machine changes
+    /// (path_watch.hpp). No effect on other transports. Messages with checksums, and sites of more than 8 KiB, are
+    /// never streamed.  Err: input_error: packed.
     path way = path::automatic;
-    /// Each message carries a CRC32C that finish() compares before it says ok, else wrong_data; finish_or_throw() names
-    /// the face. The same on every rank. On too where the job asks for it (job_options::checksums), and with checks
-    /// comm.
+    /// Each message carries a CRC32C, which finish() compares; wrong_data if it differs, and finish_or_throw() names
+    /// the face. Also on if the job asks for it (job_options::checksums) and with checks == comm.
     bool checksums = false;
-    /// normal: require_fresh() looks whether the source was written since.
+    /// normal and above: require_fresh() detects a field that was written since its exchange.
     check_level checks = default_checks();
 };
 
 /// One message of the plan, as seen from this rank.
 struct plan_message {
-    face where; ///< the face at which sites are sent and behind which ghosts arrive
-    int peer = 0;
-    path way = path::packed;              ///< direct or streamed where the peer shares its memory; now
-    std::string why{};                    ///< that way
+    face where;                           ///< sites at this face are sent; the ghosts that arrive lie behind it
+    int peer = 0;                         ///< the rank behind the face
+    path way = path::packed;              ///< how it travels now; direct or streamed where the peer shares its memory
+    std::string why{};                    ///< the reason for that
     std::vector<std::int32_t> send_sites; ///< local lexicographic indices, in message order
-    std::int64_t ghost_sites = 0;         ///< that arrive behind this face
+    std::int64_t ghost_sites = 0;         ///< sites that arrive
 };
 
 } // namespace halocline::halo

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The general exchange: any sites of any rank go to any sites of others, in place, any number of times. Halos with a
-// shell in the field (shell_plan), transposes, irregular unions of boxes are lists of transfers.
-// A rank names its own ends only; both ends of a transfer list its sites in the same order. One message per peer.
+// The general exchange: any sites of any rank go to any sites of others, in place, any number of times. It is a list of
+// transfers, and serves for halos inside a field (shell_plan), transposes, irregular unions of boxes.
+// Each rank describes its own ends only. Both ends of a transfer list its sites in the same order. All transfers to a
+// peer travel in one message.
 //
-// Contract: sources are not written, destinations neither read nor written, between start() and finish(). Both halves
-// are noexcept, free of allocation and lock; from one thread, or from every member of a team, which shares the copies
-// of what is large enough (an OpenMP barrier is not involved). All else, test() and completed() too, is for member 0.
-// Values for a peer on the direct path leave once the peer has said that its field is free: in start(), test(),
+// Contract: between start() and finish() sources are not written, destinations neither read nor written. Both calls are
+// noexcept and neither allocate nor lock. They are made by one thread, or by every member of a team, which shares large
+// copies (without an OpenMP barrier); all other calls, test() and completed() too, are for member 0 alone.
+// On the direct path the values for a peer leave when the peer has said that its field is free: in start(), test(),
 // finish(), or in any other wait of this rank's job.
 // Destinations of exchange k keep their values until start(k+1) with that binding.
 #pragma once
@@ -27,19 +28,19 @@ namespace halocline::halo {
 
 class crew;
 
-/// One end of what goes from one rank to another (or to itself).
+/// This rank's end of a transfer: sites that go to, or come from, one rank (possibly itself).
 struct transfer {
-    int peer = 0;
-    std::uint32_t tag = 0;           ///< the same at both ends; names it among all from one rank to the other
+    int peer = 0;                    ///< the rank at the other end
+    std::uint32_t tag = 0;           ///< equal at both ends; unique among the transfers from one rank to the other
     std::vector<std::int32_t> sites; ///< lexicographic indices in the field's box, in message order
 };
 
-/// The sites of `part`, x fastest, as indices of a box of these extents.
-/// Pre: part lies in it; its origin counts from the box's first site.
+/// The sites of `part`, x fastest, as lexicographic indices in a box of these extents.
+/// Pre: part lies inside the box; its origin counts from the box's first site.
 std::vector<std::int32_t> sites_of(const lattice::box& part, const lattice::coordinate& extents);
 
-/// What one exchange moves: sites of source[i] go to sites of destination[i] of the peers, for all i in one message.
-/// Where they are the same fields (halos) no site may be both sent and received.
+/// The fields of one exchange: sites of source[i] go to sites of the peers' destination[i], for all i in one message.
+/// If source and destination are the same field (halos), no site may be both sent and received.
 struct binding {
     std::vector<field_view> source;
     std::vector<field_view> destination;
@@ -57,21 +58,23 @@ binding bind(lattice::field<T>& x, lattice::field<More>&... more) {
 
 struct region_plan_options {
     std::string name = "regions";
-    /// The same on every rank. direct and streamed: straight to the peer's destination, fields in slabs.
-    /// Err: input_error if direct or streamed is asked for and can't be had.
+    /// Equal on every rank. direct and streamed write straight into the peer's destination; the fields must lie in
+    /// slabs.
+    /// Err: input_error if direct or streamed is asked for and not possible.
     path way = path::automatic;
-    /// Add what arrives to the destinations, by peer and tag, when all is here: the same bits each time. Always packed.
+    /// Adds what arrives to the destinations instead of storing it: when all is here, in the order of peers and tags,
+    /// so the bits are the same each time. Always packed.
     bool add = false;
 };
 
-/// Lifetime: the fields outlive the plan. Destroying a plan never blocks; a peer that still waits for it gets
-/// status::aborted.
+/// Lifetime: the fields must outlive the plan. Destroying a plan never blocks; a peer that still waits for an exchange
+/// gets status::aborted.
 class region_plan {
   public:
-    /// Collective. Rebinding chooses one of `bindings` (at least one; all of one shape and site order): ranks choose
-    /// alike in meaning, their numbers of bindings may differ.
-    /// Err: input_error on every rank: the ends of a transfer disagree (both values are named), a site that the field
-    /// does not have, a destination that is filled twice; job_error.
+    /// Collective. Each exchange uses one of `bindings`: at least one, all of one shape and site order. Ranks may have
+    /// different numbers of bindings, if those that they use in one exchange belong together.
+    /// Err:  on every rank: input_error (ends of a transfer that disagree, with both values; a site that the field does
+    ///       not have; a destination that is filled twice); job_error.
     /// Cost: O(own transfers) messages, time and memory, and one sum over the job.
     region_plan(const comm::job& j, std::vector<transfer> sends, std::vector<transfer> receives,
                 std::vector<binding> bindings, region_plan_options options = {});
@@ -79,19 +82,20 @@ class region_plan {
     region_plan& operator=(region_plan&&) noexcept;
     ~region_plan();
 
-    /// Starts an exchange of bindings[which].  Pre: 0 <= which < bindings; the last exchange is finished; the sources
-    /// are complete for every member. With a team: nobody sends before every member has called it.
+    /// Starts an exchange of bindings[which]. In a team nothing is sent before every member has called it.
+    /// Pre: 0 <= which < bindings; the last exchange is finished; the sources are complete for every member.
     void start(int which = 0, team t = {}) noexcept;
-    /// Moves what can be moved now; true when finish() would not wait.
+    /// Moves what can be moved now. True if finish() would not wait.
     [[nodiscard]] bool test() noexcept;
-    /// Waits until everything is in place here and what was sent has left. With a team: returns when every member has
-    /// called it.
+    /// Waits until everything is in place here, and what this rank sends has left. In a team it returns when every
+    /// member has called it.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
-    /// finish(), and the typed exception if it failed: for code outside hot loops.
-    /// Err: input_error: start() of a binding that there isn't (finish() says misused); job_error.
+    /// finish(), with a bad status as an exception.
+    /// Err: input_error: start() was given a binding that does not exist (finish() returns misused); job_error.
     void finish_or_throw();
-    /// Positions in `receives` that came into place since the last call, each once per exchange: work on them can go on
-    /// while others travel. Moves what can be moved, as test() does. The list is valid until the next call.
+    /// Positions in `receives` whose sites have come into place since the last call, each once per exchange: they can
+    /// be worked on while others travel. Moves what can be moved, as test() does. The list is valid until the next
+    /// call.
     [[nodiscard]] std::span<const int> completed() noexcept;
 
     /// Finished exchanges.
@@ -99,9 +103,9 @@ class region_plan {
     [[nodiscard]] const region_plan_options& options() const;
     [[nodiscard]] plan_statistics statistics() const;
     void reset_statistics();
-    /// Bytes of slab beyond the fields: slots and control lines.
+    /// Bytes of the slab that the plan takes beside the fields: slots and control lines.
     [[nodiscard]] std::size_t slab_bytes() const;
-    /// A table: peer, transport, path and why, transfers, sites, bytes.
+    /// A table for people: peer, transport, path and the reason for it, transfers, sites, bytes.
     [[nodiscard]] std::string describe() const;
 
   private:

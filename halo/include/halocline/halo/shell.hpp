@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shell of a local box: which ghosts a field has, and where among its sites they lie. Pure arithmetic on a
-// decomposition. Padded: the field covers the box grown by the ghost widths. Appended: own sites first, ghosts behind
-// them, region by region. Every periodic dimension with a width has ghosts, cut or not: a kernel never wraps. Beyond an
-// open edge there are none.
+// decomposition. Padded: the field covers the box grown by the ghost widths. Appended: own sites first, then the
+// ghosts, region by region. Every periodic dimension with a width has ghosts, whether it is cut or not, so a kernel
+// never has to wrap around. There are none beyond an open edge.
 #pragma once
 
 #include <halocline/base/check.hpp>
@@ -19,7 +19,7 @@
 
 namespace halocline::halo {
 
-/// What of the shell is filled.
+/// Which part of the shell is filled.
 enum class shell : std::uint8_t {
     faces, ///< behind faces only: star stencils
     box    ///< edges and corners too: up to 80 directions in four dimensions
@@ -29,50 +29,51 @@ enum class ghost_layout : std::uint8_t {
     padded,  ///< around the own sites: the field covers grown(local box, widths)
     appended ///< behind the own sites: the field covers appended_sites
 };
-/// How edges and corners come.
+/// How edges and corners travel.
 enum class corner_route : std::uint8_t {
-    automatic,   ///< by the cost model of the job
-    at_once,     ///< straight from their owners: one message to each distinct neighbour
-    by_dimension ///< through the faces, one dimension after another: two messages each
+    automatic,   ///< as the cost model says
+    at_once,     ///< straight from their owners: one message per distinct neighbour
+    by_dimension ///< with the faces, one dimension after the other: two messages each
 };
 std::string_view to_string(ghost_layout l);
 std::string_view to_string(corner_route r);
 
+/// Equal on every rank.
 struct shell_options {
-    std::string name = "halo";
-    ghost_widths widths{};
-    std::array<lattice::boundary, lattice::dimensions> boundaries{};
+    std::string name = "halo";                                       ///< in error messages and reports
+    ghost_widths widths{};                                           ///< ghost layers per dimension and side
+    std::array<lattice::boundary, lattice::dimensions> boundaries{}; ///< antiperiodic is as periodic here
     ghost_layout layout = ghost_layout::padded;
     shell shape = shell::faces;
     corner_route corners = corner_route::automatic;
-    /// Exchange only sites of this parity of the global coordinate, 0 or 1. Other ghosts keep their places.
+    /// Exchanges only sites of this parity of the global coordinate, 0 or 1. The other ghosts have places all the same.
     std::optional<int> parity{};
-    /// Exchange only sites (global coordinates) for which this holds. Other ghosts keep their places.
+    /// Exchanges only sites (global coordinates) for which this is true. The other ghosts have places all the same.
     std::function<bool(const lattice::coordinate& global_site)> select{};
-    path way = path::automatic;
-    /// Make start_reverse() possible: slots of its own, and one more exchange of set-up messages.
+    path way = path::automatic; ///< as region_plan_options::way
+    /// Makes start_reverse() possible. Costs slots of its own and another exchange of set-up messages.
     bool reverse = false;
-    check_level checks = default_checks(); ///< normal: require_fresh() looks whether the field was written since
+    check_level checks = default_checks(); ///< normal and above: require_fresh() detects fields written since
 };
 
 /// The local box grown by the ghost widths, in global coordinates: what a padded field covers. Its site with global
-/// coordinate x (not wrapped) has the index lexicographic_index(x - origin, extents).
+/// coordinate x (not wrapped around) has the index lexicographic_index(x - origin, extents).
 lattice::box grown(const lattice::box& local, const ghost_widths& widths);
 
-/// The sites of a field with appended ghosts, by number: own sites [0, own()), lexicographic; then the ghosts, region
-/// by region: those behind faces, behind edges, …, behind corners of four dimensions; among equals by direction, x
-/// running fastest from -1 to +1; within a region lexicographic. So faces have the same numbers with and without
-/// corners.
+/// The numbers of the sites of a field with appended ghosts. First the own sites [0, own()), lexicographic. Then the
+/// ghosts, region by region: first the regions along one dimension (behind faces), then along two (edges), three, and
+/// four (corners); among those of one kind by direction, x fastest from -1 to +1; within a region lexicographic. So the
+/// ghosts behind faces have the same numbers with and without corners.
 class appended_sites {
   public:
     /// The ghosts along one direction.
     struct region {
         lattice::coordinate direction{}; ///< -1, 0 or +1 along each dimension
-        lattice::box sites;              ///< global coordinates, not wrapped
+        lattice::box sites;              ///< global coordinates, not wrapped around
         std::int64_t first = 0;          ///< number of its first site
     };
 
-    /// Pre: rank is one of the decomposition's.
+    /// Pre: 0 <= rank < cut.ranks().
     appended_sites(const lattice::decomposition& cut, int rank, const shell_options& options);
 
     [[nodiscard]] std::int64_t own() const { return local_.volume(); }
@@ -81,12 +82,12 @@ class appended_sites {
     [[nodiscard]] std::span<const region> ghosts() const { return regions_; }
     /// The ghosts along a direction; nullptr if there are none.
     [[nodiscard]] const region* ghosts(const lattice::coordinate& direction) const;
-    /// Number of the site with this global coordinate, not wrapped; -1 if it is neither own nor ghost.
-    /// For set-up: kernels make tables of it.
+    /// Number of the site with this global coordinate, not wrapped around; -1 if it is neither own nor a ghost.
+    /// For set-up: kernels keep tables of it.
     [[nodiscard]] std::int64_t number(const lattice::coordinate& site) const;
     /// Numbers of the sites of a box, x fastest.  Pre: each is own or a ghost.
     [[nodiscard]] std::vector<std::int32_t> numbers(const lattice::box& part) const;
-    /// The order of a field with these sites: own ones placed as `own` says, ghosts behind them in the same lanes.
+    /// The site order of a field with these sites: own sites placed as in `own`, ghosts behind them in as many lanes.
     /// Err: input_error if `own` is not of the local box.
     [[nodiscard]] std::shared_ptr<const lattice::site_order> order(const lattice::site_order& own) const;
 

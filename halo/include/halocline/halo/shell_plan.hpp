@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The halo of fields that hold their ghosts themselves: around the own sites (padded) or behind them (appended), edges
-// and corners included if asked for. A plan with ghosts in slots of its own, packed as the caller likes, is halo::plan.
+// The halo of fields that hold their ghosts themselves: around the own sites (padded) or behind them (appended), with
+// edges and corners if asked for. For ghosts in slots of the plan, packed as the caller likes, see plan.hpp.
 //
-// Contract: sites of the field are not written, ghosts not read, between start() and finish(); ghosts of exchange k are
-// there from finish(k) to start(k+1) of the same field. Both halves are noexcept, free of allocation and lock.
+// Contract: between start() and finish() the field's sites are not written and its ghosts not read. The ghosts of
+// exchange k are valid from finish(k) to start(k+1) of the same field. Both calls are noexcept and neither allocate nor
+// lock.
 #pragma once
 
 #include <halocline/halo/shell.hpp>
@@ -16,49 +17,52 @@ namespace halocline::halo {
 /// Ghosts that arrive together, as one region of the field.
 struct ghost_region {
     lattice::coordinate direction{}; ///< -1, 0 or +1 along each dimension
-    lattice::box sites;              ///< counted from the first site of the grown box, in either layout
-    int peer = 0;                    ///< who sends them
+    lattice::box sites; ///< in coordinates that count from the first site of the grown box, in either layout
+    int peer = 0;       ///< the rank that sends them
 };
 
 class shell_plan {
   public:
-    /// Collective. Each binding is made by bind(): the fields of one message; start() chooses among them.
+    /// Collective. bind(x, …) makes a binding: the fields that travel in one message. start() chooses among the
+    /// bindings.
     /// Shape: padded: every field covers grown(cut.local_box(rank), widths), in any site order. Appended: its order is
-    /// appended_sites::order().
-    /// Err: input_error on every rank (a halo wider than a local box, with the numbers; a field of another shape; ends
-    /// that disagree); job_error.  Cost: see region_plan.
+    ///        appended_sites::order().
+    /// Err:   on every rank: input_error (ghosts wider than a local box; a field of another shape; ends that disagree);
+    ///        job_error.
+    /// Cost:  see region_plan.
     shell_plan(const comm::job& j, const lattice::decomposition& cut, shell_options options,
                std::vector<binding> bindings);
 
-    /// Starts the exchange of bindings[which]. Teams: see region_plan.  Pre: the last exchange is finished.
+    /// Starts an exchange of bindings[which]. Teams: see region_plan.  Pre: the last exchange is finished.
     void start(int which = 0, team t = {}) noexcept;
-    /// Starts the adjoint: what stands in the ghosts is added to the sites that they are copies of, in fixed order; the
-    /// ghosts keep their values. start() is y = H x from box to grown box, this is x = H^T y.
+    /// Starts the adjoint: the values in the ghosts are added, in a fixed order, to the sites of which they are copies;
+    /// the ghosts keep their values. If start() is y = H x, from the box to the grown box, this is x = H^T y.
     /// Pre: options().reverse; the last exchange is finished.
     void start_reverse(int which = 0, team t = {}) noexcept;
-    /// Moves what can be moved now; true when finish() would not wait.
+    /// Moves what can be moved now. True if finish() would not wait.
     [[nodiscard]] bool test() noexcept;
+    /// Waits until all ghosts (of a reverse exchange: all sums) are in place.  Err: a bad status stays bad.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
-    /// finish(), and the typed exception if it failed: for code outside hot loops.
-    /// Err: input_error: start() of a binding that there isn't, start_reverse() of a plan that can't (finish() says
+    /// finish(), with a bad status as an exception.
+    /// Err: input_error: a binding that does not exist, or start_reverse() without options().reverse (finish() returns
     /// misused); job_error.
     void finish_or_throw();
 
-    /// Exchanges bindings[which] unless its ghosts are here already: is_fresh(which). Every rank must come to the same
-    /// answer: mark the same fields.  Pre: the last exchange is finished.
-    /// Cost: a comparison per field, or an exchange.
+    /// Exchanges bindings[which] unless is_fresh(which). Every rank must come to the same answer, so mark the same
+    /// fields everywhere.  Pre: the last exchange is finished.  Cost: a comparison per field, or an exchange.
     [[nodiscard]] comm::status ensure_halo(int which = 0) noexcept;
-    /// Are the ghosts of bindings[which] those of its fields as they were last marked (lattice::field::mark_written())?
-    /// Each binding has its own: exchanges of others leave them fresh, but those that write the same destination from
-    /// other sources. A reverse exchange marks what it adds to. Never so for a field_view without a version.
+    /// True if bindings[which] was exchanged, and none of its fields was marked since (lattice::field::mark_written()).
+    /// Each binding is fresh or stale by itself; an exchange of another one makes it stale only if that writes the same
+    /// destination from other sources. A reverse exchange marks the fields that it adds to. Always false for a
+    /// field_view without a version.
     [[nodiscard]] bool is_fresh(int which = 0) const noexcept;
-    /// Before ghosts of bindings[which] are used.
-    /// Err: error if it was not exchanged, if a field was marked as written since, or if a site that was sent has other
-    /// values now, whether marked or not.
-    /// Cost: nothing below checks normal; then one read of the sites that are sent.
+    /// A check before ghosts of bindings[which] are used; does nothing if options().checks is below normal.
+    /// Err: error if !is_fresh(which), or if a site that was sent has another value now, marked or not.
+    /// Cost: one read of the sites that are sent.
     void require_fresh(int which = 0) const;
 
-    /// Positions in ghosts() that came into place since the last call; each once per exchange. Valid to the next call.
+    /// Positions in ghosts() whose ghosts have come into place since the last call, each once per exchange. The list is
+    /// valid until the next call.
     [[nodiscard]] std::span<const int> completed() noexcept;
 
     /// All regions of ghosts that an exchange fills.
@@ -67,11 +71,11 @@ class shell_plan {
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
     [[nodiscard]] const shell_options& options() const { return options_; }
     [[nodiscard]] const comm::job& owner() const { return job_; }
-    /// The route that edges and corners take, and why.
+    /// The route that edges and corners take; describe() gives the reason.
     [[nodiscard]] corner_route route() const { return route_; }
     [[nodiscard]] plan_statistics statistics() const;
     void reset_statistics();
-    /// Bytes of slab beyond the fields: slots and control lines.
+    /// Bytes of the slab that the plan takes beside the fields: slots and control lines.
     [[nodiscard]] std::size_t slab_bytes() const;
     [[nodiscard]] std::string describe() const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Star stencils on a decomposed lattice: start, for_interior, finish, for_boundary.
-// Sites are visited in runs along x. Each neighbour of a run is itself a run: of the field, of the field behind the
-// wrap, or of the ghosts in the plan's receive slots. So a kernel reads through pointers and never asks where a site
+// Sites are visited in runs along x. The neighbours of a run are runs too: of the field, of the field beyond a periodic
+// wrap, or of the ghosts in the plan's receive slots. So a kernel reads through pointers, and never asks where a site
 // is.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-// "The iterations of the next loop don't depend on each other": the contract of a kernel.
+// Tells the compiler that the iterations of the next loop are independent, which is the contract of a kernel.
 #if defined(__clang__)
 #define HALOCLINE_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -28,18 +28,19 @@
 
 namespace halocline::halo {
 
-/// A star stencil: up to `radius` steps along one dimension, on fields of `components` components.
-/// Known to the compiler, which makes one straight loop over x of it.
+/// A star stencil: it reaches up to `radius` steps along each dimension, on fields of `components` components per site.
+/// A compile-time constant, so that the compiler makes one straight loop over x of it.
 struct star {
     int radius = 1;
     int components = 1;
 };
 
 struct stencil_options {
-    std::string name = "stencil";
-    /// Beyond an open edge lie the values of stencil::set_outside(), 0 at first.
+    std::string name = "stencil"; ///< in error messages and reports
+    /// Periodic by default. Beyond an open edge lie the values of stencil::set_outside(), which are 0 at first.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
-    /// Exchange undivided periodic dimensions with oneself instead of wrapping locally (tests on one rank).
+    /// Exchanges periodic dimensions that are not cut with the own rank, instead of wrapping around locally (for
+    /// tests).
     bool self_exchange = false;
 };
 
@@ -116,24 +117,24 @@ class star_table {
     std::vector<place> places_;
 };
 
-/// A stencil on fields of this rank's box, and its halo plan:
+/// A stencil on fields of this rank's box, with its halo plan:
 ///
-///     s.start(u);               // the faces of u go out
-///     s.for_interior(kernel);   // sites that need no ghost
-///     s.finish_or_throw();      // the ghosts are here
-///     s.for_boundary(kernel);   // the other sites
+///     s.start(u);               // sends the faces of u
+///     s.for_interior(kernel);   // visits the sites that need no ghosts
+///     s.finish_or_throw();      // waits for the ghosts
+///     s.for_boundary(kernel);   // visits the other sites
 ///
-/// kernel(n), n a neighbourhood, is called once per site in no promised order. It may write what belongs to its own
-/// site n.index(), and nothing that is read. The same `[&](const auto& n) { … }` serves both calls.
+/// kernel(n), with n a neighbourhood, is called once per site, in any order. It may write what belongs to its own site
+/// n.index(), and nothing that is read. The same `[&](const auto& n) { … }` serves both calls.
 template <class T, star Star = star{}>
 class stencil {
     static_assert(Star.radius >= 1 && Star.components >= 1);
 
   public:
-    /// Collective.  Err: as of halo::plan; input_error for an antiperiodic boundary (a sign is no matter of halos).
+    /// Collective.  Err: as halo::plan; input_error for an antiperiodic boundary, because exchanges carry no sign.
     stencil(const comm::job& j, const lattice::decomposition& cut, const stencil_options& options = {});
 
-    /// A field of zeros for this stencil: lexicographic, no ghosts in it.
+    /// A field of zeros for this stencil: lexicographic, without ghosts.
     [[nodiscard]] lattice::field<T> make_field() const { return {order_, Star.components}; }
     /// This rank's part of the lattice.
     [[nodiscard]] const lattice::box& local_box() const { return local_; }
@@ -143,22 +144,24 @@ class stencil {
         for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += local_.origin[mu];
         return x;
     }
-    /// Sets what lies beyond open edges: value(x, c) is component c at x, global coordinates up to `radius` off the
-    /// lattice. At any time but during for_boundary().
+    /// Sets the values beyond open edges: value(x, c) is component c at the global coordinate x, up to `radius` sites
+    /// off the lattice.  Pre: for_boundary() is not running.
     template <class Value>
     requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
     void set_outside(Value&& value);
 
-    /// Starts the exchange. u is read until for_boundary() has returned.
-    /// Err: input_error for a field that is not of make_field()'s kind.
+    /// Starts the exchange of u, which must not change until for_boundary() has returned.
+    /// Err: input_error if u was not made by make_field().
     void start(const lattice::field<T>& u);
-    /// kernel for every site whose neighbours are all in this rank's box, over the wrap or not.  Pre: start().
+    /// Calls the kernel for every site whose neighbours all lie in this rank's box, across a wrap or not.  Pre:
+    /// start().
     template <class Kernel>
     void for_interior(Kernel&& kernel) const;
+    /// Waits for the ghosts; finish_or_throw() turns a bad status into an exception, as halo::plan does.
     [[nodiscard]] comm::status finish() noexcept { return plan_.finish(); }
     void finish_or_throw() { plan_.finish_or_throw(); }
-    /// kernel for every other site.  Err: error if the exchange is not finished, or (checks normal) if u was written
-    /// since start(): ghosts would be stale.
+    /// Calls the kernel for every other site.
+    /// Err: error if the exchange is not finished, or (checks normal) if u was written since start().
     template <class Kernel>
     void for_boundary(Kernel&& kernel) const;
 

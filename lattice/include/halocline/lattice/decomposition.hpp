@@ -11,22 +11,23 @@
 
 namespace halocline::lattice {
 
-/// A cut of the global lattice.  A value: cheap to copy, equal on every rank.
+/// A cut of the global lattice over a grid of ranks. A value: cheap to copy, equal on every rank.
 /// Ranks are numbered lexicographically over the rank grid, x fastest, unless with_rank_order() gave them other places.
 class decomposition {
   public:
     /// Pre: cuts[mu] is increasing, starts with 0 and ends with global[mu].  Err: input_error otherwise.
     decomposition(coordinate global, std::array<std::vector<int>, dimensions> cuts);
 
-    /// Even cut in units of `granularity` sites; where the number of units is not a multiple of the rank grid, the
-    /// first ranks get one unit more.  Err: input_error when a rank would get nothing, or a unit does not divide.
+    /// The even cut, in units of `granularity` sites. Where the number of units is not a multiple of the rank grid, the
+    /// first ranks get one unit more.
+    /// Err: input_error if a rank would get nothing, or if the unit does not divide the lattice.
     static decomposition even(const coordinate& global, const coordinate& rank_grid,
                               const coordinate& granularity = {1, 1, 1, 1});
 
-    /// The same cut, with the place of the rank grid that is i-th in lexicographic order taken by rank order[i].
-    /// Empty: lexicographic.  Err: input_error when that is no permutation of the ranks.
+    /// The same cut, in which the i-th place of the rank grid (in lexicographic order) belongs to rank order[i].
+    /// Empty: lexicographic.  Err: input_error if that is no permutation of the ranks.
     [[nodiscard]] decomposition with_rank_order(std::vector<int> order) const;
-    /// Empty: lexicographic.
+    /// The order that with_rank_order() was given. Empty: lexicographic.
     [[nodiscard]] const std::vector<int>& rank_order() const { return rank_order_; }
 
     [[nodiscard]] const coordinate& global() const { return global_; }
@@ -37,7 +38,7 @@ class decomposition {
     [[nodiscard]] box local_box(int rank) const;                      ///< in global coordinates
     [[nodiscard]] coordinate grid_position(int rank) const;           ///< its place in the rank grid
     [[nodiscard]] int rank_at(const coordinate& grid_position) const; ///< inverse of grid_position()
-    /// Rank behind face f, with wrap-around; the rank itself where the dimension is not cut.
+    /// The rank behind face f, with wrap-around; the rank itself if the dimension is not cut.
     [[nodiscard]] int neighbour(int rank, face f) const;
     /// True if the neighbour behind f is across the edge of the global lattice.
     [[nodiscard]] bool wraps(int rank, face f) const;
@@ -52,22 +53,22 @@ class decomposition {
     std::vector<int> rank_order_, place_of_; // rank by place, place by rank; empty: the same numbers
 };
 
-/// What choose_rank_grid() may and should do.
 struct rank_grid_options {
-    coordinate granularity{1, 1, 1, 1}; ///< cuts fall on multiples of this (blocks of a multigrid)
+    coordinate granularity{1, 1, 1, 1}; ///< cuts fall on multiples of this, e.g. the blocks of a multigrid
 };
 
-/// A chosen rank grid and the reason in words, for --dry-run.
+/// A rank grid, and the reason for it in words, for people.
 struct rank_grid_choice {
     coordinate rank_grid{};
     std::string why;
 };
 
-/// All rank grids with this many ranks that cut on multiples of the granularity, best first: fewest sites per exchange
-/// (surface of the largest box), ties cut t first, then z, y, x.  Empty if there is none.
+/// All rank grids of so many ranks that cut on multiples of the granularity, best first: those with the fewest sites
+/// per exchange (the surface of the largest box); among equals those that cut t rather than z, z rather than y, y
+/// rather than x. Empty if there is none.
 std::vector<coordinate> admissible_rank_grids(const coordinate& global, int ranks, const coordinate& granularity);
 
-/// Best admissible rank grid.  Err: input_error naming the largest admissible number of ranks.
+/// The first of these.  Err: input_error if there is none, naming the largest number of ranks that has one.
 rank_grid_choice choose_rank_grid(const coordinate& global, int ranks, const rank_grid_options& options = {});
 
 } // namespace halocline::lattice

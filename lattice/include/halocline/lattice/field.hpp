@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A field: a run-time number of real components on each site of a local box, stored [outer][component][lane].
-// Ghosts are no matter of a field: they are in a plan's slots, or they are sites of an order with room for them
-// (halo/). Memory comes from a std::pmr::memory_resource; a comm::slab is one, so fields can live where transports
-// reach them.
+// A field: a number of real components, chosen at run time, on each site of a local box; stored
+// [outer][component][lane]. A field knows nothing of ghosts: they lie in a plan's slots, or they are sites of a site
+// order that has room for them (halo/). Memory comes from a std::pmr::memory_resource. A comm::slab is one, so fields
+// can live where peers reach them.
 #pragma once
 
 #include <halocline/lattice/huge_pages.hpp>
@@ -22,14 +22,14 @@ namespace halocline::lattice {
 /// Alignment of field storage in bytes: a cache-line pair.
 inline constexpr std::size_t field_alignment = 128;
 
-/// Another number each time: what a field's version becomes when its values have changed.
+/// A number that no other call returns: what a field's version becomes when its values have changed.
 inline std::uint64_t next_version() {
     static std::atomic<std::uint64_t> last{0};
     return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 /// A field of real numbers T (float, double); complex components are two neighbouring real components (re, im).
-/// Move-only: copies of big fields are asked for by name (copy_from).
+/// Move-only, because copies of large fields should be visible in the code: copy_from().
 template <class T>
 class field {
   public:
@@ -67,20 +67,22 @@ class field {
     [[nodiscard]] T& at(std::int64_t site, int c) { return data_[offset(site, c)]; }
     [[nodiscard]] const T& at(std::int64_t site, int c) const { return data_[offset(site, c)]; }
 
-    void copy_from(const field& other) { ///< Pre: in the same order, as many components.
+    /// Pre: other has the same site order and number of components.
+    void copy_from(const field& other) {
         std::copy_n(other.data_, size_, data_);
         mark_written();
     }
-    /// Says that values have changed: copies of them elsewhere, such as ghosts, are stale (halo: ensure_halo).
+    /// To be called when values have changed: copies elsewhere, such as ghosts, are stale now (halo: ensure_halo).
     void mark_written() {
         if (version_) *version_ = next_version();
     }
-    /// Another number after each mark, and for each field of this process; 0 without storage.
+    /// A number that is different after each mark, and different for each field of this process; 0 without storage.
     [[nodiscard]] std::uint64_t version() const { return version_ ? *version_ : 0; }
-    /// Where version() is kept. It goes with the values when fields are moved or swapped, for those who know a field by
-    /// its memory.
+    /// Where version() is kept. It stays with the values when fields are moved or swapped, so that it serves those who
+    /// know a field by its memory.
     [[nodiscard]] const std::shared_ptr<std::uint64_t>& shared_version() const { return version_; }
-    void swap(field& other) noexcept { ///< Orders and memory too; no value moves.
+    /// Swaps orders and memory too; no value is copied.
+    void swap(field& other) noexcept {
         std::swap(order_, other.order_);
         std::swap(components_, other.components_);
         std::swap(memory_, other.memory_);
@@ -103,8 +105,9 @@ class field {
     std::shared_ptr<std::uint64_t> version_;
 };
 
-/// Links of a gauge configuration: lexicographic order, 72 components: U_mu(x) for mu = x, y, z, t, each a row-major
-/// 3x3 complex matrix acting on column colour vectors.  No boundary sign: that is the operator's.
+/// The links of a gauge configuration, in lexicographic order with 72 components: U_mu(x) for mu = x, y, z, t, each a
+/// row-major 3x3 complex matrix that acts on column colour vectors. They carry no boundary sign: that is the
+/// operator's.
 using gauge_field = field<double>;
 inline constexpr int link_components = 18;
 inline constexpr int gauge_components = dimensions * link_components;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Site order: a bijection between the sites of a local box and storage positions (outer, lane).
-// Fields store [outer][component][W]; W lanes of one outer index are computed together by one SIMD instruction stream.
-// Message order (halo/) is lexicographic per face and does not depend on any of this (docs/decisions/).
+// Fields store [outer][component][W]; the W lanes of one outer index are computed together by SIMD instructions.
+// Message order (halo/) is lexicographic per face and depends on none of this (docs/decisions/0001).
 #pragma once
 
 #include <halocline/lattice/geometry.hpp>
@@ -12,14 +12,14 @@
 
 namespace halocline::lattice {
 
-/// How blocks are laid into lanes, for kernels that work block-wise (SAP, the Dirac operator).
-/// Blocks of one colour come first (colour 0 = even sum of the *global* block coordinates), then the other colour.
+/// How blocks are laid into lanes, for kernels that work block by block (SAP, the Dirac operator).
+/// Blocks of colour 0 come first (those whose *global* block coordinates have an even sum), then those of colour 1.
 /// A group is what W lanes hold together: `blocks_per_group` blocks of one colour, each split over `splits_per_block`
-/// lanes (2^k equal sub-boxes, split in half along dimensions given by `split_mask`).
-/// lane = block_in_group * splits_per_block + sub, where bit j of sub is the half along the j-th split dimension
-/// (ascending mu).  Stepping over a split plane is therefore lane ^ (1 << j).
-/// Inside a group, outer indices run over the sub-box sites: even ones first, then odd ones, each lexicographic.
-/// A dimension is only split if half the block extent is even, so the block-local parity is the same in all lanes.
+/// lanes (2^k equal sub-boxes; the block is halved along the dimensions that `split` marks).
+/// lane = block_in_group * splits_per_block + sub, where bit j of sub tells the half along the j-th split dimension
+/// (ascending mu). So a step across a split plane goes to lane ^ (1 << j).
+/// Inside a group outer indices run over the sites of the sub-box: even ones first, then odd ones, each lexicographic.
+/// A dimension is only split if half the block extent is even, so that the block-local parity is the same in all lanes.
 struct block_layout {
     coordinate block{};                   ///< block extents in sites
     coordinate grid{};                    ///< blocks of this rank per dimension
@@ -52,8 +52,9 @@ class site_order {
     static std::shared_ptr<const site_order> blocked(const box& local, const coordinate& global,
                                                      const coordinate& block, int lane_width);
 
-    /// These sites, placed as here, and `more` behind them in whole outer indices: room for ghosts. Sites are numbered
-    /// through: extents are {volume() + more, 1, 1, 1}. Err: input_error for too many sites.
+    /// These sites, placed as here, and behind them room for `more` sites (ghosts), in whole outer indices. Sites are
+    /// numbered consecutively: extents() of the result is {volume() + more, 1, 1, 1}.  Err: input_error for too many
+    /// sites.
     [[nodiscard]] std::shared_ptr<const site_order> followed_by(std::int64_t more) const;
 
     [[nodiscard]] const coordinate& extents() const { return extents_; }
@@ -67,7 +68,7 @@ class site_order {
     [[nodiscard]] std::int64_t site(std::int64_t position) const { return site_[static_cast<std::size_t>(position)]; }
     /// The block layout, if this order is blocked; else nullptr.
     [[nodiscard]] const block_layout* blocks() const { return blocks_ ? &*blocks_ : nullptr; }
-    /// Every site in the same place?  Cost: O(volume), unless it is the same object.
+    /// True if every site has the same position in both.  Cost: O(volume), unless they are the same object.
     [[nodiscard]] bool places_like(const site_order& other) const {
         return this == &other ||
                (extents_ == other.extents_ && lane_width_ == other.lane_width_ && position_ == other.position_);

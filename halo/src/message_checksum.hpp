@@ -7,8 +7,8 @@
 
 namespace halocline::halo {
 
-/// CRC32C of four equal parts of the bytes, the rest, and `seed`, taken together by another CRC32C: each part's changes
-/// are found as by the CRC of the part, and four parts keep the instruction busy, whose result takes three cycles.
+/// A CRC32C over the CRC32Cs of four equal parts of the bytes, the rest, and `seed`. A change within a part is found as
+/// by the part's CRC; four parts at a time keep the CRC instruction busy, whose latency is three cycles.
 /// Cost: reads the bytes once, about 8 B per cycle with the instruction, 0.3 without.
 std::uint32_t message_checksum(const std::byte* bytes, std::size_t count, std::uint64_t seed) noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the packing kernels compute, as plain loops: the reference of their tests.
+// What the packing kernels compute, as plain loops: their tests compare with these.
 #pragma once
 
 #include <halocline/halo/field_view.hpp>

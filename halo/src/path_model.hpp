@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which path and which route, by what their parts cost in this job. The estimates:
-//   direct  2 flags + copy:     the peer's "free", then "there"
-//   packed  1 flag + 2 copies:  into the slot, out of the slot
-//   streamed  instead of through the cache: fixed + lines x what a line costs, either way, as measured
-//   edges and corners at once: 1 flag + a message per distinct neighbour; by dimension: as many flags as dimensions.
+// The cost model: which path a message takes, and which route edges and corners, by costs measured in the job.
+//   direct     2 flags + 1 copy    the peer's "free", then "it is here"
+//   packed     1 flag + 2 copies   into the slot, out of the slot
+//   streamed   a fixed cost + a cost per cache line, as measured; against the same through the cache
+//   corners    at once: 1 flag + 1 message per distinct neighbour; by dimension: as many flags as dimensions
 #pragma once
 
 #include <halocline/comm/costs.hpp>
@@ -31,7 +31,7 @@ struct verdict {
     std::string why;
 };
 
-/// For what one rank sends: both ends have to find that direct pays.
+/// Direct or packed, for what one rank sends to a peer. Direct is used if both ends choose it.
 inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::int64_t runs) {
     const double copy =
         c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs);
@@ -42,20 +42,21 @@ inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::i
                               microseconds(c.flag_seconds)};
 }
 
-/// The least that is worth another thread of the team: taking a piece and saying that it is done costs two flags.
+/// The smallest piece of a copy that is worth another thread of a team: taking it and reporting it done costs two
+/// flags.
 inline std::size_t least_piece_bytes(const comm::costs& c) {
     constexpr double least = 2048;
     return static_cast<std::size_t>(std::max(least, 4 * c.flag_seconds / std::max(c.copy_seconds_per_byte, 1e-12)));
 }
 
-/// How a message gets into memory that the peer shares, why, and what may change that.
+/// How a message is written into memory that the peer shares, the reason, and what may change that later.
 struct writing {
     path way = path::direct;
     std::string why;
     path_watch watch;
 };
 
-/// The first choice.
+/// The choice for a message of this size when its plan is made.
 inline writing choose_writing(comm::streaming wish, const comm::costs& c, std::size_t bytes) {
     writing w{comm::streaming_pays(wish, c, bytes) ? path::streamed : path::direct, "the job asks for it", {}};
     if (wish == comm::streaming::never && bytes > 0) w.watch = path_watch::claims_only(c);
@@ -68,7 +69,7 @@ inline writing choose_writing(comm::streaming wish, const comm::costs& c, std::s
     return w;
 }
 
-/// For a rank with neighbours on all sides: the same on every rank.
+/// The route for edges and corners, judged for a rank with neighbours on all sides, so that all ranks choose the same.
 inline verdict<corner_route> choose_route(const comm::costs& c, const lattice::coordinate& rank_grid,
                                           const ghost_widths& widths) {
     int once = 1, serial = 0, phases = 0;

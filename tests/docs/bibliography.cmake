@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every work that a comment or page cites as [Name1234] is in docs/bibliography.md.
+#   cmake -DSOURCE=... [-DFORGET=Name1234: as if it were not there] -P bibliography.cmake
+cmake_minimum_required(VERSION 3.25)
+file(READ ${SOURCE}/docs/bibliography.md bibliography)
+set(wrong)
+foreach(layer base lattice comm halo dirac solvers amg c apps bench tests docs)
+  file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/${layer}/*.hpp ${SOURCE}/${layer}/*.cpp ${SOURCE}/${layer}/*.md)
+  foreach(file IN LISTS files)
+    file(STRINGS ${SOURCE}/${file} lines REGEX "\\[[A-Z][A-Za-z]+[12][0-9][0-9][0-9]\\]")
+    string(REGEX MATCHALL "[A-Z][A-Za-z]+[12][0-9][0-9][0-9]" tags "${lines}")
+    list(REMOVE_DUPLICATES tags)
+    foreach(tag IN LISTS tags)
+      if(tag STREQUAL FORGET OR NOT bibliography MATCHES "\n\\| ${tag} \\|")
+        string(APPEND wrong "\n  ${file} cites ${tag}")
+      endif()
+    endforeach()
+  endforeach()
+endforeach()
+if(wrong)
+  message(FATAL_ERROR "docs/bibliography.md does not have what is cited:${wrong}")
+endif()
