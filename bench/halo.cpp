@@ -179,17 +179,31 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
                          .c_str());
 }
 
+/// Err: input_error: fewer cores than all threads of all ranks.
+void require_cores(const comm::job& j, int threads) {
+    if (threads == 1 || threads * j.ranks() <= usable_cores()) return;
+    throw input_error("--threads " + std::to_string(threads) + ": " + std::to_string(j.ranks()) + " ranks of " +
+                      std::to_string(threads) + " threads need as many cores, not bound; there are " +
+                      std::to_string(usable_cores()) + " (halocline-run --no-bind leaves a rank all)");
+}
+
+/// The point at which making a plan is timed: 16^4 sites per rank, cut in t, or exchanged with oneself on all sides.
+point plan_point(int ranks) {
+    point p{.extents = {16, 16, 16, 16}};
+    if (ranks == 1)
+        p.self.fill(true);
+    else
+        p.grid[3] = ranks;
+    return p;
+}
+
 void run(app::program& program, const options& o) {
     comm::job_options job_options;
     job_options.transports = {o.transport};
     job_options.ofi_provider = o.provider;
     const comm::job& j = program.join(job_options);
     const std::vector<point> points = points_of(o.points, j.ranks());
-    const int threads = *std::max_element(o.threads.begin(), o.threads.end());
-    if (threads > 1 && threads * j.ranks() > usable_cores())
-        throw input_error("--threads " + std::to_string(threads) + ": " + std::to_string(j.ranks()) + " ranks of " +
-                          std::to_string(threads) + " threads need as many cores, not bound; there are " +
-                          std::to_string(usable_cores()) + " (halocline-run --no-bind leaves a rank all)");
+    require_cores(j, *std::max_element(o.threads.begin(), o.threads.end()));
     std::deque<mpi_peer> peers;
     j.collectively([&] {
         for (const std::string& text : o.peers) {
@@ -207,12 +221,8 @@ void run(app::program& program, const options& o) {
     const bool table = j.rank() == 0 && (o.table || isatty(STDOUT_FILENO) != 0);
     if (j.rank() == 0 && !json && !table) json = stdout;
     report all(facts, json, table ? stdout : nullptr);
-    point costly{.extents = {16, 16, 16, 16}};
-    if (j.ranks() == 1)
-        costly.self.fill(true);
-    else
-        costly.grid[3] = j.ranks();
-    report_plan(j, costly, json, table ? stdout : nullptr);
+    report_plan(j, plan_point(j.ranks()), json, table ? stdout : nullptr);
+
     const std::uint64_t begin = comm::ticks();
     for (std::size_t i = 0; i < points.size(); ++i) {
         const double left = o.seconds - slowest(j, {comm::seconds(comm::ticks() - begin)})[0];

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks as processes: started by halocline-run.
+#include "large_mail.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/slab.hpp>
@@ -17,16 +19,7 @@ using namespace halocline::comm;
 
 TEST(Processes, LargeMessagesCrossBothWaysAtOnce) {
     const job j = job::from_environment();
-    std::vector<int> peers;
-    std::vector<std::string> out;
-    for (int r = 0; r < j.ranks(); ++r) {
-        peers.push_back(r);
-        out.emplace_back(1 << 20, static_cast<char>('a' + j.rank()));
-    }
-
-    const auto in = j.exchange(peers, out);
-
-    for (int r = 0; r < j.ranks(); ++r) EXPECT_EQ(in[r], std::string(1 << 20, static_cast<char>('a' + r)));
+    halocline_test::expect_large_messages_cross(j);
     EXPECT_EQ(j.broadcast("from " + std::to_string(j.rank()), j.ranks() - 1), "from " + std::to_string(j.ranks() - 1));
 }
 

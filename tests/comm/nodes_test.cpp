@@ -2,6 +2,7 @@
 // Jobs over several nodes: parts of this host that are told to be nodes (HALOCLINE_NODE), two ranks each.
 #include "contract/bodies.hpp"
 #include "job/job_core.hpp"
+#include "large_mail.hpp"
 
 #include <halocline/base/error.hpp>
 
@@ -60,16 +61,7 @@ TEST(Nodes, OfOneKernelCountItsCoresTogether) {
 
 TEST(Nodes, LargeSetUpMessagesCross) {
     const job j = job::from_environment(over({"shm", "ofi"}));
-    std::vector<int> peers;
-    std::vector<std::string> out;
-    for (int r = 0; r < j.ranks(); ++r) {
-        peers.push_back(r);
-        out.emplace_back(1 << 20, static_cast<char>('a' + j.rank()));
-    }
-
-    const auto in = j.exchange(peers, out);
-
-    for (int r = 0; r < j.ranks(); ++r) EXPECT_EQ(in[r], std::string(1 << 20, static_cast<char>('a' + r)));
+    expect_large_messages_cross(j);
 }
 
 TEST(Nodes, WithoutATransportBetweenThemAreOneErrorEverywhere) {

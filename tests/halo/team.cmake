@@ -3,6 +3,6 @@
 find_package(OpenMP COMPONENTS CXX)
 if(OpenMP_CXX_FOUND)
   halocline_add_test(halo.team_test SOURCES team_test.cpp
-    LINK halocline::halo OpenMP::OpenMP_CXX ${CMAKE_DL_LIBS})
+    LINK halocline::halo OpenMP::OpenMP_CXX ${CMAKE_DL_LIBS} SEES halo)
 endif()
 halocline_add_test(halo.team_threads_test SOURCES team_threads_test.cpp LINK halocline::halo LABELS threads)

@@ -2,9 +2,9 @@
 // Plans driven by all threads of an OpenMP parallel region, also with more threads than cores: every ghost right, and
 // no barrier of OpenMP, no lock and no allocation between start and finish. Ranks are threads, too: each has its own
 // team.
+#include "crew.hpp"
 #include "padded_oracle.hpp"
-
-#include "../../halo/src/crew.hpp"
+#include "small_job.hpp"
 
 #include <halocline_test/allocation_counter.hpp>
 
@@ -28,7 +28,7 @@ Function* next_of(const char* name) {
 }
 } // namespace
 
-// What GCC makes of a barrier, and what locks end in, seen on their way to the libraries.
+// The functions that GCC calls for an OpenMP barrier and for a lock: counted here, then passed on to the libraries.
 extern "C" void GOMP_barrier() {
     static auto* const next = next_of<void()>("GOMP_barrier");
     barriers += counting;
@@ -42,15 +42,7 @@ extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
 
 namespace {
 
-void run(int ranks, const std::function<void(const comm::job&)>& body) {
-    comm::job_options options;
-    options.transports = {"shm"};
-    options.slab_bytes = 64 << 20;
-    options.deadline = std::chrono::seconds(30);
-    comm::run_threads(ranks, body, options);
-}
-
-/// counted(f): f() is between start and finish.
+/// Runs f(), which is between start and finish, with barriers and locks counted.
 template <class F>
 void counted(F&& f) {
     counting = true;
