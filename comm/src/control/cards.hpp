@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cards: what two ranks tell each other of what they make as a pair (connections, windows), without waiting in turn.
-// A card has a key; who looks for it knows the key. Kept until looked for.
+// Cards of connections and windows: what two ranks tell each other about what they make as a pair, without waiting for
+// each other. Each card has a key, which both ends know, and is kept until somebody looks for it.
 #pragma once
 
 #include "control_plane.hpp"
@@ -16,11 +16,11 @@ namespace halocline::comm {
 
 class card_box {
   public:
-    /// Never waits. `post` is not asked for the own rank.
+    /// Never waits. A card for the own rank does not go through `post`.
     void send(mail* post, int own_rank, int peer, const std::string& key, const std::string& body);
-    /// Takes in what has come.
+    /// Takes in the cards that have come.
     void collect(mail* post);
-    /// nullptr: it has not come.
+    /// nullptr: it has not come yet.
     [[nodiscard]] const std::string* find(int peer, const std::string& key) const;
     void forget(int peer, const std::string& key) { cards_.erase({peer, key}); }
     /// 0, 1, … for the connections of one peer and pair of tags, in the order in which they are made.

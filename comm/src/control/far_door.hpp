@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks of different nodes meet: a TCP port that is open during set-up only, and a mutual proof, by HMAC-SHA-256
-// over fresh random numbers, that both ends know the job's secret. Connections are authenticated, not encrypted.
+// How ranks of different nodes connect: a TCP port that is open during set-up only, and a mutual proof, by HMAC-SHA-256
+// over fresh random numbers, that both ends know the job's secret. Connections are authenticated, but not encrypted.
 #pragma once
 
 #include "descriptor.hpp"
@@ -14,14 +14,15 @@
 
 namespace halocline::comm {
 
+/// The listening socket.
 class far_door {
   public:
-    /// Listens on a free port of `address` alone.  Err: error.
+    /// Listens on a free port of `address`, and of no other address.  Err: error.
     far_door(const std::string& address, int backlog);
-    /// "10.1.0.7 40123"
+    /// Address and port: "10.1.0.7 40123".
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] int fd() const { return socket_.fd(); }
-    /// The next caller's socket, non-blocking; none if nobody knocks.
+    /// The socket of the next caller, non-blocking; an empty descriptor if there is none.
     [[nodiscard]] descriptor accept() const;
 
   private:
@@ -29,28 +30,29 @@ class far_door {
     std::string name_;
 };
 
-/// A socket on its way to a door; it is writable, or has an error, once that is decided.  Err: error.
+/// Begins to connect to a door. The socket becomes writable, or has an error, when that is decided.  Err: error.
 descriptor call(const std::string& door_name);
-/// Declares the link dead, with ETIMEDOUT or an unreachable host, when the other kernel has been silent for `patience`:
-/// probes once a second while nothing is sent. A process that is stopped or busy still has a kernel that answers.
+/// Lets the kernel declare the link dead, with ETIMEDOUT or an unreachable host, when the other kernel has been silent
+/// for `patience`. It probes once a second while nothing is sent. A stopped or busy process still has a kernel that
+/// answers.
 void watch_link(int socket, std::chrono::milliseconds patience);
-/// "10.1.0.7" of either end; "?" if it can't be told.
+/// The address of either end of a socket, "10.1.0.7"; "?" if it can't be found.
 std::string address_at(int socket, bool own_end);
 
-/// One end's part in the proof. Never blocks, reads at most 80 bytes before the other end has proved itself.
+/// One end's part in the proof. It never blocks, and reads at most 80 bytes before the other end has proved itself.
 class proof {
   public:
     enum class state { going, done, refused };
 
-    /// The caller's: says who it is and whom it wants.
+    /// The caller's part: says who it is, and which rank it wants.
     proof(descriptor socket, std::string_view secret, int own_rank, int peer);
-    /// The door's.
+    /// The part of the rank at the door.
     proof(descriptor socket, std::string_view secret, int own_rank);
 
-    /// As far as it goes with what is there.
+    /// Goes on as far as the bytes that have come allow.
     state step();
     [[nodiscard]] int fd() const { return socket_.fd(); }
-    /// The other rank: as claimed while going, proved when done; -1: not said yet.
+    /// The other rank: as it claims while `going`, proved when `done`; -1: it has not said yet.
     [[nodiscard]] int peer() const { return peer_; }
     [[nodiscard]] std::chrono::steady_clock::time_point since() const { return since_; }
     descriptor take() { return std::move(socket_); }

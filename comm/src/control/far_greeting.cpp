@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the sockets between nodes come to be: the higher rank calls, the lower one opens.
+// How two ranks of different nodes connect: the higher rank calls, the lower one listens (far_door.hpp).
 #include "socket_plane.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -28,7 +28,7 @@ int error_of(int socket) {
 
 } // namespace
 
-/// This rank's meeting with those of other nodes.
+/// Connects this rank with those of other nodes.
 class socket_plane::far_greeting {
   public:
     far_greeting(socket_plane& plane, far_door door, const std::vector<far_address>& peers, const std::string& secret);
@@ -36,7 +36,7 @@ class socket_plane::far_greeting {
 
   private:
     using time = clock_type::time_point;
-    /// An outgoing connection that this rank tries to make.
+    /// An attempt to connect to a peer.
     struct attempt {
         attempt(std::size_t to, bool asks) : peer(to), only_asks(asks) {}
         std::size_t peer; // position in peers_
@@ -115,7 +115,7 @@ void socket_plane::far_greeting::sleep_until_something_comes() {
     poll(polled_.data(), polled_.size(), look_ms);
 }
 
-/// As far as the attempt goes now.  Returns whether it is over.
+/// Takes the attempt as far as it goes now.  Returns true if it is over.
 bool socket_plane::far_greeting::advance(attempt& a, time now) {
     const int rank = peers_[a.peer].rank;
     if (!a.proving && reached(a, now)) {
@@ -133,7 +133,7 @@ bool socket_plane::far_greeting::advance(attempt& a, time now) {
     return false;
 }
 
-/// Calls, and calls again where that failed; has somebody opened?
+/// Calls, again if that failed; true if the other side has accepted.
 bool socket_plane::far_greeting::reached(attempt& a, time now) {
     if (!a.socket && now >= a.next) a.socket = call(peers_[a.peer].door);
     if (!a.socket) return false;
@@ -147,7 +147,7 @@ bool socket_plane::far_greeting::reached(attempt& a, time now) {
     return false;
 }
 
-/// Have both ends proved themselves?
+/// True if both ends have proved themselves.
 bool socket_plane::far_greeting::proved(attempt& a, time now) {
     const proof::state s = a.proving->step();
     if (s == proof::state::done) {
@@ -161,7 +161,7 @@ bool socket_plane::far_greeting::proved(attempt& a, time now) {
     return false;
 }
 
-/// Listens to one that has called.  Returns whether there is nothing more to hear.
+/// Reads from a caller.  Returns true if there is nothing more to read.
 bool socket_plane::far_greeting::hear(proof& caller, time now) {
     const proof::state s = caller.step();
     const int rank = caller.peer();
@@ -180,7 +180,8 @@ void socket_plane::far_greeting::let_callers_in() {
     }
 }
 
-/// A caller that never comes may be dead, and nobody left on its node to say so: is its door still open?
+/// A caller that never comes may be dead, with nobody left on its node to say so. So ask whether its door is still
+/// open.
 void socket_plane::far_greeting::ask_after_silent_callers(time now) {
     for (std::size_t i = 0; i < peers_.size(); ++i) {
         const int rank = peers_[i].rank;
@@ -193,7 +194,7 @@ void socket_plane::far_greeting::ask_after_silent_callers(time now) {
     }
 }
 
-/// One that has come in the meantime has closed its door.
+/// A rank that has connected in the meantime has closed its door.
 void socket_plane::far_greeting::drop_needless_questions() {
     std::erase_if(attempts_, [&](const attempt& a) {
         const int rank = peers_[a.peer].rank;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the sockets within a node come to be: the higher rank knocks at the lower one's door; the kernel tells each who
-// the other is, and both send the job's secret and their slab's descriptor.
+// How two ranks of a node connect: the higher rank connects to the lower one's listening socket (its door). The kernel
+// tells each which process the other is, and both send the job's secret and their slab's descriptor.
 #include "socket_plane.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -74,7 +74,7 @@ descriptor receive_greeting(int socket, greeting& g) {
     return slab;
 }
 
-/// The kernel's word on who is at the other end; pid 0 means another pid namespace.
+/// The process at the other end, as the kernel says; pid 0 means another pid namespace.
 bool is_process(int socket, int pid) {
     ucred who{};
     socklen_t n = sizeof who;
@@ -98,7 +98,7 @@ listener::listener(int backlog) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_C
     }
 }
 
-/// This rank's meeting with those of its node.
+/// Connects this rank with the others of its node.
 class socket_plane::near_greeting {
   public:
     near_greeting(socket_plane& plane, listener door, const std::string& secret);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speaks for a rank that can't: a thread that sleeps until a peer dies. If the rank does not notice within the grace
-// time, because it computes or a library that it called does not return, the witness says who died and ends the
-// process (docs/decisions/0034-witness.md).
+// The witness speaks for a rank that can't: it is a thread that sleeps until a peer dies. If its rank does not notice
+// the death within the grace time, because it computes or because a library call does not return, the witness reports
+// who died and ends the process (docs/decisions/0034-witness.md).
 #pragma once
 
 #include "activity.hpp"
@@ -22,19 +22,21 @@ class job_core;
 
 class witness {
   public:
-    /// $HALOCLINE_GRACE_MS, else 500; 0: ranks are left to themselves.  Err: input_error.
+    /// $HALOCLINE_GRACE_MS, by default 500; 0: no witness.  Err: input_error.
     static std::chrono::milliseconds grace_of_environment();
-    /// Watches over the calling thread.  `grace`: for it to notice a death.  `at_once`: a launcher may end this rank as
-    /// soon as it sees the death, so the witness names the dead without waiting, whatever the rank says itself.
-    /// Pre: core.watch and core.members are complete.  Err: error: no thread, no descriptor.
+    /// Watches over the calling thread.  `grace`: the time it has to notice a death.  `at_once`: the launcher may end
+    /// this rank as soon as it sees the death, so the witness names the dead rank without waiting, whatever the rank
+    /// says.
+    /// Pre: core.watch and core.members are complete.  Err: error: no thread or descriptor to be had.
     witness(job_core& core, std::chrono::milliseconds grace, bool at_once);
     ~witness();
     witness(const witness&) = delete;
     witness& operator=(const witness&) = delete;
 
-    /// The rank says these words itself. Doesn't return if the witness has begun to speak.
+    /// Called by the rank when it reports the end of the job itself, with these words. Does not return if the witness
+    /// has begun to speak.
     void leave_to_rank(const std::string& words);
-    /// The job's liveness is about to go. Nobody's death matters any more, unless one has been seen.
+    /// Called before the job's liveness object is destroyed. From then on only a death that was seen before matters.
     void stop_looking();
 
   private:

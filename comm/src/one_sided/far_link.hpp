@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A neighbour's memory over a network: what is to be written there goes in frames, in the epochs of a few channels in
-// turn, and the neighbour writes it when it takes them. So all that is told arrives in the order in which it was said.
+// Writes into a neighbour's memory over a network. They travel in frames, which use the epochs of a few channels in
+// turn; the neighbour stores the bytes when it takes a frame. So everything arrives in the order in which it was sent.
 //
-// Frame n may go when the neighbour's frame n - channels is here; who takes frames answers them, if need be with empty
-// ones, in every wait of the rank.
+// Frame n may go when the neighbour's frame n - channels is here. Whoever takes frames answers them, with empty ones if
+// need be, in every wait of the rank.
 #pragma once
 
 #include "messages/message_frames.hpp"
@@ -40,13 +40,13 @@ class far_link {
     /// In the order of their requests, `channels` times.
     void connect(frame_channel c) { channel_.push_back(c); }
 
-    /// Appends to the frames. False: there is no room now.  Pre: bytes.size() <= most.
+    /// Appends a record to the frames. False: there is no room now.  Pre: bytes.size() <= most.
     bool append(const far_record& what, std::span<const std::byte> bytes = {}) noexcept;
-    /// The count of a half of the line there: said now or, where there is no room, before all that is appended later.
+    /// Sets the count of a half of the line there: now, or if there is no room, before anything that is appended later.
     void tell(int half, std::uint64_t count) noexcept;
-    /// Gives what is appended to the transport, as far as that may be; an empty frame where the neighbour needs one.
+    /// Hands what is appended to the transport, as far as it may go, or an empty frame if the neighbour needs one.
     void push() noexcept;
-    /// Has everything gone?
+    /// True if nothing is left to be sent.
     [[nodiscard]] bool all_sent() const noexcept { return used_ == 0 && due_[0] == said_[0] && due_[1] == said_[1]; }
 
     /// What became of a record: `later` ends a take(), and the next one visits it again.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that have a block each: one control line per neighbour, which that neighbour writes, and a payload. The two
-// halves of a line hold two counts that the owner of the object gives a meaning. Neighbours that map each other's slabs
-// write there; those over a network send what they would write (far_link.hpp), and large writes of an object that wants
-// that go straight into the payload (neighbourhood_direct.cpp).
+// Ranks with a block of memory each, which their neighbours write: one control line per neighbour, and a payload. The
+// two halves of a line hold two counts, whose meaning is up to the class that uses them (exposure, remote_calls).
+// Neighbours that map each other's slabs write in place. Over a network they send what is to be written (far_link.hpp);
+// large writes can go straight into the payload (neighbourhood_direct.cpp).
 #pragma once
 
 #include "far_link.hpp"
@@ -40,15 +40,16 @@ class neighbourhood {
         std::optional<bulk_ticket> open{};  // the payload, where the network writes it; else it is received there
         bool receiving = false;             // a large write here
     };
-    /// Collective. `shape`: what else must be equal. `direct_bytes`: from that size on a write over a network is a large
-    /// one; nullopt, on all ranks: none is.  Err: input_error; job_error: the payload can't be registered.
+    /// Collective. `shape`: anything else that must be equal on all ranks. `direct_bytes`: writes over a network of
+    /// that size and more are large ones; nullopt, on all ranks: there are none.
+    /// Err: input_error; job_error: the payload can't be registered.
     neighbourhood(const job& j, const std::string& name, std::span<const int> neighbours, std::size_t payload_bytes,
                   std::string_view shape, std::optional<std::size_t> direct_bytes = {});
     ~neighbourhood();
     neighbourhood(const neighbourhood&) = delete;
     neighbourhood& operator=(const neighbourhood&) = delete;
 
-    /// Never waits: over a network it may arrive later, but before what is written later.
+    /// Sets a count in the neighbour's line. Never waits: over a network it may arrive later, but before later writes.
     static void tell(const member& m, int half, std::uint64_t count) noexcept {
         if (m.far) return m.far->tell(half, count);
         m.theirs->half[half].epoch.store(count, std::memory_order_release);
@@ -56,23 +57,23 @@ class neighbourhood {
     [[nodiscard]] static std::uint64_t told(const member& m, int half) noexcept {
         return m.mine->half[half].epoch.load(std::memory_order_acquire);
     }
-    /// Has the neighbour said farewell? What it told before is there then.
+    /// True if the neighbour has said farewell; what it told before is here then.
     [[nodiscard]] static bool left(const member& m) noexcept {
         return m.mine->half[1].end.load(std::memory_order_acquire) != 0;
     }
 
-    /// Writes to the neighbour's payload. False: there is no room in frames now.
+    /// Writes into the neighbour's payload. False: there is no room in frames now.
     /// Pre: far: bytes.size() <= far_link::most.
     bool try_write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept;
-    /// The same of any size, and until there is room.
+    /// The same for any size; waits for room.
     status write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept;
     /// Adds 1 to the counter (std::atomic<std::uint64_t>) at that place of the neighbour's payload, after all writes.
     status add_one(const member& m, std::size_t place) noexcept;
-    /// Until all that was written and told has gone.
+    /// Waits until all that was written and told has left this rank.
     status flush(const member& m) noexcept;
     /// Takes what has come over networks, and sends what waits for room.
     void poll() noexcept;
-    /// What went wrong with a network, if anything.
+    /// Bad if a network failed.
     [[nodiscard]] status state() const noexcept { return state_; }
     /// Pieces of large writes, either way.
     [[nodiscard]] std::uint64_t moved() const noexcept;
