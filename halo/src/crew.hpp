@@ -25,6 +25,10 @@ class crew {
     /// share, else they leave.
     template <class Lead>
     void start(team t, bool helped, Lead&& lead) noexcept {
+        if (t.size == 1) { // nobody to meet: a locked instruction would wait until the flags have left this core
+            size_ = 1;
+            return lead();
+        }
         if (t.index == 0) {
             await_team([&] { return come_.load(std::memory_order_acquire) == t.size - 1; });
             come_.store(0, std::memory_order_relaxed);
@@ -40,6 +44,10 @@ class crew {
     /// finish() of a team: member 0 calls lead() at once; everybody leaves when that is done and all have come.
     template <class Lead>
     void finish(team t, Lead&& lead) noexcept {
+        if (t.size == 1) {
+            size_ = 1;
+            return lead();
+        }
         if (t.index == 0) {
             size_ = t.size;
             lead();

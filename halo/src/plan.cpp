@@ -39,7 +39,7 @@ bool plan::test() noexcept {
     if (status_ != comm::status::ok || team_->started.load(std::memory_order_acquire) == epoch_) return true;
     const std::uint64_t before = comm::ticks();
     const bool arrived = channels_.test(epoch_ + 1);
-    wait_ticks_ += comm::ticks() - before;
+    times_.waited(comm::ticks() - before);
     return arrived;
 }
 
@@ -64,13 +64,13 @@ comm::status plan::finish(team t) noexcept {
 comm::status plan::wait() noexcept {
     if (status_ != comm::status::ok || team_->started.load(std::memory_order_relaxed) == epoch_) return status_;
     const std::uint64_t epoch = epoch_ + 1;
-    if (!channels_.done(epoch)) { // else no reading of the clock: two cost as much as all the rest
+    if (!times_.polled(epoch, [&] { return channels_.soon(epoch); })) {
         const std::uint64_t before = comm::ticks();
         status_ = channels_.wait(epoch);
         const std::uint64_t waited = comm::ticks() - before;
-        wait_ticks_ += waited;
+        times_.waited(waited);
         if (status_ != comm::status::ok) return status_;
-        imbalance_ticks_ += std::min(waited, lateness(epoch, before));
+        if (exchange_times::timed(epoch)) times_.was_late(std::min(waited, lateness(epoch, before)));
     }
     channels_.for_each([&](const auto& channel) {
         const plan_message& m = messages_[channel.index()];
@@ -79,9 +79,9 @@ comm::status plan::wait() noexcept {
             broken_seal_ = static_cast<int>(channel.index());
     });
     if (broken_seal_ >= 0) return status_ = comm::status::wrong_data;
-    ++exchanges_;
+    times_.finished();
     epoch_ = epoch;
-    if (looks_.due(started_at_)) look_at_paths();
+    if (looks_.due(timed_at_)) look_at_paths();
     return status_;
 }
 

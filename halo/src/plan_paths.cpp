@@ -52,7 +52,7 @@ void plan::look_at_paths() noexcept {
         watch.read(ticks);
         looks_.spent(ticks);
     });
-    if (!looks_.looked(started_at_)) return;
+    if (!looks_.looked(timed_at_)) return;
     for (std::size_t m = 0; m < messages_.size(); ++m) {
         if (!watches_[m].watches() || !watches_[m].decide()) continue;
         messages_[m].way = watches_[m].streamed() ? path::streamed : path::direct;

@@ -3,7 +3,6 @@
 #include "why_column.hpp"
 
 #include <halocline/base/error.hpp>
-#include <halocline/comm/clock.hpp>
 #include <halocline/halo/plan.hpp>
 
 #include <cstdio>
@@ -13,19 +12,15 @@
 namespace halocline::halo {
 
 plan_statistics plan::statistics() const {
-    const double seconds = comm::seconds_per_tick();
-    const double of_one = timed_packs_ > 0 ? static_cast<double>(pack_ticks_) / static_cast<double>(timed_packs_) : 0;
-    return {.exchanges = exchanges_,
-            .pack_seconds = seconds * of_one * static_cast<double>(exchanges_),
-            .wait_seconds = seconds * static_cast<double>(wait_ticks_),
-            .unpack_seconds = 0,
-            .imbalance_seconds = seconds * static_cast<double>(imbalance_ticks_),
-            .path_changes = path_changes_,
-            .lanes = channels_.counts(exchanges_)};
+    plan_statistics result = times_.statistics();
+    result.path_changes = path_changes_;
+    result.lanes = channels_.counts(result.exchanges);
+    return result;
 }
 
 void plan::reset_statistics() {
-    path_changes_ = exchanges_ = pack_ticks_ = timed_packs_ = wait_ticks_ = imbalance_ticks_ = 0;
+    path_changes_ = 0;
+    times_ = {};
 }
 
 std::string plan::describe() const {

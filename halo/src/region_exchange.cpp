@@ -83,11 +83,12 @@ void region_plan::state::start(int which) noexcept {
         return;
     }
     const std::uint64_t k = epoch + 1;
-    stamp = comm::ticks();
+    stamp = exchange_times::timed(k) ? comm::ticks() : 0;
+    if (stamp != 0) timed_at = stamp;
     reported.clear();
     unreported = 0;
     unsent = 0;
-    looking = looks.due(stamp);
+    looking = looks.due(timed_at);
     channels.prepare(k);
     channels.for_each_direct([&](auto& channel) { // first, so that the peers can go on
         channel.free(k, static_cast<std::uint32_t>(which));
@@ -112,7 +113,7 @@ void region_plan::state::start(int which) noexcept {
     started_ = k;
     driver.store(this_thread(), std::memory_order_relaxed);
     if (unsent > 0) send_direct();
-    pack_ticks += comm::ticks() - stamp;
+    if (stamp != 0) times.packed(comm::ticks() - stamp);
 }
 
 void region_plan::state::send_direct() noexcept {
@@ -134,7 +135,7 @@ void region_plan::state::send_direct() noexcept {
 }
 
 void region_plan::state::choose_paths() noexcept {
-    if (!looking || !looks.looked(stamp)) return;
+    if (!looking || !looks.looked(timed_at)) return;
     for (region_message& m : messages) {
         if (!m.watch.watches() || !m.watch.decide()) continue;
         m.streamed = m.watch.streamed();
@@ -170,7 +171,7 @@ void region_plan::state::advance() noexcept {
         if (m.there || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
         const std::uint64_t before = comm::ticks();
         unpack(m, channel.received(k));
-        unpack_ticks += comm::ticks() - before;
+        times.unpacked(comm::ticks() - before);
         note(m);
     });
 }
@@ -182,7 +183,7 @@ void region_plan::state::add_all() noexcept {
         unpack(m, m.arrived);
         note(m);
     }
-    unpack_ticks += comm::ticks() - before;
+    times.unpacked(comm::ticks() - before);
 }
 
 void region_plan::state::note(region_message& m) noexcept {
@@ -196,17 +197,23 @@ bool region_plan::state::test() noexcept {
     return channels.test(epoch + 1);
 }
 
-comm::status region_plan::state::finish() noexcept {
-    if (status != comm::status::ok || !started()) return status;
-    const std::uint64_t before = comm::ticks(), k = epoch + 1;
-    driver.store(this_thread(), std::memory_order_relaxed);
-    if (unsent > 0) send_direct();
+void region_plan::state::wait() noexcept {
+    const std::uint64_t k = epoch + 1;
+    const bool soon = times.polled(k, [&] {
+        const bool sent = unsent == 0 || channels.spin([&] {
+            send_direct();
+            return unsent == 0;
+        });
+        return sent && channels.soon(k);
+    });
+    if (soon) return;
+    const std::uint64_t before = comm::ticks();
     finishing = true;
     status = channels.wait(k); // copies what is freed meanwhile: work()
     finishing = false;
     const std::uint64_t waited = comm::ticks() - before;
-    wait_ticks += waited;
-    if (status != comm::status::ok) return status;
+    times.waited(waited);
+    if (status != comm::status::ok || !exchange_times::timed(k)) return;
 
     std::uint64_t late = 0; // the last peer to start, after we began to wait
     const auto note_lateness = [&](auto& channel) {
@@ -215,14 +222,21 @@ comm::status region_plan::state::finish() noexcept {
     };
     channels.for_each(note_lateness);
     channels.for_each_direct(note_lateness);
-    imbalance_ticks += std::min(late, waited);
+    times.was_late(std::min(late, waited));
+}
+
+comm::status region_plan::state::finish() noexcept {
+    if (status != comm::status::ok || !started()) return status;
+    driver.store(this_thread(), std::memory_order_relaxed);
+    wait();
+    if (status != comm::status::ok) return status;
     if (options.add)
         add_all();
     else
         advance();
     driver.store(nullptr, std::memory_order_relaxed);
-    ++exchanges;
-    epoch = k;
+    times.finished();
+    ++epoch;
     choose_paths();
     return status;
 }

@@ -6,6 +6,7 @@
 #include "region_message.hpp"
 
 #include <halocline/comm/take_line.hpp>
+#include <halocline/halo/exchange_times.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +21,8 @@ struct region_plan::state {
     void start(int which) noexcept;
     bool test() noexcept;
     comm::status finish() noexcept;
+    /// Until all has been sent and has come.
+    void wait() noexcept;
     /// Copies to the fields of peers that have freed them since.
     void send_direct() noexcept;
     void unpack(const region_message& m, const std::byte* message) const noexcept;
@@ -79,7 +82,7 @@ struct region_plan::state {
     std::size_t piece_bytes = 0;              // the least that is worth another thread
     std::int64_t most_sites = 0;              // of a message
     std::uint64_t epoch = 0, started_ = 0;    // finished, and started, exchanges
-    std::uint64_t stamp = 0;                  // when the running exchange was started
+    std::uint64_t stamp = 0, timed_at = 0;    // start of the running exchange, if it is timed; of the last timed one
     std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: it started the exchange
     std::size_t unsent = 0;                   // direct messages whose target is not free yet
     void (*step)(void* object) = nullptr;     // of region_plan::work_in_every_wait()
@@ -90,7 +93,7 @@ struct region_plan::state {
     std::uint64_t path_changes = 0;
     int bound = 0;
     comm::status status = comm::status::ok;
-    std::uint64_t exchanges = 0, pack_ticks = 0, wait_ticks = 0, unpack_ticks = 0, imbalance_ticks = 0;
+    exchange_times times;
 };
 
 } // namespace halocline::halo

@@ -5,8 +5,6 @@
 #include "region_transfers.hpp"
 #include "why_column.hpp"
 
-#include <halocline/comm/clock.hpp>
-
 #include <cstdio>
 #include <utility>
 
@@ -58,18 +56,15 @@ std::uint64_t region_plan::epoch() const { return s_->epoch; }
 const region_plan_options& region_plan::options() const { return s_->options; }
 
 plan_statistics region_plan::statistics() const {
-    const double seconds = comm::seconds_per_tick();
-    return {.exchanges = s_->exchanges,
-            .pack_seconds = seconds * static_cast<double>(s_->pack_ticks),
-            .wait_seconds = seconds * static_cast<double>(s_->wait_ticks),
-            .unpack_seconds = seconds * static_cast<double>(s_->unpack_ticks),
-            .imbalance_seconds = seconds * static_cast<double>(s_->imbalance_ticks),
-            .path_changes = s_->path_changes,
-            .lanes = s_->channels.counts(s_->exchanges)};
+    plan_statistics result = s_->times.statistics();
+    result.path_changes = s_->path_changes;
+    result.lanes = s_->channels.counts(result.exchanges);
+    return result;
 }
 
 void region_plan::reset_statistics() {
-    s_->path_changes = s_->exchanges = s_->pack_ticks = s_->wait_ticks = s_->unpack_ticks = s_->imbalance_ticks = 0;
+    s_->path_changes = 0;
+    s_->times = {};
 }
 
 std::size_t region_plan::slab_bytes() const { return s_->channels.memory_bytes(); }

@@ -110,6 +110,12 @@ void by_strip(const site_list& list, const std::byte* from, std::byte* to, std::
         const auto* x = reinterpret_cast<const element*>(from) + s->from * site;
         auto* y = reinterpret_cast<element*>(to) + s->to * site;
         const std::int64_t x_step = s->from_stride * site, y_step = s->to_stride * site;
+        const std::int64_t end = s->first + std::int64_t{s->sites} * s->count;
+        if (first == s->first && last >= end) { // whole, as most are: a division costs as much as a row
+            Runs::any(x, y, s->count, x_step, y_step, s->sites * site);
+            first = end;
+            continue;
+        }
         std::int64_t run = 0;
         if (first > s->first) { // begins inside the strip, perhaps inside a run
             run = (first - s->first) / s->sites;

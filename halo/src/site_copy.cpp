@@ -78,6 +78,7 @@ site_copy::site_copy(std::span<const std::int64_t> from, int from_lanes, std::sp
         // A strip costs about as much as the look-up of four sites.
         if (strips_.size() > 1 && sites_ < 4 * std::ssize(strips_)) strips_ = {};
         strips_.shrink_to_fit();
+        one_run_ = strips_.size() == 1 && runs_ == 1;
     }
     if (strips_.empty()) {
         from_ = listed(from);
@@ -85,6 +86,7 @@ site_copy::site_copy(std::span<const std::int64_t> from, int from_lanes, std::sp
     }
     if (from_lanes >= 4 && to_lanes == 1) groups_ = groups_of(from, from_lanes);
     if (to_lanes >= 4 && from_lanes == 1) groups_ = groups_of(to, to_lanes);
+    group_count_ = std::ssize(groups_) / (1 + from_lanes * to_lanes);
     const kernels::table k = from_lanes > 1 || to_lanes > 1
                                  ? kernels::table_of_lanes(!groups_.empty(), from_lanes, to_lanes)
                                  : kernels::table_of_runs(!strips_.empty());

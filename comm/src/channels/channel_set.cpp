@@ -8,6 +8,7 @@
 #include "job/waiting.hpp"
 #include "network/worlds.hpp"
 
+#include <algorithm>
 #include <array>
 #include <new>
 #include <utility>
@@ -195,6 +196,11 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
     block_bytes_ = steps.block_bytes();
     for (const void* p : options_.written_by_peers) core.memory->pin(p);
     memory_bytes_ = core.memory->used() - used_before;
+    const bool in_memory = std::all_of(requests_.begin(), requests_.end(), [&](const channel_request& r) {
+        const std::string& transport = core.members[static_cast<std::size_t>(r.peer)].transport;
+        return transport == shm_channel::transport || transport == self_channel::transport;
+    });
+    if (in_memory && core.spin.has_own_core()) short_spin_ = 64;
     core_ = j.share();
 }
 
@@ -210,6 +216,7 @@ channel_set& channel_set::operator=(channel_set&& other) noexcept {
     block_ = std::exchange(other.block_, nullptr);
     block_bytes_ = std::exchange(other.block_bytes_, 0);
     memory_bytes_ = std::exchange(other.memory_bytes_, 0);
+    short_spin_ = other.short_spin_;
     worker_ = std::exchange(other.worker_, nullptr);
     waits_yielded_ = other.waits_yielded_;
     status_ = other.status_;

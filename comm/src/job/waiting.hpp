@@ -5,20 +5,13 @@
 #include "job_core.hpp"
 
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/pause.hpp>
 
 #include <algorithm>
 #include <ctime>
 #include <sched.h>
 
 namespace halocline::comm {
-
-inline void pause() noexcept {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-}
 
 class waiter {
   public:

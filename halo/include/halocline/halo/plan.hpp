@@ -14,6 +14,7 @@
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/stream_bytes.hpp>
 #include <halocline/halo/claim_lines.hpp>
+#include <halocline/halo/exchange_times.hpp>
 #include <halocline/halo/path_watch.hpp>
 #include <halocline/halo/plan_options.hpp>
 #include <halocline/halo/plan_statistics.hpp>
@@ -154,6 +155,11 @@ class plan {
     // Copies, of sites [first, last) of a message that starts at target (plan_copies.cpp).
     /// Can a field of this kind be sent?
     [[nodiscard]] bool fits(const lattice::site_order& order, const site_shape& shape) const noexcept;
+    /// Are copies_ for fields in this order?
+    [[nodiscard]] bool is_prepared_for(const lattice::site_order& order) const noexcept {
+        const lattice::site_order* const prepared = options_.order.get();
+        return &order == prepared || (order.is_lexicographic() && (!prepared || prepared->is_lexicographic()));
+    }
     /// From a field.
     void copy_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
                     std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
@@ -208,7 +214,7 @@ class plan {
     lattice::coordinate extents_{}; // of the local box
     std::vector<plan_message> messages_;
     std::array<int, lattice::faces> message_of_{};
-    std::vector<site_copy> copies_; // by message; for options_.order
+    std::vector<site_copy> copies_; // by message; of fields in options_.order
     std::vector<bool> same_clock_;  // by message: the peer's stamps can be compared with ours
     comm::channel_set channels_;
 
@@ -238,11 +244,10 @@ class plan {
     std::vector<std::size_t> staged_at_;    // by message: its first line in staging_
     std::unique_ptr<cache_line[]> staging_; // what callers pack before it is streamed
 
-    // Statistics, in clock ticks.
-    static constexpr std::uint64_t pack_timed_every = 8;
-    std::uint64_t started_at_ = 0; // the last exchange, by member 0 of a team
+    // Statistics.
+    std::uint64_t timed_at_ = 0; // start of the last timed exchange, in ticks, by member 0 of a team
     std::uint64_t path_changes_ = 0;
-    std::uint64_t exchanges_ = 0, pack_ticks_ = 0, timed_packs_ = 0, wait_ticks_ = 0, imbalance_ticks_ = 0;
+    exchange_times times_;
 };
 
 template <pack_function Pack>
@@ -265,7 +270,7 @@ void plan::start(Pack&& pack, team t) noexcept {
 template <class Fill>
 void plan::start_by(Fill&& fill, team t) noexcept {
     if (status_ != comm::status::ok) return;
-    const std::uint64_t stamp = comm::ticks(), epoch = epoch_ + 1;
+    const std::uint64_t epoch = epoch_ + 1, stamp = exchange_times::timed(epoch) ? comm::ticks() : 0;
     if (t.index == 0) channels_.prepare(epoch);
     if (t.size == 1) {
         channels_.for_each([&](auto& channel) {
@@ -289,12 +294,9 @@ void plan::start_by(Fill&& fill, team t) noexcept {
             team_->started.store(epoch, std::memory_order_release);
         }
     }
-    if (t.index == 0) {
-        started_at_ = stamp;
-        if (timed_packs_ * pack_timed_every <= exchanges_) { // a reading of the clock costs as much as three messages
-            pack_ticks_ += comm::ticks() - stamp;
-            ++timed_packs_;
-        }
+    if (t.index == 0 && stamp != 0) {
+        timed_at_ = stamp;
+        times_.packed(comm::ticks() - stamp);
     }
 }
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -52,9 +53,16 @@ class site_copy {
     [[nodiscard]] std::int64_t runs() const { return runs_; }
     /// to[...] = from[...] for sites [first, last) of the list; both pointers are the start of a storage.
     /// Pre: components of 2, 4 or 8 bytes; any where both storages have one lane. No overlap in what is copied.
-    /// Cost: an indirect call, and one read and one write of the bytes.
+    /// Cost: an indirect call (none for a single run), and one read and one write of the bytes.
     void copy(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
               std::int64_t last) const noexcept {
+        if (one_run_) {
+            const std::size_t bytes = shape.bytes();
+            std::memcpy(to + static_cast<std::size_t>(strips_[0].to + first) * bytes,
+                        from + static_cast<std::size_t>(strips_[0].from + first) * bytes,
+                        static_cast<std::size_t>(last - first) * bytes);
+            return;
+        }
         copy_[width_index(shape.component_bytes)](list(shape), from, to, first, last);
     }
     void copy(const std::byte* from, std::byte* to, const site_shape& shape) const noexcept {
@@ -88,7 +96,7 @@ class site_copy {
                 .from = from_.empty() ? nullptr : from_.data(),
                 .to = to_.empty() ? nullptr : to_.data(),
                 .groups = groups_.empty() ? nullptr : groups_.data(),
-                .group_count = static_cast<std::int64_t>(groups_.size()) / (1 + from_lanes_ * to_lanes_),
+                .group_count = group_count_,
                 .from_lanes = from_lanes_,
                 .to_lanes = to_lanes_,
                 .components = shape.components,
@@ -99,6 +107,8 @@ class site_copy {
     std::vector<site_strip> strips_;
     std::vector<std::int32_t> from_, to_; // positions, where strips don't describe them
     std::vector<std::int32_t> groups_;    // of lanes, where one side has some and few are idle
+    std::int64_t group_count_ = 0;
+    bool one_run_ = false; // all sites follow each other on both sides, without lanes: a face across the last dimension
     int from_lanes_ = 1, to_lanes_ = 1;
     std::array<kernel, 3> copy_{}; // by bytes per component; chosen with the list, so that a copy is one indirect call
     kernel stream_ = nullptr;
