@@ -17,7 +17,7 @@ bool plan::fits(const lattice::site_order& order, const site_shape& shape) const
 
 void plan::copy_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
                       std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
-    if (&order == options_.order.get())
+    if (is_prepared_for(order))
         return copies_[static_cast<std::size_t>(message)].copy(values, target, shape, first, last);
     const std::size_t site_bytes = shape.bytes(), component_bytes = shape.component_bytes;
     const auto w = static_cast<std::size_t>(order.lane_width());

@@ -51,7 +51,7 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
             throw input_error(who + "parity " + std::to_string(*options_.parity) + ": must be 0 or 1");
         const std::size_t bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
         prepare_messages(cut);
-        if (options_.order) prepare_copies();
+        prepare_copies();
         for (const plan_message& m : messages_)
             requests.push_back({.peer = m.peer,
                                 .key = static_cast<std::uint32_t>(m.where.index()),
@@ -94,18 +94,18 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
 }
 
 void plan::prepare_copies() {
-    const lattice::site_order& order = *options_.order;
-    if (order.extents() != extents_)
+    const lattice::site_order* const order = options_.order.get();
+    if (order && order->extents() != extents_)
         throw input_error("halo '" + options_.name + "': the site order is of a box of " +
-                          lattice::to_string(order.extents()) + ", the local box of rank " +
+                          lattice::to_string(order->extents()) + ", the local box of rank " +
                           std::to_string(job_.rank()) + " is " + lattice::to_string(extents_));
     std::vector<std::int64_t> from, to;
     for (const plan_message& m : messages_) {
         from.clear();
-        for (const std::int32_t site : m.send_sites) from.push_back(order.position(site));
+        for (const std::int32_t site : m.send_sites) from.push_back(order ? order->position(site) : site);
         to.resize(from.size());
         std::iota(to.begin(), to.end(), 0);
-        copies_.emplace_back(from, order.lane_width(), to, 1);
+        copies_.emplace_back(from, order ? order->lane_width() : 1, to, 1);
     }
 }
 

@@ -84,6 +84,7 @@ std::shared_ptr<const site_order> site_order::lexicographic(const coordinate& ex
     check_volume(lattice::volume(extents), extents);
     std::shared_ptr<site_order> order(new site_order);
     order->extents_ = extents;
+    order->lexicographic_ = true;
     order->outer_sites_ = lattice::volume(extents);
     order->position_.resize(static_cast<std::size_t>(order->outer_sites_));
     for (std::size_t s = 0; s < order->position_.size(); ++s) order->position_[s] = static_cast<std::int32_t>(s);

@@ -108,7 +108,7 @@ struct halo_case {
     int order = 0; ///< 0 lexicographic, 1 even/odd, 2 blocked
     int lane_width = 1;
     int components = 1;
-    bool prepared = false;    ///< the plan is told the order in advance
+    int prepared = 0;         ///< what order the plan is told in advance: 0 none, 1 the fields', 2 another one
     bool by_function = false; ///< a function packs, not the plan
     std::string text;
 };
@@ -169,7 +169,7 @@ inline halo_case random_case(std::mt19937& g, int ranks) {
     c.lane_width = std::array{1, 4, 8, 16}[static_cast<std::size_t>(drawn(g, 0, 3))];
     c.components = drawn(g, 1, 7);
     c.options.fields = drawn(g, 0, 2) == 0 ? drawn(g, 2, 3) : 1;
-    c.prepared = drawn(g, 0, 1) == 1;
+    c.prepared = drawn(g, 0, 2);
     c.by_function = drawn(g, 0, 2) == 0;
     c.options.way = std::array{halo::path::automatic, halo::path::direct, halo::path::streamed,
                                halo::path::streamed}[static_cast<std::size_t>(drawn(g, 0, 3))];
@@ -189,7 +189,10 @@ void exchange_and_check(const comm::job& j, halo_case c, int exchanges = 3) {
                        : c.order == 1 ? lattice::site_order::even_odd(local)
                                       : lattice::site_order::blocked(local, c.cut.global(), c.block, c.lane_width);
     c.options.bytes_per_site = sizeof(T) * static_cast<std::size_t>(c.components);
-    if (c.prepared) c.options.order = order;
+    if (c.prepared == 1) c.options.order = order;
+    if (c.prepared == 2)
+        c.options.order =
+            c.order == 1 ? lattice::site_order::lexicographic(local.extents) : lattice::site_order::even_odd(local);
     halo::plan plan(j, c.cut, c.options);
     std::vector<lattice::field<T>> fields;
     for (int f = 0; f < c.options.fields; ++f) fields.emplace_back(order, c.components);

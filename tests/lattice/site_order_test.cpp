@@ -42,6 +42,10 @@ void expect_bijection(const site_order& order) {
 TEST(SiteOrder, LexicographicIsTheIdentity) {
     const auto order = site_order::lexicographic({2, 3, 4, 5});
     for (std::int64_t s = 0; s < order->volume(); ++s) EXPECT_EQ(order->position(s), s);
+    EXPECT_TRUE(order->is_lexicographic());
+    EXPECT_TRUE(order->places_like(*site_order::lexicographic({2, 3, 4, 5})));
+    EXPECT_FALSE(order->places_like(*site_order::lexicographic({2, 3, 5, 4})));
+    EXPECT_FALSE(site_order::even_odd({{0, 0, 0, 0}, {2, 3, 4, 5}})->is_lexicographic());
     expect_bijection(*order);
 }
 

@@ -35,8 +35,8 @@ struct plan_options {
     std::optional<int> parity{};
     /// Number of fields, bytes_per_site each, that one message carries one after the other: several right-hand sides.
     int fields = 1;
-    /// Site order of the fields that start(field) will get: their copies are prepared with the plan. Fields in any
-    /// other order work too, but are copied site by site.
+    /// Site order of the fields that start(field) will get; null: lexicographic. Their copies are prepared with the plan.
+    /// Fields in any other order work too, but are copied site by site, many times slower.
     std::shared_ptr<const lattice::site_order> order{};
     /// How messages are written into memory that the peer shares: direct, streamed or automatic. Automatic follows the
     /// job's options and measured costs, for each message by itself, and again when the machine changes

@@ -68,10 +68,12 @@ class site_order {
     [[nodiscard]] std::int64_t site(std::int64_t position) const { return site_[static_cast<std::size_t>(position)]; }
     /// The block layout, if this order is blocked; else nullptr.
     [[nodiscard]] const block_layout* blocks() const { return blocks_ ? &*blocks_ : nullptr; }
-    /// True if every site has the same position in both.  Cost: O(volume), unless they are the same object.
+    /// Made by lexicographic(): all such orders of equal extents are alike.
+    [[nodiscard]] bool is_lexicographic() const { return lexicographic_; }
+    /// Every site in the same place?  Cost: O(volume), unless it is the same object or both are lexicographic.
     [[nodiscard]] bool places_like(const site_order& other) const {
-        return this == &other ||
-               (extents_ == other.extents_ && lane_width_ == other.lane_width_ && position_ == other.position_);
+        return this == &other || (extents_ == other.extents_ && lane_width_ == other.lane_width_ &&
+                                  ((lexicographic_ && other.lexicographic_) || position_ == other.position_));
     }
 
   private:
@@ -80,6 +82,7 @@ class site_order {
 
     coordinate extents_{};
     int lane_width_ = 1;
+    bool lexicographic_ = false;
     std::int64_t outer_sites_ = 0;
     std::vector<std::int32_t> position_;
     std::vector<std::int32_t> site_;
