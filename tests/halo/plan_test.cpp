@@ -216,6 +216,25 @@ TEST(Plan, StreamsWhatItIsToldTo) {
         options);
 }
 
+TEST(Plan, HasItsSlotsInMemoryThatTheStartOfTheJobPaidFor) {
+    const auto cut = decomposition::even({16, 16, 16, 32}, {1, 1, 1, 2});
+
+    comm::job_options options = small_job();
+    options.slab_bytes = std::size_t{1} << 30;
+
+    const auto body = [&](const comm::job& j) {
+        const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
+        std::vector<lattice::field<double>> fields; // more than is paid for
+        for (int i = 0; i < 3; ++i) fields.emplace_back(order, 12, &j.memory());
+        plan p(j, cut, {.bytes_per_site = 96});
+        p.start(fields[0]);
+        ASSERT_EQ(p.finish(), status::ok);
+
+        for (const halo::plan_message& m : p.messages()) EXPECT_LT(p.ghost(m.where) - j.memory().base(), 8 << 20);
+    };
+    comm::run_threads(2, body, options);
+}
+
 TEST(Plan, DescribesEachFace) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
 

@@ -47,7 +47,7 @@ class setup {
                 }
             });
             if (block_bytes_ > 0) {
-                block_ = static_cast<std::byte*>(core_.memory->allocate(block_bytes_, alignof(control_line)));
+                block_ = static_cast<std::byte*>(core_.memory->allocate_for_peers(block_bytes_, alignof(control_line)));
             }
         });
         check_symmetry(j_, by_peer_, options_.name);

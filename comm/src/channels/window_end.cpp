@@ -47,7 +47,7 @@ window_end::window_end(std::shared_ptr<connection_core> c, request r)
         direct_ = in > largest_in_slot && job.memory->contains(request_.buffer);
         if (direct_) buffer_offset = static_cast<std::uint64_t>(request_.buffer - job.memory->base());
         block_bytes_ = shm_channel::block_bytes(direct_ ? 0 : in);
-        block_ = static_cast<std::byte*>(job.memory->allocate(block_bytes_, alignof(control_line)));
+        block_ = static_cast<std::byte*>(job.memory->allocate_for_peers(block_bytes_, alignof(control_line)));
         new (block_) control_line;
         if (direct_) job.memory->pin(request_.buffer);
     }

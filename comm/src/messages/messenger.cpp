@@ -69,7 +69,8 @@ message_engine::message_engine(const job& j, const messenger_options& options)
             l.frames = std::make_unique<frame_link>();
             l.frames->room = options_.frame_bytes != 0 ? options_.frame_bytes : usual_frame_bytes(core_, m.transport);
         }
-        block_ = static_cast<std::byte*>(core_.memory->allocate(block_bytes(core_.ranks), alignof(link_layout)));
+        block_ =
+            static_cast<std::byte*>(core_.memory->allocate_for_peers(block_bytes(core_.ranks), alignof(link_layout)));
         for (const link& l : links_)
             if (!l.frames) new (link_of(block_, l.peer)) link_layout;
     });

@@ -57,6 +57,11 @@ class node_slab final : public slab {
     [[nodiscard]] int fd() const { return fd_; }
     [[nodiscard]] failure_record& record() const { return *reinterpret_cast<failure_record*>(base()); }
 
+    /// Memory for what peers write: as do_allocate(), but first of all out of what the start of the job has paid for.
+    /// Large blocks of others, fields above all, leave that to the slots of plans: whoever fills a field waits for its
+    /// pages anyway.
+    [[nodiscard]] void* allocate_for_peers(std::size_t bytes, std::size_t alignment);
+
     /// Memory that holds p stays taken, should it be given back, until as many unpin(p) have come: peers write it.
     void pin(const void* p);
     void unpin(const void* p) noexcept;
@@ -68,6 +73,9 @@ class node_slab final : public slab {
     void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override;
     [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
     void commit(std::size_t end);
+    /// First fit at or behind `from`; nullptr: there is none.  Pre: mutex_ is held.
+    void* take(std::size_t bytes, std::size_t alignment, std::size_t from);
+    [[noreturn]] void throw_full(std::size_t bytes) const;
     void give_back(std::size_t start, std::size_t size);
     [[nodiscard]] bool is_pinned(std::size_t start, std::size_t size) const;
 

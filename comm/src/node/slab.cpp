@@ -22,6 +22,7 @@ constexpr std::size_t granule = 128;                      // pair of cache lines
 constexpr std::size_t commit_step = std::size_t{2} << 20; // a huge page
 /// Memory that the start of a job pays for, about 2 ms: the slots of a first plan come out of it.
 constexpr std::size_t committed_at_start = std::size_t{8} << 20;
+constexpr std::size_t large_block = std::size_t{1} << 20; // goes behind that
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
@@ -109,16 +110,14 @@ void node_slab::commit(std::size_t end) {
     committed_ = target;
 }
 
-void* node_slab::do_allocate(std::size_t bytes, std::size_t alignment) {
-    const std::lock_guard lock(mutex_);
+void* node_slab::take(std::size_t bytes, std::size_t alignment, std::size_t from) {
     const std::size_t need = round_up(std::max<std::size_t>(bytes, 1), granule);
     const std::size_t align = std::max(alignment, granule);
-    for (auto it = free_.begin(); it != free_.end(); ++it) { // first fit
+    for (auto it = free_.begin(); it != free_.end(); ++it) {
         const auto [start, size] = *it;
-        const std::size_t at = round_up(start, align);
-        if (at - start > size || need > size - (at - start)) continue;
+        const std::size_t at = round_up(std::max(start, from), align), end = start + size;
+        if (at > end || need > end - at) continue;
         commit(at + need);
-        const std::size_t end = start + size;
         if (at == start) {
             free_.erase(it);
         } else {
@@ -129,6 +128,26 @@ void* node_slab::do_allocate(std::size_t bytes, std::size_t alignment) {
         peak_ = std::max(peak_, used_);
         return base() + at;
     }
+    return nullptr;
+}
+
+void* node_slab::do_allocate(std::size_t bytes, std::size_t alignment) {
+    const std::lock_guard lock(mutex_);
+    const bool apart = bytes >= large_block && bytes_ >= 16 * committed_at_start; // a small slab has no room to spare
+    void* block = apart ? take(bytes, alignment, committed_at_start) : nullptr;
+    if (block == nullptr) block = take(bytes, alignment, 0);
+    if (block == nullptr) throw_full(bytes);
+    return block;
+}
+
+void* node_slab::allocate_for_peers(std::size_t bytes, std::size_t alignment) {
+    const std::lock_guard lock(mutex_);
+    void* const block = take(bytes, alignment, 0);
+    if (block == nullptr) throw_full(bytes);
+    return block;
+}
+
+void node_slab::throw_full(std::size_t bytes) const {
     throw slab_full("slab: need " + mebibytes(bytes) + ", have " + mebibytes(bytes_ - used_) + " of " +
                     mebibytes(bytes_) + " left; choose a larger slab (job_options::slab_bytes)");
 }

@@ -82,7 +82,7 @@ void neighbourhood::lay_out_block(std::size_t neighbours) {
     const std::size_t lines = neighbours * sizeof(control_line);
     owner.collectively([&] {
         block_bytes_ = lines + payload_bytes;
-        block_ = static_cast<std::byte*>(owner.core().memory->allocate(block_bytes_, alignof(control_line)));
+        block_ = static_cast<std::byte*>(owner.core().memory->allocate_for_peers(block_bytes_, alignof(control_line)));
     });
     for (std::size_t n = 0; n < neighbours; ++n) new (block_ + n * sizeof(control_line)) control_line;
     payload = block_ + lines;
