@@ -20,7 +20,6 @@ spinning::spinning(const job_options& options, int ranks, int cores) {
 }
 
 void spinning::gave_way(std::uint64_t from, std::uint64_t to) noexcept {
-    if (!own_core_) return;
     if (to - from >= slice_) {
         kept_until_ = to + refusal_;
         refusal_ = std::min(2 * refusal_, longest_);

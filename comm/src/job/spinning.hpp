@@ -26,7 +26,7 @@ class spinning {
     [[nodiscard]] bool keeps(std::uint64_t begin, std::uint64_t now) const noexcept {
         return now - begin < budget_ || now < kept_until_;
     }
-    /// Its core was others' from one time to the other, for it had offered it.
+    /// Its core was others' from one time to the other, for it had offered it.  Pre: has_own_core().
     void gave_way(std::uint64_t from, std::uint64_t to) noexcept;
 
   private:

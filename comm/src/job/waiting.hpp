@@ -61,7 +61,7 @@ class waiter {
         } else {
             yielded_ = true;
             sched_yield();
-            core_.spin.gave_way(now, ticks());
+            if (core_.spin.has_own_core()) core_.spin.gave_way(now, ticks());
         }
         return status::ok;
     }
