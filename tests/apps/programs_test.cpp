@@ -241,7 +241,7 @@ TEST(Programs, BadInputOfOneRankIsOneErrorOfTheJob) {
         for (std::size_t at = 0; (at = text.find("error:", at)) != std::string::npos; ++at) ++n;
         return n;
     };
-    for (const std::string launch : {bin + "halocline-run", std::string("mpirun.mpich")}) {
+    for (const std::string& launch : {bin + "halocline-run", std::string("mpirun.mpich")}) {
         if (run_command("which " + launch).exit_code != 0) continue;
         const auto one = with_bad(launch, "test $rank = 1");
         const auto all = with_bad(launch, "true");
