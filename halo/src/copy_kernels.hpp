@@ -14,6 +14,8 @@ struct table {
     site_kernel copy[3]; ///< components of 2, 4, 8 bytes
     site_kernel stream;  ///< copy past the cache; null: the list has no runs
     site_kernel add[2];  ///< float, double
+    /// A single run; null: the list has no runs.
+    void (*run)(const std::byte* from, std::byte* to, std::size_t bytes);
 };
 
 /// The kernels for such lists on the SIMD target of this machine: neither storage has lanes (run_kernels.cpp), or one

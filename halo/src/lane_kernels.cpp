@@ -155,7 +155,8 @@ table lane_table(bool groups, int from_lanes, int to_lanes) {
              groups ? groups_for<std::uint64_t>(from_lanes, to_lanes)
                     : lanes_for<std::uint64_t, assign>(from_lanes, to_lanes)},
             nullptr,
-            {lanes_for<float, accumulate>(from_lanes, to_lanes), lanes_for<double, accumulate>(from_lanes, to_lanes)}};
+            {lanes_for<float, accumulate>(from_lanes, to_lanes), lanes_for<double, accumulate>(from_lanes, to_lanes)},
+            nullptr};
 }
 
 } // namespace halocline::halo::kernels::HWY_NAMESPACE

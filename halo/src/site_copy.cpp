@@ -78,7 +78,6 @@ site_copy::site_copy(std::span<const std::int64_t> from, int from_lanes, std::sp
         // A strip costs about as much as the look-up of four sites.
         if (strips_.size() > 1 && sites_ < 4 * std::ssize(strips_)) strips_ = {};
         strips_.shrink_to_fit();
-        one_run_ = strips_.size() == 1 && runs_ == 1;
     }
     if (strips_.empty()) {
         from_ = listed(from);
@@ -91,6 +90,11 @@ site_copy::site_copy(std::span<const std::int64_t> from, int from_lanes, std::sp
                                  ? kernels::table_of_lanes(!groups_.empty(), from_lanes, to_lanes)
                                  : kernels::table_of_runs(!strips_.empty());
     for (std::size_t i = 0; i < copy_.size(); ++i) copy_[i] = k.copy[i];
+    if (runs_ == 1 && !strips_.empty()) {
+        run_ = k.run;
+        run_from_ = strips_[0].from;
+        run_to_ = strips_[0].to;
+    }
     stream_ = k.stream;
     for (std::size_t i = 0; i < add_.size(); ++i) add_[i] = k.add[i];
 }

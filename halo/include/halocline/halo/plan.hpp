@@ -332,11 +332,16 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
     start_by(
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
             const std::size_t message = channel.index();
-            const auto copy = streams(message) ? &plan::stream_sites : &plan::copy_sites;
             std::byte* target = channel.target(epoch);
             if (!streams(message)) claim_sites(message, first, last, target);
             for (const lattice::field<T>* x : xs) {
-                (this->*copy)(bytes_of(*x), x->order(), shape_of(*x), static_cast<int>(message), first, last, target);
+                if (streams(message))
+                    stream_sites(bytes_of(*x), x->order(), shape_of(*x), static_cast<int>(message), first, last,
+                                 target);
+                else if (is_prepared_for(x->order()))
+                    copies_[message].copy(bytes_of(*x), target, shape_of(*x), first, last);
+                else
+                    copy_sites(bytes_of(*x), x->order(), shape_of(*x), static_cast<int>(message), first, last, target);
                 target += field_bytes(message);
             }
         },

@@ -11,7 +11,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -53,15 +52,13 @@ class site_copy {
     [[nodiscard]] std::int64_t runs() const { return runs_; }
     /// to[...] = from[...] for sites [first, last) of the list; both pointers are the start of a storage.
     /// Pre: components of 2, 4 or 8 bytes; any where both storages have one lane. No overlap in what is copied.
-    /// Cost: an indirect call (none for a single run), and one read and one write of the bytes.
+    /// Cost: an indirect call, and one read and one write of the bytes.
     void copy(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
               std::int64_t last) const noexcept {
-        if (one_run_) {
-            const std::size_t bytes = shape.bytes();
-            std::memcpy(to + static_cast<std::size_t>(strips_[0].to + first) * bytes,
-                        from + static_cast<std::size_t>(strips_[0].from + first) * bytes,
-                        static_cast<std::size_t>(last - first) * bytes);
-            return;
+        if (run_ != nullptr) {
+            const auto bytes = static_cast<std::int64_t>(shape.bytes());
+            return run_(from + (run_from_ + first) * bytes, to + (run_to_ + first) * bytes,
+                        static_cast<std::size_t>((last - first) * bytes));
         }
         copy_[width_index(shape.component_bytes)](list(shape), from, to, first, last);
     }
@@ -108,9 +105,11 @@ class site_copy {
     std::vector<std::int32_t> from_, to_; // positions, where strips don't describe them
     std::vector<std::int32_t> groups_;    // of lanes, where one side has some and few are idle
     std::int64_t group_count_ = 0;
-    bool one_run_ = false; // all sites follow each other on both sides, without lanes: a face across the last dimension
     int from_lanes_ = 1, to_lanes_ = 1;
     std::array<kernel, 3> copy_{}; // by bytes per component; chosen with the list, so that a copy is one indirect call
+    /// All sites follow each other on both sides, without lanes: a face across the last dimension. Else null.
+    void (*run_)(const std::byte* from, std::byte* to, std::size_t bytes) = nullptr;
+    std::int64_t run_from_ = 0, run_to_ = 0; // positions of its first site
     kernel stream_ = nullptr;
     std::array<kernel, 2> add_{}; // float, double
 };
