@@ -163,7 +163,8 @@ void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void
 int halocline_plan_test(halocline_plan* plan);
 /* Waits until all ghosts are here. */
 halocline_status halocline_plan_finish(halocline_plan* plan);
-/* The ghosts behind a face: ghost_sites * bytes_per_site bytes; valid from finish to the next start. */
+/* The ghosts behind a face: ghost_sites * bytes_per_site bytes; valid from finish to the next start. NULL: there is no
+ * such face. */
 const void* halocline_plan_ghost(const halocline_plan* plan, int face);
 
 /* --- Global sums: comm/global_sum.hpp --------------------------------------------------------------------------- */

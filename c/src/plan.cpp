@@ -4,8 +4,6 @@
 #include <halocline/halo/plan.hpp>
 #include <halocline/lattice/rank_order.hpp>
 
-#include <cstring>
-
 using namespace halocline;
 using c::guarded, c::present, c::with;
 
@@ -75,15 +73,7 @@ halocline_status halocline_plan_face(const halocline_plan* plan, int face, haloc
 }
 
 void halocline_plan_start(halocline_plan* plan, const void* field) {
-    const std::size_t bytes = plan->value.options().bytes_per_site;
-    const auto messages = plan->value.messages();
-    const auto* from = static_cast<const std::byte*>(field);
-    plan->value.start([=](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-        for (std::int64_t i = first; i < last; ++i) {
-            std::memcpy(target + static_cast<std::size_t>(i) * bytes,
-                        from + static_cast<std::size_t>(messages[message].send_sites[i]) * bytes, bytes);
-        }
-    });
+    plan->value.start_bytes(static_cast<const std::byte*>(field));
 }
 
 void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void* context) {
@@ -101,5 +91,6 @@ halocline_status halocline_plan_finish(halocline_plan* plan) {
 }
 
 const void* halocline_plan_ghost(const halocline_plan* plan, int face) {
+    if (face < 0 || face >= halocline_plan_faces(plan)) return nullptr;
     return plan->value.ghost(plan->value.messages()[face].where);
 }

@@ -19,6 +19,24 @@ std::byte* plan::target(face f) noexcept {
     return target;
 }
 
+void plan::start_bytes(const std::byte* values, team t) noexcept {
+    if (options_.order || options_.fields != 1) {
+        if (t.index == 0 && status_ == comm::status::ok) status_ = comm::status::misused;
+        return;
+    }
+    const site_shape shape{.components = 1, .component_bytes = options_.bytes_per_site};
+    start_by(
+        [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
+            const std::size_t message = channel.index();
+            std::byte* const target = channel.target(epoch);
+            if (streams(message))
+                return stream_sites(values, nullptr, shape, static_cast<int>(message), first, last, target);
+            claim_sites(message, first, last, target);
+            copies_[message].copy(values, target, shape, first, last);
+        },
+        t);
+}
+
 void plan::start_filled(team t) noexcept {
     start_by([](auto&, std::uint64_t, std::int64_t, std::int64_t) noexcept {}, t);
 }
@@ -119,6 +137,10 @@ void plan::finish_or_throw() {
     const comm::status s = finish();
     if (s == comm::status::ok) return;
     if (unfit_) throw_unfit();
+    if (s == comm::status::misused)
+        throw input_error("halo '" + options_.name +
+                          "': start_bytes() sends one field in lexicographic order; the plan was made for " +
+                          (options_.order ? "another order" : std::to_string(options_.fields) + " fields"));
     if (broken_seal_ < 0) job_.fail(s, "halo " + channels_.pending(epoch_ + 1));
     const plan_message& m = messages_[static_cast<std::size_t>(broken_seal_)];
     job_.fail(s, "halo '" + options_.name + "' epoch " + std::to_string(epoch_ + 1) + ": what arrived behind " +

@@ -21,6 +21,32 @@ void expect_text(const std::string& part) {
     EXPECT_NE(std::string(halocline_error()).find(part), std::string::npos) << halocline_error();
 }
 
+TEST_F(CErrors, AFaceThatThereIsNotHasNoGhosts) {
+    const halocline_plan_options options{.global = {4, 4, 4, 4},
+                                         .rank_grid = {1, 1, 1, 1},
+                                         .width_low = {0, 0, 0, 1},
+                                         .width_high = {0, 0, 0, 1},
+                                         .open = {},
+                                         .order_by_nodes = 0,
+                                         .self_exchange = 1,
+                                         .bytes_per_site = 8,
+                                         .name = nullptr};
+    halocline_plan* plan = nullptr;
+    ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();
+    const std::vector<double> field(4 * 4 * 4 * 4, 1.5);
+
+    halocline_plan_start(plan, field.data());
+    EXPECT_EQ(halocline_plan_finish(plan), HALOCLINE_OK);
+
+    EXPECT_EQ(*static_cast<const double*>(halocline_plan_ghost(plan, 1)), 1.5);
+    for (const int face : {-1, 2}) {
+        EXPECT_EQ(halocline_plan_ghost(plan, face), nullptr);
+        halocline_face what{};
+        EXPECT_EQ(halocline_plan_face(plan, face, &what), HALOCLINE_INPUT_ERROR);
+    }
+    halocline_plan_free(plan);
+}
+
 TEST_F(CErrors, NullIsNamed) {
     EXPECT_EQ(halocline_job_from_environment(nullptr, nullptr), HALOCLINE_INPUT_ERROR);
     expect_text("'job' is NULL");

@@ -115,7 +115,7 @@ TEST(Plan, RefusesToSendAFieldOfAnotherShape) {
 
     p.start(x);
 
-    EXPECT_EQ(p.finish(), status::wrong_data);
+    EXPECT_EQ(p.finish(), status::misused);
     EXPECT_EQ(p.epoch(), 0U);
     try {
         p.finish_or_throw();
@@ -133,7 +133,22 @@ TEST(Plan, RefusesAnotherNumberOfFields) {
 
     p.start(x);
 
-    EXPECT_EQ(p.finish(), status::wrong_data);
+    EXPECT_EQ(p.finish(), status::misused);
+}
+
+TEST(Plan, RefusesBytesThatItIsNotPreparedFor) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const std::vector<std::byte> values(4 * 4 * 4 * 4 * 8);
+    plan two(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true, .fields = 2});
+    plan ordered(
+        comm::job::single(small_job()), cut,
+        {.bytes_per_site = 8, .self_exchange = true, .order = lattice::site_order::even_odd(cut.local_box(0))});
+
+    for (plan* p : {&two, &ordered}) {
+        p->start_bytes(values.data());
+        EXPECT_EQ(p->finish(), status::misused);
+        EXPECT_THROW(p->finish_or_throw(), input_error);
+    }
 }
 
 } // namespace

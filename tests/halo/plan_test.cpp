@@ -216,6 +216,24 @@ TEST(Plan, StreamsWhatItIsToldTo) {
         options);
 }
 
+TEST(Plan, SendsBytesAsItSendsAField) {
+    const auto cut = decomposition::even({4, 6, 4, 8}, {1, 2, 1, 2});
+    const std::array ways{halo::path::direct, halo::path::streamed};
+
+    run(4, [&](const comm::job& j) {
+        for (const halo::path way : ways) {
+            plan p(j, cut, {.bytes_per_site = 3 * sizeof(float), .self_exchange = true, .way = way});
+            lattice::field<float> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 3);
+            for (std::uint64_t k = 1; k <= 3; ++k) {
+                fill_with_oracle(x, cut, j.rank(), k);
+                p.start_bytes(reinterpret_cast<const std::byte*>(x.data()));
+                ASSERT_EQ(p.finish(), status::ok);
+                ASSERT_EQ(wrong_ghosts<float>(p, cut, 3, k), 0);
+            }
+        }
+    });
+}
+
 TEST(Plan, HasItsSlotsInMemoryThatTheStartOfTheJobPaidFor) {
     const auto cut = decomposition::even({16, 16, 16, 32}, {1, 1, 1, 2});
 

@@ -68,9 +68,12 @@ class plan {
     void start(Pack&& pack, team t = {}) noexcept;
     /// Starts an exchange of a field, with the built-in copy.
     /// Pre: the field covers the local box, and components() * sizeof(T) == bytes_per_site. If not, nothing is sent and
-    /// finish() returns wrong_data.
+    /// finish() returns misused.
     template <class T>
     void start(const lattice::field<T>& x, team t = {}) noexcept;
+    /// Starts an exchange of a field in memory of any kind: bytes_per_site for each site of the local box, x fastest.
+    /// Pre: options() has one field and no order. If not, nothing is sent and finish() returns misused.
+    void start_bytes(const std::byte* values, team t = {}) noexcept;
     /// The same for options().fields fields.  Shape: all in one site order.
     template <class T>
     void start(std::span<const lattice::field<T>* const> xs, team t = {}) noexcept;
@@ -155,16 +158,16 @@ class plan {
     // Copies, of sites [first, last) of a message that starts at target (plan_copies.cpp).
     /// Can a field of this kind be sent?
     [[nodiscard]] bool fits(const lattice::site_order& order, const site_shape& shape) const noexcept;
-    /// Are copies_ for fields in this order?
-    [[nodiscard]] bool is_prepared_for(const lattice::site_order& order) const noexcept {
+    /// Are copies_ for fields in this order?  Pre: not null, unless the plan was made without one.
+    [[nodiscard]] bool is_prepared_for(const lattice::site_order* order) const noexcept {
         const lattice::site_order* const prepared = options_.order.get();
-        return &order == prepared || (order.is_lexicographic() && (!prepared || prepared->is_lexicographic()));
+        return order == prepared || (order->is_lexicographic() && (!prepared || prepared->is_lexicographic()));
     }
     /// From a field.
-    void copy_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
+    void copy_sites(const std::byte* values, const lattice::site_order* order, const site_shape& shape, int message,
                     std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
     /// The same past the cache, in blocks that are gathered in the first-level cache first.
-    void stream_sites(const std::byte* values, const lattice::site_order& order, const site_shape& shape, int message,
+    void stream_sites(const std::byte* values, const lattice::site_order* order, const site_shape& shape, int message,
                       std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
     static constexpr std::size_t stream_block_bytes = 8192;
     /// From staging_, where a caller has packed them, past the cache.
@@ -321,7 +324,7 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
         unfit_ = unfit_field{.fields = xs.size()};
         if (unfit != xs.end()) unfit_->bytes_per_site = shape_of(**unfit).bytes();
         if (unfit != xs.end() && (*unfit)->shared_order()) unfit_->extents = (*unfit)->order().extents();
-        status_ = comm::status::wrong_data;
+        status_ = comm::status::misused;
         return;
     }
     if (t.index == 0) {
@@ -336,12 +339,12 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
             if (!streams(message)) claim_sites(message, first, last, target);
             for (const lattice::field<T>* x : xs) {
                 if (streams(message))
-                    stream_sites(bytes_of(*x), x->order(), shape_of(*x), static_cast<int>(message), first, last,
+                    stream_sites(bytes_of(*x), &x->order(), shape_of(*x), static_cast<int>(message), first, last,
                                  target);
-                else if (is_prepared_for(x->order()))
+                else if (is_prepared_for(&x->order()))
                     copies_[message].copy(bytes_of(*x), target, shape_of(*x), first, last);
                 else
-                    copy_sites(bytes_of(*x), x->order(), shape_of(*x), static_cast<int>(message), first, last, target);
+                    copy_sites(bytes_of(*x), &x->order(), shape_of(*x), static_cast<int>(message), first, last, target);
                 target += field_bytes(message);
             }
         },
