@@ -6,6 +6,8 @@
 
 #include "support/shared_area.hpp"
 
+#include <halocline/comm/pause.hpp>
+
 #include <atomic>
 #include <cstdint>
 #include <sched.h>
@@ -16,9 +18,7 @@ namespace halocline::bench {
 /// each: without it a flag takes 10 ns longer where cores are near, 30 where they are far apart.
 inline void await(const std::atomic<std::uint64_t>& flag, std::uint64_t epoch, int spins) {
     for (int polls = 0; flag.load(std::memory_order_acquire) < epoch; ++polls) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
+        comm::pause();
         if (polls > spins) sched_yield();
     }
 }

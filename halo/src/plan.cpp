@@ -29,10 +29,9 @@ void plan::start_bytes(const std::byte* values, team t) noexcept {
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
             const std::size_t message = channel.index();
             std::byte* const target = channel.target(epoch);
-            if (streams(message))
-                return stream_sites(values, nullptr, shape, static_cast<int>(message), first, last, target);
+            if (streams(message)) return stream_sites(values, nullptr, shape, message, first, last, target);
             claim_sites(message, first, last, target);
-            copies_[message].copy(values, target, shape, first, last);
+            copy_sites(values, nullptr, shape, message, first, last, target);
         },
         t);
 }

@@ -15,16 +15,15 @@ bool plan::fits(const lattice::site_order& order, const site_shape& shape) const
     return shape.bytes() == options_.bytes_per_site && order.extents() == extents_;
 }
 
-void plan::copy_sites(const std::byte* values, const lattice::site_order* order, const site_shape& shape, int message,
-                      std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
-    if (is_prepared_for(order))
-        return copies_[static_cast<std::size_t>(message)].copy(values, target, shape, first, last);
+void plan::copy_one_by_one(const std::byte* values, const lattice::site_order& order, const site_shape& shape,
+                           std::size_t message, std::int64_t first, std::int64_t last,
+                           std::byte* target) const noexcept {
     const std::size_t site_bytes = shape.bytes(), component_bytes = shape.component_bytes;
-    const auto w = static_cast<std::size_t>(order->lane_width());
-    const std::vector<std::int32_t>& sites = messages_[static_cast<std::size_t>(message)].send_sites;
+    const auto w = static_cast<std::size_t>(order.lane_width());
+    const std::vector<std::int32_t>& sites = messages_[message].send_sites;
     target += static_cast<std::size_t>(first) * site_bytes;
     for (std::int64_t i = first; i < last; ++i) {
-        const auto position = static_cast<std::size_t>(order->position(sites[static_cast<std::size_t>(i)]));
+        const auto position = static_cast<std::size_t>(order.position(sites[static_cast<std::size_t>(i)]));
         const std::byte* source = values + position / w * w * site_bytes + position % w * component_bytes;
         for (int c = 0; c < shape.components; ++c, target += component_bytes, source += w * component_bytes)
             std::memcpy(target, source, component_bytes);
@@ -47,8 +46,8 @@ void plan::stream_staged(std::size_t message, std::int64_t first, std::int64_t l
     comm::finish_streams();
 }
 
-void plan::stream_sites(const std::byte* values, const lattice::site_order* order, const site_shape& shape, int message,
-                        std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+void plan::stream_sites(const std::byte* values, const lattice::site_order* order, const site_shape& shape,
+                        std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
     // By blocks that stay in the first-level cache and, where sites allow it, end with a line.
     alignas(64) std::array<std::byte, stream_block_bytes> block;
     const std::size_t site_bytes = options_.bytes_per_site;

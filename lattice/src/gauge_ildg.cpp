@@ -33,11 +33,7 @@ gauge_file open_ildg(const binary_file& file) {
                                      to_string(g.extents) + " sites of " + std::to_string(precision) + " bit need " +
                                      to_string(needed));
 
-    g.scidac_checksum = read_scidac_sums(file, records);
-    if (!g.scidac_checksum) g.warnings.emplace_back("no scidac-checksum record: some corruption can't be seen");
-    if (records.trailing_bytes > 0)
-        g.warnings.push_back(std::to_string(records.trailing_bytes) +
-                             " trailing bytes after the last record are ignored");
+    g.scidac_checksum = read_scidac_sums(file, records, g.warnings);
     return g;
 }
 

@@ -131,8 +131,13 @@ std::string scidac_checksum_text(const scidac_sums& sums) {
                      message_end);
 }
 
-std::optional<scidac_sums> read_scidac_sums(const binary_file& file, const lime_records& records) {
+std::optional<scidac_sums> read_scidac_sums(const binary_file& file, const lime_records& records,
+                                            std::vector<std::string>& warnings) {
     const lime_record* checksum = records.find("scidac-checksum");
+    if (!checksum) warnings.emplace_back("no scidac-checksum record: some corruption can't be seen");
+    if (records.trailing_bytes > 0)
+        warnings.push_back(std::to_string(records.trailing_bytes) +
+                           " trailing bytes after the last record are ignored");
     if (!checksum) return std::nullopt;
     const xml_values sums(file, *checksum);
     return scidac_sums{sums.number("suma", parse_hex), sums.number("sumb", parse_hex)};

@@ -94,11 +94,7 @@ spinor_file open_spinor_file(const std::string& path) {
                                    to_string(s.extents) + " sites of " + std::to_string(8 * s.real_bytes) +
                                    " bit need " + to_string(bytes));
 
-    s.scidac_checksum = read_scidac_sums(file, records);
-    if (!s.scidac_checksum) s.warnings.emplace_back("no scidac-checksum record: some corruption can't be seen");
-    if (records.trailing_bytes > 0)
-        s.warnings.push_back(std::to_string(records.trailing_bytes) +
-                             " trailing bytes after the last record are ignored");
+    s.scidac_checksum = read_scidac_sums(file, records, s.warnings);
     return s;
 }
 

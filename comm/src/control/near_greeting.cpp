@@ -37,34 +37,38 @@ sockaddr_un address_of(const std::string& name, socklen_t& length) {
 
 [[noreturn]] void fail_system(const std::string& what) { throw error(what + ": " + std::strerror(errno)); }
 
-bool send_greeting(int socket, const greeting& g, int slab) {
-    iovec part{const_cast<greeting*>(&g), sizeof g};
+/// A greeting with room for a descriptor, as sendmsg and recvmsg take them.
+struct envelope {
+    explicit envelope(greeting& g) : part{&g, sizeof g} {
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.data();
+        message.msg_controllen = control.size();
+    }
+    envelope(const envelope&) = delete;
+    envelope& operator=(const envelope&) = delete;
+
+    iovec part;
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr m{};
-    m.msg_iov = &part;
-    m.msg_iovlen = 1;
-    m.msg_control = control.data();
-    m.msg_controllen = control.size();
-    cmsghdr* c = CMSG_FIRSTHDR(&m);
+    msghdr message{};
+};
+
+bool send_greeting(int socket, greeting g, int slab) {
+    envelope e(g);
+    cmsghdr* c = CMSG_FIRSTHDR(&e.message);
     c->cmsg_level = SOL_SOCKET;
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(sizeof slab);
     std::memcpy(CMSG_DATA(c), &slab, sizeof slab);
-    return sendmsg(socket, &m, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof g);
+    return sendmsg(socket, &e.message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof g);
 }
 
 /// The slab's descriptor, or none if the other side is not who it should be.
 descriptor receive_greeting(int socket, greeting& g) {
-    iovec part{&g, sizeof g};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr m{};
-    m.msg_iov = &part;
-    m.msg_iovlen = 1;
-    m.msg_control = control.data();
-    m.msg_controllen = control.size();
-    const ssize_t n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    envelope e(g);
+    const ssize_t n = recvmsg(socket, &e.message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     descriptor slab;
-    for (cmsghdr* c = CMSG_FIRSTHDR(&m); n > 0 && c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+    for (cmsghdr* c = CMSG_FIRSTHDR(&e.message); n > 0 && c != nullptr; c = CMSG_NXTHDR(&e.message, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
         int fd = -1;
         std::memcpy(&fd, CMSG_DATA(c), sizeof fd);

@@ -15,7 +15,7 @@ struct message_label {
     std::uint32_t plan_id = 0;     ///< same number on every rank of the job
     std::uint32_t field_index = 0; ///< which bound field (rebinding); 0 otherwise
     std::uint64_t bytes = 0;
-    std::uint64_t start_stamp = 0; ///< sender's clock at start(): tells a late peer from a slow transfer
+    std::uint64_t start_stamp = 0; ///< sender's clock at start(), now and then, else 0: was it late?
 
     /// All but the epoch, which is stored when the rest is there.
     void fill(std::uint32_t plan, std::uint32_t field, std::uint64_t payload_bytes, std::uint64_t stamp) noexcept {

@@ -164,11 +164,16 @@ class plan {
         return order == prepared || (order->is_lexicographic() && (!prepared || prepared->is_lexicographic()));
     }
     /// From a field.
-    void copy_sites(const std::byte* values, const lattice::site_order* order, const site_shape& shape, int message,
-                    std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    void copy_sites(const std::byte* values, const lattice::site_order* order, const site_shape& shape,
+                    std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+        if (is_prepared_for(order)) return copies_[message].copy(values, target, shape, first, last);
+        copy_one_by_one(values, *order, shape, message, first, last, target);
+    }
+    void copy_one_by_one(const std::byte* values, const lattice::site_order& order, const site_shape& shape,
+                         std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
     /// The same past the cache, in blocks that are gathered in the first-level cache first.
-    void stream_sites(const std::byte* values, const lattice::site_order* order, const site_shape& shape, int message,
-                      std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    void stream_sites(const std::byte* values, const lattice::site_order* order, const site_shape& shape,
+                      std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
     static constexpr std::size_t stream_block_bytes = 8192;
     /// From staging_, where a caller has packed them, past the cache.
     void stream_staged(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
@@ -339,12 +344,9 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
             if (!streams(message)) claim_sites(message, first, last, target);
             for (const lattice::field<T>* x : xs) {
                 if (streams(message))
-                    stream_sites(bytes_of(*x), &x->order(), shape_of(*x), static_cast<int>(message), first, last,
-                                 target);
-                else if (is_prepared_for(&x->order()))
-                    copies_[message].copy(bytes_of(*x), target, shape_of(*x), first, last);
+                    stream_sites(bytes_of(*x), &x->order(), shape_of(*x), message, first, last, target);
                 else
-                    copy_sites(bytes_of(*x), &x->order(), shape_of(*x), static_cast<int>(message), first, last, target);
+                    copy_sites(bytes_of(*x), &x->order(), shape_of(*x), message, first, last, target);
                 target += field_bytes(message);
             }
         },
