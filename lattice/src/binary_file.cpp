@@ -35,7 +35,7 @@ binary_file::binary_file(const std::string& path, int flags) : path_(path) {
 }
 
 binary_file binary_file::open_to_read(const std::string& path) { return {path, O_RDONLY}; }
-binary_file binary_file::create(const std::string& path) { return {path, O_RDWR | O_CREAT | O_TRUNC}; }
+binary_file binary_file::create(const std::string& path) { return {path, O_RDWR | O_CREAT | O_EXCL}; }
 binary_file binary_file::open_to_write(const std::string& path) { return {path, O_RDWR}; }
 
 binary_file::binary_file(binary_file&& other) noexcept

@@ -21,7 +21,7 @@ class binary_file {
   public:
     /// Only regular files: a pipe or a device has no size and could block for ever.
     static binary_file open_to_read(const std::string& path);
-    /// Creates or empties the file.
+    /// Err: file_error also when it is there.
     static binary_file create(const std::string& path);
     static binary_file open_to_write(const std::string& path);
     binary_file(binary_file&& other) noexcept;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
+#include <unistd.h>
 
 namespace halocline::lattice {
 
@@ -16,7 +17,11 @@ binary_file create_partial(const std::string& path) {
     std::error_code none;
     if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none))
         throw input_error("'" + path + "' is no regular file: the new one would take its place");
-    return binary_file::create(partial_name(path));
+    const std::string partial = partial_name(path);
+    // Not emptied: it may be a link to another file, or still be open in a run that writes the same one.
+    if (::unlink(partial.c_str()) != 0 && errno != ENOENT)
+        throw file_error(partial, "is in the way: " + std::generic_category().message(errno));
+    return binary_file::create(partial);
 }
 
 void publish_partial(const std::string& path) {

@@ -168,6 +168,17 @@ TEST(SmallDisk, ASolutionThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
     EXPECT_FALSE(run.out.ends_with("x\n") || run.out.ends_with(".partial\n")) << "left behind:\n" << run.out;
 }
 
+TEST(SmallDisk, ASolutionAndAResultThatDoNotFitAreBothTold) {
+    const std::string mount = "unshare -rm sh -c \"mount -t tmpfs -o size=64k none /mnt && ";
+    if (shell(mount + "true\"").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+
+    const auto run = shell(mount + run2 + short_solve + " --solution /mnt/x --json /dev/full\"");
+
+    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_TRUE(contains(run.err, "--solution: '/mnt/x")) << run.err;
+    EXPECT_TRUE(contains(run.err, "--json /dev/full: can't be written")) << run.err;
+}
+
 TEST(Programs, AReaderThatLeavesDoesNotEndTheJob) {
     const scratch_folder scratch;
     const std::string file = scratch / "result.json";

@@ -6,6 +6,7 @@
 #include <halocline_test/run_command.hpp>
 
 #include <filesystem>
+#include <fstream>
 
 using namespace halocline_test;
 using halocline::file_error;
@@ -81,6 +82,31 @@ TEST(SpinorWriter, LeavesNothingBehindWhenItDoesNotFinish) {
     }
     EXPECT_FALSE(std::filesystem::exists(t.path() + ".partial"));
     EXPECT_EQ(read_text(t.path()), "old content");
+}
+
+TEST(SpinorWriter, ReplacesWhatAKilledWriterLeftAndNotWhatItLeadsTo) {
+    const temporary_file t, other("other content");
+    const std::string partial = t.path() + ".partial";
+    const field<double> all = load_spinors(scidac(8));
+    const std::string expected = written({1, 1, 1, 1}, all);
+    const auto write = [&] {
+        spinor_writer writer(t.path(), extents, {{"gauge", "a&b<c>"}, {"m0", "-0.5"}});
+        writer.create();
+        writer.finish(writer.write(whole, all));
+        return read_text(t.path());
+    };
+
+    std::ofstream(partial) << std::string(2 * expected.size(), 'x');
+    EXPECT_TRUE(write() == expected);
+    std::filesystem::create_symlink(other.path(), partial);
+    EXPECT_TRUE(write() == expected);
+
+    EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(t.path())));
+    EXPECT_TRUE(read_text(other.path()) == "other content");
+    EXPECT_FALSE(std::filesystem::exists(partial));
+    std::filesystem::create_directory(partial);
+    EXPECT_THROW(write(), file_error);
+    std::filesystem::remove(partial);
 }
 
 TEST(SpinorWriter, RefusesWhatItCannotWrite) {

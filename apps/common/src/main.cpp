@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
@@ -109,6 +110,10 @@ void program::print(std::string_view line) const {
         lose_output(std::string("standard output can't be written: ") + std::strerror(why));
 }
 
+void program::lose_output(std::string what) const { // each line of a full disk says the same
+    if (std::ranges::find(lost_outputs_, what) == lost_outputs_.end()) lost_outputs_.push_back(std::move(what));
+}
+
 bool program::on_terminal() { return isatty(STDOUT_FILENO) != 0; }
 
 void program::print_progress(std::string_view line) const {
@@ -141,8 +146,9 @@ int run_program(int argc, const char* const* argv,
     };
     try {
         const int code = body(p, argc, argv);
-        if (p.lost_output().empty()) return code;
-        if (p.speaks()) say("error: " + p.lost_output());
+        if (p.lost_outputs().empty()) return code;
+        if (p.speaks())
+            for (const std::string& lost : p.lost_outputs()) say("error: " + lost);
         return code == exit_success ? int{exit_failure} : code;
     } catch (const early_exit& e) {
         return e.code;

@@ -2,6 +2,7 @@
 #include <halocline_app/output_file.hpp>
 
 #include <halocline/base/error.hpp>
+#include <halocline/lattice/partial_file.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -39,6 +40,16 @@ void check_file(const std::string& flag, const std::string& path) {
     if (file < 0) throw input_error(wrong(flag, path, std::strerror(errno)));
     ::close(file);
     ::unlink(temporary.c_str());
+}
+
+/// What a run that was killed while it wrote the same file has left is replaced at the end, when it is known to be old.
+void check_partial(const program& p, const std::string& flag, const std::string& path) {
+    const std::string partial = lattice::partial_name(path);
+    if (is_folder(partial)) throw input_error(wrong(flag, path, "'" + partial + "' is a folder"));
+    std::error_code none;
+    if (std::filesystem::exists(std::filesystem::symlink_status(partial, none)))
+        p.print("warning: '" + partial + "' is there: a run was ended while it wrote " + path +
+                ", or still does; it will be replaced");
 }
 
 /// Pre: no folder.  Err: input_error: nobody reads the pipe, …
@@ -86,6 +97,7 @@ void check_output(const program& p, const std::string& flag, const std::string& 
         if (is_folder(path)) throw input_error(wrong(flag, path, "it is a folder"));
         if (is_stream(path)) throw input_error(wrong(flag, path, "it is no regular file"));
         check_file(flag, path);
+        check_partial(p, flag, path);
     });
 }
 

@@ -30,6 +30,7 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
                                                << "'\ngrid = [4, 2, 2, 2]\n";
     std::ofstream(scratch / "tile.toml") << "[lattice]\ntile = [2, 1, 1, 1]\n";
     std::ofstream(scratch / "blocks.toml") << "[[level]]\nblocks = [3, 4, 4, 4]\n";
+    std::filesystem::create_directory(scratch / "taken.lime.partial");
     const std::string here = scratch / "";
     const bad_input cases[] = {
         {"--grid 8.8.8", "four whole numbers"},
@@ -58,6 +59,7 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         {"--solution /nowhere/x.lime", "--solution /nowhere/x.lime: can't be written: No such file"},
         {"--solution HERE/", "is a folder"},
         {"--solution /dev/null", "it is no regular file"},
+        {"--solution HERE/taken.lime", "taken.lime.partial' is a folder"},
         {"--solution ''", "--solution '': expected FILE"},
         {"--gauge HERE/4444.ildg --solution HERE/4444.ildg", "is the file of --gauge, whose place it would take"},
         {"--gauge HERE/4444.ildg --rhs file:HERE/4444.lime --solution HERE/./4444.lime", "is the file of --rhs"},

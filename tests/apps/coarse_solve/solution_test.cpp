@@ -9,6 +9,7 @@
 #include <halocline/dirac/spinor_field.hpp>
 
 #include <cmath>
+#include <fstream>
 
 namespace coarse_solve_test {
 namespace {
@@ -109,6 +110,20 @@ TEST(Solution, ThatDidNotConvergeIsWrittenAndSaysSo) {
     EXPECT_FALSE(r["converged"]);
     EXPECT_EQ(r["solution"], file);
     EXPECT_NE(halocline_test::read_text(file).find("<converged>false</converged>"), std::string::npos);
+}
+
+TEST(Solution, ReplacesWhatAKilledRunLeftAndSaysSo) {
+    const scratch_folder scratch;
+    const std::string gauge = scratch / "g.ildg", file = scratch / "x.lime", partial = file + ".partial";
+    write_smooth(gauge, extents);
+    std::ofstream(partial) << "half a field";
+
+    const auto run = run_command(on_ranks(2, quick + "--gauge " + gauge + " --solution " + file));
+
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_NE(run.out.find("warning: '" + partial + "' is there"), std::string::npos) << run.out;
+    EXPECT_EQ(lattice::open_spinor_file(file).extents, extents);
+    EXPECT_FALSE(std::filesystem::exists(partial));
 }
 
 TEST(Solution, IsWrittenInPlaceOfAnOlderFileAndNothingElseIsLeft) {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -47,9 +47,9 @@ class program {
     /// Prints a line on stdout, on rank 0 only, at once (progress shows through a pipe).
     void print(std::string_view line) const;
     /// A result could not be written: `what` names where to, and why. The run goes on, says so in the end, and fails.
-    void lose_output(std::string what) const { lost_output_ = std::move(what); }
-    /// The last that was lost; empty: nothing.
-    [[nodiscard]] const std::string& lost_output() const { return lost_output_; }
+    void lose_output(std::string what) const;
+    /// All that was lost, each once.
+    [[nodiscard]] const std::vector<std::string>& lost_outputs() const { return lost_outputs_; }
     /// True if stdout is a terminal.
     [[nodiscard]] static bool on_terminal();
     /// A line that replaces itself: on a terminal redrawn in place, otherwise nothing.  "" clears it.
@@ -59,7 +59,7 @@ class program {
     std::string name_;
     int rank_ = 0;
     bool met_ = false;
-    mutable std::string lost_output_;
+    mutable std::vector<std::string> lost_outputs_;
     std::unique_ptr<comm::job> job_;
 };
 

@@ -9,7 +9,7 @@
 namespace halocline::app {
 
 /// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing; leaves
-/// nothing behind. "" is no file. Collective.
+/// nothing behind. A part that an earlier run left is told, and stays until it is replaced. "" is no file. Collective.
 /// Err: input_error that names the flag.
 void check_output(const program& p, const std::string& flag, const std::string& path);
 

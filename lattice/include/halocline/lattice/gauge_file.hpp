@@ -72,8 +72,8 @@ std::vector<std::string> boundary_warnings(const gauge_file& file, const std::ar
 double plaquette_tolerance(const gauge_file& file);
 
 /// Writes DDalphaAMG or ILDG (64-bit) so that ranks can write their own parts in parallel: one rank creates the file,
-/// everyone writes its sites, the same one rank finishes it. Until then it is `path`.partial, which the creator removes
-/// if it is destroyed before finish().
+/// everyone writes its sites, the same one rank finishes it. Until then it is `path`.partial (partial_file.hpp), which
+/// the creator removes if it is destroyed before finish().
 class gauge_writer {
   public:
     /// Err: input_error for a format that isn't written here, or an extent below 1.

@@ -53,8 +53,8 @@ spinor_totals read_spinors(const spinor_file& file, const box& local, field<doub
 void check_totals(const spinor_file& file, const spinor_totals& totals);
 
 /// Writes a spinor file in 64 bit so that ranks can write their own parts in parallel: one rank creates it, everyone
-/// writes its sites, the same one rank finishes it. Until then it is `path`.partial, which the creator removes if it is
-/// destroyed before finish(). Its bytes depend on the field and on `info`, on no rank, cut, host or date.
+/// writes its sites, the same one rank finishes it. Until then it is `path`.partial (partial_file.hpp), which the creator
+/// removes if it is destroyed before finish(). Its bytes depend on the field and on `info`, on no rank, cut, host or date.
 class spinor_writer {
   public:
     /// `info`: names and values for the record's XML, what the field is; names are XML names.
