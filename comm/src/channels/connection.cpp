@@ -11,7 +11,7 @@
 namespace halocline::comm {
 namespace {
 
-constexpr char note_kind = 'c'; // the card of a call of connect(): how many windows there are
+constexpr char counts_kind = 'c';
 
 std::string key(int send_tag, int receive_tag, std::uint32_t ordinal, char kind, std::uint32_t n) {
     return wire_writer().number(send_tag).number(receive_tag).number(ordinal).number(kind).number(n).take();
@@ -30,7 +30,7 @@ connection_core::connection_core(const job& j, int to, connection_options o)
     if (transport == mock_channel::transport) {
         throw input_error(title() + ": windows don't go over '" + transport + "'; choose among shm, verbs, ofi, mpi");
     }
-    ordinal = core.cards.next_of(peer, options.send_tag, options.receive_tag);
+    ordinal = core.connections_made[{peer, options.send_tag, options.receive_tag}]++;
 }
 
 std::string connection_core::title() const {
@@ -46,9 +46,9 @@ std::string connection_core::peers_key(char kind, std::uint32_t n) const {
     return key(options.receive_tag, options.send_tag, ordinal, kind, n);
 }
 
-void connection_core::send_card(char kind, std::uint32_t n, const std::string& body) {
+void connection_core::send_letter(char kind, std::uint32_t n, const std::string& body) {
     job_core& core = owner.core();
-    core.cards.send(core.post, core.rank, peer, own_key(kind, n), body);
+    core.letters.send(core.post, core.rank, peer, own_key(kind, n), body);
 }
 
 connection::connection(const job& j, int peer, connection_options options)
@@ -58,15 +58,15 @@ void connection::connect() {
     connection_core& c = *core_;
     job_core& core = c.owner.core();
     const std::uint32_t call = c.connects++;
-    c.send_card(note_kind, call, wire_writer().number(c.sends).number(c.recvs).take());
+    c.send_letter(counts_kind, call, wire_writer().number(c.sends).number(c.recvs).take());
 
     // How many windows the peer has, where it has said so.
-    const std::string note = c.peers_key(note_kind, call);
+    const std::string counts_key = c.peers_key(counts_kind, call);
     struct counts {
         std::uint32_t sends, recvs;
     };
     const auto peers_counts = [&]() -> std::optional<counts> {
-        const std::string* const body = core.cards.find(c.peer, note);
+        const std::string* const body = core.letters.find(c.peer, counts_key);
         if (body == nullptr) return std::nullopt;
         wire_reader reader(*body);
         const auto sends = reader.number<std::uint32_t>();
@@ -79,22 +79,22 @@ void connection::connect() {
     };
 
     for (window_end* w : c.windows) {
-        const std::string card = c.peers_key(w->sends() ? 'r' : 's', w->number());
+        const std::string card_key = c.peers_key(w->sends() ? 'r' : 's', w->number());
         const std::string operation = "the other end of " + w->title();
-        for (waiter waiting(core); core.cards.find(c.peer, card) == nullptr;) {
-            core.cards.collect(core.post);
-            if (core.cards.find(c.peer, card) != nullptr) break;
-            if (const auto there = peers_counts()) refuse(*there); // cards come in order: there is none any more
+        for (waiter waiting(core); core.letters.find(c.peer, card_key) == nullptr;) {
+            core.letters.collect(core.post);
+            if (core.letters.find(c.peer, card_key) != nullptr) break;
+            if (const auto there = peers_counts()) refuse(*there); // letters come in order: there is none any more
             if (const status s = waiting.again(c.peer); s != status::ok) core.raise(s, operation);
         }
-        w->connect(*core.cards.find(c.peer, card));
-        core.cards.forget(c.peer, card);
+        w->connect(*core.letters.find(c.peer, card_key));
+        core.letters.forget(c.peer, card_key);
     }
     c.windows.clear();
-    core.cards.collect(core.post);
+    core.letters.collect(core.post);
     if (const auto there = peers_counts(); there && (there->sends != c.recvs || there->recvs != c.sends))
         refuse(*there);
-    core.cards.forget(c.peer, note);
+    core.letters.forget(c.peer, counts_key);
 }
 
 int connection::peer() const { return core_->peer; }

@@ -18,10 +18,14 @@ class connection_core {
 
     /// "connection 'x-low' of rank 0 with rank 1"
     [[nodiscard]] std::string title() const;
-    /// The key of a card that this end writes, or that the peer's writes.
+    // What a connection's ends tell each other, in letters of these kinds:
+    //   'c'       in the n-th call of connect(): how many windows there are
+    //   's', 'r'  the card of the n-th send or receive window
+    //   'S', 'R'  that window is connected (over verbs, whose other end must not write before)
+    /// The key of a letter that this end writes, or that the peer's writes.
     [[nodiscard]] std::string own_key(char kind, std::uint32_t n) const;
     [[nodiscard]] std::string peers_key(char kind, std::uint32_t n) const;
-    void send_card(char kind, std::uint32_t n, const std::string& body);
+    void send_letter(char kind, std::uint32_t n, const std::string& body);
 
     job owner;
     int peer;

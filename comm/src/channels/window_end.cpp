@@ -55,7 +55,7 @@ window_end::window_end(std::shared_ptr<connection_core> c, request r)
     card.text(request_.element).number<std::uint64_t>(request_.count).text(connection_->options.name).text(transport);
     card.number(block_ == nullptr ? nowhere : static_cast<std::uint64_t>(block_ - job.memory->base()));
     card.number(buffer_offset).text(channel_card);
-    connection_->send_card(request_.sends ? 's' : 'r', number_, card.take());
+    connection_->send_letter(request_.sends ? 's' : 'r', number_, card.take());
 
     ++job.windows;
     ++(request_.sends ? connection_->sends : connection_->recvs);
@@ -126,7 +126,7 @@ void window_end::connect(const std::string& peer_card) {
         channel_.emplace<shm_channel>(std::size_t{0}, peer, agreed_id(), out, in, base + block_offset, block_);
     }
     if (std::holds_alternative<verbs_channel>(channel_)) {
-        connection_->send_card(request_.sends ? 'S' : 'R', number_, "");
+        connection_->send_letter(request_.sends ? 'S' : 'R', number_, "");
         peer_connected_ = false;
     }
     phase_ = phase::idle;
@@ -137,9 +137,9 @@ bool window_end::peer_connected() noexcept {
     try {
         job_core& job = core();
         const std::string word = connection_->peers_key(request_.sends ? 'R' : 'S', number_);
-        job.cards.collect(job.post);
-        if (job.cards.find(connection_->peer, word) == nullptr) return false;
-        job.cards.forget(connection_->peer, word);
+        job.letters.collect(job.post);
+        if (job.letters.find(connection_->peer, word) == nullptr) return false;
+        job.letters.forget(connection_->peer, word);
     } catch (const std::exception& e) {
         status_ = core().lost(connection_->peer, e.what());
         return false;

@@ -36,6 +36,9 @@ std::optional<bootstrap> mpi_bootstrap(const job_options& options);
 /// The ranks of an MPI_Comm of the program, given by its address. (mpi/bootstrap.cpp)
 bootstrap mpi_bootstrap(const void* communicator, std::size_t bytes, const job_options& options);
 
+/// "" if it is not set.
+std::string environment_text(const char* variable);
+
 /// Makes the job: slabs, sockets between the ranks of a node, choice of transports. Collective.
 std::shared_ptr<job_core> join(bootstrap start, const job_options& options);
 

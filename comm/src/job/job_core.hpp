@@ -3,8 +3,8 @@
 #pragma once
 
 #include "activity.hpp"
-#include "control/cards.hpp"
 #include "control/control_plane.hpp"
+#include "control/keyed_letters.hpp"
 #include "node/node_slab.hpp"
 #include "spinning.hpp"
 
@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace halocline::comm {
@@ -83,7 +84,9 @@ class job_core {
     void work() noexcept {
         for (const background_work& b : background) b.step(b.object);
     }
-    card_box cards;
+    keyed_letters letters; // of connections and their windows
+    /// Connections made with a peer, send tag and receive tag: both ends count them in the order in which they make them.
+    std::map<std::tuple<int, int, int>, std::uint32_t> connections_made;
     std::vector<window_end*> due; // windows that still have to send something
     std::size_t windows = 0;      // that exist
 

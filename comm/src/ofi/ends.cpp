@@ -14,17 +14,16 @@ namespace halocline::comm {
 
 namespace {
 
-/// One per piece of the messages of two epochs, then the two letters.
+/// One per piece of the messages of two epochs, then the greeting and the farewell.
 void make_receives(ofi_end& e) {
     e.receives.resize(2 * std::size_t{e.pieces_in} + 2);
     for (std::size_t i = 0; i < e.receives.size(); ++i) {
-        const std::size_t letter = i - std::min<std::size_t>(i, 2 * std::size_t{e.pieces_in} - 1);
         e.receives[i].end = &e;
         e.receives[i].receives = true;
-        e.receives[i].tag = letter == 1   ? ofi_tags::greeting
-                            : letter == 2 ? ofi_tags::farewell
-                                          : ofi_tags::message + static_cast<std::uint32_t>(i / e.pieces_in);
+        e.receives[i].tag = ofi_tags::message + static_cast<std::uint32_t>(i / e.pieces_in); // a slot's
     }
+    e.receives[e.receives.size() - 2].tag = ofi_tags::greeting;
+    e.receives[e.receives.size() - 1].tag = ofi_tags::farewell;
 }
 
 } // namespace
@@ -61,9 +60,9 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::uint3
         free_ids_.pop_back();
     }
     try {
-        e.allocate(memory, send_bytes, receive_bytes, sizeof(ofi_letters), sizeof(ofi_letters));
-        new (e.block) ofi_letters;
-        new (&e.letters_out()) ofi_letters;
+        e.allocate(memory, send_bytes, receive_bytes, sizeof(ofi_handshake), sizeof(ofi_handshake));
+        new (e.block) ofi_handshake;
+        new (&e.handshake_out()) ofi_handshake;
         const ofi_registration r = register_memory(
             at_->domain, at_->ep, at_->provider.list->domain_attr->mr_mode,
             at_->provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE, e.block, e.block_bytes, e.id + 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 32 bits that come with a write to a peer. Of a message or letter: which of its ends, and what it is. Of a piece of a
-// large message, the highest bit and: which link, and which of its records.
+// The 32 bits that come with a write to a peer. Of a channel's message, greeting or farewell: the id of the peer's end, and
+// which of these it is. Of a piece of a large message, the highest bit and: which link, and which of its records.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace halocline::comm::ofi_tags {
 
 constexpr std::uint32_t bits = 2, mask = (1u << bits) - 1;
-constexpr std::uint32_t message = 0; ///< and 1: the slot
+constexpr std::uint32_t message = 0; ///< into slot 0; 1: into slot 1
 constexpr std::uint32_t greeting = 2, farewell = 3;
 constexpr std::uint32_t bulk = std::uint32_t{1} << 31, record_bits = 6;
 constexpr std::uint32_t most_ends = bulk >> bits, most_links = bulk >> record_bits;

@@ -42,15 +42,15 @@ struct ofi_operation {
     std::uint32_t tag = 0;  ///< of what it receives
 };
 
-/// What is told beside messages, 8 bytes each, written apart.
-struct ofi_letters {
+/// What a channel's end tells beside messages: its greeting and its farewell, two writes of 8 bytes.
+struct ofi_handshake {
     std::uint64_t greeting = 1;
     std::uint64_t messages_sent = 0; ///< the farewell: nothing follows that many
     std::uint64_t unused[6]{};
 };
-static_assert(sizeof(ofi_letters) == 64);
+static_assert(sizeof(ofi_handshake) == 64);
 
-/// Before the slots lie the peer's letters, behind them the letters to send.
+/// Its block: the handshake that the peer writes, the three slots, the handshake that is written to the peer.
 struct ofi_end : network_end {
     fid_mr* region = nullptr;
     void* descriptor = nullptr;
@@ -73,7 +73,7 @@ struct ofi_end : network_end {
     std::uint32_t under_way = 0;  ///< writes that have not completed
     // Tagged messages, where the provider has no RMA: receives posted by the world, in place of the peer's writes.
     bool tagged = false, cancelled = false;
-    std::uint32_t letters_posted = 0;
+    std::uint32_t handshakes_posted = 0;
     std::uint32_t next_receive[2]{};       ///< pieces of a slot's next message to be posted; pieces_in: all are
     std::uint32_t receives_posted = 0;     ///< that have not completed
     std::vector<ofi_operation> receives;   // of pieces: slot 0, slot 1; greeting, farewell
@@ -83,15 +83,15 @@ struct ofi_end : network_end {
     /// Slot 1 gets the epochs 1, 3, 5, ..., slot 0 gets 2, 4, 6, ...
     [[nodiscard]] bool has(std::uint64_t epoch) const { return came[epoch & 1] >= (epoch + 1) / 2; }
     /// Has the peer's farewell come, and all that it sent before? Writes may overtake each other.
-    [[nodiscard]] bool over() const { return farewell_came && came[0] + came[1] >= letters_in().messages_sent; }
+    [[nodiscard]] bool over() const { return farewell_came && came[0] + came[1] >= handshake_in().messages_sent; }
     [[nodiscard]] bool has_room() const {
         return under_way == 0 && next_piece == pieces_out && !greeting_due && !farewell_due;
     }
     [[nodiscard]] bool greeting_done() const { return has_room(); }
 
-    [[nodiscard]] ofi_letters& letters_in() const { return *std::launder(reinterpret_cast<ofi_letters*>(block)); }
-    [[nodiscard]] ofi_letters& letters_out() const {
-        return *std::launder(reinterpret_cast<ofi_letters*>(send_slot() + send_stride));
+    [[nodiscard]] ofi_handshake& handshake_in() const { return *std::launder(reinterpret_cast<ofi_handshake*>(block)); }
+    [[nodiscard]] ofi_handshake& handshake_out() const {
+        return *std::launder(reinterpret_cast<ofi_handshake*>(send_slot() + send_stride));
     }
 };
 

@@ -25,7 +25,8 @@ int ofi_world::write(ofi_end& e, const std::byte* from, std::size_t bytes, std::
     return static_cast<int>(code);
 }
 
-/// One message at a time for a slot, and the letters: in place of what a peer's writes would fill.
+/// Tagged messages, in place of the peer's writes: receives of what it may send next, a message per slot, the greeting and
+/// the farewell. Returns the first code that is not 0, as push_all() does: what it keeps from being posted is tried again.
 int ofi_world::post_receives(ofi_end& e) noexcept {
     const auto post = [&](std::size_t offset, std::size_t bytes, std::uint32_t piece, ofi_operation& operation) {
         const std::uint64_t bits = ofi_tags::match_bits(e.id << ofi_tags::bits | operation.tag, piece);
@@ -34,11 +35,11 @@ int ofi_world::post_receives(ofi_end& e) noexcept {
         if (code == 0) ++e.receives_posted;
         return static_cast<int>(code);
     };
-    ofi_operation* const letters = e.receives.data() + 2 * std::size_t{e.pieces_in};
-    for (; e.letters_posted < 2; ++e.letters_posted) {
+    ofi_operation* const handshakes = e.receives.data() + 2 * std::size_t{e.pieces_in};
+    for (; e.handshakes_posted < 2; ++e.handshakes_posted) {
         const std::size_t offset =
-            e.letters_posted == 0 ? offsetof(ofi_letters, greeting) : offsetof(ofi_letters, messages_sent);
-        if (const int code = post(offset, 8, 0, letters[e.letters_posted]); code != 0) return code;
+            e.handshakes_posted == 0 ? offsetof(ofi_handshake, greeting) : offsetof(ofi_handshake, messages_sent);
+        if (const int code = post(offset, 8, 0, handshakes[e.handshakes_posted]); code != 0) return code;
     }
     for (std::uint32_t slot = 0; slot < 2; ++slot) {
         for (std::uint32_t& n = e.next_receive[slot]; n < e.pieces_in; ++n) {
@@ -56,9 +57,9 @@ int ofi_world::push_all(ofi_end& e) noexcept {
     if (e.tagged) {
         if (const int code = post_receives(e); code != 0) return code;
     }
-    const std::byte* const letters = reinterpret_cast<const std::byte*>(&e.letters_out());
+    const std::byte* const handshake = reinterpret_cast<const std::byte*>(&e.handshake_out());
     if (e.greeting_due) {
-        const int code = write(e, letters + offsetof(ofi_letters, greeting), 8, offsetof(ofi_letters, greeting),
+        const int code = write(e, handshake + offsetof(ofi_handshake, greeting), 8, offsetof(ofi_handshake, greeting),
                                ofi_tags::greeting, 0, e.operations[e.pieces_out]);
         if (code != 0) return code;
         e.greeting_due = false;
@@ -74,7 +75,7 @@ int ofi_world::push_all(ofi_end& e) noexcept {
     }
     if (e.farewell_due) {
         const int code =
-            write(e, letters + offsetof(ofi_letters, messages_sent), 8, offsetof(ofi_letters, messages_sent),
+            write(e, handshake + offsetof(ofi_handshake, messages_sent), 8, offsetof(ofi_handshake, messages_sent),
                   ofi_tags::farewell, 0, e.operations[e.pieces_out + 1]);
         if (code != 0) return code;
         e.farewell_due = false;
@@ -95,7 +96,7 @@ void ofi_world::send(ofi_end& e, std::uint64_t epoch, std::size_t bytes) noexcep
 }
 
 void ofi_world::say_farewell(ofi_end& e) noexcept {
-    e.letters_out().messages_sent = e.started;
+    e.handshake_out().messages_sent = e.started;
     e.farewell_due = true;
     push(e);
 }

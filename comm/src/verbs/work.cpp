@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work requests that are given to the device: messages, letters, receives.
+// The work requests that are given to the device: messages, handshakes, receives.
 #include "end.hpp"
 #include "port.hpp"
 #include "tags.hpp"
@@ -34,13 +34,13 @@ void verbs_world::shape(link& l, std::size_t slot, std::size_t bytes) noexcept {
     }
 }
 
-void verbs_world::greet(verbs_end& end) noexcept { post_letter(linked(end), link::greeting, verbs_tags::greeting); }
+void verbs_world::greet(verbs_end& end) noexcept { post_handshake(linked(end), link::greeting, verbs_tags::greeting); }
 
 void verbs_world::say_farewell(verbs_end& end) noexcept {
-    post_letter(linked(end), link::farewell, verbs_tags::farewell);
+    post_handshake(linked(end), link::farewell, verbs_tags::farewell);
 }
 
-void verbs_world::post_letter(link& l, std::uint64_t kind, std::uint32_t tag) noexcept {
+void verbs_world::post_handshake(link& l, std::uint64_t kind, std::uint32_t tag) noexcept {
     ibv_send_wr w{};
     w.wr_id = l.id(static_cast<link::kind>(kind));
     w.opcode = IBV_WR_RDMA_WRITE_WITH_IMM; // of no bytes

@@ -106,7 +106,7 @@ class verbs_world {
     ibv_mr* register_for_peers(std::span<std::byte> memory, const std::string& what_for) const;
     void make_queue_pair(link& l);
     void shape(link& l, std::size_t slot, std::size_t bytes) noexcept;
-    void post_letter(link& l, std::uint64_t kind, std::uint32_t tag) noexcept;
+    void post_handshake(link& l, std::uint64_t kind, std::uint32_t tag) noexcept;
     void replenish(link& l) noexcept;
     void take_completions(verbs_plan& plan) noexcept;
     void take(std::uint64_t id, int status, std::uint32_t immediate, std::uint32_t vendor_error) noexcept;

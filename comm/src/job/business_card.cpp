@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "business_card.hpp"
+
+#include "control/descriptor.hpp"
+#include "control/wire.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace halocline::comm {
+namespace {
+
+std::string first_line(const char* path) {
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
+std::string kernel_id() { return first_line("/proc/sys/kernel/random/boot_id"); }
+
+std::string network_id() {
+    char ns[128]{};
+    if (readlink("/proc/self/ns/net", ns, sizeof ns - 1) < 0) ns[0] = '?';
+    return kernel_id() + " " + ns;
+}
+
+std::uint64_t address_room() {
+    rlimit space{};
+    if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY)
+        return std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t pages = 0; // that are mapped
+    std::ifstream("/proc/self/statm") >> pages;
+    const std::uint64_t mapped = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    return space.rlim_cur > mapped ? space.rlim_cur - mapped : 0;
+}
+
+std::string random_secret() {
+    std::string s(32, '\0');
+    if (getrandom(s.data(), s.size(), 0) != static_cast<ssize_t>(s.size())) throw error("getrandom gives no secret");
+    return s;
+}
+
+/// As the halo layer and config files name it.
+std::string path_text(const job_options& o) {
+    const std::string writing = o.streaming == streaming::always  ? "streamed"
+                                : o.streaming == streaming::never ? "direct"
+                                                                  : "automatic";
+    return o.in_place ? writing : writing == "automatic" ? "packed" : "packed, " + writing;
+}
+
+std::string options_text(const job_options& o) {
+    std::string s = "transports";
+    for (const std::string& t : o.transports) s += " " + t;
+    return s + ", deadline " + std::to_string(o.deadline.count()) + " ms, slab " + std::to_string(o.slab_bytes) +
+           " bytes" + ", link timeout " + std::to_string(o.link_timeout.count()) + " ms" + ", path " + path_text(o) +
+           (o.ofi_provider.empty() ? "" : ", ofi provider " + o.ofi_provider) +
+           (o.mpi == mpi_mode::one_sided ? ", mpi one-sided" : ", mpi two-sided") + (o.checksums ? ", checksums" : "");
+}
+
+[[noreturn]] void disagree(const char* what, const std::string& of_0, int rank, const std::string& theirs) {
+    throw input_error("ranks disagree on " + std::string(what) + ": rank 0 has '" + of_0 + "', rank " +
+                      std::to_string(rank) + " has '" + theirs + "'");
+}
+
+std::string written(const business_card& c) {
+    wire_writer w;
+    for (const std::string* s :
+         {&c.version, &c.options, &c.kernel, &c.network, &c.node, &c.host, &c.door, &c.secret, &c.trouble})
+        w.text(*s);
+    w.number(c.address_room).number(c.descriptor_room).number(c.pid).number(c.cores);
+    for (const host_address& a : c.addresses) w.text(a.interface).text(a.address).text(a.network);
+    return w.take();
+}
+
+/// Err: input_error if rank 0, whose version that is, has another: the rest might be laid out otherwise.
+business_card read_card(std::string_view bytes, int rank, const std::string& version_of_0) {
+    wire_reader r(bytes);
+    business_card c;
+    c.version = r.text();
+    if (c.version != version_of_0) disagree("the version of halocline", version_of_0, rank, c.version);
+    for (std::string* s : {&c.options, &c.kernel, &c.network, &c.node, &c.host, &c.door, &c.secret, &c.trouble})
+        *s = r.text();
+    c.address_room = r.number<std::uint64_t>();
+    c.descriptor_room = r.number<std::uint64_t>();
+    c.pid = r.number<int>();
+    c.cores = r.number<cpu_set_t>();
+    while (!r.empty()) {
+        host_address& a = c.addresses.emplace_back();
+        for (std::string* s : {&a.interface, &a.address, &a.network}) *s = r.text();
+    }
+    return c;
+}
+
+/// Err: input_error, the same on every rank, if one is in trouble.
+void refuse_trouble(const std::vector<business_card>& cards) {
+    const auto troubled = std::ranges::find_if(cards, [](const business_card& c) { return !c.trouble.empty(); });
+    if (troubled == cards.end()) return;
+    const bool all = std::ranges::all_of(cards, [&](const business_card& c) { return c.trouble == troubled->trouble; });
+    throw input_error((all ? "" : "rank " + std::to_string(troubled - cards.begin()) + " on " + troubled->host + ": ") +
+                      troubled->trouble);
+}
+
+} // namespace
+
+business_card own_card(const bootstrap& start, const job_options& options, const std::string& door,
+                       const std::string& trouble) {
+    const std::string network = network_id();
+    const std::string part = environment_text("HALOCLINE_NODE");
+    business_card mine{.version = HALOCLINE_VERSION,
+                       .options = options_text(options),
+                       .kernel = kernel_id(),
+                       .network = network,
+                       .node = network + " " + part,
+                       .host = host_name() + (part.empty() ? "" : "/" + part),
+                       .door = door,
+                       .secret = start.rank == 0 ? random_secret() : "",
+                       .trouble = trouble,
+                       .address_room = address_room(),
+                       .descriptor_room = descriptor_room(),
+                       .pid = static_cast<int>(getpid()),
+                       .addresses = host_addresses()};
+    sched_getaffinity(0, sizeof mine.cores, &mine.cores);
+    return mine;
+}
+
+std::vector<business_card> swap_cards(const bootstrap& start, const business_card& mine) {
+    std::vector<business_card> cards;
+    const std::vector<std::string> parts = start.gather(written(mine));
+    for (int r = 0; r < start.ranks; ++r) cards.push_back(read_card(parts[r], r, wire_reader(parts[0]).text()));
+    refuse_trouble(cards); // first: a rank with bad input has no options
+    for (int r = 0; r < start.ranks; ++r) {
+        if (cards[r].options != cards[0].options)
+            disagree("the options of the job", cards[0].options, r, cards[r].options);
+    }
+    return cards;
+}
+
+} // namespace halocline::comm

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank tells all others at the start of the job, through the launcher's gather: what must be alike on all ranks,
+// and where this one is to be found. (Business card: as implementations of MPI call what they publish through PMI.)
+#pragma once
+
+#include "bootstrap.hpp"
+#include "control/host_addresses.hpp"
+
+#include <cstdint>
+#include <sched.h>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halocline::comm {
+
+struct business_card {
+    std::string version, options;
+    std::string kernel;  ///< ranks with the same text run on one kernel, which numbers the cores
+    std::string network; ///< the same, in one network namespace: abstract sockets and descriptors get through
+    std::string node; ///< the same, and what HALOCLINE_NODE says: parts of one host that are to be nodes of their own
+    std::string host;
+    std::string door;                  ///< where the ranks of this node knock
+    std::string secret;                ///< of the job, by rank 0; "" from others
+    std::string trouble;               ///< bad input, or why this rank has no slab; "": none
+    std::uint64_t address_room = 0;    ///< bytes that this process may still map: slabs of the other ranks of its node
+    std::uint64_t descriptor_room = 0; ///< so many it may still open
+    int pid = 0;
+    cpu_set_t cores{};
+    std::vector<host_address> addresses;
+};
+
+/// This rank's.
+[[nodiscard]] business_card own_card(const bootstrap& start, const job_options& options, const std::string& door,
+                                     const std::string& trouble);
+
+/// The cards of all ranks, by rank. Collective.
+/// Err: input_error, the same on every rank, if they disagree on the version or the options, or one is in trouble.
+[[nodiscard]] std::vector<business_card> swap_cards(const bootstrap& start, const business_card& mine);
+
+} // namespace halocline::comm

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who started this program, and how it joins the others.
+#include "bootstrap.hpp"
+#include "business_card.hpp"
+
+#include <halocline/comm/bad_input.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace halocline::comm {
+namespace {
+
+struct launcher_kind {
+    std::string_view name; ///< as job_options::bootstrap says it
+    const char* started_by;
+    std::optional<comm::bootstrap> (*start)(const job_options&); ///< nullopt: it did not start this process
+};
+/// In the order in which they are asked.
+constexpr launcher_kind launchers[]{{"local", "halocline-run", local_bootstrap},
+                                    {"pmix", "a launcher with a PMIx server (PMIX_RANK is not set)", pmix_bootstrap},
+                                    {"mpi", "the launcher of an MPI", mpi_bootstrap}};
+
+/// Err: input_error: no such launcher, or it did not start this program.
+bootstrap started_by(const std::string& wanted, const job_options& options) {
+    const auto* const l = std::ranges::find(launchers, wanted, &launcher_kind::name);
+    if (l == std::end(launchers)) throw input_error("unknown bootstrap '" + wanted + "'; known are local, pmix, mpi");
+    if (wanted == "pmix" && !pmix_is_built())
+        throw input_error("bootstrap 'pmix' is not built in; install libpmix-dev and configure again");
+    if (auto start = l->start(options)) return std::move(*start);
+    throw input_error("bootstrap '" + wanted + "': this program was not started by " + l->started_by);
+}
+
+} // namespace
+
+std::string environment_text(const char* variable) {
+    const char* text = std::getenv(variable);
+    return text == nullptr ? "" : text;
+}
+
+void share_bad_input(std::string_view what) {
+    std::optional<bootstrap> start;
+    try {
+        const job_options unknown;
+        start = local_bootstrap(unknown);
+        const bool ended_by_launcher = std::getenv("PMIX_RANK") != nullptr;
+        if (!start && !ended_by_launcher) start = mpi_bootstrap(unknown);
+    } catch (const input_error&) { // no job to be joined either; of the two, `what` is the user's
+    }
+    if (start) (void)swap_cards(*start, own_card(*start, {}, "", std::string(what))); // throws what the ranks share
+    throw input_error(std::string(what));
+}
+
+job job::from_environment(const job_options& options) {
+    if (const std::string wanted =
+            options.bootstrap.empty() ? environment_text("HALOCLINE_BOOTSTRAP") : options.bootstrap;
+        !wanted.empty())
+        return job(join(started_by(wanted, options), options));
+    const bool needs_mpi = std::ranges::count(options.transports, "mpi") > 0; // its world, which PMIx does not give
+    for (const launcher_kind& l : launchers) {
+        if (l.start == pmix_bootstrap && needs_mpi) continue;
+        if (auto start = l.start(options)) return job(join(std::move(*start), options));
+    }
+    return single(options);
+}
+
+job job::from_mpi_handle(const void* communicator, std::size_t bytes, const job_options& options) {
+    return job(join(mpi_bootstrap(communicator, bytes, options), options));
+}
+
+} // namespace halocline::comm
