@@ -11,6 +11,8 @@
 
 namespace halocline::comm {
 
+static_assert(link_layout::records == bulk_link::records); // a send's record is that of its bytes here, too
+
 void message_engine::connect_bulk() {
     std::vector<int> peers;
     std::vector<std::string> cards;
@@ -40,7 +42,7 @@ std::string message_engine::way_of_large(const link& l) const {
 bool message_engine::invite(link& from, message_request& r) noexcept {
     frame_link& f = *from.frames;
     bulk_ticket ticket;
-    if (f.payload_room() < sizeof ticket) return false;
+    if (f.payload_room() < sizeof ticket) return false; // asked first: once memory is open, the sender must hear of it
     switch (f.bulk->receive(r.record_, {r.data_, r.asked_bytes_}, ticket)) {
     case bulk_link::opening::busy: return false;
     case bulk_link::opening::refused: ++counts_.not_registered; return true;
@@ -57,7 +59,7 @@ bool message_engine::invite(link& from, message_request& r) noexcept {
 bool message_engine::invited(link& to, const frame_record& r, const std::byte* payload) noexcept {
     frame_link& f = *to.frames;
     message_request* const send = std::exchange(f.announced[r.record], nullptr);
-    if (send == nullptr) {
+    if (send == nullptr) { // withdrawn
         f.declines |= std::uint64_t{1} << r.record;
         return true;
     }
@@ -85,7 +87,8 @@ bool message_engine::declined(link& from, std::uint32_t record) noexcept {
 
 void message_engine::move_bulk(link& l) noexcept {
     frame_link& f = *l.frames;
-    for (; f.declines != 0; f.declines &= f.declines - 1) {
+    for (; f.declines != 0;
+         f.declines &= f.declines - 1) { // before the pieces that come instead: stream() waits for it
         const auto record = static_cast<std::uint32_t>(std::countr_zero(f.declines));
         if (!f.append({.kind = frame_record::decline, .record = record}, nullptr, 0)) break;
     }
@@ -114,6 +117,7 @@ void message_engine::move_bulk(link& l) noexcept {
             r.state_ = request_state::writing;
         }
         if (!f.bulk->sent(r.record_)) return;
+        // The receiver knows by itself when all is there: it is told nothing, and the record may be used again.
         f.writing.remove(r);
         l.free_records[l.free_count++] = r.record_;
         finish(r);

@@ -13,7 +13,7 @@ namespace halocline::comm {
 namespace {
 
 constexpr std::uint64_t smallest_piece = 512; // of a message that does not end there
-constexpr int most_untold = 8;                // records that are given back with the next frame that goes anyway
+constexpr int most_untold = 8;                // records to give back, for which alone a frame goes
 
 } // namespace
 
@@ -44,16 +44,15 @@ bool message_engine::frame_message(link& to, message_request& r) noexcept {
 
 void message_engine::send_frame(link& to, bool also_empty) noexcept {
     frame_link& f = *to.frames;
+    // What came and was received, and as much more as there is room for among the unexpected ones.
     const std::uint64_t credit = options_.unexpected + f.messages_came - to.early.size();
     const bool tell = credit - f.credit_told >= std::max<std::uint64_t>(1, options_.unexpected / 4) ||
                       std::popcount(f.give_back) >= most_untold;
-    if (f.is_empty() && !also_empty && !tell) return;
-    if (f.sent == f.taken + frame_link::channels || !f.open()) return;
+    if (f.is_empty() && !also_empty && !tell) return; // credit goes with other records if it can
+    if (!f.can_send()) return;
     const frame_head head{f.credit_told = credit, std::exchange(f.give_back, 0)};
     std::memcpy(f.frame, &head, sizeof head);
-    f.channel[f.sent % frame_link::channels].send(f.sent / frame_link::channels + 1, f.used);
-    ++f.sent;
-    f.frame = nullptr;
+    f.send();
     f.framed.for_each([this](message_request& r) { finish(r); });
     f.framed = {};
 }
@@ -61,13 +60,11 @@ void message_engine::send_frame(link& to, bool also_empty) noexcept {
 void message_engine::take_frames(link& from) noexcept {
     frame_link& f = *from.frames;
     for (bool ask = true; !f.closed; ask = false) { // the network once: what came with a frame is known by then
-        frame_channel& c = f.channel[f.taken % frame_link::channels];
-        const std::uint64_t epoch = f.taken / frame_link::channels + 1;
-        if (!(ask ? c.arrived(epoch) : c.is_here(epoch))) return;
-        status s = c.check(epoch);
-        if (s == status::ok) s = read_frame(from, c.received(epoch));
-        if (s == status::peer_died) s = core_.lost(from.peer, "can't be reached: " + c.trouble());
-        f.closed = s != status::ok;
+        if (!f.arrived(ask)) return;
+        status s = f.check();
+        if (s == status::ok) s = read_frame(from, f.received());
+        if (s == status::peer_died) s = core_.lost(from.peer, "can't be reached: " + f.trouble());
+        f.closed = s != status::ok; // status::aborted: the peer's farewell
         if (s == status::ok) {
             ++f.taken;
             ++moved_;
@@ -77,6 +74,7 @@ void message_engine::take_frames(link& from) noexcept {
     }
 }
 
+/// What came over the wire is checked before it is believed: a wrong frame ends the job, not this process.
 status message_engine::read_frame(link& from, std::span<const std::byte> bytes) noexcept {
     frame_link& f = *from.frames;
     if (bytes.size() < sizeof(frame_head)) return status::wrong_data;
@@ -121,7 +119,7 @@ bool message_engine::read_record(link& from, const frame_record& r, const std::b
             send->moved_bytes_ = 0;
             send->state_ = request_state::streaming;
             f.streaming.push(*send);
-        }
+        } // else the send was withdrawn: its receive waits for ever, as decision 0025 says
         return true;
     case frame_record::piece:
         if (message_request* const receive = f.receiving[r.record]) {
@@ -133,7 +131,7 @@ bool message_engine::read_record(link& from, const frame_record& r, const std::b
                 f.receiving[r.record] = nullptr;
                 finish(*receive);
             }
-        }
+        } // else the receive was withdrawn: its sender streams to the end, for nobody
         return true;
     case frame_record::invite: return f.bulk != nullptr && invited(from, r, payload);
     case frame_record::decline: return f.bulk != nullptr && declined(from, r.record);
@@ -149,7 +147,9 @@ void message_engine::take_whole(link& from, message_request& r, std::uint64_t by
     finish(r);
 }
 
-/// Asks the sender of a large message for its bytes.
+/// Asks the sender of a large message for its bytes: invites it to write them, or calls for them in pieces. A receive
+/// that wants none (the message is longer than its room) calls, too, so that the sender gets its record back. What can't
+/// be said now is tried again by go_on().
 void message_engine::call_for(link& from, message_request& r) noexcept {
     frame_link& f = *from.frames;
     if (f.bulk && r.asked_bytes_ >= options_.direct_bytes) {
@@ -167,9 +167,11 @@ void message_engine::call_for(link& from, message_request& r) noexcept {
     send_frame(from, false);
 }
 
+/// Sends pieces of a message for which its receiver has called, as far as frames may go. A piece ends with the message, or
+/// fills the rest of a frame; less than `smallest_piece` of that is left unused.
 void message_engine::stream(link& to, message_request& r) noexcept {
     frame_link& f = *to.frames;
-    if (f.declines >> r.record_ & 1) return; // of its memory; that first
+    if (f.declines >> r.record_ & 1) return; // the receiver must know first that pieces come
     while (r.moved_bytes_ < r.asked_bytes_) {
         const std::uint64_t left = r.asked_bytes_ - r.moved_bytes_;
         std::uint64_t n = std::min<std::uint64_t>(left, f.payload_room());
@@ -184,6 +186,7 @@ void message_engine::stream(link& to, message_request& r) noexcept {
             if (f.sent == before) return;
         }
     }
+    // The receiver counts bytes by record: the record may be used again as soon as the last piece is in a frame.
     f.streaming.remove(r);
     to.free_records[to.free_count++] = r.record_;
     if (r.asked_bytes_ == 0) {
@@ -199,7 +202,7 @@ void message_engine::move_frames(link& l) noexcept {
     take_frames(l);
     f.streaming.for_each([&](message_request& r) { stream(l, r); });
     if (f.bulk) move_bulk(l);
-    while (f.taken >= f.sent + frame_link::channels / 2 && f.open()) send_frame(l, true); // the peer needs answers
+    while (f.owes_answer() && f.open()) send_frame(l, true);
     send_frame(l, false);
 }
 

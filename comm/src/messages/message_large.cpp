@@ -130,6 +130,7 @@ bool message_engine::share_copy(link& from, message_request& r, send_record& rec
                                             : reinterpret_cast<std::uint64_t>(r.data_);
     record.receiver.target_in_slab = target_in_slab;
     record.next.store(0, std::memory_order_relaxed);
+    // Last, with release: a sender that sees the phase sees where the target is, and that no piece is taken.
     record.set(r.generation_, push ? send_record::pushed : send_record::shared);
     r.state_ = request_state::synergistic;
     r.source_ = push ? source : nullptr;
@@ -144,7 +145,7 @@ void message_engine::go_on(message_request& r) noexcept {
     link& from = links_[static_cast<std::size_t>(r.peer_)];
     if (from.frames) return call_for(from, r);
     send_record& record = from.their_records[r.record_];
-    const std::uint64_t bytes = r.info_.bytes <= r.bytes_ ? r.info_.bytes : 0;
+    const std::uint64_t bytes = r.info_.bytes <= r.bytes_ ? r.info_.bytes : 0; // too long: nothing is copied
     const std::uint64_t theirs = record.sender_pieces.load(std::memory_order_acquire);
     if (r.state_ == request_state::synergistic) {
         if (r.pieces_done_ + theirs < pieces_of(bytes, piece_bytes(bytes))) {
@@ -154,7 +155,7 @@ void message_engine::go_on(message_request& r) noexcept {
             r.pieces_done_ = copy_pieces(record, r.data_, std::exchange(r.source_, nullptr), bytes, false);
             return;
         }
-    } else {
+    } else { // staged: sender_pieces says how many pieces were ever there, `next` how many of them were read
         constexpr std::uint64_t piece = link_layout::staging_bytes;
         for (; r.pieces_done_ < theirs; ++r.pieces_done_) {
             const std::uint64_t start = r.pieces_done_ * piece;
@@ -183,7 +184,7 @@ void message_engine::follow(link& to, message_request& r) noexcept {
     case send_record::shared:
     case send_record::pushed: help_copy(to, r, record, now == send_record::pushed); break;
     case send_record::wants_staging:
-        if (to.staging == nullptr) to.staging = &r;
+        if (to.staging == nullptr) to.staging = &r; // there is one staging area for each peer: others wait
         if (to.staging == &r) stage(to, r, record);
         break;
     }

@@ -4,8 +4,6 @@
 // is not known here (docs/decisions/0031-large-messages-by-rma.md).
 #pragma once
 
-#include "messages/message_layout.hpp"
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,8 +28,9 @@ struct exposed_memory {
 /// After set-up all members are noexcept and allocate nothing of their own; the network's library may.
 class bulk_link {
   public:
-    /// So many messages, each with its number, may be under way in each direction, where a link is not made for fewer.
-    static constexpr std::uint32_t records = link_layout::records;
+    /// So many messages may be under way in each direction, where a link is not made for fewer. Each is called by its
+    /// record, a number that both ends know.
+    static constexpr std::uint32_t records = 64;
     /// Longer ones go in pieces: both ends see that they move, and a link that fails is noticed within a wait's deadline.
     static constexpr std::size_t piece_bytes = std::size_t{64} << 20;
 

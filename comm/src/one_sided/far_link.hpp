@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes into a neighbour's memory over a network. They travel in frames, which use the epochs of a few channels in
-// turn; the neighbour stores the bytes when it takes a frame. So everything arrives in the order in which it was sent.
-//
-// Frame n may go when the neighbour's frame n - channels is here. Whoever takes frames answers them, with empty ones if
-// need be, in every wait of the rank.
+// Writes into a neighbour's memory over a network, in frames (network/frame_stream.hpp). The neighbour stores the bytes
+// when it takes a frame, so everything arrives in the order in which it was sent.
 #pragma once
 
-#include "messages/message_frames.hpp"
+#include "network/frame_stream.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace halocline::comm {
 
@@ -33,12 +29,12 @@ struct far_record {
 
 class far_link {
   public:
-    static constexpr std::uint64_t channels = 4;
+    static constexpr std::uint64_t channels = frame_stream::channels;
     static constexpr std::size_t frame_bytes = 8192;
     static constexpr std::size_t most = frame_bytes - sizeof(far_record); ///< bytes of one record
 
     /// In the order of their requests, `channels` times.
-    void connect(frame_channel c) { channel_.push_back(c); }
+    void connect(frame_channel c) { frames_.channel.push_back(c); }
 
     /// Appends a record to the frames. False: there is no room now.  Pre: bytes.size() <= most.
     bool append(const far_record& what, std::span<const std::byte> bytes = {}) noexcept;
@@ -47,7 +43,9 @@ class far_link {
     /// Hands what is appended to the transport, as far as it may go, or an empty frame if the neighbour needs one.
     void push() noexcept;
     /// True if nothing is left to be sent.
-    [[nodiscard]] bool all_sent() const noexcept { return used_ == 0 && due_[0] == said_[0] && due_[1] == said_[1]; }
+    [[nodiscard]] bool all_sent() const noexcept {
+        return frames_.is_empty() && due_[0] == said_[0] && due_[1] == said_[1];
+    }
 
     /// What became of a record: `later` ends a take(), and the next one visits it again.
     enum class visited { done, later, wrong };
@@ -56,21 +54,19 @@ class far_link {
     template <class Visit>
     status take(Visit&& visit) noexcept {
         while (state_ == status::ok) {
-            frame_channel& c = channel_[taken_ % channels];
-            const std::uint64_t epoch = taken_ / channels + 1;
-            if (!c.arrived(epoch)) break;
-            state_ = c.check(epoch);
+            if (!frames_.arrived()) break;
+            state_ = frames_.check();
             if (state_ != status::ok) break;
-            const visited frame = read(c.received(epoch), visit);
+            const visited frame = read(frames_.received(), visit);
             if (frame == visited::later) break;
             if (frame == visited::wrong) state_ = status::wrong_data;
             read_ = 0;
-            if (state_ == status::ok) ++taken_;
+            if (state_ == status::ok) ++frames_.taken;
         }
         return state_;
     }
     /// What the transport said when take() gave status::peer_died.
-    [[nodiscard]] std::string trouble() { return channel_[taken_ % channels].trouble(); }
+    [[nodiscard]] std::string trouble() { return frames_.trouble(); }
 
   private:
     template <class Visit>
@@ -79,25 +75,20 @@ class far_link {
             far_record r;
             std::memcpy(&r, frame.data(), sizeof r);
             frame = frame.subspan(sizeof r);
-            if (padded(r.bytes) > frame.size()) return visited::wrong;
+            if (frame_stream::padded(r.bytes) > frame.size()) return visited::wrong;
             if (const visited v = visit(r, frame.first(r.bytes)); v != visited::done) return v;
-            frame = frame.subspan(padded(r.bytes));
-            read_ += sizeof r + padded(r.bytes);
+            frame = frame.subspan(frame_stream::padded(r.bytes));
+            read_ += sizeof r + frame_stream::padded(r.bytes);
         }
         return frame.empty() ? visited::done : visited::wrong;
     }
-    static constexpr std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
     bool append_record(const far_record& what, std::span<const std::byte> bytes) noexcept;
-    bool open() noexcept;
     bool say_due() noexcept;
     void send() noexcept;
 
-    std::vector<frame_channel> channel_;
-    std::uint64_t sent_ = 0, taken_ = 0; // frames
-    std::byte* frame_ = nullptr;         // number sent_, if it may be filled
-    std::size_t used_ = 0;               // bytes of it
-    std::size_t read_ = 0;               // bytes of frame taken_
-    std::uint64_t due_[2]{}, said_[2]{}; // counts of the line
+    frame_stream frames_{.room = frame_bytes};
+    std::size_t read_ = 0;               // bytes of the frame that is being taken
+    std::uint64_t due_[2]{}, said_[2]{}; // counts of the line: as they should be there, and as was said
     status state_ = status::ok;
 };
 

@@ -2,7 +2,7 @@
 #include <halocline/comm/one_sided.hpp>
 
 #include "job/waiting.hpp"
-#include "neighbourhood.hpp"
+#include "rma_segment.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -33,9 +33,9 @@ exposure::exposure(const job& j, std::span<const int> neighbours, std::size_t by
     if (options_.signals < 0)
         throw input_error("'" + options_.name + "': " + std::to_string(options_.signals) + " signals");
     const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
-    near_ = std::make_unique<neighbourhood>(j, options_.name, neighbours, counters + bytes,
-                                            std::to_string(options_.signals) + " signals",
-                                            std::max<std::size_t>(options_.direct_bytes, 1));
+    segment_ = std::make_unique<rma_segment>(j, options_.name, neighbours, counters + bytes,
+                                             std::to_string(options_.signals) + " signals",
+                                             std::max<std::size_t>(options_.direct_bytes, 1));
     // Zeroed memory is counters of 0; nobody adds before all are there.
 }
 
@@ -45,35 +45,35 @@ exposure::~exposure() = default;
 
 std::span<std::byte> exposure::memory() const noexcept {
     const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
-    return {near_->payload + counters, near_->payload_bytes - counters};
+    return {segment_->payload + counters, segment_->payload_bytes - counters};
 }
 
-exposure_counts exposure::counts() const noexcept { return near_->counts(); }
+exposure_counts exposure::counts() const noexcept { return segment_->counts(); }
 
-std::size_t exposure::neighbours() const noexcept { return near_->members.size(); }
+std::size_t exposure::neighbours() const noexcept { return segment_->neighbours.size(); }
 
 std::size_t exposure::bytes_at(std::size_t n) const noexcept {
-    return near_->members[n].payload_bytes - static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
+    return segment_->neighbours[n].payload_bytes - static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
 }
 
 template <class Done>
 status exposure::until(int peer, Done done) noexcept {
-    near_->poll();
-    std::optional<waiter> waiting(near_->owner.core());
-    std::uint64_t before = near_->moved();
+    segment_->poll();
+    std::optional<waiter> waiting(segment_->owner.core());
+    std::uint64_t before = segment_->moved();
     while (status_ == status::ok && !done()) {
-        if (std::exchange(before, near_->moved()) != before) waiting.emplace(near_->owner.core());
+        if (std::exchange(before, segment_->moved()) != before) waiting.emplace(segment_->owner.core());
         if (status_ == status::ok) status_ = waiting->again(peer);
-        if (status_ == status::ok) status_ = near_->state();
+        if (status_ == status::ok) status_ = segment_->state();
     }
     return status_;
 }
 
 /// Has neighbour n told so many epochs? One that left without them ends everything.
 bool exposure::came(std::size_t n, int half, std::uint64_t epoch) noexcept {
-    const neighbourhood::member& m = near_->members[n];
-    const bool left = neighbourhood::left(m); // read first: what was told before is there then
-    if (neighbourhood::told(m, half) >= epoch) return true;
+    const rma_segment::neighbour& peer = segment_->neighbours[n];
+    const bool left = rma_segment::left(peer); // read first: what was told before is there then
+    if (rma_segment::told(peer, half) >= epoch) return true;
     if (left && status_ == status::ok) status_ = status::aborted;
     return false;
 }
@@ -85,7 +85,7 @@ void exposure::post() noexcept {
         return;
     }
     ++posted_;
-    for (const auto& m : near_->members) neighbourhood::tell(m, posts, posted_);
+    for (const auto& peer : segment_->neighbours) rma_segment::tell(peer, posts, posted_);
 }
 
 /// n: the first neighbour that has not completed; the ones before it have.
@@ -95,7 +95,7 @@ bool exposure::completed(std::size_t& n) noexcept {
 }
 
 bool exposure::test() noexcept {
-    near_->poll();
+    segment_->poll();
     std::size_t n = 0;
     return status_ != status::ok || completed(n) || status_ != status::ok;
 }
@@ -103,7 +103,7 @@ bool exposure::test() noexcept {
 status exposure::wait() noexcept {
     if (status_ == status::ok && posted_ == waited_) status_ = status::misused;
     for (std::size_t n = 0; n < neighbours() && status_ == status::ok; ++n) {
-        const status s = until(near_->members[n].rank, [&] { return came(n, completions, posted_); });
+        const status s = until(segment_->neighbours[n].rank, [&] { return came(n, completions, posted_); });
         if (s != status::ok) return s;
     }
     if (status_ == status::ok) waited_ = posted_;
@@ -120,12 +120,12 @@ void exposure::start() noexcept {
 }
 
 bool exposure::ready(std::size_t n) noexcept {
-    near_->poll();
+    segment_->poll();
     return status_ != status::ok || came(n, posts, started_);
 }
 
 status exposure::await(std::size_t n) noexcept {
-    return until(near_->members[n].rank, [&] { return came(n, posts, started_); });
+    return until(segment_->neighbours[n].rank, [&] { return came(n, posts, started_); });
 }
 
 status exposure::put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept {
@@ -133,15 +133,16 @@ status exposure::put(std::size_t n, std::span<const std::byte> from, std::size_t
     if (n >= neighbours() || offset > bytes_at(n) || from.size() > bytes_at(n) - offset)
         return status_ = status::misused;
     const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
-    return status_ = near_->write(near_->members[n], counters + offset, from);
+    return status_ = segment_->write(segment_->neighbours[n], counters + offset, from);
 }
 
 status exposure::complete() noexcept {
     if (status_ == status::ok && started_ == completed_) status_ = status::misused;
     for (std::size_t n = 0; n < neighbours() && status_ == status::ok; ++n) {
-        if (await(n) == status::ok) neighbourhood::tell(near_->members[n], completions, started_);
+        if (await(n) == status::ok) rma_segment::tell(segment_->neighbours[n], completions, started_);
     }
-    for (std::size_t n = 0; n < neighbours() && status_ == status::ok; ++n) status_ = near_->flush(near_->members[n]);
+    for (std::size_t n = 0; n < neighbours() && status_ == status::ok; ++n)
+        status_ = segment_->flush(segment_->neighbours[n]);
     if (status_ == status::ok) completed_ = started_;
     return status_;
 }
@@ -149,15 +150,15 @@ status exposure::complete() noexcept {
 status exposure::put_signal(std::size_t n, std::span<const std::byte> from, std::size_t offset, int signal) noexcept {
     if (signal < 0 || signal >= options_.signals) status_ = status::misused;
     if (put(n, from, offset) != status::ok) return status_;
-    const neighbourhood::member& m = near_->members[n];
-    status_ = near_->add_one(m, static_cast<std::size_t>(signal) * sizeof(signal_counter));
-    if (status_ == status::ok) status_ = near_->flush(m);
+    const rma_segment::neighbour& peer = segment_->neighbours[n];
+    status_ = segment_->add_one(peer, static_cast<std::size_t>(signal) * sizeof(signal_counter));
+    if (status_ == status::ok) status_ = segment_->flush(peer);
     return status_;
 }
 
 std::uint64_t exposure::signals(int signal) const noexcept {
-    near_->poll();
-    return counter_at(near_->payload, signal).count.load(std::memory_order_acquire);
+    segment_->poll();
+    return counter_at(segment_->payload, signal).count.load(std::memory_order_acquire);
 }
 
 status exposure::wait_signals(int signal, std::uint64_t at_least) noexcept {

@@ -2,7 +2,7 @@
 #include <halocline/comm/remote_call.hpp>
 
 #include "job/waiting.hpp"
-#include "neighbourhood.hpp"
+#include "rma_segment.hpp"
 
 #include <atomic>
 #include <new>
@@ -27,8 +27,8 @@ remote_calls::remote_calls(const job& j, std::span<const int> neighbours, remote
     static_assert(sizeof(slot) <= 128);
     j.agree("the functions of '" + name + "'", functions_.shape_ + std::to_string(room) + " calls per neighbour");
     if (room == 0) throw input_error("'" + name + "': room for 0 calls; at least 1 is needed");
-    near_ = std::make_unique<neighbourhood>(j, name, neighbours, neighbours.size() * room * sizeof(slot),
-                                            functions_.shape_);
+    segment_ =
+        std::make_unique<rma_segment>(j, name, neighbours, neighbours.size() * room * sizeof(slot), functions_.shape_);
     // Zeroed memory is empty slots.
 }
 
@@ -37,17 +37,17 @@ remote_calls& remote_calls::operator=(remote_calls&&) noexcept = default;
 remote_calls::~remote_calls() = default;
 
 bool remote_calls::put(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) noexcept {
-    const neighbourhood::member& m = near_->members[n];
-    if (sent_[n] - neighbourhood::told(m, worked_off) >= room_) return false;
-    const std::size_t place = m.place * room_ + sent_[n] % room_;
-    if (m.far) {
+    const rma_segment::neighbour& peer = segment_->neighbours[n];
+    if (sent_[n] - rma_segment::told(peer, worked_off) >= room_) return false;
+    const std::size_t place = peer.place * room_ + sent_[n] % room_;
+    if (peer.far) {
         slot s{sent_[n] + 1, function, {}};
         std::memcpy(s.argument, argument, bytes);
-        if (!near_->try_write(m, place * sizeof s, std::as_bytes(std::span(&s, 1)))) return false;
+        if (!segment_->try_write(peer, place * sizeof s, std::as_bytes(std::span(&s, 1)))) return false;
         ++sent_[n];
         return true;
     }
-    slot& s = reinterpret_cast<slot*>(m.payload)[place];
+    slot& s = reinterpret_cast<slot*>(peer.payload)[place];
     s.function = function;
     std::memcpy(s.argument, argument, bytes);
     std::atomic_ref(s.number).store(++sent_[n], std::memory_order_release);
@@ -56,26 +56,26 @@ bool remote_calls::put(std::size_t n, std::uint32_t function, const void* argume
 
 status remote_calls::call_bytes(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) {
     status s = status::ok;
-    for (waiter waiting(near_->owner.core()); s == status::ok && !put(n, function, argument, bytes);) {
-        if (neighbourhood::left(near_->members[n])) return status::aborted;
-        if (progress() == 0) s = waiting.again(near_->members[n].rank);
-        if (s == status::ok) s = near_->state();
+    for (waiter waiting(segment_->owner.core()); s == status::ok && !put(n, function, argument, bytes);) {
+        if (rma_segment::left(segment_->neighbours[n])) return status::aborted;
+        if (progress() == 0) s = waiting.again(segment_->neighbours[n].rank);
+        if (s == status::ok) s = segment_->state();
     }
     return s;
 }
 
 std::size_t remote_calls::progress() {
-    near_->poll();
+    segment_->poll();
     std::size_t ran = 0;
-    for (std::size_t n = 0; n < near_->members.size(); ++n) {
-        const neighbourhood::member& m = near_->members[n];
+    for (std::size_t n = 0; n < segment_->neighbours.size(); ++n) {
+        const rma_segment::neighbour& peer = segment_->neighbours[n];
         while (true) {
-            slot& s = reinterpret_cast<slot*>(near_->payload)[n * room_ + done_[n] % room_];
+            slot& s = reinterpret_cast<slot*>(segment_->payload)[n * room_ + done_[n] % room_];
             if (std::atomic_ref(s.number).load(std::memory_order_acquire) != done_[n] + 1) break;
             alignas(16) std::byte argument[remote_functions::largest_argument];
             std::memcpy(argument, s.argument, sizeof argument);
             const std::uint32_t function = s.function;
-            neighbourhood::tell(m, worked_off, ++done_[n]); // its slot is free: the function may call back
+            rma_segment::tell(peer, worked_off, ++done_[n]); // its slot is free: the function may call back
             ++ran;
             functions_.table_[function](n, argument);
         }
@@ -85,9 +85,9 @@ std::size_t remote_calls::progress() {
 
 status remote_calls::progress_until(const std::function<bool()>& done) {
     status s = status::ok;
-    for (waiter waiting(near_->owner.core()); s == status::ok && !done();) {
+    for (waiter waiting(segment_->owner.core()); s == status::ok && !done();) {
         if (progress() == 0) s = waiting.again(-1);
-        if (s == status::ok) s = near_->state();
+        if (s == status::ok) s = segment_->state();
     }
     return s;
 }

@@ -21,7 +21,7 @@
 
 namespace halocline::comm {
 
-class neighbourhood; // private: comm/src/one_sided/neighbourhood.hpp
+class rma_segment; // private: comm/src/one_sided/rma_segment.hpp
 
 struct exposure_options {
     std::string name{}; ///< in error messages and reports
@@ -101,7 +101,7 @@ class exposure {
     [[nodiscard]] bool completed(std::size_t& n) noexcept;
 
     exposure_options options_;
-    std::unique_ptr<neighbourhood> near_;
+    std::unique_ptr<rma_segment> segment_;
     std::uint64_t posted_ = 0, waited_ = 0, started_ = 0, completed_ = 0; // epochs
     status status_ = status::ok;
 };

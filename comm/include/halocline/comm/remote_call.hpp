@@ -20,7 +20,7 @@
 
 namespace halocline::comm {
 
-class neighbourhood; // private: comm/src/one_sided/neighbourhood.hpp
+class rma_segment; // private: comm/src/one_sided/rma_segment.hpp
 
 /// A function of the table, and the type of its argument.
 template <class Argument>
@@ -87,7 +87,7 @@ class remote_calls {
 
     remote_functions functions_;
     std::size_t room_ = 0;
-    std::unique_ptr<neighbourhood> near_;
+    std::unique_ptr<rma_segment> segment_;
     std::vector<std::uint64_t> sent_, done_; // calls, per neighbour
 };
 

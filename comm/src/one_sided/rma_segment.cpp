@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "neighbourhood.hpp"
+#include "rma_segment.hpp"
 
 #include "channels/channel_agreement.hpp"
 #include "control/wire.hpp"
@@ -15,11 +15,11 @@ namespace halocline::comm {
 namespace {
 
 /// Err: input_error: a neighbour that is no rank, is named twice or can't be reached.
-requests_by_peer sorted(const job& j, const std::string& name, std::span<const int> neighbours) {
+requests_by_peer sorted(const job& j, const std::string& name, std::span<const int> ranks) {
     const job_core& core = j.core();
     requests_by_peer by_peer;
-    for (std::size_t n = 0; n < neighbours.size(); ++n) {
-        const int peer = neighbours[n];
+    for (std::size_t n = 0; n < ranks.size(); ++n) {
+        const int peer = ranks[n];
         if (peer < 0 || peer >= core.ranks) {
             throw input_error("'" + name + "': neighbour " + std::to_string(peer) +
                               " is not a rank of this job (0 to " + std::to_string(core.ranks - 1) + ")");
@@ -64,43 +64,43 @@ struct block_card {
 
 } // namespace
 
-neighbourhood::neighbourhood(const job& j, const std::string& name, std::span<const int> neighbours, std::size_t bytes,
-                             std::string_view shape, std::optional<std::size_t> direct_bytes)
+rma_segment::rma_segment(const job& j, const std::string& name, std::span<const int> ranks, std::size_t bytes,
+                         std::string_view shape, std::optional<std::size_t> direct_bytes)
     : owner(j), payload_bytes(bytes), direct_bytes_(direct_bytes) {
     j.core().sweep();
     requests_by_peer by_peer;
-    j.collectively([&] { by_peer = sorted(j, name, neighbours); });
+    j.collectively([&] { by_peer = sorted(j, name, ranks); });
     check_symmetry(j, by_peer, name);
-    lay_out_block(neighbours.size());
-    meet(name, shape, neighbours);
+    lay_out_block(ranks.size());
+    meet(name, shape, ranks);
     connect_far(name);
     if (direct_bytes_) connect_direct();
 }
 
 /// A control line for each neighbour to write to, then the payload. Collective.
-void neighbourhood::lay_out_block(std::size_t neighbours) {
-    const std::size_t lines = neighbours * sizeof(control_line);
+void rma_segment::lay_out_block(std::size_t count) {
+    const std::size_t lines = count * sizeof(control_line);
     owner.collectively([&] {
         block_bytes_ = lines + payload_bytes;
         block_ = static_cast<std::byte*>(owner.core().memory->allocate_for_peers(block_bytes_, alignof(control_line)));
     });
-    for (std::size_t n = 0; n < neighbours; ++n) new (block_ + n * sizeof(control_line)) control_line;
+    for (std::size_t n = 0; n < count; ++n) new (block_ + n * sizeof(control_line)) control_line;
     payload = block_ + lines;
     std::memset(payload, 0, payload_bytes);
 }
 
-/// Swaps where the blocks lie: the members. Collective.
-void neighbourhood::meet(const std::string& name, std::string_view shape, std::span<const int> neighbours) {
+/// Swaps where the blocks lie: the neighbours. Collective.
+void rma_segment::meet(const std::string& name, std::string_view shape, std::span<const int> ranks) {
     const job_core& core = owner.core();
     const auto start = static_cast<std::uint64_t>(block_ - core.memory->base());
     const auto lines = static_cast<std::uint64_t>(payload - block_);
     std::vector<std::string> out;
-    for (std::size_t n = 0; n < neighbours.size(); ++n)
+    for (std::size_t n = 0; n < ranks.size(); ++n)
         out.push_back(block_card{name, std::string(shape), n, start, lines, payload_bytes}.written());
-    const std::vector<std::string> in = owner.exchange(neighbours, out);
+    const std::vector<std::string> in = owner.exchange(ranks, out);
     owner.collectively([&] {
-        for (std::size_t n = 0; n < neighbours.size(); ++n) {
-            const int peer = neighbours[n];
+        for (std::size_t n = 0; n < ranks.size(); ++n) {
+            const int peer = ranks[n];
             const block_card theirs = block_card::read(in[n]);
             if (theirs.name != name || theirs.shape != shape) {
                 throw input_error("rank " + std::to_string(core.rank) + " makes '" + name + "' (" + std::string(shape) +
@@ -110,28 +110,29 @@ void neighbourhood::meet(const std::string& name, std::string_view shape, std::s
             auto* const mine = reinterpret_cast<control_line*>(block_ + n * sizeof(control_line));
             const std::string& transport = core.members[peer].transport;
             if (transport != "self" && transport != "shm") {
-                members.push_back(
+                neighbours.push_back(
                     {peer, mine, nullptr, nullptr, theirs.payload_bytes, theirs.place, std::make_unique<far_link>()});
                 continue;
             }
             std::byte* const base = core.peer_base[peer] + theirs.start;
-            members.push_back({peer, mine, reinterpret_cast<control_line*>(base + theirs.place * sizeof(control_line)),
-                               base + theirs.lines, theirs.payload_bytes, theirs.place});
+            neighbours.push_back({peer, mine,
+                                  reinterpret_cast<control_line*>(base + theirs.place * sizeof(control_line)),
+                                  base + theirs.lines, theirs.payload_bytes, theirs.place});
         }
     });
 }
 
-void neighbourhood::connect_far(const std::string& name) {
+void rma_segment::connect_far(const std::string& name) {
     const auto key = [](int rank, std::uint64_t i) {
         return static_cast<std::uint32_t>(far_link::channels * static_cast<std::uint64_t>(rank) + i);
     };
     std::vector<channel_request> requests;
     std::vector<far_link*> of_rank(static_cast<std::size_t>(owner.ranks()), nullptr);
-    for (const member& m : members) {
-        if (!m.far) continue;
-        of_rank[m.rank] = m.far.get();
+    for (const neighbour& peer : neighbours) {
+        if (!peer.far) continue;
+        of_rank[peer.rank] = peer.far.get();
         for (std::uint64_t i = 0; i < far_link::channels; ++i) {
-            requests.push_back({m.rank, key(m.rank, i), key(owner.rank(), i), far_link::frame_bytes,
+            requests.push_back({peer.rank, key(peer.rank, i), key(owner.rank(), i), far_link::frame_bytes,
                                 far_link::frame_bytes, "frames " + std::to_string(i)});
         }
     }
@@ -141,47 +142,47 @@ void neighbourhood::connect_far(const std::string& name) {
     });
     if (requests.empty()) return;
     // A neighbour may wait for an answer while this rank waits for something else.
-    channels_.work_in_every_wait(this, [](void* self) { static_cast<neighbourhood*>(self)->poll(); });
+    channels_.work_in_every_wait(this, [](void* self) { static_cast<rma_segment*>(self)->poll(); });
 }
 
-bool neighbourhood::try_write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept {
-    if (!m.far) {
-        if (!bytes.empty()) std::memcpy(m.payload + place, bytes.data(), bytes.size());
+bool rma_segment::try_write(const neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept {
+    if (!peer.far) {
+        if (!bytes.empty()) std::memcpy(peer.payload + place, bytes.data(), bytes.size());
         return true;
     }
-    const bool room = m.far->append({.kind = far_record::put, .place = place}, bytes);
-    m.far->push();
+    const bool room = peer.far->append({.kind = far_record::put, .place = place}, bytes);
+    peer.far->push();
     counts_.framed += room;
     return room;
 }
 
-status neighbourhood::write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept {
-    if (m.bulk && bytes.size() >= *direct_bytes_) {
-        if (const auto s = write_direct(m, place, bytes)) return *s;
+status rma_segment::write(const neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept {
+    if (peer.bulk && bytes.size() >= *direct_bytes_) {
+        if (const auto s = write_direct(peer, place, bytes)) return *s;
     }
-    for (; m.far && bytes.size() > far_link::most; bytes = bytes.subspan(far_link::most)) {
-        const status s = until(m, [&] { return try_write(m, place, bytes.first(far_link::most)); });
+    for (; peer.far && bytes.size() > far_link::most; bytes = bytes.subspan(far_link::most)) {
+        const status s = until(peer, [&] { return try_write(peer, place, bytes.first(far_link::most)); });
         if (s != status::ok) return s;
         place += far_link::most;
     }
-    return until(m, [&] { return try_write(m, place, bytes); });
+    return until(peer, [&] { return try_write(peer, place, bytes); });
 }
 
-status neighbourhood::add_one(const member& m, std::size_t place) noexcept {
-    if (m.far) return until(m, [&] { return m.far->append({.kind = far_record::add, .place = place}); });
-    reinterpret_cast<std::atomic<std::uint64_t>*>(m.payload + place)->fetch_add(1, std::memory_order_release);
+status rma_segment::add_one(const neighbour& peer, std::size_t place) noexcept {
+    if (peer.far) return until(peer, [&] { return peer.far->append({.kind = far_record::add, .place = place}); });
+    reinterpret_cast<std::atomic<std::uint64_t>*>(peer.payload + place)->fetch_add(1, std::memory_order_release);
     return status::ok;
 }
 
-status neighbourhood::flush(const member& m) noexcept {
-    if (!m.far) return status::ok;
-    return until(m, [&] {
-        m.far->push();
-        return m.far->all_sent();
+status rma_segment::flush(const neighbour& peer) noexcept {
+    if (!peer.far) return status::ok;
+    return until(peer, [&] {
+        peer.far->push();
+        return peer.far->all_sent();
     });
 }
 
-far_link::visited neighbourhood::apply(member& m, const far_record& r, std::span<const std::byte> bytes) noexcept {
+far_link::visited rma_segment::apply(neighbour& peer, const far_record& r, std::span<const std::byte> bytes) noexcept {
     using enum far_link::visited;
     const auto fits = [&](std::size_t n) { return r.place <= payload_bytes && n <= payload_bytes - r.place; };
     switch (r.kind) {
@@ -195,41 +196,41 @@ far_link::visited neighbourhood::apply(member& m, const far_record& r, std::span
         return done;
     case far_record::tell:
         if (r.which > 1) return wrong;
-        m.mine->half[r.which].epoch.store(r.place, std::memory_order_release);
+        peer.mine->half[r.which].epoch.store(r.place, std::memory_order_release);
         return done;
     case far_record::wrote:
-        if (!m.bulk) return wrong;
-        return m.bulk->came() >= r.place ? done : later;
+        if (!peer.bulk) return wrong;
+        return peer.bulk->came() >= r.place ? done : later;
     case far_record::sends: {
         std::uint64_t size = 0;
-        if (!m.bulk || bytes.size() != sizeof size) return wrong;
+        if (!peer.bulk || bytes.size() != sizeof size) return wrong;
         std::memcpy(&size, bytes.data(), sizeof size);
-        return fits(size) ? receive_direct(m, r.place, size) : wrong;
+        return fits(size) ? receive_direct(peer, r.place, size) : wrong;
     }
     default: return wrong;
     }
 }
 
-void neighbourhood::poll() noexcept {
-    for (member& m : members) {
-        if (!m.far || left(m)) continue;
-        if (m.bulk) poll_direct(m);
-        status s = m.far->take([&](const far_record& r, std::span<const std::byte> b) { return apply(m, r, b); });
-        m.far->push();
-        if (s == status::aborted) m.mine->half[1].end.store(1, std::memory_order_release);
-        if (s == status::peer_died) s = owner.core().lost(m.rank, "can't be reached: " + m.far->trouble());
+void rma_segment::poll() noexcept {
+    for (neighbour& peer : neighbours) {
+        if (!peer.far || left(peer)) continue;
+        if (peer.bulk) poll_direct(peer);
+        status s = peer.far->take([&](const far_record& r, std::span<const std::byte> b) { return apply(peer, r, b); });
+        peer.far->push();
+        if (s == status::aborted) peer.mine->half[1].end.store(1, std::memory_order_release);
+        if (s == status::peer_died) s = owner.core().lost(peer.rank, "can't be reached: " + peer.far->trouble());
         if (s != status::ok && s != status::aborted && state_ == status::ok) state_ = s;
     }
 }
 
-neighbourhood::~neighbourhood() {
+rma_segment::~rma_segment() {
     parked_block parked{block_, block_bytes_, {}};
     for (auto& [transport, memory] : exposed_) parked.exposed.push_back(std::move(memory));
-    for (const member& m : members) {
-        if (m.receiving) m.bulk->give_up(0);
-        if (m.far) continue; // its channels say farewell
-        for (message_header& half : m.theirs->half) half.end.store(1, std::memory_order_release);
-        parked.lines.push_back(m.mine);
+    for (const neighbour& peer : neighbours) {
+        if (peer.receiving) peer.bulk->give_up(0);
+        if (peer.far) continue; // its channels say farewell
+        for (message_header& half : peer.theirs->half) half.end.store(1, std::memory_order_release);
+        parked.lines.push_back(peer.mine);
     }
     owner.core().parked.push_back(std::move(parked));
     owner.core().sweep();

@@ -3,7 +3,7 @@
 // the payload is registered for it at set-up and the frame says how many writes there were, because frames may overtake
 // them; where it only sends, the frame makes the neighbour post a receive. Either way what was said later waits for the
 // bytes (docs/decisions/0031-large-messages-by-rma.md).
-#include "neighbourhood.hpp"
+#include "rma_segment.hpp"
 
 #include "control/wire.hpp"
 
@@ -11,31 +11,31 @@
 
 namespace halocline::comm {
 
-void neighbourhood::connect_direct() {
+void rma_segment::connect_direct() {
     job_core& core = owner.core();
     std::vector<int> peers;
     std::vector<std::string> cards;
     owner.collectively([&] {
-        for (member& m : members) {
-            if (!m.far) continue;
-            const std::string& transport = core.members[static_cast<std::size_t>(m.rank)].transport;
-            m.bulk = make_bulk_link(core, m.rank, 1);
+        for (neighbour& peer : neighbours) {
+            if (!peer.far) continue;
+            const std::string& transport = core.members[static_cast<std::size_t>(peer.rank)].transport;
+            peer.bulk = make_bulk_link(core, peer.rank, 1);
             auto& own = exposed_[transport];
             if (!own && payload_bytes > 0) own = expose(core, transport, {payload, payload_bytes});
-            peers.push_back(m.rank);
+            peers.push_back(peer.rank);
             wire_writer card;
-            card.text(m.bulk->card()).number<std::uint32_t>(own != nullptr);
+            card.text(peer.bulk->card()).number<std::uint32_t>(own != nullptr);
             cards.push_back(card.number(own ? own->ticket : bulk_ticket{}).take());
         }
     });
     cards = owner.exchange(peers, cards);
     owner.collectively([&] {
         auto card = cards.begin();
-        for (member& m : members) {
-            if (!m.far) continue;
+        for (neighbour& peer : neighbours) {
+            if (!peer.far) continue;
             wire_reader reader(*card++);
-            m.bulk->connect(reader.text());
-            if (reader.number<std::uint32_t>() != 0) m.open = reader.number<bulk_ticket>();
+            peer.bulk->connect(reader.text());
+            if (reader.number<std::uint32_t>() != 0) peer.open = reader.number<bulk_ticket>();
         }
     });
     channels_.for_each([&]<class C>(C& c) { // what may be written late outlives this object
@@ -43,12 +43,12 @@ void neighbourhood::connect_direct() {
     });
 }
 
-std::optional<status> neighbourhood::write_direct(const member& m, std::size_t place,
-                                                  std::span<const std::byte> bytes) noexcept {
-    bulk_link& bulk = *m.bulk;
-    const bulk_ticket there = m.open ? bulk_ticket{m.open->address + place, m.open->key} : bulk_ticket{};
+std::optional<status> rma_segment::write_direct(const neighbour& peer, std::size_t place,
+                                                std::span<const std::byte> bytes) noexcept {
+    bulk_link& bulk = *peer.bulk;
+    const bulk_ticket there = peer.open ? bulk_ticket{peer.open->address + place, peer.open->key} : bulk_ticket{};
     auto how = bulk_link::opening::busy;
-    status s = until(m, [&] {
+    status s = until(peer, [&] {
         how = bulk.send(0, bytes, there);
         return how != bulk_link::opening::busy;
     });
@@ -58,60 +58,61 @@ std::optional<status> neighbourhood::write_direct(const member& m, std::size_t p
         return std::nullopt;
     }
     const auto say = [&](const far_record& r, std::span<const std::byte> more) {
-        return until(m, [&] { return m.far->append(r, more); });
+        return until(peer, [&] { return peer.far->append(r, more); });
     };
     bool gone = false;
     const auto go = [&] {
-        m.far->push();
+        peer.far->push();
         bulk.poll();
         gone = bulk.sent(0);
         return gone || bulk.failed();
     };
-    if (m.open) {
-        s = until(m, go, true); // the memory there lives until this rank's farewell
+    if (peer.open) {
+        s = until(peer, go, true); // the memory there lives until this rank's farewell
         if (s == status::ok && gone) s = say({.kind = far_record::wrote, .place = bulk.writes()}, {});
     } else {
         const std::uint64_t size = bytes.size();
         s = say({.kind = far_record::sends, .place = place}, std::as_bytes(std::span(&size, 1)));
-        if (s == status::ok) s = until(m, go);
+        if (s == status::ok) s = until(peer, go);
     }
     if (gone) {
         ++counts_.direct;
         return s;
     }
     bulk.cut(); // nobody reads `bytes` any more
-    if (s == status::ok && !left(m)) poll_direct(m);
+    if (s == status::ok && !left(peer)) poll_direct(peer);
     return s != status::ok ? s : state_ != status::ok ? state_ : status::aborted;
 }
 
-far_link::visited neighbourhood::receive_direct(member& m, std::size_t place, std::size_t bytes) noexcept {
-    if (!m.receiving) {
+far_link::visited rma_segment::receive_direct(neighbour& peer, std::size_t place, std::size_t bytes) noexcept {
+    if (!peer.receiving) {
         bulk_ticket nothing;
-        switch (m.bulk->receive(0, {payload + place, bytes}, nothing)) {
+        switch (peer.bulk->receive(0, {payload + place, bytes}, nothing)) {
         case bulk_link::opening::busy: return far_link::visited::later;
         case bulk_link::opening::refused: return far_link::visited::wrong; // the slab
-        case bulk_link::opening::open: m.receiving = true;
+        case bulk_link::opening::open: peer.receiving = true;
         }
     }
-    if (!m.bulk->received(0)) return far_link::visited::later;
-    m.receiving = false;
+    if (!peer.bulk->received(0)) return far_link::visited::later;
+    peer.receiving = false;
     return far_link::visited::done;
 }
 
-void neighbourhood::poll_direct(const member& m) noexcept {
-    m.bulk->poll();
-    if (m.bulk->failed() && state_ == status::ok)
-        state_ = owner.core().lost(m.rank, "can't be reached: " + m.bulk->trouble());
+void rma_segment::poll_direct(const neighbour& peer) noexcept {
+    peer.bulk->poll();
+    if (peer.bulk->failed() && state_ == status::ok)
+        state_ = owner.core().lost(peer.rank, "can't be reached: " + peer.bulk->trouble());
 }
 
-std::uint64_t neighbourhood::moved() const noexcept {
-    return std::accumulate(members.begin(), members.end(), std::uint64_t{0},
-                           [](std::uint64_t n, const member& m) { return n + (m.bulk ? m.bulk->moved() : 0); });
+std::uint64_t rma_segment::moved() const noexcept {
+    return std::accumulate(
+        neighbours.begin(), neighbours.end(), std::uint64_t{0},
+        [](std::uint64_t n, const neighbour& peer) { return n + (peer.bulk ? peer.bulk->moved() : 0); });
 }
 
-exposure_counts neighbourhood::counts() const noexcept {
+exposure_counts rma_segment::counts() const noexcept {
     exposure_counts c = counts_;
-    for (const member& m : members) c.writes += m.bulk ? m.bulk->writes() : 0;
+    for (const neighbour& peer : neighbours) c.writes += peer.bulk ? peer.bulk->writes() : 0;
     return c;
 }
 

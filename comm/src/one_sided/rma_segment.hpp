@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks with a block of memory each, which their neighbours write: one control line per neighbour, and a payload. The
-// two halves of a line hold two counts, whose meaning is up to the class that uses them (exposure, remote_calls).
+// Memory of each rank that its neighbours write (a segment, as GASNet and GASPI call it): a control line for each of them,
+// and a payload. The two halves of a line hold two counts, whose meaning is up to the user (exposure, remote_calls).
 // Neighbours that map each other's slabs write in place. Over a network they send what is to be written (far_link.hpp);
-// large writes can go straight into the payload (neighbourhood_direct.cpp).
+// large writes can go straight into the payload (rma_segment_direct.cpp).
 #pragma once
 
 #include "far_link.hpp"
 #include "job/job_core.hpp"
 #include "job/waiting.hpp"
+#include "network/bulk_link.hpp"
 
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/control_line.hpp>
@@ -26,9 +27,10 @@
 
 namespace halocline::comm {
 
-class neighbourhood {
+class rma_segment {
   public:
-    struct member {
+    /// A rank that writes here, and whose segment this rank writes.
+    struct neighbour {
         int rank = 0;
         control_line* mine = nullptr;   // written by the neighbour
         control_line* theirs = nullptr; // written here; nullptr: over a network
@@ -43,34 +45,34 @@ class neighbourhood {
     /// Collective. `shape`: anything else that must be equal on all ranks. `direct_bytes`: writes over a network of
     /// that size and more are large ones; nullopt, on all ranks: there are none.
     /// Err: input_error; job_error: the payload can't be registered.
-    neighbourhood(const job& j, const std::string& name, std::span<const int> neighbours, std::size_t payload_bytes,
-                  std::string_view shape, std::optional<std::size_t> direct_bytes = {});
-    ~neighbourhood();
-    neighbourhood(const neighbourhood&) = delete;
-    neighbourhood& operator=(const neighbourhood&) = delete;
+    rma_segment(const job& j, const std::string& name, std::span<const int> ranks, std::size_t payload_bytes,
+                std::string_view shape, std::optional<std::size_t> direct_bytes = {});
+    ~rma_segment();
+    rma_segment(const rma_segment&) = delete;
+    rma_segment& operator=(const rma_segment&) = delete;
 
     /// Sets a count in the neighbour's line. Never waits: over a network it may arrive later, but before later writes.
-    static void tell(const member& m, int half, std::uint64_t count) noexcept {
-        if (m.far) return m.far->tell(half, count);
-        m.theirs->half[half].epoch.store(count, std::memory_order_release);
+    static void tell(const neighbour& peer, int half, std::uint64_t count) noexcept {
+        if (peer.far) return peer.far->tell(half, count);
+        peer.theirs->half[half].epoch.store(count, std::memory_order_release);
     }
-    [[nodiscard]] static std::uint64_t told(const member& m, int half) noexcept {
-        return m.mine->half[half].epoch.load(std::memory_order_acquire);
+    [[nodiscard]] static std::uint64_t told(const neighbour& peer, int half) noexcept {
+        return peer.mine->half[half].epoch.load(std::memory_order_acquire);
     }
     /// True if the neighbour has said farewell; what it told before is here then.
-    [[nodiscard]] static bool left(const member& m) noexcept {
-        return m.mine->half[1].end.load(std::memory_order_acquire) != 0;
+    [[nodiscard]] static bool left(const neighbour& peer) noexcept {
+        return peer.mine->half[1].end.load(std::memory_order_acquire) != 0;
     }
 
     /// Writes into the neighbour's payload. False: there is no room in frames now.
     /// Pre: far: bytes.size() <= far_link::most.
-    bool try_write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept;
+    bool try_write(const neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept;
     /// The same for any size; waits for room.
-    status write(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept;
+    status write(const neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept;
     /// Adds 1 to the counter (std::atomic<std::uint64_t>) at that place of the neighbour's payload, after all writes.
-    status add_one(const member& m, std::size_t place) noexcept;
+    status add_one(const neighbour& peer, std::size_t place) noexcept;
     /// Waits until all that was written and told has left this rank.
-    status flush(const member& m) noexcept;
+    status flush(const neighbour& peer) noexcept;
     /// Takes what has come over networks, and sends what waits for room.
     void poll() noexcept;
     /// Bad if a network failed.
@@ -80,41 +82,42 @@ class neighbourhood {
     [[nodiscard]] exposure_counts counts() const noexcept;
 
     job owner;
-    std::vector<member> members;
+    std::vector<neighbour> neighbours;
     std::byte* payload = nullptr;
     std::size_t payload_bytes = 0;
 
   private:
     template <class Try>
-    status until(const member& m, Try done, bool also_left = false) noexcept;
-    far_link::visited apply(member& m, const far_record& r, std::span<const std::byte> bytes) noexcept;
-    void lay_out_block(std::size_t neighbours);
-    void meet(const std::string& name, std::string_view shape, std::span<const int> neighbours);
+    status until(const neighbour& peer, Try done, bool also_left = false) noexcept;
+    far_link::visited apply(neighbour& peer, const far_record& r, std::span<const std::byte> bytes) noexcept;
+    void lay_out_block(std::size_t count);
+    void meet(const std::string& name, std::string_view shape, std::span<const int> ranks);
     void connect_far(const std::string& name);
-    // Large writes (neighbourhood_direct.cpp).
+    // Large writes (rma_segment_direct.cpp).
     void connect_direct();
     /// nullopt: that memory can't be registered.
-    std::optional<status> write_direct(const member& m, std::size_t place, std::span<const std::byte> bytes) noexcept;
-    far_link::visited receive_direct(member& m, std::size_t place, std::size_t bytes) noexcept;
-    void poll_direct(const member& m) noexcept;
+    std::optional<status> write_direct(const neighbour& peer, std::size_t place,
+                                       std::span<const std::byte> bytes) noexcept;
+    far_link::visited receive_direct(neighbour& peer, std::size_t place, std::size_t bytes) noexcept;
+    void poll_direct(const neighbour& peer) noexcept;
 
     status state_ = status::ok;
     std::optional<std::size_t> direct_bytes_;
     exposure_counts counts_;
     std::map<std::string, std::shared_ptr<const exposed_memory>, std::less<>> exposed_; // the payload, by transport
-    channel_set channels_;                                                              // of all far members
+    channel_set channels_;                                                              // of all far neighbours
     std::byte* block_ = nullptr;
     std::size_t block_bytes_ = 0;
 };
 
 template <class Try>
-status neighbourhood::until(const member& m, Try done, bool also_left) noexcept {
+status rma_segment::until(const neighbour& peer, Try done, bool also_left) noexcept {
     status s = state_;
     std::uint64_t before = moved();
     for (std::optional<waiter> waiting(owner.core()); s == status::ok && !done();) {
-        if (!also_left && left(m)) return status::aborted;
+        if (!also_left && left(peer)) return status::aborted;
         if (std::exchange(before, moved()) != before) waiting.emplace(owner.core()); // the deadline is of silence
-        s = waiting->again(m.rank);                                                  // polls
+        s = waiting->again(peer.rank);                                               // polls
         if (s == status::ok) s = state_;
     }
     return s;
