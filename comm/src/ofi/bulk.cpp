@@ -29,29 +29,29 @@ std::unique_ptr<bulk_link> ofi_world::open_bulk(const slab& memory, int peer, st
 }
 
 std::shared_ptr<const exposed_memory> ofi_world::expose(std::span<std::byte> memory) {
-    if (at_->provider.tagged) return nullptr;
+    if (endpoint_->provider.tagged) return nullptr;
     auto e = std::make_shared<ofi_exposed_memory>();
-    e->registered = register_memory(at_->domain, at_->ep, at_->provider.list->domain_attr->mr_mode, FI_REMOTE_WRITE,
-                                    memory.data(), memory.size(), at_->next_key++);
-    at_->require(e->registered.error, e->registered.call);
+    e->registered = register_memory(endpoint_->domain, endpoint_->ep, endpoint_->provider.list->domain_attr->mr_mode,
+                                    FI_REMOTE_WRITE, memory.data(), memory.size(), endpoint_->next_key++);
+    endpoint_->require(e->registered.error, e->registered.call);
     e->ticket = {e->registered.base, e->registered.key};
     return e;
 }
 
 ofi_bulk_link::ofi_bulk_link(ofi_world& world, const slab& memory, int peer, std::uint32_t count)
-    : world_(world), at_(*world.at_), peer_(peer), id_(static_cast<std::uint32_t>(world.bulks_.size())),
-      piece_(std::min(at_.largest_write, piece_bytes)), in_(count), out_(count) {
+    : world_(world), endpoint_(*world.endpoint_), peer_(peer), id_(static_cast<std::uint32_t>(world.bulks_.size())),
+      piece_(std::min(endpoint_.largest_write, piece_bytes)), in_(count), out_(count) {
     if (id_ >= ofi_tags::most_links)
         throw job_error("libfabric: " + std::to_string(id_) +
                         " messengers' links were open, no more can be told apart");
-    for (auto* all : {&at_.targets, &at_.sources})
+    for (auto* all : {&endpoint_.targets, &endpoint_.sources})
         if (!*all) *all = std::make_unique<registration_cache<ofi_registration>>(memory);
     for (auto* set : {&in_, &out_}) {
         for (std::uint32_t record = 0; record < count; ++record) {
             transfer& t = (*set)[record];
             t.record = record;
             t.receives = set == &in_;
-            t.cache = t.receives ? at_.targets.get() : at_.sources.get();
+            t.cache = t.receives ? endpoint_.targets.get() : endpoint_.sources.get();
             for (piece& p : t.operation) {
                 p.link = this;
                 p.of = &t;
@@ -72,7 +72,7 @@ ofi_bulk_link::~ofi_bulk_link() {
 
 /// Is anything posted that libfabric still has?
 bool ofi_bulk_link::busy() const noexcept {
-    if (at_.ep == nullptr) return false;
+    if (endpoint_.ep == nullptr) return false;
     for (const auto* set : {&in_, &out_})
         for (const transfer& t : *set)
             for (const piece& p : t.operation)
@@ -85,15 +85,15 @@ std::string ofi_bulk_link::card() const { return wire_writer().number(id_).take(
 void ofi_bulk_link::connect(const std::string& peer_card) { peer_id_ = wire_reader(peer_card).number<std::uint32_t>(); }
 
 std::string ofi_bulk_link::describe() const {
-    return (at_.provider.tagged ? "tagged messages of " : "RMA writes of ") + at_.provider.name;
+    return (endpoint_.provider.tagged ? "tagged messages of " : "RMA writes of ") + endpoint_.provider.name;
 }
 
 bulk_link::opening ofi_bulk_link::open(transfer& t, std::byte* data, std::size_t bytes, bool must_register) noexcept {
     if (!must_register) return t.open(data, bytes, piece_);
     const auto make = [&](std::byte* start, std::size_t n) {
-        return register_memory(at_.domain, at_.ep, at_.provider.list->domain_attr->mr_mode,
-                               at_.provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE, start, n,
-                               at_.next_key++);
+        return register_memory(endpoint_.domain, endpoint_.ep, endpoint_.provider.list->domain_attr->mr_mode,
+                               endpoint_.provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE, start, n,
+                               endpoint_.next_key++);
     };
     return t.open(data, bytes, piece_, make, drop);
 }
@@ -101,11 +101,11 @@ bulk_link::opening ofi_bulk_link::open(transfer& t, std::byte* data, std::size_t
 bulk_link::opening ofi_bulk_link::receive(std::uint32_t record, std::span<std::byte> into,
                                           bulk_ticket& ticket) noexcept {
     transfer& t = in_[record];
-    const bool local = (at_.provider.list->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
-    const opening how = open(t, into.data(), into.size(), !at_.provider.tagged || local);
+    const bool local = (endpoint_.provider.list->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+    const opening how = open(t, into.data(), into.size(), !endpoint_.provider.tagged || local);
     if (how != opening::open) return how;
-    if (at_.provider.tagged) {
-        push(t);
+    if (endpoint_.provider.tagged) {
+        push(t); // the first receives are posted before the sender is invited
     } else {
         const ofi_registration& r = t.registered->region;
         ticket = {r.base + static_cast<std::uint64_t>(into.data() - t.registered->start), r.key};
@@ -116,7 +116,7 @@ bulk_link::opening ofi_bulk_link::receive(std::uint32_t record, std::span<std::b
 bulk_link::opening ofi_bulk_link::send(std::uint32_t record, std::span<const std::byte> data,
                                        const bulk_ticket& ticket) noexcept {
     transfer& t = out_[record];
-    const bool local = (at_.provider.list->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+    const bool local = (endpoint_.provider.list->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
     const opening how = open(t, const_cast<std::byte*>(data.data()), data.size(), local);
     if (how != opening::open) return how;
     t.ticket = ticket;
@@ -128,16 +128,16 @@ int ofi_bulk_link::post(transfer& t, piece& operation) noexcept {
     const std::size_t start = t.next * piece_, n = std::min(piece_, t.bytes - start);
     std::byte* const data = t.data + start;
     void* const descriptor = t.registered != nullptr ? t.registered->region.descriptor : nullptr;
-    const fi_addr_t there = at_.peers[static_cast<std::size_t>(peer_)];
+    const fi_addr_t there = endpoint_.peers[static_cast<std::size_t>(peer_)];
     const auto bits = [&](std::uint32_t link) { return ofi_tags::bulk | link << ofi_tags::record_bits | t.record; };
     if (t.receives)
         return static_cast<int>(
-            fi_trecv(at_.ep, data, n, descriptor, there, ofi_tags::match_bits(bits(id_), t.next), 0, &operation));
-    if (at_.provider.tagged)
-        return static_cast<int>(
-            fi_tsend(at_.ep, data, n, descriptor, there, ofi_tags::match_bits(bits(peer_id_), t.next), &operation));
-    return static_cast<int>(fi_writedata(at_.ep, data, n, descriptor, bits(peer_id_), there, t.ticket.address + start,
-                                         t.ticket.key, &operation));
+            fi_trecv(endpoint_.ep, data, n, descriptor, there, ofi_tags::match_bits(bits(id_), t.next), 0, &operation));
+    if (endpoint_.provider.tagged)
+        return static_cast<int>(fi_tsend(endpoint_.ep, data, n, descriptor, there,
+                                         ofi_tags::match_bits(bits(peer_id_), t.next), &operation));
+    return static_cast<int>(fi_writedata(endpoint_.ep, data, n, descriptor, bits(peer_id_), there,
+                                         t.ticket.address + start, t.ticket.key, &operation));
 }
 
 void ofi_bulk_link::push(transfer& t) noexcept {
@@ -147,13 +147,13 @@ void ofi_bulk_link::push(transfer& t) noexcept {
         const int code = post(t, p);
         if (code == -FI_EAGAIN) return;
         if (code != 0) {
-            world_.note(code, t.receives ? "fi_trecv" : at_.provider.tagged ? "fi_tsend" : "fi_writedata");
+            world_.note(code, t.receives ? "fi_trecv" : endpoint_.provider.tagged ? "fi_tsend" : "fi_writedata");
             error_ = code;
             return;
         }
         p.busy = true;
         ++t.next;
-        if (!t.receives && !at_.provider.tagged) ++writes_;
+        if (!t.receives && !endpoint_.provider.tagged) ++writes_;
     }
 }
 
@@ -179,7 +179,7 @@ void ofi_bulk_link::arrived(std::uint32_t record) noexcept {
 
 bool ofi_bulk_link::received(std::uint32_t record) noexcept {
     transfer& t = in_[record];
-    if (at_.provider.tagged) push(t);
+    if (endpoint_.provider.tagged) push(t);
     if (t.done < t.pieces) return false;
     close(t);
     return true;
@@ -196,7 +196,7 @@ bool ofi_bulk_link::sent(std::uint32_t record) noexcept {
 void ofi_bulk_link::give_up(std::uint32_t record) noexcept {
     transfer& t = in_[record];
     for (piece& p : t.operation)
-        if (p.busy && at_.ep != nullptr) fi_cancel(&at_.ep->fid, &p);
+        if (p.busy && endpoint_.ep != nullptr) fi_cancel(&endpoint_.ep->fid, &p);
     close(t);
 }
 

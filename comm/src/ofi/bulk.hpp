@@ -51,7 +51,7 @@ class ofi_bulk_link final : public bulk_link {
         std::array<piece, at_once> operation;
     };
 
-    [[nodiscard]] int error() const noexcept { return error_ != 0 ? error_ : at_.error; }
+    [[nodiscard]] int error() const noexcept { return error_ != 0 ? error_ : endpoint_.error; }
     opening open(transfer& t, std::byte* data, std::size_t bytes, bool must_register) noexcept;
     /// Posts what there is room for.
     void push(transfer& t) noexcept;
@@ -60,7 +60,7 @@ class ofi_bulk_link final : public bulk_link {
     [[nodiscard]] bool busy() const noexcept;
 
     ofi_world& world_;
-    ofi_world::endpoint& at_;
+    ofi_world::endpoint& endpoint_;
     int peer_;
     std::uint32_t id_ = 0, peer_id_ = 0;
     int error_ = 0;

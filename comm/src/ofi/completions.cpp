@@ -11,11 +11,11 @@
 namespace halocline::comm {
 
 void ofi_world::poll() noexcept {
-    if (at_->ep == nullptr) return; // cut()
+    if (endpoint_->ep == nullptr) return; // cut()
     fi_cq_data_entry entries[16];
     constexpr ssize_t most = 16;
     for (int round = 0; round < 4; ++round) {
-        const ssize_t n = fi_cq_read(at_->completions, entries, most);
+        const ssize_t n = fi_cq_read(endpoint_->completions, entries, most);
         for (ssize_t i = 0; i < n; ++i) {
             if (entries[i].flags & FI_REMOTE_CQ_DATA) {
                 arrive(entries[i].data);
@@ -30,13 +30,14 @@ void ofi_world::poll() noexcept {
                 }
             }
         }
-        if (n == -FI_EAVAIL) {
+        if (n == -FI_EAVAIL) { // something failed; it has an entry of its own
             fi_cq_err_entry why{};
-            if (fi_cq_readerr(at_->completions, &why, 0) != 1) break;
+            if (fi_cq_readerr(endpoint_->completions, &why, 0) != 1) break;
             char text[128]{};
-            const char* said = fi_cq_strerror(at_->completions, why.prov_errno, why.err_data, text, sizeof text);
+            const char* said = fi_cq_strerror(endpoint_->completions, why.prov_errno, why.err_data, text, sizeof text);
             auto* operation = static_cast<ofi_operation*>(why.op_context);
             if (operation != nullptr && operation->end == nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
+                // A piece of a large message. One that this rank cancelled is no trouble.
                 if (why.err != FI_ECANCELED) note(-why.err, said);
                 ofi_bulk_link::completed(*operation, -why.err);
             } else if (operation != nullptr && operation->receives) {
@@ -45,7 +46,7 @@ void ofi_world::poll() noexcept {
             } else if (operation != nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
                 --operation->end->under_way;
                 fail(operation->end, -why.err, said);
-            } else {
+            } else { // no operation of this rank: what came in, or the endpoint itself
                 fail(nullptr, -why.err, said);
             }
         } else if (n < 0 && n != -FI_EAGAIN) {
@@ -105,7 +106,7 @@ void ofi_world::note(int code, const char* text) noexcept {
 
 void ofi_world::cut() noexcept {
     fail(nullptr, -FI_ECANCELED, "the job has ended");
-    close_object(at_->ep);
+    close_object(endpoint_->ep);
 }
 
 void ofi_world::fail(ofi_end* end, int code, const char* text) noexcept {
@@ -115,7 +116,7 @@ void ofi_world::fail(ofi_end* end, int code, const char* text) noexcept {
         end->error = code;
         return;
     }
-    at_->error = code;
+    endpoint_->error = code;
     for (auto& e : ends_) {
         if (e) e->error = code;
     }

@@ -35,16 +35,16 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::uint3
     ofi_end& e = *end;
     e.peer = peer;
     const auto pieces = [&](std::size_t payload) {
-        return static_cast<std::uint32_t>((message_slots::message_bytes(payload) - 1) / at_->largest_write + 1);
+        return static_cast<std::uint32_t>((message_slots::message_bytes(payload) - 1) / endpoint_->largest_write + 1);
     };
     e.pieces_in = pieces(receive_bytes);
     e.pieces_out = e.next_piece = pieces(send_bytes);
     e.operations.resize(e.pieces_out + 2);
     for (ofi_operation& o : e.operations) o.end = &e;
-    e.tagged = at_->provider.tagged;
+    e.tagged = endpoint_->provider.tagged;
     if (e.tagged) make_receives(e);
-    e.next_receive[0] = e.pieces_in;
-    e.next_receive[1] = e.tagged ? 0 : e.pieces_in; // of epoch 1
+    e.next_receive[0] = e.pieces_in; // nothing to be posted: epoch 2 comes after this end's epoch 1 (send())
+    e.next_receive[1] = e.tagged ? 0 : e.pieces_in; // epoch 1 may come as soon as the peer knows this end
 
     if (free_ids_.empty()) {
         if (ends_.size() >= ofi_tags::most_ends)
@@ -63,10 +63,11 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::uint3
         e.allocate(memory, send_bytes, receive_bytes, sizeof(ofi_handshake), sizeof(ofi_handshake));
         new (e.block) ofi_handshake;
         new (&e.handshake_out()) ofi_handshake;
-        const ofi_registration r = register_memory(
-            at_->domain, at_->ep, at_->provider.list->domain_attr->mr_mode,
-            at_->provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE, e.block, e.block_bytes, e.id + 1);
-        at_->require(r.error, r.call);
+        const ofi_registration r =
+            register_memory(endpoint_->domain, endpoint_->ep, endpoint_->provider.list->domain_attr->mr_mode,
+                            endpoint_->provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE, e.block,
+                            e.block_bytes, e.id + 1);
+        endpoint_->require(r.error, r.call);
         e.region = r.region;
         e.descriptor = r.descriptor;
         e.key = r.key;
@@ -76,7 +77,7 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::uint3
         free_ids_.push_back(e.id);
         throw;
     }
-    e.error = at_->error;
+    e.error = endpoint_->error;
     ends_[e.id] = std::move(end);
     return e;
 }
@@ -105,7 +106,7 @@ void ofi_world::sweep() noexcept {
         if (e->receives_posted >
             0) { // for a message that will not come: the memory goes when they have been taken back
             if (!std::exchange(e->cancelled, true)) {
-                for (ofi_operation& o : e->receives) fi_cancel(&at_->ep->fid, &o);
+                for (ofi_operation& o : e->receives) fi_cancel(&endpoint_->ep->fid, &o);
             }
             continue;
         }

@@ -40,28 +40,28 @@ std::string ofi_present() {
 }
 
 ofi_world::ofi_world(std::string_view provider, std::string_view address, std::size_t largest_write)
-    : at_(std::make_unique<endpoint>(provider, address, largest_write)) {}
+    : endpoint_(std::make_unique<endpoint>(provider, address, largest_write)) {}
 
 ofi_world::~ofi_world() {
     // Regions must go before the domain, but not before the endpoint stops writing into them.
-    close_object(at_->ep);
+    close_object(endpoint_->ep);
     for (auto& end : ends_) {
         if (end) close_end(*end);
     }
 }
 
 bool ofi_world::in_shared_memory() const {
-    return std::string_view(at_->provider.list->fabric_attr->prov_name) == "shm";
+    return std::string_view(endpoint_->provider.list->fabric_attr->prov_name) == "shm";
 }
 
 std::string ofi_world::kind() const {
-    return at_->provider.name + (in_shared_memory() ? " in " + shared_memory_place() : "");
+    return endpoint_->provider.name + (in_shared_memory() ? " in " + shared_memory_place() : "");
 }
 
-std::string ofi_world::address() const { return at_->address(); }
+std::string ofi_world::address() const { return endpoint_->address(); }
 
 void ofi_world::connect(std::span<const std::string> addresses, int own_rank) {
-    at_->insert(addresses, own_rank);
+    endpoint_->insert(addresses, own_rank);
     if (!in_shared_memory()) return;
     for (const std::string& address : addresses) {
         if (!address.empty()) shared_files_.push_back(shared_file(address));
@@ -80,7 +80,7 @@ bool ofi_world::has_mapped_all() const {
 void ofi_world::remove_name() const noexcept { ::unlink(own_file_.c_str()); }
 
 std::string ofi_world::describe(int code) const {
-    return "libfabric (" + at_->provider.name +
+    return "libfabric (" + endpoint_->provider.name +
            "): " + (trouble_[0] != '\0' ? trouble_ : ofi_library::loaded().strerror(-code));
 }
 

@@ -157,11 +157,15 @@ class ofi_world {
     friend class ofi_bulk_link;
     struct endpoint;                             // of libfabric's types
     [[nodiscard]] bool in_shared_memory() const; ///< provider shm
+    /// Keeps the text of the first trouble, for describe().
     void note(int code, const char* text) noexcept;
+    /// A write came, with these bits (ofi/tags.hpp).
     void arrive(std::uint64_t data) noexcept;
     void arrive(ofi_end& end, std::uint32_t tag) noexcept;
     int post_receives(ofi_end& end) noexcept;
+    /// nullptr: all ends.
     void fail(ofi_end* end, int code, const char* text) noexcept;
+    /// 0, or libfabric's code: -FI_EAGAIN if there is no room now.
     int write(ofi_end& end, const std::byte* from, std::size_t bytes, std::uint64_t remote_offset, std::uint32_t tag,
               std::uint32_t piece, ofi_operation& operation) noexcept;
     /// Writes what is due at that end, as far as there is room; the rest as poll() finds room.
@@ -169,7 +173,7 @@ class ofi_world {
     int push_all(ofi_end& end) noexcept;
     void close_end(ofi_end& end) noexcept;
 
-    std::unique_ptr<endpoint> at_;
+    std::unique_ptr<endpoint> endpoint_;
     std::vector<std::string> shared_files_; ///< provider shm: of the ranks that it reaches
     std::string own_file_;
     std::vector<std::unique_ptr<ofi_end>> ends_; // by id; nullptr: free

@@ -14,10 +14,11 @@ namespace halocline::comm {
 int ofi_world::write(ofi_end& e, const std::byte* from, std::size_t bytes, std::uint64_t remote_offset,
                      std::uint32_t tag, std::uint32_t piece, ofi_operation& operation) noexcept {
     const std::uint32_t data = e.peer_id << ofi_tags::bits | tag;
-    const ssize_t code = e.tagged ? fi_tsend(at_->ep, from, bytes, e.descriptor, at_->peers[e.peer],
-                                             ofi_tags::match_bits(data, piece), &operation)
-                                  : fi_writedata(at_->ep, from, bytes, e.descriptor, data, at_->peers[e.peer],
-                                                 e.peer_base + remote_offset, e.peer_key, &operation);
+    const ssize_t code = e.tagged
+                             ? fi_tsend(endpoint_->ep, from, bytes, e.descriptor, endpoint_->peers[e.peer],
+                                        ofi_tags::match_bits(data, piece), &operation)
+                             : fi_writedata(endpoint_->ep, from, bytes, e.descriptor, data, endpoint_->peers[e.peer],
+                                            e.peer_base + remote_offset, e.peer_key, &operation);
     if (code == 0) {
         ++e.under_way;
         ++e.writes;
@@ -26,12 +27,12 @@ int ofi_world::write(ofi_end& e, const std::byte* from, std::size_t bytes, std::
 }
 
 /// Tagged messages, in place of the peer's writes: receives of what it may send next, a message per slot, the greeting and
-/// the farewell. Returns the first code that is not 0, as push_all() does: what it keeps from being posted is tried again.
+/// the farewell. Returns as push_all() does.
 int ofi_world::post_receives(ofi_end& e) noexcept {
     const auto post = [&](std::size_t offset, std::size_t bytes, std::uint32_t piece, ofi_operation& operation) {
         const std::uint64_t bits = ofi_tags::match_bits(e.id << ofi_tags::bits | operation.tag, piece);
-        const ssize_t code =
-            fi_trecv(at_->ep, e.block + offset, bytes, e.descriptor, at_->peers[e.peer], bits, 0, &operation);
+        const ssize_t code = fi_trecv(endpoint_->ep, e.block + offset, bytes, e.descriptor, endpoint_->peers[e.peer],
+                                      bits, 0, &operation);
         if (code == 0) ++e.receives_posted;
         return static_cast<int>(code);
     };
@@ -43,9 +44,9 @@ int ofi_world::post_receives(ofi_end& e) noexcept {
     }
     for (std::uint32_t slot = 0; slot < 2; ++slot) {
         for (std::uint32_t& n = e.next_receive[slot]; n < e.pieces_in; ++n) {
-            const std::size_t start = n * at_->largest_write;
+            const std::size_t start = n * endpoint_->largest_write;
             const int code = post(static_cast<std::size_t>(e.slot(slot) - e.block) + message_slots::label_at + start,
-                                  std::min(at_->largest_write, e.receive_message - start), n,
+                                  std::min(endpoint_->largest_write, e.receive_message - start), n,
                                   e.receives[slot * std::size_t{e.pieces_in} + n]);
             if (code != 0) return code;
         }
@@ -53,6 +54,8 @@ int ofi_world::post_receives(ofi_end& e) noexcept {
     return 0;
 }
 
+/// Writes what is due, in this order: greeting, the pieces of a message, farewell. Returns the first code that is not 0;
+/// what was written until then is not due any more, so after -FI_EAGAIN the next call goes on where this one stopped.
 int ofi_world::push_all(ofi_end& e) noexcept {
     if (e.tagged) {
         if (const int code = post_receives(e); code != 0) return code;
@@ -65,9 +68,9 @@ int ofi_world::push_all(ofi_end& e) noexcept {
         e.greeting_due = false;
     }
     for (; e.next_piece < e.pieces_out; ++e.next_piece) {
-        const std::size_t start = e.next_piece * at_->largest_write;
+        const std::size_t start = e.next_piece * endpoint_->largest_write;
         // A message of fewer bytes has all its pieces, which the peer counts; some hold a byte of nothing.
-        const std::size_t bytes = start < e.now_bytes ? std::min(at_->largest_write, e.now_bytes - start) : 1;
+        const std::size_t bytes = start < e.now_bytes ? std::min(endpoint_->largest_write, e.now_bytes - start) : 1;
         const auto slot = static_cast<std::uint32_t>(e.started & 1);
         const int code = write(e, e.outgoing() + start, bytes, e.place_at_peer(slot) + start, ofi_tags::message + slot,
                                e.next_piece, e.operations[e.next_piece]);

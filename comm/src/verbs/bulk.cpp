@@ -24,20 +24,20 @@ std::unique_ptr<bulk_link> verbs_world::open_bulk(const slab& memory, int peer, 
 }
 
 std::shared_ptr<const exposed_memory> verbs_world::expose(std::span<std::byte> memory) {
-    auto e = std::make_shared<verbs_exposed_memory>(at_->lib, register_for_peers(memory, "to expose them"));
+    auto e = std::make_shared<verbs_exposed_memory>(port_->lib, register_for_peers(memory, "to expose them"));
     e->ticket = {reinterpret_cast<std::uintptr_t>(memory.data()), e->region->rkey};
     return e;
 }
 
 verbs_bulk_link::verbs_bulk_link(verbs_world& world, const slab& memory, int peer, std::uint32_t count)
-    : at_(*world.at_),
-      pair_(*world.bulk_pairs_.emplace_back(std::make_unique<verbs_world::bulk_pair>(*world.at_, peer))), peer_(peer),
-      piece_(std::min(at_.largest_write, piece_bytes)), in_(count), out_(count) {
-    for (auto* all : {&at_.targets, &at_.sources})
+    : port_(*world.port_),
+      pair_(*world.bulk_pairs_.emplace_back(std::make_unique<verbs_world::bulk_pair>(*world.port_, peer))), peer_(peer),
+      piece_(std::min(port_.largest_write, piece_bytes)), in_(count), out_(count) {
+    for (auto* all : {&port_.targets, &port_.sources})
         if (!*all) *all = std::make_unique<registration_cache<verbs_registration>>(memory);
     pair_.link = this;
-    for (transfer& t : in_) t.cache = at_.targets.get();
-    for (transfer& t : out_) t.cache = at_.sources.get();
+    for (transfer& t : in_) t.cache = port_.targets.get();
+    for (transfer& t : out_) t.cache = port_.sources.get();
 }
 
 verbs_bulk_link::~verbs_bulk_link() {
@@ -58,18 +58,20 @@ void verbs_bulk_link::connect(const std::string& peer_card) {
     const auto peer_queue_pair = reader.number<std::uint32_t>();
     const auto peer_psn = reader.number<std::uint32_t>();
     piece_ = std::min(piece_, reader.number<std::size_t>());
-    at_.connect(pair_.queue_pair, peer_, peer_queue_pair, peer_psn, pair_.first_psn);
+    port_.connect(pair_.queue_pair, peer_, peer_queue_pair, peer_psn, pair_.first_psn);
     pair_.joined = true;
 }
 
-std::string verbs_bulk_link::trouble() const { return at_.explain(pair_.error, pair_.failed_call, pair_.vendor_error); }
+std::string verbs_bulk_link::trouble() const {
+    return port_.explain(pair_.error, pair_.failed_call, pair_.vendor_error);
+}
 
 bulk_link::opening verbs_bulk_link::open(transfer& t, std::byte* data, std::size_t bytes, int access) noexcept {
     const auto make = [&](std::byte* start, std::size_t n) {
-        ibv_mr* const region = at_.lib.reg_mr(at_.domain, start, n, access);
+        ibv_mr* const region = port_.lib.reg_mr(port_.domain, start, n, access);
         return verbs_registration{region, region != nullptr ? 0 : errno};
     };
-    return t.open(data, bytes, piece_, make, [&](verbs_registration& r) { at_.lib.dereg_mr(r.region); });
+    return t.open(data, bytes, piece_, make, [&](verbs_registration& r) { port_.lib.dereg_mr(r.region); });
 }
 
 bulk_link::opening verbs_bulk_link::receive(std::uint32_t record, std::span<std::byte> into,
@@ -123,7 +125,7 @@ bool verbs_bulk_link::closed_if_done(transfer& t) noexcept {
 }
 
 void verbs_bulk_link::close(transfer& t) noexcept {
-    t.close([&](verbs_registration& r) { at_.lib.dereg_mr(r.region); });
+    t.close([&](verbs_registration& r) { port_.lib.dereg_mr(r.region); });
 }
 
 } // namespace halocline::comm

@@ -21,7 +21,7 @@ struct verbs_world::bulk_pair {
     static constexpr std::uint32_t farewell = bulk_link::records; ///< in place of a record
 
     /// Err: job_error.
-    bulk_pair(const port& at, int peer);
+    bulk_pair(const port& port_here, int peer);
     ~bulk_pair();
     bulk_pair(const bulk_pair&) = delete;
     bulk_pair& operator=(const bulk_pair&) = delete;
@@ -33,7 +33,7 @@ struct verbs_world::bulk_pair {
     void close() noexcept;
     [[nodiscard]] bool ended() const { return !joined || error != 0 || (farewell_came && farewell_delivered); }
 
-    const port& at;
+    const port& own_port;
     verbs_bulk_link* link = nullptr; ///< nullptr: gone
     ibv_cq* completions = nullptr;
     ibv_qp* queue_pair = nullptr;
@@ -56,7 +56,7 @@ class verbs_bulk_link final : public bulk_link {
 
     [[nodiscard]] std::string card() const override;
     void connect(const std::string& peer_card) override;
-    [[nodiscard]] std::string describe() const override { return "RDMA writes of " + at_.name; }
+    [[nodiscard]] std::string describe() const override { return "RDMA writes of " + port_.name; }
     opening receive(std::uint32_t record, std::span<std::byte> into, bulk_ticket& ticket) noexcept override;
     [[nodiscard]] bool received(std::uint32_t record) noexcept override { return closed_if_done(in_[record]); }
     void give_up(std::uint32_t record) noexcept override { close(in_[record]); }
@@ -82,7 +82,7 @@ class verbs_bulk_link final : public bulk_link {
     bool closed_if_done(transfer& t) noexcept;
     void close(transfer& t) noexcept;
 
-    verbs_world::port& at_;
+    verbs_world::port& port_;
     verbs_world::bulk_pair& pair_;
     int peer_;
     std::size_t piece_;              ///< bytes; both ends' alike

@@ -10,40 +10,40 @@
 
 namespace halocline::comm {
 
-verbs_world::bulk_pair::bulk_pair(const port& device, int peer) : at(device) {
+verbs_world::bulk_pair::bulk_pair(const port& port_here, int peer) : own_port(port_here) {
     constexpr int entries = 2 * depth + 1; // receives, writes, the farewell
-    completions = at.lib.create_cq(at.context, entries, nullptr, nullptr, 0);
+    completions = own_port.lib.create_cq(own_port.context, entries, nullptr, nullptr, 0);
     ibv_qp_init_attr wanted{};
     wanted.send_cq = wanted.recv_cq = completions;
     wanted.qp_type = IBV_QPT_RC;
     wanted.cap = {
         .max_send_wr = depth + 1, .max_recv_wr = depth, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
-    if (completions != nullptr) queue_pair = at.lib.create_qp(at.domain, &wanted);
+    if (completions != nullptr) queue_pair = own_port.lib.create_qp(own_port.domain, &wanted);
     if (queue_pair == nullptr) {
         const int why = errno;
-        if (completions != nullptr) at.lib.destroy_cq(completions);
-        throw job_error("verbs (" + at.name + "): the queue pair of large messages for rank " + std::to_string(peer) +
-                        ", " + std::to_string(depth) + " writes deep: " + std::strerror(why));
+        if (completions != nullptr) own_port.lib.destroy_cq(completions);
+        throw job_error("verbs (" + own_port.name + "): the queue pair of large messages for rank " +
+                        std::to_string(peer) + ", " + std::to_string(depth) + " writes deep: " + std::strerror(why));
     }
     try {
-        at.initialise(queue_pair, peer);
+        own_port.initialise(queue_pair, peer);
         receive(depth);
-        if (error != 0) throw job_error(at.explain(error, failed_call, vendor_error));
+        if (error != 0) throw job_error(own_port.explain(error, failed_call, vendor_error));
     } catch (...) {
         close();
-        at.lib.destroy_cq(completions);
+        own_port.lib.destroy_cq(completions);
         throw;
     }
 }
 
 verbs_world::bulk_pair::~bulk_pair() {
     close();
-    at.lib.destroy_cq(completions);
+    own_port.lib.destroy_cq(completions);
 }
 
 void verbs_world::bulk_pair::close() noexcept {
     if (queue_pair == nullptr) return;
-    at.lib.destroy_qp(queue_pair);
+    own_port.lib.destroy_qp(queue_pair);
     queue_pair = nullptr;
     fail(-ECANCELED, "the job has ended");
 }

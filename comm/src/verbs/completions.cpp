@@ -35,11 +35,12 @@ void verbs_world::take(std::uint64_t id, int status, std::uint32_t immediate, st
         return;
     }
     switch (id & (link::kinds - 1)) {
-    case link::message: l.done += l.signal_every; return;
+    case link::message: l.done += l.signal_every; return; // sends complete in order: those before it, too
     case link::greeting: l.greeting_delivered = true; return;
     case link::farewell: l.farewell_delivered = true; return;
     default: break;
     }
+    // Else the peer's write has used up a receive; its immediate says what it was.
     switch (ntohl(immediate)) {
     case verbs_tags::message: ++l.came; break;
     case verbs_tags::greeting: l.greeted = true; break;
@@ -60,7 +61,7 @@ void verbs_world::fail(link& l, int code, const char* call) noexcept {
 
 std::string verbs_world::describe(const verbs_end& end) const {
     const auto& l = static_cast<const link&>(end);
-    return at_->explain(l.error, l.failed_call, l.vendor_error);
+    return port_->explain(l.error, l.failed_call, l.vendor_error);
 }
 
 std::string verbs_world::port::explain(int code, const char* failed_call, std::uint32_t vendor_error) const {

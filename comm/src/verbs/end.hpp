@@ -30,7 +30,8 @@ struct verbs_world::link : verbs_end {
     // A greeting, two messages and a farewell may arrive before this rank looks: the protocol allows no more.
     static constexpr std::uint32_t batch = 16, receive_depth = 2 * batch;
     static_assert(receive_depth - batch >= 4);
-    // Small messages are copied into the work request: of these only every 16th is told when it is delivered.
+    // Small messages are copied into the work request (inline), so that the next may be filled at once. Of these only every
+    // 16th is signalled when it is delivered, and twice as many may be under way.
     static constexpr std::uint32_t told_every = 16;
     static constexpr int most_completions = receive_depth + 2 + 2; // receives; messages; greeting and farewell
 

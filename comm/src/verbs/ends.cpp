@@ -18,15 +18,15 @@ verbs_end& verbs_world::open(std::pmr::memory_resource& memory, int peer, std::u
     auto made = std::make_unique<link>();
     link& l = *made;
     l.peer = peer;
-    l.pieces = static_cast<std::uint32_t>((message_slots::message_bytes(send_bytes) - 1) / at_->largest_write + 1);
-    if (l.pieces + 2 > static_cast<std::uint32_t>(at_->device.max_qp_wr)) {
-        throw job_error("verbs (" + at_->name + "): a message of " +
+    l.pieces = static_cast<std::uint32_t>((message_slots::message_bytes(send_bytes) - 1) / port_->largest_write + 1);
+    if (l.pieces + 2 > static_cast<std::uint32_t>(port_->device.max_qp_wr)) {
+        throw job_error("verbs (" + port_->name + "): a message of " +
                         std::to_string(message_slots::message_bytes(send_bytes)) + " bytes to rank " +
                         std::to_string(peer) + " is " + std::to_string(l.pieces) + " writes of at most " +
-                        std::to_string(at_->largest_write) + " bytes (verbs_largest_write), the device queues " +
-                        std::to_string(at_->device.max_qp_wr));
+                        std::to_string(port_->largest_write) + " bytes (verbs_largest_write), the device queues " +
+                        std::to_string(port_->device.max_qp_wr));
     }
-    if (!building_ || building_->id != plan_id) building_ = std::make_shared<verbs_plan>(plan_id, at_->lib);
+    if (!building_ || building_->id != plan_id) building_ = std::make_shared<verbs_plan>(plan_id, port_->lib);
     l.plan = building_;
     l.allocate(memory, send_bytes, receive_bytes);
     links_.push_back(std::move(made));
@@ -41,19 +41,19 @@ verbs_end& verbs_world::open(std::pmr::memory_resource& memory, int peer, std::u
 }
 
 ibv_mr* verbs_world::register_for_peers(std::span<std::byte> memory, const std::string& what_for) const {
-    ibv_mr* const region =
-        at_->lib.reg_mr(at_->domain, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    ibv_mr* const region = port_->lib.reg_mr(port_->domain, memory.data(), memory.size(),
+                                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     if (region != nullptr) return region;
     const int why = errno;
-    throw job_error("verbs (" + at_->name + "): registering " + std::to_string(memory.size()) + " bytes " + what_for +
+    throw job_error("verbs (" + port_->name + "): registering " + std::to_string(memory.size()) + " bytes " + what_for +
                     " (ibv_reg_mr): " + std::strerror(why) +
                     (why == ENOMEM || why == EAGAIN ? "; " + memlock_advice() : ""));
 }
 
 void verbs_world::close(link& l) noexcept {
     // The queue pair first: then nothing is written here any more.
-    if (l.queue_pair != nullptr) at_->lib.destroy_qp(l.queue_pair);
-    at_->lib.dereg_mr(l.region);
+    if (l.queue_pair != nullptr) port_->lib.destroy_qp(l.queue_pair);
+    port_->lib.dereg_mr(l.region);
     l.deallocate();
 }
 

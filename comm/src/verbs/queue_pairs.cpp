@@ -27,14 +27,14 @@ void verbs_world::complete(std::uint32_t plan_id) {
         if (l->plan == building_) links.push_back(l.get());
     }
     const auto entries = static_cast<std::size_t>(link::most_completions) * links.size();
-    if (entries > static_cast<std::size_t>(at_->device.max_cqe)) {
-        throw job_error("verbs (" + at_->name + "): a plan of " + std::to_string(links.size()) +
+    if (entries > static_cast<std::size_t>(port_->device.max_cqe)) {
+        throw job_error("verbs (" + port_->name + "): a plan of " + std::to_string(links.size()) +
                         " channels needs a queue of " + std::to_string(entries) + " completions, the device has " +
-                        std::to_string(at_->device.max_cqe));
+                        std::to_string(port_->device.max_cqe));
     }
-    building_->queue = at_->lib.create_cq(at_->context, static_cast<int>(entries), nullptr, nullptr, 0);
+    building_->queue = port_->lib.create_cq(port_->context, static_cast<int>(entries), nullptr, nullptr, 0);
     if (building_->queue == nullptr) {
-        throw job_error("verbs (" + at_->name + "): ibv_create_cq of " + std::to_string(entries) +
+        throw job_error("verbs (" + port_->name + "): ibv_create_cq of " + std::to_string(entries) +
                         " entries: " + std::strerror(errno));
     }
     for (link* l : links) make_queue_pair(*l);
@@ -47,25 +47,25 @@ void verbs_world::make_queue_pair(link& l) {
     wanted.qp_type = IBV_QPT_RC;
     wanted.cap.max_recv_wr = link::receive_depth;
     wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
-    const bool small = l.pieces == 1 && l.send_message <= static_cast<std::size_t>(at_->options.inline_bytes);
+    const bool small = l.pieces == 1 && l.send_message <= static_cast<std::size_t>(port_->options.inline_bytes);
     for (const bool inlined : {small, false}) {
         l.signal_every = inlined ? link::told_every : 1;
         l.room = inlined ? 2 * link::told_every : 1;
         wanted.cap.max_inline_data = inlined ? static_cast<std::uint32_t>(l.send_message) : 0;
         wanted.cap.max_send_wr = l.pieces * static_cast<std::uint32_t>(l.room) + 2;
         ibv_qp_init_attr given = wanted;
-        l.queue_pair = at_->lib.create_qp(at_->domain, &given);
+        l.queue_pair = port_->lib.create_qp(port_->domain, &given);
         // A device that can't take that much inline says so here, and only here.
         if (l.queue_pair != nullptr || !inlined) break;
     }
     const auto require = [&](bool fine, const char* call, int why) {
         if (fine) return;
-        throw job_error("verbs (" + at_->name + "): " + call + " for rank " + std::to_string(l.peer) + ": " +
+        throw job_error("verbs (" + port_->name + "): " + call + " for rank " + std::to_string(l.peer) + ": " +
                         std::strerror(why) + (why == ENOMEM ? "; " + memlock_advice() : ""));
     };
     require(l.queue_pair != nullptr, "ibv_create_qp", errno);
 
-    at_->initialise(l.queue_pair, l.peer);
+    port_->initialise(l.queue_pair, l.peer);
 
     for (std::uint32_t i = 0; i < link::batch; ++i) {
         l.receives_chained[i].wr_id = l.id(link::receive);
@@ -143,7 +143,7 @@ void verbs_world::connect(verbs_end& end, const std::string& peer_card) {
     const auto peer_psn = reader.number<std::uint32_t>();
     l.peer_key = reader.number<std::uint32_t>();
     l.peer_block = reader.number<std::uint64_t>();
-    at_->connect(l.queue_pair, l.peer, peer_queue_pair, peer_psn, l.first_psn);
+    port_->connect(l.queue_pair, l.peer, peer_queue_pair, peer_psn, l.first_psn);
     for (std::uint32_t i = 0; i < 2; ++i) {
         l.slot[i].pieces.resize(l.pieces);
         l.slot[i].places.resize(l.pieces);

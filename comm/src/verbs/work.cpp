@@ -9,16 +9,18 @@
 
 namespace halocline::comm {
 
+/// Writes the work requests of messages of so many bytes into a slot. They are posted again and again as they are, until a
+/// message of another size comes.
 void verbs_world::shape(link& l, std::size_t slot, std::size_t bytes) noexcept {
     link::message_writes& m = l.slot[slot];
     m.bytes = bytes;
-    m.count = static_cast<std::uint32_t>((bytes - 1) / at_->largest_write + 1);
+    m.count = static_cast<std::uint32_t>((bytes - 1) / port_->largest_write + 1);
     const unsigned flags = l.room > 1 ? IBV_SEND_INLINE : 0;
     for (std::uint32_t i = 0; i < m.count; ++i) {
-        const std::size_t start = i * at_->largest_write;
+        const std::size_t start = i * port_->largest_write;
         const bool last = i + 1 == m.count;
         m.places[i] = {reinterpret_cast<std::uintptr_t>(l.outgoing() + start),
-                       static_cast<std::uint32_t>(std::min(at_->largest_write, bytes - start)), l.region->lkey};
+                       static_cast<std::uint32_t>(std::min(port_->largest_write, bytes - start)), l.region->lkey};
         ibv_send_wr& w = m.pieces[i];
         w = {};
         w.wr_id = l.id(link::message);

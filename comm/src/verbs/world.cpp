@@ -20,7 +20,7 @@ std::string verbs_present() {
 }
 
 verbs_world::verbs_world(const verbs_options& options, const verbs_library* library)
-    : at_(std::make_unique<port>(options, library != nullptr ? *library : verbs_library::loaded())) {}
+    : port_(std::make_unique<port>(options, library != nullptr ? *library : verbs_library::loaded())) {}
 
 verbs_world::~verbs_world() {
     for (auto& l : links_) close(*l);
@@ -28,17 +28,17 @@ verbs_world::~verbs_world() {
 }
 
 std::string verbs_world::kind() const {
-    const bool roce = at_->address.link_layer == IBV_LINK_LAYER_ETHERNET;
-    return roce ? "RoCE" : at_->address.global ? "InfiniBand with GIDs" : "InfiniBand";
+    const bool roce = port_->address.link_layer == IBV_LINK_LAYER_ETHERNET;
+    return roce ? "RoCE" : port_->address.global ? "InfiniBand with GIDs" : "InfiniBand";
 }
 
-std::string verbs_world::address() const { return wire_writer().number(at_->address).take(); }
+std::string verbs_world::address() const { return wire_writer().number(port_->address).take(); }
 
 void verbs_world::connect(std::span<const std::string> addresses, int own_rank) {
-    at_->own_rank = own_rank;
-    at_->peers.clear();
+    port_->own_rank = own_rank;
+    port_->peers.clear();
     for (const std::string& bytes : addresses)
-        at_->peers.push_back(bytes.empty() ? verbs_address{} : wire_reader(bytes).number<verbs_address>());
+        port_->peers.push_back(bytes.empty() ? verbs_address{} : wire_reader(bytes).number<verbs_address>());
 }
 
 verbs_world::link& verbs_world::linked(verbs_end& end) noexcept { return static_cast<link&>(end); }

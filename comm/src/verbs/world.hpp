@@ -113,7 +113,7 @@ class verbs_world {
     void fail(link& l, int code, const char* call) noexcept;
     void close(link& l) noexcept;
 
-    std::unique_ptr<port> at_;
+    std::unique_ptr<port> port_;
     std::vector<std::unique_ptr<link>> links_;
     std::vector<std::unique_ptr<bulk_pair>> bulk_pairs_;
     std::shared_ptr<verbs_plan> building_; // between its first open() and complete()
