@@ -35,13 +35,13 @@ concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t
 };
 // clang-format on
 
-/// A channel between ranks that can't map each other's memory. Set-up, in this order:
-///   C(world, memory, index, peer, plan id, send bytes, receive bytes)   makes this rank's end, in its world of the
-///   transport complete(world, plan id)    only if a transport has something to make for all of a plan's ends card()
-///   what the peer's end must know; the two cards cross
-///   connect(peer's card)        or connect_all(lane, cards), if the order among a plan's ends matters
-///   connected()                 until it is true
-/// Channels without cards are joined through mapped slabs.
+/// A channel between ranks that can't map each other's memory (channels without cards are joined through mapped slabs).
+/// Set-up, in this order:
+///   C(world, memory, …)       makes this rank's end, in its world of the transport
+///   complete(world, plan id)  only if a transport has something to make for all of a plan's ends
+///   card()                    what the peer's end must know to connect; the two cards cross
+///   connect(peer's card)      or connect_all(lane, cards), if the order among a plan's ends matters
+///   connected()               until it is true
 // clang-format off
 template <class C>
 concept carded_channel = channel<C> && requires(C& c, const C& view, const std::string& card) {
