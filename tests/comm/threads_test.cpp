@@ -12,8 +12,10 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -89,6 +91,54 @@ TEST(Job, AWaitEndsAtTheDeadline) {
         },
         options);
     EXPECT_TRUE(timed_out);
+}
+
+/// Rank 2 waits longest, and for rank 0, which waits for rank 1; that computes, or sleeps while it waits for rank 0.
+TEST(Job, TheDeadlineNamesWhomTheOthersWaitForInTheEnd) {
+    job_options options;
+    options.deadline = std::chrono::milliseconds(1500);
+    enum class wait { gather, channels, of_one_asleep };
+    for (const wait what : {wait::gather, wait::channels, wait::of_one_asleep}) {
+        std::atomic<int> named{0}, over{0};
+        const auto stay_silent = [&over] {
+            for (int n = 0; n < 2; n = over) over.wait(n);
+        };
+        const auto body = [&](const job& j) {
+            const auto between = [&](int a, int b) {
+                std::vector<channel_request> ends;
+                if (j.rank() == a || j.rank() == b) ends.push_back({a + b - j.rank(), 0, 0, 8, 8, "chain"});
+                return channel_set(j, ends, {"chain", ""});
+            };
+            channel_set first = between(0, 1), second = between(0, 2);
+            if (j.rank() == 1) {
+                const std::uint64_t began = ticks();
+                auto fall_asleep = [&] {
+                    if (seconds(ticks() - began) > 0.1) stay_silent();
+                };
+                if (what == wait::of_one_asleep)
+                    EXPECT_EQ(first.wait(1, fall_asleep), status::timed_out);
+                else
+                    stay_silent();
+                return;
+            }
+            if (j.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+            try {
+                if (what == wait::gather)
+                    static_cast<void>(j.gather("here"));
+                else
+                    wait_for(j, j.rank() == 0 ? first : second, 1);
+                ADD_FAILURE() << "nobody was there";
+            } catch (const rank_failure& e) {
+                EXPECT_EQ(e.why(), status::timed_out) << e.what();
+                named += e.culprit() == 1 ? 1 : 0;
+            }
+            ++over;
+            over.notify_all();
+        };
+        run_threads(3, body, options);
+
+        EXPECT_EQ(named, 2) << static_cast<int>(what);
+    }
 }
 
 TEST(Job, ARankThatLeftIsNamed) {

@@ -219,6 +219,7 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
         for (std::size_t i = 0; i < peers_to.size(); ++i) append(to(peers_to[i]), 0, out[i]);
     }
     std::vector<std::string> in;
+    const awaiting_scope waits(core_);
     std::vector<pollfd> polled(links_.size());
     const std::uint64_t since = ticks();
     using steady = std::chrono::steady_clock;
@@ -238,6 +239,7 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
             if (in.size() == from.size() && unsent == links_.end()) return in;
             peer = in.size() < from.size() ? from[in.size()] : unsent->rank;
         }
+        core_.awaits(peer);
         core_.check_or_raise(peer, since, operation, gone);
         bool there = false;
         {

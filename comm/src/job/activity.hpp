@@ -8,8 +8,6 @@
 namespace halocline::comm {
 
 struct activity {
-    static constexpr int nobody = -2;      ///< -1: no rank in particular
-    std::atomic<int> awaited{nobody};      ///< by a wait that has lasted
     std::atomic<std::uint64_t> closing{0}; ///< since when (ticks) it has been in a destructor of ours; 0: it is not
     std::atomic<bool> noticed{false};      ///< the end of the job
 };

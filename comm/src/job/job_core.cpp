@@ -246,10 +246,29 @@ status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
         }
     }
     if (seconds(ticks() - since) > std::chrono::duration<double>(options.deadline).count()) {
-        publish(status::timed_out, peer, "");
+        publish(status::timed_out, silent_behind(peer), "");
         return failed();
     }
     return status::ok;
+}
+
+void job_core::awaits(int peer) noexcept {
+    failure_record& mine = memory->record();
+    mine.awake.store(ticks(), std::memory_order_relaxed);
+    mine.awaited.store(peer, std::memory_order_release);
+}
+
+int job_core::silent_behind(int peer) const noexcept {
+    const double asleep = std::chrono::duration<double>(options.deadline).count() / 2;
+    int last = peer;
+    for (int hops = 0; hops < ranks; ++hops) {
+        if (last < 0 || peer_base[last] == nullptr) return last;
+        const auto& record = *reinterpret_cast<const failure_record*>(peer_base[last]);
+        const int next = record.awaited.load(std::memory_order_acquire);
+        if (next < 0 || seconds(ticks() - record.awake.load(std::memory_order_relaxed)) > asleep) return last;
+        last = next;
+    }
+    return peer;
 }
 
 status job_core::lost(int peer, std::string_view how) noexcept {

@@ -110,6 +110,8 @@ class job_core {
     };
     [[nodiscard]] ending end_of_job(std::string_view sentence_end) const;
     [[noreturn]] void raise(status why, std::string_view operation) const;
+    /// For the witness and the peers, which may have to tell who holds up the job. Said again while a wait lasts.
+    void awaits(int peer) noexcept;
     /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `gone`: the peer,
     /// if it was seen to have left before the caller looked in vain for what it may have sent last.
     [[nodiscard]] status check(int peer, std::uint64_t since, int gone) noexcept;
@@ -122,8 +124,23 @@ class job_core {
 
   private:
     [[nodiscard]] status look(int peer, std::uint64_t since, int gone) noexcept;
+    /// Who is at the end of the chain of those who wait for each other and are awake, as far as their memory is mapped
+    /// here; `peer` if that is a circle.
+    [[nodiscard]] int silent_behind(int peer) const noexcept;
     /// Empty: it reaches the peer.
     [[nodiscard]] std::string why_not(const std::string& transport, int peer, const refusals& refused) const;
+};
+
+/// For the length of a set-up wait, in which awaits() is called.
+class awaiting_scope {
+  public:
+    explicit awaiting_scope(job_core& core) noexcept : core_(core) {}
+    ~awaiting_scope() { core_.awaits(failure_record::nobody); }
+    awaiting_scope(const awaiting_scope&) = delete;
+    awaiting_scope& operator=(const awaiting_scope&) = delete;
+
+  private:
+    job_core& core_;
 };
 
 /// Throws input_error if a transport is unknown, not built in, or none of them can work in this job.

@@ -62,6 +62,7 @@ class thread_plane final : public pairwise_mail, public liveness {
             box.came.notify_one();
         }
         std::vector<std::string> in;
+        const awaiting_scope waits(core_);
         auto& box = world_->mailbox[rank_];
         std::unique_lock lock(box.mutex);
         const std::uint64_t since = ticks();
@@ -71,6 +72,7 @@ class thread_plane final : public pairwise_mail, public liveness {
                 const bool gone = left(peer); // read before the queue: its last message comes first
                 if (!queue.empty()) break;
                 lock.unlock();
+                core_.awaits(peer);
                 core_.check_or_raise(peer, since, operation, gone ? peer : -1);
                 lock.lock();
                 if (queue.empty()) box.came.wait_for(lock, std::chrono::milliseconds(20));

@@ -17,7 +17,7 @@ class waiter {
   public:
     explicit waiter(job_core& core) noexcept : core_(core), look_at_(core.spin.polls()) {}
     ~waiter() {
-        if (since_ != 0) core_.doing.awaited.store(activity::nobody, std::memory_order_relaxed);
+        if (since_ != 0) core_.awaits(failure_record::nobody);
     }
     waiter(const waiter&) = delete;
     waiter& operator=(const waiter&) = delete;
@@ -45,7 +45,7 @@ class waiter {
         looked_ = now - last_look_ >= look_every_;
         if (looked_) {
             last_look_ = now;
-            core_.doing.awaited.store(peer, std::memory_order_relaxed);
+            core_.awaits(peer);
             const status s = core_.check(peer, since_, gone_);
             if (s != status::ok) return s;
             const bool left = peer >= 0 && core_.watch && core_.watch->left(peer);

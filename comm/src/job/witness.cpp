@@ -163,9 +163,9 @@ void witness::say(std::string words) const {
 }
 
 std::string witness::own_words() const {
-    const int awaited = core_.doing.awaited.load(std::memory_order_relaxed);
+    const int awaited = core_.memory->record().awaited.load(std::memory_order_relaxed);
     const std::string doing =
-        awaited == activity::nobody
+        awaited == failure_record::nobody
             ? " while this rank computed, or was in a call of another library: it did not ask for its messages since"
             : " while this rank waited for " + core_.name_of(awaited) + ": a library that it asked did not return";
     return core_.end_of_job(doing).text;

@@ -13,7 +13,8 @@
 
 namespace halocline::comm {
 
-/// First thing in each slab: what ended the job, written once by the rank that saw it first.
+/// First thing in each slab: what ended the job, written once by the rank that saw it first; and whom the slab's owner
+/// waits for.
 struct failure_record {
     enum : std::uint32_t { none, being_written, there };
     std::atomic<std::uint32_t> state{none};
@@ -22,6 +23,10 @@ struct failure_record {
     std::int32_t pid = 0;
     char host[64]{};
     char text[960]{}; ///< how it died, or why it gave up
+
+    static constexpr std::int32_t nobody = -2; ///< -1: no rank in particular
+    std::atomic<std::int32_t> awaited{nobody}; ///< by a wait that has lasted
+    std::atomic<std::uint64_t> awake{0};       ///< when this was last said, in ticks: now and then while it waits
 };
 
 /// A mapping of a slab's file; unmapped at destruction.
