@@ -9,9 +9,12 @@
 #include "support/rounds.hpp"
 #include "support/shared_area.hpp"
 
+#include <halocline/comm/prefetch.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <type_traits>
 
 namespace halocline::bench::p2p {
 
@@ -30,13 +33,11 @@ class pair_memory {
         std::uint32_t bytes = 0, taken = 0; ///< taken: of what comes the other way, by the sender of this one
         std::byte payload[40];
     };
-    struct alignas(128) line_of_slot {
-        std::byte part[64];
-    };
-    /// Of a message that doesn't fit into a cell.
+    /// Of a message that doesn't fit into a cell: every other line, from the last.
     struct slot {
         cell first;
-        line_of_slot line[lines]; // used from the last
+        alignas(128) std::byte room[128 * lines];
+        [[nodiscard]] static std::size_t place(std::size_t at) { return 128 * (lines - 1 - at / 64); }
     };
 
     explicit pair_memory(const comm::job& j) : area_(j, 1 << 16 | 4 * (largest + 4096)), job_(j) {}
@@ -150,8 +151,10 @@ class nomatch_endpoint : public limit_endpoint {
         pair_memory::cell& c = cell_of(rank_, received_++, n);
         await_flag(c.number, received_);
         if (n <= immediate_) {
-            std::memcpy(p, c.payload, std::min(n, sizeof c.payload));
-            if (in_slot(n)) read_lines(p + sizeof c.payload, m_.slot_of(rank_, received_ - 1), n - sizeof c.payload);
+            if (in_slot(n))
+                read_slot(p, m_.slot_of(rank_, received_ - 1), n);
+            else
+                std::memcpy(p, c.payload, n);
             credit_ += c.taken - static_cast<std::uint32_t>(credit_);
             if (received_ % std::max<std::uint64_t>(1, room(n) / 4) == 0)
                 m_.flag(peer_, 1).value.store(received_, std::memory_order_release);
@@ -196,18 +199,18 @@ class nomatch_endpoint : public limit_endpoint {
     [[nodiscard]] pair_memory::cell& cell_of(int receiver, std::uint64_t i, std::size_t n) const {
         return in_slot(n) ? m_.slot_of(receiver, i).first : m_.ring(receiver, i);
     }
-    static void write_lines(pair_memory::slot& s, const std::byte* p, std::size_t n) {
-        pair_memory::line_of_slot* l = s.line + pair_memory::lines - 1;
-        for (; n >= sizeof l->part; p += sizeof l->part, n -= sizeof l->part, --l)
-            std::memcpy(l->part, p, sizeof l->part);
-        if (n > 0) std::memcpy(l->part, p, n);
+    static void write_slot(pair_memory::slot& s, const std::byte* p, std::size_t n) {
+        for_each_line(n, [&](std::size_t at, auto bytes) { std::memcpy(s.room + s.place(at), p + at, bytes); });
     }
-    static void read_lines(std::byte* p, const pair_memory::slot& s, std::size_t n) {
-        const pair_memory::line_of_slot* l = s.line + pair_memory::lines - 1;
-        for (std::size_t at = 0; at < n; at += sizeof l->part) __builtin_prefetch(l - at / sizeof l->part);
-        for (; n >= sizeof l->part; p += sizeof l->part, n -= sizeof l->part, --l)
-            std::memcpy(p, l->part, sizeof l->part);
-        if (n > 0) std::memcpy(p, l->part, n);
+    static void read_slot(std::byte* p, const pair_memory::slot& s, std::size_t n) {
+        for (std::size_t at = 0; at < n; at += 64) __builtin_prefetch(s.room + s.place(at));
+        for_each_line(n, [&](std::size_t at, auto bytes) { std::memcpy(p + at, s.room + s.place(at), bytes); });
+    }
+    template <class Copy>
+    static void for_each_line(std::size_t n, Copy&& copy) {
+        std::size_t at = 0;
+        for (; at + 64 <= n; at += 64) copy(at, std::integral_constant<std::size_t, 64>());
+        if (at < n) copy(at, n - at);
     }
     static std::uint64_t piece(std::size_t n) {
         return std::clamp<std::uint64_t>(n / 8 / 4096 * 4096, 16 * 1024, 128 * 1024);
@@ -230,17 +233,19 @@ class nomatch_endpoint : public limit_endpoint {
         c.bytes = static_cast<std::uint32_t>(n);
         c.taken = static_cast<std::uint32_t>(received_);
         if (n <= immediate_) {
-            if (n > 0) std::memcpy(c.payload, p, std::min(n, sizeof c.payload));
-            if (in_slot(n)) write_lines(m_.slot_of(peer_, sent_), p + sizeof c.payload, n - sizeof c.payload);
+            if (in_slot(n))
+                write_slot(m_.slot_of(peer_, sent_), p, n);
+            else if (n > 0)
+                std::memcpy(c.payload, p, n);
         } else {
             const auto offset = static_cast<std::uint64_t>(p - m_.block(rank_, 2));
             std::memcpy(c.payload, &offset, sizeof offset);
             m_.flag(rank_, 4).value.store(0, std::memory_order_relaxed);
         }
         c.number.store(++sent_, std::memory_order_release);
-        if (!in_slot(n)) return;
-        for (std::uint64_t i = 0; i < (n - sizeof c.payload + 63) / 64; ++i)
-            claim(m_.slot_of(peer_, sent_).line[pair_memory::lines - 1 - i]);
+        if (!in_slot(n) || n <= 64) return;
+        const pair_memory::slot& next = m_.slot_of(peer_, sent_);
+        for (std::size_t at = 0; at < n; at += 64) comm::prefetch_for_writing(next.room + next.place(at));
     }
     void finish_send(const std::byte* p, std::size_t n) {
         if (n <= immediate_) return;
@@ -251,14 +256,6 @@ class nomatch_endpoint : public limit_endpoint {
                                           std::memory_order_release);
         await_flag(state.value, 2 * sent_ + 1);
         credit_ = sent_; // what came after has been taken, too
-    }
-    /// The lines of the next message come while this one is answered.
-    static void claim(const pair_memory::line_of_slot& line) {
-#if defined(__x86_64__)
-        asm volatile("prefetchw %0" : : "m"(line));
-#else
-        __builtin_prefetch(&line, 1);
-#endif
     }
     std::size_t immediate_, synergistic_;
     std::uint64_t sent_ = 0, received_ = 0, credit_ = 0;

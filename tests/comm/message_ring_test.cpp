@@ -33,10 +33,7 @@ struct stream {
         const ring_reader::place p = in.next();
         if (p.cell == nullptr) return {};
         bytes b(p.cell->message_bytes());
-        if (p.slot != nullptr)
-            copy_payload(b.data(), *p.slot, b.size());
-        else if (!b.empty())
-            std::memcpy(b.data(), p.cell->payload, b.size());
+        copy_payload(b.data(), p, b.size());
         in.take(p);
         return b;
     }

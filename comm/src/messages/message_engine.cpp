@@ -36,8 +36,7 @@ void message_engine::isend(message_request& r, std::span<const std::byte> data, 
 bool message_engine::send_now(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
     if (!is_rank(to) || tag < 0) return false; // isend() tells
     link& l = links_[static_cast<std::size_t>(to)];
-    if (data.size() > options_.immediate_bytes || l.queued.first != nullptr || to == core_.rank || l.frames)
-        return false;
+    if (data.size() > options_.immediate_bytes || l.queued.first != nullptr || !l.out.is_open()) return false;
     return l.out.send(data, label_for(l, tag, context));
 }
 
@@ -75,7 +74,7 @@ void message_engine::deliver(link& from, message_request& r, const incoming& m) 
         finish(r);
     } else if (m.bytes <= options_.immediate_bytes) {
         if (fits && m.slot != nullptr)
-            copy_payload(r.data_, *m.slot, m.bytes);
+            copy_from_slot(r.data_, *m.slot, m.bytes);
         else if (fits)
             copy_bytes(r.data_, m.payload, m.bytes);
         ++counts_.immediate;
@@ -173,6 +172,21 @@ constexpr auto is_done = [](const message_request& r) { return r.done(); };
 status message_engine::wait_one(message_request& r) noexcept {
     return wait(
         1, [&](std::size_t) -> message_request& { return r; }, is_done);
+}
+
+status message_engine::send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
+    message_request r;
+    isend(r, data, to, tag, context);
+    return wait_one(r);
+}
+
+status message_engine::recv(std::span<std::byte> into, int from, int tag, std::uint32_t context,
+                            message_info& info) noexcept {
+    message_request r;
+    irecv(r, into, from, tag, context);
+    const status s = wait_one(r);
+    info = r.info();
+    return s;
 }
 
 status message_engine::wait_all(std::span<message_request> all,

@@ -82,6 +82,9 @@ class message_engine {
     /// An immediate message that comes soon and is the next from that peer, if nothing else is wanted from it: without a
     /// request. False: irecv() it.
     bool recv_now(std::span<std::byte> into, int from, int tag, std::uint32_t context, message_info& info) noexcept;
+    // Whatever those two do not do.
+    status send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
+    status recv(std::span<std::byte> into, int from, int tag, std::uint32_t context, message_info& info) noexcept;
     void irecv(message_request& r, std::span<std::byte> into, int from, int tag, std::uint32_t context) noexcept;
     void progress() noexcept;
     bool test(message_request& r) noexcept;
@@ -220,7 +223,8 @@ class message_engine {
     request_list active_;                           ///< receives of large messages that have begun
     std::uint64_t posted_count_ = 0, arrivals_ = 0; ///< ever: they order what several links hold
     std::uint64_t fruitless_tests_ = 0;
-    int unattended_ = 0; ///< receives since the last progress()
+    static constexpr int most_unattended = 64; ///< some microseconds of messages from one peer
+    int unattended_ = 0;                       ///< receives since the last progress()
     /// A wait pauses (waiting.hpp) after so many polls: where each rank has a core seldom, for a pause takes half as
     /// long as a message.
     std::uint64_t polls_per_pause_ = 1;

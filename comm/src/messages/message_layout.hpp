@@ -27,7 +27,7 @@ struct announcement {
     std::uint32_t in_slab = 0;
 };
 
-/// One message, or the announcement of one, or the begin of a longer one: a cache line, stored last.
+/// One message, or the announcement of one, or the label of one in a slot: a cache line, stored last.
 struct alignas(64) message_cell {
     static constexpr std::uint32_t announced = ~std::uint32_t{0};
 
@@ -50,15 +50,12 @@ struct alignas(64) message_cell {
 static_assert(sizeof(message_cell) == 64);
 static_assert(sizeof(announcement) <= sizeof(message_cell::payload));
 
-// What a reader's prefetchers fetch, its sender has to take back line by line before it can fill it. So no line that is
-// used lies beside another (they fetch pairs), and none is where they expect the next one.
-
 /// A message that doesn't fit into a cell. Its lines are used from the far end: prefetchers look ahead.
 class message_slot {
   public:
     static constexpr std::size_t line_bytes = 64;
-    static constexpr std::size_t lines =
-        (messenger_options::largest_immediate - sizeof message_cell::payload + line_bytes - 1) / line_bytes;
+    static constexpr std::size_t lines = messenger_options::largest_immediate / line_bytes;
+    static_assert(lines * line_bytes == messenger_options::largest_immediate);
     message_cell cell;
     [[nodiscard]] std::byte* line(std::size_t i) noexcept { return place_[lines - 1 - i].line; }
     [[nodiscard]] const std::byte* line(std::size_t i) const noexcept { return place_[lines - 1 - i].line; }

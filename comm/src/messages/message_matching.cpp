@@ -64,24 +64,22 @@ void message_engine::irecv(message_request& r, std::span<std::byte> into, int fr
 
 bool message_engine::recv_now(std::span<std::byte> into, int from, int tag, std::uint32_t context,
                               message_info& info) noexcept {
-    if (!is_rank(from) || from == core_.rank || status_ != status::ok || unattended_ == 16) return false;
+    if (!is_rank(from) || status_ != status::ok || unattended_ == most_unattended) return false;
     link& l = links_[static_cast<std::size_t>(from)];
-    if (l.frames || l.posted.first != nullptr || posted_any_.first != nullptr || l.early.first() != nullptr)
+    if (!l.in.is_open() || l.posted.first != nullptr || posted_any_.first != nullptr || l.early.first() != nullptr)
         return false;
     const int patience =
         core_.spin.has_own_core() ? 200 : 1; // polls, some microseconds: others may need progress() then
-    ring_reader::place p = l.in.next();
+    const ring_reader::awaited next = l.in.await();
+    ring_reader::place p = next.look();
     for (int polls = 1; p.cell == nullptr && polls < patience; ++polls) {
         pause();
-        p = l.in.next();
+        p = next.look();
     }
     if (p.cell == nullptr || !matches(tag, context, p.cell->tag, p.cell->context)) return false;
     const std::uint32_t bytes = p.cell->bytes;
     if (bytes == message_cell::announced || bytes > into.size()) return false;
-    if (p.slot == nullptr)
-        copy_bytes(into.data(), p.cell->payload, bytes);
-    else
-        copy_payload(into.data(), *p.slot, bytes);
+    copy_payload(into.data(), p, bytes);
     info = {from, p.cell->tag, bytes};
     take(l, p);
     ++counts_.arrived;
@@ -137,7 +135,7 @@ bool message_engine::arrive(link& from, const incoming& m) noexcept {
     early->bytes = m.bytes;
     early->own = m.own;
     if (m.slot != nullptr) {
-        copy_payload(early->payload(), *m.slot, m.bytes);
+        copy_from_slot(early->payload(), *m.slot, m.bytes);
     } else if (m.own == nullptr) {
         const bool immediate = m.bytes <= options_.immediate_bytes;
         const std::size_t kept = immediate ? m.bytes : sizeof(announcement);

@@ -5,25 +5,21 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <type_traits>
 
 namespace halocline::comm {
 namespace {
 
 constexpr std::size_t in_cell = sizeof message_cell::payload;
-
 constexpr std::size_t in_line = message_slot::line_bytes;
 
-/// Lines of a slot that a message takes behind its cell.
-std::size_t lines_of(std::size_t bytes) noexcept { return (bytes - in_cell + in_line - 1) / in_line; }
+std::size_t lines_of(std::size_t bytes) noexcept { return (bytes + in_line - 1) / in_line; }
 
-/// Calls copy(offset in the message, line, bytes) for each of them, with a number of bytes known here for all but the last.
+/// Calls copy(offset in the message, line, bytes) for each line of a slot, with a number of bytes known here for all but
+/// the last.
 template <class Slot, class Copy>
 void for_each_line(Slot& slot, std::size_t bytes, Copy&& copy) noexcept {
-    std::size_t at = in_cell, i = 0;
-    for (; at + in_line <= bytes; at += in_line)
-        copy(at, slot.line(i++), std::integral_constant<std::size_t, in_line>());
+    std::size_t at = 0, i = 0;
+    for (; at + in_line <= bytes; at += in_line) copy(at, slot.line(i++), in_line);
     if (at < bytes) copy(at, slot.line(i), bytes - at);
 }
 
@@ -38,20 +34,14 @@ void publish(message_cell& cell, std::uint64_t number, std::uint32_t bytes, cons
 
 } // namespace
 
-message_cell* ring_writer::free_cell() noexcept {
-    if (cells_sent_ - cells_taken_ == cell_ring::size) {
-        cells_taken_ = credit_->cells_taken.load(std::memory_order_acquire);
-        if (cells_sent_ - cells_taken_ == cell_ring::size) return nullptr;
-    }
-    return &ring_->of(cells_sent_);
+bool ring_writer::look_for_cells() noexcept {
+    cells_taken_ = credit_->cells_taken.load(std::memory_order_acquire);
+    return cells_sent_ - cells_taken_ < cell_ring::size;
 }
 
-message_slot* ring_writer::free_slot() noexcept {
-    if (slots_sent_ - slots_taken_ == link_layout::slots) {
-        slots_taken_ = std::max(slots_taken_, credit_->slots_taken.load(std::memory_order_acquire));
-        if (slots_sent_ - slots_taken_ == link_layout::slots) return nullptr;
-    }
-    return &slots_[slots_sent_ % link_layout::slots];
+bool ring_writer::look_for_slots() noexcept {
+    slots_taken_ = std::max(slots_taken_, credit_->slots_taken.load(std::memory_order_acquire));
+    return slots_sent_ - slots_taken_ < link_layout::slots;
 }
 
 bool ring_writer::send(std::span<const std::byte> data, const label& l) noexcept {
@@ -59,16 +49,16 @@ bool ring_writer::send(std::span<const std::byte> data, const label& l) noexcept
     if (bytes <= in_cell) {
         message_cell* const cell = free_cell();
         if (cell == nullptr) return false;
-        if (bytes > 0) std::memcpy(cell->payload, data.data(), bytes);
+        copy_line(cell->payload, data.data(), bytes);
         publish(*cell, cells_sent_++ + slots_sent_ + 1, static_cast<std::uint32_t>(bytes), l);
         return true;
     }
     message_slot* const slot = free_slot();
     if (slot == nullptr) return false;
-    std::memcpy(slot->cell.payload, data.data(), in_cell);
     for_each_line(*slot, bytes,
-                  [&](std::size_t at, std::byte* line, auto n) { std::memcpy(line, data.data() + at, n); });
+                  [&](std::size_t at, std::byte* line, std::size_t n) { copy_line(line, data.data() + at, n); });
     publish(slot->cell, cells_sent_ + ++slots_sent_, static_cast<std::uint32_t>(bytes), l);
+    if (bytes <= in_line) return true; // one line comes while the cell's does
     // The next message often has this one's size. Not its cell: the reader is polling that one.
     const message_slot& next = slots_[slots_sent_ % link_layout::slots];
     for (std::size_t i = 0; i < lines_of(bytes); ++i) prefetch_for_writing(next.line(i));
@@ -81,10 +71,10 @@ void ring_writer::announce(const announcement& a, const label& l) noexcept {
     publish(cell, cells_sent_++ + slots_sent_ + 1, message_cell::announced, l);
 }
 
-void copy_payload(std::byte* to, const message_slot& slot, std::uint64_t bytes) noexcept {
+void copy_from_slot(std::byte* to, const message_slot& slot, std::size_t bytes) noexcept {
     for (std::size_t i = 0; i < lines_of(bytes); ++i) __builtin_prefetch(slot.line(i));
-    std::memcpy(to, slot.cell.payload, in_cell);
-    for_each_line(slot, bytes, [&](std::size_t at, const std::byte* line, auto n) { std::memcpy(to + at, line, n); });
+    for_each_line(slot, bytes,
+                  [&](std::size_t at, const std::byte* line, std::size_t n) { copy_line(to + at, line, n); });
 }
 
 } // namespace halocline::comm

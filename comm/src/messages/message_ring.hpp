@@ -5,6 +5,7 @@
 #pragma once
 
 #include "message_layout.hpp"
+#include "short_copy.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -19,6 +20,7 @@ class ring_writer {
     /// `there` is this rank's link in the reader's block; `here` the reader's in this rank's, where credit comes.
     ring_writer(link_layout& there, const link_layout& here) : ring_(&there.ring), slots_(there.slot), credit_(&here) {}
 
+    [[nodiscard]] bool is_open() const noexcept { return ring_ != nullptr; }
     /// What a cell says besides its payload.
     struct label {
         int tag = 0;
@@ -40,8 +42,17 @@ class ring_writer {
 
   private:
     /// nullptr: the reader has not taken enough yet.
-    message_cell* free_cell() noexcept;
-    message_slot* free_slot() noexcept;
+    message_cell* free_cell() noexcept {
+        return cells_sent_ - cells_taken_ < cell_ring::size || look_for_cells() ? &ring_->of(cells_sent_) : nullptr;
+    }
+    message_slot* free_slot() noexcept {
+        return slots_sent_ - slots_taken_ < link_layout::slots || look_for_slots()
+                   ? &slots_[slots_sent_ % link_layout::slots]
+                   : nullptr;
+    }
+    /// Has the reader taken more than what came with messages says? Fetches a line of the reader's.
+    bool look_for_cells() noexcept;
+    bool look_for_slots() noexcept;
 
     cell_ring* ring_ = nullptr;
     message_slot* slots_ = nullptr;
@@ -62,14 +73,27 @@ class ring_reader {
         const message_cell* cell = nullptr; ///< nullptr: none has come
         const message_slot* slot = nullptr; ///< whose cell it is; nullptr: the ring's
     };
-    [[nodiscard]] place next() const noexcept {
-        const std::uint64_t number = cells_taken_ + slots_taken_ + 1;
-        const message_cell& cell = ring_->of(cells_taken_);
-        if (cell.number.load(std::memory_order_acquire) == number) return {&cell, nullptr};
-        const message_slot& slot = slots_[slots_taken_ % link_layout::slots];
-        if (slot.cell.number.load(std::memory_order_acquire) == number) return {&slot.cell, &slot};
-        return {};
+    /// The two places where the next message may come, looked up once for many polls.
+    class awaited {
+      public:
+        awaited(const message_cell& cell, const message_slot& slot, std::uint64_t number)
+            : cell_(&cell), slot_(&slot), number_(number) {}
+        [[nodiscard]] place look() const noexcept {
+            const bool in_cell = cell_->number.load(std::memory_order_acquire) == number_,
+                       in_slot = slot_->cell.number.load(std::memory_order_acquire) == number_;
+            if (!(in_cell | in_slot)) return {}; // one branch: a core guesses when it is taken, and goes on with that
+            return in_cell ? place{cell_, nullptr} : place{&slot_->cell, slot_};
+        }
+
+      private:
+        const message_cell* cell_;
+        const message_slot* slot_;
+        std::uint64_t number_;
+    };
+    [[nodiscard]] awaited await() const noexcept {
+        return {ring_->of(cells_taken_), slots_[slots_taken_ % link_layout::slots], cells_taken_ + slots_taken_ + 1};
     }
+    [[nodiscard]] place next() const noexcept { return await().look(); }
     [[nodiscard]] std::uint64_t slots_taken() const noexcept { return slots_taken_; }
     /// What lies there has been copied: the place is the writer's again.  Pre: p is next().
     void take(place p) noexcept {
@@ -86,7 +110,14 @@ class ring_reader {
     std::uint64_t cells_taken_ = 0, slots_taken_ = 0;
 };
 
-/// Copies the payload of a message in a slot.  Pre: more bytes than there are in a cell.
-void copy_payload(std::byte* to, const message_slot& slot, std::uint64_t bytes) noexcept;
+/// Copies the payload of an immediate message from a slot.
+void copy_from_slot(std::byte* to, const message_slot& slot, std::size_t bytes) noexcept;
+/// The same from where it lies.
+inline void copy_payload(std::byte* to, ring_reader::place from, std::size_t bytes) noexcept {
+    if (from.slot != nullptr)
+        copy_from_slot(to, *from.slot, bytes);
+    else
+        copy_line(to, from.cell->payload, bytes);
+}
 
 } // namespace halocline::comm

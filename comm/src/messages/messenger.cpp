@@ -260,22 +260,14 @@ bool messenger::probe(int from, int tag, message_info& info, std::uint32_t conte
 }
 status messenger::send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
     if (engine_->send_now(data, to, tag, context)) return engine_->state();
-    message_request r;
-    engine_->isend(r, data, to, tag, context);
-    return engine_->wait_one(r);
+    return engine_->send(data, to, tag, context);
 }
 status messenger::recv(std::span<std::byte> into, int from, int tag, message_info* info,
                        std::uint32_t context) noexcept {
-    message_info received;
-    if (engine_->recv_now(into, from, tag, context, received)) {
-        if (info != nullptr) *info = received;
-        return engine_->state();
-    }
-    message_request r;
-    engine_->irecv(r, into, from, tag, context);
-    const status s = engine_->wait_one(r);
-    if (info != nullptr) *info = r.info();
-    return s;
+    message_info unwanted;
+    message_info& received = info != nullptr ? *info : unwanted;
+    if (engine_->recv_now(into, from, tag, context, received)) return engine_->state();
+    return engine_->recv(into, from, tag, context, received);
 }
 status messenger::state() const noexcept { return engine_->state(); }
 std::string messenger::pending() const { return engine_->pending(); }

@@ -43,10 +43,12 @@ class communicator {
     void give(request r) { free_.push_back(r); }
     /// Err: rank_failure, naming rank and message.
     void require(status s) const {
-        if (s != status::ok) messages_.owner().fail(s, messages_.pending());
+        if (s != status::ok) fail(s);
     }
 
   private:
+    [[noreturn, gnu::cold]] void fail(status s) const;
+
     messenger messages_;
     std::deque<message_request> all_;
     std::vector<request> free_;
