@@ -133,12 +133,12 @@ int solve(program& p, int argc, const char* const* argv) {
     check_solution_file(p, command);
     const text_output json(p, "--json", command.json);
 
-    const problem problem = define_problem(j, command.reader, [&](std::string_view line) { p.print(line); });
+    const problem problem =
+        define_problem(j, command.reader, command.dry_run, [&](std::string_view line) { p.print(line); });
     if (command.dry_run) {
         p.print(describe_dry_run(j, problem, s));
         return exit_success;
     }
-    check_memory(j, problem);
     p.print("lattice " + lattice::to_string(problem.cut.global()) + " on " + std::to_string(j.ranks()) + " rank" +
             (j.ranks() > 1 ? "s " : " ") + lattice::to_string(problem.cut.rank_grid()) + " over " + j.transport() +
             ", blocks " + lattice::to_string(problem.blocks));

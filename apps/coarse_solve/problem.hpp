@@ -28,14 +28,10 @@ struct problem {
 
 /// Chooses blocks and cut; makes the demo configuration if it is needed and not there yet; opens the file. Collective.
 /// Err: input_error (grid that disagrees, rank grid that does not fit with the admissible ones, bad file, a source for
-/// another lattice).
+/// another lattice, and unless this is a dry run one that this host's memory can't hold).
 /// `tell` gets lines of progress (rank 0).
-problem define_problem(const comm::job& j, const settings_reader& given,
+problem define_problem(const comm::job& j, const settings_reader& given, bool dry_run,
                        const std::function<void(std::string_view)>& tell);
-
-/// Refuses a lattice that this host's memory can't hold, before the kernel ends a rank for it. Collective.
-/// Err: input_error.
-void check_memory(const comm::job& j, const problem& p);
 
 /// The right-hand side on this rank's box, lexicographic, 24 components; one from a file is checked. Collective.
 /// Err: input_error.

@@ -137,7 +137,7 @@ TEST(BadInput, RanksThatTheBlocksForbidAreToldWhichBlocksAllowThem) {
 
 TEST(BadInput, IsToldBeforeTheDemoConfigurationIsMade) {
     const scratch_folder scratch;
-    for (const char* flag : {"--grid 12.8.8.8", "--blocks 3.4.4.4", "--mpi 4.1.1.1"}) {
+    for (const char* flag : {"--grid 12.8.8.8", "--blocks 3.4.4.4", "--mpi 4.1.1.1", "--grid 400.400.400.400"}) {
         const auto run = run_command("env HALOCLINE_DATA_DIR=" + (scratch / "") + " " + on_ranks(2, flag));
 
         EXPECT_EQ(run.exit_code, 2) << flag << run.err;
