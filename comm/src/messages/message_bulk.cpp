@@ -48,7 +48,7 @@ bool message_engine::invite(link& from, message_request& r) noexcept {
     case bulk_link::opening::refused: ++counts_.not_registered; return true;
     case bulk_link::opening::open: break;
     }
-    f.append({.kind = frame_record::invite, .record = r.record_, .bytes = r.asked_bytes_},
+    f.append({.kind = frame_item::invite, .record = r.record_, .bytes = r.asked_bytes_},
              reinterpret_cast<const std::byte*>(&ticket), sizeof ticket);
     active_.remove(r);
     r.state_ = request_state::invited;
@@ -56,7 +56,7 @@ bool message_engine::invite(link& from, message_request& r) noexcept {
     return true;
 }
 
-bool message_engine::invited(link& to, const frame_record& r, const std::byte* payload) noexcept {
+bool message_engine::invited(link& to, const frame_item& r, const std::byte* payload) noexcept {
     frame_link& f = *to.frames;
     message_request* const send = std::exchange(f.announced[r.record], nullptr);
     if (send == nullptr) { // withdrawn
@@ -90,7 +90,7 @@ void message_engine::move_bulk(link& l) noexcept {
     for (; f.declines != 0;
          f.declines &= f.declines - 1) { // before the pieces that come instead: stream() waits for it
         const auto record = static_cast<std::uint32_t>(std::countr_zero(f.declines));
-        if (!f.append({.kind = frame_record::decline, .record = record}, nullptr, 0)) break;
+        if (!f.append({.kind = frame_item::decline, .record = record}, nullptr, 0)) break;
     }
     if (f.invited.first == nullptr && f.writing.first == nullptr) return;
     const std::uint64_t moved = f.bulk->moved(), writes = f.bulk->writes();

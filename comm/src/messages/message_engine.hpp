@@ -181,14 +181,14 @@ class message_engine {
     void send_frame(link& to, bool also_empty) noexcept;
     void take_frames(link& from) noexcept;
     status read_frame(link& from, std::span<const std::byte> bytes) noexcept;
-    bool read_record(link& from, const frame_record& r, const std::byte* payload) noexcept;
+    bool read_item(link& from, const frame_item& r, const std::byte* payload) noexcept;
     void take_whole(link& from, message_request& r, std::uint64_t bytes, const announcement& a) noexcept;
     void call_for(link& from, message_request& r) noexcept;
     void stream(link& to, message_request& r) noexcept;
     void move_frames(link& l) noexcept;
     // Straight into the receiver's memory (message_bulk.cpp).
     bool invite(link& from, message_request& r) noexcept;
-    bool invited(link& to, const frame_record& r, const std::byte* payload) noexcept;
+    bool invited(link& to, const frame_item& r, const std::byte* payload) noexcept;
     bool declined(link& from, std::uint32_t record) noexcept;
     void move_bulk(link& l) noexcept;
     void leave_bulk(link& l, message_request& r) noexcept;

@@ -23,7 +23,7 @@ bool message_engine::frame_message(link& to, message_request& r) noexcept {
     if (f.messages_sent == f.may_send || (!immediate && to.free_count == 0)) return false;
     const std::uint32_t record = immediate ? 0 : to.free_records[to.free_count - 1];
     const bool whole = !immediate && r.bytes_ <= f.most_whole();
-    if (!f.append({whole ? frame_record::whole : frame_record::message, record, r.tag_, r.context_, r.bytes_}, r.data_,
+    if (!f.append({whole ? frame_item::whole : frame_item::message, record, r.tag_, r.context_, r.bytes_}, r.data_,
                   immediate || whole ? r.bytes_ : 0))
         return false;
     ++f.messages_sent;
@@ -48,7 +48,7 @@ void message_engine::send_frame(link& to, bool also_empty) noexcept {
     const std::uint64_t credit = options_.unexpected + f.messages_came - to.early.size();
     const bool tell = credit - f.credit_told >= std::max<std::uint64_t>(1, options_.unexpected / 4) ||
                       std::popcount(f.give_back) >= most_untold;
-    if (f.is_empty() && !also_empty && !tell) return; // credit goes with other records if it can
+    if (f.is_empty() && !also_empty && !tell) return; // credit goes with other items if it can
     if (!f.can_send()) return;
     const frame_head head{f.credit_told = credit, std::exchange(f.give_back, 0)};
     std::memcpy(f.frame, &head, sizeof head);
@@ -85,34 +85,34 @@ status message_engine::read_frame(link& from, std::span<const std::byte> bytes) 
     f.sent_whole &= ~head.given_back;
     for (std::uint64_t records = head.given_back; records != 0; records &= records - 1)
         from.free_records[from.free_count++] = static_cast<std::uint32_t>(std::countr_zero(records));
-    for (bytes = bytes.subspan(sizeof head); bytes.size() >= sizeof(frame_record);) {
-        frame_record r;
+    for (bytes = bytes.subspan(sizeof head); bytes.size() >= sizeof(frame_item);) {
+        frame_item r;
         std::memcpy(&r, bytes.data(), sizeof r);
         bytes = bytes.subspan(sizeof r);
-        const bool carries = r.kind == frame_record::piece || r.kind == frame_record::whole ||
-                             (r.kind == frame_record::message && r.bytes <= options_.immediate_bytes);
-        const std::size_t payload = r.kind == frame_record::invite ? sizeof(bulk_ticket) : carries ? r.bytes : 0;
+        const bool carries = r.kind == frame_item::piece || r.kind == frame_item::whole ||
+                             (r.kind == frame_item::message && r.bytes <= options_.immediate_bytes);
+        const std::size_t payload = r.kind == frame_item::invite ? sizeof(bulk_ticket) : carries ? r.bytes : 0;
         if (r.record >= link_layout::records || frame_link::padded(payload) > bytes.size()) return status::wrong_data;
-        if (!read_record(from, r, bytes.data())) return status::wrong_data;
+        if (!read_item(from, r, bytes.data())) return status::wrong_data;
         bytes = bytes.subspan(frame_link::padded(payload));
     }
     return status::ok;
 }
 
-bool message_engine::read_record(link& from, const frame_record& r, const std::byte* payload) noexcept {
+bool message_engine::read_item(link& from, const frame_item& r, const std::byte* payload) noexcept {
     frame_link& f = *from.frames;
     switch (r.kind) {
-    case frame_record::whole:
-    case frame_record::message: {
+    case frame_item::whole:
+    case frame_item::message: {
         ++f.messages_came;
-        const bool whole = r.kind == frame_record::whole;
+        const bool whole = r.kind == frame_item::whole;
         const announcement a{
             .bytes = r.bytes, .address = whole ? reinterpret_cast<std::uint64_t>(payload) : 0, .record = r.record};
         const bool immediate = r.bytes <= options_.immediate_bytes;
         return arrive(from, {from.peer, r.tag, r.context, r.bytes,
                              immediate ? payload : reinterpret_cast<const std::byte*>(&a), nullptr});
     }
-    case frame_record::call:
+    case frame_item::call:
         if (message_request* const send = std::exchange(f.announced[r.record], nullptr)) {
             from.announced.remove(*send);
             send->asked_bytes_ = r.bytes;
@@ -121,7 +121,7 @@ bool message_engine::read_record(link& from, const frame_record& r, const std::b
             f.streaming.push(*send);
         } // else the send was withdrawn: its receive waits for ever, as decision 0025 says
         return true;
-    case frame_record::piece:
+    case frame_item::piece:
         if (message_request* const receive = f.receiving[r.record]) {
             if (r.bytes > receive->asked_bytes_ - receive->moved_bytes_) return false;
             std::memcpy(receive->data_ + receive->moved_bytes_, payload, r.bytes);
@@ -133,8 +133,8 @@ bool message_engine::read_record(link& from, const frame_record& r, const std::b
             }
         } // else the receive was withdrawn: its sender streams to the end, for nobody
         return true;
-    case frame_record::invite: return f.bulk != nullptr && invited(from, r, payload);
-    case frame_record::decline: return f.bulk != nullptr && declined(from, r.record);
+    case frame_item::invite: return f.bulk != nullptr && invited(from, r, payload);
+    case frame_item::decline: return f.bulk != nullptr && declined(from, r.record);
     default: return false;
     }
 }
@@ -156,7 +156,7 @@ void message_engine::call_for(link& from, message_request& r) noexcept {
         if (!invite(from, r)) return;
         if (r.state_ == request_state::invited) return send_frame(from, false);
     }
-    if (!f.append({.kind = frame_record::call, .record = r.record_, .bytes = r.asked_bytes_}, nullptr, 0)) return;
+    if (!f.append({.kind = frame_item::call, .record = r.record_, .bytes = r.asked_bytes_}, nullptr, 0)) return;
     active_.remove(r);
     if (r.asked_bytes_ == 0) {
         finish(r);
@@ -177,7 +177,7 @@ void message_engine::stream(link& to, message_request& r) noexcept {
         std::uint64_t n = std::min<std::uint64_t>(left, f.payload_room());
         if (n < std::min<std::uint64_t>(left, smallest_piece)) n = 0;
         if (n > 0) {
-            f.append({.kind = frame_record::piece, .record = r.record_, .bytes = n}, r.data_ + r.moved_bytes_, n);
+            f.append({.kind = frame_item::piece, .record = r.record_, .bytes = n}, r.data_ + r.moved_bytes_, n);
             r.moved_bytes_ += n;
         }
         if (n < left) {

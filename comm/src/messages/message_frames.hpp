@@ -29,7 +29,7 @@ struct frame_head {
 };
 
 /// What follows the head, with its payload behind it.
-struct frame_record {
+struct frame_item {
     enum : std::uint32_t {
         message, ///< sender: with its bytes if it is immediate; else its announcement, for which the peer may call
         whole,   ///< sender: a longer one with its bytes
@@ -44,7 +44,7 @@ struct frame_record {
     std::uint32_t context = 0;
     std::uint64_t bytes = 0;
 };
-static_assert(sizeof(frame_head) % 8 == 0 && sizeof(frame_record) % 8 == 0);
+static_assert(sizeof(frame_head) % 8 == 0 && sizeof(frame_item) % 8 == 0);
 
 /// The frames between this rank and one peer, and the messages that go through them.
 struct frame_link : frame_stream {
@@ -72,7 +72,7 @@ struct frame_link : frame_stream {
     bool closed = false; ///< nothing is taken any more: the peer has said farewell, or the channel failed
 
     /// Bytes of a message that fits into one frame.
-    [[nodiscard]] std::size_t most_whole() const noexcept { return (room - head - sizeof(frame_record)) / 8 * 8; }
+    [[nodiscard]] std::size_t most_whole() const noexcept { return (room - head - sizeof(frame_item)) / 8 * 8; }
     /// Copies a message's bytes out of the frame that they came in, if they did.
     void keep(announcement& a, std::uint64_t bytes) noexcept {
         if (a.address == 0) return;
@@ -80,12 +80,12 @@ struct frame_link : frame_stream {
         std::memcpy(place, reinterpret_cast<const std::byte*>(a.address), bytes);
         a.address = reinterpret_cast<std::uint64_t>(place);
     }
-    bool append(const frame_record& what, const std::byte* payload, std::size_t bytes) noexcept {
-        return append_record(what, payload, bytes);
+    bool append(const frame_item& what, const std::byte* payload, std::size_t bytes) noexcept {
+        return append_item(what, payload, bytes);
     }
     /// Bytes of payload for which append() has room.
     [[nodiscard]] std::size_t payload_room() noexcept {
-        return open() && used + sizeof(frame_record) < room ? (room - used - sizeof(frame_record)) / 8 * 8 : 0;
+        return open() && used + sizeof(frame_item) < room ? (room - used - sizeof(frame_item)) / 8 * 8 : 0;
     }
 };
 

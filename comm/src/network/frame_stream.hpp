@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames between this rank and one peer: where much that is small is to be said over a network, several records go in one
-// message of a channel. What a record is, is up to the user (messages/message_frames.hpp, one_sided/far_link.hpp).
+// Frames between this rank and one peer: where much that is small is to be said over a network, several items go in one
+// message of a channel. What an item is, is up to the user (messages/message_frames.hpp, one_sided/far_link.hpp).
 //
 // Frames are numbered from 0 and go in the epochs of a few channels in turn, so that several are under way: frame n is
-// epoch n / channels + 1 of channel n % channels, and records arrive in the order in which they were appended.
+// epoch n / channels + 1 of channel n % channels, and items arrive in the order in which they were appended.
 //
 // Flow control: a channel may send epoch e when the peer's epoch e - 1 has come, which says that the slot for it is free.
 // So frame n may go when the peer's frame n - channels is here, and whoever takes frames has to answer them, if need be
@@ -86,9 +86,9 @@ struct frame_stream {
         return frame != nullptr;
     }
     [[nodiscard]] bool is_empty() const noexcept { return frame == nullptr || used == head; }
-    /// Appends a record and its payload, padded to 8 bytes. False: no frame may be filled now, or this one has no room.
-    template <class Record>
-    bool append_record(const Record& what, const std::byte* payload, std::size_t bytes) noexcept {
+    /// Appends an item and its payload, padded to 8 bytes. False: no frame may be filled now, or this one has no room.
+    template <class Item>
+    bool append_item(const Item& what, const std::byte* payload, std::size_t bytes) noexcept {
         static_assert(sizeof what % 8 == 0);
         const std::size_t size = sizeof what + padded(bytes);
         if (!open() || used + size > room) return false;

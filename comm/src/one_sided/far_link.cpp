@@ -3,8 +3,8 @@
 
 namespace halocline::comm {
 
-bool far_link::append(const far_record& what, std::span<const std::byte> bytes) noexcept {
-    return say_due() && append_record(what, bytes);
+bool far_link::append(const far_item& what, std::span<const std::byte> bytes) noexcept {
+    return say_due() && append_item(what, bytes);
 }
 
 void far_link::tell(int half, std::uint64_t count) noexcept {
@@ -12,19 +12,19 @@ void far_link::tell(int half, std::uint64_t count) noexcept {
     push();
 }
 
-bool far_link::append_record(const far_record& what, std::span<const std::byte> bytes) noexcept {
-    far_record r = what;
+bool far_link::append_item(const far_item& what, std::span<const std::byte> bytes) noexcept {
+    far_item r = what;
     r.bytes = bytes.size();
-    if (frames_.append_record(r, bytes.data(), bytes.size())) return true;
+    if (frames_.append_item(r, bytes.data(), bytes.size())) return true;
     if (frames_.is_empty()) return false;
     send(); // it is full
-    return frames_.append_record(r, bytes.data(), bytes.size());
+    return frames_.append_item(r, bytes.data(), bytes.size());
 }
 
 bool far_link::say_due() noexcept {
     for (std::uint32_t half = 0; half < 2; ++half) {
         if (due_[half] == said_[half]) continue;
-        if (!append_record({far_record::tell, half, due_[half]}, {})) return false;
+        if (!append_item({far_item::tell, half, due_[half]}, {})) return false;
         said_[half] = due_[half];
     }
     return true;

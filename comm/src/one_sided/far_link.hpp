@@ -13,7 +13,7 @@
 
 namespace halocline::comm {
 
-struct far_record {
+struct far_item {
     enum : std::uint32_t {
         put,   ///< the bytes that follow, to `place` of the payload
         add,   ///< 1 to the counter at `place` of the payload
@@ -31,13 +31,13 @@ class far_link {
   public:
     static constexpr std::uint64_t channels = frame_stream::channels;
     static constexpr std::size_t frame_bytes = 8192;
-    static constexpr std::size_t most = frame_bytes - sizeof(far_record); ///< bytes of one record
+    static constexpr std::size_t most = frame_bytes - sizeof(far_item); ///< bytes of one item
 
     /// In the order of their requests, `channels` times.
     void connect(frame_channel c) { frames_.channel.push_back(c); }
 
-    /// Appends a record to the frames. False: there is no room now.  Pre: bytes.size() <= most.
-    bool append(const far_record& what, std::span<const std::byte> bytes = {}) noexcept;
+    /// Appends an item to the frames. False: there is no room now.  Pre: bytes.size() <= most.
+    bool append(const far_item& what, std::span<const std::byte> bytes = {}) noexcept;
     /// Sets the count of a half of the line there: now, or if there is no room, before anything that is appended later.
     void tell(int half, std::uint64_t count) noexcept;
     /// Hands what is appended to the transport, as far as it may go, or an empty frame if the neighbour needs one.
@@ -47,9 +47,9 @@ class far_link {
         return frames_.is_empty() && due_[0] == said_[0] && due_[1] == said_[1];
     }
 
-    /// What became of a record: `later` ends a take(), and the next one visits it again.
+    /// What became of an item: `later` ends a take(), and the next one visits it again.
     enum class visited { done, later, wrong };
-    /// Calls visit(record, payload) -> visited for all that has come, in order.  Returns status::aborted after the
+    /// Calls visit(item, payload) -> visited for all that has come, in order.  Returns status::aborted after the
     /// farewell, status::wrong_data if a visit says so or a frame is none.
     template <class Visit>
     status take(Visit&& visit) noexcept {
@@ -71,8 +71,8 @@ class far_link {
   private:
     template <class Visit>
     visited read(std::span<const std::byte> frame, Visit& visit) {
-        for (frame = frame.subspan(read_); frame.size() >= sizeof(far_record);) {
-            far_record r;
+        for (frame = frame.subspan(read_); frame.size() >= sizeof(far_item);) {
+            far_item r;
             std::memcpy(&r, frame.data(), sizeof r);
             frame = frame.subspan(sizeof r);
             if (frame_stream::padded(r.bytes) > frame.size()) return visited::wrong;
@@ -82,7 +82,7 @@ class far_link {
         }
         return frame.empty() ? visited::done : visited::wrong;
     }
-    bool append_record(const far_record& what, std::span<const std::byte> bytes) noexcept;
+    bool append_item(const far_item& what, std::span<const std::byte> bytes) noexcept;
     bool say_due() noexcept;
     void send() noexcept;
 

@@ -150,7 +150,7 @@ bool rma_segment::try_write(const neighbour& peer, std::size_t place, std::span<
         if (!bytes.empty()) std::memcpy(peer.payload + place, bytes.data(), bytes.size());
         return true;
     }
-    const bool room = peer.far->append({.kind = far_record::put, .place = place}, bytes);
+    const bool room = peer.far->append({.kind = far_item::put, .place = place}, bytes);
     peer.far->push();
     counts_.framed += room;
     return room;
@@ -169,7 +169,7 @@ status rma_segment::write(const neighbour& peer, std::size_t place, std::span<co
 }
 
 status rma_segment::add_one(const neighbour& peer, std::size_t place) noexcept {
-    if (peer.far) return until(peer, [&] { return peer.far->append({.kind = far_record::add, .place = place}); });
+    if (peer.far) return until(peer, [&] { return peer.far->append({.kind = far_item::add, .place = place}); });
     reinterpret_cast<std::atomic<std::uint64_t>*>(peer.payload + place)->fetch_add(1, std::memory_order_release);
     return status::ok;
 }
@@ -182,26 +182,26 @@ status rma_segment::flush(const neighbour& peer) noexcept {
     });
 }
 
-far_link::visited rma_segment::apply(neighbour& peer, const far_record& r, std::span<const std::byte> bytes) noexcept {
+far_link::visited rma_segment::apply(neighbour& peer, const far_item& r, std::span<const std::byte> bytes) noexcept {
     using enum far_link::visited;
     const auto fits = [&](std::size_t n) { return r.place <= payload_bytes && n <= payload_bytes - r.place; };
     switch (r.kind) {
-    case far_record::put:
+    case far_item::put:
         if (!fits(bytes.size())) return wrong;
         if (!bytes.empty()) std::memcpy(payload + r.place, bytes.data(), bytes.size());
         return done;
-    case far_record::add:
+    case far_item::add:
         if (!fits(sizeof(std::uint64_t)) || r.place % sizeof(std::uint64_t) != 0) return wrong;
         reinterpret_cast<std::atomic<std::uint64_t>*>(payload + r.place)->fetch_add(1, std::memory_order_release);
         return done;
-    case far_record::tell:
+    case far_item::tell:
         if (r.which > 1) return wrong;
         peer.mine->half[r.which].epoch.store(r.place, std::memory_order_release);
         return done;
-    case far_record::wrote:
+    case far_item::wrote:
         if (!peer.bulk) return wrong;
         return peer.bulk->came() >= r.place ? done : later;
-    case far_record::sends: {
+    case far_item::sends: {
         std::uint64_t size = 0;
         if (!peer.bulk || bytes.size() != sizeof size) return wrong;
         std::memcpy(&size, bytes.data(), sizeof size);
@@ -215,7 +215,7 @@ void rma_segment::poll() noexcept {
     for (neighbour& peer : neighbours) {
         if (!peer.far || left(peer)) continue;
         if (peer.bulk) poll_direct(peer);
-        status s = peer.far->take([&](const far_record& r, std::span<const std::byte> b) { return apply(peer, r, b); });
+        status s = peer.far->take([&](const far_item& r, std::span<const std::byte> b) { return apply(peer, r, b); });
         peer.far->push();
         if (s == status::aborted) peer.mine->half[1].end.store(1, std::memory_order_release);
         if (s == status::peer_died) s = owner.core().lost(peer.rank, "can't be reached: " + peer.far->trouble());

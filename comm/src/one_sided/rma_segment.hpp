@@ -89,7 +89,7 @@ class rma_segment {
   private:
     template <class Try>
     status until(const neighbour& peer, Try done, bool also_left = false) noexcept;
-    far_link::visited apply(neighbour& peer, const far_record& r, std::span<const std::byte> bytes) noexcept;
+    far_link::visited apply(neighbour& peer, const far_item& r, std::span<const std::byte> bytes) noexcept;
     void lay_out_block(std::size_t count);
     void meet(const std::string& name, std::string_view shape, std::span<const int> ranks);
     void connect_far(const std::string& name);

@@ -57,7 +57,7 @@ std::optional<status> rma_segment::write_direct(const neighbour& peer, std::size
         ++counts_.not_registered;
         return std::nullopt;
     }
-    const auto say = [&](const far_record& r, std::span<const std::byte> more) {
+    const auto say = [&](const far_item& r, std::span<const std::byte> more) {
         return until(peer, [&] { return peer.far->append(r, more); });
     };
     bool gone = false;
@@ -69,10 +69,10 @@ std::optional<status> rma_segment::write_direct(const neighbour& peer, std::size
     };
     if (peer.open) {
         s = until(peer, go, true); // the memory there lives until this rank's farewell
-        if (s == status::ok && gone) s = say({.kind = far_record::wrote, .place = bulk.writes()}, {});
+        if (s == status::ok && gone) s = say({.kind = far_item::wrote, .place = bulk.writes()}, {});
     } else {
         const std::uint64_t size = bytes.size();
-        s = say({.kind = far_record::sends, .place = place}, std::as_bytes(std::span(&size, 1)));
+        s = say({.kind = far_item::sends, .place = place}, std::as_bytes(std::span(&size, 1)));
         if (s == status::ok) s = until(peer, go);
     }
     if (gone) {
