@@ -87,8 +87,8 @@ bool message_engine::declined(link& from, std::uint32_t record) noexcept {
 
 void message_engine::move_bulk(link& l) noexcept {
     frame_link& f = *l.frames;
-    for (; f.declines != 0;
-         f.declines &= f.declines - 1) { // before the pieces that come instead: stream() waits for it
+    // Before the pieces that come instead: stream() waits for it.
+    for (; f.declines != 0; f.declines &= f.declines - 1) {
         const auto record = static_cast<std::uint32_t>(std::countr_zero(f.declines));
         if (!f.append({.kind = frame_item::decline, .record = record}, nullptr, 0)) break;
     }
