@@ -2,9 +2,10 @@
 // How close is an exchange to one hand-written copy, and how far from MPI?  scripts/bench.sh halo
 //   (halocline-run -n 2 -- bench_halo [--peer 'NAME=COMMAND'], ours over MPI: mpirun … bench_halo --transport mpi)
 //
-// Contenders: "limit" (halo/one_copy.hpp), ours by each path, "mock" (ours without the wire), and peers, programs of
-// one MPI each (halo_mpi.cpp) that get orders through a pipe. All take turns in short slices (support/rounds.hpp);
-// payloads are verified after each slice. What is timed: halo/timed_slice.hpp. One rank exchanges faces with itself.
+// Contenders: "limit" (halo/one_copy.hpp), ours by each path and left to choose ("automatic"), "mock" (ours without the
+// wire), and peers, programs of one MPI each (halo_mpi.cpp) that get orders through a pipe. All take turns in short
+// slices (support/rounds.hpp); payloads are verified after each slice. What is timed: halo/timed_slice.hpp. One rank
+// exchanges faces with itself.
 
 #include "halo/one_copy.hpp"
 #include "halo/ours.hpp"
@@ -102,7 +103,7 @@ std::vector<entry> contenders_of(const comm::job& j, const options& o, const poi
     std::vector<halo::path> ways;
     if (p.padded || !direct) ways.push_back(halo::path::packed);
     if (direct) ways.push_back(halo::path::direct);
-    if (transport == "shm") ways.push_back(halo::path::streamed);
+    if (transport == "shm") ways.insert(ways.end(), {halo::path::streamed, halo::path::automatic});
     for (const int threads : o.threads)
         for (const halo::path way : ways) {
             if (p.padded)

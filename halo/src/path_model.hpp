@@ -63,7 +63,7 @@ inline writing choose_writing(comm::streaming wish, const comm::costs& c, std::s
     if (wish != comm::streaming::automatic) return w;
     if (bytes > 0) w.watch = path_watch(c, bytes, w.way == path::streamed);
     const double cached = c.cached.seconds(bytes), streamed = c.streamed.seconds(bytes);
-    w.why = cached == 0 ? "not measured: ranks share cores, or no memory"
+    w.why = cached == 0 ? "not measured: all ranks share a core, or no two share memory"
                         : microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it";
     if (const std::string when = w.watch.describe(); !when.empty()) w.why += "; " + when;
     return w;

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <barrier>
 #include <optional>
+#include <sched.h>
 #include <thread>
 
 using namespace halocline_test;
@@ -300,6 +301,23 @@ TEST(PathModel, HasTheSameNumbersOnEveryRank) {
         EXPECT_GT(c.flag_seconds, 0);
         EXPECT_GT(c.copy_seconds_per_byte, 0);
         EXPECT_EQ(&comm::measured_costs(j), &c); // once per job
+    });
+}
+
+/// Two ranks then get a core each for as long as their lines are timed.
+TEST(PathModel, KnowsWhatLinesCostWhereRanksShareCores) {
+    cpu_set_t cores;
+    ASSERT_EQ(sched_getaffinity(0, sizeof cores, &cores), 0);
+    run(CPU_COUNT(&cores) + 1, [&](const comm::job& j) {
+        const comm::costs& c = comm::measured_costs(j);
+
+        const bool several = CPU_COUNT(&cores) > 1;
+        EXPECT_EQ(c.cached.seconds(16384) > 0, several);
+        EXPECT_EQ(c.streamed.seconds(16384) > 0, several);
+        EXPECT_EQ(c.take_seconds > 0, several);
+        cpu_set_t then;
+        EXPECT_EQ(sched_getaffinity(0, sizeof then, &then), 0);
+        EXPECT_TRUE(CPU_EQUAL(&cores, &then)) << "a rank stays bound";
     });
 }
 

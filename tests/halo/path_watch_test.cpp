@@ -83,10 +83,10 @@ TEST(PathWatch, ClaimsLinesThatAreAway) {
     EXPECT_TRUE(watch.claims());
 }
 
-TEST(PathWatch, OnlyClaimsFollowWhereRanksShareCores) {
-    comm::costs shared_cores;
-    shared_cores.keep_seconds = near().keep_seconds;
-    path_watch watch(shared_cores, 16384, false);
+TEST(PathWatch, OnlyClaimsFollowWhereRanksShareOneCore) {
+    comm::costs one_core;
+    one_core.keep_seconds = near().keep_seconds;
+    path_watch watch(one_core, 16384, false);
 
     decide_at(watch, {1e9, 1e9}, false);
     EXPECT_TRUE(watch.claims());

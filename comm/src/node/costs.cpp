@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <sched.h>
 
 namespace halocline::comm {
 namespace {
@@ -46,6 +48,7 @@ class probe {
     [[nodiscard]] double exchange_seconds() {
         return set_.size() == 0 ? 0 : seconds_of([&] { step(0, false); });
     }
+    [[nodiscard]] bool shares_memory() const { return shared_; }
     /// 0 where the partner shares no memory.
     [[nodiscard]] write_cost write_seconds(bool streaming) {
         if (!shared_) return {};
@@ -110,6 +113,51 @@ class probe {
     bool shared_ = false;
 };
 
+/// Keeps the calling thread on one core until the end of its scope.
+class bound_to {
+  public:
+    explicit bound_to(int core) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        bound_ = sched_getaffinity(0, sizeof before_, &before_) == 0 && sched_setaffinity(0, sizeof one, &one) == 0;
+    }
+    ~bound_to() {
+        if (bound_) sched_setaffinity(0, sizeof before_, &before_);
+    }
+    bound_to(const bound_to&) = delete;
+    bound_to& operator=(const bound_to&) = delete;
+
+  private:
+    cpu_set_t before_{};
+    bool bound_ = false;
+};
+
+/// Where ranks share cores, lines travel between those of a pair only if each has another core: one pair of the job is
+/// given two, while the other ranks sleep. The core for this rank, if it is one of the pair.  Collective.
+std::optional<int> core_of_the_pair(const job& j, bool shares_memory) {
+    struct place {
+        int shares_memory = 0, first_core = 0, last_core = 0;
+    };
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    place mine{shares_memory, 0, CPU_SETSIZE - 1};
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0 || CPU_COUNT(&cores) == 0) mine.shares_memory = 0;
+    while (mine.first_core < CPU_SETSIZE - 1 && !CPU_ISSET(mine.first_core, &cores)) ++mine.first_core;
+    while (mine.last_core > 0 && !CPU_ISSET(mine.last_core, &cores)) --mine.last_core;
+    std::vector<place> places;
+    for (const std::string& text : j.gather(wire_writer().number(mine).take()))
+        places.push_back(wire_reader(text).number<place>());
+    for (std::size_t even = 0; even + 1 < places.size(); even += 2) {
+        const place &one = places[even], &other = places[even + 1];
+        if (!one.shares_memory || !other.shares_memory || one.first_core == other.last_core) continue;
+        if (j.rank() == static_cast<int>(even)) return one.first_core;
+        if (j.rank() == static_cast<int>(even) + 1) return other.last_core;
+        return {};
+    }
+    return {};
+}
+
 costs measure(const job& j) {
     constexpr std::size_t run = 96, stride = 16 * run, runs = 64;
     std::vector<char> from(runs * stride), to(runs * stride);
@@ -131,10 +179,16 @@ costs measure(const job& j) {
     std::uint64_t keep = ~std::uint64_t{0};
     for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
     c.keep_seconds = seconds(keep);
-    if (j.core().spin.has_own_core()) {
+    const auto time_writes = [&] {
         c.cached = one.write_seconds(false);
         c.streamed = one.write_seconds(true);
         c.take_seconds = one.take_seconds();
+    };
+    if (j.core().spin.has_own_core()) {
+        time_writes();
+    } else if (const std::optional<int> core = core_of_the_pair(j, one.shares_memory())) {
+        const bound_to own(*core);
+        time_writes();
     }
     return c;
 }

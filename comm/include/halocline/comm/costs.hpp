@@ -25,7 +25,7 @@ struct costs {
     double copy_seconds_per_byte = 0; ///< for contiguous bytes
     double run_seconds = 0;           ///< for each run of contiguous bytes, beside its bytes
     /// Writing into the peer's memory: through the cache, with lines claimed first (claim_lines.hpp), and by streaming
-    /// stores (stream_bytes.hpp). Both 0 if no two ranks share memory, or if ranks share cores.
+    /// stores (stream_bytes.hpp), each between two cores. Both 0 if no two ranks share memory, or all share one core.
     write_cost cached{}, streamed{};
     /// What ticks_to_take() (take_line.hpp) takes for a line of such a message, which the peer has read (0 if the above
     /// are), and for a line that only this core has used.
@@ -43,7 +43,8 @@ inline constexpr double streaming_margin = 1.3;
 }
 
 /// The costs of this job. The first call measures and is collective, later ones are local.  Err: job_error.
-/// Cost: half a millisecond once; two small channel sets between pairs of neighbouring ranks.
+/// Cost: half a millisecond once, several where ranks share cores; two small channel sets between pairs of neighbouring
+/// ranks.
 const costs& measured_costs(const job& j);
 
 /// Makes measured_costs() return `c` from now on, for known machines and for tests.  Pre: the same on every rank.

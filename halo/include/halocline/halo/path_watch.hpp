@@ -22,7 +22,7 @@ class path_watch {
   public:
     /// A message that stays what it is.
     path_watch() = default;
-    /// Its path stays where ranks share cores (costs were not measured), or where it was asked for: claims_only().
+    /// Its path stays where costs were not measured (all ranks share one core), or where it was asked for: claims_only().
     path_watch(const comm::costs& c, std::size_t bytes, bool streamed);
     static path_watch claims_only(const comm::costs& c);
 
