@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is behind a messenger: matching, the three protocols, progress. Set-up is in messenger.cpp.
+// What is behind a messenger: matching, the three protocols, progress.
 #pragma once
 
 #include "job/job_core.hpp"
@@ -136,6 +136,7 @@ class message_engine {
         std::optional<shm_channel> farewell;
     };
 
+    // Set-up (message_setup.cpp).
     void connect(const std::vector<std::string>& cards);
     void connect_frames();
     void connect_bulk();

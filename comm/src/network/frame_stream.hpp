@@ -10,16 +10,14 @@
 // with empty ones (owes_answer()), in every wait of its rank: else a peer that only sends would stop for ever.
 #pragma once
 
-#include <halocline/comm/channel.hpp>
-#include <halocline/comm/mpi_channel.hpp>
-#include <halocline/comm/ofi_channel.hpp>
-#include <halocline/comm/verbs_channel.hpp>
+#include <halocline/comm/channel_set.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -123,5 +121,21 @@ struct frame_stream {
     frame_channel& next() noexcept { return channel[taken % channels]; }
     [[nodiscard]] std::uint64_t next_epoch() const noexcept { return taken / channels + 1; }
 };
+
+/// Appends the requests for a stream's channels between this rank and a peer, in a set without others.
+inline void request_frame_channels(std::vector<channel_request>& requests, int own, int peer, std::size_t room) {
+    constexpr auto count = static_cast<std::uint32_t>(frame_stream::channels);
+    const auto key = [](int rank, std::uint32_t n) { return count * static_cast<std::uint32_t>(rank) + n; };
+    for (std::uint32_t n = 0; n < count; ++n)
+        requests.push_back({peer, key(peer, n), key(own, n), room, room, "frames " + std::to_string(n)});
+}
+
+/// Calls connect(peer, frame_channel) for each channel of the set; those of a peer in the order of their requests.
+template <class Connect>
+void for_each_frame_channel(channel_set& set, Connect&& connect) {
+    set.for_each([&]<class C>(C& c) {
+        if constexpr (std::is_constructible_v<frame_channel, C&>) connect(c.peer(), frame_channel(c));
+    });
+}
 
 } // namespace halocline::comm

@@ -29,7 +29,6 @@ struct far_item {
 
 class far_link {
   public:
-    static constexpr std::uint64_t channels = frame_stream::channels;
     static constexpr std::size_t frame_bytes = 8192;
     static constexpr std::size_t most = frame_bytes - sizeof(far_item); ///< bytes of one item
 

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstring>
 #include <new>
-#include <type_traits>
 
 namespace halocline::comm {
 
@@ -123,23 +122,15 @@ void rma_segment::meet(const std::string& name, std::string_view shape, std::spa
 }
 
 void rma_segment::connect_far(const std::string& name) {
-    const auto key = [](int rank, std::uint64_t i) {
-        return static_cast<std::uint32_t>(far_link::channels * static_cast<std::uint64_t>(rank) + i);
-    };
     std::vector<channel_request> requests;
     std::vector<far_link*> of_rank(static_cast<std::size_t>(owner.ranks()), nullptr);
     for (const neighbour& peer : neighbours) {
         if (!peer.far) continue;
         of_rank[peer.rank] = peer.far.get();
-        for (std::uint64_t i = 0; i < far_link::channels; ++i) {
-            requests.push_back({peer.rank, key(peer.rank, i), key(owner.rank(), i), far_link::frame_bytes,
-                                far_link::frame_bytes, "frames " + std::to_string(i)});
-        }
+        request_frame_channels(requests, owner.rank(), peer.rank, far_link::frame_bytes);
     }
     channels_ = channel_set(owner, requests, {name, ""});
-    channels_.for_each([&]<class C>(C& c) { // those of a rank in the order of their requests
-        if constexpr (std::is_constructible_v<frame_channel, C&>) of_rank[c.peer()]->connect(frame_channel(c));
-    });
+    for_each_frame_channel(channels_, [&](int rank, frame_channel c) { of_rank[rank]->connect(c); });
     if (requests.empty()) return;
     // A neighbour may wait for an answer while this rank waits for something else.
     channels_.work_in_every_wait(this, [](void* self) { static_cast<rma_segment*>(self)->poll(); });

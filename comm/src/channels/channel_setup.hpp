@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the channels of a channel_set come to be.
+#pragma once
+
+#include "channel_agreement.hpp"
+#include "control/wire.hpp"
+#include "job/job_core.hpp"
+#include "job/waiting.hpp"
+#include "network/worlds.hpp"
+
+#include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/clock.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+namespace halocline::comm {
+
+template <class C>
+void await_connection(job_core& core, C& c) {
+    const std::string operation = "the first write from rank " + std::to_string(c.peer()) + " over " + C::transport;
+    for (waiter waiting(core); !c.connected();) {
+        if (const status s = waiting.again(c.peer()); s != status::ok) core.raise(s, operation);
+    }
+    if (c.trouble().empty()) return;
+    core.raise(core.lost(c.peer(), "can't be reached: " + c.trouble()), operation);
+}
+
+/// Steps in this order, each collective.
+template <class Lanes>
+class channel_setup {
+  public:
+    channel_setup(const job& j, Lanes& lanes, std::span<const channel_request> requests,
+                  const channel_set_options& options)
+        : j_(j), core_(j.core()), lanes_(lanes), requests_(requests), options_(options), plan_id_(core_.next_plan_id++),
+          offset_(requests.size(), 0), cards_(requests.size()) {}
+
+    /// One block of the slab for all ends that peers write to directly.
+    void lay_out_block() {
+        j_.collectively([&] {
+            by_peer_ = sorted_by_peer(j_, requests_, options_.name);
+            for_each_lane([&]<class C>(std::vector<C>&) {
+                if constexpr (!carded_channel<C>) {
+                    for_each_request_of<C>([&](std::size_t i, const channel_request& r) {
+                        offset_[i] = block_bytes_;
+                        block_bytes_ += C::block_bytes(r.receive_bytes);
+                    });
+                }
+            });
+            if (block_bytes_ > 0) {
+                block_ = static_cast<std::byte*>(core_.memory->allocate_for_peers(block_bytes_, alignof(control_line)));
+            }
+        });
+        check_symmetry(j_, by_peer_, options_.name);
+    }
+
+    /// The own ends, and what the peers must know of them.
+    void make_own_ends() {
+        j_.collectively([&] {
+            for_each_lane([&]<class C>(std::vector<C>& lane) {
+                if constexpr (carded_channel<C>) {
+                    make_carded(lane);
+                } else {
+                    make_lines<C>();
+                }
+            });
+        });
+    }
+
+    /// Swaps what each end says of itself, and checks that both ends of a channel say the same.
+    void agree_with_peers() {
+        const own_ends ends{plan_id_, options_, requests_, by_peer_};
+        const std::vector<std::string> came = exchange_ends(j_, ends, cards_);
+        j_.collectively([&] { cards_ = matching_cards(j_, ends, came); });
+    }
+
+    /// Only now: an end that had connected to one that never will must not send there, not even a farewell.
+    void connect() {
+        j_.collectively([&] {
+            for_each_lane([&]<class C>(std::vector<C>& lane) {
+                if constexpr (std::is_same_v<C, mpi_channel>) {
+                    if (core_.mpi == nullptr) return;
+                    const auto look = [&, since = ticks()] { core_.check_or_raise(-1, since, "windows of MPI"); };
+                    C::connect_all(*core_.mpi, lane, cards_, look);
+                } else if constexpr (carded_channel<C>) {
+                    for (C& c : lane) c.connect(cards_[c.index()]);
+                } else {
+                    connect_lines(lane);
+                }
+            });
+        });
+    }
+
+    /// Connections may be made by the first write: now, so that an unreachable peer is an error of the set-up.
+    void greet_peers() {
+        if (!core_.greets) return;
+        j_.collectively([&] {
+            for_each_lane([&]<class C>(std::vector<C>& lane) {
+                if constexpr (carded_channel<C>) {
+                    for (C& c : lane) static_cast<void>(c.connected()); // all greet before one is waited for
+                    for (C& c : lane) await_connection(core_, c);
+                }
+            });
+        });
+    }
+
+    /// After a step that threw.
+    void give_block_back() {
+        // Nobody has sent anything: no farewells are due, unless a rank died half-way; then the job is over anyway.
+        if (block_ == nullptr || core_.failed() != status::ok) return;
+        core_.memory->deallocate(block_, block_bytes_, alignof(control_line));
+    }
+
+    [[nodiscard]] std::byte* block() const { return block_; }
+    [[nodiscard]] std::size_t block_bytes() const { return block_bytes_; }
+
+  private:
+    template <class Visit>
+    void for_each_lane(Visit&& visit) {
+        std::apply([&](auto&... lane) { (visit(lane), ...); }, lanes_);
+    }
+    /// The requests that get a channel of kind C.
+    template <class C, class Visit>
+    void for_each_request_of(Visit&& visit) {
+        for (std::size_t i = 0; i < requests_.size(); ++i) {
+            const channel_request& r = requests_[i];
+            if (core_.members[r.peer].transport == C::transport && r.direct == direct_channel<C>) visit(i, r);
+        }
+    }
+
+    template <class C>
+    void make_carded(std::vector<C>& lane) {
+        for_each_request_of<C>([&](std::size_t i, const channel_request& r) {
+            lane.emplace_back(world_of(core_, static_cast<C*>(nullptr)), *core_.memory, i, r.peer, plan_id_,
+                              r.send_bytes, r.receive_bytes);
+        });
+        if (lane.empty()) return;
+        if constexpr (requires { &C::complete; }) C::complete(world_of(core_, static_cast<C*>(nullptr)), plan_id_);
+        for (const C& c : lane) cards_[c.index()] = c.card();
+    }
+    /// The control lines in the block; the card says where.
+    template <class C>
+    void make_lines() {
+        for_each_request_of<C>([&](std::size_t i, const channel_request&) {
+            std::byte* const own = block_ + offset_[i];
+            new (own) control_line;
+            if constexpr (direct_channel<C>) new (own + sizeof(control_line)) message_header;
+            cards_[i] = wire_writer().number<std::int64_t>(own - core_.memory->base()).take();
+        });
+    }
+    template <class C>
+    void connect_lines(std::vector<C>& lane) {
+        for_each_request_of<C>([&](std::size_t i, const channel_request& r) {
+            std::byte* const own = block_ + offset_[i];
+            std::byte* const base = core_.peer_base[r.peer];
+            std::byte* const remote = base + wire_reader(cards_[i]).number<std::int64_t>();
+            if constexpr (direct_channel<C>) {
+                lane.emplace_back(i, r.peer, plan_id_, r.send_bytes, r.receive_bytes, remote, own, base);
+            } else {
+                lane.emplace_back(i, r.peer, plan_id_, r.send_bytes, r.receive_bytes, remote, own);
+            }
+        });
+    }
+
+    const job& j_;
+    job_core& core_;
+    Lanes& lanes_;
+    std::span<const channel_request> requests_;
+    const channel_set_options& options_;
+    std::uint32_t plan_id_;
+    requests_by_peer by_peer_;
+    std::byte* block_ = nullptr; // control lines and slots of the lanes without cards
+    std::size_t block_bytes_ = 0;
+    std::vector<std::size_t> offset_; // by request: of its part of the block
+    std::vector<std::string> cards_;  // by request: the own ones, once agreed the peers'
+};
+
+} // namespace halocline::comm

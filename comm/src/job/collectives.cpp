@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls that all ranks of a job make together while they set up. Each message opens with the kind of call that it
+// belongs to, so that ranks in different calls find out.
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/slab_full.hpp>
+
+#include "control/wire.hpp"
+#include "job_core.hpp"
+#include "set_up_sum.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace halocline::comm {
+namespace {
+
+enum class call : char {
+    gather = 'g',
+    broadcast = 'b',
+    barrier = '|',
+    exchange = 'x',
+    agree = '=',
+    collectively = 'c',
+    sum = '+'
+};
+
+std::string_view to_string(call kind) {
+    switch (kind) {
+    case call::gather: return "gather";
+    case call::broadcast: return "broadcast";
+    case call::barrier: return "barrier";
+    case call::exchange: return "exchange";
+    case call::agree: return "agree";
+    case call::collectively: return "a decision on errors";
+    case call::sum: return "a sum";
+    }
+    return "?";
+}
+
+std::string opened(call kind, std::string_view bytes) {
+    std::string s(1, static_cast<char>(kind));
+    return s.append(bytes);
+}
+
+/// Takes the opening byte off.
+void strip(const job_core& core, call kind, int from, std::string& message) {
+    if (message.empty() || message.front() != static_cast<char>(kind)) {
+        const std::string theirs(message.empty() ? "?" : to_string(static_cast<call>(message.front())));
+        throw rank_failure("rank " + std::to_string(core.rank) + " is in " + std::string(to_string(kind)) + ", but " +
+                               core.name_of(from) + " is in " + theirs + ": the ranks make different collective calls",
+                           status::wrong_data, from, core.members[from].pid, core.members[from].host,
+                           std::string(to_string(kind)));
+    }
+    message.erase(0, 1);
+}
+
+std::vector<std::string> gather_as(job_core& core, call kind, std::string_view mine, std::string_view operation) {
+    std::vector<std::string> all;
+    if (core.ranks == 1) {
+        all.emplace_back(mine);
+        return all;
+    }
+    all = core.post->gather(opened(kind, mine), operation);
+    for (int r = 0; r < core.ranks; ++r) strip(core, kind, r, all[r]);
+    return all;
+}
+
+/// What the ranks of a range say together in a combining call, or that two of them are in different calls.
+struct joint {
+    call kind{};
+    int here = -1, there = -1; ///< the two ranks; -1: none
+    call kind_there{};
+    std::string value;
+
+    [[nodiscard]] std::string text() const {
+        return wire_writer().number(kind).number(here).number(there).number(kind_there).text(value).take();
+    }
+    /// Of a message that another call sent: its kind.
+    static joint of(const std::string& bytes) {
+        wire_reader reader(bytes);
+        joint j;
+        j.kind = reader.number<call>();
+        if (j.kind == call::gather || j.kind == call::exchange) return j;
+        j.here = reader.number<int>();
+        j.there = reader.number<int>();
+        j.kind_there = reader.number<call>();
+        j.value = reader.text();
+        return j;
+    }
+    void differ(int me, int other, call other_kind) {
+        here = me;
+        there = other;
+        kind_there = other_kind;
+    }
+};
+
+/// The ranks' values joined in order of rank, the same on every rank.  Err: rank_failure, also where ranks are in
+/// different calls.
+std::string combine_as(job_core& core, call kind, std::string mine, const mail::joiner& join,
+                       std::string_view operation) {
+    if (core.ranks == 1) return mine;
+    const auto join_alike = [&](const std::string& lower, const std::string& upper, int first) {
+        joint low = joint::of(lower);
+        const joint up = joint::of(upper);
+        if (low.there >= 0) return lower;
+        if (up.there >= 0) return upper;
+        if (low.kind == up.kind)
+            low.value = join(low.value, up.value, first);
+        else
+            low.differ(core.rank, first, up.kind);
+        return low.text();
+    };
+    joint own;
+    own.kind = kind;
+    own.value = std::move(mine);
+    joint all = joint::of(core.post->combine(own.text(), join_alike, operation));
+    if (all.there < 0 && all.kind == kind) return std::move(all.value);
+    if (all.there < 0) { // those above have agreed on another call
+        const call theirs = std::exchange(all.kind, kind);
+        all.differ(core.rank, core.rank & (core.rank - 1), theirs);
+    }
+    throw rank_failure("rank " + std::to_string(all.here) + " is in " + std::string(to_string(all.kind)) + ", but " +
+                           core.name_of(all.there) + " is in " + std::string(to_string(all.kind_there)) +
+                           ": the ranks make different collective calls",
+                       status::wrong_data, all.there, core.members[all.there].pid, core.members[all.there].host,
+                       std::string(operation));
+}
+
+/// Of values that may be empty the first that is not.
+std::string first_said(const std::string& lower, const std::string& upper, int) {
+    return lower.empty() ? upper : lower;
+}
+
+/// The value of the lowest rank of a range, and the lowest rank that has another one.
+struct opinion {
+    std::string value;
+    int other = -1; ///< -1: they agree
+    std::string other_value;
+
+    [[nodiscard]] std::string text() const { return wire_writer().text(value).number(other).text(other_value).take(); }
+    static opinion of(const std::string& bytes) {
+        wire_reader reader(bytes);
+        opinion o;
+        o.value = reader.text();
+        o.other = reader.number<int>();
+        o.other_value = reader.text();
+        return o;
+    }
+};
+
+/// For messages: of two values that differ the first, at most so much of it that the first difference is seen.
+std::string shown(std::string_view value, std::string_view other) {
+    constexpr std::size_t most = 120, before = 40;
+    const auto [mine, theirs] = std::ranges::mismatch(value, other);
+    const auto at = static_cast<std::size_t>(mine - value.begin());
+    const std::size_t first = value.size() > most && at > most - before ? at - before : 0;
+    return std::string(first > 0 ? "'..." : "'") + std::string(value.substr(first, most)) +
+           (value.size() > first + most ? "...'" : "'");
+}
+
+} // namespace
+
+std::vector<std::string> job::gather(std::string_view mine) const {
+    return gather_as(*core_, call::gather, mine, "every rank's part of a gather");
+}
+
+std::string job::broadcast(std::string_view mine, int root) const {
+    // Of two ranges only one can hold the root, which puts a byte before its value.
+    const std::string value = rank() == root ? opened(call::broadcast, mine) : std::string();
+    return combine_as(*core_, call::broadcast, value, first_said, "a broadcast of rank " + std::to_string(root))
+        .substr(1);
+}
+
+void job::barrier() const { combine_as(*core_, call::barrier, {}, first_said, "every rank at a barrier"); }
+
+std::uint64_t set_up_sum(const job& j, std::uint64_t mine) {
+    const auto number = [](const std::string& bytes) { return wire_reader(bytes).number<std::uint64_t>(); };
+    const auto text = [](std::uint64_t n) { return wire_writer().number(n).take(); };
+    return number(combine_as(
+        j.core(), call::sum, text(mine),
+        [&](const std::string& lower, const std::string& upper, int) { return text(number(lower) + number(upper)); },
+        "every rank's part of a sum"));
+}
+
+std::vector<std::string> job::exchange(std::span<const int> peers, std::span<const std::string> out) const {
+    std::vector<int> others;
+    std::vector<std::string> messages;
+    std::vector<std::string> in(peers.size());
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+        if (peers[i] < 0 || peers[i] >= ranks()) {
+            throw input_error("exchange with rank " + std::to_string(peers[i]) + " of " + std::to_string(ranks()));
+        }
+        if (peers[i] == rank()) {
+            in[i] = out[i];
+        } else {
+            others.push_back(peers[i]);
+            messages.push_back(opened(call::exchange, out[i]));
+        }
+    }
+    if (others.empty()) return in;
+    std::vector<std::string> got = core_->post->exchange(others, messages, "a set-up exchange with its peers");
+    for (std::size_t i = 0, k = 0; i < peers.size(); ++i) {
+        if (peers[i] == rank()) continue;
+        strip(*core_, call::exchange, peers[i], got[k]);
+        in[i] = std::move(got[k++]);
+    }
+    return in;
+}
+
+void job::agree(std::string_view what, std::string_view value) const {
+    const auto join = [](const std::string& lower, const std::string& upper, int first) {
+        opinion low = opinion::of(lower), up = opinion::of(upper);
+        if (low.other >= 0) return lower;
+        const bool alike = low.value == up.value;
+        low.other = alike ? up.other : first;
+        low.other_value = alike ? std::move(up.other_value) : std::move(up.value);
+        return low.text();
+    };
+    opinion mine;
+    mine.value = value;
+    const opinion all =
+        opinion::of(combine_as(*core_, call::agree, mine.text(), join, "every rank's value of " + std::string(what)));
+    if (all.other < 0) return;
+    throw input_error("ranks disagree on " + std::string(what) + ": rank 0 has " + shown(all.value, all.other_value) +
+                      ", rank " + std::to_string(all.other) + " has " + shown(all.other_value, all.value));
+}
+
+void job::collectively(const std::function<void()>& work) const {
+    enum : char { fine = 0, input = 1, other = 2, full = 3 };
+    char outcome = fine;
+    std::string text;
+    std::exception_ptr own;
+    try {
+        work();
+    } catch (const rank_failure&) {
+        throw; // the job has ended; nobody is left to decide with
+    } catch (const input_error& e) {
+        outcome = input;
+        text = e.what();
+        own = std::current_exception();
+    } catch (const slab_full& e) {
+        outcome = full;
+        text = e.what();
+        own = std::current_exception();
+    } catch (const std::exception& e) {
+        outcome = other;
+        text = e.what();
+        own = std::current_exception();
+    }
+    // The lowest rank that failed speaks for all; empty: nobody did.
+    const std::string mine =
+        outcome == fine ? std::string() : wire_writer().number(rank()).number(outcome).text(text).take();
+    const std::string worst =
+        combine_as(*core_, call::collectively, mine, first_said, "every rank's decision on errors");
+    if (worst.empty()) return;
+    wire_reader reader(worst);
+    if (reader.number<int>() == rank()) std::rethrow_exception(own);
+    switch (reader.number<char>()) {
+    case input: throw input_error(reader.text());
+    case full: throw slab_full(reader.text());
+    default: throw error(reader.text());
+    }
+}
+
+} // namespace halocline::comm

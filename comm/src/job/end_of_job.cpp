@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a job ends before its time: who sees it, who is told, and what each rank says of it.
+#include "channels/window_end.hpp"
+#include "job_core.hpp"
+#include "mpi/world.hpp"
+#include "ofi/world.hpp"
+#include "witness.hpp"
+
+#include <halocline/comm/clock.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <sched.h>
+
+namespace halocline::comm {
+namespace {
+
+/// First writer wins.
+void write(failure_record& record, status why, int culprit, const rank_info* who, std::string_view text) noexcept {
+    std::uint32_t expected = failure_record::none;
+    if (!record.state.compare_exchange_strong(expected, failure_record::being_written, std::memory_order_acq_rel))
+        return;
+    record.why = why;
+    record.culprit = culprit;
+    if (who != nullptr) {
+        record.pid = who->pid;
+        std::strncpy(record.host, who->host.c_str(), sizeof record.host - 1);
+    }
+    const std::size_t n = std::min(text.size(), sizeof record.text - 1);
+    std::memcpy(record.text, text.data(), n);
+    record.text[n] = '\0';
+    record.state.store(failure_record::there, std::memory_order_release);
+}
+
+} // namespace
+
+void job_core::publish(status why, int culprit, std::string_view text) noexcept {
+    const rank_info* who = culprit >= 0 ? &members[culprit] : nullptr;
+    write(memory->record(), why, culprit, who, text);
+    if (mpi) mpi->leave(); // MPI_Finalize would wait for the dead
+    // What this rank reports is what the others get: another's record may have been first.
+    const failure_record& mine = memory->record();
+    while (mine.state.load(std::memory_order_acquire) == failure_record::being_written) sched_yield();
+    if (watch) watch->tell_far(mine);
+    for (int r = 0; r < ranks; ++r) {
+        if (r == rank || peer_base[r] == nullptr) continue;
+        write(*reinterpret_cast<failure_record*>(peer_base[r]), mine.why, mine.culprit,
+              mine.culprit >= 0 ? &members[mine.culprit] : nullptr, mine.text);
+    }
+}
+
+status job_core::failed() const noexcept {
+    const failure_record& mine = memory->record();
+    return mine.state.load(std::memory_order_acquire) == failure_record::there ? mine.why : status::ok;
+}
+
+status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
+    const status s = look(peer, since, gone);
+    if (s != status::ok) doing.noticed.store(true, std::memory_order_relaxed);
+    return s;
+}
+
+status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
+    if (const status s = failed(); s != status::ok) return s;
+    // A wait over sockets must not stop what these have under way.
+    if (mpi) mpi->poll();
+    if (ofi) ofi->poll();
+    push_windows(*this);
+    if (watch) {
+        watch->look();
+        if (const status s = failed(); s != status::ok) return s;
+        if (peer >= 0 && peer == gone) {
+            publish(status::peer_died, peer, "left the job");
+            return failed();
+        }
+    }
+    if (seconds(ticks() - since) > std::chrono::duration<double>(options.deadline).count()) {
+        publish(status::timed_out, silent_behind(peer), "");
+        return failed();
+    }
+    return status::ok;
+}
+
+void job_core::awaits(int peer) noexcept {
+    failure_record& mine = memory->record();
+    mine.awake.store(ticks(), std::memory_order_relaxed);
+    mine.awaited.store(peer, std::memory_order_release);
+}
+
+int job_core::silent_behind(int peer) const noexcept {
+    const double asleep = std::chrono::duration<double>(options.deadline).count() / 2;
+    int last = peer;
+    for (int hops = 0; hops < ranks; ++hops) {
+        if (last < 0 || peer_base[last] == nullptr) return last;
+        const auto& record = *reinterpret_cast<const failure_record*>(peer_base[last]);
+        const int next = record.awaited.load(std::memory_order_acquire);
+        if (next < 0 || seconds(ticks() - record.awake.load(std::memory_order_relaxed)) > asleep) return last;
+        last = next;
+    }
+    return peer;
+}
+
+status job_core::lost(int peer, std::string_view how) noexcept {
+    const std::uint64_t since = ticks();
+    while (failed() == status::ok && watch && seconds(ticks() - since) < 0.5) {
+        watch->look();
+        sched_yield();
+    }
+    if (failed() == status::ok) publish(status::peer_died, peer, how);
+    doing.noticed.store(true, std::memory_order_relaxed);
+    return failed();
+}
+
+void job_core::check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone) {
+    work();
+    if (const status s = check(peer, since, gone); s != status::ok) raise(s, operation);
+}
+
+std::string job_core::cut_link(int peer, std::string_view own_address, std::string_view address) const {
+    return "can't be reached any more: the link from " + members[rank].host + " (" + std::string(own_address) +
+           ") to " + members[peer].host + " (" + std::string(address) + ") has been silent for " +
+           std::to_string(options.link_timeout.count()) + " ms";
+}
+
+job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
+    const failure_record& record = memory->record();
+    ending end{record.why, record.culprit,
+               "rank " + std::to_string(rank) + " (pid " + std::to_string(members[rank].pid) + "): "};
+    const std::string how = record.text;
+    switch (end.why) {
+    case status::peer_died: end.text += name_of(end.culprit) + " " + (how.empty() ? "died" : how); break;
+    case status::timed_out:
+        end.text += "nothing came" + (end.culprit >= 0 ? " from " + name_of(end.culprit) : std::string()) + " within " +
+                    std::to_string(options.deadline.count()) + " ms, although nobody died,";
+        break;
+    default:
+        if (!how.empty()) {
+            end.text += name_of(end.culprit) + " gave up" + std::string(sentence_end) + ": " + how;
+            return end;
+        }
+        end.text += "a peer closed its end";
+    }
+    end.text += sentence_end;
+    return end;
+}
+
+void job_core::raise(status why, std::string_view operation) const {
+    doing.noticed.store(true, std::memory_order_relaxed);
+    if (mpi) mpi->leave();
+    const std::string waited = " while this rank waited for " + std::string(operation);
+    const bool own = why == status::wrong_data || why == status::misused;
+    const bool ended = memory->record().state.load(std::memory_order_acquire) == failure_record::there;
+    ending end;
+    if (!own && ended) {
+        end = end_of_job(waited);
+    } else {
+        end = {why, -1, "rank " + std::to_string(rank) + " (pid " + std::to_string(members[rank].pid) + "): "};
+        switch (why) {
+        case status::misused: end.text += "a wrong call: " + std::string(operation); break;
+        case status::wrong_data:
+            end.text += "what came is not what was agreed (other plan, epoch or size)" + waited;
+            break;
+        case status::aborted: end.text += "a peer closed its end" + waited; break;
+        default: end.text += std::string(to_string(why)) + waited;
+        }
+    }
+    if (guard) guard->leave_to_rank(end.text);
+    throw rank_failure(end.text, end.why, end.culprit, end.culprit >= 0 ? members[end.culprit].pid : 0,
+                       end.culprit >= 0 ? members[end.culprit].host : std::string(), std::string(operation));
+}
+
+} // namespace halocline::comm
