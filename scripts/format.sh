@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats the given sources in place, by default those changed since the last commit (clang-format 14).
+# Formats the given sources in place, by default those changed or new since the last commit (clang-format 14).
 # usage: scripts/format.sh [FILE ...]
 #        scripts/format.sh --check       all of the project's sources; changes nothing, exit 1 if one is not formatted
 set -euo pipefail
@@ -9,5 +9,8 @@ if [[ ${1:-} == --check ]]; then
   exit
 fi
 files=("$@")
-[[ $# -gt 0 ]] || mapfile -t files < <(git diff --name-only --diff-filter=d HEAD -- '*.cpp' '*.hpp' '*.h')
+[[ $# -gt 0 ]] || mapfile -t files < <(
+  git diff --name-only --diff-filter=d HEAD -- '*.cpp' '*.hpp' '*.h'
+  git ls-files --others --exclude-standard -- '*.cpp' '*.hpp' '*.h'
+)
 [[ ${#files[@]} -eq 0 ]] || clang-format-14 -i --style=file "${files[@]}"
