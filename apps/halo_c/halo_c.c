@@ -177,6 +177,12 @@ int main(int argc, char** argv) {
         printf("halo_c %s\n", halocline_version());
         return 0;
     }
+    if (argc > 2) { /* the same on every rank, so one says it */
+        if (halocline_launched_rank() == 0)
+            fprintf(stderr, "halo_c: '%s' after '%s': expected one argument, transports with ',' between\n", argv[2],
+                    argv[1]);
+        return 2;
+    }
     halocline_job_options options = {.transports = argc > 1 ? argv[1] : NULL, .deadline_ms = 30000};
     halocline_job* job = NULL;
     halocline_sum* sum = NULL;

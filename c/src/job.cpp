@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "handles.hpp"
 
+#include <halocline/comm/bad_input.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/slab.hpp>
 
@@ -38,6 +39,8 @@ comm::job_options options_of(const halocline_job_options* given) {
 void keep(halocline_job** job, const comm::job& made) { *job = new halocline_job{made, made.transport()}; }
 
 } // namespace
+
+int halocline_launched_rank(void) { return comm::launched_rank(); }
 
 halocline_status halocline_job_from_environment(const halocline_job_options* options, halocline_job** job) {
     return guarded([&] {

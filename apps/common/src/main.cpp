@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,24 +25,6 @@ namespace {
 struct early_exit {
     int code;
 };
-
-/// Rank that the launcher gave this process, before there is a job to ask; 0 if none did. Variables that a shell kept
-/// from a job that is over are none: the descriptor they came with is closed.
-int launched_rank() {
-    struct launched {
-        const char *rank, *descriptor; // nullptr: not told
-    };
-    for (const auto& [rank, descriptor] :
-         {launched{"HALOCLINE_RANK", "HALOCLINE_BOOTSTRAP_FD"}, launched{"OMPI_COMM_WORLD_RANK", nullptr},
-          launched{"PMIX_RANK", nullptr}, launched{"PMI_RANK", "PMI_FD"}}) {
-        const char* value = std::getenv(rank);
-        if (value == nullptr) continue;
-        const char* number = descriptor != nullptr ? std::getenv(descriptor) : nullptr;
-        const bool stale = descriptor != nullptr && (number == nullptr || ::fcntl(std::atoi(number), F_GETFD) < 0);
-        if (!stale) return std::atoi(value);
-    }
-    return 0;
-}
 
 /// One write per line: lines of different ranks never interleave. 0, or errno.
 int write_line(std::FILE* out, std::string line) {
@@ -73,7 +54,7 @@ void say_bad_input(const program& p, std::string what, const std::function<void(
 
 } // namespace
 
-program::program(std::string name) : name_(std::move(name)), rank_(launched_rank()) {}
+program::program(std::string name) : name_(std::move(name)), rank_(comm::launched_rank()) {}
 
 void program::parse(CLI::App& cli, int argc, const char* const* argv) const {
     cli.set_version_flag("--version", name_ + " " HALOCLINE_VERSION);

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include <fcntl.h>
+
 namespace halocline::comm {
 namespace {
 
@@ -36,6 +38,22 @@ bootstrap started_by(const std::string& wanted, const job_options& options) {
 std::string environment_text(const char* variable) {
     const char* text = std::getenv(variable);
     return text == nullptr ? "" : text;
+}
+
+int launched_rank() {
+    struct launched {
+        const char *rank, *descriptor; // nullptr: not told
+    };
+    for (const auto& [rank, descriptor] :
+         {launched{"HALOCLINE_RANK", "HALOCLINE_BOOTSTRAP_FD"}, launched{"OMPI_COMM_WORLD_RANK", nullptr},
+          launched{"PMIX_RANK", nullptr}, launched{"PMI_RANK", "PMI_FD"}}) {
+        const char* value = std::getenv(rank);
+        if (value == nullptr) continue;
+        const char* number = descriptor != nullptr ? std::getenv(descriptor) : nullptr;
+        const bool stale = descriptor != nullptr && (number == nullptr || ::fcntl(std::atoi(number), F_GETFD) < 0);
+        if (!stale) return std::atoi(value);
+    }
+    return 0;
 }
 
 void share_bad_input(std::string_view what) {

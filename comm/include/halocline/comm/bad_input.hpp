@@ -6,6 +6,10 @@
 
 namespace halocline::comm {
 
+/// Rank that the launcher gave this process, before there is a job to ask, so that one rank alone can speak; 0 if none
+/// did. Variables that a shell kept from a job that is over are none: the descriptor they came with is closed.
+int launched_rank();
+
 /// Instead of job::from_environment(): lets the other ranks, who call either, end with the same error. A rank that just
 /// left would be waited for (MPICH's launcher ends nobody before MPI_Init), and rank 0 could not speak for it.
 /// Err: always input_error: `what`, with the rank in front unless all ranks say the same. job_error if the others can't be
