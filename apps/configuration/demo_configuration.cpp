@@ -6,6 +6,7 @@
 #include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/reference.hpp>
 #include <halocline/lattice/gauge_file.hpp>
+#include <halocline/lattice/partial_file.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -48,7 +49,7 @@ fs::path data_folder() {
                                     "; name one in HALOCLINE_DATA_DIR, or give --gauge");
 }
 
-/// Generates with all ranks of `j` and writes to `path`, which is removed again if that fails.
+/// Generates with all ranks of `j` and writes to `path`, unless another job has done so in the meantime.
 void generate(const comm::job& j, const std::string& path, const std::function<void(std::string_view)>& tell) {
     const auto grid = lattice::choose_rank_grid(extents, j.ranks());
     const auto cut = lattice::decomposition::even(extents, grid.rank_grid);
@@ -68,13 +69,8 @@ void generate(const comm::job& j, const std::string& path, const std::function<v
     }
     padded.store(links);
     const double plaquette = dirac::plaquette(j, cut, padded);
-    try {
+    if (j.broadcast(fs::exists(path) ? "yes" : "no") == "no")
         dirac::write_configuration(j, cut, links, plaquette, lattice::gauge_format::ildg, path);
-    } catch (...) {
-        std::error_code ignored;
-        if (j.rank() == 0) fs::remove(path, ignored);
-        throw;
-    }
 }
 
 } // namespace
@@ -87,26 +83,23 @@ std::string demo_configuration(const comm::job& j, const std::function<void(std:
         const fs::path file = data_folder() / file_name;
         path = file.string();
         exists = fs::exists(file);
+        const std::string partial = lattice::partial_name(path);
+        if (!exists && fs::exists(partial) && lattice::partial_writer(path).empty())
+            tell("warning: '" + partial +
+                 "' is there: a run was ended while it wrote the demo configuration; it will be replaced");
     });
     path = j.broadcast(path);
     exists = j.broadcast(exists ? "yes" : "no") == "yes";
     if (exists) return path;
 
-    // Several jobs may do this at once: each writes a file of its own, and the last rename wins with the same bytes.
-    const std::string unique = j.broadcast(path + "." + std::to_string(::getpid()));
+    // Several jobs may do this at once: they write in turn, the same bytes.
     if (lattice::admissible_rank_grids(extents, j.ranks(), {1, 1, 1, 1}).empty()) {
         j.collectively([&] { // rank 0 alone: the links are the same for every rank grid
-            if (j.rank() == 0) generate(comm::job::single(), unique, tell);
+            if (j.rank() == 0) generate(comm::job::single(), path, tell);
         });
     } else {
-        generate(j, unique, tell);
+        generate(j, path, tell);
     }
-    j.collectively([&] {
-        if (j.rank() != 0) return;
-        std::error_code failure;
-        fs::rename(unique, path, failure);
-        if (failure) throw file_error(path, failure.message());
-    });
     return path;
 }
 

@@ -20,7 +20,7 @@ std::string to_string(uint128 value) {
 }
 
 binary_file::binary_file(const std::string& path, int flags) : path_(path) {
-    do descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666);
+    do descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK);
     while (descriptor_ < 0 && errno == EINTR);
     if (descriptor_ < 0) fail("can't be opened", errno);
 
@@ -35,7 +35,6 @@ binary_file::binary_file(const std::string& path, int flags) : path_(path) {
 }
 
 binary_file binary_file::open_to_read(const std::string& path) { return {path, O_RDONLY}; }
-binary_file binary_file::create(const std::string& path) { return {path, O_RDWR | O_CREAT | O_EXCL}; }
 binary_file binary_file::open_to_write(const std::string& path) { return {path, O_RDWR}; }
 
 binary_file::binary_file(binary_file&& other) noexcept

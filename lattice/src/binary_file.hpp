@@ -21,8 +21,6 @@ class binary_file {
   public:
     /// Only regular files: a pipe or a device has no size and could block for ever.
     static binary_file open_to_read(const std::string& path);
-    /// Err: file_error also when it is there.
-    static binary_file create(const std::string& path);
     static binary_file open_to_write(const std::string& path);
     binary_file(binary_file&& other) noexcept;
     binary_file& operator=(binary_file&&) = delete;

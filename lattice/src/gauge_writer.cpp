@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/lattice/gauge_file.hpp>
 
+#include "binary_file.hpp"
 #include "gauge_layout.hpp"
-#include "partial_file.hpp"
 
 namespace halocline::lattice {
 namespace {
@@ -30,28 +30,24 @@ std::string ddalphaamg_head(const coordinate& extents) {
 
 } // namespace
 
-gauge_writer::gauge_writer(std::string path, gauge_format format, const coordinate& extents) : path_(std::move(path)) {
+gauge_writer::gauge_writer(const std::string& path, gauge_format format, const coordinate& extents) : partial_(path) {
     if (format == gauge_format::nersc)
-        throw input_error("'" + path_ + "': NERSC files aren't written; ILDG and DDalphaAMG files are");
-    layout_.path = path_;
+        throw input_error("'" + path + "': NERSC files aren't written; ILDG and DDalphaAMG files are");
+    layout_.path = path;
     layout_.format = format;
     layout_.extents = extents;
     layout_.big_endian = format == gauge_format::ildg;
     const uint128 bytes = link_bytes(layout_);
     if (bytes > std::uint64_t{1} << 62)
-        throw input_error("'" + path_ + "': " + to_string(extents) + " sites need " + to_string(bytes) +
+        throw input_error("'" + path + "': " + to_string(extents) + " sites need " + to_string(bytes) +
                           " bytes: no file can hold them");
     layout_.data_offset = static_cast<std::int64_t>(format == gauge_format::ildg ? ildg_head(extents, 0).size()
                                                                                  : ddalphaamg_head(extents).size());
 }
 
-gauge_writer::~gauge_writer() {
-    if (created_) remove_partial(path_);
-}
-
 void gauge_writer::create() {
-    const binary_file file = create_partial(path_);
-    created_ = true;
+    partial_.create();
+    const binary_file file = binary_file::open_to_write(partial_.name());
     const auto bytes = static_cast<std::uint64_t>(link_bytes(layout_));
     const bool ildg = layout_.format == gauge_format::ildg;
     const std::uint64_t tail = ildg ? scidac_checksum_text({}).size() : 0;
@@ -61,8 +57,8 @@ void gauge_writer::create() {
 
 gauge_totals gauge_writer::write(const box& local, const gauge_field& links) {
     check_field(local, links, gauge_components, "links");
-    check_inside(local, layout_.extents, path_);
-    const binary_file file = binary_file::open_to_write(partial_name(path_));
+    check_inside(local, layout_.extents, layout_.path);
+    const binary_file file = binary_file::open_to_write(partial_.name());
     const int bytes = site_bytes(layout_);
     const std::int64_t most = std::min(run_bytes / bytes, local.volume());
     std::vector<std::byte> buffer(static_cast<std::size_t>(most * bytes));
@@ -89,7 +85,7 @@ void gauge_writer::finish(const gauge_totals& totals, double plaquette) {
                           "; links of 32-bit origin must be reunitarised before they are written");
     }
     {
-        const binary_file file = binary_file::open_to_write(partial_name(path_));
+        const binary_file file = binary_file::open_to_write(partial_.name());
         if (layout_.format == gauge_format::ildg) {
             file.write_text(static_cast<std::uint64_t>(layout_.data_offset) +
                                 static_cast<std::uint64_t>(link_bytes(layout_)),
@@ -101,8 +97,7 @@ void gauge_writer::finish(const gauge_totals& totals, double plaquette) {
         }
         file.sync();
     }
-    publish_partial(path_);
-    created_ = false;
+    partial_.publish();
 }
 
 } // namespace halocline::lattice

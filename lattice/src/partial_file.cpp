@@ -1,37 +1,154 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "partial_file.hpp"
+#include <halocline/lattice/partial_file.hpp>
+
+#include "binary_file.hpp"
 
 #include <halocline/base/error.hpp>
 
-#include <cerrno>
-#include <cstdio>
-#include <filesystem>
-#include <system_error>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <thread>
+#include <utility>
+
 namespace halocline::lattice {
+namespace {
+
+constexpr std::chrono::milliseconds patience{2000}, between_looks{10};
+
+std::string text_of(int code) { return std::generic_category().message(code); }
+
+class descriptor {
+  public:
+    explicit descriptor(int number) : number_(number) {}
+    descriptor(const descriptor&) = delete;
+    descriptor& operator=(const descriptor&) = delete;
+    ~descriptor() {
+        if (number_ >= 0) ::close(number_);
+    }
+    [[nodiscard]] int number() const { return number_; }
+    [[nodiscard]] int release() { return std::exchange(number_, -1); }
+
+  private:
+    int number_;
+};
+
+/// False: another run has the lock. File systems without locks (Lustre can be mounted so) let everybody through.
+bool lock(int file, int kind) {
+    int code = 0;
+    do code = ::flock(file, kind | LOCK_NB) == 0 ? 0 : errno;
+    while (code == EINTR);
+    return code != EWOULDBLOCK;
+}
+
+/// Does `name`, not followed if it is a link, still lead to this file?
+bool leads_to(const std::string& name, int file) {
+    struct stat opened {
+    }, named{};
+    return ::fstat(file, &opened) == 0 && ::lstat(name.c_str(), &named) == 0 && named.st_dev == opened.st_dev &&
+           named.st_ino == opened.st_ino;
+}
+
+/// Nothing that anybody else could miss if it is written to.
+bool is_fresh(int file) {
+    struct stat status {};
+    return ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0 && status.st_nlink == 1;
+}
+
+/// The kernel's list of locks has lines such as "3: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF".
+std::string holder_of(int file) {
+    struct stat status {};
+    if (::fstat(file, &status) != 0) return "another run";
+    char wanted[64];
+    std::snprintf(wanted, sizeof wanted, "%02x:%02x:%llu", major(status.st_dev), minor(status.st_dev),
+                  static_cast<unsigned long long>(status.st_ino));
+    std::ifstream locks("/proc/locks");
+    for (std::string number, kind, strength, mode, pid, place, rest;
+         locks >> number >> kind >> strength >> mode >> pid >> place && std::getline(locks, rest);) {
+        if (kind != "FLOCK" || place != wanted || pid.find_first_not_of("0123456789") != pid.npos || pid == "0")
+            continue;
+        std::string program;
+        std::getline(std::ifstream("/proc/" + pid + "/comm"), program);
+        return "process " + pid + (program.empty() ? "" : " (" + program + ")");
+    }
+    return "another run"; // on another host, or in another container
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::string& name, int held) {
+    throw file_error(path, "is being written by " + holder_of(held) + ", as '" + name +
+                               "': wait until it has ended, or give another name");
+}
+
+} // namespace
 
 std::string partial_name(const std::string& path) { return path + ".partial"; }
 
-binary_file create_partial(const std::string& path) {
-    std::error_code none;
-    if (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none))
-        throw input_error("'" + path + "' is no regular file: the new one would take its place");
-    const std::string partial = partial_name(path);
-    // Not emptied: it may be a link to another file, or still be open in a run that writes the same one.
-    if (::unlink(partial.c_str()) != 0 && errno != ENOENT)
-        throw file_error(partial, "is in the way: " + std::generic_category().message(errno));
-    return binary_file::create(partial);
+std::string partial_writer(const std::string& path) {
+    const descriptor file(::open(partial_name(path).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file.number() < 0 || lock(file.number(), LOCK_SH)) return {};
+    return holder_of(file.number());
 }
 
-void publish_partial(const std::string& path) {
-    const std::string partial = partial_name(path);
-    if (std::rename(partial.c_str(), path.c_str()) != 0)
-        throw file_error(path, "'" + partial + "' can't be renamed to it: " + std::generic_category().message(errno));
-    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+partial_file::partial_file(std::string path) : path_(std::move(path)), name_(partial_name(path_)) {}
+
+partial_file::~partial_file() {
+    if (lock_ < 0) return;
+    if (leads_to(name_, lock_)) ::unlink(name_.c_str()); // before it is unlocked: then the name may be another run's
+    ::close(lock_);
+}
+
+void partial_file::create() {
+    std::error_code none;
+    if (std::filesystem::exists(path_, none) && !std::filesystem::is_regular_file(path_, none))
+        throw input_error("'" + path_ + "' is no regular file: the new one would take its place");
+
+    const auto end = std::chrono::steady_clock::now() + patience;
+    for (;;) {
+        descriptor file(::open(name_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666));
+        const int code = file.number() < 0 ? errno : 0;
+        if (code == 0 && !lock(file.number(), LOCK_EX)) {
+            if (std::chrono::steady_clock::now() >= end) refuse(path_, name_, file.number());
+            std::this_thread::sleep_for(between_looks);
+            continue;
+        }
+        if (code == 0 && !leads_to(name_, file.number())) continue; // the run that had the lock has just ended
+        if (code == 0 && is_fresh(file.number())) {
+            lock_ = file.release();
+            return;
+        }
+        // Left by a killed run. Not emptied: it may be a link to another file, or still be open in a rank of that run.
+        if (::unlink(name_.c_str()) == 0) continue;
+        if (errno == ENOENT) throw file_error(name_, "can't be opened: " + text_of(code));
+        throw file_error(name_, "is in the way: " + text_of(errno));
+    }
+}
+
+void partial_file::publish() {
+    if (!leads_to(name_, lock_))
+        throw file_error(path_, "'" + name_ + "' was removed, or replaced by another run, while it was written");
+    if (std::rename(name_.c_str(), path_.c_str()) != 0)
+        throw file_error(path_, "'" + name_ + "' can't be renamed to it: " + text_of(errno));
+    ::close(std::exchange(lock_, -1));
+    const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
     sync_folder(folder.empty() ? "." : folder.string()); // makes the rename itself durable
 }
 
-void remove_partial(const std::string& path) noexcept { std::remove((path + ".partial").c_str()); }
+void write_text_file(const std::string& path, std::string_view text) {
+    partial_file partial(path);
+    partial.create();
+    const binary_file file = binary_file::open_to_write(partial.name());
+    file.write_text(0, std::string(text));
+    file.sync();
+    partial.publish();
+}
 
 } // namespace halocline::lattice

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spinor_layout.hpp"
 
-#include "partial_file.hpp"
+#include "binary_file.hpp"
 
 namespace halocline::lattice {
 namespace {
@@ -54,9 +54,10 @@ std::string head_of(const coordinate& extents, std::uint64_t data_bytes,
 
 } // namespace
 
-spinor_writer::spinor_writer(std::string path, const coordinate& extents,
-                             const std::vector<std::pair<std::string, std::string>>& info) {
-    layout_.path = std::move(path);
+spinor_writer::spinor_writer(const std::string& path, const coordinate& extents,
+                             const std::vector<std::pair<std::string, std::string>>& info)
+    : partial_(path) {
+    layout_.path = path;
     layout_.extents = extents;
     const uint128 bytes = spinor_bytes(layout_);
     if (bytes > std::uint64_t{1} << 62)
@@ -66,13 +67,9 @@ spinor_writer::spinor_writer(std::string path, const coordinate& extents,
     layout_.data_offset = static_cast<std::int64_t>(head_.size());
 }
 
-spinor_writer::~spinor_writer() {
-    if (created_) remove_partial(layout_.path);
-}
-
 void spinor_writer::create() {
-    const binary_file file = create_partial(layout_.path);
-    created_ = true;
+    partial_.create();
+    const binary_file file = binary_file::open_to_write(partial_.name());
     file.reserve(head_.size() + static_cast<std::uint64_t>(spinor_bytes(layout_)) + scidac_checksum_text({}).size());
     file.write_text(0, head_);
 }
@@ -80,7 +77,7 @@ void spinor_writer::create() {
 spinor_totals spinor_writer::write(const box& local, const field<double>& spinors) {
     check_field(local, spinors, spinor_components, "spinors");
     check_inside(local, layout_.extents, layout_.path);
-    const binary_file file = binary_file::open_to_write(partial_name(layout_.path));
+    const binary_file file = binary_file::open_to_write(partial_.name());
     const auto bytes = static_cast<std::size_t>(site_bytes(layout_));
     const std::int64_t most = std::min(run_bytes / site_bytes(layout_), local.volume());
     std::vector<std::byte> buffer(static_cast<std::size_t>(most) * bytes);
@@ -108,14 +105,13 @@ void spinor_writer::finish(const spinor_totals& totals) {
                           to_string(lexicographic_coordinate(totals.first_not_finite, layout_.extents)) +
                           ": it is not written");
     {
-        const binary_file file = binary_file::open_to_write(partial_name(layout_.path));
+        const binary_file file = binary_file::open_to_write(partial_.name());
         file.write_text(static_cast<std::uint64_t>(layout_.data_offset) +
                             static_cast<std::uint64_t>(spinor_bytes(layout_)),
                         scidac_checksum_text(totals.scidac_xor));
         file.sync();
     }
-    publish_partial(layout_.path);
-    created_ = false;
+    partial_.publish();
 }
 
 } // namespace halocline::lattice

@@ -36,20 +36,24 @@ std::string temporary_beside(const std::string& path) { return path + "." + std:
 
 void check_file(const std::string& flag, const std::string& path) {
     const std::string temporary = temporary_beside(path);
-    const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) throw input_error(wrong(flag, path, std::strerror(errno)));
     ::close(file);
     ::unlink(temporary.c_str());
 }
 
-/// What a run that was killed while it wrote the same file has left is replaced at the end, when it is known to be old.
+/// What a run that was killed while it wrote the same file has left is replaced at the end.
 void check_partial(const program& p, const std::string& flag, const std::string& path) {
     const std::string partial = lattice::partial_name(path);
     if (is_folder(partial)) throw input_error(wrong(flag, path, "'" + partial + "' is a folder"));
+    if (const std::string writer = lattice::partial_writer(path); !writer.empty())
+        throw input_error(
+            wrong(flag, path,
+                  writer + " is writing it now, as '" + partial + "'; wait until it has ended, or give another name"));
     std::error_code none;
     if (std::filesystem::exists(std::filesystem::symlink_status(partial, none)))
         p.print("warning: '" + partial + "' is there: a run was ended while it wrote " + path +
-                ", or still does; it will be replaced");
+                "; it will be replaced");
 }
 
 /// Pre: no folder.  Err: input_error: nobody reads the pipe, …
@@ -74,18 +78,6 @@ int write_all(int file, std::string_view text) {
         text.remove_prefix(static_cast<std::size_t>(n));
     }
     return 0;
-}
-
-/// 0, or errno.
-int write_file(const std::string& path, std::string_view text) {
-    const std::string temporary = temporary_beside(path);
-    const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0) return errno;
-    int why = write_all(file, text);
-    if (::close(file) != 0 && why == 0) why = errno;
-    if (why == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) why = errno;
-    if (why != 0) ::unlink(temporary.c_str());
-    return why;
 }
 
 } // namespace
@@ -122,12 +114,21 @@ void text_output::open() {
     std::error_code none; // a link stays, and what it leads to is replaced
     if (auto target = std::filesystem::canonical(path_, none); !none) path_ = target;
     check_file(flag_, path_);
+    check_partial(program_, flag_, path_);
 }
 
 void text_output::write(const std::string& text) const {
     if (path_.empty() || program_.rank() != 0) return;
-    const int why = stream_ >= 0 ? write_all(stream_, text) : write_file(path_, text);
-    if (why != 0) program_.lose_output(wrong(flag_, path_, std::strerror(why)));
+    if (stream_ >= 0) {
+        if (const int why = write_all(stream_, text); why != 0)
+            program_.lose_output(wrong(flag_, path_, std::strerror(why)));
+        return;
+    }
+    try {
+        lattice::write_text_file(path_, text);
+    } catch (const input_error& e) {
+        program_.lose_output(flag_ + ": " + e.what());
+    }
 }
 
 } // namespace halocline::app

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program.hpp"
 
+#include <fstream>
+
 namespace coarse_solve_test {
 namespace {
 
@@ -55,6 +57,23 @@ TEST(Demo, RandomAndUnitRightHandSidesDoNotDependOnRanks) {
         EXPECT_NEAR(one["rhs_norm"], two["rhs_norm"], 1e-12 * double(one["rhs_norm"]));
         expect_same_solution(two, one, 1e-8);
     }
+}
+
+TEST(Demo, ConfigurationOfTwoJobsAtOnceAfterAKilledOneIsOneFile) {
+    const scratch_folder scratch;
+    const std::string file = scratch / "demo-8.8.8.8-beta6.0.ildg";
+    std::ofstream(file + ".partial") << "half a configuration";
+    const std::string job = "HALOCLINE_DATA_DIR=" + file.substr(0, file.rfind('/')) + " " +
+                            on_ranks(2, "--setup 0 --vectors 4 --max-iterations 1");
+
+    const auto run = run_command("sh -c '" + job + " & " + job + " & wait $!; wait'");
+
+    EXPECT_EQ(run.err, "");
+    EXPECT_NE(run.out.find("warning: '" + file + ".partial' is there"), std::string::npos) << run.out;
+    const std::string twice = "read ILDG '" + file + "'";
+    EXPECT_NE(run.out.find(twice), run.out.rfind(twice)) << run.out;
+    std::filesystem::remove(file);
+    EXPECT_TRUE(std::filesystem::is_empty(std::filesystem::path(file).parent_path())) << "more than the configuration";
 }
 
 TEST(Demo, DryRunPrintsTheCutAndStops) {

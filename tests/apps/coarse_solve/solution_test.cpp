@@ -7,6 +7,7 @@
 #include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline/dirac/reference.hpp>
 #include <halocline/dirac/spinor_field.hpp>
+#include <halocline/lattice/partial_file.hpp>
 
 #include <cmath>
 #include <fstream>
@@ -124,6 +125,24 @@ TEST(Solution, ReplacesWhatAKilledRunLeftAndSaysSo) {
     EXPECT_NE(run.out.find("warning: '" + partial + "' is there"), std::string::npos) << run.out;
     EXPECT_EQ(lattice::open_spinor_file(file).extents, extents);
     EXPECT_FALSE(std::filesystem::exists(partial));
+}
+
+TEST(Solution, ThatAnotherRunIsWritingIsRefusedBeforeTheWork) {
+    const scratch_folder scratch;
+    const std::string gauge = scratch / "g.ildg", file = scratch / "x.lime";
+    write_smooth(gauge, extents);
+    lattice::partial_file other(file);
+    other.create();
+
+    for (const std::string flag : {"--solution ", "--json "}) {
+        const auto run = run_command(on_ranks(2, quick + "--gauge " + gauge + " " + flag + file));
+
+        EXPECT_EQ(run.exit_code, 2) << run.err;
+        EXPECT_NE(run.err.find("process " + std::to_string(::getpid()) + " ("), std::string::npos) << run.err;
+        EXPECT_NE(run.err.find("is writing it now, as '" + other.name() + "'"), std::string::npos) << run.err;
+        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+    }
+    other.publish(); // is still there
 }
 
 TEST(Solution, IsWrittenInPlaceOfAnOlderFileAndNothingElseIsLeft) {

@@ -9,8 +9,8 @@
 namespace halocline::app {
 
 /// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing; leaves
-/// nothing behind. A part that an earlier run left is told, and stays until it is replaced. "" is no file. Collective.
-/// Err: input_error that names the flag.
+/// nothing behind. A part that a killed run left is told, and stays until it is replaced. "" is no file. Collective.
+/// Err: input_error that names the flag, and the process that is writing the same file if there is one.
 void check_output(const program& p, const std::string& flag, const std::string& path);
 
 /// A text that rank 0 writes. A pipe or a device (/dev/null, /dev/stdout) will do too: it is opened before the work, so
@@ -23,7 +23,7 @@ class text_output {
     text_output(const text_output&) = delete;
     text_output& operator=(const text_output&) = delete;
 
-    /// A file is written beside its place and renamed; what can't be written is lost output of the program. Once.
+    /// A file is a lattice::partial_file until it is whole; what can't be written is lost output of the program. Once.
     void write(const std::string& text) const;
 
   private:

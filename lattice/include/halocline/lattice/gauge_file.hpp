@@ -5,6 +5,7 @@
 #pragma once
 
 #include <halocline/lattice/field.hpp>
+#include <halocline/lattice/partial_file.hpp>
 
 #include <array>
 #include <cstdint>
@@ -77,12 +78,12 @@ double plaquette_tolerance(const gauge_file& file);
 class gauge_writer {
   public:
     /// Err: input_error for a format that isn't written here, or an extent below 1.
-    gauge_writer(std::string path, gauge_format format, const coordinate& extents);
+    gauge_writer(const std::string& path, gauge_format format, const coordinate& extents);
     gauge_writer(const gauge_writer&) = delete;
     gauge_writer& operator=(const gauge_writer&) = delete;
-    ~gauge_writer();
+    ~gauge_writer() = default;
 
-    /// On one rank, first: reserves the space of the whole file.  Err: file_error.
+    /// On one rank, first: reserves the space of the whole file.  Err: as partial_file::create().
     void create();
     /// On every rank, after create() returned on the creator; on return the part is on disk.
     /// Returns the part's totals, as read_links() would.  Pre: as read_links(), `local` inside the lattice.
@@ -94,9 +95,8 @@ class gauge_writer {
     void finish(const gauge_totals& totals, double plaquette);
 
   private:
-    std::string path_;
+    partial_file partial_;
     gauge_file layout_; ///< of the file being written: path, offsets, sizes
-    bool created_ = false;
 };
 
 } // namespace halocline::lattice

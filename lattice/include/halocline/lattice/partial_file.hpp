@@ -1,13 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that ranks write in parts has another name until it is whole and on disk, so that nobody reads half of it.
+// A file that is written for a while, or by several ranks, has another name until it is whole and on disk, so that nobody
+// reads half of it. All runs use the same other name, and a lock on it says which one writes: with a name of its own for
+// each, two runs that were given one file would learn nothing of each other, the later one's results would silently take
+// the place of the earlier one's, and what killed runs leave would pile up.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace halocline::lattice {
 
-/// That other name: `path`.partial. One that is there before the writing was left by a run that was killed while it
-/// wrote, or belongs to one that still writes; writers replace it.
+/// That other name: `path`.partial.
 std::string partial_name(const std::string& path);
+/// Who writes `path` now, such as "process 17 (coarse_solve)"; "" if nobody does, or the file system has no locks. A
+/// partial file without a writer was left by a run that was killed.
+std::string partial_writer(const std::string& path);
+
+/// The one file being written. The lock is this process's: it ends with the process, however that ends.
+class partial_file {
+  public:
+    explicit partial_file(std::string path);
+    partial_file(const partial_file&) = delete;
+    partial_file& operator=(const partial_file&) = delete;
+    /// Removes it, if it was created and not published.
+    ~partial_file();
+
+    [[nodiscard]] const std::string& name() const { return name_; }
+    /// An empty file under name(), in place of one that a killed run left. Waits up to 2 s for a run that is writing it.
+    /// Err: file_error, among others when that run still writes; input_error when `path` is there and no regular file.
+    void create();
+    /// Renames it to `path`, durably.  Pre: created, and its content is on disk.  Err: file_error.
+    void publish();
+
+  private:
+    std::string path_, name_;
+    int lock_ = -1; ///< open, and locked where the file system can; -1 unless created and not published
+};
+
+/// Writes a small file whole or not at all, on one rank.  Err: as create(), and file_error when the disk is full.
+void write_text_file(const std::string& path, std::string_view text);
 
 } // namespace halocline::lattice

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <halocline/lattice/field.hpp>
+#include <halocline/lattice/partial_file.hpp>
 
 #include <array>
 #include <cstdint>
@@ -59,14 +60,13 @@ class spinor_writer {
   public:
     /// `info`: names and values for the record's XML, what the field is; names are XML names.
     /// Err: input_error for an extent below 1.
-    spinor_writer(std::string path, const coordinate& extents,
+    spinor_writer(const std::string& path, const coordinate& extents,
                   const std::vector<std::pair<std::string, std::string>>& info);
     spinor_writer(const spinor_writer&) = delete;
     spinor_writer& operator=(const spinor_writer&) = delete;
-    ~spinor_writer();
+    ~spinor_writer() = default;
 
-    /// On one rank, first: reserves the space of the whole file.  Err: file_error; input_error when `path` is there and
-    /// no regular file.
+    /// On one rank, first: reserves the space of the whole file.  Err: as partial_file::create().
     void create();
     /// On every rank, after create() returned on the creator; on return the part is on disk.
     /// Returns the part's totals, as read_spinors() would.  Pre: as read_spinors().
@@ -76,9 +76,9 @@ class spinor_writer {
     void finish(const spinor_totals& totals);
 
   private:
+    partial_file partial_;
     spinor_file layout_; ///< of the file being written
     std::string head_;   ///< everything before the spinors
-    bool created_ = false;
 };
 
 } // namespace halocline::lattice
