@@ -67,7 +67,7 @@ class contender {
 int run(app::program& program, int argc, const char* const* argv) {
     CLI::App cli("What does a checksum behind each message cost?");
     double seconds = 10;
-    cli.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
+    bench::add_seconds(cli, seconds, "of the whole run, about");
     program.parse(cli, argc, argv);
     const comm::job& j = program.join();
     for (const int extent : {4, 8, 16}) {

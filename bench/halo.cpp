@@ -250,9 +250,8 @@ void run(app::program& program, const options& o) {
 int measure(app::program& program, int argc, const char* const* argv) {
     options o;
     CLI::App cli("How close is an exchange to one hand-written copy, and how far from MPI?");
-    cli.add_option("--seconds", o.seconds, "of the whole run; points for which there is no time are left out")
-        ->check(CLI::PositiveNumber);
-    cli.add_option("--rounds", o.rounds, "at least so many slices of each contender")->check(CLI::PositiveNumber);
+    add_seconds(cli, o.seconds, "of the whole run; points for which there is no time are left out");
+    add_rounds(cli, o.rounds, "at least so many slices of each contender");
     cli.add_option("--L", o.points.extents, "local boxes, such as 8 or 24.12.12.12")->delimiter(',');
     cli.add_option("--bytes", o.points.bytes, "per site")->delimiter(',');
     cli.add_option("--vectors", o.points.vectors, "of coarse lattices: boxes of 2^4 and 4^4 sites too, 24 B per vector")

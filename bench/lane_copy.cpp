@@ -112,7 +112,7 @@ int compare(int extent, int mu, double seconds) {
 int measure_all(app::program& program, int argc, const char* const* argv) {
     CLI::App cli("What do lanes cost when a face is packed or unpacked?");
     double seconds = 12;
-    cli.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
+    bench::add_seconds(cli, seconds, "of the whole run, about");
     program.parse(cli, argc, argv);
     int failures = 0;
     for (const int extent : {8, 16})

@@ -145,8 +145,8 @@ int measure(app::program& program, int argc, const char* const* argv) {
                  "bench_network_messages");
     cli.add_option("--transport", o.transport, "ofi, mpi or verbs")->capture_default_str();
     cli.add_option("--provider", o.provider, "of libfabric; default: its choice");
-    cli.add_option("--seconds", o.seconds, "in all")->capture_default_str();
-    cli.add_option("--rounds", o.rounds, "of turns, for each size")->capture_default_str();
+    add_seconds(cli, o.seconds, "in all");
+    add_rounds(cli, o.rounds, "of turns, for each size");
     cli.add_option("--sizes", o.sizes, "of messages, in bytes")->delimiter(',');
     cli.add_option("--peer", o.peers, "NAME=COMMAND: the same messages by an MPI take turns");
     program.parse(cli, argc, argv);
@@ -154,8 +154,7 @@ int measure(app::program& program, int argc, const char* const* argv) {
     options.transports = {o.transport};
     options.ofi_provider = o.provider;
     const comm::job& j = program.join(options);
-    if (j.ranks() != 2)
-        throw input_error(std::to_string(j.ranks()) + " ranks; halocline-run -n 2 -- bench_network_messages");
+    if (j.ranks() != 2) throw input_error("2 ranks are needed: halocline-run -n 2 -- bench_network_messages");
     run(j, o);
     return 0;
 }

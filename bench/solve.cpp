@@ -4,6 +4,7 @@
 // Each round makes a new solver, sets it up and solves for ones on the right-hand side. --peer 'COMMAND' runs a foreign
 // program between our rounds and takes its seconds by regular expressions on its output (--peer-setup, --peer-solve);
 // our ranks sleep meanwhile. JSON lines at the end: seconds of the slowest rank, least and median over the rounds.
+#include "support/command_line.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/amg/solver.hpp>
@@ -69,7 +70,7 @@ arguments read_command_line(const program& p, int argc, const char* const* argv)
     arguments a;
     CLI::App options("Times set-up and solve of the multigrid.");
     options.add_option("--gauge", a.gauge, "gauge file (default: the demo configuration, 8.8.8.8 at beta 6.0)");
-    options.add_option("--rounds", a.rounds, "set-ups and solves")->check(CLI::PositiveNumber);
+    bench::add_rounds(options, a.rounds, "set-ups and solves");
     options.add_option("--vectors", a.vectors, "test vectors");
     options.add_option("--setup", a.setup_iterations, "bootstrap set-up iterations");
     options.add_option("--m0", a.op.m0, "bare mass");
@@ -148,7 +149,10 @@ int run(program& p, int argc, const char* const* argv) {
     comm::job_options patient;
     patient.deadline = std::chrono::minutes(10); // for the peer's turn
     const comm::job& j = p.join(patient);
-    if (a.gauge.empty()) a.gauge = demo_configuration(j, [&](std::string_view line) { p.print(line); });
+    if (a.gauge.empty()) { // made in some seconds: not for a job that can't use it
+        (void)cut_between_blocks(demo_extents, j.ranks(), amg::default_blocks(demo_extents));
+        a.gauge = demo_configuration(j, [&](std::string_view line) { p.print(line); });
+    }
     lattice::gauge_file file;
     j.collectively([&] { file = lattice::open_gauge_file(a.gauge); });
     amg::amg_options options;

@@ -98,7 +98,7 @@ int compare(int extent, double seconds) {
 int measure_all(app::program& program, int argc, const char* const* argv) {
     CLI::App cli("How fast is a stencil beside the loop that one would write by hand?");
     double seconds = 5;
-    cli.add_option("--seconds", seconds, "of the whole run, about")->check(CLI::PositiveNumber)->capture_default_str();
+    bench::add_seconds(cli, seconds, "of the whole run, about");
     program.parse(cli, argc, argv);
     int failures = 0;
     for (int extent : {8, 16, 32}) failures += compare<1>(extent, seconds / 6) + compare<2>(extent, seconds / 6);

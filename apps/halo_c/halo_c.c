@@ -12,7 +12,8 @@ enum { steps = 20, ring_values = 1000 };
 
 static void require(halocline_status s) {
     if (s == HALOCLINE_OK) return;
-    fprintf(stderr, "halo_c: %s\n", halocline_error());
+    if (s != HALOCLINE_INPUT_ERROR || halocline_launched_rank() == 0) /* bad input is the same on every rank */
+        fprintf(stderr, "halo_c: %s\n", halocline_error());
     exit(s == HALOCLINE_INPUT_ERROR ? 2 : s < HALOCLINE_NO_MEMORY ? 3 : 1);
 }
 

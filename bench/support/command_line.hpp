@@ -3,6 +3,7 @@
 #pragma once
 
 #include <halocline_app/main.hpp>
+#include <halocline_app/strict_flag.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -18,6 +19,16 @@ int run_bench(int argc, char** argv, Body body) {
         if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) p.lose_output("standard output can't be written");
         return code;
     });
+}
+
+/// `--seconds` for `value`, which holds the default.  Parsing: Err: input_error.
+inline void add_seconds(CLI::App& cli, double& value, const std::string& description) {
+    app::add_real_flag(cli, "--seconds", value, 1e-3, 1e6, "seconds from 0.001 to 1000000", description);
+}
+
+/// `--rounds` for `value`, which holds the default.  Parsing: Err: input_error.
+inline void add_rounds(CLI::App& cli, int& value, const std::string& description) {
+    app::add_integer_flag(cli, "--rounds", value, 1, 1000000, description);
 }
 
 /// Of an option: a name that is not empty.

@@ -47,6 +47,10 @@ TEST(Programs, AnArgumentTooManyIsOneErrorThatNamesIt) {
         EXPECT_TRUE(contains(run.err, "superfluous")) << program << run.err;
         EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
     }
+    const auto unknown = run_command(bin + "halo_c carrier-pigeon");
+    const auto on_ranks = run_command(run2 + "halo_c carrier-pigeon");
+    EXPECT_EQ(on_ranks.exit_code, 2) << on_ranks.out;
+    EXPECT_EQ(on_ranks.err, unknown.err);
 }
 
 TEST(Programs, VersionIsOneLine) {
@@ -243,6 +247,12 @@ TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
     }
     const auto fits = shell("ulimit -v 30000000; HALOCLINE_COMM_SLAB_GIB=0.5 " + run2 + "heat4d --steps 1");
     EXPECT_EQ(fits.exit_code, 0) << fits.err;
+
+    const auto fields = shell("ulimit -v 400000; HALOCLINE_COMM_SLAB_GIB=0.02 " + run2 +
+                              "generate_gauge --grid 32.32.32.32 --sweeps 0");
+    EXPECT_EQ(fields.exit_code, 1) << fields.err;
+    EXPECT_TRUE(contains(fields.err, "out of memory; raise 'ulimit -v'")) << fields.err;
+    EXPECT_FALSE(contains(fields.err, "bad_alloc")) << fields.err;
 
     const auto memory_locked = shell("ulimit -l 0; " + run2 + "heat4d --steps 1");
     EXPECT_EQ(memory_locked.exit_code, 0) << memory_locked.err;

@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <sstream>
 
 namespace halocline::app {
@@ -39,6 +40,15 @@ int write_line(std::FILE* out, std::string line) {
     return 0;
 }
 
+/// What the parser says first may be about a word that belongs to a flag it doesn't know.  Err: input_error.
+void refuse_unknown_flags(const CLI::App& cli, int argc, const char* const* argv, const std::string& help) {
+    for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
+        const std::string flag = std::string(argv[i]).substr(0, std::string_view(argv[i]).find('='));
+        if (flag.starts_with("--") && cli.get_option_no_throw(flag) == nullptr)
+            throw input_error("unknown flag '" + flag + "'" + help);
+    }
+}
+
 /// Rank 0 says it for all; a rank that can't tell the others, for itself.
 void say_bad_input(const program& p, std::string what, const std::function<void(const std::string&)>& say) {
     bool common = p.met();
@@ -58,6 +68,7 @@ program::program(std::string name) : name_(std::move(name)), rank_(comm::launche
 
 void program::parse(CLI::App& cli, int argc, const char* const* argv) const {
     cli.set_version_flag("--version", name_ + " " HALOCLINE_VERSION);
+    const std::string help = "  (" + name_ + " --help lists the flags)";
     try {
         cli.parse(argc, argv);
     } catch (const CLI::Success& request) { // --help, --version: text for stdout
@@ -69,10 +80,10 @@ void program::parse(CLI::App& cli, int argc, const char* const* argv) const {
         throw early_exit{exit_success};
     } catch (const CLI::ArgumentMismatch& wrong) { // "--m0: 1 required TEXT missing", "--m0: At Most 1 required …"
         const std::string what = wrong.what();
-        throw input_error(what.substr(0, what.find(':')) + " takes one value, and is given once  (" + name_ +
-                          " --help lists the flags)");
+        throw input_error(what.substr(0, what.find(':')) + " takes one value, and is given once" + help);
     } catch (const CLI::ParseError& wrong) {
-        throw input_error(std::string(wrong.what()) + "  (" + name_ + " --help lists the flags)");
+        refuse_unknown_flags(cli, argc, argv, help);
+        throw input_error(std::string(wrong.what()) + help);
     }
 }
 
@@ -139,6 +150,12 @@ int run_program(int argc, const char* const* argv,
     } catch (const job_error& e) {
         say(of_rank(e));
         return exit_job;
+    } catch (const std::bad_alloc&) {
+        const std::string what =
+            "out of memory; raise 'ulimit -v' if it is set, or take more nodes or a smaller lattice";
+        say("rank " + std::to_string(p.rank()) + ": " + what);
+        if (p.joined()) p.job().abort(what);
+        return exit_failure;
     } catch (const std::exception& e) {
         say(of_rank(e));
         if (p.joined()) p.job().abort(e.what());

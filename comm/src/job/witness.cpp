@@ -71,7 +71,8 @@ witness::witness(job_core& core, std::chrono::milliseconds grace, bool at_once)
     try {
         thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& e) {
-        throw error(std::string("no thread that watches over the rank: ") + e.what() + "; raise 'ulimit -u'");
+        throw error(std::string("no thread that watches over the rank: ") + e.what() +
+                    "; raise 'ulimit -u', or 'ulimit -v'");
     }
 }
 

@@ -34,6 +34,7 @@ std::string remedy(long code) {
     const std::uint64_t room = descriptor_room();
     if (code == -FI_EMFILE || room < of_a_call)
         return "; this process may open " + std::to_string(room) + " files more: raise 'ulimit -n'";
+    if (code == -FI_EAGAIN) return "; it may lack a thread: raise 'ulimit -u', or 'ulimit -v'";
     if (code == -FI_ENOMEM) return "; raise 'ulimit -l' and 'ulimit -v', or ask for less";
     return "";
 }
