@@ -152,9 +152,9 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
         std::fprintf(
             table,
             "by this job's measurement a cache line costs %.1f ns through the cache, %.1f ns past it; a message "
-            "%.0f and %.0f ns\n",
+            "%.0f and %.0f ns; an exchange of next to nothing %.2f us\n",
             1e9 * costs.cached.line_seconds, 1e9 * costs.streamed.line_seconds, 1e9 * costs.cached.message_seconds,
-            1e9 * costs.streamed.message_seconds);
+            1e9 * costs.streamed.message_seconds, 1e6 * costs.flag_seconds);
     if (table)
         std::fprintf(table,
                      "plan of %zu faces, %s, %d B/site: made in %.2f ms (first: %.2f), memory %.2f x ghost bytes\n",

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <optional>
 #include <sched.h>
+#include <utility>
 
 namespace halocline::comm {
 namespace {
@@ -113,22 +114,25 @@ class probe {
     bool shared_ = false;
 };
 
-/// Keeps the calling thread on one core until the end of its scope.
-class bound_to {
+/// Until the end of its scope the calling thread has one core, and waits as if nobody else had it.
+class core_for_now {
   public:
-    explicit bound_to(int core) {
+    core_for_now(job_core& core, int number) : core_(core), waits_(std::exchange(core.spin, spinning({}, 1, 1))) {
         cpu_set_t one;
         CPU_ZERO(&one);
-        CPU_SET(core, &one);
+        CPU_SET(number, &one);
         bound_ = sched_getaffinity(0, sizeof before_, &before_) == 0 && sched_setaffinity(0, sizeof one, &one) == 0;
     }
-    ~bound_to() {
+    ~core_for_now() {
         if (bound_) sched_setaffinity(0, sizeof before_, &before_);
+        core_.spin = waits_;
     }
-    bound_to(const bound_to&) = delete;
-    bound_to& operator=(const bound_to&) = delete;
+    core_for_now(const core_for_now&) = delete;
+    core_for_now& operator=(const core_for_now&) = delete;
 
   private:
+    job_core& core_;
+    spinning waits_;
     cpu_set_t before_{};
     bool bound_ = false;
 };
@@ -173,8 +177,11 @@ costs measure(const job& j) {
     costs c;
     c.copy_seconds_per_byte = whole / static_cast<double>(to.size());
     c.run_seconds = std::max(0.0, strided / runs - run * c.copy_seconds_per_byte);
-    c.flag_seconds = one.exchange_seconds();
-    c.message_seconds = std::max(0.0, (several.exchange_seconds() - c.flag_seconds) / (many - 1));
+    // Between ranks that share a core a flag takes one change of process. What takes longer waited for another program.
+    constexpr double change_of_process = 5e-6;
+    const double flag = one.exchange_seconds();
+    c.flag_seconds = one.shares_memory() ? std::min(flag, change_of_process) : flag;
+    c.message_seconds = std::max(0.0, (several.exchange_seconds() - flag) / (many - 1));
     std::byte own{};
     std::uint64_t keep = ~std::uint64_t{0};
     for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
@@ -187,7 +194,7 @@ costs measure(const job& j) {
     if (j.core().spin.has_own_core()) {
         time_writes();
     } else if (const std::optional<int> core = core_of_the_pair(j, one.shares_memory())) {
-        const bound_to own(*core);
+        const core_for_now own(j.core(), *core);
         time_writes();
     }
     return c;
