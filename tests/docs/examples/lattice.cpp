@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The examples of lattice/README.md, compiled (docs.readmes compares them).
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/gauge_file.hpp>
+
+void read_part(int rank, int ranks);
+
+using namespace halocline;
+
+void read_part(int rank, int ranks) {
+    const auto file = lattice::open_gauge_file("config.ildg");
+    const auto grid = lattice::choose_rank_grid(file.extents, ranks);
+    const auto cut = lattice::decomposition::even(file.extents, grid.rank_grid);
+    const lattice::box local = cut.local_box(rank);
+    lattice::gauge_field links(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
+    lattice::gauge_totals totals = lattice::read_links(file, local, links); // this rank's part
+    // ... reduce totals over ranks as combine() does: dirac::read_configuration() does all of this ...
+    lattice::check_totals(file, totals);
+}
