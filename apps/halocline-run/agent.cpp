@@ -4,6 +4,7 @@
 #include "control/wire.hpp"
 #include "frames.hpp"
 #include "local_ranks.hpp"
+#include "watched_signals.hpp"
 
 #include <halocline/base/error.hpp>
 
@@ -26,9 +27,7 @@ namespace {
 class agent final : public rank_events {
   public:
     int run() {
-        sigset_t watched;
-        sigemptyset(&watched);
-        for (const int n : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&watched, n);
+        const sigset_t watched = watched_signals();
         sigprocmask(SIG_BLOCK, &watched, &before_);
         signals_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
         if (signals_ < 0 || pipe2(output_.data(), O_CLOEXEC) != 0) throw error(std::strerror(errno));

@@ -5,6 +5,7 @@
 #include "control/wire.hpp"
 #include "local_ranks.hpp"
 #include "remote_host.hpp"
+#include "watched_signals.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/launch.hpp>
@@ -34,9 +35,7 @@ class launcher final : public rank_events {
     explicit launcher(settings s) : settings_(std::move(s)), ranks_(static_cast<std::size_t>(settings_.ranks)) {}
 
     int run() {
-        sigset_t watched;
-        sigemptyset(&watched);
-        for (const int n : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&watched, n);
+        const sigset_t watched = watched_signals();
         sigprocmask(SIG_BLOCK, &watched, &before_);
         signals_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
         if (signals_ < 0) throw input_error(std::string("signalfd: ") + std::strerror(errno) + "; raise 'ulimit -n'");

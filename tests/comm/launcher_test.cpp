@@ -111,6 +111,38 @@ TEST(Launcher, ASurvivorThatNeverReportsIsNamedBesideTheDead) {
     EXPECT_NE(said.find(", running)"), std::string::npos) << said;
 }
 
+TEST(Launcher, LeavesAloneWhatItWasStartedToIgnore) {
+    for (const std::string signal : {"HUP", "INT"}) { // nohup; a shell's background jobs
+        const std::string job = launcher_program() + " -n 2 -- sh -c \"sleep 0.5; exit 9\"";
+
+        const command_result run =
+            run_command("sh -c 'trap \"\" " + signal + "; " + job + " & sleep 0.2; kill -" + signal + " $!; wait $!'");
+
+        EXPECT_EQ(run.exit_code, 9) << signal << run.err;
+    }
+}
+
+TEST(Launcher, SeesTheEndOfItsRanksWhoeverStartedIt) {
+    const pid_t launcher = fork();
+    if (launcher == 0) {
+        std::signal(SIGCHLD, SIG_IGN); // as a parent that waits for nobody leaves it
+        execl(launcher_program().c_str(), launcher_program().c_str(), "-n", "2", "--", "sh", "-c", "exit 9", nullptr);
+        _exit(127);
+    }
+    const auto end = clock_type::now() + under_load;
+    int how = 0;
+    pid_t ended = 0;
+    while ((ended = waitpid(launcher, &how, WNOHANG)) == 0 && clock_type::now() < end)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (ended == 0) {
+        kill(launcher, SIGKILL);
+        waitpid(launcher, nullptr, 0);
+    }
+
+    EXPECT_EQ(ended, launcher) << "it waits for ranks that have ended";
+    EXPECT_EQ(WEXITSTATUS(how), 9);
+}
+
 TEST(Launcher, BadArgumentsEndWithTwo) {
     EXPECT_EQ(exit_code_of("--help"), 0);
     EXPECT_EQ(exit_code_of(""), 2);
