@@ -132,10 +132,12 @@ TEST(Programs, NamesThatAreEmptyAreRefused) {
 }
 
 TEST(Programs, AFullDiskUnderStandardOutputIsAnError) {
-    const auto run = shell(run2 + "heat4d --steps 1 >/dev/full");
+    for (const char* program : {"heat4d --steps 1", "halo_c"}) {
+        const auto run = shell(run2 + program + " >/dev/full");
 
-    EXPECT_EQ(run.exit_code, 1) << run.err;
-    EXPECT_TRUE(contains(run.err, "standard output can")) << run.err;
+        EXPECT_EQ(run.exit_code, 1) << program << run.err;
+        EXPECT_TRUE(contains(run.err, "standard output can")) << run.err;
+    }
 }
 
 TEST(Programs, ADiskThatIsFullAtTheEndIsOneErrorWithFileAndReason) {
@@ -197,12 +199,13 @@ TEST(Programs, AReaderThatLeavesDoesNotEndTheJob) {
     const scratch_folder scratch;
     const std::string file = scratch / "result.json";
 
-    const auto run =
-        shell("{ " + run2 + "heat4d --steps 1 --json " + file + "; echo $? >" + (scratch / "code") + "; } | true");
+    for (const std::string program : {"heat4d --steps 1 --json " + file, std::string("halo_c")}) {
+        const auto run = shell("{ " + run2 + program + "; echo $? >" + (scratch / "code") + "; } | true");
 
-    EXPECT_EQ(read_text(scratch / "code"), "0\n") << run.err;
-    EXPECT_TRUE(contains(read_text(file), "checksum")) << run.err;
-    EXPECT_TRUE(run.err.empty()) << run.err;
+        EXPECT_EQ(read_text(scratch / "code"), "0\n") << program << run.err;
+        EXPECT_TRUE(run.err.empty()) << run.err;
+    }
+    EXPECT_TRUE(contains(read_text(file), "checksum"));
 }
 
 TEST(Programs, StandardStreamsMayBeClosed) {
