@@ -119,6 +119,8 @@ void settings_reader::set(const std::string& key_path, const std::string& text, 
     if (!key)
         throw config_error(key_path, where + ": unknown key '" + file_name_of(key_path) +
                                          "'; the nearest known one is '" + file_name_of(nearest_key(key_path)) + "'");
+    if (text.find('\0') != std::string::npos) // no file has such a name
+        throw config_error(key_path, where + ": " + file_name_of(key_path) + ": expected a text without zero bytes");
     try {
         key->read(values_, text);
     } catch (const std::invalid_argument& problem) {

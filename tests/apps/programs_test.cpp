@@ -199,7 +199,7 @@ TEST(Programs, AReaderThatLeavesDoesNotEndTheJob) {
     const scratch_folder scratch;
     const std::string file = scratch / "result.json";
 
-    for (const std::string program : {"heat4d --steps 1 --json " + file, std::string("halo_c")}) {
+    for (const std::string& program : {"heat4d --steps 1 --json " + file, std::string("halo_c")}) {
         const auto run = shell("{ " + run2 + program + "; echo $? >" + (scratch / "code") + "; } | true");
 
         EXPECT_EQ(read_text(scratch / "code"), "0\n") << program << run.err;
@@ -259,6 +259,13 @@ TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
 
     const auto memory_locked = shell("ulimit -l 0; " + run2 + "heat4d --steps 1");
     EXPECT_EQ(memory_locked.exit_code, 0) << memory_locked.err;
+}
+
+TEST(Programs, RanksThatTheJobDoesNotHaveAreTold) {
+    const auto run = run_command(bin + "halocline-run -n 2 -- env HALOCLINE_RANK=7 " + bin + "heat4d --steps 1");
+
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_TRUE(contains(run.err, "HALOCLINE_RANK")) << run.err;
 }
 
 /// A file that the others can read, say. MPICH's launcher waits for all who have not called MPI_Init.

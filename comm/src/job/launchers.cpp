@@ -4,6 +4,7 @@
 #include "business_card.hpp"
 
 #include <halocline/comm/bad_input.hpp>
+#include <halocline/comm/launch.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -42,16 +43,19 @@ std::string environment_text(const char* variable) {
 
 int launched_rank() {
     struct launched {
-        const char *rank, *descriptor; // nullptr: not told
+        const char *rank, *ranks, *descriptor; // nullptr: not told
     };
-    for (const auto& [rank, descriptor] :
-         {launched{"HALOCLINE_RANK", "HALOCLINE_BOOTSTRAP_FD"}, launched{"OMPI_COMM_WORLD_RANK", nullptr},
-          launched{"PMIX_RANK", nullptr}, launched{"PMI_RANK", "PMI_FD"}}) {
-        const char* value = std::getenv(rank);
-        if (value == nullptr) continue;
-        const char* number = descriptor != nullptr ? std::getenv(descriptor) : nullptr;
-        const bool stale = descriptor != nullptr && (number == nullptr || ::fcntl(std::atoi(number), F_GETFD) < 0);
-        if (!stale) return std::atoi(value);
+    for (const auto& l : {launched{launch::rank_variable, launch::ranks_variable, launch::socket_variable},
+                          launched{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr},
+                          launched{"PMIX_RANK", nullptr, nullptr}, launched{"PMI_RANK", "PMI_SIZE", "PMI_FD"}}) {
+        const char* const rank = std::getenv(l.rank);
+        if (rank == nullptr) continue;
+        const char* const descriptor = l.descriptor != nullptr ? std::getenv(l.descriptor) : nullptr;
+        if (l.descriptor != nullptr && (descriptor == nullptr || ::fcntl(std::atoi(descriptor), F_GETFD) < 0)) continue;
+        const char* const ranks = l.ranks != nullptr ? std::getenv(l.ranks) : nullptr;
+        return ranks != nullptr && std::atoi(rank) >= std::atoi(ranks)
+                   ? 0
+                   : std::atoi(rank); // no such rank: somebody must speak
     }
     return 0;
 }

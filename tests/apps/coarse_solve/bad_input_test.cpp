@@ -29,6 +29,7 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
     std::ofstream(scratch / "other-grid.toml") << "[lattice]\ngauge = '" << scratch / "small.ildg"
                                                << "'\ngrid = [4, 2, 2, 2]\n";
     std::ofstream(scratch / "tile.toml") << "[lattice]\ntile = [2, 1, 1, 1]\n";
+    std::ofstream(scratch / "zero.toml") << "[lattice]\ngauge = \"a\\u0000b\"\n";
     std::ofstream(scratch / "blocks.toml") << "[[level]]\nblocks = [3, 4, 4, 4]\n";
     std::filesystem::create_directory(scratch / "taken.lime.partial");
     const std::string here = scratch / "";
@@ -77,6 +78,7 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         {"HERE/grid.toml", "grid.toml:3:8: [lattice] grid = 12.8.8.8: without"},
         {"HERE/other-grid.toml", "other-grid.toml:3:8: [lattice] grid = 4.2.2.2 disagrees"},
         {"HERE/tile.toml", "tile.toml:2:8: [lattice] tile = 2.1.1.1: repeats a gauge file"},
+        {"HERE/zero.toml", "zero.toml:2:9: [lattice] gauge: expected a text without zero bytes"},
         {"HERE/blocks.toml", "blocks.toml:2:10: [[level]] number 0, blocks = 3.4.4.4 does not divide"},
         {"/nowhere/config.toml", "'/nowhere/config.toml': No such file"},
         {"/dev/null", "'/dev/null': is not a regular file"},
@@ -144,6 +146,10 @@ TEST(BadInput, IsToldBeforeTheDemoConfigurationIsMade) {
         EXPECT_EQ(run.out.find("generating"), std::string::npos) << run.out;
         EXPECT_TRUE(std::filesystem::is_empty(scratch / "")) << flag;
     }
+    const auto nowhere = run_command("env HALOCLINE_DATA_DIR=/proc " + on_ranks(2, "")); // which root may write to
+
+    EXPECT_EQ(nowhere.exit_code, 2) << nowhere.err;
+    EXPECT_EQ(nowhere.out.find("generating"), std::string::npos) << nowhere.out;
 }
 
 } // namespace

@@ -64,7 +64,7 @@ TEST(Demo, ConfigurationOfTwoJobsAtOnceAfterAKilledOneIsOneFile) {
     const std::string file = scratch / "demo-8.8.8.8-beta6.0.ildg";
     std::ofstream(file + ".partial") << "half a configuration";
     const std::string job = "HALOCLINE_DATA_DIR=" + file.substr(0, file.rfind('/')) + " " +
-                            on_ranks(2, "--setup 0 --vectors 4 --max-iterations 1");
+                            on_ranks(1, "--setup 0 --vectors 4 --max-iterations 1");
 
     const auto run = run_command("sh -c '" + job + " & " + job + " & wait $!; wait'");
 
