@@ -78,10 +78,11 @@ void print_machine(const program& p) {
 }
 
 void print_job(const program& p, const comm::job& j) {
-    char slab[64];
-    std::snprintf(slab, sizeof slab, "%.1f GiB virtual, %.1f MiB used",
+    char slab[96];
+    std::snprintf(slab, sizeof slab, "%.1f GiB virtual, %.1f MiB used, %s",
                   static_cast<double>(j.memory().bytes()) / 1073741824.0,
-                  static_cast<double>(j.memory().used()) / 1048576.0);
+                  static_cast<double>(j.memory().used()) / 1048576.0,
+                  j.memory().huge() > 0 ? "in pages of 2 MiB" : "in small pages: the kernel makes none of 2 MiB");
     p.print("job");
     print_row(p, "started by", j.launcher());
     print_row(p, "ranks", std::to_string(j.ranks()));

@@ -14,6 +14,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -187,6 +191,32 @@ TEST(Slab, MemoryIsAlignedReusedAndCounted) {
 
     EXPECT_EQ(memory.used(), before);
     EXPECT_GE(memory.peak(), before + (3u << 20));
+}
+
+/// Bytes that the kernel maps by 2 MiB, of the mapping that begins at p.
+std::size_t mapped_huge(const void* p) {
+    std::ostringstream begins;
+    begins << std::hex << reinterpret_cast<std::uintptr_t>(p) << '-';
+    std::ifstream maps("/proc/self/smaps");
+    std::string line;
+    while (std::getline(maps, line) && !line.starts_with(begins.str())) {
+    }
+    while (std::getline(maps, line))
+        if (line.starts_with("ShmemPmdMapped:")) return std::stoul(line.substr(line.find(':') + 1)) << 10;
+    return 0;
+}
+
+TEST(Slab, KnowsItsHugePages) {
+    const job j = job::single();
+    slab& memory = j.memory();
+    constexpr std::size_t bytes = 32 << 20;
+    void* const a = memory.allocate(bytes);
+    std::memset(a, 1, bytes);
+
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.base()) % (2 << 20), 0u);
+    EXPECT_EQ(memory.huge() > 0, mapped_huge(memory.base()) > 0) << memory.huge();
+    std::printf("%zu MiB in huge pages, %zu mapped\n", memory.huge() >> 20, mapped_huge(memory.base()) >> 20);
+    memory.deallocate(a, bytes);
 }
 
 TEST(Threads, DifferentCollectiveCallsAreTold) {

@@ -194,7 +194,7 @@ costs measure(const job& j) {
     if (j.core().spin.has_own_core()) {
         time_writes();
     } else if (const std::optional<int> core = core_of_the_pair(j, one.shares_memory())) {
-        const core_for_now own(j.core(), *core);
+        const core_for_now alone(j.core(), *core);
         time_writes();
     }
     return c;

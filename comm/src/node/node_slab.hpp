@@ -29,7 +29,7 @@ struct failure_record {
     std::atomic<std::uint64_t> awake{0};       ///< when this was last said, in ticks: now and then while it waits
 };
 
-/// A mapping of a slab's file; unmapped at destruction.
+/// A mapping of a slab's file, at a multiple of 2 MiB; unmapped at destruction.
 class slab_mapping {
   public:
     slab_mapping() = default;
@@ -59,6 +59,7 @@ class node_slab final : public slab {
     [[nodiscard]] std::size_t bytes() const override { return bytes_; }
     [[nodiscard]] std::size_t used() const override;
     [[nodiscard]] std::size_t peak() const override;
+    [[nodiscard]] std::size_t huge() const override;
     [[nodiscard]] int fd() const { return fd_; }
     [[nodiscard]] failure_record& record() const { return *reinterpret_cast<failure_record*>(base()); }
 
@@ -91,7 +92,8 @@ class node_slab final : public slab {
     std::map<std::size_t, std::size_t> free_;     // offset -> bytes, no two adjacent
     std::map<std::size_t, int> pins_;             // offset -> how often
     std::map<std::size_t, std::size_t> deferred_; // offset -> bytes: given back while pinned
-    std::size_t committed_ = 0, used_ = 0, peak_ = 0;
+    std::size_t committed_ = 0, huge_ = 0, used_ = 0, peak_ = 0;
+    bool can_be_huge_ = true;
 };
 
 } // namespace halocline::comm

@@ -15,12 +15,17 @@
 #include <unistd.h>
 #include <utility>
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 // Linux 6.1; not yet in every C library
+#endif
+
 namespace halocline::comm {
 namespace {
 
-constexpr std::size_t granule = 128;                      // pair of cache lines: no false sharing between blocks
-constexpr std::size_t commit_step = std::size_t{2} << 20; // a huge page
-/// Memory that the start of a job pays for, about 2 ms: the slots of a first plan come out of it.
+constexpr std::size_t granule = 128; // pair of cache lines: no false sharing between blocks
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+constexpr std::size_t commit_step = huge_page;
+/// Memory that the start of a job pays for, half a millisecond: the slots of a first plan come out of it.
 constexpr std::size_t committed_at_start = std::size_t{8} << 20;
 constexpr std::size_t large_block = std::size_t{1} << 20; // goes behind that
 
@@ -36,7 +41,17 @@ std::string smaller_slab(const char* limit) {
 }
 
 slab_mapping::slab_mapping(int fd, std::size_t bytes) : bytes_(bytes) {
-    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    // At a multiple of a huge page, out of more addresses than are needed: else each of 4 KiB would be mapped.
+    const std::size_t room = bytes + huge_page;
+    void* p = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p != MAP_FAILED) {
+        std::byte* const reserved = static_cast<std::byte*>(p);
+        const std::size_t before = (huge_page - reinterpret_cast<std::uintptr_t>(p) % huge_page) % huge_page;
+        if (before > 0) munmap(reserved, before);
+        munmap(reserved + before + bytes, huge_page - before);
+        p = mmap(reserved + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+        if (p == MAP_FAILED) munmap(reserved + before, bytes);
+    }
     if (p == MAP_FAILED) {
         throw input_error("cannot map a slab of " + mebibytes(bytes) + " address space: " + std::strerror(errno) +
                           "; " + smaller_slab("-v"));
@@ -96,14 +111,30 @@ std::size_t node_slab::peak() const {
     return peak_;
 }
 
+std::size_t node_slab::huge() const {
+    const std::lock_guard lock(mutex_);
+    return huge_;
+}
+
 void node_slab::commit(std::size_t end) {
     if (end <= committed_) return;
     const std::size_t target = std::min(round_up(end, commit_step), bytes_);
-    int failed;
-    do {
-        failed = fallocate(fd_, 0, static_cast<off_t>(committed_), static_cast<off_t>(target - committed_));
-    } while (failed != 0 && errno == EINTR);
-    if (failed != 0) {
+    const auto allocate = [&](std::size_t from, std::size_t bytes) {
+        int failed;
+        do {
+            failed = fallocate(fd_, 0, static_cast<off_t>(from), static_cast<off_t>(bytes));
+        } while (failed != 0 && errno == EINTR);
+        return failed == 0;
+    };
+    // Huge pages, whatever is set for shared memory in general: one small page each, which says on which NUMA node, and
+    // the kernel makes it huge. Where it can't (before Linux 6.1, or for want of 2 MiB in a row) they stay small.
+    if (can_be_huge_) {
+        for (std::size_t page = committed_; page < target; page += huge_page) (void)allocate(page, 4096);
+        const bool made = madvise(base() + committed_, target - committed_, MADV_COLLAPSE) == 0;
+        if (made) huge_ += target - committed_;
+        can_be_huge_ = made || errno != EINVAL;
+    }
+    if (!allocate(committed_, target - committed_)) {
         throw slab_full("slab: need " + mebibytes(target - committed_) + " more, have " + mebibytes(committed_) + ": " +
                         std::strerror(errno) + "; free memory, or use more nodes or a smaller lattice");
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A slab: the memory of a rank that its peers can reach. One sparse, sealed memfd per rank, sized when the job starts
-// and mapped by the peers of the node. Memory is committed by fallocate as it is used, so a full machine is an error
-// here, never a SIGBUS later. It is a std::pmr::memory_resource: fields and buffers can live in it.
+// and mapped by the peers of the node. Memory is committed as it is used, in huge pages where the kernel can
+// (docs/decisions/0037-huge-pages-in-slabs.md), so a full machine is an error here, never a SIGBUS later. It is a std::pmr::memory_resource: fields and buffers can live in it.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,8 @@ class slab : public std::pmr::memory_resource {
     /// Bytes allocated now, and the most so far.
     [[nodiscard]] virtual std::size_t used() const = 0;
     [[nodiscard]] virtual std::size_t peak() const = 0;
+    /// Of the committed bytes, those that are in pages of 2 MiB; all others are in small ones.
+    [[nodiscard]] virtual std::size_t huge() const = 0;
     [[nodiscard]] bool contains(const void* p) const {
         const auto* b = static_cast<const std::byte*>(p);
         return b >= base() && b < base() + bytes();
