@@ -6,17 +6,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
 namespace halocline::app {
 namespace {
-
-bool same_file(const std::string& a, const std::string& b) {
-    if (a.empty() || b.empty()) return false;
-    std::error_code none;
-    return std::filesystem::equivalent(a, b, none) ||
-           std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
-}
 
 std::string scientific(double value) {
     char text[32];
@@ -53,20 +45,9 @@ std::string value_of(const std::string& key_path, const settings& s) {
 }
 
 void check_solution_file(const program& p, const command_line& command) {
-    const std::string& path = command.solution;
     const settings& s = command.reader.values();
-    p.job().collectively([&] {
-        if (p.rank() != 0) return;
-        const struct {
-            const char* name;
-            const std::string& path;
-        } others[] = {{"--rhs", s.rhs.path}, {"--gauge", s.gauge}, {"--json", command.json}};
-        for (const auto& other : others)
-            if (same_file(path, other.path))
-                throw input_error("--solution " + path + ": is the file of " + other.name +
-                                  ", whose place it would take; give it another name");
-    });
-    check_output(p, "--solution", path);
+    check_output(p, "--solution", command.solution,
+                 {{"--rhs", s.rhs.path}, {"--gauge", s.gauge}, {"--json", command.json}});
 }
 
 bool write_solution(const program& p, const problem& problem, const settings& s, const lattice::field<double>& x,

@@ -139,7 +139,8 @@ int run(app::program& p, int argc, const char* const* argv) {
     const arguments a = read_command_line(p, argc, argv);
     const coordinate global = app::parse_extents("--grid", a.grid);
     const comm::job& j = p.join(app::job_options_of_environment(a.transport));
-    app::check_output(p, "--output", a.output);
+    p.agree_on(argc, argv);
+    app::check_output(p, "--output", a.output, {{"--json", a.json}});
     const app::text_output json(p, "--json", a.json);
 
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);

@@ -99,6 +99,7 @@ TEST_F(GenerateGauge, BadInputIsOneMessageAndExitCodeTwo) {
         {"--grid 4.4.4.4 --sweep 3", "--sweep"},
         {"--grid 4.4.4.4 --format nersc", "nersc"},
         {"--grid 4.4.4.4 --thermalisation 0 --sweeps 1 --output /nowhere/links", "/nowhere/links"},
+        {"--grid 4.4.4.4 --thermalisation 0 --sweeps 1 --output same --json ./same", "is the file of --json"},
     };
     for (const auto& c : cases) {
         EXPECT_EQ(run(2, c.flags), 2) << c.flags;

@@ -261,6 +261,16 @@ TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
     EXPECT_EQ(memory_locked.exit_code, 0) << memory_locked.err;
 }
 
+TEST(Programs, RanksWithDifferentCommandLinesAreTold) {
+    for (const std::string line : {"heat4d --steps ", "generate_gauge --grid 4.4.4.4 --sweeps 0 --seed "}) {
+        const auto run = shell(bin + "halocline-run -n 2 -- sh -c \"exec " + bin + line + "\\$HALOCLINE_RANK\"");
+
+        EXPECT_EQ(run.exit_code, 2) << run.err;
+        EXPECT_TRUE(contains(run.err, "ranks disagree on the command line: rank 0 has")) << run.err;
+        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+    }
+}
+
 TEST(Programs, RanksThatTheJobDoesNotHaveAreTold) {
     const auto run = run_command(bin + "halocline-run -n 2 -- env HALOCLINE_RANK=7 " + bin + "heat4d --steps 1");
 

@@ -94,6 +94,12 @@ const comm::job& program::join(const comm::job_options& options) {
     return *job_;
 }
 
+void program::agree_on(int argc, const char* const* argv) const {
+    std::string words;
+    for (int i = 1; i < argc; ++i) words += (i > 1 ? " " : "") + std::string(argv[i]);
+    job_->agree("the command line", words);
+}
+
 void program::print(std::string_view line) const {
     // A live progress line that is still there makes way.
     if (!speaks()) return;

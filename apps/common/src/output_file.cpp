@@ -34,6 +34,15 @@ bool is_folder(const std::string& path) {
 
 std::string temporary_beside(const std::string& path) { return path + "." + std::to_string(::getpid()) + ".tmp"; }
 
+bool same_file(const std::string& a, const std::string& b) {
+    if (a.empty() || b.empty()) return false;
+    std::error_code none;
+    const auto place = [&](const std::string& path) { // which may not be there yet; relative ones stay so unless it is
+        return std::filesystem::weakly_canonical(std::filesystem::absolute(path, none), none);
+    };
+    return std::filesystem::equivalent(a, b, none) || place(a) == place(b);
+}
+
 void check_file(const std::string& flag, const std::string& path) {
     const std::string temporary = temporary_beside(path);
     const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -82,10 +91,15 @@ int write_all(int file, std::string_view text) {
 
 } // namespace
 
-void check_output(const program& p, const std::string& flag, const std::string& path) {
+void check_output(const program& p, const std::string& flag, const std::string& path,
+                  const std::vector<std::pair<std::string, std::string>>& others) {
     if (path.empty()) return;
     p.job().collectively([&] {
         if (p.rank() != 0) return;
+        for (const auto& [other, file] : others)
+            if (same_file(path, file))
+                throw input_error(flag + " " + path + ": is the file of " + other +
+                                  ", whose place it would take; give it another name");
         if (is_folder(path)) throw input_error(wrong(flag, path, "it is a folder"));
         if (is_stream(path)) throw input_error(wrong(flag, path, "it is no regular file"));
         check_file(flag, path);

@@ -39,6 +39,9 @@ class program {
     void parse(CLI::App& cli, int argc, const char* const* argv) const;
     /// Joins the job of the environment.  Collective, once.  Err: input_error, job_error.
     const comm::job& join(const comm::job_options& options = {});
+    /// Do all ranks have the same words on their command line? Collective, after join().  Err: input_error with those of
+    /// two ranks that differ.
+    void agree_on(int argc, const char* const* argv) const;
     [[nodiscard]] bool joined() const { return job_ != nullptr; }
     /// Was join() called? Then whatever it threw all ranks know.
     [[nodiscard]] bool met() const { return met_; }

@@ -5,13 +5,17 @@
 #include <halocline_app/main.hpp>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace halocline::app {
 
 /// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing; leaves
 /// nothing behind. A part that a killed run left is told, and stays until it is replaced. "" is no file. Collective.
+/// `others`: flags and files that it must not be, as it would take their place, or they its own.
 /// Err: input_error that names the flag, and the process that is writing the same file if there is one.
-void check_output(const program& p, const std::string& flag, const std::string& path);
+void check_output(const program& p, const std::string& flag, const std::string& path,
+                  const std::vector<std::pair<std::string, std::string>>& others);
 
 /// A text that rank 0 writes. A pipe or a device (/dev/null, /dev/stdout) will do too: it is opened before the work, so
 /// that a pipe that nobody reads is told then, and written to in the end. Pre: p.joined(), and p outlives it.
