@@ -87,8 +87,9 @@ std::string demo_configuration(const comm::job& j, const std::function<void(std:
         if (!exists && fs::exists(partial) && lattice::partial_writer(path).empty())
             tell("warning: '" + partial +
                  "' is there: a run was ended while it wrote the demo configuration; it will be replaced");
-        // Before the work, and not by its rights alone: /proc is writable to root.
-        if (!exists && lattice::partial_writer(path).empty()) lattice::partial_file(path).create();
+        // Before the work, with its space, and not by its rights alone: /proc is writable to root.
+        if (!exists && lattice::partial_writer(path).empty())
+            lattice::gauge_writer(path, lattice::gauge_format::ildg, extents).create();
     });
     path = j.broadcast(path);
     exists = j.broadcast(exists ? "yes" : "no") == "yes";

@@ -6,3 +6,5 @@ add_dependencies(apps_programs_test coarse_solve generate_gauge heat4d halo_c ha
 halocline_add_test(apps.programs_test TARGET apps_programs_test TIMEOUT 300 ARGS --gtest_filter=Programs.*)
 halocline_add_test(apps.programs_test.small_disk TARGET apps_programs_test LABELS namespaces
                    ARGS --gtest_filter=SmallDisk.*)
+halocline_add_test(apps.programs_test.containers TARGET apps_programs_test LABELS namespaces
+                   ARGS --gtest_filter=Containers.*)

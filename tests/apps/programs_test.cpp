@@ -169,6 +169,30 @@ TEST(SmallDisk, AConfigurationThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
     EXPECT_TRUE(contains(read_text(scratch / "r.json"), "\"output\": \"\"")) << run.err;
 }
 
+TEST(SmallDisk, ADemoConfigurationThatDoesNotFitIsToldBeforeItIsMade) {
+    const std::string mount = "unshare -rm sh -c \"mount -t tmpfs -o size=64k none /mnt && ";
+    if (shell(mount + "true\"").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+
+    const auto run = shell(mount + "HALOCLINE_DATA_DIR=/mnt " + run2 + "coarse_solve; ls /mnt >&2\"");
+
+    EXPECT_TRUE(contains(run.err, "No space left on device")) << run.err;
+    EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message, or a file left:\n" << run.err;
+    EXPECT_FALSE(contains(run.out, "generating")) << run.out;
+}
+
+/// As containers have them which share their host's network.
+TEST(Containers, RanksInPidNamespacesOfTheirOwnAreAJob) {
+    const std::string inside = "unshare -rpf ";
+    if (shell(inside + "true").exit_code != 0) GTEST_SKIP() << "no pid namespaces here";
+    for (const std::string ranks : {"0", "1", "0|1"}) {
+        const auto run = shell(bin + "halocline-run -n 2 -- sh -c \"case \\$HALOCLINE_RANK in " + ranks + ") exec " +
+                               inside + bin + "heat4d --steps 2;; esac; exec " + bin + "heat4d --steps 2\"");
+
+        EXPECT_EQ(run.exit_code, 0) << ranks << run.err;
+        EXPECT_TRUE(contains(run.out, "over shm")) << ranks << run.out;
+    }
+}
+
 TEST(SmallDisk, ASolutionThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
     const std::string mount = "unshare -rm sh -c \"mount -t tmpfs -o size=64k none /mnt && ";
     if (shell(mount + "true\"").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";

@@ -78,12 +78,13 @@ descriptor receive_greeting(int socket, greeting& g) {
     return slab;
 }
 
-/// The process at the other end, as the kernel says; pid 0 means another pid namespace.
+/// The user and the process at the other end, as the kernel says. `pid` 0: of another pid namespace, as is a pid of 0
+/// that the kernel says.
 bool is_process(int socket, int pid) {
     ucred who{};
     socklen_t n = sizeof who;
-    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.uid == geteuid() &&
-           (who.pid == pid || who.pid == 0);
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &n) != 0) return false;
+    return who.uid == geteuid() && (who.pid == pid || who.pid == 0 || pid == 0);
 }
 
 } // namespace
@@ -159,9 +160,11 @@ void socket_plane::near_greeting::knock_at(link& l, const std::string& socket_na
     if (!l.socket) fail_system("cannot make a socket to " + core_.name_of(l.rank));
     socklen_t length = 0;
     const sockaddr_un a = address_of(socket_name, length);
-    if (connect(l.socket.fd(), reinterpret_cast<const sockaddr*>(&a), length) == 0 &&
-        is_process(l.socket.fd(), l.pid) && send_greeting(l.socket.fd(), mine_, core_.memory->fd())) {
-        return;
+    if (connect(l.socket.fd(), reinterpret_cast<const sockaddr*>(&a), length) == 0) {
+        if (!is_process(l.socket.fd(), l.pid))
+            throw error("the door of " + core_.name_of(l.rank) +
+                        " belongs to another process, or another user's: all ranks must be one user's");
+        if (send_greeting(l.socket.fd(), mine_, core_.memory->fd())) return;
     }
     if (errno != ECONNREFUSED && errno != EPIPE && errno != ECONNRESET) {
         fail_system("cannot connect to " + core_.name_of(l.rank));

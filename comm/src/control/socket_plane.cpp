@@ -34,8 +34,8 @@ socket_plane::socket_plane(job_core& core, listener door, const std::vector<peer
         link& l = links_.emplace_back();
         l.rank = p.rank;
         l.pid = p.pid;
-        l.process = descriptor(static_cast<int>(syscall(SYS_pidfd_open, p.pid, 0)));
-        // ESRCH: dead already; its socket, which nobody answers, says the same. Older kernels: the socket alone.
+        if (p.pid != 0) l.process = descriptor(static_cast<int>(syscall(SYS_pidfd_open, p.pid, 0)));
+        // Of another pid namespace, which may not see it: the socket alone. ESRCH: dead already; its socket, which nobody answers, says the same. Older kernels: the socket alone.
     }
     greet(std::move(door), peers, secret);
     watch_all();

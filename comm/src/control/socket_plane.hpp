@@ -33,7 +33,7 @@ class listener {
 struct peer_address {
     int rank = 0;
     std::string socket_name;
-    int pid = 0;
+    int pid = 0; ///< 0: of another pid namespace, where it has another
 };
 
 /// A peer of another node.

@@ -62,7 +62,7 @@ surroundings sort_by_node(job_core& core, const std::vector<business_card>& card
             around.far.push_back({r, ""});
             continue;
         }
-        around.near.push_back({r, c.door, c.pid});
+        around.near.push_back({r, c.door, c.pids == mine.pids ? c.pid : 0});
     }
     return around;
 }

@@ -25,9 +25,10 @@ std::string first_line(const char* path) {
 
 std::string kernel_id() { return first_line("/proc/sys/kernel/random/boot_id"); }
 
-std::string network_id() {
+/// `link`: "/proc/self/ns/net", say.
+std::string namespace_id(const char* link) {
     char ns[128]{};
-    if (readlink("/proc/self/ns/net", ns, sizeof ns - 1) < 0) ns[0] = '?';
+    if (readlink(link, ns, sizeof ns - 1) < 0) ns[0] = '?';
     return kernel_id() + " " + ns;
 }
 
@@ -72,7 +73,7 @@ std::string options_text(const job_options& o) {
 std::string written(const business_card& c) {
     wire_writer w;
     for (const std::string* s :
-         {&c.version, &c.options, &c.kernel, &c.network, &c.node, &c.host, &c.door, &c.secret, &c.trouble})
+         {&c.version, &c.options, &c.kernel, &c.network, &c.node, &c.pids, &c.host, &c.door, &c.secret, &c.trouble})
         w.text(*s);
     w.number(c.address_room).number(c.descriptor_room).number(c.pid).number(c.cores);
     for (const host_address& a : c.addresses) w.text(a.interface).text(a.address).text(a.network);
@@ -85,7 +86,8 @@ business_card read_card(std::string_view bytes, int rank, const std::string& ver
     business_card c;
     c.version = r.text();
     if (c.version != version_of_0) disagree("the version of halocline", version_of_0, rank, c.version);
-    for (std::string* s : {&c.options, &c.kernel, &c.network, &c.node, &c.host, &c.door, &c.secret, &c.trouble})
+    for (std::string* s :
+         {&c.options, &c.kernel, &c.network, &c.node, &c.pids, &c.host, &c.door, &c.secret, &c.trouble})
         *s = r.text();
     c.address_room = r.number<std::uint64_t>();
     c.descriptor_room = r.number<std::uint64_t>();
@@ -111,13 +113,14 @@ void refuse_trouble(const std::vector<business_card>& cards) {
 
 business_card own_card(const bootstrap& start, const job_options& options, const std::string& door,
                        const std::string& trouble) {
-    const std::string network = network_id();
+    const std::string network = namespace_id("/proc/self/ns/net");
     const std::string part = environment_text("HALOCLINE_NODE");
     business_card mine{.version = HALOCLINE_VERSION,
                        .options = options_text(options),
                        .kernel = kernel_id(),
                        .network = network,
                        .node = network + " " + part,
+                       .pids = namespace_id("/proc/self/ns/pid"),
                        .host = host_name() + (part.empty() ? "" : "/" + part),
                        .door = door,
                        .secret = start.rank == 0 ? random_secret() : "",

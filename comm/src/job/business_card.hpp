@@ -19,6 +19,7 @@ struct business_card {
     std::string kernel;  ///< ranks with the same text run on one kernel, which numbers the cores
     std::string network; ///< the same, in one network namespace: abstract sockets and descriptors get through
     std::string node; ///< the same, and what HALOCLINE_NODE says: parts of one host that are to be nodes of their own
+    std::string pids; ///< the same text: in one pid namespace, where a pid is the same process to both
     std::string host;
     std::string door;                  ///< where the ranks of this node knock
     std::string secret;                ///< of the job, by rank 0; "" from others
