@@ -14,8 +14,11 @@ enum { steps = 20, ring_values = 1000 };
 
 static void require(halocline_status s) {
     if (s == HALOCLINE_OK) return;
-    if (s != HALOCLINE_INPUT_ERROR || halocline_launched_rank() == 0) /* bad input is the same on every rank */
+    if (s == HALOCLINE_INPUT_ERROR) {
+        halocline_say_bad_input("halo_c", halocline_error());
+    } else {
         fprintf(stderr, "halo_c: %s\n", halocline_error());
+    }
     exit(s == HALOCLINE_INPUT_ERROR ? 2 : s < HALOCLINE_NO_MEMORY ? 3 : 1);
 }
 
@@ -180,10 +183,8 @@ int main(int argc, char** argv) {
         printf("halo_c %s\n", halocline_version());
         return 0;
     }
-    if (argc > 2) { /* the same on every rank, so one says it */
-        if (halocline_launched_rank() == 0)
-            fprintf(stderr, "halo_c: '%s' after '%s': expected one argument, transports with ',' between\n", argv[2],
-                    argv[1]);
+    if (argc > 2) {
+        halocline_say_bad_input("halo_c", "more than one argument: expected transports with ',' between");
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);

@@ -49,9 +49,10 @@ typedef struct halocline_job_options {
     const char* mpi_mode;     /* of transport mpi: "two-sided" or "one-sided"; NULL: two-sided */
 } halocline_job_options;
 
-/* The rank that the launcher gave this process, before there is a job to ask: one rank alone can say what is wrong with
- * a command line. 0 if no launcher did. */
-int halocline_launched_rank(void);
+/* Prints "program: what" on stderr, on rank 0 alone, whether or not there is a job yet: for what is wrong on all ranks alike,
+ * a command line or HALOCLINE_INPUT_ERROR. Other ranks give it its time, as a launcher may end a job at the first rank that
+ * fails. Local. */
+void halocline_say_bad_input(const char* program, const char* what);
 /* The ranks that halocline-run or an MPI launcher started; without a launcher a job of one rank. Collective. options may
  * be NULL. */
 halocline_status halocline_job_from_environment(const halocline_job_options* options, halocline_job** job);

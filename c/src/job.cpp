@@ -5,6 +5,7 @@
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/slab.hpp>
 
+#include <cstdio>
 #include <sstream>
 
 using namespace halocline;
@@ -40,7 +41,13 @@ void keep(halocline_job** job, const comm::job& made) { *job = new halocline_job
 
 } // namespace
 
-int halocline_launched_rank(void) { return comm::launched_rank(); }
+void halocline_say_bad_input(const char* program, const char* what) {
+    if (comm::launched_rank() == 0) {
+        std::fprintf(stderr, "%s: %s\n", program, what);
+    } else {
+        comm::leave_the_word_to_rank_0();
+    }
+}
 
 halocline_status halocline_job_from_environment(const halocline_job_options* options, halocline_job** job) {
     return guarded([&] {

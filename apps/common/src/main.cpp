@@ -59,7 +59,10 @@ void say_bad_input(const program& p, std::string what, const std::function<void(
         what = shared.what();
     } catch (const std::exception&) {
     }
-    if (p.speaks() || !common) say("error: " + what);
+    if (p.speaks() || !common)
+        say("error: " + what);
+    else
+        comm::leave_the_word_to_rank_0();
 }
 
 } // namespace

@@ -7,7 +7,9 @@
 #include <halocline/comm/launch.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include <fcntl.h>
 
@@ -58,6 +60,10 @@ int launched_rank() {
                    : std::atoi(rank); // no such rank: somebody must speak
     }
     return 0;
+}
+
+void leave_the_word_to_rank_0() {
+    if (std::getenv("PMIX_RANK") != nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(500));
 }
 
 void share_bad_input(std::string_view what) {
