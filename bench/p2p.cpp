@@ -4,12 +4,13 @@
 //
 // Patterns (p2p/patterns.hpp): latency (half a round trip), one-way (a window of messages), both-ways, overhead (of
 // isend and irecv). Contenders in turn: slot, copy and nomatch (p2p/limits.hpp); our matched messages; our channel, the
-// path of plans; each MPI. What matching costs is 1 - time of nomatch / time of messages.
+// path of plans, and our windows; each MPI. What matching costs is 1 - time of nomatch / time of messages.
 #include "p2p/channel_endpoint.hpp"
 #include "p2p/limits.hpp"
 #include "p2p/options.hpp"
 #include "p2p/patterns.hpp"
 #include "p2p/two_sided_endpoint.hpp"
+#include "p2p/window_endpoint.hpp"
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/machine.hpp"
@@ -90,8 +91,10 @@ class driver {
         for (std::size_t i = 0; i < other_messages_.size(); ++i)
             add(
                 "ours", options_.compare[i].c_str(), "shm", [ this, i ]() -> auto& { return other_messages_[i]; });
-        if (pattern == "latency" || pattern == "both-ways")
+        if (pattern == "latency" || pattern == "both-ways") {
             add("ours", "channel", "shm", [this, bytes] { return p2p::channel_endpoint(job_, bytes); });
+            add("ours", "window", "shm", [this, bytes] { return p2p::window_endpoint(job_, bytes); });
+        }
         for (peer_program& peer : peers_)
             all.push_back({peer.name(), "two-sided", "mpi", [this, pattern, bytes, &peer](double seconds) {
                                std::ostringstream order;

@@ -39,7 +39,7 @@ void plan::choose_ways(const std::vector<comm::channel_request>& requests) {
     });
     if (std::any_of(watches_.begin(), watches_.end(), [](const path_watch& w) { return w.watches(); }))
         looks_ = look_times(comm::ticks());
-    claims_ = claiming_pays(direct_bytes);
+    claims_ = comm::claiming_pays(direct_bytes);
     staging_ = std::make_unique_for_overwrite<cache_line[]>(staged_lines); // no memory before a caller packs
 }
 
@@ -63,8 +63,8 @@ void plan::look_at_paths() noexcept {
 void plan::claim_sites(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
     if (!claims_ || messages_[message].way != path::direct || !watches_[message].claims()) return;
     for (int f = 0; f < options_.fields; ++f, target += field_bytes(message))
-        claim_lines(target + static_cast<std::size_t>(first) * options_.bytes_per_site,
-                    target + static_cast<std::size_t>(last) * options_.bytes_per_site);
+        comm::claim_lines(target + static_cast<std::size_t>(first) * options_.bytes_per_site,
+                          target + static_cast<std::size_t>(last) * options_.bytes_per_site);
 }
 
 } // namespace halocline::halo

@@ -6,7 +6,7 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/stream_bytes.hpp>
-#include <halocline/halo/claim_lines.hpp>
+#include <halocline/comm/claim_lines.hpp>
 
 namespace halocline::halo {
 namespace {
@@ -33,7 +33,7 @@ void choose_claims(std::vector<region_message>& messages, const comm::job& j, co
         m.claimed = cached && j.members()[m.peer].transport == "shm" && bytes >= least_run_bytes * runs;
         if (m.claimed) claimed += static_cast<std::size_t>(bytes);
     }
-    for (region_message& m : messages) m.claimed = m.claimed && claiming_pays(claimed);
+    for (region_message& m : messages) m.claimed = m.claimed && comm::claiming_pays(claimed);
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy_kernels.hpp"
 
-#include <halocline/halo/claim_lines.hpp>
+#include <halocline/comm/claim_lines.hpp>
 
 #include <algorithm>
 
@@ -104,7 +104,7 @@ void site_copy::claim(std::byte* to, const site_shape& shape, std::int64_t first
     const auto claim_sites = [&](std::int64_t begin, std::int64_t end) {
         std::byte* const at = to + begin * bytes;
         *const_cast<volatile std::byte*>(at) = std::byte{0}; // the line in which the run starts
-        claim_lines(at, to + end * bytes);
+        comm::claim_lines(at, to + end * bytes);
     };
     if (first >= last) return;
     if (strips_.empty()) {

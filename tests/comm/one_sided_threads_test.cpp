@@ -14,6 +14,11 @@ TEST(OneSidedThreads, OneWayEpochs) {
 }
 TEST(OneSidedThreads, SignalsFollowTheirBytes) { run_threads(3, expect_signals_follow_their_bytes); }
 TEST(OneSidedThreads, PutsOfAnySizeArrive) { run_threads(2, expect_puts_of_any_size_arrive); }
+TEST(OneSidedThreads, PutsThatAreStreamedArrive) {
+    job_options options;
+    options.streaming = streaming::always;
+    run_threads(2, expect_puts_of_any_size_arrive, options);
+}
 TEST(OneSidedThreads, CallsInOrder) {
     for (const int ranks : {1, 3}) run_threads(ranks, [](const job& j) { expect_calls_in_order(j, 300); });
 }

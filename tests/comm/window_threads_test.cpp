@@ -3,6 +3,8 @@
 #include "window_bodies.hpp"
 #include "window_connection_bodies.hpp"
 
+#include <halocline/comm/costs.hpp>
+
 namespace {
 
 using namespace halocline_test;
@@ -51,9 +53,10 @@ TEST(WindowThreads, MemoryComesBack) {
 
 TEST(WindowThreads, ABufferThatThePeerMayWriteIsNotGivenAway) {
     run_threads(2, [](const job& j) {
+        constexpr std::size_t size = 50'000; // more than any hole that the start of the job may have left
         connection c(j, 1 - j.rank());
         if (j.rank() == 0) {
-            auto buffer = std::make_unique<words>(5000, 0, &j.memory());
+            auto buffer = std::make_unique<words>(size, 0, &j.memory());
             const std::uint64_t* place = buffer->data();
             {
                 recv_window<std::uint64_t> w(c, *buffer);
@@ -61,17 +64,17 @@ TEST(WindowThreads, ABufferThatThePeerMayWriteIsNotGivenAway) {
                 ASSERT_EQ(w.init(), status::ok); // the peer may write from now on
             }
             buffer.reset();
-            words other(5000, 7, &j.memory());
+            words other(size, 7, &j.memory());
             EXPECT_NE(other.data(), place);
             j.barrier();
             j.barrier(); // the message and the farewell are there
-            EXPECT_EQ(other, words(5000, 7));
+            EXPECT_EQ(other, words(size, 7));
             connection own(j, 0);
             const send_window<std::uint64_t> looks_for_farewells(own, other);
-            const words again(5000, 0, &j.memory());
-            EXPECT_TRUE(again.data() >= place && again.data() < place + 5000) << "now it is";
+            const words again(size, 0, &j.memory());
+            EXPECT_TRUE(again.data() < place + size && place < again.data() + size) << "now it is";
         } else {
-            words out(5000, 3);
+            words out(size, 3);
             {
                 send_window<std::uint64_t> w(c, out);
                 c.connect();
@@ -106,6 +109,96 @@ TEST(WindowThreads, TeamsOfEverySizeCopyEachByteOnce) {
             }
         }
     });
+}
+
+/// From a user's array and by insert(), into a user's array in the slab and into slots; whole, and a part.
+void expect_payloads_arrive(const job& j, std::size_t count) {
+    connection c(j, 1 - j.rank());
+    std::vector<std::uint8_t> out(count + 1), in(count);
+    std::pmr::vector<std::uint8_t> in_slab(count, &j.memory());
+    send_window<std::uint8_t> direct_out(c, std::span(out).subspan(1)), out_to_slots(c, std::span(out).first(count));
+    buffered_send_window<std::uint8_t> buffered(c, count);
+    recv_window<std::uint8_t> direct_in(c, in_slab), in_from_slots(c, in);
+    buffered_recv_window<std::uint8_t> in_buffer(c, count);
+    c.connect();
+    for (std::size_t step = 1; step <= 6; ++step) {
+        const std::size_t part = count - (step % 3) * (count / 4);
+        const auto value = [&](std::size_t i, int rank) {
+            return static_cast<std::uint8_t>(i * 7 + i / 256 + step * 31 + static_cast<std::size_t>(rank) * 101);
+        };
+        for (std::size_t i = 0; i <= count; ++i) out[i] = value(i, j.rank());
+        direct_in.start();
+        in_from_slots.start();
+        in_buffer.init();
+        in_buffer.post();
+        direct_out.init();
+        direct_out.post(part);
+        out_to_slots.init();
+        out_to_slots.post(part);
+        ASSERT_EQ(buffered.init(), status::ok);
+        for (int t = 0; t < 3; ++t) buffered.insert(std::span(out).first(part), 0, {t, 3});
+        buffered.post(part);
+        ASSERT_EQ(direct_in.wait(), status::ok);
+        ASSERT_EQ(in_from_slots.wait(), status::ok);
+        ASSERT_EQ(in_buffer.wait(), status::ok);
+        for (window* w : std::initializer_list<window*>{&direct_out, &out_to_slots, &buffered})
+            ASSERT_EQ(w->wait(), status::ok);
+        ASSERT_EQ(in_buffer.count(), part);
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < part; ++i) {
+            const std::uint8_t right = value(i, 1 - j.rank());
+            wrong += in_slab[i] != value(i + 1, 1 - j.rank());
+            wrong += in[i] != right;
+            wrong += in_buffer.received()[i] != right;
+        }
+        ASSERT_EQ(wrong, 0u) << count << ", step " << step;
+    }
+}
+
+TEST(WindowThreads, PayloadsThatAreStreamedArrive) {
+    for (const streaming wish : {streaming::always, streaming::never}) {
+        job_options options;
+        options.streaming = wish;
+        run_threads(
+            2,
+            [](const job& j) {
+                for (const std::size_t count : {1, 64, 1000, 1025, 8191, 65'537}) expect_payloads_arrive(j, count);
+            },
+            options);
+    }
+}
+
+/// Streaming 32 KiB is a little worse than not; or, if `far`, much better. The first four looks then find the opposite.
+TEST(WindowThreads, WindowsFollowTheMachine) {
+    for (const bool far : {false, true}) {
+        run_threads(2, [&](const job& j) {
+            assume_costs(j, {.flag_seconds = 20e-9,
+                             .message_seconds = 10e-9,
+                             .copy_seconds_per_byte = 1e-9,
+                             .run_seconds = 1e-9,
+                             .cached = {20e-9, far ? 80e-9 : 8e-9},
+                             .streamed = {300e-9, 8e-9},
+                             .take_seconds = far ? 1.0 : 1e-12,
+                             .keep_seconds = 1e-13});
+            connection c(j, 1 - j.rank());
+            std::vector<std::uint8_t> out(32 * 1024);
+            std::pmr::vector<std::uint8_t> in(out.size(), &j.memory());
+            send_window<std::uint8_t> to(c, out);
+            recv_window<std::uint8_t> from(c, in);
+            c.connect();
+            const auto streamed = [&] { return to.describe().find("past the sender's cache") != std::string::npos; };
+            for (int step = 1; step <= 12; ++step) {
+                EXPECT_EQ(streamed(), (step <= 4) == far) << step << ": " << to.describe();
+                std::fill(out.begin(), out.end(), static_cast<std::uint8_t>(step + j.rank()));
+                from.start();
+                to.start();
+                ASSERT_EQ(from.wait(), status::ok);
+                ASSERT_EQ(to.wait(), status::ok);
+                EXPECT_EQ(std::count(in.begin(), in.end(), static_cast<std::uint8_t>(step + 1 - j.rank())),
+                          static_cast<std::ptrdiff_t>(in.size()));
+            }
+        });
+    }
 }
 
 } // namespace

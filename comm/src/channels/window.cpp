@@ -4,6 +4,8 @@
 #include "window_end.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 namespace halocline::comm {
 
@@ -38,15 +40,26 @@ status window::post_bytes(std::size_t bytes) noexcept { return end_->post(bytes)
 std::size_t window::came_bytes() const noexcept { return end_->came_bytes(); }
 std::byte* window::buffer() const noexcept { return end_->buffer(); }
 
-void window::copy_share(void* to, const void* from, std::size_t bytes, team t) noexcept {
+namespace {
+
+/// Bytes [first, last) for one of the team, cut at cache lines.
+std::pair<std::size_t, std::size_t> share_of(std::size_t bytes, team t) noexcept {
     constexpr std::size_t line = 64;
     const std::size_t lines = (bytes + line - 1) / line;
     const auto index = static_cast<std::size_t>(t.index), size = static_cast<std::size_t>(t.size);
-    const std::size_t first = std::min(bytes, lines * index / size * line);
-    const std::size_t last = std::min(bytes, lines * (index + 1) / size * line);
-    if (last > first) {
-        std::memcpy(static_cast<std::byte*>(to) + first, static_cast<const std::byte*>(from) + first, last - first);
-    }
+    return {std::min(bytes, lines * index / size * line), std::min(bytes, lines * (index + 1) / size * line)};
+}
+
+} // namespace
+
+void window::insert_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) noexcept {
+    const auto [first, last] = share_of(bytes, t);
+    if (last > first) end_->write(to + first, from + first, last - first);
+}
+
+void window::extract_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) noexcept {
+    const auto [first, last] = share_of(bytes, t);
+    if (last > first) std::memcpy(to + first, from + first, last - first);
 }
 
 } // namespace halocline::comm

@@ -5,7 +5,10 @@
 #include "job/waiting.hpp"
 #include "network/worlds.hpp"
 
+#include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/stream_bytes.hpp>
+#include <halocline/comm/take_line.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -124,6 +127,12 @@ void window_end::connect(const std::string& peer_card) {
         const std::size_t out = request_.sends && !direct_ ? bytes() : 0,
                           in = !request_.sends && !direct_ ? bytes() : 0;
         channel_.emplace<shm_channel>(std::size_t{0}, peer, agreed_id(), out, in, base + block_offset, block_);
+        if (request_.sends) {
+            const streaming wish = job.options.streaming;
+            const costs c = wish == streaming::automatic && job.measured ? *job.measured : costs{};
+            streaming_ = streaming_watch(c, bytes(), streaming_pays(wish, c, bytes()));
+            claims_ = bytes() > largest_in_slot && claiming_pays(bytes());
+        }
     }
     if (std::holds_alternative<verbs_channel>(channel_)) {
         connection_->send_letter(request_.sends ? 'S' : 'R', number_, "");
@@ -202,6 +211,22 @@ void window_end::expect_token(std::uint64_t token) noexcept {
     if (const auto* shm = std::get_if<shm_channel>(&channel_)) __builtin_prefetch(&shm->header(token));
 }
 
+void window_end::look_for_peer(std::byte* to, std::size_t bytes) noexcept {
+    if (bytes == 0 || !streaming_.due(stamp_)) return;
+    std::byte* const middle = to + bytes / 2;
+    streaming_.read(ticks_to_take(middle, *middle), stamp_);
+}
+
+void window_end::write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    if (streamed()) {
+        stream_bytes(to, from, bytes);
+        finish_streams();
+        return;
+    }
+    if (claims_) claim_lines(to, to + bytes);
+    std::memcpy(to, from, bytes);
+}
+
 template <class Channel>
 bool window_end::send(Channel& c) noexcept {
     if (!request_.sends) {
@@ -211,7 +236,9 @@ bool window_end::send(Channel& c) noexcept {
     }
     if (request_.buffer != nullptr) {
         if (!may_write(c)) return false;
-        std::memcpy(direct_ ? remote_ : c.target(step_), request_.buffer, post_bytes_);
+        std::byte* const to = direct_ ? remote_ : c.target(step_);
+        look_for_peer(to, post_bytes_);
+        write(to, request_.buffer, post_bytes_);
     }
     c.send_part(step_, stamp_, post_bytes_);
     return true;
@@ -267,6 +294,7 @@ status window_end::fill() noexcept {
         return with_channel([this](auto& c) {
             if (!may_write(c)) return false;
             buffer_ = direct_ ? remote_ : c.target(step_);
+            look_for_peer(buffer_, bytes());
             return true;
         });
     });
@@ -341,6 +369,8 @@ std::string window_end::describe() const {
     if (direct_) how = "into the receiver's buffer";
     if (packed) how = std::string(own ? "from" : "copied to") + " a send buffer, " + how;
     if (!request_.sends && !direct_ && !own) how += ", copied from there";
+    if (streamed()) how += ", past the sender's cache";
+    if (const std::string when = streaming_.describe(); !when.empty()) how += "; " + when;
     return title() + ": " + shown(request_.count, request_.element) + " over " + transport + ", " + how;
 }
 

@@ -12,6 +12,7 @@
 #include <halocline/comm/mpi_channel.hpp>
 #include <halocline/comm/ofi_channel.hpp>
 #include <halocline/comm/shm_channel.hpp>
+#include <halocline/comm/streaming_watch.hpp>
 #include <halocline/comm/verbs_channel.hpp>
 
 #include <cstdint>
@@ -56,6 +57,8 @@ class window_end {
     [[nodiscard]] std::uint32_t number() const { return number_; }
     [[nodiscard]] std::size_t came_bytes() const noexcept { return came_bytes_; }
     [[nodiscard]] std::byte* buffer() const noexcept { return buffer_; }
+    /// A thread's part of a message, to where the peer reads it, by what is the better way now.
+    void write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
     [[nodiscard]] status state() const noexcept { return status_; }
 
   private:
@@ -71,6 +74,9 @@ class window_end {
     status until(Done done) noexcept;
     template <class Channel>
     bool may_write(Channel& c) noexcept;
+    [[nodiscard]] bool streamed() const noexcept { return streaming_.streamed(); }
+    /// Looks now and then how far the peer is (docs/decisions/0032); the bytes from `to` on are about to be written.
+    void look_for_peer(std::byte* to, std::size_t bytes) noexcept;
     void expect_token(std::uint64_t token) noexcept;
     template <class Channel>
     bool is_good(Channel& c, std::uint64_t epoch) noexcept;
@@ -92,6 +98,8 @@ class window_end {
     std::size_t block_bytes_ = 0;
     bool direct_ = false;         // shm: payloads go into the receiver's own buffer
     std::byte* remote_ = nullptr; // that buffer, at the sender
+    streaming_watch streaming_;   // shm, of a sender
+    bool claims_ = false;         // likewise: lines that the peer has read (docs/decisions/0010)
     bool peer_connected_ = true;  // verbs: nothing may be written before that
 
     std::uint64_t step_ = 0, stamp_ = 0;

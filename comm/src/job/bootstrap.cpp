@@ -7,6 +7,7 @@
 #include "control/wire.hpp"
 #include "mpi/world.hpp"
 #include "network/worlds.hpp"
+#include "node/measure_at_start.hpp"
 #include "witness.hpp"
 
 #include <algorithm>
@@ -173,6 +174,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     refusals refused{std::move(around.why_no_shm), {}};
     open_networks(j, ranks_here == start.ranks, address, refused);
     j.collectively([&] { core->choose_transports(refused); });
+    measure_at_start(j);
     return core;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks as threads of one process: the same slabs, channels and failure records; peers use the owner's mapping.
 #include "job_core.hpp"
+#include "node/measure_at_start.hpp"
 
 #include <halocline/comm/clock.hpp>
 
@@ -113,6 +114,7 @@ void run_threads(int ranks, const std::function<void(const job&)>& body, const j
                                                    "the ranks are threads of one process");
             core->choose_transports({{}, {{"verbs", why_not}, {"ofi", why_not}}});
             const job j(std::move(core));
+            measure_at_start(j);
             try {
                 body(j);
             } catch (const std::exception& e) {

@@ -103,7 +103,7 @@ class message_engine {
     [[nodiscard]] const message_counts& counts() const noexcept { return counts_; }
 
   private:
-    static constexpr std::size_t least_pushed = 32 * 1024;
+    static constexpr std::size_t least_pushed = least_streamed;
     using request_state = message_request::state;
     /// This end of both directions with one peer.
     struct link {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/comm/costs.hpp>
+#include "measure_at_start.hpp"
 
 #include "control/wire.hpp"
 #include "job/job_core.hpp"
+
+#include <halocline/comm/costs.hpp>
 
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/claim_lines.hpp>
@@ -137,20 +139,24 @@ class core_for_now {
     bool bound_ = false;
 };
 
-/// Where ranks share cores, lines travel between those of a pair only if each has another core: one pair of the job is
-/// given two, while the other ranks sleep. The core for this rank, if it is one of the pair.  Collective.
-std::optional<int> core_of_the_pair(const job& j, bool shares_memory) {
+/// The core for this rank while it times what it writes: none, and then it times nothing, where ranks share cores and it
+/// is not of the one pair of the job that is given two, while the others sleep.  Collective where ranks share cores.
+std::optional<int> core_to_write_from(const job& j, bool shares_memory) {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    std::vector<int> cores;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+        for (int c = 0; c < CPU_SETSIZE; ++c)
+            if (CPU_ISSET(c, &allowed)) cores.push_back(c);
+    if (cores.empty()) shares_memory = false, cores.push_back(0);
+    if (j.core().spin.has_own_core()) return cores[static_cast<std::size_t>(j.rank()) % cores.size()];
+
     struct place {
-        int shares_memory = 0, first_core = 0, last_core = 0;
+        int shares_memory, first_core, last_core;
     };
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    place mine{shares_memory, 0, CPU_SETSIZE - 1};
-    if (sched_getaffinity(0, sizeof cores, &cores) != 0 || CPU_COUNT(&cores) == 0) mine.shares_memory = 0;
-    while (mine.first_core < CPU_SETSIZE - 1 && !CPU_ISSET(mine.first_core, &cores)) ++mine.first_core;
-    while (mine.last_core > 0 && !CPU_ISSET(mine.last_core, &cores)) --mine.last_core;
     std::vector<place> places;
-    for (const std::string& text : j.gather(wire_writer().number(mine).take()))
+    for (const std::string& text :
+         j.gather(wire_writer().number(place{shares_memory, cores.front(), cores.back()}).take()))
         places.push_back(wire_reader(text).number<place>());
     for (std::size_t even = 0; even + 1 < places.size(); even += 2) {
         const place &one = places[even], &other = places[even + 1];
@@ -186,16 +192,11 @@ costs measure(const job& j) {
     std::uint64_t keep = ~std::uint64_t{0};
     for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
     c.keep_seconds = seconds(keep);
-    const auto time_writes = [&] {
+    if (const std::optional<int> core = core_to_write_from(j, one.shares_memory())) {
+        const core_for_now alone(j.core(), *core);
         c.cached = one.write_seconds(false);
         c.streamed = one.write_seconds(true);
         c.take_seconds = one.take_seconds();
-    };
-    if (j.core().spin.has_own_core()) {
-        time_writes();
-    } else if (const std::optional<int> core = core_of_the_pair(j, one.shares_memory())) {
-        const core_for_now alone(j.core(), *core);
-        time_writes();
     }
     return c;
 }
@@ -232,6 +233,15 @@ const costs& measured_costs(const job& j) {
                      .take_seconds = median([](const costs& c) { return c.take_seconds; }),
                      .keep_seconds = median([](const costs& c) { return c.keep_seconds; })};
     return *core.measured;
+}
+
+void measure_at_start(const job& j) {
+    if (j.ranks() == 1 || j.options().streaming != streaming::automatic) return;
+    bool all = true;
+    for (const rank_info& m : j.members()) all = all && (m.rank == j.rank() || m.transport == shm_channel::transport);
+    for (const std::string& text : j.gather(wire_writer().number(all).take()))
+        all = all && wire_reader(text).number<bool>();
+    if (all) measured_costs(j);
 }
 
 void assume_costs(const job& j, const costs& c) { j.core().measured = c; }

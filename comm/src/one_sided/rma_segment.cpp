@@ -4,6 +4,10 @@
 #include "channels/channel_agreement.hpp"
 #include "control/wire.hpp"
 
+#include <halocline/comm/clock.hpp>
+#include <halocline/comm/stream_bytes.hpp>
+#include <halocline/comm/take_line.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -97,6 +101,8 @@ void rma_segment::meet(const std::string& name, std::string_view shape, std::spa
     for (std::size_t n = 0; n < ranks.size(); ++n)
         out.push_back(block_card{name, std::string(shape), n, start, lines, payload_bytes}.written());
     const std::vector<std::string> in = owner.exchange(ranks, out);
+    const streaming wish = owner.options().streaming;
+    const costs c = owner.ranks() > 1 && wish == streaming::automatic ? measured_costs(owner) : costs{};
     owner.collectively([&] {
         for (std::size_t n = 0; n < ranks.size(); ++n) {
             const int peer = ranks[n];
@@ -117,6 +123,7 @@ void rma_segment::meet(const std::string& name, std::string_view shape, std::spa
             neighbours.push_back({peer, mine,
                                   reinterpret_cast<control_line*>(base + theirs.place * sizeof(control_line)),
                                   base + theirs.lines, theirs.payload_bytes, theirs.place});
+            neighbours.back().streaming = streaming_watch(c, least_streamed, streaming_pays(wish, c, least_streamed));
         }
     });
 }
@@ -136,9 +143,24 @@ void rma_segment::connect_far(const std::string& name) {
     channels_.work_in_every_wait(this, [](void* self) { static_cast<rma_segment*>(self)->poll(); });
 }
 
-bool rma_segment::try_write(const neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept {
+/// Large writes go past this core's cache while the neighbour's is far (docs/decisions/0032).
+void rma_segment::write_shared(neighbour& peer, std::byte* to, std::span<const std::byte> bytes) noexcept {
+    const bool large = bytes.size() >= least_streamed;
+    if (const std::uint64_t now = large ? ticks() : 0; large && peer.streaming.due(now)) {
+        std::byte* const middle = to + bytes.size() / 2;
+        peer.streaming.read(ticks_to_take(middle, *middle), now);
+    }
+    if (large && peer.streaming.streamed()) {
+        stream_bytes(to, bytes.data(), bytes.size());
+        finish_streams();
+    } else {
+        std::memcpy(to, bytes.data(), bytes.size());
+    }
+}
+
+bool rma_segment::try_write(neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept {
     if (!peer.far) {
-        if (!bytes.empty()) std::memcpy(peer.payload + place, bytes.data(), bytes.size());
+        if (!bytes.empty()) write_shared(peer, peer.payload + place, bytes);
         return true;
     }
     const bool room = peer.far->append({.kind = far_item::put, .place = place}, bytes);
@@ -147,7 +169,7 @@ bool rma_segment::try_write(const neighbour& peer, std::size_t place, std::span<
     return room;
 }
 
-status rma_segment::write(const neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept {
+status rma_segment::write(neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept {
     if (peer.bulk && bytes.size() >= *direct_bytes_) {
         if (const auto s = write_direct(peer, place, bytes)) return *s;
     }

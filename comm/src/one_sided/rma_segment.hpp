@@ -13,6 +13,7 @@
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/control_line.hpp>
 #include <halocline/comm/one_sided.hpp>
+#include <halocline/comm/streaming_watch.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -41,6 +42,7 @@ class rma_segment {
         std::unique_ptr<bulk_link> bulk{};  // of large writes over a network, one at a time: record 0
         std::optional<bulk_ticket> open{};  // the payload, where the network writes it; else it is received there
         bool receiving = false;             // a large write here
+        streaming_watch streaming{};        // of large writes into memory that both share
     };
     /// Collective. `shape`: anything else that must be equal on all ranks. `direct_bytes`: writes over a network of
     /// that size and more are large ones; nullopt, on all ranks: there are none.
@@ -66,9 +68,9 @@ class rma_segment {
 
     /// Writes into the neighbour's payload. False: there is no room in frames now.
     /// Pre: far: bytes.size() <= far_link::most.
-    bool try_write(const neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept;
+    bool try_write(neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept;
     /// The same for any size; waits for room.
-    status write(const neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept;
+    status write(neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept;
     /// Adds 1 to the counter (std::atomic<std::uint64_t>) at that place of the neighbour's payload, after all writes.
     status add_one(const neighbour& peer, std::size_t place) noexcept;
     /// Waits until all that was written and told has left this rank.
@@ -87,6 +89,7 @@ class rma_segment {
     std::size_t payload_bytes = 0;
 
   private:
+    static void write_shared(neighbour& peer, std::byte* to, std::span<const std::byte> bytes) noexcept;
     template <class Try>
     status until(const neighbour& peer, Try done, bool also_left = false) noexcept;
     far_link::visited apply(neighbour& peer, const far_item& r, std::span<const std::byte> bytes) noexcept;

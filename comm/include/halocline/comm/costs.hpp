@@ -42,7 +42,8 @@ inline constexpr double streaming_margin = 1.3;
     return streaming_margin * c.streamed.seconds(bytes) < c.cached.seconds(bytes); // false if nothing was measured
 }
 
-/// The costs of this job. The first call measures and is collective, later ones are local.  Err: job_error.
+/// The costs of this job. The first call measures and is collective, later ones are local; where all ranks share memory
+/// they were measured when the job started, unless job_options::streaming asks for one way.  Err: job_error.
 /// Cost: half a millisecond once, several where ranks share cores; two small channel sets between pairs of neighbouring
 /// ranks.
 const costs& measured_costs(const job& j);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that neighbours write: put, put with a signal, and epochs of post, start, complete, wait. Neighbours that map
-// each other's slabs (self, shm) write in place. Over verbs, ofi and mpi the origin sends the bytes, and the target
-// stores them in its next call here or its next wait for anything; large puts go straight into the target's memory, by
-// RDMA writes (verbs, ofi) or receives (mpi).
+// each other's slabs (self, shm) write in place, large puts past their cache where cores are far apart. Over verbs, ofi
+// and mpi the origin sends the bytes, and the target stores them in its next call here or its next wait for anything;
+// large puts go straight into the target's memory, by RDMA writes (verbs, ofi) or receives (mpi).
 //
 // Each object has two independent kinds of epoch, as in MPI: a target posts and waits, an origin starts and completes.
 // Each pair of neighbours counts its epochs in 64 bits that are never reset, so a fast neighbour can't be mistaken for

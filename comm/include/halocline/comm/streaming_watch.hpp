@@ -56,6 +56,9 @@ class second_least {
     std::uint64_t least_ = none, second_ = none;
 };
 
+/// Of messages and puts of many sizes to one peer, those of this size and more go the way that is best for this one.
+inline constexpr std::size_t least_streamed = 32 * 1024;
+
 /// For messages of one size.
 class streaming_watch {
   public:

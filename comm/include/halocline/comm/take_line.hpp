@@ -11,10 +11,10 @@
 
 namespace halocline::comm {
 
-/// Sets the byte to 0 and says how many ticks it took until this core had its line: a few where it had it already, many
+/// Sets the byte and says how many ticks it took until this core had its line: a few where it had it already, many
 /// where another core or only memory does.  Pre: the byte is this thread's to write.
 /// Cost: the thread's earlier stores are waited for first; then the line, and two readings of the clock.
-inline std::uint64_t ticks_to_take(std::byte* byte) noexcept {
+inline std::uint64_t ticks_to_take(std::byte* byte, std::byte value = {}) noexcept {
     const auto in_order = [] { // out of order, the clock would be read before the line is here
 #if defined(__x86_64__)
         _mm_lfence();
@@ -28,7 +28,8 @@ inline std::uint64_t ticks_to_take(std::byte* byte) noexcept {
     std::atomic<int> earlier{0};
     earlier.exchange(1, std::memory_order_seq_cst);
     const std::uint64_t before = in_order();
-    std::atomic_ref<unsigned char>(reinterpret_cast<unsigned char&>(*byte)).exchange(0, std::memory_order_seq_cst);
+    std::atomic_ref<unsigned char>(reinterpret_cast<unsigned char&>(*byte))
+        .exchange(static_cast<unsigned char>(value), std::memory_order_seq_cst);
     return in_order() - before;
 }
 

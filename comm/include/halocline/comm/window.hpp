@@ -4,7 +4,8 @@
 //
 // The receiver drives: its init() tells the sender that the message of this step may come. Over shared memory a message
 // of more than 1 KiB whose receive buffer lies in the slab (job::memory()) is one copy, into that buffer; any other
-// lands in one of two slots first (docs/decisions/0011-windows.md).
+// lands in one of two slots first (docs/decisions/0011-windows.md). Where cores are far apart large messages are written
+// past the sender's cache (docs/decisions/0032-paths-follow-the-machine.md).
 #pragma once
 
 #include <halocline/comm/connection.hpp>
@@ -75,8 +76,9 @@ class window {
     status post_bytes(std::size_t bytes) noexcept;
     [[nodiscard]] std::size_t came_bytes() const noexcept;
     [[nodiscard]] std::byte* buffer() const noexcept;
-    /// Bytes [first, last) of `bytes` for one of the team, cut at cache lines.
-    static void copy_share(void* to, const void* from, std::size_t bytes, team t) noexcept;
+    /// One of the team's part of `bytes`, cut at cache lines: into the window's own buffer, or out of it.
+    void insert_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) noexcept;
+    static void extract_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) noexcept;
 
   private:
     std::unique_ptr<window_end> end_;
@@ -147,7 +149,9 @@ class buffered_send_window : public window {
     /// Copies `from` to the elements [at, at + from.size()); in a team, this thread's share of that. The caller brings
     /// the team together before post().  Pre: between init() and post().
     void insert(std::span<const T> from, std::size_t at = 0, team t = {}) noexcept {
-        copy_share(target().data() + at, from.data(), std::min(from.size(), count_ - at) * sizeof(T), t);
+        insert_share(reinterpret_cast<std::byte*>(target().data() + at),
+                     reinterpret_cast<const std::byte*>(from.data()), std::min(from.size(), count_ - at) * sizeof(T),
+                     t);
     }
     /// The buffer of this step, for packing in place; the next step has another one.  Pre: between init() and post().
     [[nodiscard]] std::span<T> target() const noexcept { return {reinterpret_cast<T*>(buffer()), count_}; }
@@ -179,7 +183,9 @@ class buffered_recv_window : public window {
     /// Pre: between wait() and init().
     void extract(std::span<T> to, std::size_t at = 0, team t = {}) const noexcept {
         const std::size_t there = count() > at ? count() - at : 0;
-        copy_share(to.data(), received().data() + at, std::min(to.size(), there) * sizeof(T), t);
+        extract_share(reinterpret_cast<std::byte*>(to.data()),
+                      reinterpret_cast<const std::byte*>(received().data() + at),
+                      std::min(to.size(), there) * sizeof(T), t);
     }
 
   private:

@@ -13,7 +13,7 @@
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/stream_bytes.hpp>
-#include <halocline/halo/claim_lines.hpp>
+#include <halocline/comm/claim_lines.hpp>
 #include <halocline/halo/exchange_times.hpp>
 #include <halocline/halo/path_watch.hpp>
 #include <halocline/halo/plan_options.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/halo/claim_lines.hpp>
+#include <halocline/comm/claim_lines.hpp>
 
 #include <unistd.h>
 
-namespace halocline::halo {
+namespace halocline::comm {
 
 bool claiming_pays(std::size_t send_bytes) {
     const long told = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0 where the machine doesn't say
@@ -11,4 +11,4 @@ bool claiming_pays(std::size_t send_bytes) {
     return 2 * send_bytes <= cache_bytes;
 }
 
-} // namespace halocline::halo
+} // namespace halocline::comm
