@@ -20,7 +20,7 @@ gauge_file open_ildg(const binary_file& file) {
 
     const xml_values xml(file, *format);
     if (const std::string field = xml.at("field"); field != "su3gauge")
-        xml.fail("gives <field> as '" + field + "': su3gauge can be read");
+        xml.fail("gives <field> as '" + shown(field) + "': su3gauge can be read");
     const int precision = xml.number("precision", parse_int);
     if (precision != 32 && precision != 64)
         xml.fail("gives <precision> as " + std::to_string(precision) + ": 32 or 64 can be read");

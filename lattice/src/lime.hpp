@@ -47,6 +47,9 @@ std::string lime_head(const std::string& type, std::uint64_t length, lime_flags 
 /// A whole record.
 std::string lime_text(const std::string& type, const std::string& data, lime_flags flags);
 
+/// Text of a file as an error prints it: the first 40 characters, without control characters.
+std::string shown(std::string_view text);
+
 /// The text of the elements of a small XML document: enough for flat ones, with attributes, prefixes and comments.
 class xml_values {
   public:
@@ -63,7 +66,7 @@ class xml_values {
     [[nodiscard]] Value number(std::string_view name, std::optional<Value> (*parse)(std::string_view)) const {
         const std::string text = at(name);
         const std::optional<Value> value = parse(text);
-        if (!value) fail("gives <" + std::string(name) + "> as '" + text + "': not a number");
+        if (!value) fail("gives <" + std::string(name) + "> as '" + shown(text) + "': not a number");
         return *value;
     }
     /// Err: file_error, which opens with the record's type.

@@ -33,7 +33,7 @@ coordinate read_dims(const xml_values& xml) {
         const std::size_t end = std::min(rest.find_first_of(" \t\r\n"), rest.size());
         const std::optional<int> extent = parse_int(rest.substr(0, end));
         if (!extent || (mu == dimensions - 1 && end != rest.size()))
-            xml.fail("gives <dims> as '" + text + "': not four extents");
+            xml.fail("gives <dims> as '" + shown(text) + "': not four extents");
         extents[mu] = *extent;
         rest = trim(rest.substr(end));
     }
@@ -49,7 +49,7 @@ int read_real_bytes(const xml_values& xml) {
     expect(xml, "colors", spinor_colours, type + "a Dirac fermion with 3");
     const std::string precision = xml.at("precision");
     if (precision != "F" && precision != "D")
-        xml.fail("gives <precision> as '" + precision + "': F (32 bit) or D (64 bit) can be read");
+        xml.fail("gives <precision> as '" + shown(precision) + "': F (32 bit) or D (64 bit) can be read");
     const int real_bytes = precision == "F" ? 4 : 8;
     const std::int64_t size = std::int64_t{xml.number("typesize", parse_int)} * xml.number("datacount", parse_int);
     if (size != spinor_components * real_bytes)

@@ -95,6 +95,7 @@ TEST(SpinorFile, RefusesHeadsThatDoNotFit) {
     expect_refusal(replaced(whole, "2 3 4 5 ", "2 3 0 5 "), "extents must be between 1");
     expect_refusal(replaced(whole, "2 3 4 5 ", "99999999 3 4 5"), "extents must be between 1");
     expect_refusal(replaced(whole, "<suma>", "<suma>z"), "not a number");
+    expect_refusal(replaced(whole, "<datacount>1", "<datacount>\x11"), "gives <datacount> as '?': not a number");
     expect_refusal(whole + field_message(8, spinor_data(8)), "has 2 records scidac-binary-data");
 }
 
