@@ -210,6 +210,7 @@ const costs& measured_costs(const job& j) {
     std::vector<costs> all;
     for (const std::string& text : j.gather(wire_writer().number(mine).take()))
         all.push_back(wire_reader(text).number<costs>());
+    core.sweep(); // the probes' memory: all ranks have closed theirs
     // Of those who know it: a rank without a partner has measured nothing.
     const auto median = [&](auto&& of) {
         std::vector<double> values;
