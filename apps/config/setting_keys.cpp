@@ -171,7 +171,7 @@ std::vector<setting_key> solver_and_level_keys() {
 }
 
 std::vector<setting_key> comm_keys() {
-    using comm::mpi_mode, halo::path;
+    using comm::mpi_mode, comm::path;
     return {
         make_key(key_name{"comm", "transports",
                           "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi"},

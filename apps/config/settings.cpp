@@ -21,10 +21,7 @@ comm::job_options job_options_of(const settings& s) {
     options.checksums = s.checksums;
     options.slab_bytes = static_cast<std::size_t>(s.slab_gib * 1073741824.0);
     options.spin_polls = s.spin_polls;
-    options.streaming = s.path == halo::path::direct     ? comm::streaming::never
-                        : s.path == halo::path::streamed ? comm::streaming::always
-                                                         : comm::streaming::automatic;
-    options.in_place = s.path != halo::path::packed;
+    options.path = s.path;
     return options;
 }
 

@@ -37,7 +37,7 @@ class ours_appended {
                  .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
                  .self_exchange = j.ranks() == 1,
                  .order = field_.shared_order(),
-                 .way = way}) {
+                 .path = way}) {
         if (threads == 2)
             second_.emplace(j.rank(), j.ranks(), [this] {
                 plan_.start(field_, {1, 2});
@@ -68,7 +68,7 @@ class ours_padded {
     /// Collective.  threads: 1 or 2, which share the copies.
     ours_padded(const comm::job& j, const point& p, halo::path way, int threads)
         : box_(p, j.rank()), field_(field_of(j, box_)), source_(box_, reinterpret_cast<std::byte*>(field_.data())),
-          plan_(j, p.decomposition(), {.name = "bench", .widths = widths_of(p), .way = way}, {halo::bind(field_)}) {
+          plan_(j, p.decomposition(), {.name = "bench", .widths = widths_of(p), .path = way}, {halo::bind(field_)}) {
         if (threads == 2)
             second_.emplace(j.rank(), j.ranks(), [this] {
                 plan_.start(0, {1, 2});

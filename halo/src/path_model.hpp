@@ -51,17 +51,17 @@ inline std::size_t least_piece_bytes(const comm::costs& c) {
 
 /// How a message is written into memory that the peer shares, the reason, and what may change that later.
 struct writing {
-    path way = path::direct;
+    halo::path path = path::direct;
     std::string why;
     path_watch watch;
 };
 
 /// The choice for a message of this size when its plan is made.
-inline writing choose_writing(comm::streaming wish, const comm::costs& c, std::size_t bytes) {
+inline writing choose_writing(path wish, const comm::costs& c, std::size_t bytes) {
     writing w{comm::streaming_pays(wish, c, bytes) ? path::streamed : path::direct, "the job asks for it", {}};
-    if (wish == comm::streaming::never && bytes > 0) w.watch = path_watch::claims_only(c);
-    if (wish != comm::streaming::automatic) return w;
-    if (bytes > 0) w.watch = path_watch(c, bytes, w.way == path::streamed);
+    if (wish == path::direct && bytes > 0) w.watch = path_watch::claims_only(c);
+    if (!comm::leaves_streaming(wish)) return w;
+    if (bytes > 0) w.watch = path_watch(c, bytes, w.path == path::streamed);
     const double cached = c.cached.seconds(bytes), streamed = c.streamed.seconds(bytes);
     w.why = cached == 0 ? "not measured: all ranks share a core, or no two share memory"
                         : microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it";

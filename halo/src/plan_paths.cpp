@@ -12,11 +12,9 @@
 
 namespace halocline::halo {
 
-void plan::choose_ways(const std::vector<comm::channel_request>& requests) {
-    comm::streaming wish = job_.options().streaming;
-    if (options_.way == path::direct) wish = comm::streaming::never;
-    if (options_.way == path::streamed) wish = comm::streaming::always;
-    const bool matter = wish != comm::streaming::always && job_.ranks() > 1;
+void plan::choose_paths(const std::vector<comm::channel_request>& requests) {
+    const path wish = options_.path == path::automatic ? job_.options().path : options_.path;
+    const bool matter = wish != path::streamed && job_.ranks() > 1;
     const comm::costs costs = matter ? comm::measured_costs(job_) : comm::costs{}; // collective at first
     std::size_t direct_bytes = 0, staged_lines = 0;
     staged_at_.resize(messages_.size());
@@ -28,14 +26,14 @@ void plan::choose_ways(const std::vector<comm::channel_request>& requests) {
         if (seal_bytes() > 0) w = {path::direct, "checksums are made of what is at the peer", {}};
         if (options_.bytes_per_site > stream_block_bytes) w = {path::direct, "sites of more than 8 KiB", {}};
         plan_message& m = messages_[channel.index()];
-        m.way = w.way;
+        m.path = w.path;
         m.why = w.why;
         watches_[channel.index()] = w.watch;
-        if (m.way == path::streamed || w.watch.may_stream()) {
+        if (m.path == path::streamed || w.watch.may_stream()) {
             staged_at_[channel.index()] = staged_lines;
             staged_lines += (bytes + sizeof(cache_line) - 1) / sizeof(cache_line);
         }
-        if (m.way == path::direct || w.watch.watches()) direct_bytes += bytes;
+        if (m.path == path::direct || w.watch.watches()) direct_bytes += bytes;
     });
     if (std::any_of(watches_.begin(), watches_.end(), [](const path_watch& w) { return w.watches(); }))
         looks_ = look_times(comm::ticks());
@@ -55,13 +53,13 @@ void plan::look_at_paths() noexcept {
     if (!looks_.looked(timed_at_)) return;
     for (std::size_t m = 0; m < messages_.size(); ++m) {
         if (!watches_[m].watches() || !watches_[m].decide()) continue;
-        messages_[m].way = watches_[m].streamed() ? path::streamed : path::direct;
+        messages_[m].path = watches_[m].streamed() ? path::streamed : path::direct;
         ++path_changes_;
     }
 }
 
 void plan::claim_sites(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
-    if (!claims_ || messages_[message].way != path::direct || !watches_[message].claims()) return;
+    if (!claims_ || messages_[message].path != path::direct || !watches_[message].claims()) return;
     for (int f = 0; f < options_.fields; ++f, target += field_bytes(message))
         comm::claim_lines(target + static_cast<std::size_t>(first) * options_.bytes_per_site,
                           target + static_cast<std::size_t>(last) * options_.bytes_per_site);

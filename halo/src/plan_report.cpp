@@ -34,11 +34,11 @@ std::string plan::describe() const {
     channels_.for_each([&](const auto& channel) {
         const plan_message& m = messages_[channel.index()];
         using kind = std::remove_cvref_t<decltype(channel)>;
-        std::string_view way = kind::path;
-        if constexpr (requires { channel.way(); }) way = channel.way();
-        if (m.way != path::packed) way = to_string(m.way);
+        std::string_view taken = kind::path;
+        if constexpr (requires { channel.path_taken(); }) taken = channel.path_taken();
+        if (m.path != path::packed) taken = to_string(m.path);
         std::snprintf(line, sizeof line, "  %-7s %5d  %-9s %-8s %10zu %12zu %10lld %12lld  ",
-                      lattice::to_string(m.where).c_str(), m.peer, kind::transport, way.data(), m.send_sites.size(),
+                      lattice::to_string(m.where).c_str(), m.peer, kind::transport, taken.data(), m.send_sites.size(),
                       m.send_sites.size() * site_bytes, static_cast<long long>(m.ghost_sites),
                       static_cast<long long>(m.ghost_sites) * static_cast<long long>(site_bytes));
         table += line + why_column(m.why, job_.members()[static_cast<std::size_t>(m.peer)]) + "\n";

@@ -21,7 +21,7 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
     if (o.parity) text += "parity " + std::to_string(*o.parity) + ", ";
     if (o.self_exchange) text += "self-exchange, ";
     if (o.checksums) text += "checksums, ";
-    text.append("path ").append(to_string(o.way)).append(", ");
+    text.append("path ").append(to_string(o.path)).append(", ");
     return text + shape_text(cut, o.widths, o.boundaries);
 }
 
@@ -41,7 +41,7 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
                .boundaries = options_.boundaries,
                .self_exchange = options_.self_exchange},
               cut, job_.ranks());
-        if (options_.way == path::packed)
+        if (options_.path == path::packed)
             throw input_error(who + "path packed: appended ghosts are written in place; direct, streamed or automatic");
         if (options_.bytes_per_site == 0)
             throw input_error(who + "0 bytes per site; say in plan_options::bytes_per_site what a site sends");
@@ -61,7 +61,7 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
                                 .label = lattice::to_string(m.where)});
     });
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
-    choose_ways(requests);
+    choose_paths(requests);
 }
 
 void plan::prepare_messages(const lattice::decomposition& cut) {

@@ -27,7 +27,7 @@ void choose_claims(std::vector<region_message>& messages, const comm::job& j, co
         std::int64_t bytes = 0, runs = 0;
         for (std::size_t f = 0; f < m.out.size(); ++f) {
             bytes += m.send_sites * static_cast<std::int64_t>(source[f].shape.bytes());
-            runs += m.way == path::direct ? m.out[f].runs() : 1;
+            runs += m.path == path::direct ? m.out[f].runs() : 1;
         }
         const bool cached = !m.streamed || m.watch.watches();
         m.claimed = cached && j.members()[m.peer].transport == "shm" && bytes >= least_run_bytes * runs;
@@ -60,7 +60,7 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
                             .send_bytes = static_cast<std::size_t>(m.send_sites) * site_bytes,
                             .receive_bytes = static_cast<std::size_t>(m.receive_sites) * site_bytes,
                             .label = "values",
-                            .direct = m.way == path::direct});
+                            .direct = m.path == path::direct});
         most_sites = std::max({most_sites, m.send_sites, m.receive_sites});
         same_clock.push_back(job.members()[m.peer].host == job.members()[job.rank()].host);
     }

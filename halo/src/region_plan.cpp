@@ -79,7 +79,7 @@ std::string region_plan::describe() const {
         const region_message& m = s_->messages[channel.index()];
         const std::string_view transport = std::remove_cvref_t<decltype(channel)>::transport;
         std::snprintf(line, sizeof line, "  %5d  %-9s %-8s %12lld %12lld  ", m.peer, transport.data(),
-                      to_string(m.way == path::direct && m.streamed ? path::streamed : m.way).data(),
+                      to_string(m.path == path::direct && m.streamed ? path::streamed : m.path).data(),
                       static_cast<long long>(m.send_sites), static_cast<long long>(m.receive_sites));
         table += line + why_column(m.why, s_->job.members()[static_cast<std::size_t>(m.peer)]) + "\n";
     };

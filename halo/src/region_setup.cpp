@@ -127,7 +127,7 @@ void make_direct(region_message& m, const std::vector<transfer>& sends, const by
 }
 
 /// Through the cache, or past it? Lines that a run fills in part go through the cache anyway.
-void choose_stores(region_message& m, comm::streaming wish, const comm::costs& costs, const binding& fields,
+void choose_stores(region_message& m, path wish, const comm::costs& costs, const binding& fields,
                    const region_plan_options& options) {
     constexpr std::size_t least_run_bytes = 512;
     std::size_t bytes = 0;
@@ -138,16 +138,16 @@ void choose_stores(region_message& m, comm::streaming wish, const comm::costs& c
         can = can && m.out[f].streams();
         pays = pays && of_field >= least_run_bytes * static_cast<std::size_t>(m.out[f].runs());
     }
-    if (m.way != path::direct) m.middle = bytes / 2;
-    if (options.way == path::streamed) {
+    if (m.path != path::direct) m.middle = bytes / 2;
+    if (options.path == path::streamed) {
         m.streamed = can;
         if (!can) m.why += "; sites too scattered to be streamed";
         return;
     }
-    const bool asked = options.way == path::direct, worth = can && pays;
-    const writing w = choose_writing(asked || !worth ? comm::streaming::never : wish, costs, bytes);
+    const bool asked = options.path == path::direct, worth = can && pays;
+    const writing w = choose_writing(asked || !worth ? path::direct : wish, costs, bytes);
     m.watch = w.watch;
-    m.streamed = w.way == path::streamed;
+    m.streamed = w.path == path::streamed;
     if (asked) return;
     m.why += worth ? (m.streamed ? "; streamed: " : "; not streamed: ") + w.why : "; short runs";
 }
@@ -232,9 +232,9 @@ std::string setup::obstacle(int peer) const {
 verdict<path> setup::verdict_on(int peer) {
     std::string why = obstacle(peer);
     if (!why.empty()) return {path::packed, why};
-    if (options_.way == path::streamed) return {path::direct, "asked for"};
-    if (options_.way != path::automatic) return {options_.way, "asked for"};
-    if (!j_.options().in_place) return {path::packed, "the job asks for it"};
+    if (options_.path == path::streamed) return {path::direct, "asked for"};
+    if (options_.path != path::automatic) return {options_.path, "asked for"};
+    if (j_.options().path == path::packed) return {path::packed, "the job asks for it"};
     std::size_t bytes = 0;
     const std::int64_t sites = sites_in(sends_, out_[peer]);
     std::int64_t runs = 0;
@@ -253,7 +253,7 @@ std::string setup::outline_for(int peer, bool offered) {
         o.number(f.shape.components)
             .number(static_cast<int>(f.shape.component_bytes))
             .number(static_cast<int>(f.shape.kind));
-    o.number(static_cast<int>(options_.way)).sizes(sends_, out_[peer]).sizes(receives_, in_[peer]);
+    o.number(static_cast<int>(options_.path)).sizes(sends_, out_[peer]).sizes(receives_, in_[peer]);
     o.number(offered).number(obstacle(peer).empty());
     if (offered) describe_destinations(o, j_, receives_, in_[peer], bindings_);
     return o.text();
@@ -272,9 +272,9 @@ void setup::compare(int peer, outline_reader& theirs) {
     }
     if (here != there)
         throw input_error(who() + " sends fields of " + here + " per site, " + rank_text(peer) + " of " + there);
-    if (const auto way = static_cast<path>(theirs.number()); way != options_.way)
-        throw input_error(who() + " asks for path " + std::string(to_string(options_.way)) + ", " + rank_text(peer) +
-                          " for " + std::string(to_string(way)));
+    if (const auto other = static_cast<path>(theirs.number()); other != options_.path)
+        throw input_error(who() + " asks for path " + std::string(to_string(options_.path)) + ", " + rank_text(peer) +
+                          " for " + std::string(to_string(other)));
     const auto their_sends = theirs.sizes(), their_receives = theirs.sizes();
     compare_transfers(sends_, out_[peer], their_receives, j_.rank(), peer, true, options_.name);
     compare_transfers(receives_, in_[peer], their_sends, peer, j_.rank(), false, options_.name);
@@ -287,20 +287,20 @@ region_message setup::message_with(int peer, const verdict<path>& own, outline_r
     m.send_sites = sites_in(sends_, out_[peer]);
     m.receive_sites = sites_in(receives_, in_[peer]);
     for (const auto& [tag, i] : in_[peer]) m.receives.push_back(static_cast<int>(i));
-    m.way = offered ? own.choice : path::packed;
+    m.path = offered ? own.choice : path::packed;
     m.why = own.why;
     if (own.choice == path::direct && !offered)
         m.why = able ? rank_text(peer) + " sends too little for it"
                      : "a field of " + rank_text(peer) + " is not in its slab";
-    if (m.way == path::direct) {
+    if (m.path == path::direct) {
         make_direct(m, sends_, out_[peer], fields(), theirs);
-    } else if (options_.way == path::direct || options_.way == path::streamed) {
-        throw input_error(who() + " can't have path " + std::string(to_string(options_.way)) + " with " +
+    } else if (options_.path == path::direct || options_.path == path::streamed) {
+        throw input_error(who() + " can't have path " + std::string(to_string(options_.path)) + " with " +
                           rank_text(peer) + ": " + m.why);
     } else {
         make_packed(m, sends_, out_[peer], receives_, in_[peer], fields());
     }
-    if (j_.members()[peer].transport == "shm") choose_stores(m, j_.options().streaming, *costs_, fields(), options_);
+    if (j_.members()[peer].transport == "shm") choose_stores(m, j_.options().path, *costs_, fields(), options_);
     return m;
 }
 

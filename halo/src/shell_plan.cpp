@@ -29,7 +29,7 @@ std::string shape_of(const lattice::decomposition& cut, const shell_options& o) 
     text += o.shape == shell::faces ? ", faces" : ", with corners ";
     if (o.shape == shell::box) text += to_string(o.corners);
     if (o.parity) text += ", parity " + std::to_string(*o.parity);
-    text.append(", path ").append(to_string(o.way));
+    text.append(", path ").append(to_string(o.path));
     if (o.reverse) text += ", reverse";
     return text;
 }
@@ -89,7 +89,7 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
         first_ghost_.push_back(ghosts_.size());
         ghosts_.insert(ghosts_.end(), t.ghosts.begin(), t.ghosts.end());
         forward_->phases.emplace_back(job_, t.sends, t.receives, bindings,
-                                      region_plan_options{.name = options_.name, .way = options_.way});
+                                      region_plan_options{.name = options_.name, .path = options_.path});
     }
     for (std::size_t p = 0; p + 1 < forward_->phases.size(); ++p)
         forward_->phases[p].work_in_every_wait(forward_.get(), [](void* f) { (void)static_cast<relay*>(f)->test(); });
@@ -98,7 +98,7 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
         std::vector<binding> swapped;
         for (const binding& b : bindings) swapped.push_back({b.destination, b.source});
         backward_.emplace(job_, t.receives, t.sends, swapped,
-                          region_plan_options{.name = options_.name + " (reverse)", .way = path::packed, .add = true});
+                          region_plan_options{.name = options_.name + " (reverse)", .path = path::packed, .add = true});
     }
     for (region_plan& p : forward_->phases) {
         p.join(threads_);

@@ -164,7 +164,7 @@ TEST(MessengerFuzz, MatchesAsTheReferenceDoes) {
     if (transport == nullptr) {
         for (unsigned seed = 1; seed <= 12; ++seed) {
             job_options options;
-            options.streaming = seed % 2 == 0 ? streaming::always : streaming::never;
+            options.path = seed % 2 == 0 ? path::streamed : path::direct;
             run_threads(
                 ranks, [&](const job& j) { expect_as_the_reference(j, seed); }, options);
         }

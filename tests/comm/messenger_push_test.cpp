@@ -15,8 +15,8 @@ using namespace halocline_test::messages;
 
 TEST(MessengerPush, LargePayloadIsPushedWhereTheJobStreams) {
     job_options options;
-    for (const streaming wish : {streaming::always, streaming::never}) {
-        options.streaming = wish;
+    for (const path wish : {path::streamed, path::direct}) {
+        options.path = wish;
         run_threads(
             3,
             [](const job& j) {
@@ -37,7 +37,7 @@ TEST(MessengerPush, LargePayloadIsPushedWhereTheJobStreams) {
                 ok_or_fail(m, m.recv(in, 1 - j.rank(), 0));
                 ok_or_fail(m, m.wait(send));
 
-                EXPECT_EQ(m.counts().pushed, wish == streaming::always ? 1u : 0u);
+                EXPECT_EQ(m.counts().pushed, wish == path::streamed ? 1u : 0u);
             },
             options);
     }

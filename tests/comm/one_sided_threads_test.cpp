@@ -16,7 +16,7 @@ TEST(OneSidedThreads, SignalsFollowTheirBytes) { run_threads(3, expect_signals_f
 TEST(OneSidedThreads, PutsOfAnySizeArrive) { run_threads(2, expect_puts_of_any_size_arrive); }
 TEST(OneSidedThreads, PutsThatAreStreamedArrive) {
     job_options options;
-    options.streaming = streaming::always;
+    options.path = path::streamed;
     run_threads(2, expect_puts_of_any_size_arrive, options);
 }
 TEST(OneSidedThreads, CallsInOrder) {

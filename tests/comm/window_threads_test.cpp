@@ -156,9 +156,9 @@ void expect_payloads_arrive(const job& j, std::size_t count) {
 }
 
 TEST(WindowThreads, PayloadsThatAreStreamedArrive) {
-    for (const streaming wish : {streaming::always, streaming::never}) {
+    for (const path wish : {path::streamed, path::direct}) {
         job_options options;
-        options.streaming = wish;
+        options.path = wish;
         run_threads(
             2,
             [](const job& j) {

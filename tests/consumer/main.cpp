@@ -15,7 +15,8 @@ int main() {
     const lattice::box local = cut.local_box(job.rank());
     lattice::field<double> phi(lattice::site_order::lexicographic(local.extents), 1); // one double per site
 
-    // Plan: once, by all ranks together. By default one layer of ghosts behind each face.
+    // Plan: once, by all ranks together. By default one layer of ghosts behind each face of a dimension that is cut;
+    // with self_exchange also of the others.
     halo::plan ghosts(job, cut, {.name = "phi", .bytes_per_site = sizeof(double), .self_exchange = true});
 
     // Start and finish: in every step.

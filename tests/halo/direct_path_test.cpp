@@ -85,7 +85,7 @@ TEST_P(DirectPathOnRanks, NeverReadsAStaleOrLaterGhost) {
         field<double> x(row_of(4), 4, &j.memory()), y(row_of(4), 4, &j.memory());
         // Sites 1 and 2 are ours; 0 is a copy of the lower neighbour's 2, 3 of the upper one's 1.
         region_plan plan(j, {{up, 0, {2}}, {down, 1, {1}}}, {{down, 0, {0}}, {up, 1, {3}}},
-                         {halo::bind(x), halo::bind(y)}, {.name = "line", .way = path::direct});
+                         {halo::bind(x), halo::bind(y)}, {.name = "line", .path = path::direct});
         std::mt19937 delays(static_cast<unsigned>(j.rank()));
         const auto dawdle = [&] {
             const unsigned d = delays() % 64;
@@ -120,7 +120,7 @@ TEST(DirectPath, TakesOnlyControlLinesBeyondTheFields) {
         field<double> in_slab(order, 12, &j.memory()), elsewhere(order, 12);
         const std::size_t ghost_bytes = 2 * 8 * 8 * 8 * 96;
         const std::size_t before = j.memory().used();
-        shell_plan direct(j, cut, {.widths = widths, .way = path::direct}, {halo::bind(in_slab)});
+        shell_plan direct(j, cut, {.widths = widths, .path = path::direct}, {halo::bind(in_slab)});
         const std::size_t between = j.memory().used();
         shell_plan packed(j, cut, {.widths = widths}, {halo::bind(elsewhere)});
 
@@ -138,7 +138,7 @@ TEST(DirectPath, IsNotTakenWhereTheJobAsksForPacked) {
     const auto cut = decomposition::even({8, 8, 8, 16}, {1, 1, 1, 2});
     const halo::ghost_widths widths{{0, 0, 0, 1}, {0, 0, 0, 1}};
     comm::job_options options = small_job();
-    options.in_place = false;
+    options.path = path::packed;
 
     comm::run_threads(
         2,
@@ -146,7 +146,7 @@ TEST(DirectPath, IsNotTakenWhereTheJobAsksForPacked) {
             const auto order = site_order::lexicographic(halo::grown(cut.local_box(j.rank()), widths).extents);
             field<double> x(order, 12, &j.memory());
             shell_plan packed(j, cut, {.widths = widths}, {halo::bind(x)});
-            shell_plan direct(j, cut, {.widths = widths, .way = path::direct}, {halo::bind(x)});
+            shell_plan direct(j, cut, {.widths = widths, .path = path::direct}, {halo::bind(x)});
             for (shell_plan* p : {&packed, &direct}) {
                 fill_own(x, cut, j.rank(), p->options(), 1);
                 p->start();
@@ -170,7 +170,7 @@ TEST(DirectPath, IsRefusedByNameWhereItCantBe) {
         const int other = 1 - j.rank();
         try {
             region_plan plan(j, {{other, 0, {0}}}, {{other, 0, {1}}}, {halo::bind(x)},
-                             {.name = "no", .way = path::direct});
+                             {.name = "no", .path = path::direct});
         } catch (const input_error& e) {
             texts[static_cast<std::size_t>(j.rank())] = e.what();
         }
@@ -248,7 +248,7 @@ TEST(DirectPath, EndsThePeersWaitWhenAnExceptionLeavesAnExchange) {
         field<double> x(row_of(4), 1, &j.memory());
         std::optional<region_plan> plan;
         plan.emplace(j, std::vector<halo::transfer>{{other, 0, {0}}}, std::vector<halo::transfer>{{other, 0, {1}}},
-                     std::vector{halo::bind(x)}, halo::region_plan_options{.name = "cut short", .way = path::direct});
+                     std::vector{halo::bind(x)}, halo::region_plan_options{.name = "cut short", .path = path::direct});
         if (j.rank() == 0) {
             plan->start(); // and that is all
             plan.reset();
@@ -270,8 +270,8 @@ TEST(DirectPath, CopiesInEveryWaitOfTheRank) {
         const int other = 1 - j.rank();
         const std::vector<halo::transfer> sends{{other, 0, {0}}}, receives{{other, 0, {1}}};
         field<double> x(row_of(2), 1, &j.memory()), y(row_of(2), 1, &j.memory());
-        region_plan p(j, sends, receives, {halo::bind(x)}, {.name = "p", .way = path::direct});
-        region_plan q(j, sends, receives, {halo::bind(y)}, {.name = "q", .way = path::direct});
+        region_plan p(j, sends, receives, {halo::bind(x)}, {.name = "p", .path = path::direct});
+        region_plan q(j, sends, receives, {halo::bind(y)}, {.name = "q", .path = path::direct});
         comm::global_sum sum(j, 1);
         region_plan& first = j.rank() == 0 ? p : q;
         region_plan& second = j.rank() == 0 ? q : p;
@@ -350,12 +350,12 @@ TEST(PathModel, IsPrintedWithItsNumbersAndOverridden) {
         EXPECT_NE(text.find("by dimension"), std::string::npos) << text;
 
         shell_plan asked(j, cut,
-                         {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension, .way = path::direct},
+                         {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension, .path = path::direct},
                          {halo::bind(x)});
         EXPECT_EQ(asked.route(), halo::corner_route::by_dimension);
         EXPECT_EQ(asked.describe().find("packed"), std::string::npos) << asked.describe();
         EXPECT_NE(asked.describe().find("asked for"), std::string::npos) << asked.describe();
-        shell_plan packed(j, cut, {.way = path::packed}, {halo::bind(x)});
+        shell_plan packed(j, cut, {.path = path::packed}, {halo::bind(x)});
         EXPECT_EQ(packed.describe().find("direct"), std::string::npos) << packed.describe();
     });
 }

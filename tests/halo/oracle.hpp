@@ -171,12 +171,12 @@ inline halo_case random_case(std::mt19937& g, int ranks) {
     c.options.fields = drawn(g, 0, 2) == 0 ? drawn(g, 2, 3) : 1;
     c.prepared = drawn(g, 0, 2);
     c.by_function = drawn(g, 0, 2) == 0;
-    c.options.way = std::array{halo::path::automatic, halo::path::direct, halo::path::streamed,
-                               halo::path::streamed}[static_cast<std::size_t>(drawn(g, 0, 3))];
+    c.options.path = std::array{halo::path::automatic, halo::path::direct, halo::path::streamed,
+                                halo::path::streamed}[static_cast<std::size_t>(drawn(g, 0, 3))];
     c.text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) + " low " +
              lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) + " order " +
              std::to_string(c.order) + " W " + std::to_string(c.lane_width) + " components " +
-             std::to_string(c.components) + " path " + std::string(to_string(c.options.way)) +
+             std::to_string(c.components) + " path " + std::string(to_string(c.options.path)) +
              (c.by_function ? " by function" : "");
     for (const int rank : c.cut.rank_order()) c.text += " " + std::to_string(rank);
     return c;

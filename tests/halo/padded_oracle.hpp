@@ -165,10 +165,10 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
     c.options.reverse = drawn(g, 0, 3) == 0;
     c.in_slab = drawn(g, 0, 2);
     const int way = drawn(g, 0, 3); // direct can only be asked for where it can be had
-    c.options.way = way == 1                                      ? halo::path::packed
-                    : way == 2 && c.in_slab == 1 && may_be_direct ? halo::path::direct
-                    : way == 3 && c.in_slab == 1 && may_be_direct ? halo::path::streamed
-                                                                  : halo::path::automatic;
+    c.options.path = way == 1                                      ? halo::path::packed
+                     : way == 2 && c.in_slab == 1 && may_be_direct ? halo::path::direct
+                     : way == 3 && c.in_slab == 1 && may_be_direct ? halo::path::streamed
+                                                                   : halo::path::automatic;
     c.text = std::string(to_string(o.layout)) + ", lattice " + lattice::to_string(global) + " grid " +
              lattice::to_string(grid) + " low " + lattice::to_string(o.widths.low) + " high " +
              lattice::to_string(o.widths.high) +

@@ -162,7 +162,7 @@ TEST(PaddedPlan, ReverseIsTheAdjoint) {
         for (int round = 0; round < 25; ++round) {
             padded_case c = random_padded_case(generator, ranks);
             c.options.reverse = true;
-            c.options.way = halo::path::automatic; // its fields are in no slab
+            c.options.path = halo::path::automatic; // its fields are in no slab
             std::vector<double> left(static_cast<std::size_t>(ranks)), right(left), ghosts(left);
             run(ranks, [&](const comm::job& j) {
                 const lattice::box local = c.cut.local_box(j.rank());

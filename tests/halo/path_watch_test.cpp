@@ -139,7 +139,7 @@ TEST(PathWatch, PlansChangeTheirPathOnceAndGhostsStayExact) {
                 EXPECT_EQ(after - before, 0U);
                 EXPECT_EQ(wrong_ghosts<float>(p, cut, 24, static_cast<std::uint64_t>(k)), 0) << k;
                 for (const halo::plan_message& m : p.messages())
-                    EXPECT_EQ(m.way, k < readings_in_a_row ? first : then) << k << p.describe();
+                    EXPECT_EQ(m.path, k < readings_in_a_row ? first : then) << k << p.describe();
             }
             EXPECT_EQ(p.statistics().path_changes, p.messages().size());
         });
@@ -155,7 +155,7 @@ TEST(PathWatch, PaddedPlansToo) {
                 const halo::ghost_widths widths{{0, 0, 0, 1}, {0, 0, 0, 1}};
                 lattice::field<float> x(site_order::lexicographic(halo::grown(cut.local_box(j.rank()), widths).extents),
                                         24, &j.memory());
-                shell_plan p(j, cut, {.widths = widths, .way = way}, {halo::bind(x)});
+                shell_plan p(j, cut, {.widths = widths, .path = way}, {halo::bind(x)});
                 for (std::uint64_t k = 1; k <= 3 * readings_in_a_row; ++k) {
                     fill_padded(x, cut, j.rank(), widths, k);
                     p.start();
@@ -172,7 +172,7 @@ TEST(PathWatch, WhatIsAskedForStays) {
     const auto changes = [&](const comm::job& j, path way) {
         comm::assume_costs(j, opposite(true));
         lattice::field<float> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 24);
-        halo::plan p(j, cut, {.bytes_per_site = 96, .way = way});
+        halo::plan p(j, cut, {.bytes_per_site = 96, .path = way});
         for (int k = 0; k < 2 * readings_in_a_row; ++k) {
             p.start(x);
             EXPECT_EQ(p.finish(), status::ok);
@@ -184,8 +184,8 @@ TEST(PathWatch, WhatIsAskedForStays) {
         EXPECT_EQ(changes(j, path::direct), 0U);
         EXPECT_EQ(changes(j, path::streamed), 0U);
     });
-    for (const auto wish : {comm::streaming::always, comm::streaming::never}) {
-        options.streaming = wish;
+    for (const path wish : {path::streamed, path::direct}) {
+        options.path = wish;
         comm::run_threads(
             2, [&](const comm::job& j) { EXPECT_EQ(changes(j, path::automatic), 0U); }, options);
     }

@@ -33,9 +33,9 @@ TEST(Plan, RefusesPackedAndUnlikePaths) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
 
     const auto packed = errors_of<input_error>(
-        2, [&](const comm::job& j) { plan(j, cut, {.bytes_per_site = 8, .way = halo::path::packed}); });
+        2, [&](const comm::job& j) { plan(j, cut, {.bytes_per_site = 8, .path = halo::path::packed}); });
     const auto unlike = errors_of<input_error>(2, [&](const comm::job& j) {
-        plan(j, cut, {.bytes_per_site = 8, .way = j.rank() == 0 ? halo::path::direct : halo::path::streamed});
+        plan(j, cut, {.bytes_per_site = 8, .path = j.rank() == 0 ? halo::path::direct : halo::path::streamed});
     });
 
     for (const std::string& text : packed) EXPECT_NE(text.find("path packed"), std::string::npos) << text;

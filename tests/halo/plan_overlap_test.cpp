@@ -63,7 +63,7 @@ TEST(Plan, MakesNoAllocationBetweenStartAndFinish) {
         lattice::field<float> plain(lattice::site_order::lexicographic(local.extents), 24);
         lattice::field<float> lanes(lattice::site_order::blocked(local, cut.global(), {2, 2, 2, 2}, 8), 24);
         for (const halo::path way : {halo::path::direct, halo::path::streamed}) {
-            plan p(j, cut, {.bytes_per_site = 96, .self_exchange = true, .way = way});
+            plan p(j, cut, {.bytes_per_site = 96, .self_exchange = true, .path = way});
             bool ok = true;
             meet.arrive_and_wait();
             const std::uint64_t before = halocline_test::allocations();

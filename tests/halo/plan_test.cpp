@@ -192,26 +192,26 @@ TEST(Plan, StreamsWhatItIsToldTo) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
     const auto ways_of = [](const plan& p) {
         std::set<halo::path> ways;
-        for (const auto& m : p.messages()) ways.insert(m.way);
+        for (const auto& m : p.messages()) ways.insert(m.path);
         return ways;
     };
     using halo::path;
 
     run(2, [&](const comm::job& j) {
-        EXPECT_EQ(ways_of(plan(j, cut, {.bytes_per_site = 96, .way = path::direct})), std::set{path::direct});
-        const plan streamed(j, cut, {.bytes_per_site = 96, .way = path::streamed});
+        EXPECT_EQ(ways_of(plan(j, cut, {.bytes_per_site = 96, .path = path::direct})), std::set{path::direct});
+        const plan streamed(j, cut, {.bytes_per_site = 96, .path = path::streamed});
         EXPECT_EQ(ways_of(streamed), std::set{path::streamed});
         EXPECT_NE(streamed.describe().find(" streamed "), std::string::npos) << streamed.describe();
-        const plan sealed(j, cut, {.bytes_per_site = 96, .way = path::streamed, .checks = check_level::comm});
+        const plan sealed(j, cut, {.bytes_per_site = 96, .path = path::streamed, .checks = check_level::comm});
         EXPECT_EQ(ways_of(sealed), std::set{path::direct});
     });
     comm::job_options options = small_job();
-    options.streaming = comm::streaming::always;
+    options.path = path::streamed;
     comm::run_threads(
         2,
         [&](const comm::job& j) {
             EXPECT_EQ(ways_of(plan(j, cut, {.bytes_per_site = 96})), std::set{path::streamed});
-            EXPECT_EQ(ways_of(plan(j, cut, {.bytes_per_site = 96, .way = path::direct})), std::set{path::direct});
+            EXPECT_EQ(ways_of(plan(j, cut, {.bytes_per_site = 96, .path = path::direct})), std::set{path::direct});
         },
         options);
 }
@@ -222,7 +222,7 @@ TEST(Plan, SendsBytesAsItSendsAField) {
 
     run(4, [&](const comm::job& j) {
         for (const halo::path way : ways) {
-            plan p(j, cut, {.bytes_per_site = 3 * sizeof(float), .self_exchange = true, .way = way});
+            plan p(j, cut, {.bytes_per_site = 3 * sizeof(float), .self_exchange = true, .path = way});
             lattice::field<float> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 3);
             for (std::uint64_t k = 1; k <= 3; ++k) {
                 fill_with_oracle(x, cut, j.rank(), k);
@@ -262,7 +262,7 @@ TEST(Plan, DescribesEachFace) {
                 .widths = {{1, 0, 0, 1}, {1, 0, 0, 2}},
                 .bytes_per_site = 96,
                 .self_exchange = true,
-                .way = halo::path::direct});
+                .path = halo::path::direct});
         const std::string text = p.describe();
 
         EXPECT_NE(text.find("halo 'spinors', 96 bytes per site"), std::string::npos) << text;

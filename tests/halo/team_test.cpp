@@ -100,7 +100,7 @@ struct shell_case {
     halo::ghost_layout layout;
     halo::shell shape;
     halo::corner_route corners;
-    halo::path way;
+    halo::path path;
 };
 
 TEST_P(PlansOfTeams, ShareTheCopiesOfShells) {
@@ -114,11 +114,14 @@ TEST_P(PlansOfTeams, ShareTheCopiesOfShells) {
           {halo::ghost_layout::appended, halo::shell::box, halo::corner_route::by_dimension, packed},
           {halo::ghost_layout::padded, halo::shell::box, halo::corner_route::at_once, packed}})
         run(2, [&](const comm::job& j) {
-            padded_case made{
-                .cut = cut,
-                .options = {.layout = c.layout, .shape = c.shape, .corners = c.corners, .way = c.way, .reverse = true},
-                .components = {24},
-                .text = {}};
+            padded_case made{.cut = cut,
+                             .options = {.layout = c.layout,
+                                         .shape = c.shape,
+                                         .corners = c.corners,
+                                         .path = c.path,
+                                         .reverse = true},
+                             .components = {24},
+                             .text = {}};
             std::vector<lattice::field<double>> fields;
             fields.emplace_back(order_of(made, j.rank()), 24, &j.memory());
             lattice::field<double>& x = fields.front();

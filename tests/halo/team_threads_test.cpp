@@ -45,7 +45,7 @@ TEST(TeamsOfThreads, ShareThePackingOfSlots) {
             [&](const comm::job& j) {
                 const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
                 return std::make_unique<subject>(
-                    subject{order, halo::plan(j, cut, {.bytes_per_site = 192, .order = order, .way = way})});
+                    subject{order, halo::plan(j, cut, {.bytes_per_site = 192, .order = order, .path = way})});
             },
             [&](const comm::job& j, subject& s, halo::team me, std::barrier<>& meet) {
                 for (std::uint64_t epoch = 1; epoch <= steps; ++epoch) {
@@ -71,7 +71,7 @@ TEST(TeamsOfThreads, ShareTheCopiesOfShells) {
                                    .options = {.layout = halo::ghost_layout::padded,
                                                .shape = halo::shell::box,
                                                .corners = route,
-                                               .way = way},
+                                               .path = way},
                                    .components = {24},
                                    .text = {}};
             run_teams(

@@ -128,8 +128,8 @@ void window_end::connect(const std::string& peer_card) {
                           in = !request_.sends && !direct_ ? bytes() : 0;
         channel_.emplace<shm_channel>(std::size_t{0}, peer, agreed_id(), out, in, base + block_offset, block_);
         if (request_.sends) {
-            const streaming wish = job.options.streaming;
-            const costs c = wish == streaming::automatic && job.measured ? *job.measured : costs{};
+            const path wish = job.options.path;
+            const costs c = leaves_streaming(wish) && job.measured ? *job.measured : costs{};
             streaming_ = streaming_watch(c, bytes(), streaming_pays(wish, c, bytes()));
             claims_ = bytes() > largest_in_slot && claiming_pays(bytes());
         }

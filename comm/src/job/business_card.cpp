@@ -48,20 +48,12 @@ std::string random_secret() {
     return s;
 }
 
-/// As the halo layer and config files name it.
-std::string path_text(const job_options& o) {
-    const std::string writing = o.streaming == streaming::always  ? "streamed"
-                                : o.streaming == streaming::never ? "direct"
-                                                                  : "automatic";
-    return o.in_place ? writing : writing == "automatic" ? "packed" : "packed, " + writing;
-}
-
 std::string options_text(const job_options& o) {
     std::string s = "transports";
     for (const std::string& t : o.transports) s += " " + t;
     return s + ", deadline " + std::to_string(o.deadline.count()) + " ms, slab " + std::to_string(o.slab_bytes) +
-           " bytes" + ", link timeout " + std::to_string(o.link_timeout.count()) + " ms" + ", path " + path_text(o) +
-           (o.ofi_provider.empty() ? "" : ", ofi provider " + o.ofi_provider) +
+           " bytes" + ", link timeout " + std::to_string(o.link_timeout.count()) + " ms" + ", path " +
+           std::string(to_string(o.path)) + (o.ofi_provider.empty() ? "" : ", ofi provider " + o.ofi_provider) +
            (o.mpi == mpi_mode::one_sided ? ", mpi one-sided" : ", mpi two-sided") + (o.checksums ? ", checksums" : "");
 }
 

@@ -116,8 +116,7 @@ void message_engine::look_for_sender(link& from, send_record& record, std::uint6
 
 bool message_engine::wants_push(const link& from, std::uint64_t bytes) const noexcept {
     return (bytes >= least_pushed && from.pushed.streamed()) ||
-           (bytes >= options_.streamed_bytes && from.announced.first != nullptr &&
-            job_.options().streaming != streaming::never);
+           (bytes >= options_.streamed_bytes && from.announced.first != nullptr && job_.options().path != path::direct);
 }
 
 bool message_engine::share_copy(link& from, message_request& r, send_record& record, const std::byte* source,

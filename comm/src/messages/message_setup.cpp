@@ -55,8 +55,8 @@ message_engine::message_engine(const job& j, const messenger_options& options)
             throw input_error(own + "messages don't go over 'mock'; choose among shm, verbs, ofi, mpi");
         }
     });
-    const streaming wish = j.options().streaming;
-    const costs c = core_.ranks > 1 && wish == streaming::automatic ? measured_costs(j) : costs{};
+    const path wish = j.options().path;
+    const costs c = core_.ranks > 1 && leaves_streaming(wish) ? measured_costs(j) : costs{};
     links_.reserve(static_cast<std::size_t>(core_.ranks));
     j.collectively([&] {
         for (const rank_info& m : core_.members) {

@@ -237,7 +237,7 @@ const costs& measured_costs(const job& j) {
 }
 
 void measure_at_start(const job& j) {
-    if (j.ranks() == 1 || j.options().streaming != streaming::automatic) return;
+    if (j.ranks() == 1 || !leaves_streaming(j.options().path)) return;
     bool all = true;
     for (const rank_info& m : j.members()) all = all && (m.rank == j.rank() || m.transport == shm_channel::transport);
     for (const std::string& text : j.gather(wire_writer().number(all).take()))

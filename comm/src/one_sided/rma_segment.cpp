@@ -101,8 +101,8 @@ void rma_segment::meet(const std::string& name, std::string_view shape, std::spa
     for (std::size_t n = 0; n < ranks.size(); ++n)
         out.push_back(block_card{name, std::string(shape), n, start, lines, payload_bytes}.written());
     const std::vector<std::string> in = owner.exchange(ranks, out);
-    const streaming wish = owner.options().streaming;
-    const costs c = owner.ranks() > 1 && wish == streaming::automatic ? measured_costs(owner) : costs{};
+    const path wish = owner.options().path;
+    const costs c = owner.ranks() > 1 && leaves_streaming(wish) ? measured_costs(owner) : costs{};
     owner.collectively([&] {
         for (std::size_t n = 0; n < ranks.size(); ++n) {
             const int peer = ranks[n];

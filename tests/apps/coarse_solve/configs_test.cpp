@@ -35,20 +35,16 @@ TEST(Configs, EnvironmentBeatsFileAndFlagBeatsEnvironment) {
     EXPECT_EQ(flag.exit_code, 0) << flag.err;
 }
 
-TEST(Configs, PathSaysHowMessagesAreWrittenAndWhetherInPlace) {
-    using halocline::comm::streaming;
-    const auto options = [](const char* path) {
+TEST(Configs, PathIsTheJobs) {
+    using halocline::comm::path;
+    const auto options = [](const char* name) {
         halocline::app::settings_reader reader;
-        reader.set("comm.path", path, "--path");
+        reader.set("comm.path", name, "--path");
         return job_options_of(reader.values());
     };
 
-    EXPECT_EQ(options("automatic").streaming, streaming::automatic);
-    EXPECT_EQ(options("direct").streaming, streaming::never);
-    EXPECT_EQ(options("streamed").streaming, streaming::always);
-    for (const char* path : {"automatic", "direct", "streamed"}) EXPECT_TRUE(options(path).in_place) << path;
-    EXPECT_EQ(options("packed").streaming, streaming::automatic);
-    EXPECT_FALSE(options("packed").in_place);
+    for (const path p : {path::automatic, path::direct, path::streamed, path::packed})
+        EXPECT_EQ(options(to_string(p).data()).path, p);
 }
 
 } // namespace

@@ -25,7 +25,7 @@ TEST(Contract, TheTransportIsTheOneAskedFor) {
         EXPECT_EQ(counts[0].transport, j.ranks() == 1 ? "self" : under_test().transport);
         set.for_each([]<class C>(const C& c) {
             if constexpr (std::is_same_v<C, mpi_channel>) {
-                EXPECT_STREQ(c.way(), under_test().mpi == mpi_mode::one_sided ? "one-sided" : "packed");
+                EXPECT_STREQ(c.path_taken(), under_test().mpi == mpi_mode::one_sided ? "one-sided" : "packed");
             }
         });
     });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples of halo/README.md, compiled (docs.readmes compares them).
-#include <halocline/comm/slab.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/shell_plan.hpp>
 

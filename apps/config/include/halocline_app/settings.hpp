@@ -5,7 +5,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/job.hpp>
-#include <halocline/halo/path.hpp>
+#include <halocline/comm/path.hpp>
 #include <halocline/dirac/wilson_parameters.hpp>
 #include <halocline/lattice/geometry.hpp>
 
@@ -77,7 +77,7 @@ struct settings {
     int verbs_inline_bytes = 256;
     double slab_gib = 64;
     int spin_polls = 0;
-    halo::path path = halo::path::automatic;
+    comm::path path = comm::path::automatic;
     // [faults]
     std::chrono::milliseconds deadline{60'000};
     std::chrono::milliseconds link_timeout{5'000};

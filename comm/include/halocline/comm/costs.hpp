@@ -35,15 +35,18 @@ struct costs {
 /// How many times faster streaming must be to be chosen: estimates are rough.
 inline constexpr double streaming_margin = 1.3;
 
+/// Is it left to costs whether messages bypass the writer's cache?
+[[nodiscard]] constexpr bool leaves_streaming(path wish) { return wish != path::direct && wish != path::streamed; }
+
 /// Whether a message of so many bytes, written into a peer's memory, should bypass the writer's cache
 /// (stream_bytes.hpp): if asked for, or if that was measured to be clearly faster.
-[[nodiscard]] inline bool streaming_pays(streaming wish, const costs& c, std::size_t bytes) {
-    if (wish != streaming::automatic) return wish == streaming::always;
+[[nodiscard]] inline bool streaming_pays(path wish, const costs& c, std::size_t bytes) {
+    if (!leaves_streaming(wish)) return wish == path::streamed;
     return streaming_margin * c.streamed.seconds(bytes) < c.cached.seconds(bytes); // false if nothing was measured
 }
 
 /// The costs of this job. The first call measures and is collective, later ones are local; where all ranks share memory
-/// they were measured when the job started, unless job_options::streaming asks for one way.  Err: job_error.
+/// they were measured when the job started, unless job_options::path asks for one path.  Err: job_error.
 /// Cost: half a millisecond once, several where ranks share cores; two small channel sets between pairs of neighbouring
 /// ranks.
 const costs& measured_costs(const job& j);

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/path.hpp>
+#include <halocline/comm/slab.hpp>
 #include <halocline/comm/status.hpp>
 
 #include <chrono>
@@ -21,15 +23,14 @@
 
 namespace halocline::comm {
 
-class slab;
 class job_core; // private: comm/src/job/job_core.hpp
 
 /// Options of transport "verbs". Unlike other options they may differ between ranks.
 struct verbs_options {
     std::string device{}; ///< "mlx5_0"; "": the first device whose port is active
     int port = 1;         ///< of the device, counted from 1
-    int gid_index =
-        -1;      ///< of the port; -1: on RoCE the first v2 over IPv4, else the first v2; none on InfiniBand (LIDs)
+    /// Of the port; -1: on RoCE the first v2 over IPv4, else the first v2; none on InfiniBand (LIDs).
+    int gid_index = -1;
     int mtu = 0; ///< path MTU in bytes: 256, 512, 1024, 2048 or 4096; 0: the largest that both ports support
     std::size_t largest_write = 0; ///< bytes; longer messages are several RDMA writes; 0: the device's limit
     int inline_bytes = 256; ///< messages up to this size (with their label of 32 bytes) travel in the work request
@@ -48,13 +49,6 @@ enum class mpi_mode {
 /// Err: input_error: neither "two-sided" nor "one-sided".
 [[nodiscard]] mpi_mode mpi_mode_of(std::string_view text);
 
-/// Whether messages between ranks that share memory bypass the writer's cache.
-enum class streaming : std::uint8_t {
-    automatic, ///< if that was measured to be faster (costs.hpp)
-    always,
-    never
-};
-
 /// Run-time choices of a job. Equal on all ranks, which is checked when it starts.
 struct job_options {
     /// Transports in order of preference; each peer is served by the first that reaches it ("self" always serves the
@@ -66,12 +60,11 @@ struct job_options {
     std::chrono::milliseconds link_timeout{5'000};
     /// Plans put a CRC32C behind each message, and compare it before the ghosts may be read (halo::plan).
     bool checksums = false;
-    std::size_t slab_bytes =
-        0; ///< virtual size of each rank's slab; 0: 64 GiB (sparse: only what is used takes memory)
-    comm::streaming streaming = streaming::automatic;
-    /// Whether peers that share memory may write ghosts that lie in a field in place, if that was measured to be
-    /// faster. false: such ghosts always go through slots (halo: path packed).
-    bool in_place = true;
+    /// Virtual size of each rank's slab; 0: 64 GiB (sparse: only what is used takes memory).
+    std::size_t slab_bytes = 0;
+    /// How messages are written into memory that ranks share, where a plan leaves it to the job. direct and streamed: as
+    /// that, wherever they go straight into it; packed: as automatic, but ghosts that lie in a field go through slots.
+    comm::path path = path::automatic;
     int spin_polls = 0; ///< polls of a wait before it yields its core; 0: by the number of ranks and cores
     /// libfabric's provider for transport "ofi", e.g. "tcp;ofi_rxm" or "shm"; "": the first that can do RMA writes with
     /// remote completion data.

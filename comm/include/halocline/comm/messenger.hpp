@@ -105,7 +105,7 @@ struct messenger_options {
     /// Smallest message that the sender alone copies, past its cache, if another goes the other way at the same time.
     /// Default: none, because at 8 MiB that takes 0.6 times as long while cores are far apart, but 1.3 times while they
     /// are near. Regardless of this, messages of 32 KiB and more are copied so while cores are found to be far apart
-    /// (job_options::streaming, streaming_watch.hpp).
+    /// (job_options::path, streaming_watch.hpp).
     std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max();
     /// Size of a frame: what is sent to a peer over a network at a time. A message that fits, with 48 bytes of
     /// overhead, goes at once, small ones together; a longer one is only announced until its receive calls for it.

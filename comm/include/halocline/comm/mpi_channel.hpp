@@ -24,7 +24,7 @@ class mpi_channel : public network_channel<mpi_world, mpi_end> {
     static void connect_all(mpi_world& world, std::span<mpi_channel> all, std::span<const std::string> peer_cards,
                             const std::function<void()>& check);
     /// "one-sided" or "packed"
-    [[nodiscard]] const char* way() const noexcept;
+    [[nodiscard]] const char* path_taken() const noexcept;
     /// Of what the peer sends here; no other channel of this world has it.
     [[nodiscard]] int tag() const noexcept;
 };

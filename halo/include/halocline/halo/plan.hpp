@@ -2,8 +2,7 @@
 // A halo plan: an exchange of ghost faces that is set up once and then repeated.
 // The ghosts lie in the plan's own receive slots: plan.ghost(face) after finish(), never part of a field (for ghosts
 // inside a field see shell_plan.hpp).
-// Message order: the sites of a face are lexicographic (x fastest) in the sender's coordinates, whatever the site
-// order.
+// Message order: the sites of a face are lexicographic (x fastest) in the sender's coordinates, whatever the site order.
 //
 // Contract: the sites that are sent are not written between start() and finish(). The ghosts of exchange k are valid
 // from finish(k) to start(k+1). start(), test() and finish() are noexcept and neither allocate nor lock; over shared
@@ -46,8 +45,7 @@ concept pack_function = std::invocable<F&, int, std::int64_t, std::int64_t, std:
 class plan {
   public:
     /// Collective.
-    /// Err:  on every rank: input_error (ghosts wider than a local box; ends that disagree, with both values);
-    /// job_error.
+    /// Err:  on every rank: input_error (ghosts wider than a local box; ends that disagree, with both values); job_error.
     /// Cost: O(own faces) messages; slab memory of at most 4 x the ghost bytes.
     plan(const comm::job& j, const lattice::decomposition& cut, plan_options options);
 
@@ -148,10 +146,10 @@ class plan {
     void prepare_copies();
 
     // How messages are written where the peer shares its memory (plan_paths.cpp).
-    void choose_ways(const std::vector<comm::channel_request>& requests);
-    /// Looks where messages of the next exchange go, and changes their ways.  Pre: no thread of a team is in start().
+    void choose_paths(const std::vector<comm::channel_request>& requests);
+    /// Looks where messages of the next exchange go, and changes their paths.  Pre: no thread of a team is in start().
     void look_at_paths() noexcept;
-    [[nodiscard]] bool streams(std::size_t message) const noexcept { return messages_[message].way == path::streamed; }
+    [[nodiscard]] bool streams(std::size_t message) const noexcept { return messages_[message].path == path::streamed; }
     /// claim_lines() of these sites of a direct message, where that pays.
     void claim_sites(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
 

@@ -42,7 +42,7 @@ struct plan_options {
     /// job's options and measured costs, for each message by itself, and again when the machine changes
     /// (path_watch.hpp). No effect on other transports. Messages with checksums, and sites of more than 8 KiB, are
     /// never streamed.  Err: input_error: packed.
-    path way = path::automatic;
+    halo::path path = path::automatic;
     /// Each message carries a CRC32C, which finish() compares; wrong_data if it differs, and finish_or_throw() names
     /// the face. Also on if the job asks for it (job_options::checksums) and with checks == comm.
     bool checksums = false;
@@ -54,7 +54,7 @@ struct plan_options {
 struct plan_message {
     face where;                           ///< sites at this face are sent; the ghosts that arrive lie behind it
     int peer = 0;                         ///< the rank behind the face
-    path way = path::packed;              ///< how it travels now; direct or streamed where the peer shares its memory
+    halo::path path = path::packed;       ///< how it travels now; direct or streamed where the peer shares its memory
     std::string why{};                    ///< the reason for that
     std::vector<std::int32_t> send_sites; ///< local lexicographic indices, in message order
     std::int64_t ghost_sites = 0;         ///< sites that arrive

@@ -61,7 +61,7 @@ struct region_plan_options {
     /// Equal on every rank. direct and streamed write straight into the peer's destination; the fields must lie in
     /// slabs.
     /// Err: input_error if direct or streamed is asked for and not possible.
-    path way = path::automatic;
+    halo::path path = path::automatic;
     /// Adds what arrives to the destinations instead of storing it: when all is here, in the order of peers and tags,
     /// so the bits are the same each time. Always packed.
     bool add = false;

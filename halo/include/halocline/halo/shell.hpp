@@ -50,7 +50,7 @@ struct shell_options {
     std::optional<int> parity{};
     /// Exchanges only sites (global coordinates) for which this is true. The other ghosts have places all the same.
     std::function<bool(const lattice::coordinate& global_site)> select{};
-    path way = path::automatic; ///< as region_plan_options::way
+    halo::path path = path::automatic; ///< as region_plan_options::path
     /// Makes start_reverse() possible. Costs slots of its own and another exchange of set-up messages.
     bool reverse = false;
     check_level checks = default_checks(); ///< normal and above: require_fresh() detects fields written since

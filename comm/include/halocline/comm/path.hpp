@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a message is written where its receiver shares memory with its sender. Left automatic, that is chosen by costs
+// measured in the job (costs.hpp), and again when the machine has changed (docs/decisions/0032-paths-follow-the-machine.md).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace halocline::comm {
+
+enum class path : std::uint8_t {
+    automatic, ///< as costs say
+    direct,    ///< one copy through the cache, from the source into the peer's memory
+    streamed,  ///< the same copy with stores that bypass the cache: between cores that are far apart (decision 0030)
+    packed,    ///< of ghosts in a field: through a slot at the peer, which unpacks it. Every other transport does that
+};
+
+constexpr std::string_view to_string(path p) {
+    switch (p) {
+    case path::automatic: return "automatic";
+    case path::direct: return "direct";
+    case path::streamed: return "streamed";
+    case path::packed: return "packed";
+    }
+    return "?";
+}
+
+} // namespace halocline::comm
