@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A slab: the memory of a rank that its peers can reach. One sparse, sealed memfd per rank, sized when the job starts
 // and mapped by the peers of the node. Memory is committed as it is used, in huge pages where the kernel can
-// (docs/decisions/0037-huge-pages-in-slabs.md), so a full machine is an error here, never a SIGBUS later. It is a std::pmr::memory_resource: fields and buffers can live in it.
+// (docs/decisions/0037-huge-pages-in-slabs.md), so a full machine is an error here, never a SIGBUS later. It is a
+// std::pmr::memory_resource: fields and buffers can live in it.
 #pragma once
 
 #include <cstddef>
