@@ -35,7 +35,8 @@ socket_plane::socket_plane(job_core& core, listener door, const std::vector<peer
         l.rank = p.rank;
         l.pid = p.pid;
         if (p.pid != 0) l.process = descriptor(static_cast<int>(syscall(SYS_pidfd_open, p.pid, 0)));
-        // Of another pid namespace, which may not see it: the socket alone. ESRCH: dead already; its socket, which nobody answers, says the same. Older kernels: the socket alone.
+        // Older kernels, and a rank of another pid namespace: the socket alone. ESRCH: dead already; its socket, which
+        // nobody answers, says the same.
     }
     greet(std::move(door), peers, secret);
     watch_all();
