@@ -3,11 +3,22 @@
 // the receiver posts its slot an epoch ahead and asks with MPI_Win_test. The two slots are two windows, so that k + 1
 // may be exposed before k is read. Nobody starts before the peer has posted (channel_set.hpp: its message k - 1 came
 // after that), so MPI need not check it. Farewells are two-sided: whoever leaves can't know that the peer has posted.
+//
+// MPICH 4.0 over UCX returns from MPI_Win_complete before it has read all of a large put (more than UCX's FIFO of 64
+// fragments holds): in one of 20 jobs at 1 MiB the peer got what the sender wrote next. With MPICH every message is
+// therefore copied and put from there; the two copies are used in turn: k + 2 is sent after the peer's k + 1 came, which
+// it sent after it had k (docs/decisions/0026-mpi-one-sided.md).
 #include "mpi_state.hpp"
 
 #include <cstring>
 
 namespace {
+
+#ifdef MPICH_VERSION
+constexpr bool reads_late = true;
+#else
+constexpr bool reads_late = false;
+#endif
 
 /// An access epoch of the peer's next exposure, with what is to be put.
 template <class Put>
@@ -56,6 +67,10 @@ int exposed_open(halocline_mpi_world& world, const halocline_mpi_channel_spec& s
         e.slot[s] = spec.receive[s];
         e.mine[s] = spec.windows->all[static_cast<std::size_t>(2 * spec.window + s)];
         e.theirs[s] = spec.windows->all[static_cast<std::size_t>(2 * spec.peer_window + s)];
+        if (reads_late) {
+            auto& copy = spec.windows->outgoing.emplace_back(std::make_unique<unsigned char[]>(spec.send_bytes));
+            e.outgoing[s] = copy.get();
+        }
     }
     MPI_Group all = MPI_GROUP_NULL;
     HALOCLINE_TRY(MPI_Comm_group(world.data, &all));
@@ -93,9 +108,14 @@ int exposed_receive_test(halocline_mpi_channel& channel, int slot, int* done) {
 int exposed_send(halocline_mpi_channel& channel, int units) {
     exposed_slots& e = *channel.exposed;
     if (e.heard && e.sent >= e.in.exposed) return HALOCLINE_MPI_OK; // nobody takes it
+    const void* from = channel.buffer;
+    if (reads_late) {
+        unsigned char* const copy = e.outgoing[(e.sent + 1) & 1];
+        from = std::memcpy(copy, from, static_cast<std::size_t>(units) * HALOCLINE_MPI_UNIT);
+    }
     return access(e, [&](MPI_Win window) {
         const MPI_Datatype unit = channel.world->unit;
-        return MPI_Put(channel.buffer, units, unit, channel.peer, 0, units, unit, window);
+        return MPI_Put(from, units, unit, channel.peer, 0, units, unit, window);
     });
 }
 

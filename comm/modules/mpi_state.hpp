@@ -15,7 +15,8 @@
     if (const int code = (call); code != MPI_SUCCESS) return code
 
 struct halocline_mpi_windows {
-    std::vector<MPI_Win> all; // 2 i and 2 i + 1: slots 0 and 1 of channel i
+    std::vector<MPI_Win> all;                               // 2 i and 2 i + 1: slots 0 and 1 of channel i
+    std::vector<std::unique_ptr<unsigned char[]>> outgoing; // of exposed_slots: MPI may read them until all are freed
 };
 
 struct halocline_mpi_world {
@@ -36,7 +37,8 @@ struct exposed_slots {
     MPI_Group peer = MPI_GROUP_NULL;
     MPI_Win mine[2]{MPI_WIN_NULL, MPI_WIN_NULL}, theirs[2]{MPI_WIN_NULL, MPI_WIN_NULL};
     void* slot[2]{};
-    bool open[2]{false, false};                    // exposed, not yet waited for
+    unsigned char* outgoing[2]{}; // what is put in turn, if MPI reads it later than it says (mpi_exposed.cpp)
+    bool open[2]{false, false};   // exposed, not yet waited for
     std::uint64_t exposed = 0, came = 0, sent = 0; // epochs
     exposed_farewell out, in;
     MPI_Request out_request = MPI_REQUEST_NULL, in_request = MPI_REQUEST_NULL;

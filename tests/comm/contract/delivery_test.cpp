@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 namespace {
@@ -113,6 +114,24 @@ TEST(Contract, SeveralSetsMayBeInFlight) {
             wait_for(j, k % 2 ? a : b, k);
             wait_for(j, k % 2 ? b : a, k);
             EXPECT_EQ(wrong_messages(a, t, k) + wrong_messages(b, t, k), 0);
+        }
+    });
+}
+
+/// What has been sent is read by nobody any more, also of a message that takes long.
+TEST(Contract, TheNextMessageMayBeWrittenAsSoonAsThePeersIsHere) {
+    on_every_rank([](const job& j) {
+        for (const std::size_t bytes : {3000, 1'500'000}) {
+            const tape t(bytes);
+            channel_set set(j, ring(j, bytes), {"ring", ""});
+            std::uint64_t wrong = 0;
+            for (std::uint64_t k = 1; k <= steps(40, j.ranks()); ++k) {
+                fill_and_send(set, t, j.rank(), k);
+                wait_for(j, set, k);
+                set.for_each([&](auto& c) { std::memset(c.target(k + 1), 0x5a, bytes); });
+                wrong += static_cast<std::uint64_t>(wrong_messages(set, t, k));
+            }
+            EXPECT_EQ(wrong, 0u) << "rank " << j.rank() << ", " << bytes << " bytes";
         }
     });
 }

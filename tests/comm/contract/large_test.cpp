@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message of more than 2 GiB. Disabled in ordinary runs: it needs 8 GiB of memory (comm.contract.<name>.large).
+// A message of more than 2 GiB. Disabled in ordinary runs: it needs 12 GiB of memory (comm.contract.<name>.large).
 #include "bodies.hpp"
 #include "contender.hpp"
 
@@ -24,8 +24,8 @@ double available_gib() {
 TEST(Large, DISABLED_AMessageOfMoreThanTwoGibibytesArrives) {
     on_every_rank([](const job& j) {
         ASSERT_EQ(j.ranks(), 2);
-        const bool room = j.gather(available_gib() >= 8 ? "y" : "n") == std::vector<std::string>{"y", "y"};
-        if (!room) GTEST_SKIP() << "less than 8 GiB of memory are free";
+        const bool room = j.gather(available_gib() >= 12 ? "y" : "n") == std::vector<std::string>{"y", "y"};
+        if (!room) GTEST_SKIP() << "less than 12 GiB of memory are free";
         constexpr std::size_t words = (std::size_t{1} << 28) + 1001; // of 8 bytes: 2 GiB and 8008 bytes
         const std::size_t bytes = words * sizeof(std::uint64_t);
         const std::size_t out = j.rank() == 0 ? bytes : 0, in = j.rank() == 0 ? 0 : bytes;
