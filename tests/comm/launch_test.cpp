@@ -56,7 +56,7 @@ TEST(Launch, AnotherVersionIsRefusedWithBoth) {
     });
 
     EXPECT_EQ(text, "ranks disagree on the version of halocline: rank 0 has '" + mine + "', rank 1 has '0.0.9'");
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30)) << "waited for the deadline of 60 s";
 }
 
 TEST(Launch, OtherOptionsAreRefusedWithBoth) {

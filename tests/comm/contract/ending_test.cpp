@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <string>
-#include <thread>
 
 namespace {
 
@@ -127,11 +127,12 @@ TEST(Ending, ASilentPeerIsTimedOutAndNamed) {
     job_options options = options_under_test();
     options.deadline = std::chrono::milliseconds(1500); // set-up on a busy machine must not meet it
     int named = 0;
+    std::atomic<bool> over{false};
     run_threads(
         2,
         [&](const job& j) {
             channel_set set(j, ring(j, 64), {"ring", ""});
-            if (j.rank() == 1) return std::this_thread::sleep_for(std::chrono::seconds(2));
+            if (j.rank() == 1) return over.wait(false); // alive, but silent
             set.for_each([](auto& c) { c.send(1, ticks()); });
             try {
                 wait_for(j, set, 1);
@@ -139,6 +140,8 @@ TEST(Ending, ASilentPeerIsTimedOutAndNamed) {
                 named = e.why() == status::timed_out ? e.culprit() : -1;
                 EXPECT_EQ(e.operation(), "'ring' epoch 1: high from rank 1 over shm and 1 more");
             }
+            over = true;
+            over.notify_one();
         },
         options);
     EXPECT_EQ(named, 1);
