@@ -253,8 +253,9 @@ int measure(app::program& program, int argc, const char* const* argv) {
     add_seconds(cli, o.seconds, "of the whole run; points for which there is no time are left out");
     add_rounds(cli, o.rounds, "at least so many slices of each contender");
     cli.add_option("--L", o.points.extents, "local boxes, such as 8 or 24.12.12.12")->delimiter(',');
-    cli.add_option("--bytes", o.points.bytes, "per site")->delimiter(',');
-    cli.add_option("--vectors", o.points.vectors, "of coarse lattices: boxes of 2^4 and 4^4 sites too, 24 B per vector")
+    cli.add_option("--bytes", o.points.bytes, "per site; 96,192 if neither these nor vectors are named")
+        ->delimiter(',');
+    cli.add_option("--vectors", o.points.vectors, "of coarse lattices: boxes of 2^4 and 4^4 sites, 24 B per vector")
         ->delimiter(',');
     cli.add_option("--cut", o.points.cuts, "dimensions that are cut, such as t or xt")->delimiter(',');
     cli.add_option("--layout", o.points.layouts, "appended, padded")->delimiter(',');

@@ -56,7 +56,9 @@ void add_points(std::vector<point>& points, const point_choice& choice, const st
 
 std::vector<point> points_of(const point_choice& choice, int ranks) {
     std::vector<point> points;
-    for (const int bytes : choice.bytes) add_points(points, choice, choice.extents, bytes, ranks);
+    const bool none_named = choice.bytes.empty() && choice.vectors.empty();
+    for (const int bytes : none_named ? std::vector{96, 192} : choice.bytes)
+        add_points(points, choice, choice.extents, bytes, ranks);
     for (const int n : choice.vectors) {
         if (n < 1) throw input_error("--vectors " + std::to_string(n) + ": must be 1 or more");
         add_points(points, choice, {"2", "4"}, 24 * n, ranks);

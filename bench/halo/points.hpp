@@ -12,8 +12,8 @@ namespace halocline::bench {
 struct point_choice {
     std::vector<std::string> extents{"4", "8", "12", "16", "24.12.12.12"}, cuts{"t", "x"},
         layouts{"appended", "padded"};
-    std::vector<int> bytes{96, 192}; ///< per site
-    std::vector<int> vectors{};      ///< of coarse lattices: boxes of 2^4 and 4^4 sites with 24 bytes for each vector
+    std::vector<int> bytes{};   ///< per site; without bytes and vectors: 96 and 192
+    std::vector<int> vectors{}; ///< of coarse lattices: boxes of 2^4 and 4^4 sites with 24 bytes for each vector
 };
 
 /// All combinations, cut over `ranks`: two along each dimension of a cut, all that is left along its last; one rank
