@@ -6,9 +6,13 @@
 
 #include <halocline/base/error.hpp>
 
+#include <halocline_test/allocation_counter.hpp>
+
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <sched.h>
+#include <thread>
 
 namespace {
 
@@ -57,6 +61,29 @@ TEST(Nodes, OfOneKernelCountItsCoresTogether) {
         expect_ring_delivers(j, 200, 50);
     }
     sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
+/// What a rank that is ahead sends for set-up is not taken in by one that waits between start and finish.
+TEST(Nodes, MailOfARankThatIsAheadIsLeftWhereItIs) {
+    job_options options = over({"ofi"});
+    setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
+    const job j = job::from_environment(options);
+    std::vector<channel_request> ends; // rank 1 has none
+    if (j.rank() == 0 || j.rank() == 2) ends.push_back({2 - j.rank(), 0, 0, 8, 8, "late"});
+    channel_set set(j, ends, {"late", ""});
+    j.barrier();
+    if (j.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(300)); // rank 1's words are there by then
+    if (!ends.empty()) {
+        const std::uint64_t before = allocations();
+        set.for_each([](auto& c) { c.send(1, ticks()); });
+        EXPECT_EQ(set.wait(1), status::ok);
+        EXPECT_EQ(allocations(), before);
+    }
+
+    const std::vector<std::string> all = j.gather(std::string(1000, static_cast<char>('0' + j.rank())));
+
+    for (int r = 0; r < j.ranks(); ++r)
+        EXPECT_EQ(all[static_cast<std::size_t>(r)], std::string(1000, static_cast<char>('0' + r)));
 }
 
 TEST(Nodes, LargeSetUpMessagesCross) {

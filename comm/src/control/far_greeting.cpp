@@ -84,6 +84,7 @@ socket_plane::far_greeting::far_greeting(socket_plane& plane, far_door door, con
         l.rank = peers[i].rank;
         l.pid = core_.members[l.rank].pid;
         l.far = true;
+        l.raw.reserve(4096); // see socket_plane::read()
         l.address = peers[i].door.substr(0, peers[i].door.find(' '));
         l.own_address = door_.name().substr(0, door_.name().find(' '));
         if (l.rank < plane.rank_) attempts_.emplace_back(i, false);

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,6 +24,30 @@ constexpr std::uint64_t goodbye_length = ~std::uint64_t{0};
 constexpr std::uint64_t end_of_job_length = goodbye_length - 1; // a frame follows: why, culprit, text
 constexpr std::uint64_t letter_mark = std::uint64_t{1} << 63;   // in the length of a letter
 constexpr int patience_ms = 20; // a failure record is looked at this often while nothing comes
+
+struct frame {
+    std::uint64_t mark;    // its first word
+    std::string_view body; // of mail, a letter or the end of the job
+    std::size_t bytes;     // all of it
+};
+
+/// None: it is not complete.
+std::optional<frame> first_frame(std::string_view bytes) {
+    constexpr std::size_t word = sizeof(std::uint64_t);
+    const auto word_at = [&](std::size_t at) {
+        std::uint64_t w = 0;
+        std::memcpy(&w, bytes.data() + at, word);
+        return w;
+    };
+    if (bytes.size() < word) return std::nullopt;
+    const std::uint64_t mark = word_at(0);
+    if (mark == goodbye_length) return frame{mark, {}, word};
+    const std::size_t head = mark == end_of_job_length ? 2 * word : word;
+    if (bytes.size() < head) return std::nullopt;
+    const std::uint64_t length = mark == end_of_job_length ? word_at(word) : mark & ~letter_mark;
+    if (bytes.size() - head < length) return std::nullopt;
+    return frame{mark, bytes.substr(head, length), head + length};
+}
 
 } // namespace
 
@@ -69,7 +94,8 @@ socket_plane::link& socket_plane::to(int r) {
 
 bool socket_plane::left(int r) const noexcept {
     const std::lock_guard lock(mutex_);
-    return link_of_[r] >= 0 && links_[link_of_[r]].goodbye && links_[link_of_[r]].came.empty();
+    return link_of_[r] >= 0 && links_[link_of_[r]].goodbye && links_[link_of_[r]].came.empty() &&
+           links_[link_of_[r]].heard_mail == 0;
 }
 
 void socket_plane::write(link& l) {
@@ -116,6 +142,7 @@ std::optional<letter> socket_plane::take_letter() {
     for (std::size_t i = 0; i < links_.size(); ++i) {
         link& l = links_[i];
         if (polled[i].revents != 0) read(l);
+        take_mail(l);
         if (!l.unsent.empty()) write(l);
         if (first || l.letters.empty()) continue;
         first = letter{l.rank, std::move(l.letters.front())};
@@ -132,48 +159,41 @@ void socket_plane::read(link& l) {
         const int error = n < 0 ? errno : 0;
         if (error == EINTR) continue;
         if (n > 0) {
-            l.half.append(buffer.data(), static_cast<std::size_t>(n));
+            l.raw.append(buffer.data(), static_cast<std::size_t>(n));
             continue;
         }
-        std::string_view left = l.half;
-        while (take_frame(l, left)) {
-        }
-        l.half.erase(0, l.half.size() - left.size());
+        hear(l);
         if (error != EAGAIN) ended(l, error);
         return;
     }
 }
 
-bool socket_plane::take_frame(link& l, std::string_view& bytes) {
-    constexpr std::size_t word = sizeof(std::uint64_t);
-    const auto word_at = [&](std::size_t at) {
-        std::uint64_t w = 0;
-        std::memcpy(&w, bytes.data() + at, word);
-        return w;
-    };
-    if (bytes.size() < word) return false;
-    const std::uint64_t first = word_at(0);
-    if (first == goodbye_length) {
-        l.goodbye = true;
-        bytes.remove_prefix(word);
-        return true;
+void socket_plane::hear(link& l) {
+    while (const std::optional<frame> f = first_frame(std::string_view(l.raw).substr(l.heard))) {
+        l.heard += f->bytes;
+        if (f->mark == goodbye_length) {
+            l.goodbye = true;
+        } else if (f->mark == end_of_job_length) {
+            wire_reader end(f->body);
+            const auto why = end.number<status>();
+            const int culprit = end.number<std::int32_t>();
+            core_.publish(why, culprit >= 0 && culprit < ranks_ ? culprit : -1, end.text());
+        } else {
+            l.heard_mail += (f->mark & letter_mark) == 0;
+        }
     }
-    const bool is_end = first == end_of_job_length;
-    const std::size_t head = is_end ? 2 * word : word;
-    if (bytes.size() < head) return false;
-    const std::uint64_t length = is_end ? word_at(word) : first & ~letter_mark;
-    if (bytes.size() - head < length) return false;
-    const std::string_view body = bytes.substr(head, length);
-    bytes.remove_prefix(head + length);
-    if (is_end) {
-        wire_reader end(body);
-        const auto why = end.number<status>();
-        const int culprit = end.number<std::int32_t>();
-        core_.publish(why, culprit >= 0 && culprit < ranks_ ? culprit : -1, end.text());
-    } else {
-        ((first & letter_mark) != 0 ? l.letters : l.came).emplace_back(body);
+}
+
+void socket_plane::take_mail(link& l) {
+    if (l.heard == 0) return;
+    for (std::string_view left(l.raw.data(), l.heard); !left.empty();) {
+        const frame f = *first_frame(left);
+        left.remove_prefix(f.bytes);
+        if (f.mark == goodbye_length || f.mark == end_of_job_length) continue;
+        ((f.mark & letter_mark) != 0 ? l.letters : l.came).emplace_back(f.body);
     }
-    return true;
+    l.raw.erase(0, l.heard);
+    l.heard = l.heard_mail = 0;
 }
 
 /// error: how the socket ended, 0 in good order.
@@ -230,6 +250,7 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
         int peer = -1;
         {
             const std::lock_guard lock(mutex_);
+            for (link& l : links_) take_mail(l);
             while (in.size() < from.size() && !to(from[in.size()]).came.empty()) {
                 auto& came = to(from[in.size()]).came;
                 in.push_back(std::move(came.front()));
@@ -246,7 +267,8 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
         {
             const std::lock_guard lock(mutex_);
             for (std::size_t i = 0; i < links_.size(); ++i) {
-                const link& l = links_[i];
+                link& l = links_[i];
+                take_mail(l);
                 const int events = POLLIN | (l.unsent.empty() ? 0 : POLLOUT);
                 polled[i] = {l.gone ? -1 : l.socket.fd(), static_cast<short>(events), 0};
             }

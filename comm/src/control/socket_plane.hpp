@@ -71,8 +71,10 @@ class socket_plane final : public pairwise_mail, public liveness {
         int pid = 0;
         descriptor socket, process;
         std::string unsent;               // frames still to be written
-        std::string half;                 // a frame that is not complete
-        std::deque<std::string> came;     // complete messages
+        std::string raw;                  // what came: frames that were heard, then one that may not be complete
+        std::size_t heard = 0;            // bytes of these frames; the mail among them is still to be taken
+        std::size_t heard_mail = 0;       // how many of them are messages
+        std::deque<std::string> came;     // messages taken
         bool goodbye = false;             // closed its job in good order
         bool gone = false;                // socket ended or process ended
         bool far = false;                 // on another node
@@ -84,10 +86,11 @@ class socket_plane final : public pairwise_mail, public liveness {
     [[nodiscard]] link& to(int rank);
     void greet(listener door, const std::vector<peer_address>& peers, const std::string& secret);
     void append(link& l, std::uint64_t mark, std::string_view text);
-    /// Takes in what has come, and notices the end.
+    /// Hears what has come, and notices the end. Leaves mail where it is: a rank that is ahead may send some while this
+    /// one is between start and finish, where nothing is allocated (but for mail of more than a few KiB).
     void read(link& l);
-    /// The first frame of these bytes, which it leaves.  False: it is not complete.
-    bool take_frame(link& l, std::string_view& bytes);
+    void hear(link& l);
+    void take_mail(link& l);
     void write(link& l);
     void ended(link& l, int error) noexcept;
     void watch_all();
