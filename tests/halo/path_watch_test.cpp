@@ -51,14 +51,14 @@ constexpr int readings_in_a_row = 4;
 TEST(PathWatch, FollowsWhatALineCosts) {
     path_watch watch(near(), 16384, false);
 
-    EXPECT_NE(watch.describe().find("streamed when a line takes more than 7"), std::string::npos) << watch.describe();
+    EXPECT_NE(watch.describe().find("streamed when a line takes more than 11"), std::string::npos) << watch.describe();
     decide_at(watch, {50, 50, 50, 50}, false);
     decide_at(watch, {900, 50, 150, 50}, false); // the second least counts
-    decide_at(watch, {70, 70, 80, 90}, false);   // not by enough
+    decide_at(watch, {90, 90, 100, 110}, false); // not by enough
     decide_at(watch, {150, 900, 50, 150}, true);
     EXPECT_TRUE(watch.streamed());
-    decide_at(watch, {70, 70, 80, 90}, false); // nor back
-    decide_at(watch, {50, 60, 50, 900}, true);
+    decide_at(watch, {90, 90, 100, 110}, false); // nor back
+    decide_at(watch, {50, 80, 50, 900}, true);
     EXPECT_FALSE(watch.streamed());
 }
 

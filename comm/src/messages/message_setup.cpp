@@ -56,11 +56,7 @@ message_engine::message_engine(const job& j, const messenger_options& options)
         }
     });
     const path wish = j.options().path;
-    costs c = core_.ranks > 1 && leaves_streaming(wish) ? measured_costs(j) : costs{};
-    // What is not streamed the receiver copies, which moves each line once, not there and back as a write would: by step
-    // 0.58 (slow mode) and 0.69 (fast) of the time at 128 KiB.
-    constexpr double copied_by_receiver = 0.6;
-    c.cached = {copied_by_receiver * c.cached.message_seconds, copied_by_receiver * c.cached.line_seconds};
+    const costs c = core_.ranks > 1 && leaves_streaming(wish) ? measured_costs(j) : costs{};
     links_.reserve(static_cast<std::size_t>(core_.ranks));
     j.collectively([&] {
         for (const rank_info& m : core_.members) {

@@ -2,22 +2,38 @@
 #include <halocline/comm/streaming_watch.hpp>
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 namespace halocline::comm {
+namespace {
+
+/// How much longer, at least, a line takes between cores that share no cache than between cores that do.
+constexpr double far_by_near = 3;
+/// How much cheaper a line is past the cache, half way (by ratio) between both: 0.6 to 1.2 times near, 2 to 3 times far.
+constexpr double cheaper_half_way = 1.5;
+
+} // namespace
 
 // With lines x times as far away as they were when costs were measured, a message takes
 //   cached    x C                  every part of it is a line that goes back and forth
 //   streamed  S + (x - 1) flag     only the flag is
 // so streaming is better by a factor m from x = m (S - flag) / (C - m flag) on.
+//
+// A pair of cores is in one of two places: near, sharing a cache, or far, where a line takes three times as long, or more.
+// Near, messages of 16 KiB and more do about as well either way (0.7 to 1.25 by what they are part of). So the x above
+// lies there, and on which side of it a reading falls is chance. Hence no bound is nearer to the near place than half
+// way, by ratio, to the far one.
 streaming_bounds::streaming_bounds(const costs& c, std::size_t bytes) {
     if (c.take_seconds == 0 || c.cached.seconds(bytes) == 0) return;
     const double cached = c.cached.seconds(bytes), past = c.streamed.seconds(bytes);
     const double flag = std::min({c.flag_seconds, c.cached.message_seconds, c.streamed.message_seconds});
+    const bool measured_far = cheaper_half_way * c.streamed.line_seconds < c.cached.line_seconds;
+    const double half_way = std::sqrt(measured_far ? 1 / far_by_near : far_by_near);
     const auto better_from = [&](double margin) {
         const double gain = cached - margin * flag;
         const double x = gain > 0 ? margin * (past - flag) / gain : std::numeric_limits<double>::infinity();
-        const double ticks = x * c.take_seconds / seconds_per_tick();
+        const double ticks = std::max(x, margin * half_way) * c.take_seconds / seconds_per_tick();
         return ticks < 1e12 ? std::max<std::uint64_t>(1, static_cast<std::uint64_t>(ticks)) : never;
     };
     streamed_above_ = better_from(streaming_margin);
@@ -37,6 +53,7 @@ streaming_watch::streaming_watch(const costs& c, std::size_t bytes, bool streame
     : bounds_(c, bytes), streamed_(streamed) {
     constexpr double pause_seconds = 10e-3;
     pause_ = static_cast<std::uint64_t>(pause_seconds / seconds_per_tick());
+    if (!streamed_ && !bounds_.reachable()) next_ = std::numeric_limits<std::uint64_t>::max(); // nothing to look for
 }
 
 } // namespace halocline::comm
