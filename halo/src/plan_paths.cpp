@@ -37,7 +37,7 @@ void plan::choose_paths(const std::vector<comm::channel_request>& requests) {
     });
     if (std::any_of(watches_.begin(), watches_.end(), [](const path_watch& w) { return w.watches(); }))
         looks_ = look_times(comm::ticks());
-    claims_ = comm::claiming_pays(direct_bytes);
+    claims_ = direct_bytes <= comm::largest_claimed();
     staging_ = std::make_unique_for_overwrite<cache_line[]>(staged_lines); // no memory before a caller packs
 }
 

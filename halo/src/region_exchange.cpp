@@ -33,7 +33,8 @@ void choose_claims(std::vector<region_message>& messages, const comm::job& j, co
         m.claimed = cached && j.members()[m.peer].transport == "shm" && bytes >= least_run_bytes * runs;
         if (m.claimed) claimed += static_cast<std::size_t>(bytes);
     }
-    for (region_message& m : messages) m.claimed = m.claimed && comm::claiming_pays(claimed);
+    if (claimed > comm::largest_claimed())
+        for (region_message& m : messages) m.claimed = false;
 }
 
 } // namespace

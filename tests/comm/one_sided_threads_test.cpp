@@ -2,6 +2,8 @@
 // One-sided communication between ranks that are threads: what the thread sanitizer can judge.
 #include "one_sided_bodies.hpp"
 
+#include <halocline/comm/costs.hpp>
+
 namespace {
 
 using namespace halocline_test;
@@ -18,6 +20,58 @@ TEST(OneSidedThreads, PutsThatAreStreamedArrive) {
     job_options options;
     options.path = path::streamed;
     run_threads(2, expect_puts_of_any_size_arrive, options);
+}
+/// A large put and a small one to the other rank, in epoch 1 to 12.
+template <class Check>
+void put_twice(const job& j, Check&& check) {
+    const int peer = 1 - j.rank();
+    std::vector<std::byte> large(32 * 1024), small(large.size() - 1);
+    exposure e(j, std::span(&peer, 1), large.size() + small.size(), {"twice"});
+    for (std::uint64_t k = 1; k <= 12; ++k) {
+        std::fill(large.begin(), large.end(), static_cast<std::byte>(2 * k));
+        std::fill(small.begin(), small.end(), static_cast<std::byte>(2 * k + 1));
+        e.post();
+        e.start();
+        ASSERT_EQ(e.await(0), status::ok);
+        ASSERT_EQ(e.put(0, large, 0), status::ok);
+        ASSERT_EQ(e.put(0, small, large.size()), status::ok);
+        ASSERT_EQ(e.complete(), status::ok);
+        ASSERT_EQ(e.wait(), status::ok);
+        EXPECT_TRUE(std::equal(large.begin(), large.end(), e.memory().begin())) << k;
+        EXPECT_TRUE(std::equal(small.begin(), small.end(), e.memory().begin() + 32 * 1024)) << k;
+        check(k, e.counts().streamed);
+    }
+    j.barrier();
+}
+TEST(OneSidedThreads, LargePutsAreStreamedWhereTheJobAsksForIt) {
+    for (const path wish : {path::streamed, path::direct}) {
+        job_options options;
+        options.path = wish;
+        run_threads(
+            2,
+            [&](const job& j) {
+                put_twice(j, [&](std::uint64_t k, std::uint64_t streamed) {
+                    EXPECT_EQ(streamed, wish == path::streamed ? k : 0) << "the large ones, or none";
+                });
+            },
+            options);
+    }
+}
+/// Streaming 32 KiB is a little worse than not; or, if `far`, much better. The first four looks then find the opposite.
+TEST(OneSidedThreads, LargePutsFollowTheMachine) {
+    constexpr std::uint64_t looks = 4;
+    for (const bool far : {false, true}) {
+        run_threads(2, [&](const job& j) {
+            assume_costs(j, {.flag_seconds = 20e-9,
+                             .message_seconds = 10e-9,
+                             .cached = {20e-9, far ? 80e-9 : 8e-9},
+                             .streamed = {300e-9, 8e-9},
+                             .take_seconds = far ? 1.0 : 1e-12});
+            put_twice(j, [&](std::uint64_t k, std::uint64_t streamed) {
+                EXPECT_EQ(streamed, far ? std::min(k, looks - 1) : k - std::min(k, looks - 1)) << k;
+            });
+        });
+    }
 }
 TEST(OneSidedThreads, CallsInOrder) {
     for (const int ranks : {1, 3}) run_threads(ranks, [](const job& j) { expect_calls_in_order(j, 300); });

@@ -131,7 +131,7 @@ void window_end::connect(const std::string& peer_card) {
             const path wish = job.options.path;
             const costs c = leaves_streaming(wish) && job.measured ? *job.measured : costs{};
             streaming_ = streaming_watch(c, bytes(), streaming_pays(wish, c, bytes()));
-            claims_ = bytes() > largest_in_slot && claiming_pays(bytes());
+            claims_ = bytes() > largest_in_slot && bytes() <= largest_claimed();
         }
     }
     if (std::holds_alternative<verbs_channel>(channel_)) {

@@ -5,10 +5,10 @@
 
 namespace halocline::comm {
 
-bool claiming_pays(std::size_t send_bytes) {
+std::size_t largest_claimed() {
     const long told = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0 where the machine doesn't say
     const std::size_t cache_bytes = told > 0 ? static_cast<std::size_t>(told) : std::size_t{1} << 20;
-    return 2 * send_bytes <= cache_bytes;
+    return cache_bytes / 2;
 }
 
 } // namespace halocline::comm

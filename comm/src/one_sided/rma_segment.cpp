@@ -4,6 +4,7 @@
 #include "channels/channel_agreement.hpp"
 #include "control/wire.hpp"
 
+#include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/stream_bytes.hpp>
 #include <halocline/comm/take_line.hpp>
@@ -143,7 +144,8 @@ void rma_segment::connect_far(const std::string& name) {
     channels_.work_in_every_wait(this, [](void* self) { static_cast<rma_segment*>(self)->poll(); });
 }
 
-/// Large writes go past this core's cache while the neighbour's is far (docs/decisions/0032).
+/// Large writes go past this core's cache while the neighbour's is far (docs/decisions/0032); else their lines are claimed
+/// first (0010).
 void rma_segment::write_shared(neighbour& peer, std::byte* to, std::span<const std::byte> bytes) noexcept {
     const bool large = bytes.size() >= least_streamed;
     if (const std::uint64_t now = large ? ticks() : 0; large && peer.streaming.due(now)) {
@@ -153,7 +155,9 @@ void rma_segment::write_shared(neighbour& peer, std::byte* to, std::span<const s
     if (large && peer.streaming.streamed()) {
         stream_bytes(to, bytes.data(), bytes.size());
         finish_streams();
+        ++counts_.streamed;
     } else {
+        if (large && bytes.size() <= largest_claimed_) claim_lines(to, to + bytes.size());
         std::memcpy(to, bytes.data(), bytes.size());
     }
 }

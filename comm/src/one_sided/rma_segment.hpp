@@ -11,6 +11,7 @@
 #include "network/bulk_link.hpp"
 
 #include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/control_line.hpp>
 #include <halocline/comm/one_sided.hpp>
 #include <halocline/comm/streaming_watch.hpp>
@@ -89,7 +90,7 @@ class rma_segment {
     std::size_t payload_bytes = 0;
 
   private:
-    static void write_shared(neighbour& peer, std::byte* to, std::span<const std::byte> bytes) noexcept;
+    void write_shared(neighbour& peer, std::byte* to, std::span<const std::byte> bytes) noexcept;
     template <class Try>
     status until(const neighbour& peer, Try done, bool also_left = false) noexcept;
     far_link::visited apply(neighbour& peer, const far_item& r, std::span<const std::byte> bytes) noexcept;
@@ -107,6 +108,7 @@ class rma_segment {
     status state_ = status::ok;
     std::optional<std::size_t> direct_bytes_;
     exposure_counts counts_;
+    std::size_t largest_claimed_ = largest_claimed(); // of puts into memory that both share
     std::map<std::string, std::shared_ptr<const exposed_memory>, std::less<>> exposed_; // the payload, by transport
     channel_set channels_;                                                              // of all far neighbours
     std::byte* block_ = nullptr;

@@ -16,9 +16,10 @@ inline void claim_lines(std::byte* first, std::byte* last) noexcept {
     for (; first < last; first += line) *const_cast<volatile std::byte*>(first) = std::byte{0};
 }
 
-/// Does claiming pay for an exchange that writes so many bytes into peers' memory? Only if the lines still lie in the
-/// second-level cache of the core that read them last: lines that come from memory gain nothing. They are both slots of
-/// all messages; or, with ghosts in a field, the ghosts and as many own sites.
-bool claiming_pays(std::size_t send_bytes);
+/// The most bytes that an exchange may write into peers' memory for claiming to pay. It does only if the lines still lie
+/// in the second-level cache of the core that read them last: lines that come from memory gain nothing. They are both
+/// slots of all messages; or, with ghosts in a field, the ghosts and as many own sites.
+/// Cost: asks the C library; for set-up.
+std::size_t largest_claimed();
 
 } // namespace halocline::comm

@@ -31,12 +31,14 @@ struct exposure_options {
     std::size_t direct_bytes = 32 * 1024;
 };
 
-/// This rank's puts over networks.
+/// This rank's puts. Over networks:
 struct exposure_counts {
     std::uint64_t direct = 0;         ///< puts straight into the neighbour's memory
     std::uint64_t writes = 0;         ///< RDMA writes of these
     std::uint64_t framed = 0;         ///< pieces of puts that were copied at both ends
     std::uint64_t not_registered = 0; ///< large puts among these, because their memory could not be registered
+    // Into memory that it shares with the neighbour:
+    std::uint64_t streamed = 0; ///< puts past this core's cache
 };
 
 /// After construction every member but pending() is noexcept and neither allocates nor locks; over self and shm only a
