@@ -6,6 +6,7 @@
 #   halo_network  exchanges over libfabric's tcp on loopback beside each MPI told to use tcp: 3 minutes; --seconds S,
 #                 --provider NAME
 #   p2p           messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE
+#   sum           global sums of 1 to 64 doubles beside a hand-written one and MPI_Allreduce; --np N ranks (default 2)
 #   network_messages  large messages over loopback, by each MPI and libfabric's tcp, straight and in frames;
 #                 2 minutes; --seconds S each
 #   window        cost of post() of a prepared window beside MPI_Isend and MPI_Start: half a minute; --quick
@@ -23,7 +24,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 list() { sed -n '/^# usage/,/^set/{s/^# \{0,1\}//;/^set/!p}' "$0"; }
-questions=" halo halo_network p2p network_messages window dirac plan_setup lane_copy checksum stencil verbs solve coarse_halo all "
+questions=" halo halo_network p2p sum network_messages window dirac plan_setup lane_copy checksum stencil verbs solve coarse_halo all "
 question=${1:-}
 [[ -n $question && $question != --help && $question != -h ]] || { list; exit 0; }
 [[ $questions == *" $question "* ]] || { echo "bench.sh: no question is called '$question'" >&2; list >&2; exit 2; }
@@ -32,7 +33,7 @@ targets=("bench_$question")
 [[ $question == coarse_halo ]] && targets=(coarse_solve)
 [[ $question == network_messages ]] && targets+=(bench_p2p) # whose MPI programs take part
 [[ $question == halo_network ]] && targets=(bench_halo)
-[[ $question == all ]] && targets=(bench_{halo,p2p,window,dirac,plan_setup,lane_copy,checksum,stencil,verbs,solve} coarse_solve)
+[[ $question == all ]] && targets=(bench_{halo,p2p,sum,window,dirac,plan_setup,lane_copy,checksum,stencil,verbs,solve} coarse_solve)
 "$here/scripts/build.sh" release "${targets[@]}" halocline-run >&2
 bin=$here/build/release/bin
 
@@ -109,6 +110,15 @@ case $question in
       peers+=(--peer "$mpi-tuned=env ${tuned[$mpi]} mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
     done
     exec "$bin/halocline-run" -n 2 -- "$bin/bench_p2p" --git "$git" "${peers[@]}" "$@" ;;
+  sum)
+    np=2
+    if [[ ${1:-} == --np ]]; then np=${2:?--np needs a number}; shift 2; fi
+    peers=()
+    for mpi in $(mpis_with bench_sum); do
+      # MPICH never yields a core: a sum of more ranks than cores takes milliseconds.
+      [[ $mpi == mpich && $np -gt $(nproc) ]] || peers+=(--peer "$mpi=mpirun.$mpi -n $np '$bin/bench_sum_$mpi'")
+    done
+    exec "$bin/halocline-run" -n "$np" -- "$bin/bench_sum" "${peers[@]}" "$@" ;;
   network_messages)
     peers=()
     for mpi in $(mpis_with bench_p2p); do
@@ -142,6 +152,7 @@ case $question in
     done <<'END'
 halo --quick
 p2p --quick
+sum --seconds 4
 window --quick
 dirac 4
 plan_setup

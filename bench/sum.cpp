@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// What does a global sum cost, by the number of values?  scripts/bench.sh sum
+//   (halocline-run -n N -- bench_sum [--values 1,2,8,64] [--seconds S] [--rounds N] [--transport T]
+//    [--json FILE] [--peer 'NAME=COMMAND']...)
+// In turns: comm::global_sum; "lines", a hand-written sum in memory that the ranks of a host share; MPI_Allreduce of each
+// peer. A row per mode of the machine, medians in µs of the slowest rank.
+#include "sum_steps.hpp"
+#include "support/command_line.hpp"
+#include "support/json_line.hpp"
+#include "support/output_file.hpp"
+#include "support/peer_program.hpp"
+#include "support/rounds.hpp"
+#include "support/statistics.hpp"
+
+#include <halocline/comm/global_sum.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline::bench;
+
+struct bench_options {
+    std::vector<std::size_t> values{1, 2, 8, 64};
+    double seconds = 20;
+    int rounds = 5;
+    std::string transport, json;
+    std::vector<std::string> peers;
+};
+
+/// Each rank writes its values and a flag into a place that each other rank has for it, and adds what is in its own
+/// places: the least that a sum of one step can do.
+class sum_by_lines {
+  public:
+    sum_by_lines(const comm::job& j, std::size_t most)
+        : job_(j), slot_(128 + (most * sizeof(double) + 127) / 128 * 128),
+          area_(j, 2 * slot_ * static_cast<std::size_t>(j.ranks())), spins_(spins_of(j)) {}
+    void operator()(std::vector<double>& values) {
+        ++epoch_;
+        const std::size_t bytes = values.size() * sizeof(double);
+        for (int r = 0; r < job_.ranks(); ++r) {
+            std::byte* const place = place_at(r, job_.rank());
+            std::memcpy(place + sizeof(std::uint64_t), values.data(), bytes);
+            flag(place).store(epoch_, std::memory_order_release);
+        }
+        for (int r = 0; r < job_.ranks(); ++r) {
+            std::byte* const place = place_at(job_.rank(), r);
+            await(flag(place), epoch_, spins_);
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                double part = 0;
+                std::memcpy(&part, place + sizeof(std::uint64_t) + i * sizeof part, sizeof part);
+                values[i] = r == 0 ? part : values[i] + part;
+            }
+        }
+    }
+
+  private:
+    /// Where `rank` has the values of `from`: two places, for who is a sum ahead.
+    std::byte* place_at(int rank, int from) const {
+        return area_.of(rank) + slot_ * (2 * static_cast<std::size_t>(from) + (epoch_ & 1));
+    }
+    static std::atomic<std::uint64_t>& flag(std::byte* place) {
+        return *reinterpret_cast<std::atomic<std::uint64_t>*>(place);
+    }
+    comm::job job_;
+    std::size_t slot_;
+    shared_area area_;
+    int spins_;
+    std::uint64_t epoch_ = 0;
+};
+
+class driver {
+  public:
+    driver(const comm::job& j, const bench_options& o)
+        : job_(j), options_(o), most_(*std::ranges::max_element(o.values)), probe_(j),
+          sum_(j, static_cast<int>(most_)) {
+        const bool one_host =
+            std::ranges::all_of(j.members(), [&](const comm::rank_info& m) { return m.host == j.members()[0].host; });
+        if (one_host) lines_ = std::make_unique<sum_by_lines>(j, most_);
+        j.collectively([&] {
+            if (j.rank() == 0) json_ = output_file(o.json);
+            for (const std::string& text : o.peers) {
+                peers_.emplace_back(text);
+                if (j.rank() == 0) peers_.back().start();
+            }
+        });
+        pin_ranks(j);
+    }
+    void run(const app::program& program) {
+        for (const std::size_t count : options_.values) {
+            const std::vector<contender> all = contenders(count);
+            const round_options rounds{.seconds = options_.seconds / static_cast<double>(options_.values.size()),
+                                       .rounds = options_.rounds};
+            const std::vector<outcome> results = take_turns(job_, probe_, all, rounds);
+            if (job_.rank() != 0) continue;
+            for (const auto speed : {outcome::fast, outcome::slow}) print(count, speed, all, results);
+        }
+        json_.close(program);
+        peers_.clear(); // their launchers take a while, in which nobody waits for this rank's farewells
+        job_.barrier();
+    }
+
+  private:
+    std::vector<contender> contenders(std::size_t count) {
+        std::vector<contender> all;
+        const auto add = [&](const char* who, const std::string& transport, auto sum) {
+            all.push_back({who, "", transport, [this, count, sum](double seconds) -> slice_times {
+                               return {time_sums(job_.rank(), job_.ranks(), count, seconds, sum,
+                                                 [this](const auto& mine) { return slowest(job_, mine); })};
+                           }});
+        };
+        add("ours", job_.transport(), [this](std::vector<double>& values) {
+            if (const comm::status s = sum_(values); s != comm::status::ok) job_.fail(s, sum_.pending());
+        });
+        if (lines_) add("lines", "none", [this](std::vector<double>& values) { (*lines_)(values); });
+        for (peer_program& peer : peers_)
+            all.push_back({peer.name(), "", "mpi", [this, count, &peer](double seconds) {
+                               return peer.ask(job_, std::to_string(count) + " " + std::to_string(seconds));
+                           }});
+        return all;
+    }
+    void print(std::size_t count, outcome::speed speed, const std::vector<contender>& all,
+               const std::vector<outcome>& results) {
+        const char* const name = speed == outcome::fast ? "fast" : "slow";
+        std::string row;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const series& s = results[i].kept[speed];
+            if (s.slices < (results[i].noisy ? 1 : outcome::fewest_slices)) continue;
+            char cell[96];
+            std::snprintf(cell, sizeof cell, "  %s %.3f", all[i].who.c_str(), median(s.us[0]));
+            row += cell;
+            json_line line;
+            line.add("bench", "sum").add("values", static_cast<int>(count)).add("ranks", job_.ranks());
+            line.add("who", all[i].who).add("transport", all[i].transport).add("speed", name);
+            line.add("flag_ns", median(s.flag_ns)).add("slices", s.slices).add("noisy", results[i].noisy);
+            line.add("us_median", median(s.us[0])).add("us_p95", quantile(s.us[0], 0.95));
+            std::fprintf(options_.json.empty() ? stdout : json_.stream(), "%s\n", line.text().c_str());
+        }
+        json_.flush();
+        std::fflush(stdout);
+        if (!row.empty()) std::fprintf(stderr, "%4zu values, %d ranks, %s%s\n", count, job_.ranks(), name, row.c_str());
+    }
+
+    comm::job job_;
+    const bench_options& options_;
+    std::size_t most_;
+    output_file json_; ///< rank 0's
+    flag_probe probe_;
+    comm::global_sum sum_;
+    std::unique_ptr<sum_by_lines> lines_;
+    std::deque<peer_program> peers_;
+};
+
+int measure(app::program& program, int argc, const char* const* argv) {
+    bench_options o;
+    CLI::App cli("what a global sum costs: medians in µs", "bench_sum");
+    cli.add_option("--values", o.values, "doubles in a sum, 1 to 1024")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    add_seconds(cli, o.seconds, "in all");
+    add_rounds(cli, o.rounds, "of turns, for each number of values");
+    cli.add_option("--transport", o.transport, "the only one; default: shared memory where there is");
+    cli.add_option("--json", o.json, "lines of JSON go here instead of standard output")->check(not_empty);
+    cli.add_option("--peer", o.peers, "NAME=COMMAND: MPI_Allreduce takes turns");
+    program.parse(cli, argc, argv);
+    comm::job_options options;
+    if (!o.transport.empty()) options.transports = {o.transport};
+    const comm::job& j = program.join(options);
+    if (j.ranks() < 2) throw input_error("2 ranks or more are needed: halocline-run -n 2 -- bench_sum");
+    driver(j, o).run(program);
+    return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) { return run_bench(argc, argv, measure); }
