@@ -2,9 +2,11 @@
 #include <halocline/comm/global_sum.hpp>
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/clock.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -13,6 +15,7 @@ namespace halocline::comm {
 namespace {
 
 constexpr int most_values = 1024;
+constexpr auto plus = [](double a, double b) { return a + b; };
 
 /// What the header of a part says, so that no rank takes the part of another sum for its own: how many values, and
 /// which sum of this object (modulo 2^21).
@@ -36,14 +39,25 @@ channel_set all_to_all(const job& j, std::size_t values, std::string name) {
     return channel_set(j, requests, {std::move(name), ""});
 }
 
-/// The fixed tree: halves of the leaves, recursively.
+/// The fixed tree over parts [first, last), halves recursively, for n elements.  `scratch`: room for n doubles per level.
 template <class Combine>
-double over_ranks(const double* const* parts, std::size_t first, std::size_t last, std::size_t element,
-                  Combine combine) noexcept {
-    if (last - first == 1) return parts[first][element];
+void over_ranks(const double* const* parts, std::size_t first, std::size_t last, std::size_t n, double* result,
+                double* scratch, Combine combine) noexcept {
+    if (last - first == 1) {
+        std::copy_n(parts[first], n, result);
+        return;
+    }
     const std::size_t middle = first + (last - first) / 2;
-    return combine(over_ranks(parts, first, middle, element, combine),
-                   over_ranks(parts, middle, last, element, combine));
+    const double *left = parts[first], *right = parts[middle];
+    if (middle - first > 1) {
+        over_ranks(parts, first, middle, n, result, scratch, combine);
+        left = result;
+    }
+    if (last - middle > 1) {
+        over_ranks(parts, middle, last, n, scratch, scratch + n, combine);
+        right = scratch;
+    }
+    for (std::size_t i = 0; i < n; ++i) result[i] = combine(left[i], right[i]);
 }
 
 /// Leaf of each rank.  Err: input_error.
@@ -68,7 +82,8 @@ std::vector<std::size_t> leaves(std::span<const int> rank_order, int ranks) {
 
 global_sum::global_sum(const job& j, int max_values, std::span<const int> rank_order)
     : job_(j), max_values_(static_cast<std::size_t>(std::max(max_values, 0))), own_(max_values_),
-      leaf_of_(leaves(rank_order, j.ranks())), parts_(leaf_of_.size(), nullptr) {
+      leaf_of_(leaves(rank_order, j.ranks())), parts_(leaf_of_.size(), nullptr),
+      scratch_(max_values_ * std::bit_width(parts_.size())) {
     j.agree("the largest global sum", std::to_string(max_values));
     if (max_values < 1 || max_values > most_values) {
         throw input_error("a global sum of up to " + std::to_string(max_values) + " values; 1 to " +
@@ -80,6 +95,11 @@ global_sum::global_sum(const job& j, int max_values, std::span<const int> rank_o
 
 void global_sum::start(std::span<const double> values) noexcept {
     const std::uint64_t begin = ticks();
+    publish(values, begin);
+    statistics_.seconds += seconds(ticks() - begin);
+}
+
+void global_sum::publish(std::span<const double> values, std::uint64_t stamp) noexcept {
     if (values.size() > max_values_) {
         status_ = status::wrong_data;
         own_count_ = values.size();
@@ -91,12 +111,13 @@ void global_sum::start(std::span<const double> values) noexcept {
     const std::uint32_t name = name_of(small_epoch_ + large_epoch_, own_count_);
     std::copy(values.begin(), values.end(), own_.begin());
     const std::size_t bytes = values.size_bytes();
-    set_of(values.size()).for_each([&](auto& c) {
+    channel_set& set = set_of(values.size());
+    if (bytes > 64) set.for_each([&](auto& c) { claim_lines(c.target(epoch), c.target(epoch) + bytes); });
+    set.for_each([&](auto& c) {
         std::memcpy(c.target(epoch), own_.data(), bytes);
-        c.send(epoch, begin, name);
+        c.send(epoch, stamp, name);
     });
     statistics_.bytes += bytes * static_cast<std::uint64_t>(job_.ranks() - 1);
-    statistics_.seconds += seconds(ticks() - begin);
 }
 
 void global_sum::note_other(int peer, std::size_t values) noexcept {
@@ -118,14 +139,13 @@ void global_sum::look_for_another_sum() noexcept {
 }
 
 template <class Combine>
-status global_sum::finish_with(std::span<double> values, Combine combine) noexcept {
-    const std::uint64_t begin = ticks();
+status global_sum::gather(std::span<double> values, std::uint64_t begin, Combine combine) noexcept {
     if (status_ != status::ok) return status_;
     const bool small = values.size() <= small_values;
     const std::uint64_t epoch = small ? small_epoch_ : large_epoch_;
     channel_set& set = set_of(values.size());
     unsigned polls = 0;
-    const status waited = set.wait(epoch, [&]() noexcept {
+    const status waited = set.soon(epoch) ? status::ok : set.wait(epoch, [&]() noexcept {
         if (++polls % 4096 == 0) look_for_another_sum();
         return status_;
     });
@@ -140,25 +160,25 @@ status global_sum::finish_with(std::span<double> values, Combine combine) noexce
         parts_[leaf_of_[c.peer()]] = reinterpret_cast<const double*>(c.received(epoch));
     });
     if (status_ != status::ok) return status_;
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = over_ranks(parts_.data(), 0, parts_.size(), i, combine);
+    over_ranks(parts_.data(), 0, parts_.size(), values.size(), values.data(), scratch_.data(), combine);
     ++statistics_.sums;
     statistics_.seconds += seconds(ticks() - begin);
     return status::ok;
 }
 
-status global_sum::finish(std::span<double> values) noexcept {
-    return finish_with(values, [](double a, double b) { return a + b; });
-}
+status global_sum::finish(std::span<double> values) noexcept { return gather(values, ticks(), plus); }
 
 status global_sum::operator()(std::span<double> values) noexcept {
-    start(values);
-    return finish(values);
+    const std::uint64_t begin = ticks();
+    publish(values, begin);
+    return gather(values, begin, plus);
 }
 
 status global_sum::maximum(std::span<double> values) noexcept {
-    start(values);
+    const std::uint64_t begin = ticks();
+    publish(values, begin);
     // A NaN anywhere is the answer: std::max would lose it.
-    return finish_with(values, [](double a, double b) { return std::isnan(a) || a > b ? a : b; });
+    return gather(values, begin, [](double a, double b) { return std::isnan(a) || a > b ? a : b; });
 }
 
 std::string global_sum::pending() const {

@@ -45,9 +45,10 @@ class global_sum {
     void reset_statistics() { statistics_ = {}; }
 
   private:
-    /// Publishes values; finish_with(combine) gathers all ranks' and combines them element by element.
+    void publish(std::span<const double> values, std::uint64_t stamp) noexcept;
+    /// All ranks' values, combined element by element. `begin`: of the time that counts.
     template <class Combine>
-    status finish_with(std::span<double> values, Combine combine) noexcept;
+    status gather(std::span<double> values, std::uint64_t begin, Combine combine) noexcept;
     /// Does a peer, in this sum, sum more or fewer values, by the other set?
     void look_for_another_sum() noexcept;
     void note_other(int peer, std::size_t values) noexcept;
@@ -63,6 +64,7 @@ class global_sum {
     std::vector<double> own_;
     std::vector<std::size_t> leaf_of_; // by rank
     std::vector<const double*> parts_; // by leaf, of the sum under way
+    std::vector<double> scratch_;      // of the tree
     status status_ = status::ok;
     sum_statistics statistics_;
 };
