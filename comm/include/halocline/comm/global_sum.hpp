@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A persistent global sum of a few doubles over all ranks. Each rank gets all contributions and adds them in one fixed
-// tree over rank numbers (halves, recursively), so every rank gets the same bits, in every run and over every
-// transport.
+// A persistent global sum of a few doubles over all ranks. Contributions are added in one fixed tree over ranks (halves,
+// recursively), so every rank gets the same bits, in every run and over every transport. In a small group each rank gets
+// all contributions and adds them itself: one step. More ranks are halved into such groups; then halves swap what they
+// have, one step per level of the tree.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
@@ -25,14 +26,16 @@ class global_sum {
     /// `rank_order`: the leaves of the tree, all ranks in the order in which their parts are added; empty: by number.
     /// With the rank order of a decomposition the bits depend on the rank grid, and not on which rank has which place
     /// in it.
+    /// `largest_group`: ranks that take one step; 0: 32 where all ranks share memory, else 8. It changes no bits.
     /// Err: input_error if that is no permutation of the ranks.
-    explicit global_sum(const job& j, int max_values = 64, std::span<const int> rank_order = {});
+    explicit global_sum(const job& j, int max_values = 64, std::span<const int> rank_order = {}, int largest_group = 0);
     /// values <- sum over ranks, element by element. Neither allocates nor locks.
     /// Pre:  the same size on every rank, at most max_values.
     /// Err:  status::wrong_data, within milliseconds, if the sizes differ or are too large; pending() has both sizes.
-    /// Cost: one message to each other rank, of 8 bytes per value (1 or 2 values travel inside the control line).
+    /// Cost: messages of 8 bytes per value (1 or 2 values travel inside the control line): to each other rank of the
+    /// group, and to one, seldom two, per level above.
     [[nodiscard]] status operator()(std::span<double> values) noexcept;
-    /// The same in two halves; finish() gets as many values as start() did.
+    /// The same in two halves; finish() gets as many values as start() did. What start() sends is the group's step.
     void start(std::span<const double> values) noexcept;
     [[nodiscard]] status finish(std::span<double> values) noexcept;
     /// values <- maximum over ranks, element by element.
@@ -45,25 +48,44 @@ class global_sum {
     void reset_statistics() { statistics_ = {}; }
 
   private:
+    /// The channels of one step of the tree: of sums of one or two values, and of more.
+    struct step {
+        channel_set small, large;
+        bool left = false; ///< above the group: of the two halves, is this rank's the first?
+        [[nodiscard]] channel_set& of(std::size_t values) { return values <= small_values ? small : large; }
+        [[nodiscard]] const channel_set& of(std::size_t values) const { return values <= small_values ? small : large; }
+    };
     void publish(std::span<const double> values, std::uint64_t stamp) noexcept;
+    void send(step& to, std::span<const double> values, std::uint64_t stamp) noexcept;
     /// All ranks' values, combined element by element. `begin`: of the time that counts.
     template <class Combine>
     status gather(std::span<double> values, std::uint64_t begin, Combine combine) noexcept;
+    /// Waits for a step's messages, and looks whether they are of this sum.
+    status await(step& from) noexcept;
     /// Does a peer, in this sum, sum more or fewer values, by the other set?
-    void look_for_another_sum() noexcept;
-    void note_other(int peer, std::size_t values) noexcept;
-    channel_set& set_of(std::size_t count) noexcept { return count <= small_values ? small_ : large_; }
+    void look_for_another_sum(step& in) noexcept;
+    /// What a peer said it sums, if that is something else.
+    template <class Channel>
+    void compare(Channel& c, std::uint64_t its_epoch) noexcept;
+    void note_other(int rank, std::size_t values) noexcept;
+    /// Tells those of later steps, who wait for this rank, why the sum is off.
+    void refuse(std::size_t from_step) noexcept;
+    [[nodiscard]] std::uint64_t epoch() const noexcept {
+        return own_count_ <= small_values ? small_epoch_ : large_epoch_;
+    }
 
     static constexpr std::size_t small_values = 2; // travel inside the control line
     job job_;
-    channel_set small_, large_;
+    std::vector<step> steps_;  // the group's, then upwards
+    std::size_t waits_in_ = 0; // step
     std::uint64_t small_epoch_ = 0, large_epoch_ = 0;
     std::size_t max_values_ = 0, own_count_ = 0; // values: most, and of the sum under way
     int other_ = -1;                             // who sums another number of values, and how many
     std::size_t other_count_ = 0;
     std::vector<double> own_;
     std::vector<std::size_t> leaf_of_; // by rank
-    std::vector<const double*> parts_; // by leaf, of the sum under way
+    std::size_t first_leaf_ = 0;       // of the group
+    std::vector<const double*> parts_; // of the group, by leaf, of the sum under way
     std::vector<double> scratch_;      // of the tree
     status status_ = status::ok;
     sum_statistics statistics_;

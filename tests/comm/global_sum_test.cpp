@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over many ranks: the tree's bits, the messages they take, and who is told of a sum that is not everybody's.
+#include <halocline/comm/global_sum.hpp>
+#include <halocline/comm/job.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace halocline::comm;
+
+/// Of rank r in sum k: numbers whose sum depends on the order in which they are added.
+double part(int rank, int k, std::size_t i) {
+    return std::sin(1 + rank + 100 * k + 7 * static_cast<double>(i)) * std::pow(10.0, (rank * 5 + k) % 9);
+}
+
+/// The tree in the plainest words.
+double by_tree(const std::vector<double>& parts, std::size_t first, std::size_t last) {
+    if (last - first == 1) return parts[first];
+    const std::size_t middle = first + (last - first) / 2;
+    return by_tree(parts, first, middle) + by_tree(parts, middle, last);
+}
+
+const std::vector<int> rank_counts{1, 2, 3, 7, 8, 9, 11, 12, 16, 17, 19, 32, 35};
+
+TEST(GlobalSum, HasTheBitsOfTheTreeOnAnyNumberOfRanks) {
+    for (const int ranks : rank_counts) {
+        run_threads(ranks, [&](const job& j) {
+            std::vector<int> order(static_cast<std::size_t>(ranks)); // 2, 1, 0, 5, 4, 3, ...
+            std::iota(order.begin(), order.end(), 0);
+            for (std::size_t i = 0; i + 2 < order.size(); i += 3) std::swap(order[i], order[i + 2]);
+            int wrong = 0;
+            global_sum usual(j, 20, order), by_level(j, 20, order, 1), groups(j, 20, order, 5);
+            for (int k = 0; k < 12; ++k) {
+                global_sum& sum = k % 3 == 0 ? usual : k % 3 == 1 ? by_level : groups;
+                std::vector<double> values(std::vector<std::size_t>{1, 20, 2, 3}[static_cast<std::size_t>(k % 4)]);
+                for (std::size_t i = 0; i < values.size(); ++i) values[i] = part(j.rank(), k, i);
+                ASSERT_EQ(sum(values), status::ok) << sum.pending();
+                for (std::size_t i = 0; i < values.size(); ++i) {
+                    std::vector<double> parts;
+                    for (const int r : order) parts.push_back(part(r, k, i));
+                    wrong += values[i] != by_tree(parts, 0, parts.size());
+                }
+            }
+            EXPECT_EQ(wrong, 0) << "rank " << j.rank() << " of " << ranks;
+        });
+    }
+}
+
+TEST(GlobalSum, AMaximumGetsANumberThatIsNoneFromAnyRank) {
+    for (const int ranks : {9, 19}) {
+        run_threads(ranks, [&](const job& j) {
+            global_sum sum(j, 2, {}, 4);
+            for (int who = 0; who < ranks; ++who) {
+                double values[2]{static_cast<double>((j.rank() * 7 + who) % ranks), 0};
+                if (j.rank() == who) values[1] = std::numeric_limits<double>::quiet_NaN();
+                ASSERT_EQ(sum.maximum(values), status::ok);
+                EXPECT_EQ(values[0], ranks - 1);
+                EXPECT_TRUE(std::isnan(values[1])) << "from rank " << who;
+            }
+        });
+    }
+}
+
+TEST(GlobalSum, ManyRanksTakeFewMessages) {
+    for (const int ranks : rank_counts) {
+        run_threads(ranks, [&](const job& j) {
+            global_sum sum(j, 1, {}, 8);
+            double value = 1;
+            ASSERT_EQ(sum({&value, 1}), status::ok);
+            const std::uint64_t messages = sum.statistics().bytes / sizeof value;
+            std::uint64_t most = 7;
+            for (int r = ranks; r > 8; r -= r / 2) most += 2;
+            EXPECT_LE(messages, most) << ranks << " ranks";
+            if (ranks <= 8) {
+                EXPECT_EQ(messages, static_cast<std::uint64_t>(ranks - 1));
+            }
+        });
+    }
+}
+
+/// Also those that never meet the one that sums something else.
+TEST(GlobalSum, AllRanksAreToldWhoSumsSomethingElse) {
+    constexpr std::size_t pairs[][2] = {{1, 2}, {2, 3}, {8, 1}, {4, 5}, {0, 1}}; // by one set of channels or by two
+    for (const int ranks : {9, 12, 17, 19, 35}) {
+        for (const auto& [odd, others] : pairs) {
+            run_threads(ranks, [&, odd = odd, others = others](const job& j) {
+                const int who = ranks / 3;
+                global_sum sum(j, 8, {}, 8);
+                std::vector<double> values(5, 1.0);
+                ASSERT_EQ(sum(values), status::ok);
+                values.resize(j.rank() == who ? odd : others);
+
+                EXPECT_EQ(sum(values), status::wrong_data) << odd << " and " << others << " on rank " << j.rank();
+
+                const std::string text = sum.pending(), own = std::to_string(values.size());
+                EXPECT_NE(
+                    text.find("rank " + std::to_string(j.rank()) + " sums " + own + (own == "1" ? " value," : "")),
+                    std::string::npos)
+                    << text;
+                const std::string other = std::to_string(j.rank() == who ? others : odd);
+                EXPECT_TRUE(text.ends_with(" sums " + other)) << text;
+                j.barrier();
+            });
+        }
+    }
+}
+
+/// Halves of a job that sum different things: each is at one with itself until they meet.
+TEST(GlobalSum, HalvesThatDisagreeFindOutWhereTheyMeet) {
+    for (const int ranks : {12, 19}) {
+        run_threads(ranks, [&](const job& j) {
+            global_sum sum(j, 8, {}, 8);
+            std::vector<double> values(j.rank() < ranks / 2 ? 1 : 4, 1.0);
+            EXPECT_EQ(sum(values), status::wrong_data);
+            EXPECT_TRUE(sum.pending().ends_with(j.rank() < ranks / 2 ? " sums 4" : " sums 1")) << sum.pending();
+            j.barrier();
+        });
+    }
+}
+
+} // namespace
