@@ -140,11 +140,17 @@ void channel_set::work_in_every_wait(void* object, void (*step)(void*)) {
 
 bool channel_set::test(std::uint64_t epoch) noexcept {
     if (status_ != status::ok) return true;
+    int missing = -1;
     bool all = true;
     for_each_lane([&](auto& lane) {
-        for (auto& c : lane) all = c.arrived(epoch) && c.sent(epoch) && all;
+        for (auto& c : lane) {
+            if (c.arrived(epoch) && c.sent(epoch)) continue;
+            missing = c.peer();
+            all = false;
+        }
     });
-    return all;
+    if (!all) status_ = found_nothing(*core_, tests_for_nothing_, missing);
+    return all || status_ != status::ok;
 }
 
 std::vector<lane_counts> channel_set::counts(std::uint64_t epochs) const {

@@ -322,7 +322,10 @@ bool window_end::done() noexcept {
 
 bool window_end::test() noexcept {
     if (status_ != status::ok || phase_ == phase::idle) return true;
-    return phase_ == phase::posted && done();
+    if (phase_ != phase::posted) return false;
+    if (done()) return true;
+    if (status_ == status::ok) status_ = found_nothing(core(), tests_for_nothing_, connection_->peer);
+    return status_ != status::ok;
 }
 
 status window_end::wait() noexcept {

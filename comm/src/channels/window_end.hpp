@@ -109,6 +109,7 @@ class window_end {
     phase phase_ = phase::made;
     bool due_ = false;    // a message or a token still has to be sent
     bool listed_ = false; // in job_core::due
+    std::uint64_t tests_for_nothing_ = 0;
     status status_ = status::ok;
 };
 

@@ -74,4 +74,13 @@ class waiter {
     bool looked_ = false, yielded_ = false;
 };
 
+/// After a call that asks, does not wait, and found nothing, number ++calls of such: a loop around it has to get on where
+/// ranks share cores, and to end when somebody died. Its deadline is the caller's.
+[[nodiscard]] inline status found_nothing(job_core& core, std::uint64_t& calls, int peer) noexcept {
+    constexpr std::uint64_t calls_per_yield = 8, calls_per_look = 4096;
+    ++calls;
+    if (!core.spin.has_own_core() && calls % calls_per_yield == 0) sched_yield();
+    return calls % calls_per_look == 0 ? core.check(peer, ticks(), -1) : status::ok;
+}
+
 } // namespace halocline::comm

@@ -236,9 +236,8 @@ bool message_engine::test(message_request& r) noexcept {
     if (r.done()) return true;
     progress();
     if (r.done() || status_ != status::ok) return true;
-    // A loop around test() has to end, too, when somebody died. Its deadline is the caller's.
     status s = broken_;
-    if (s == status::ok && ++fruitless_tests_ % 4096 == 0) s = core_.check(r.peer_, ticks(), -1);
+    if (s == status::ok) s = found_nothing(core_, calls_for_nothing_, r.peer_);
     if (s != status::ok) fail(s, r, 0);
     return status_ != status::ok;
 }

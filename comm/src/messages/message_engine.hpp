@@ -223,7 +223,7 @@ class message_engine {
     request_list posted_any_;                       ///< receives from any rank
     request_list active_;                           ///< receives of large messages that have begun
     std::uint64_t posted_count_ = 0, arrivals_ = 0; ///< ever: they order what several links hold
-    std::uint64_t fruitless_tests_ = 0;
+    std::uint64_t calls_for_nothing_ = 0;
     static constexpr int most_unattended = 32; ///< a few microseconds of messages from one peer
     int unattended_ = 0;                       ///< receives since the last progress()
     /// A wait pauses (waiting.hpp) after so many polls: where each rank has a core seldom, for a pause takes half as

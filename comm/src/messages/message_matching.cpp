@@ -166,7 +166,12 @@ bool message_engine::probe(int from, int tag, std::uint32_t context, message_inf
     progress();
     link* owner = nullptr;
     const unexpected_message* m = message_for(from, tag, context, owner);
-    if (m == nullptr) return false;
+    if (m == nullptr) {
+        if (status_ != status::ok) return false;
+        status_ = broken_ != status::ok ? broken_ : found_nothing(core_, calls_for_nothing_, from);
+        if (status_ != status::ok) failed_ = {false, from, tag, 0, 0, 0};
+        return false;
+    }
     info = {owner->peer, m->tag, m->bytes};
     return true;
 }

@@ -97,7 +97,14 @@ bool exposure::completed(std::size_t& n) noexcept {
 bool exposure::test() noexcept {
     segment_->poll();
     std::size_t n = 0;
-    return status_ != status::ok || completed(n) || status_ != status::ok;
+    return status_ != status::ok || completed(n) || asked_in_vain(n);
+}
+
+/// After a question after neighbour n whose answer is no: true if that is bad news by now.
+bool exposure::asked_in_vain(std::size_t n) noexcept {
+    if (status_ == status::ok)
+        status_ = found_nothing(segment_->owner.core(), questions_in_vain_, segment_->neighbours[n].rank);
+    return status_ != status::ok;
 }
 
 status exposure::wait() noexcept {
@@ -121,7 +128,7 @@ void exposure::start() noexcept {
 
 bool exposure::ready(std::size_t n) noexcept {
     segment_->poll();
-    return status_ != status::ok || came(n, posts, started_);
+    return status_ != status::ok || came(n, posts, started_) || asked_in_vain(n);
 }
 
 status exposure::await(std::size_t n) noexcept {

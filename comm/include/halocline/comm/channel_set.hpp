@@ -139,7 +139,7 @@ class channel_set {
     /// From now on step(object) is called in every wait of this rank, whatever for: a peer may be waiting for what step
     /// does. step is noexcept and never waits.  Pre: no wait of this rank is going on.
     void work_in_every_wait(void* object, void (*step)(void* object));
-    /// True if wait(epoch) would return at once.
+    /// True if wait(epoch) would return at once; also, after a while, when somebody died.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
     /// True if all of an epoch is here, or comes within about a microsecond, and nothing is amiss: then wait() would say
     /// ok. False says nothing: wait() tells. Only what arrives in memory is polled, channel by channel: the next message
@@ -196,7 +196,7 @@ class channel_set {
     std::size_t memory_bytes_ = 0; // block and buffers of the other lanes
     int short_spin_ = 0;           // polls of spin(): none if a transport here moves nothing unless it is asked
     void* worker_ = nullptr;       // of work_in_every_wait()
-    std::uint64_t waits_yielded_ = 0;
+    std::uint64_t waits_yielded_ = 0, tests_for_nothing_ = 0;
     status status_ = status::ok;
 };
 

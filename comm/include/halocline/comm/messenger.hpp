@@ -181,7 +181,8 @@ class messenger {
     /// Moves all of them on until none needs this rank any more; sends must have been called for by their receivers.
     /// Returns status::timed_out after that time; the job and the requests go on.
     [[nodiscard]] status start_all(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
-    /// True if a message is there that such a receive would get; `info` then has its source, tag and size.
+    /// True if a message is there that such a receive would get; `info` then has its source, tag and size. A loop around
+    /// it asks state(), too, which is bad once somebody died.
     [[nodiscard]] bool probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;
 
     /// isend() and wait(); irecv() and wait().

@@ -101,10 +101,12 @@ class exposure {
     status until(int peer, Done done) noexcept;
     bool came(std::size_t n, int half, std::uint64_t epoch) noexcept;
     [[nodiscard]] bool completed(std::size_t& n) noexcept;
+    [[nodiscard]] bool asked_in_vain(std::size_t n) noexcept;
 
     exposure_options options_;
     std::unique_ptr<rma_segment> segment_;
     std::uint64_t posted_ = 0, waited_ = 0, started_ = 0, completed_ = 0; // epochs
+    std::uint64_t questions_in_vain_ = 0;
     status status_ = status::ok;
 };
 
