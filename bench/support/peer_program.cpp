@@ -55,11 +55,15 @@ void peer_program::start() {
 }
 
 std::string peer_program::answer_to(const std::string& order) {
-    char line[8192];
     std::fprintf(orders_, "%s\n", order.c_str());
-    if (std::fflush(orders_) != 0 || std::fgets(line, sizeof line, answers_) == nullptr)
-        throw error("peer " + name_ + " ended at order '" + order + "': " + command_);
-    return line;
+    bool there = std::fflush(orders_) == 0;
+    std::string answer; // a whole line: what were left of it would be taken for the next answer
+    for (char part[4096]; there && !answer.ends_with('\n');) {
+        there = std::fgets(part, sizeof part, answers_) != nullptr;
+        if (there) answer += part;
+    }
+    if (!there) throw error("peer " + name_ + " ended at order '" + order + "': " + command_);
+    return answer;
 }
 
 slice_times peer_program::ask(const comm::job& j, const std::string& order) {

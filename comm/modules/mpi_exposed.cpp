@@ -4,10 +4,10 @@
 // may be exposed before k is read. Nobody starts before the peer has posted (channel_set.hpp: its message k - 1 came
 // after that), so MPI need not check it. Farewells are two-sided: whoever leaves can't know that the peer has posted.
 //
-// MPICH 4.0 over UCX returns from MPI_Win_complete before it has read all of a large put (more than UCX's FIFO of 64
-// fragments holds): in one of 20 jobs at 1 MiB the peer got what the sender wrote next. With MPICH every message is
-// therefore copied and put from there; the two copies are used in turn: k + 2 is sent after the peer's k + 1 came, which
-// it sent after it had k (docs/decisions/0026-mpi-one-sided.md).
+// MPICH 4.0 over UCX can return from MPI_Win_complete before it has read all of a large put: in one of 20 jobs at 1 MiB
+// the peer got what the sender wrote next. With MPICH every message is therefore copied and put from there; the two
+// copies are used in turn: k + 2 is sent after the peer's k + 1 came, which it sent after it had k
+// (docs/decisions/0026-mpi-one-sided.md).
 #include "mpi_state.hpp"
 
 #include <cstring>
