@@ -3,6 +3,8 @@
 
 #include <halocline/base/error.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 
 namespace halocline::halo {
@@ -10,11 +12,32 @@ namespace halocline::halo {
 using lattice::dimensions;
 using lattice::side;
 
+namespace {
+
+/// Plans number the sites of a box by 32 bits.  Err: input_error.
+void check_boxes(const std::string& who, const lattice::decomposition& cut) {
+    lattice::coordinate largest{}; // there is such a box: cuts of different dimensions are independent
+    for (int mu = 0; mu < dimensions; ++mu)
+        for (int i = 0; i < cut.rank_grid()[mu]; ++i)
+            largest[mu] = std::max(largest[mu], cut.cuts(mu)[i + 1] - cut.cuts(mu)[i]);
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    std::int64_t sites = 1;
+    for (const int extent : largest) {
+        sites *= extent; // below 2^62; the product of all four could wrap
+        if (sites > most)
+            throw input_error(who + "a local box of " + lattice::to_string(largest) + " has more than " +
+                              std::to_string(most) + " sites; cut the lattice over more ranks");
+    }
+}
+
+} // namespace
+
 void check(const width_check& options, const lattice::decomposition& cut, int ranks) {
     const std::string& who = options.who;
     if (cut.ranks() != ranks)
         throw input_error(who + "the lattice is cut over " + std::to_string(cut.ranks()) + " ranks (rank grid " +
                           lattice::to_string(cut.rank_grid()) + "), the job has " + std::to_string(ranks));
+    check_boxes(who, cut);
     for (int mu = 0; mu < dimensions; ++mu) {
         for (const face f : {face{mu, side::low}, face{mu, side::high}}) {
             const int width = options.widths.behind(f);

@@ -10,12 +10,25 @@ namespace halocline::lattice {
 namespace {
 
 /// Positions are 32-bit: half the memory of the tables, and a rank never has that many sites.
-void check_volume(std::int64_t sites, const coordinate& extents) {
-    for (int e : extents)
+constexpr std::int64_t most_sites = std::numeric_limits<std::int32_t>::max();
+
+/// Err: input_error unless the box has 1 to 2^31 - 1 sites.
+void check_box(const coordinate& extents) {
+    std::int64_t sites = 1;
+    for (int e : extents) {
         if (e < 1) throw input_error("local box " + to_string(extents) + ": every extent must be at least 1");
-    if (sites > std::numeric_limits<std::int32_t>::max())
-        throw input_error("local box " + to_string(extents) + " has " + std::to_string(sites) +
-                          " sites with padding; a rank holds at most 2147483647");
+        sites *= e; // below 2^62; the product of all four could wrap
+        if (sites > most_sites)
+            throw input_error("local box " + to_string(extents) + " has more than " + std::to_string(most_sites) +
+                              " sites: cut the lattice over more ranks");
+    }
+}
+
+/// Of the places that the box takes, padding and what follows it included.  Err: input_error.
+void check_places(std::int64_t places, const coordinate& extents) {
+    if (places > most_sites)
+        throw input_error("local box " + to_string(extents) + " takes " + std::to_string(places) +
+                          " places, padding and ghosts included; a rank has at most " + std::to_string(most_sites));
 }
 
 /// Rank of every site of a box in the order "even ones first, then odd ones, each lexicographic".
@@ -81,7 +94,7 @@ void site_order::fill_inverse() {
 }
 
 std::shared_ptr<const site_order> site_order::lexicographic(const coordinate& extents) {
-    check_volume(lattice::volume(extents), extents);
+    check_box(extents);
     std::shared_ptr<site_order> order(new site_order);
     order->extents_ = extents;
     order->lexicographic_ = true;
@@ -93,7 +106,7 @@ std::shared_ptr<const site_order> site_order::lexicographic(const coordinate& ex
 }
 
 std::shared_ptr<const site_order> site_order::even_odd(const box& local) {
-    check_volume(local.volume(), local.extents);
+    check_box(local.extents);
     std::shared_ptr<site_order> order(new site_order);
     order->extents_ = local.extents;
     order->outer_sites_ = local.volume();
@@ -145,7 +158,7 @@ std::shared_ptr<const site_order> site_order::blocked(const box& local, const co
                                                       const coordinate& block, int lane_width) {
     if (lane_width != 1 && lane_width != 4 && lane_width != 8 && lane_width != 16)
         throw input_error("lane width is " + std::to_string(lane_width) + ": it must be 1, 4, 8 or 16");
-    check_volume(local.volume(), local.extents);
+    check_box(local.extents);
     block_layout b = lay_out(local, global, block, lane_width);
     const std::vector<std::int32_t> rank_in_sub = even_first(b.sub, {0, 0, 0, 0});
 
@@ -153,7 +166,7 @@ std::shared_ptr<const site_order> site_order::blocked(const box& local, const co
     order->extents_ = local.extents;
     order->lane_width_ = lane_width;
     order->outer_sites_ = std::int64_t{b.groups[0] + b.groups[1]} * b.sites_per_group;
-    check_volume(order->outer_sites_ * lane_width, local.extents);
+    check_places(order->outer_sites_ * lane_width, local.extents);
     order->position_.resize(static_cast<std::size_t>(local.volume()));
     for (std::size_t s = 0; s < order->position_.size(); ++s) {
         const coordinate x = lexicographic_coordinate(static_cast<std::int64_t>(s), local.extents);
@@ -179,7 +192,7 @@ std::shared_ptr<const site_order> site_order::blocked(const box& local, const co
 std::shared_ptr<const site_order> site_order::followed_by(std::int64_t more) const {
     const std::int64_t first = outer_sites_ * lane_width_; // storage position of the first of them
     const std::int64_t outer = outer_sites_ + (more + lane_width_ - 1) / lane_width_;
-    check_volume(outer * lane_width_, extents_);
+    check_places(outer * lane_width_, extents_);
     std::shared_ptr<site_order> order(new site_order);
     order->extents_ = {static_cast<int>(volume() + more), 1, 1, 1};
     order->lane_width_ = lane_width_;

@@ -45,6 +45,16 @@ TEST(Plan, RefusesPackedAndUnlikePaths) {
     }
 }
 
+TEST(Plan, RefusesABoxOfMoreSitesThanItNumbers) {
+    const auto cut = decomposition::even({1 << 16, 1 << 16, 1, 1}, {1, 1, 1, 1});
+
+    const auto texts = errors_of<input_error>(1, [&](const comm::job& j) {
+        plan(j, cut, {.widths = {{1, 1, 0, 0}, {1, 1, 0, 0}}, .bytes_per_site = 8, .self_exchange = true});
+    });
+
+    EXPECT_NE(texts[0].find("65536.65536.1.1 has more than 2147483647 sites"), std::string::npos) << texts[0];
+}
+
 TEST(Plan, RefusesDifferentWidthsOnTwoRanks) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
 

@@ -163,6 +163,18 @@ TEST(SiteOrder, RefusesBlocksThatDoNotFit) {
     EXPECT_THROW(site_order::blocked(local, {4, 4, 4, 8}, {4, 4, 4, 2}, 3), halocline::input_error); // width
 }
 
+TEST(SiteOrder, RefusesMoreSitesThanPositions) {
+    constexpr int many = 1 << 16;
+    // 2^64 sites are 0 modulo 2^64, 2^63 a negative number.
+    for (const coordinate& extents : {coordinate{many, many, many, many}, coordinate{many, many, many, many / 2},
+                                      coordinate{many, many, 1, 1}, coordinate{2, 2, 2, 0}}) {
+        EXPECT_THROW(site_order::lexicographic(extents), halocline::input_error) << to_string(extents);
+        EXPECT_THROW(site_order::even_odd({{}, extents}), halocline::input_error) << to_string(extents);
+        EXPECT_THROW(site_order::blocked({{}, extents}, extents, {1, 1, 1, 1}, 4), halocline::input_error)
+            << to_string(extents);
+    }
+}
+
 TEST(SiteOrder, MoreSitesFollowInWholeOuterIndices) {
     const auto own = site_order::blocked({{0, 0, 0, 0}, {6, 2, 2, 2}}, {6, 2, 2, 2}, {2, 2, 2, 2}, 4);
     const auto order = own->followed_by(7);

@@ -40,7 +40,8 @@ struct block_layout {
     std::vector<int> place_of;
 };
 
-/// A site order; immutable and shared by the fields that use it.
+/// A site order; immutable and shared by the fields that use it. Positions are 32-bit: a box, with its padding, has at
+/// most 2^31 - 1 sites.  Err: input_error for more, and for an extent below 1.
 class site_order {
   public:
     /// outer = lexicographic index, W = 1.
