@@ -81,6 +81,12 @@ TEST(Processes, ASlabThatIsFullIsFullForAll) {
     EXPECT_NE(text.find("slab: need 64"), std::string::npos) << text;
 }
 
+TEST(Processes, NoNumberOfBytesIsSmallBecauseItWraps) {
+    const job j = job::from_environment();
+    for (const std::size_t bytes : {~std::size_t{0}, ~std::size_t{0} - 100, std::size_t{1} << 63})
+        EXPECT_THROW(static_cast<void>(j.memory().allocate(bytes)), slab_full) << bytes;
+}
+
 TEST(Processes, MembersAreKnownWithTheirTransports) {
     const job j = job::from_environment();
     for (const rank_info& m : j.members()) EXPECT_EQ(m.transport, m.rank == j.rank() ? "self" : "shm");

@@ -102,6 +102,25 @@ TEST(Messenger, NoSuchRankOrTagIsMisuse) {
     });
 }
 
+TEST(Messenger, ARankThatThereIsNotIsNotLookedUpAfterAFailureEither) {
+    on_ranks({1, 2}, [](const job& j) {
+        messenger m(j);
+        const std::array<std::byte, 8> out{};
+        std::array<std::byte, 4> in{};
+        message_request send;
+        m.isend(send, out, j.rank(), 1);
+        ASSERT_EQ(m.recv(in, j.rank(), 1), status::wrong_data); // too long
+        for (const int nobody : {-2, 1 << 24}) {
+            message_info info;
+            EXPECT_FALSE(m.probe(nobody, any_tag, info));
+            EXPECT_EQ(m.recv(in, nobody, 1), status::wrong_data);
+            EXPECT_EQ(m.send(out, nobody, 1), status::wrong_data);
+        }
+        EXPECT_EQ(m.state(), status::wrong_data);
+        j.barrier();
+    });
+}
+
 TEST(Messenger, AFloodBeyondTheRoomStaysWithItsSender) {
     on_ranks({2}, [](const job& j) {
         if (j.ranks() < 2) return;

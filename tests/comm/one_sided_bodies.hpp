@@ -340,6 +340,8 @@ inline void expect_leaving_ends_waits(const job& j) {
             e.post();
             EXPECT_EQ(e.wait(), status::aborted);
             EXPECT_EQ(e.complete(), status::aborted);
+            EXPECT_EQ(e.put_signal(0, {}, 0, 99), status::aborted) << "what was wrong first is told";
+            EXPECT_EQ(e.wait_signals(99, 1), status::aborted);
         }
     }
     j.barrier();

@@ -70,8 +70,7 @@ class thread_plane final : public pairwise_mail, public liveness {
         for (const int peer : from) {
             auto& queue = box.from[peer];
             while (queue.empty()) {
-                const bool gone = left(peer); // read before the queue: its last message comes first
-                if (!queue.empty()) break;
+                const bool gone = left(peer); // under the lock: what it sent before it left would be in the queue
                 lock.unlock();
                 core_.awaits(peer);
                 core_.check_or_raise(peer, since, operation, gone ? peer : -1);

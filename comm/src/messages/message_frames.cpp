@@ -92,7 +92,7 @@ status message_engine::read_frame(link& from, std::span<const std::byte> bytes) 
         const bool carries = r.kind == frame_item::piece || r.kind == frame_item::whole ||
                              (r.kind == frame_item::message && r.bytes <= options_.immediate_bytes);
         const std::size_t payload = r.kind == frame_item::invite ? sizeof(bulk_ticket) : carries ? r.bytes : 0;
-        if (r.record >= link_layout::records || frame_link::padded(payload) > bytes.size()) return status::wrong_data;
+        if (r.record >= link_layout::records || !frame_link::holds(bytes.size(), payload)) return status::wrong_data;
         if (!read_item(from, r, bytes.data())) return status::wrong_data;
         bytes = bytes.subspan(frame_link::padded(payload));
     }

@@ -161,7 +161,10 @@ void message_engine::drain(link& from) noexcept {
 }
 
 bool message_engine::probe(int from, int tag, std::uint32_t context, message_info& info) noexcept {
-    if (!can_come(from, tag)) misuse(false, from, tag);
+    if (!can_come(from, tag)) {
+        misuse(false, from, tag);
+        return false;
+    }
     if (status_ == status::misused) return false;
     progress();
     link* owner = nullptr;

@@ -75,6 +75,11 @@ struct frame_stream {
     std::size_t used = 0;                 ///< bytes of it
 
     static constexpr std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+    /// Does the rest of a frame hold a payload of so many bytes, as an item says that came over the wire? Any number may:
+    /// padded, the largest would be 0.
+    static constexpr bool holds(std::size_t rest, std::uint64_t bytes) {
+        return bytes <= rest && padded(bytes) <= rest;
+    }
 
     /// Begins frame `sent`, if it has not begun. False: not now.
     bool open() noexcept {

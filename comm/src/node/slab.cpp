@@ -142,6 +142,7 @@ void node_slab::commit(std::size_t end) {
 }
 
 void* node_slab::take(std::size_t bytes, std::size_t alignment, std::size_t from) {
+    if (bytes > bytes_) return nullptr; // rounded up, the largest numbers would be small ones
     const std::size_t need = round_up(std::max<std::size_t>(bytes, 1), granule);
     const std::size_t align = std::max(alignment, granule);
     for (auto it = free_.begin(); it != free_.end(); ++it) {

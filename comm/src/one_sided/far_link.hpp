@@ -74,7 +74,7 @@ class far_link {
             far_item r;
             std::memcpy(&r, frame.data(), sizeof r);
             frame = frame.subspan(sizeof r);
-            if (frame_stream::padded(r.bytes) > frame.size()) return visited::wrong;
+            if (!frame_stream::holds(frame.size(), r.bytes)) return visited::wrong;
             if (const visited v = visit(r, frame.first(r.bytes)); v != visited::done) return v;
             frame = frame.subspan(frame_stream::padded(r.bytes));
             read_ += sizeof r + frame_stream::padded(r.bytes);

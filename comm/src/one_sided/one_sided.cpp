@@ -154,8 +154,15 @@ status exposure::complete() noexcept {
     return status_;
 }
 
+/// False: there is no such counter, which is misuse.
+bool exposure::has_signal(int signal) noexcept {
+    const bool there = signal >= 0 && signal < options_.signals;
+    if (!there && status_ == status::ok) status_ = status::misused;
+    return there;
+}
+
 status exposure::put_signal(std::size_t n, std::span<const std::byte> from, std::size_t offset, int signal) noexcept {
-    if (signal < 0 || signal >= options_.signals) status_ = status::misused;
+    if (!has_signal(signal)) return status_;
     if (put(n, from, offset) != status::ok) return status_;
     const rma_segment::neighbour& peer = segment_->neighbours[n];
     status_ = segment_->add_one(peer, static_cast<std::size_t>(signal) * sizeof(signal_counter));
@@ -169,8 +176,7 @@ std::uint64_t exposure::signals(int signal) const noexcept {
 }
 
 status exposure::wait_signals(int signal, std::uint64_t at_least) noexcept {
-    if (signal < 0 || signal >= options_.signals) status_ = status::misused;
-    if (status_ != status::ok) return status_;
+    if (!has_signal(signal) || status_ != status::ok) return status_;
     return until(-1, [&] { return signals(signal) >= at_least; });
 }
 

@@ -86,7 +86,7 @@ class exposure {
     // Without epochs: the caller sees to it that nobody reads what is being written.
     /// put(), then adds 1 to neighbour n's counter `signal`: whoever sees the counter sees the bytes.
     status put_signal(std::size_t n, std::span<const std::byte> from, std::size_t offset, int signal) noexcept;
-    /// The value of this rank's own counter; it is never reset.
+    /// The value of this rank's own counter; it is never reset.  Pre: 0 <= signal < exposure_options::signals.
     [[nodiscard]] std::uint64_t signals(int signal) const noexcept;
     /// Waits until that value is at least `at_least`.
     [[nodiscard]] status wait_signals(int signal, std::uint64_t at_least) noexcept;
@@ -102,6 +102,7 @@ class exposure {
     bool came(std::size_t n, int half, std::uint64_t epoch) noexcept;
     [[nodiscard]] bool completed(std::size_t& n) noexcept;
     [[nodiscard]] bool asked_in_vain(std::size_t n) noexcept;
+    [[nodiscard]] bool has_signal(int signal) noexcept;
 
     exposure_options options_;
     std::unique_ptr<rma_segment> segment_;
