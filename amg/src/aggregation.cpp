@@ -17,6 +17,16 @@ constexpr double dependent_below = 1e-5;
 // Sites summed up in fp32 before the sum goes on in fp64.
 constexpr std::size_t fp32_run = 16;
 
+[[noreturn]] void throw_dependent(const lattice::block_layout& b, int block, int chirality, int vector, double before,
+                                  double after) {
+    lattice::coordinate at = lattice::lexicographic_coordinate(block, b.grid);
+    for (int mu = 0; mu < lattice::dimensions; ++mu) at[mu] += b.grid_origin[mu];
+    throw input_error("test vector " + std::to_string(vector) + " depends on those before it in block " +
+                      lattice::to_string(at) + ", chirality " + std::to_string(chirality) + ": norm " +
+                      std::to_string(before) + " before, " + std::to_string(after) +
+                      " after the projection; take fewer vectors, or check m0 and csw");
+}
+
 } // namespace
 
 aggregation::aggregation(std::shared_ptr<const lattice::site_order> fine,
@@ -125,15 +135,8 @@ void aggregation::orthonormalise(int g, int chirality) {
             const int place = g * b.blocks_per_group + static_cast<int>(l) / b.splits_per_block;
             const int block = b.block_of[static_cast<std::size_t>(place)];
             if (block < 0) continue;
-            if (!(sums[l] > dependent_below * dependent_below * before[l])) {
-                lattice::coordinate at = lattice::lexicographic_coordinate(block, b.grid);
-                for (int mu = 0; mu < lattice::dimensions; ++mu) at[mu] += b.grid_origin[mu];
-                throw input_error("test vector " + std::to_string(j) + " depends on those before it in block " +
-                                  lattice::to_string(at) + ", chirality " + std::to_string(chirality) + ": norm " +
-                                  std::to_string(std::sqrt(before[l])) + " before, " +
-                                  std::to_string(std::sqrt(sums[l])) +
-                                  " after the projection; take fewer vectors, or check m0 and csw");
-            }
+            if (!(sums[l] > dependent_below * dependent_below * before[l]))
+                throw_dependent(b, block, chirality, j, std::sqrt(before[l]), std::sqrt(sums[l]));
             c[l] = static_cast<float>(1 / std::sqrt(sums[l]));
         }
         // v_j = v_j / ||v_j||

@@ -25,6 +25,24 @@ bool has_two_parities(const coordinate& global) {
     return true;
 }
 
+/// Place of x among the sites of a box with the same x_mu, lexicographic.
+std::size_t index_in_plane(coordinate x, int mu, coordinate extents) {
+    x[mu] = 0;
+    extents[mu] = 1;
+    return static_cast<std::size_t>(lattice::lexicographic_index(x, extents));
+}
+
+/// For each site of such a plane, how many of its parity come before it: ghosts behind a face lie in that order, which is
+/// the sender's, and are of one parity only.
+std::vector<int> ghost_places(coordinate plane, int mu, int parities) {
+    plane[mu] = 1;
+    std::vector<int> places;
+    std::array<int, 2> before{};
+    for (std::int64_t s = 0; s < lattice::volume(plane); ++s)
+        places.push_back(before[parities == 2 ? lattice::parity(lattice::lexicographic_coordinate(s, plane)) : 0]++);
+    return places;
+}
+
 } // namespace
 
 lattice::decomposition coarse_decomposition(const lattice::decomposition& cut, const coordinate& block) {
@@ -82,6 +100,8 @@ coarse_operator::coarse_operator(const comm::job& j, const lattice::decompositio
         if (parities_ == 2) options.select = [p](const coordinate& x) { return lattice::parity(x) == p; };
         plans_.emplace_back(job_, coarse, options);
     }
+    split_by_parity(box);
+    list_sent_sites();
     make_sweeps(coarse, box);
 
     const auto sites = static_cast<int>(order_->volume());
@@ -94,40 +114,33 @@ coarse_operator::coarse_operator(const comm::job& j, const lattice::decompositio
     odd2_ = lattice::field<float>(row_of_sites(odd), components());
 }
 
-void coarse_operator::make_sweeps(const lattice::decomposition& coarse, const lattice::box& box) {
-    const auto parity_of = [&](coordinate x) {
+void coarse_operator::split_by_parity(const lattice::box& box) {
+    const auto sites = static_cast<int>(box.volume());
+    int even = 0; // order_ has them first
+    for (std::int64_t s = 0; s < sites; ++s) {
+        coordinate x = lattice::lexicographic_coordinate(s, box.extents);
         for (int mu = 0; mu < dimensions; ++mu) x[mu] += box.origin[mu];
-        return parities_ == 2 ? lattice::parity(x) : 0;
-    };
-    const std::int64_t sites = box.volume();
-    int even = 0;
-    for (std::int64_t s = 0; s < sites; ++s) even += parity_of(lattice::lexicographic_coordinate(s, box.extents)) == 0;
+        even += parities_ == 1 || lattice::parity(x) == 0;
+    }
     sweeps_[0].last = even;
     sweeps_[1].first = even;
-    sweeps_[1].last = static_cast<int>(sites);
+    sweeps_[1].last = sites;
+}
 
-    for (int p = 0; p < parities_; ++p) {
-        packed_.emplace_back();
-        for (const halo::plan_message& m : plans_[p].messages()) {
-            packed_[p].emplace_back();
-            for (std::int32_t s : m.send_sites) packed_[p].back().push_back(static_cast<int>(order_->position(s)));
+void coarse_operator::list_sent_sites() {
+    for (const halo::plan& plan : plans_) {
+        std::vector<std::vector<int>>& messages = packed_.emplace_back();
+        for (const halo::plan_message& m : plan.messages()) {
+            std::vector<int>& positions = messages.emplace_back();
+            for (const std::int32_t s : m.send_sites) positions.push_back(static_cast<int>(order_->position(s)));
         }
     }
+}
 
-    // Place of a site behind a face: ghosts come in the sender's lexicographic order, only those of the source parity.
-    const auto ghost_place = [&](const coordinate& x, int mu) {
-        coordinate plane = box.extents;
-        plane[mu] = 1;
-        coordinate here = x;
-        here[mu] = 0;
-        int place = 0;
-        for (std::int64_t s = 0; s < lattice::lexicographic_index(here, plane); ++s) {
-            coordinate other = lattice::lexicographic_coordinate(s, plane);
-            other[mu] = x[mu];
-            place += parity_of(other) == parity_of(x);
-        }
-        return place;
-    };
+void coarse_operator::make_sweeps(const lattice::decomposition& coarse, const lattice::box& box) {
+    std::array<std::vector<int>, dimensions> places; // behind a face, by the site's place in its plane
+    for (int mu = 0; mu < dimensions; ++mu) places[mu] = ghost_places(box.extents, mu, parities_);
+
     for (int p = 0; p < parities_; ++p) {
         sweep& now = sweeps_[p];
         now.local.resize(static_cast<std::size_t>(now.last - now.first));
@@ -140,7 +153,7 @@ void coarse_operator::make_sweeps(const lattice::decomposition& coarse, const la
                 y[f.mu] += f.end == lattice::side::high ? 1 : -1;
                 const bool outside = y[f.mu] < 0 || y[f.mu] >= box.extents[f.mu];
                 if (outside && plans_[0].message_of(f) >= 0) {
-                    remote.push_back({d, ghost_place(x, f.mu)});
+                    remote.push_back({d, places[f.mu][index_in_plane(x, f.mu, box.extents)]});
                     continue;
                 }
                 y[f.mu] = (y[f.mu] + coarse.global()[f.mu]) % coarse.global()[f.mu];

@@ -13,6 +13,7 @@
 namespace halocline::amg {
 
 /// Component 2 * (chirality * vectors + i) + {re, im} of a coarse site is the coefficient of test vector i.
+/// One thread at a time, const members too: they share scratch memory, so that cycles allocate nothing.
 class aggregation {
   public:
     /// `fine` is blocked; `coarse` orders the blocks of this rank (lane width 1).

@@ -79,6 +79,9 @@ class coarse_operator {
         std::vector<std::pair<int, std::vector<term>>> remote;
     };
 
+    // Set-up, in this order.
+    void split_by_parity(const lattice::box& box);
+    void list_sent_sites();
     void make_sweeps(const lattice::decomposition& coarse, const lattice::box& box);
     void start(int parity, const float* x) noexcept;
     [[nodiscard]] float* matrix(std::int64_t site, int link) {
