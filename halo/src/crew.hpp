@@ -19,6 +19,10 @@ void await_team(Condition&& met) {
         if (polls >= 64) std::this_thread::yield();
 }
 
+/// Who counts releases what it wrote, who goes on acquires it: come_ and waiting_, what members wrote before the call, by
+/// member 0; started_ and finished_, all that the call did, by the members; ticket_, what there is to copy, by whoever
+/// takes a piece (a taker that comes late finds no piece, or one of the next work, never an old one); done_, the pieces,
+/// by member 0.
 class crew {
   public:
     /// start() of a team: member 0 calls lead() when every member has come. The others help if there is something to

@@ -3,6 +3,7 @@
 // the machine changes.
 #include "path_model.hpp"
 
+#include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/take_line.hpp>
 #include <halocline/halo/plan.hpp>

@@ -52,9 +52,19 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
     for (const field_view& f : bindings.front().source) site_bytes += f.shape.bytes();
     choose_claims(messages, job, bindings.front().source);
     piece_bytes = least_piece_bytes(comm::measured_costs(job));
-    std::vector<comm::channel_request> requests;
     for (const region_message& m : messages) {
-        // One end per peer, named by the peer's rank.
+        most_sites = std::max({most_sites, m.send_sites, m.receive_sites});
+        same_clock.push_back(job.members()[m.peer].host == job.members()[job.rank()].host);
+    }
+    make_channels(shape);
+    if (std::any_of(messages.begin(), messages.end(), [](const region_message& m) { return m.watch.watches(); }))
+        looks = look_times(comm::ticks());
+    reported.reserve(receives.size());
+}
+
+void region_plan::state::make_channels(const std::string& shape) {
+    std::vector<comm::channel_request> requests;
+    for (const region_message& m : messages) // one end per peer, named by the peer's rank
         requests.push_back({.peer = m.peer,
                             .key = static_cast<std::uint32_t>(m.peer),
                             .peer_key = static_cast<std::uint32_t>(job.rank()),
@@ -62,18 +72,12 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
                             .receive_bytes = static_cast<std::size_t>(m.receive_sites) * site_bytes,
                             .label = "values",
                             .direct = m.path == path::direct});
-        most_sites = std::max({most_sites, m.send_sites, m.receive_sites});
-        same_clock.push_back(job.members()[m.peer].host == job.members()[job.rank()].host);
-    }
     comm::channel_set_options set_options{.name = options.name, .shape = shape, .written_by_peers = {}};
-    if (std::any_of(requests.begin(), requests.end(), [](const comm::channel_request& r) { return r.direct; }))
-        for (const binding& b : bindings)
-            for (const field_view& f : b.destination) set_options.written_by_peers.push_back(f.data);
+    const bool direct = std::ranges::any_of(messages, [](const region_message& m) { return m.path == path::direct; });
+    for (std::size_t b = 0; direct && b < bindings.size(); ++b)
+        for (const field_view& f : bindings[b].destination) set_options.written_by_peers.push_back(f.data);
     channels = comm::channel_set(job, requests, set_options);
-    if (!set_options.written_by_peers.empty()) work_in_every_wait();
-    if (std::any_of(messages.begin(), messages.end(), [](const region_message& m) { return m.watch.watches(); }))
-        looks = look_times(comm::ticks());
-    reported.reserve(receives.size());
+    if (direct) work_in_every_wait();
 }
 
 void region_plan::state::start(int which) noexcept {

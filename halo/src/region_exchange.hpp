@@ -18,6 +18,8 @@ struct region_plan::state {
     state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
           std::vector<binding> fields, region_plan_options choices);
 
+    /// For what the messages carry. Collective; `shape` must be the same on all ranks.
+    void make_channels(const std::string& shape);
     void start(int which) noexcept;
     bool test() noexcept;
     comm::status finish() noexcept;
@@ -54,6 +56,7 @@ struct region_plan::state {
 
     /// Called in every wait of this rank.
     void work() noexcept {
+        // Relaxed: a thread finds itself here only if it stored that, and nothing since.
         if (driver.load(std::memory_order_relaxed) != this_thread()) return;
         if (unsent > 0) send_direct();
         if (step != nullptr && !finishing) step(step_object);

@@ -69,15 +69,24 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
         check_fields(cut, job_.rank(), options_, bindings);
     });
     for (const binding& b : bindings) filled_.emplace_back(b);
-    if (options_.shape == shell::box) {
-        const bool asked = options_.corners != corner_route::automatic;
-        const verdict<corner_route> v =
-            asked ? verdict<corner_route>{options_.corners, "asked for"}
-                  : choose_route(comm::measured_costs(job_), cut.rank_grid(), options_.widths);
-        route_ = v.choice;
-        why_ = v.why;
-    }
+    choose_route(cut);
+    make_phases(cut, bindings);
+    if (options_.reverse) make_reverse(cut, bindings);
+    reported_.reserve(ghosts_.size());
+    if (options_.checks >= check_level::normal) list_sent_sites(cut);
+}
 
+void shell_plan::choose_route(const lattice::decomposition& cut) {
+    if (options_.shape != shell::box) return;
+    const bool asked = options_.corners != corner_route::automatic;
+    const verdict<corner_route> v =
+        asked ? verdict<corner_route>{options_.corners, "asked for"}
+              : halo::choose_route(comm::measured_costs(job_), cut.rank_grid(), options_.widths);
+    route_ = v.choice;
+    why_ = v.why;
+}
+
+void shell_plan::make_phases(const lattice::decomposition& cut, const std::vector<binding>& bindings) {
     std::vector<shell_transfers> lists;
     if (route_ == corner_route::at_once)
         lists.push_back(shell_at_once(cut, job_.rank(), options_));
@@ -85,28 +94,31 @@ shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, sh
         for (int mu = 0; mu < dimensions; ++mu)
             if (options_.widths.low[mu] > 0 || options_.widths.high[mu] > 0)
                 lists.push_back(shell_along(cut, job_.rank(), options_, mu));
+    std::vector<region_plan>& phases = forward_->phases;
     for (const shell_transfers& t : lists) {
         first_ghost_.push_back(ghosts_.size());
         ghosts_.insert(ghosts_.end(), t.ghosts.begin(), t.ghosts.end());
-        forward_->phases.emplace_back(job_, t.sends, t.receives, bindings,
-                                      region_plan_options{.name = options_.name, .path = options_.path});
+        phases.emplace_back(job_, t.sends, t.receives, bindings,
+                            region_plan_options{.name = options_.name, .path = options_.path});
     }
-    for (std::size_t p = 0; p + 1 < forward_->phases.size(); ++p)
-        forward_->phases[p].work_in_every_wait(forward_.get(), [](void* f) { (void)static_cast<relay*>(f)->test(); });
-    if (options_.reverse) {
-        const shell_transfers t = shell_at_once(cut, job_.rank(), options_);
-        std::vector<binding> swapped;
-        for (const binding& b : bindings) swapped.push_back({b.destination, b.source});
-        backward_.emplace(job_, t.receives, t.sends, swapped,
-                          region_plan_options{.name = options_.name + " (reverse)", .path = path::packed, .add = true});
+    for (std::size_t p = 0; p < phases.size(); ++p) {
+        if (p + 1 < phases.size()) // the next phase begins in whatever this rank waits for
+            phases[p].work_in_every_wait(forward_.get(), [](void* f) { (void)static_cast<relay*>(f)->test(); });
+        phases[p].join(threads_);
+        shares_ = shares_ || phases[p].shares();
     }
-    for (region_plan& p : forward_->phases) {
-        p.join(threads_);
-        shares_ = shares_ || p.shares();
-    }
-    if (backward_) backward_->join(threads_);
-    reported_.reserve(ghosts_.size());
-    if (options_.checks < check_level::normal) return;
+}
+
+void shell_plan::make_reverse(const lattice::decomposition& cut, const std::vector<binding>& bindings) {
+    const shell_transfers t = shell_at_once(cut, job_.rank(), options_);
+    std::vector<binding> swapped;
+    for (const binding& b : bindings) swapped.push_back({b.destination, b.source});
+    backward_.emplace(job_, t.receives, t.sends, swapped,
+                      region_plan_options{.name = options_.name + " (reverse)", .path = path::packed, .add = true});
+    backward_->join(threads_);
+}
+
+void shell_plan::list_sent_sites(const lattice::decomposition& cut) {
     const shell_transfers t = shell_at_once(cut, job_.rank(), options_);
     for (const transfer& sent : t.sends) sent_sites_.insert(sent_sites_.end(), sent.sites.begin(), sent.sites.end());
     std::sort(sent_sites_.begin(), sent_sites_.end());

@@ -17,19 +17,31 @@ namespace {
 constexpr int most_values = 1024;
 constexpr auto plus = [](double a, double b) { return a + b; };
 
-/// What the header of a part says, so that no rank takes the part of another sum for its own: how many values, and
-/// which sum of this object (modulo 2^21).
+/// What the header of a part says, so that no rank takes the part of another sum for its own: how many values, in the
+/// low bits, and which sum of this object, in the others (modulo 2^21).
+constexpr int value_bits = 11;
+constexpr std::uint32_t value_mask = (std::uint32_t{1} << value_bits) - 1;
 std::uint32_t name_of(std::uint64_t ordinal, std::size_t values) {
-    return static_cast<std::uint32_t>(ordinal << 11) | static_cast<std::uint32_t>(values);
+    return static_cast<std::uint32_t>(ordinal << value_bits) | static_cast<std::uint32_t>(values);
 }
-static_assert(most_values < 0x7ff);
-std::size_t values_of(std::uint32_t name) { return name & 0x7ff; }
-/// In place of a number of values: the message says who sums how many, two numbers of who_sums().
-constexpr std::size_t refusal = 0x7ff;
-double who_sums(int rank, std::size_t values) { return static_cast<double>(rank) * 2048 + static_cast<double>(values); }
-bool is_of_sum(std::uint32_t name, std::uint64_t ordinal) {
-    return name >> 11 == static_cast<std::uint32_t>(ordinal << 11) >> 11;
-}
+std::size_t values_of(std::uint32_t name) { return name & value_mask; }
+bool is_of_sum(std::uint32_t name, std::uint64_t ordinal) { return (name & ~value_mask) == name_of(ordinal, 0); }
+
+/// In place of a number of values: the message says of two ranks how many values each sums.
+constexpr std::size_t refusal = value_mask;
+static_assert(most_values < refusal);
+struct summed {
+    int rank = 0;
+    std::size_t values = 0;
+    /// Exact: 31 + 11 bits.
+    [[nodiscard]] double packed() const {
+        return static_cast<double>((static_cast<std::uint64_t>(rank) << value_bits) + values);
+    }
+    static summed of(double packed) {
+        const auto bits = static_cast<std::uint64_t>(packed);
+        return {static_cast<int>(bits >> value_bits), bits & value_mask};
+    }
+};
 
 /// Leaves [first, last) of the tree.
 struct interval {
@@ -52,13 +64,6 @@ std::size_t usual_group(const job& j) {
     return one_memory ? 32 : 8;
 }
 
-/// Levels of the tree above the groups, of the leaf that has the most.
-std::size_t levels_over_groups(std::size_t leaves, std::size_t group) {
-    std::size_t levels = 0;
-    for (; leaves > group; leaves -= leaves / 2) ++levels; // the second half is the larger
-    return levels;
-}
-
 /// Leaves with which this one swaps where two halves meet: the one at the same place. A second half that is larger by one
 /// has its last leaf served by the last of the first.
 std::vector<std::size_t> partners(const interval& both, std::size_t leaf) {
@@ -67,6 +72,32 @@ std::vector<std::size_t> partners(const interval& both, std::size_t leaf) {
     const std::size_t place = leaf - both.first;
     std::vector<std::size_t> all{middle + place};
     if (place + 1 == left && right > left) all.push_back(both.last - 1);
+    return all;
+}
+
+/// With whom a leaf swaps all it has.
+struct swap_step {
+    std::vector<std::size_t> partners;
+    bool left = false; ///< above the group: is the leaf in the first half?
+};
+struct leaf_steps {
+    interval group;
+    std::vector<swap_step> steps; ///< the group's, then upwards
+};
+
+/// All leaves get as many steps, because they are made together: who has a level less than others has one of nobody.
+leaf_steps steps_of(std::size_t leaf, std::size_t leaves, std::size_t largest_group) {
+    std::size_t levels = 0; // above the groups, of the leaf that has the most
+    for (std::size_t size = leaves; size > largest_group; size -= size / 2) ++levels; // the second half is the larger
+    std::vector<interval> halved;                                                     // from the top
+    interval group{0, leaves};
+    for (; group.size() > largest_group; group = group.half_with(leaf)) halved.push_back(group);
+
+    leaf_steps all{group, std::vector<swap_step>(levels + 1)};
+    for (std::size_t l = group.first; l < group.last; ++l)
+        if (l != leaf) all.steps.front().partners.push_back(l);
+    for (std::size_t level = 0; level < halved.size(); ++level)
+        all.steps[levels - level] = {partners(halved[level], leaf), leaf < halved[level].middle()};
     return all;
 }
 
@@ -137,31 +168,18 @@ global_sum::global_sum(const job& j, int max_values, std::span<const int> rank_o
     std::vector<int> rank_at(leaf_of_.size());
     for (int r = 0; r < j.ranks(); ++r) rank_at[leaf_of_[static_cast<std::size_t>(r)]] = r;
     const std::size_t leaf = leaf_of_[static_cast<std::size_t>(j.rank())];
-    const auto add_step = [&](const std::vector<int>& peers, bool left) {
+    const leaf_steps mine = steps_of(leaf, leaf_of_.size(), most);
+    for (const swap_step& swap : mine.steps) {
+        std::vector<int> peers;
+        for (const std::size_t l : swap.partners) peers.push_back(rank_at[l]);
         step& s = steps_.emplace_back();
-        s.left = left;
+        s.left = swap.left;
         s.small = channels_to(j, peers, small_values, "global sum");
         if (max_values_ > small_values) s.large = channels_to(j, peers, max_values_, "large global sum");
-    };
-
-    std::vector<interval> halved; // from the top
-    interval group{0, leaf_of_.size()};
-    for (; group.size() > most; group = group.half_with(leaf)) halved.push_back(group);
-    std::vector<int> others;
-    for (std::size_t l = group.first; l < group.last; ++l)
-        if (l != leaf) others.push_back(rank_at[l]);
-    add_step(others, false);
-    // Steps are made together: who has a level less than others takes part in one of nobody.
-    const std::size_t levels = levels_over_groups(leaf_of_.size(), most);
-    for (std::size_t level = levels; level-- > 0;) {
-        std::vector<int> peers;
-        if (level < halved.size())
-            for (const std::size_t l : partners(halved[level], leaf)) peers.push_back(rank_at[l]);
-        add_step(peers, level < halved.size() && leaf < halved[level].middle());
     }
     std::erase_if(steps_, [&](const step& s) { return &s != &steps_.front() && s.small.size() == 0; });
-    first_leaf_ = group.first;
-    parts_.resize(group.size());
+    first_leaf_ = mine.group.first;
+    parts_.resize(mine.group.size());
     scratch_.resize(max_values_ * std::bit_width(parts_.size()));
 }
 
@@ -172,12 +190,12 @@ void global_sum::start(std::span<const double> values) noexcept {
 }
 
 void global_sum::publish(std::span<const double> values, std::uint64_t stamp) noexcept {
-    if (values.size() > max_values_) {
-        status_ = status::wrong_data;
-        own_count_ = values.size();
-    }
     if (status_ != status::ok) return;
     own_count_ = values.size();
+    if (own_count_ > max_values_) {
+        status_ = status::wrong_data;
+        return;
+    }
     ++(own_count_ <= small_values ? small_epoch_ : large_epoch_);
     std::copy(values.begin(), values.end(), own_.begin());
     send(steps_.front(), values, stamp);
@@ -211,10 +229,8 @@ void global_sum::compare(Channel& c, std::uint64_t its_epoch) noexcept {
     if (values_of(name) != refusal) return note_other(c.peer(), values_of(name));
     double said[2];
     std::memcpy(said, c.received(its_epoch), sizeof said);
-    for (const double one : said) {
-        const auto number = static_cast<std::uint64_t>(one);
-        if (number % 2048 != own_count_) return note_other(static_cast<int>(number / 2048), number % 2048);
-    }
+    for (const double one : said)
+        if (const summed s = summed::of(one); s.values != own_count_) return note_other(s.rank, s.values);
 }
 
 void global_sum::look_for_another_sum(step& in) noexcept {
@@ -231,7 +247,7 @@ void global_sum::refuse(std::size_t from_step) noexcept {
     // In either set, as the next sum there: they wait for what they sum.
     const bool small = own_count_ <= small_values;
     const std::uint32_t name = name_of(small_epoch_ + large_epoch_, refusal);
-    const double said[]{who_sums(job_.rank(), own_count_), who_sums(other_, other_count_)};
+    const double said[]{summed{job_.rank(), own_count_}.packed(), summed{other_, other_count_}.packed()};
     const auto say = [&](channel_set& set, std::uint64_t k) {
         set.for_each([&](auto& c) {
             std::memcpy(c.target(k), said, sizeof said);

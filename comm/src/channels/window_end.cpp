@@ -119,26 +119,29 @@ void window_end::connect(const std::string& peer_card) {
             return true;
         });
     } else {
-        std::byte* const base = job.peer_base[peer];
-        if (request_.sends && buffer_offset != nowhere) {
-            direct_ = true;
-            remote_ = base + buffer_offset;
-        }
-        const std::size_t out = request_.sends && !direct_ ? bytes() : 0,
-                          in = !request_.sends && !direct_ ? bytes() : 0;
-        channel_.emplace<shm_channel>(std::size_t{0}, peer, agreed_id(), out, in, base + block_offset, block_);
-        if (request_.sends) {
-            const path wish = job.options.path;
-            const costs c = leaves_streaming(wish) && job.measured ? *job.measured : costs{};
-            streaming_ = streaming_watch(c, bytes(), streaming_pays(wish, c, bytes()));
-            claims_ = bytes() > largest_in_slot && bytes() <= largest_claimed();
-        }
+        connect_lines(block_offset, buffer_offset);
     }
     if (std::holds_alternative<verbs_channel>(channel_)) {
         connection_->send_letter(request_.sends ? 'S' : 'R', number_, "");
         peer_connected_ = false;
     }
     phase_ = phase::idle;
+}
+
+void window_end::connect_lines(std::uint64_t block_offset, std::uint64_t buffer_offset) {
+    const job_core& job = core();
+    std::byte* const base = job.peer_base[connection_->peer];
+    if (request_.sends && buffer_offset != nowhere) {
+        direct_ = true;
+        remote_ = base + buffer_offset;
+    }
+    const std::size_t out = request_.sends && !direct_ ? bytes() : 0, in = !request_.sends && !direct_ ? bytes() : 0;
+    channel_.emplace<shm_channel>(std::size_t{0}, connection_->peer, agreed_id(), out, in, base + block_offset, block_);
+    if (!request_.sends) return;
+    const path wish = job.options.path;
+    const costs c = leaves_streaming(wish) && job.measured ? *job.measured : costs{};
+    streaming_ = streaming_watch(c, bytes(), streaming_pays(wish, c, bytes()));
+    claims_ = bytes() > largest_in_slot && bytes() <= largest_claimed();
 }
 
 bool window_end::peer_connected() noexcept {

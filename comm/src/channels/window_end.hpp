@@ -68,6 +68,8 @@ class window_end {
     /// Makes the channel, if that transport serves the peer; `card` is for its other end.
     template <class Channel>
     bool open(std::string& card);
+    /// Over shared memory; where the peer's control line and, if it receives there, its buffer lie in its slab.
+    void connect_lines(std::uint64_t block_offset, std::uint64_t buffer_offset);
     template <class Work>
     bool with_channel(Work&& work);
     template <class Done>

@@ -104,7 +104,7 @@ bool witness::stopped_within(int ms) const {
 
 void witness::run() {
     if (!await_death()) return;
-    if (at_once_ && !core_.doing.noticed) say(own_words());
+    if (at_once_ && !core_.doing.noticed.load(std::memory_order_relaxed)) say(own_words());
     await_end();
 }
 

@@ -34,6 +34,7 @@ std::uint64_t copy_pieces(send_record& record, std::byte* to, const std::byte* f
     const std::uint64_t piece = piece_bytes(bytes), pieces = pieces_of(bytes, piece);
     std::uint64_t copied = 0;
     while (true) {
+        // Relaxed: it only deals pieces out. That they are there is said by sender_pieces, and by `received`.
         const std::uint64_t i = record.next.fetch_add(1, std::memory_order_relaxed);
         if (i >= pieces) return copied;
         (streaming ? stream_bytes : copy_bytes)(to + i * piece, from + i * piece, std::min(piece, bytes - i * piece));

@@ -12,6 +12,11 @@ namespace halocline::comm {
 
 void ofi_world::poll() noexcept {
     if (endpoint_->ep == nullptr) return; // cut()
+    take_completions();
+    push_waiting();
+}
+
+void ofi_world::take_completions() noexcept {
     fi_cq_data_entry entries[16];
     constexpr ssize_t most = 16;
     for (int round = 0; round < 4; ++round) {
@@ -30,33 +35,39 @@ void ofi_world::poll() noexcept {
                 }
             }
         }
-        if (n == -FI_EAVAIL) { // something failed; it has an entry of its own
-            fi_cq_err_entry why{};
-            if (fi_cq_readerr(endpoint_->completions, &why, 0) != 1) break;
-            char text[128]{};
-            const char* said = fi_cq_strerror(endpoint_->completions, why.prov_errno, why.err_data, text, sizeof text);
-            auto* operation = static_cast<ofi_operation*>(why.op_context);
-            if (operation != nullptr && operation->end == nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
-                // A piece of a large message. One that this rank cancelled is no trouble.
-                if (why.err != FI_ECANCELED) note(-why.err, said);
-                ofi_bulk_link::completed(*operation, -why.err);
-            } else if (operation != nullptr && operation->receives) {
-                --operation->end->receives_posted;
-                if (why.err != FI_ECANCELED) fail(operation->end, -why.err, said);
-            } else if (operation != nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
-                --operation->end->under_way;
-                fail(operation->end, -why.err, said);
-            } else { // no operation of this rank: what came in, or the endpoint itself
-                fail(nullptr, -why.err, said);
-            }
+        if (n == -FI_EAVAIL) {
+            if (!take_failure()) return;
         } else if (n < 0 && n != -FI_EAGAIN) {
-            fail(nullptr, static_cast<int>(n), nullptr);
-            break;
+            return fail(nullptr, static_cast<int>(n), nullptr);
         } else if (n < most) {
-            break;
+            return;
         }
     }
-    // Those that wait for room, the first first; what finds none now keeps its turn.
+}
+
+bool ofi_world::take_failure() noexcept {
+    fi_cq_err_entry why{};
+    if (fi_cq_readerr(endpoint_->completions, &why, 0) != 1) return false;
+    char text[128]{};
+    const char* said = fi_cq_strerror(endpoint_->completions, why.prov_errno, why.err_data, text, sizeof text);
+    auto* operation = static_cast<ofi_operation*>(why.op_context);
+    if (operation != nullptr && operation->end == nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
+        // A piece of a large message. One that this rank cancelled is no trouble.
+        if (why.err != FI_ECANCELED) note(-why.err, said);
+        ofi_bulk_link::completed(*operation, -why.err);
+    } else if (operation != nullptr && operation->receives) {
+        --operation->end->receives_posted;
+        if (why.err != FI_ECANCELED) fail(operation->end, -why.err, said);
+    } else if (operation != nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
+        --operation->end->under_way;
+        fail(operation->end, -why.err, said);
+    } else { // no operation of this rank: what came in, or the endpoint itself
+        fail(nullptr, -why.err, said);
+    }
+    return true;
+}
+
+void ofi_world::push_waiting() noexcept {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
         ofi_end& e = *waiting_[i];

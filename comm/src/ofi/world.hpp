@@ -159,6 +159,11 @@ class ofi_world {
     [[nodiscard]] bool in_shared_memory() const; ///< provider shm
     /// Keeps the text of the first trouble, for describe().
     void note(int code, const char* text) noexcept;
+    void take_completions() noexcept;
+    /// Takes one operation that failed off its queue.  False: there is none.
+    bool take_failure() noexcept;
+    /// Of the ends that wait for room, the first first; what finds none now keeps its turn.
+    void push_waiting() noexcept;
     /// A write came, with these bits (ofi/tags.hpp).
     void arrive(std::uint64_t data) noexcept;
     void arrive(ofi_end& end, std::uint32_t tag) noexcept;

@@ -65,7 +65,9 @@ struct job_options {
     /// How messages are written into memory that ranks share, where a plan leaves it to the job. direct and streamed: as
     /// that, wherever they go straight into it; packed: as automatic, but ghosts that lie in a field go through slots.
     comm::path path = path::automatic;
-    int spin_polls = 0; ///< polls of a wait before it yields its core; 0: by the number of ranks and cores
+    /// Polls of a wait before it yields its core; from 1000 on also: this rank has a core of its own. 0: by the number of
+    /// ranks and cores (docs/decisions/0029-waiting.md).
+    int spin_polls = 0;
     /// libfabric's provider for transport "ofi", e.g. "tcp;ofi_rxm" or "shm"; "": the first that can do RMA writes with
     /// remote completion data.
     std::string ofi_provider{};

@@ -11,8 +11,6 @@
 
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/clock.hpp>
-#include <halocline/comm/stream_bytes.hpp>
-#include <halocline/comm/claim_lines.hpp>
 #include <halocline/halo/exchange_times.hpp>
 #include <halocline/halo/path_watch.hpp>
 #include <halocline/halo/plan_options.hpp>
@@ -134,7 +132,12 @@ class plan {
     [[nodiscard]] std::string describe() const;
 
   private:
-    /// Where a team meets: counters of the plan's own, because an OpenMP barrier costs a futex call.
+    /// Where a team meets: counters of the plan's own, because an OpenMP barrier costs a futex call. Who counts releases
+    /// what it wrote, who goes on acquires it:
+    ///   packed     what members packed, by the last of them, who sends it
+    ///   started    what the last one did to the channels, by member 0 before it waits on them
+    ///   waiting    the members' interior work, by member 0
+    ///   released   ghosts_ and status_, which member 0 wrote, by the others
     struct meeting_point {
         alignas(64) std::atomic<int> packed{0};             // members done with their share of this exchange
         alignas(64) std::atomic<std::uint64_t> started{0};  // epoch that was sent last

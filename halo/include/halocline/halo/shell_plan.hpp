@@ -93,6 +93,12 @@ class shell_plan {
         [[nodiscard]] bool was_marked() const noexcept;
     };
 
+    // Set-up, in this order.
+    void choose_route(const lattice::decomposition& cut);
+    void make_phases(const lattice::decomposition& cut, const std::vector<binding>& bindings);
+    void make_reverse(const lattice::decomposition& cut, const std::vector<binding>& bindings);
+    void list_sent_sites(const lattice::decomposition& cut);
+
     void begin(int which) noexcept;
     void complete() noexcept;
     [[nodiscard]] std::uint64_t checksum(const ghosts_of& g) const noexcept;
