@@ -126,12 +126,18 @@ std::vector<entry> contenders_of(const comm::job& j, const options& o, const poi
     return all;
 }
 
-/// What making a plan costs: milliseconds (median of the slowest rank's) and slab memory over ghost bytes.
-void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE* table) {
+/// What making a plan costs.
+struct plan_cost {
+    std::size_t faces = 0;
+    std::vector<double> ms; ///< of the slowest rank, each time
+    double memory_over_ghosts = 0;
+};
+
+plan_cost cost_of_plan(const comm::job& j, const point& p) {
     const local_box box(p, j.rank());
+    plan_cost cost{.faces = box.faces.size(), .ms = {}};
     double ghost_bytes = 0;
     for (const box_face& f : box.faces) ghost_bytes += static_cast<double>(f.ghosts.bytes());
-    std::vector<double> ms, bytes;
     for (int i = 0; i < 7; ++i) {
         const lattice::field<double> x = field_of(j, box);
         j.barrier();
@@ -143,10 +149,16 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
                                .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
                                .self_exchange = j.ranks() == 1,
                                .order = x.shared_order()});
-        ms.push_back(slowest(j, {1e3 * comm::seconds(comm::ticks() - begin)})[0]);
-        bytes.push_back(static_cast<double>(j.memory().used()) -
-                        static_cast<double>(before)); // later ones reuse the first's
+        cost.ms.push_back(slowest(j, {1e3 * comm::seconds(comm::ticks() - begin)})[0]);
+        const double bytes = static_cast<double>(j.memory().used()) - static_cast<double>(before);
+        if (i == 0) cost.memory_over_ghosts = bytes / ghost_bytes; // later ones reuse the first's
     }
+    return cost;
+}
+
+/// Milliseconds and slab memory; and what the paths were chosen by.
+void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE* table) {
+    const plan_cost cost = cost_of_plan(j, p);
     const comm::costs& costs = comm::measured_costs(j);
     if (table && costs.cached.line_seconds > 0)
         std::fprintf(
@@ -158,26 +170,17 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
     if (table)
         std::fprintf(table,
                      "plan of %zu faces, %s, %d B/site: made in %.2f ms (first: %.2f), memory %.2f x ghost bytes\n",
-                     box.faces.size(), lattice::to_string(p.extents).c_str(), p.bytes_per_site, median(ms), ms[0],
-                     bytes[0] / ghost_bytes);
-    if (json)
-        std::fprintf(json, "%s\n",
-                     json_line()
-                         .add("bench", "halo_plan")
-                         .add("who", "ours")
-                         .add("transport", j.transport())
-                         .add("ranks", j.ranks())
-                         .add("L", p.extents)
-                         .add("bytes_per_site", p.bytes_per_site)
-                         .add("cut", p.grid)
-                         .add("faces", static_cast<int>(box.faces.size()))
-                         .add("ms_median", median(ms))
-                         .add("ms_first", ms[0])
-                         .add("memory_over_ghosts", bytes[0] / ghost_bytes)
-                         .add("cached_line_ns", 1e9 * costs.cached.line_seconds)
-                         .add("streamed_line_ns", 1e9 * costs.streamed.line_seconds)
-                         .text()
-                         .c_str());
+                     cost.faces, lattice::to_string(p.extents).c_str(), p.bytes_per_site, median(cost.ms), cost.ms[0],
+                     cost.memory_over_ghosts);
+    if (!json) return;
+    json_line line;
+    line.add("bench", "halo_plan").add("who", "ours").add("transport", j.transport()).add("ranks", j.ranks());
+    line.add("L", p.extents).add("bytes_per_site", p.bytes_per_site).add("cut", p.grid);
+    line.add("faces", static_cast<int>(cost.faces)).add("ms_median", median(cost.ms)).add("ms_first", cost.ms[0]);
+    line.add("memory_over_ghosts", cost.memory_over_ghosts);
+    line.add("cached_line_ns", 1e9 * costs.cached.line_seconds);
+    line.add("streamed_line_ns", 1e9 * costs.streamed.line_seconds);
+    std::fprintf(json, "%s\n", line.text().c_str());
 }
 
 /// Err: input_error: fewer cores than all threads of all ranks.

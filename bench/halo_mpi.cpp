@@ -11,9 +11,7 @@
 //   neighbour-init  the same, persistent (MPI 4)
 
 #include "halo/timed_slice.hpp"
-#include "support/machine.hpp"
-
-#include <mpi.h>
+#include "support/mpi_peer.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -30,12 +28,6 @@ namespace {
 
 using namespace halocline;
 using namespace halocline::bench;
-
-[[noreturn]] void give_up(const std::string& why) {
-    std::fprintf(stderr, "bench_halo_mpi: %s\n", why.c_str());
-    MPI_Abort(MPI_COMM_WORLD, 2);
-    std::abort();
-}
 
 struct order {
     std::string mode, layout;
@@ -279,14 +271,7 @@ void measure(E&& e, double seconds, int rank) {
     std::fflush(stdout);
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    int rank = 0, ranks = 1;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    pin(rank, ranks); // as bench_halo does
+void serve(int rank, int ranks) {
     bedroom beds(rank, ranks);
     for (;;) {
         std::array<char, 256> line{};
@@ -298,12 +283,15 @@ int main(int argc, char** argv) {
             beds.sleep();
         }
         MPI_Bcast(line.data(), static_cast<int>(line.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
-        if (line[0] == '\0') break;
+        if (line[0] == '\0') return;
         const order o(line.data(), ranks);
         if (o.mode.starts_with("neighbour"))
             measure(neighbour(o.where, rank, o.mode == "neighbour-init"), o.seconds, rank);
         else
             measure(persistent(o.where, rank, o.mode == "packed"), o.seconds, rank);
     }
-    MPI_Finalize();
 }
+
+} // namespace
+
+int main(int argc, char** argv) { return run_peer(argc, argv, serve); }

@@ -20,7 +20,7 @@
 #   solve         set-up and solve of the multigrid; --np N ranks (default 2); --peer 'COMMAND' takes turns with it
 #   coarse_halo   the demo's solve over shm beside each MPI as transport: whole, coarse level, its halo;
 #                 --np N, --rounds N
-#   all           each of these at its quickest: ten minutes
+#   all           each of these at its quickest, but those over loopback: ten minutes
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 list() { sed -n '/^# usage/,/^set/{s/^# \{0,1\}//;/^set/!p}' "$0"; }
