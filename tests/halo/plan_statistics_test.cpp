@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// What plans tell of themselves: times, counts, memory.
+#include "small_job.hpp"
+
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/plan_statistics.hpp>
+#include <halocline/halo/shell_plan.hpp>
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <vector>
 
 namespace {
 
@@ -57,6 +62,28 @@ TEST(PlanStatistics, PackingOfSomeExchangesStandsForAll) {
     plan.reset_statistics();
     EXPECT_EQ(plan.statistics().pack_seconds, 0);
     EXPECT_GE(exchange(3).pack_seconds, 3 * least);
+}
+
+TEST(PlanStatistics, MemoryDependsOnNeighboursNotOnRanks) {
+    std::vector<std::size_t> slots, shells;
+    for (const int ranks : {4, 8, 12}) {
+        halocline_test::run(ranks, [&](const comm::job& j) { // a ring
+            const auto cut = lattice::decomposition::even({4, 4, 4, 4 * ranks}, {1, 1, 1, ranks});
+            const halo::plan plan(j, cut, {.bytes_per_site = 8});
+            const auto order = lattice::site_order::lexicographic({4, 4, 4, 6});
+            lattice::field<double> u(order, 1); // not in the slab: messages go through slots
+            const halo::shell_plan shell(j, cut, {.widths = {{0, 0, 0, 1}, {0, 0, 0, 1}}}, {halo::bind(u)});
+            if (j.rank() > 0) return;
+            slots.push_back(plan.slab_bytes());
+            shells.push_back(shell.slab_bytes());
+        });
+    }
+    constexpr std::size_t ghost_bytes = 2 * 64 * sizeof(double);
+    for (const std::vector<std::size_t>& bytes : {slots, shells}) {
+        EXPECT_GE(bytes[0], 2 * ghost_bytes) << "two slots";
+        EXPECT_LE(bytes[0], 4 * ghost_bytes);
+        EXPECT_EQ(bytes, std::vector<std::size_t>(3, bytes[0]));
+    }
 }
 
 } // namespace
