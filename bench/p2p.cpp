@@ -134,7 +134,7 @@ class driver {
             if (s.slices < (results[i].noisy ? 1 : outcome::fewest_slices)) continue;
             us[all[i].who + " " + all[i].mode] = {median(s.us[0]), median(s.us[1])};
             json_line line;
-            line.add("bench", "p2p").add("pattern", pattern).add("bytes", static_cast<double>(bytes));
+            line.add("bench", "p2p").add("pattern", pattern).add("bytes", bytes);
             line.add("who", all[i].who).add("mode", all[i].mode).add("transport", all[i].transport);
             line.add("speed", name)
                 .add("flag_ns", median(s.flag_ns))

@@ -31,7 +31,7 @@ void time_before_post(std::size_t bytes) {
     }
     halocline_test::loop_delivers = true;
     bench::json_line line;
-    line.add("bench", "verbs").add("who", "halocline before ibv_post_send").add("bytes", static_cast<int>(bytes));
+    line.add("bench", "verbs").add("who", "halocline before ibv_post_send").add("bytes", bytes);
     line.add("ns_median", bench::median(ns))
         .add("ns_p10", bench::quantile(ns, 0.1))
         .add("ns_p90", bench::quantile(ns, 0.9));
@@ -75,7 +75,7 @@ std::uint64_t time_one_way(const job& j, std::size_t bytes, int epochs) {
     }
     if (j.rank() == 0) {
         bench::json_line line;
-        line.add("bench", "verbs").add("who", "halocline").add("bytes", static_cast<int>(bytes));
+        line.add("bench", "verbs").add("who", "halocline").add("bytes", bytes);
         line.add("us_median", bench::median(us))
             .add("us_p10", bench::quantile(us, 0.1))
             .add("us_p90", bench::quantile(us, 0.9));

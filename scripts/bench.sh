@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Runs a bench from a fresh clone: ratios in one run, a table for eyes, JSON lines for machines.
 # usage: scripts/bench.sh question [options]      (none: this list)
+#   targets       are the targets of docs/status.md met? The benches below that show it, in one run: 7 minutes, and what
+#                 each figure ought to be beside it; --runs N: the medians of N runs and their ranges; --verbs: also over
+#                 verbs (5 minutes each); --quick: a minute; --again: judges the runs that there are
 #   halo          exchanges beside the one-copy limit and each installed MPI, as installed and tuned, the important
 #                 points first: 10 minutes, at most a point more; --quick: one minute
 #   halo_network  exchanges over libfabric's tcp on loopback beside each MPI told to use tcp: 3 minutes; --seconds S,
@@ -20,11 +23,11 @@
 #   solve         set-up and solve of the multigrid; --np N ranks (default 2); --peer 'COMMAND' takes turns with it
 #   coarse_halo   the demo's solve over shm beside each MPI as transport: whole, coarse level, its halo;
 #                 --np N, --rounds N
-#   all           each of these at its quickest, but those over loopback: ten minutes
+#   all           each of these at its quickest, but targets and those over loopback: ten minutes
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 list() { sed -n '/^# usage/,/^set/{s/^# \{0,1\}//;/^set/!p}' "$0"; }
-questions=" halo halo_network p2p sum network_messages window dirac plan_setup lane_copy checksum stencil verbs solve coarse_halo all "
+questions=" targets halo halo_network p2p sum network_messages window dirac plan_setup lane_copy checksum stencil verbs solve coarse_halo all "
 question=${1:-}
 [[ -n $question && $question != --help && $question != -h ]] || { list; exit 0; }
 [[ $questions == *" $question "* ]] || { echo "bench.sh: no question is called '$question'" >&2; list >&2; exit 2; }
@@ -33,6 +36,7 @@ targets=("bench_$question")
 [[ $question == coarse_halo ]] && targets=(coarse_solve)
 [[ $question == network_messages ]] && targets+=(bench_p2p) # whose MPI programs take part
 [[ $question == halo_network ]] && targets=(bench_halo)
+[[ $question == targets ]] && targets=(bench_{targets,halo,p2p,window,plan_setup,verbs} coarse_solve)
 [[ $question == all ]] && targets=(bench_{halo,p2p,sum,window,dirac,plan_setup,lane_copy,checksum,stencil,verbs,solve} coarse_solve)
 "$here/scripts/build.sh" release "${targets[@]}" halocline-run >&2
 bin=$here/build/release/bin
@@ -63,6 +67,55 @@ mpis_with() { # PROGRAM
 
 git=$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)
 case $question in
+  targets)
+    runs=1 verbs=0 halo=(150 60) p2p=(60 60) rounds=3
+    while [[ $# -gt 0 ]]; do
+      case $1 in
+        --runs) runs=${2:?--runs needs a number}; shift ;;
+        --verbs) verbs=1 ;;
+        --quick) halo=(16 8) p2p=(8 8) rounds=1 ;;
+        --again) runs=0 ;;
+        *) echo "bench.sh targets: there is no option '$1'" >&2; exit 2 ;;
+      esac
+      shift
+    done
+    out=$bin/../bench-targets
+    mkdir -p "$out"
+    peers() { # ranks, program, MPI: what --peer says of it, with the modes of bench_halo
+      local modes=''
+      [[ $2 != bench_halo ]] || modes=:packed,in-place,neighbour
+      echo "$3$modes=mpirun.$3 -n $1 '$bin/$2_$3'"
+    }
+    one_run() { # lines of JSON
+      local mpi of_halo=() of_halo4=() of_p2p=()
+      for mpi in $(mpis_with bench_halo); do
+        of_halo+=(--peer "$(peers 2 bench_halo "$mpi")") of_p2p+=(--peer "$(peers 2 bench_p2p "$mpi")")
+        [[ $mpi == mpich ]] || of_halo4+=(--peer "$(peers 4 bench_halo "$mpi")") # which never yields a core
+      done
+      local two=("$bin/halocline-run" -n 2 --)
+      local sizes=(--L 4,8,16 --bytes 96)
+      "${two[@]}" "$bin/bench_halo" --git "$git" "${sizes[@]}" --cut t,x --seconds "${halo[0]}" "${of_halo[@]}"
+      "$bin/halocline-run" -n 4 -- "$bin/bench_halo" --git "$git" "${sizes[@]}" --cut t --seconds "${halo[1]}" "${of_halo4[@]}"
+      "$bin/bench_halo" --git "$git" --L 4 --bytes 96 --cut xyzt --layout appended --seconds 2
+      "${two[@]}" "$bin/bench_p2p" --git "$git" --patterns latency --sizes 8,64,256,512,1024,4096 \
+        --seconds "${p2p[0]}" "${of_p2p[@]}"
+      "${two[@]}" "$bin/bench_p2p" --git "$git" --patterns both-ways --sizes 131072,1048576,4194304,8388608 \
+        --seconds "${p2p[1]}" "${of_p2p[@]}"
+      "${two[@]}" "$bin/bench_window" --quick
+      "$bin/bench_plan_setup"
+      "${two[@]}" "$bin/bench_plan_setup"
+      "$bin/bench_verbs" --before-post
+      [[ $verbs == 0 ]] || "$0" verbs || [[ $? -eq 77 ]] # no machine for it here
+      "$here/scripts/bench-coarse-halo.sh" "$bin" --rounds "$rounds"
+    }
+    for ((; runs > 0; --runs)); do
+      run=$out/run-$(date -u +%Y%m%dT%H%M%SZ).json
+      one_run | { grep '^{' || true; } >"$run.part" # tables are for eyes
+      mv "$run.part" "$run"
+    done
+    compgen -G "$out/run-*.json" >/dev/null || { echo "bench.sh targets --again: no run in $out yet" >&2; exit 1; }
+    "$bin/bench_targets" --json "$out/targets.json" "$out"/run-*.json | tee "$out/targets.md"
+    echo "bench.sh: over all runs in build/release/bench-targets; the table is targets.md there, with targets.json" >&2 ;;
   halo) # 2 ranks, then 4 on the same cores, then one, of 1 and 2 threads, that talks to itself
     seconds=(420 120 40) sizes=(--L 4,8,12,16,24.12.12.12 --bytes 96,192) coarse=(--vectors 20,28)
     if [[ ${1:-} == --quick ]]; then seconds=(30 16 8) sizes=(--L 4,8 --bytes 96) coarse=(); shift; fi

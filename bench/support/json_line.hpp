@@ -2,6 +2,7 @@
 // One flat JSON object in a line: what a bench prints for machines.
 #pragma once
 
+#include <concepts>
 #include <cstdio>
 #include <span>
 #include <string>
@@ -20,7 +21,7 @@ class json_line {
         return raw(key, quoted + '"');
     }
     json_line& add(std::string_view key, const char* text) { return add(key, std::string_view(text)); }
-    json_line& add(std::string_view key, int value) { return raw(key, std::to_string(value)); }
+    json_line& add(std::string_view key, std::integral auto value) { return raw(key, std::to_string(value)); }
     json_line& add(std::string_view key, bool value) { return raw(key, value ? "true" : "false"); }
     json_line& add(std::string_view key, double value) {
         char text[32];

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Are the targets met?  scripts/bench.sh targets  (bench_targets RUN…)
+//
+// RUN is a file of JSON lines that other benches wrote in one go. Ratios are taken within a run; over the runs a figure
+// is the median, with its range. Prints a table in Markdown, that of docs/status.md; --json FILE has a line per figure.
+#include "support/command_line.hpp"
+#include "support/json_line.hpp"
+#include "support/output_file.hpp"
+#include "support/statistics.hpp"
+#include "targets/figures.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline::bench;
+
+/// Err: input_error: no such file, or a line that is none of JSON.
+run_lines read_run(const std::string& path) {
+    std::ifstream file(path);
+    if (!file) throw input_error("can't read '" + path + "'");
+    run_lines lines;
+    std::string text;
+    for (int number = 1; std::getline(file, text); ++number) {
+        lines.push_back(nlohmann::json::parse(text, nullptr, false));
+        if (!lines.back().is_object())
+            throw input_error("'" + path + "', line " + std::to_string(number) + ": expected an object of JSON, not '" +
+                              text.substr(0, 60) + "'");
+    }
+    return lines;
+}
+
+/// One figure over all runs: those that saw it without noise, or all of them if none did.
+struct pooled {
+    figure first;
+    std::vector<double> quiet, noisy, limits;
+    void add(const figure& f) {
+        (f.noisy ? noisy : quiet).push_back(f.value);
+        if (f.limit > 0) limits.push_back(f.limit);
+    }
+    [[nodiscard]] const std::vector<double>& values() const { return quiet.empty() ? noisy : quiet; }
+    [[nodiscard]] double value() const { return median(values()); }
+    [[nodiscard]] bool is_met() const {
+        return met(value(), first.bound, first.side) ||
+               (first.limit_suffices && limit_misses() && met(value(), median(limits), first.side));
+    }
+    [[nodiscard]] bool limit_misses() const { return !limits.empty() && !met(median(limits), first.bound, first.side); }
+    /// "8^4 1.05", "8^4 **1.25** (1.1–1.4)", "8^4 1.5, limit 1.4", "8^4 1.05 *n*" (noisy).
+    [[nodiscard]] std::string cell() const {
+        const std::string mark = is_met() ? "" : "**";
+        std::string text = first.point + ' ' + mark + printed(value()) + mark;
+        const auto [least, most] = std::ranges::minmax(values());
+        if (values().size() > 1) text += " (" + printed(least) + "–" + printed(most) + ")";
+        if (limit_misses()) text += ", limit " + printed(median(limits));
+        return quiet.empty() ? text + " *n*" : text;
+    }
+    [[nodiscard]] std::string json() const {
+        const auto [least, most] = std::ranges::minmax(values());
+        json_line line;
+        line.add("bench", "targets").add("target", first.target).add("of", first.of).add("point", first.point);
+        line.add("speed", first.speed).add("seen", value()).add("least", least).add("most", most);
+        line.add("runs", static_cast<int>(values().size())).add("noisy", quiet.empty());
+        line.add("wanted", first.side == wanted::at_most ? "at most" : "at least").add("bound", first.bound);
+        if (!limits.empty()) line.add("limit", median(limits));
+        return line.add("met", is_met()).text();
+    }
+};
+
+/// Err: input_error: a line of a bench lacks what its lines have.
+std::vector<figure> judged(const std::string& path) {
+    try {
+        return figures_of(read_run(path));
+    } catch (const nlohmann::json::exception& e) {
+        throw input_error("'" + path + "': a line is none of its bench: " + e.what());
+    }
+}
+
+std::vector<pooled> pool(const std::vector<std::string>& paths) {
+    std::vector<pooled> all;
+    for (const std::string& path : paths)
+        for (const figure& f : judged(path)) {
+            const auto same = [&](const pooled& p) {
+                return p.first.target == f.target && p.first.of == f.of && p.first.point == f.point &&
+                       p.first.speed == f.speed;
+            };
+            auto found = std::ranges::find_if(all, same);
+            if (found == all.end()) found = all.insert(all.end(), {f, {}, {}, {}});
+            found->add(f);
+        }
+    return all;
+}
+
+/// A row: all points of one target and kind of exchange, by speed of the machine.
+struct row {
+    std::string target, of;
+    double least_bound, most_bound;
+    wanted side;
+    std::map<std::string, std::string> cells; // by speed
+};
+
+std::vector<row> rows_of(const std::vector<pooled>& all) {
+    std::vector<row> rows;
+    for (const pooled& p : all) {
+        auto r =
+            std::ranges::find_if(rows, [&](const row& o) { return o.target == p.first.target && o.of == p.first.of; });
+        if (r == rows.end())
+            r = rows.insert(rows.end(), {p.first.target, p.first.of, p.first.bound, p.first.bound, p.first.side, {}});
+        r->least_bound = std::min(r->least_bound, p.first.bound);
+        r->most_bound = std::max(r->most_bound, p.first.bound);
+        std::string& cell = r->cells[p.first.speed];
+        cell += (cell.empty() ? "" : "; ") + p.cell();
+    }
+    // The rows of a target stand together.
+    std::vector<row> ordered;
+    for (const row& r : rows)
+        if (std::ranges::none_of(ordered, [&](const row& o) { return o.target == r.target; }))
+            std::ranges::copy_if(rows, std::back_inserter(ordered), [&](const row& o) { return o.target == r.target; });
+    return ordered;
+}
+
+void print_table(const std::vector<pooled>& all) {
+    std::puts("| target | of | fast mode | slow mode | either |\n|---|---|---|---|---|");
+    for (row& r : rows_of(all)) {
+        std::string bound = printed(r.least_bound);
+        if (printed(r.most_bound) != bound) bound += " to " + printed(r.most_bound);
+        const auto cell = [&](const char* speed) { return r.cells[speed].empty() ? "–" : r.cells[speed].c_str(); };
+        std::printf("| %s %s %s | %s | %s | %s | %s |\n", r.target.c_str(), r.side == wanted::at_most ? "≤" : "≥",
+                    bound.c_str(), r.of.c_str(), cell("fast"), cell("slow"), cell(""));
+    }
+    const auto missed = std::ranges::count_if(all, [](const pooled& p) { return !p.is_met(); });
+    std::printf(
+        "\n%zu figures, %zu met, %zu missed (bold); in brackets the range over runs; limit: the one-copy limit's own\n"
+        "figure where it misses the bound, too; n: noisy\n",
+        all.size(), all.size() - static_cast<std::size_t>(missed), static_cast<std::size_t>(missed));
+}
+
+int judge(app::program& program, int argc, const char* const* argv) {
+    std::vector<std::string> runs;
+    std::string json;
+    CLI::App cli("Are the targets met?");
+    cli.add_option("runs", runs, "files of JSON lines, one per run")->required();
+    cli.add_option("--json", json, "file of JSON lines, one per figure")->check(not_empty);
+    program.parse(cli, argc, argv);
+    const std::vector<pooled> all = pool(runs);
+    output_file json_file(json);
+    print_table(all);
+    if (std::FILE* const to = json_file.stream())
+        for (const pooled& p : all) std::fprintf(to, "%s\n", p.json().c_str());
+    json_file.close(program);
+    return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) { return run_bench(argc, argv, judge); }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the JSON lines of one run of benches say about the targets that were set as figures (docs/status.md).
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halocline::bench {
+
+using run_lines = std::vector<nlohmann::json>;
+
+enum class wanted { at_most, at_least };
+
+struct figure {
+    std::string target; ///< a ratio or a time, such as "exchange / one-copy limit"
+    std::string of;     ///< of which exchanges, messages, plans
+    std::string point;  ///< such as "8^4" or "512 B"
+    std::string speed;  ///< of the machine, "fast" or "slow"; "": not told apart
+    double value = 0, bound = 0;
+    wanted side = wanted::at_most;
+    bool noisy = false;
+    double limit = 0;            ///< what the one-copy limit reaches in place of ours; 0: not asked
+    bool limit_suffices = false; ///< where the limit misses the bound, is it met by being no slower than the limit?
+};
+
+/// `value` as it is printed, which is what counts: two decimals below 10, one below 100, else none.
+std::string printed(double value);
+/// Is what is printed on the right side of its bound?
+bool met(double value, double bound, wanted side);
+
+/// All that can be said. Only lines of one run are set in relation, since the machine changes between runs.
+std::vector<figure> figures_of(const run_lines& lines);
+
+// The parts of figures_of(), a file each; each adds what it finds to `all`.
+void add_exchange_figures(const run_lines& lines, std::vector<figure>& all);
+void add_message_figures(const run_lines& lines, std::vector<figure>& all);
+void add_setup_figures(const run_lines& lines, std::vector<figure>& all);
+
+/// The lines of one bench.
+std::vector<const nlohmann::json*> lines_of(const run_lines& lines, std::string_view bench);
+
+/// The quickest of some contenders.
+struct quickest {
+    const nlohmann::json* line = nullptr;
+    double us = 0;
+    explicit operator bool() const { return line != nullptr; }
+    /// Pre: true.
+    [[nodiscard]] bool noisy() const { return line->value("noisy", false); }
+};
+
+/// Of those lines that are `which`, the one with the smallest `key`.
+template <class Which>
+quickest quickest_of(const std::vector<const nlohmann::json*>& lines, const char* key, Which which) {
+    quickest best;
+    for (const nlohmann::json* line : lines) {
+        if (!line->contains(key) || !which(*line)) continue;
+        const double us = line->at(key).get<double>();
+        if (!best || us < best.us) best = {line, us};
+    }
+    return best;
+}
+
+} // namespace halocline::bench
