@@ -2,7 +2,8 @@
 // The cost model: which path a message takes, and which route edges and corners, by costs measured in the job.
 //   direct     2 flags + 1 copy    the peer's "free", then "it is here"
 //   packed     1 flag + 2 copies   into the slot, out of the slot
-//   streamed   a fixed cost + a cost per cache line, as measured; against the same through the cache
+//   streamed   a fixed cost + a cost per cache line, as measured; against the same through the cache, by which go also
+//              lines that a run fills in part
 //   corners    at once: 1 flag + 1 message per distinct neighbour; by dimension: as many flags as dimensions
 #pragma once
 
@@ -56,13 +57,14 @@ struct writing {
     path_watch watch;
 };
 
-/// The choice for a message of this size when its plan is made.
-inline writing choose_writing(path wish, const comm::costs& c, std::size_t bytes) {
-    writing w{comm::streaming_pays(wish, c, bytes) ? path::streamed : path::direct, "the job asks for it", {}};
-    if (wish == path::direct && bytes > 0) w.watch = path_watch::claims_only(c);
+/// The choice for a message when its plan is made; it may be empty.
+inline writing choose_writing(path wish, const comm::costs& c, const comm::written_lines& lines) {
+    writing w{comm::streaming_pays(wish, c, lines) ? path::streamed : path::direct, "the job asks for it", {}};
+    const bool any = lines.whole + lines.part > 0;
+    if (wish == path::direct && any) w.watch = path_watch::claims_only(c);
     if (!comm::leaves_streaming(wish)) return w;
-    if (bytes > 0) w.watch = path_watch(c, bytes, w.path == path::streamed);
-    const double cached = c.cached.seconds(bytes), streamed = c.streamed.seconds(bytes);
+    if (any) w.watch = path_watch(c, lines, w.path == path::streamed);
+    const double cached = c.cached_seconds(lines), streamed = c.streamed_seconds(lines);
     w.why = cached == 0 ? "not measured: all ranks share a core, or no two share memory"
                         : microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it";
     if (const std::string when = w.watch.describe(); !when.empty()) w.why += "; " + when;

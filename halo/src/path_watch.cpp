@@ -5,9 +5,10 @@
 
 namespace halocline::halo {
 
-path_watch::path_watch(const comm::costs& c, std::size_t bytes, bool streamed) : path_watch(claims_only(c)) {
+path_watch::path_watch(const comm::costs& c, const comm::written_lines& lines, bool streamed)
+    : path_watch(claims_only(c)) {
     streamed_ = streamed;
-    bounds_ = comm::streaming_bounds(c, bytes);
+    bounds_ = comm::streaming_bounds(c, lines);
 }
 
 path_watch path_watch::claims_only(const comm::costs& c) {

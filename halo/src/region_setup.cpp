@@ -126,17 +126,29 @@ void make_direct(region_message& m, const std::vector<transfer>& sends, const by
     }
 }
 
-/// Through the cache, or past it? Lines that a run fills in part go through the cache anyway.
+/// The lines that this rank writes of its message: of the peer's first fields, or of the slot.  Pre: they can be streamed.
+comm::written_lines lines_of(const region_message& m, const binding& fields) {
+    std::size_t message_bytes = 0;
+    comm::written_lines lines;
+    for (std::size_t f = 0; f < m.out.size(); ++f) {
+        const site_shape& shape = fields.source[f].shape;
+        const std::size_t offset = m.path == path::direct ? m.targets[0][f] : message_bytes;
+        const comm::written_lines of_field = m.out[f].lines(offset, shape);
+        lines.whole += of_field.whole;
+        lines.part += of_field.part;
+        message_bytes += static_cast<std::size_t>(m.send_sites) * shape.bytes();
+    }
+    return lines;
+}
+
+/// Through the cache, or past it?
 void choose_stores(region_message& m, path wish, const comm::costs& costs, const binding& fields,
                    const region_plan_options& options) {
-    constexpr std::size_t least_run_bytes = 512;
     std::size_t bytes = 0;
-    bool can = m.send_sites > 0, pays = true;
+    bool can = m.send_sites > 0;
     for (std::size_t f = 0; f < m.out.size(); ++f) {
-        const std::size_t of_field = static_cast<std::size_t>(m.send_sites) * fields.source[f].shape.bytes();
-        bytes += of_field;
+        bytes += static_cast<std::size_t>(m.send_sites) * fields.source[f].shape.bytes();
         can = can && m.out[f].streams();
-        pays = pays && of_field >= least_run_bytes * static_cast<std::size_t>(m.out[f].runs());
     }
     if (m.path != path::direct) m.middle = bytes / 2;
     if (options.path == path::streamed) {
@@ -144,12 +156,13 @@ void choose_stores(region_message& m, path wish, const comm::costs& costs, const
         if (!can) m.why += "; sites too scattered to be streamed";
         return;
     }
-    const bool asked = options.path == path::direct, worth = can && pays;
-    const writing w = choose_writing(asked || !worth ? path::direct : wish, costs, bytes);
+    const bool asked = options.path == path::direct;
+    const writing w =
+        asked || !can ? choose_writing(path::direct, costs, bytes) : choose_writing(wish, costs, lines_of(m, fields));
     m.watch = w.watch;
     m.streamed = w.path == path::streamed;
-    if (asked) return;
-    m.why += worth ? (m.streamed ? "; streamed: " : "; not streamed: ") + w.why : "; short runs";
+    if (asked || m.send_sites == 0) return;
+    m.why += can ? (m.streamed ? "; streamed: " : "; not streamed: ") + w.why : "; sites too scattered to be streamed";
 }
 
 /// How the messages come to be: steps in this order, each collective.

@@ -12,6 +12,8 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 HWY_BEFORE_NAMESPACE();
@@ -89,14 +91,21 @@ struct copy_runs {
         run_of(to, from, bytes, copied{});
     }
 };
-/// The same past the cache.
+/// The same past the cache: whole lines, that is. Runs may be short: 96 bytes are a line and a half.
 struct stream_runs {
     using element = std::uint8_t;
     static void any(const element* from, element* to, std::int64_t count, std::int64_t from_step, std::int64_t to_step,
                     std::int64_t run_bytes) {
-        for (; count > 0; --count, from += from_step, to += to_step)
-            comm::stream_bytes(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from),
-                               static_cast<std::size_t>(run_bytes));
+        for (; count > 0; --count, from += from_step, to += to_step) one(from, to, static_cast<std::size_t>(run_bytes));
+    }
+    static void one(const element* from, element* to, std::size_t bytes) {
+        constexpr std::size_t line = 64;
+        const std::size_t head = std::min(bytes, (line - reinterpret_cast<std::uintptr_t>(to) % line) % line);
+        const std::size_t lines = (bytes - head) / line * line;
+        run_of(to, from, head, copied{});
+        comm::stream_lines(reinterpret_cast<std::byte*>(to + head), reinterpret_cast<const std::byte*>(from + head),
+                           lines);
+        run_of(to + head + lines, from + head + lines, bytes - head - lines, copied{});
     }
 };
 template <class T>

@@ -99,6 +99,24 @@ site_copy::site_copy(std::span<const std::int64_t> from, int from_lanes, std::sp
     for (std::size_t i = 0; i < add_.size(); ++i) add_[i] = k.add[i];
 }
 
+comm::written_lines site_copy::lines(std::size_t offset, const site_shape& shape) const {
+    constexpr std::int64_t line = 64;
+    const auto bytes = static_cast<std::int64_t>(shape.bytes()), start = static_cast<std::int64_t>(offset);
+    comm::written_lines counts;
+    std::int64_t next = 0; // line behind the last one that was touched
+    for (const site_strip& s : strips_)
+        for (std::int64_t run = 0; run < s.count; ++run) {
+            const std::int64_t begin = start + (s.to + run * s.to_stride) * bytes, end = begin + s.sites * bytes;
+            const std::int64_t whole = std::max(end / line - (begin + line - 1) / line, std::int64_t{0});
+            const std::int64_t touched = (end + line - 1) / line - begin / line;
+            const bool shared = begin % line != 0 && begin / line + 1 == next;
+            next = (end + line - 1) / line;
+            counts.whole += static_cast<double>(whole);
+            counts.part += static_cast<double>(touched - whole - (shared ? 1 : 0));
+        }
+    return counts;
+}
+
 void site_copy::claim(std::byte* to, const site_shape& shape, std::int64_t first, std::int64_t last) const noexcept {
     const auto bytes = static_cast<std::int64_t>(shape.bytes());
     const auto claim_sites = [&](std::int64_t begin, std::int64_t end) {

@@ -61,6 +61,36 @@ TEST(StreamingBounds, SmallMessagesStayInTheCacheInBothPlaces) {
         }
 }
 
+TEST(StreamingBounds, ShortRunsFollowByTheLinesThatTheyFill) {
+    for (const std::vector<costs>* jobs : {&far_apart, &near})
+        for (const costs& c : *jobs)
+            for (const double runs : {64.0, 512.0, 4096.0}) {
+                written_lines sites; // of 96 bytes, far from each other
+                sites.whole = sites.part = runs;
+                const streaming_bounds bounds(c, sites);
+                for (const bool now : {false, true}) {
+                    for (const double ns : near_ns)
+                        EXPECT_FALSE(bounds.streamed(now, ticks_of(ns))) << runs << " runs, " << bounds.describe();
+                    if (jobs == &far_apart && runs == 64) continue; // little is gained: either way
+                    for (const double ns : far_ns)
+                        EXPECT_TRUE(bounds.streamed(now, ticks_of(ns))) << runs << " runs, " << bounds.describe();
+                    EXPECT_EQ(streaming_pays(path::automatic, c, sites), jobs == &far_apart) << runs;
+                }
+            }
+}
+
+TEST(StreamingBounds, LinesThatAreFilledInPartAreNotStreamed) {
+    for (const std::vector<costs>* jobs : {&far_apart, &near})
+        for (const costs& c : *jobs)
+            for (const double runs : {64.0, 4096.0, 1e6}) {
+                written_lines parts;
+                parts.part = runs;
+
+                EXPECT_FALSE(streaming_pays(path::automatic, c, parts)) << runs;
+                EXPECT_FALSE(streaming_bounds(c, parts).reachable()) << runs;
+            }
+}
+
 TEST(StreamingBounds, WhereCostsWereMeasuredTheFirstChoiceStays) {
     for (const std::vector<costs>* jobs : {&far_apart, &near})
         for (const costs& c : *jobs)

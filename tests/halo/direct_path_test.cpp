@@ -312,8 +312,8 @@ TEST(PathModel, KnowsWhatLinesCostWhereRanksShareCores) {
         const comm::costs& c = comm::measured_costs(j);
 
         const bool several = CPU_COUNT(&cores) > 1;
-        EXPECT_EQ(c.cached.seconds(16384) > 0, several);
-        EXPECT_EQ(c.streamed.seconds(16384) > 0, several);
+        EXPECT_EQ(c.cached_seconds(16384) > 0, several);
+        EXPECT_EQ(c.streamed_seconds(16384) > 0, several);
         EXPECT_EQ(c.take_seconds > 0, several);
         cpu_set_t then;
         EXPECT_EQ(sched_getaffinity(0, sizeof then, &then), 0);

@@ -146,24 +146,30 @@ TEST(PathWatch, PlansChangeTheirPathOnceAndGhostsStayExact) {
     }
 }
 
-TEST(PathWatch, PaddedPlansToo) {
-    const auto cut = decomposition::even({8, 8, 8, 8}, {1, 1, 1, 2});
-    for (const bool slow : {false, true})
-        for (const path way : {path::automatic, path::packed})
-            run(2, [&](const comm::job& j) {
-                comm::assume_costs(j, opposite(slow));
-                const halo::ghost_widths widths{{0, 0, 0, 1}, {0, 0, 0, 1}};
-                lattice::field<float> x(site_order::lexicographic(halo::grown(cut.local_box(j.rank()), widths).extents),
-                                        24, &j.memory());
-                shell_plan p(j, cut, {.widths = widths, .path = way}, {halo::bind(x)});
-                for (std::uint64_t k = 1; k <= 3 * readings_in_a_row; ++k) {
-                    fill_padded(x, cut, j.rank(), widths, k);
-                    p.start();
-                    ASSERT_EQ(p.finish(), status::ok);
-                    EXPECT_EQ(wrong_words(x, cut, j.rank(), {.widths = widths}, k), 0) << k;
-                    EXPECT_EQ(p.statistics().path_changes, k < readings_in_a_row ? 0U : 1U) << k << p.describe();
-                }
-            });
+TEST(PathWatch, PaddedPlansTooInRunsOfManySitesAndOfOne) {
+    for (const int across : {0, 3})
+        for (const bool slow : {false, true})
+            for (const path way : {path::automatic, path::packed}) {
+                lattice::coordinate grid{1, 1, 1, 1};
+                halo::ghost_widths widths;
+                grid[across] = 2;
+                widths.low[across] = widths.high[across] = 1;
+                const auto cut = decomposition::even({8, 8, 8, 8}, grid);
+                run(2, [&](const comm::job& j) {
+                    comm::assume_costs(j, opposite(slow));
+                    lattice::field<float> x(
+                        site_order::lexicographic(halo::grown(cut.local_box(j.rank()), widths).extents), 24,
+                        &j.memory());
+                    shell_plan p(j, cut, {.widths = widths, .path = way}, {halo::bind(x)});
+                    for (std::uint64_t k = 1; k <= 3 * readings_in_a_row; ++k) {
+                        fill_padded(x, cut, j.rank(), widths, k);
+                        p.start();
+                        ASSERT_EQ(p.finish(), status::ok);
+                        EXPECT_EQ(wrong_words(x, cut, j.rank(), {.widths = widths}, k), 0) << k;
+                        EXPECT_EQ(p.statistics().path_changes, k < readings_in_a_row ? 0U : 1U) << k << p.describe();
+                    }
+                });
+            }
 }
 
 TEST(PathWatch, WhatIsAskedForStays) {

@@ -6,6 +6,7 @@
 #include <halocline_test/simd_targets.hpp>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <random>
 #include <set>
@@ -149,6 +150,36 @@ TEST(SiteCopy, ClaimsEachLineThatACopyFillsAndNoOtherByte) {
         ASSERT_EQ(claimed, lines) << "case " << k << ": " << c.text;
     }
     EXPECT_GT(claimed_cases, 500);
+}
+
+TEST(SiteCopy, CountsTheLinesThatAStreamFillsWholeAndInPart) {
+    constexpr std::size_t line = 64;
+    std::mt19937 g(11);
+    int counted_cases = 0;
+    for (int k = 0; k < 2000; ++k) {
+        copy_case c(g);
+        std::sort(c.positions[1].begin(), c.positions[1].end());
+        const site_copy copy(c.positions[0], 1, c.positions[1], 1);
+        if (!copy.streams()) continue;
+        ++counted_cases;
+        const std::size_t offset = 2 * g() % (3 * line), site = c.shape.bytes();
+        std::map<std::size_t, std::map<int, std::size_t>> bytes; // of each line, by run
+        int run = 0;
+        for (std::size_t i = 0; i < c.positions[1].size(); ++i) {
+            const std::int64_t from = c.positions[0][i], to = c.positions[1][i];
+            if (i > 0 && (from != c.positions[0][i - 1] + 1 || to != c.positions[1][i - 1] + 1)) ++run;
+            for (std::size_t b = 0; b < site; ++b)
+                ++bytes[(offset + static_cast<std::size_t>(to) * site + b) / line][run];
+        }
+        std::size_t whole = 0;
+        for (const auto& [l, of_run] : bytes) whole += of_run.begin()->second == line ? 1 : 0;
+
+        const halocline::comm::written_lines lines = copy.lines(offset, c.shape);
+
+        ASSERT_EQ(lines.whole, whole) << "case " << k << ": " << c.text;
+        ASSERT_EQ(lines.whole + lines.part, bytes.size()) << "case " << k << ": " << c.text;
+    }
+    EXPECT_GT(counted_cases, 500);
 }
 
 TEST(SiteCopy, AddsInTheOrderOfTheList) {

@@ -12,11 +12,7 @@
 #endif
 
 namespace halocline::comm {
-namespace {
 
-constexpr std::size_t line = 64;
-
-/// Whole lines.  Pre: `to` is the start of one.
 void stream_lines(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
 #ifdef HALOCLINE_STREAMS
     constexpr std::size_t word = sizeof(__m128i);
@@ -28,9 +24,8 @@ void stream_lines(std::byte* to, const std::byte* from, std::size_t bytes) noexc
 #endif
 }
 
-} // namespace
-
 void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    constexpr std::size_t line = 64;
     const std::size_t head = std::min(bytes, (line - reinterpret_cast<std::uintptr_t>(to) % line) % line);
     const std::size_t lines = (bytes - head) / line * line;
     if (head > 0) std::memcpy(to, from, head);

@@ -16,22 +16,23 @@ constexpr double cheaper_half_way = 1.5;
 } // namespace
 
 // With lines x times as far away as they were when costs were measured, a message takes
-//   cached    x C                  every part of it is a line that goes back and forth
-//   streamed  S + (x - 1) flag     only the flag is
-// so streaming is better by a factor m from x = m (S - flag) / (C - m flag) on.
+//   cached    x C                        every part of it is a line that goes back and forth
+//   streamed  S + x P + (x - 1) flag     only the flag is, and the lines P that it fills in part
+// so streaming is better by a factor m from x = m (S - flag) / (C - m (P + flag)) on.
 //
 // A pair of cores is in one of two places: near, sharing a cache, or far, where a line takes three times as long, or more.
 // Near, messages of 16 KiB and more do about as well either way (0.7 to 1.25 by what they are part of). So the x above
 // lies there, and on which side of it a reading falls is chance. Hence no bound is nearer to the near place than half
 // way, by ratio, to the far one.
-streaming_bounds::streaming_bounds(const costs& c, std::size_t bytes) {
-    if (c.take_seconds == 0 || c.cached.seconds(bytes) == 0) return;
-    const double cached = c.cached.seconds(bytes), past = c.streamed.seconds(bytes);
+streaming_bounds::streaming_bounds(const costs& c, const written_lines& lines) {
+    if (c.take_seconds == 0 || c.cached_seconds(lines) == 0 || lines.whole == 0) return;
+    const double cached = c.cached_seconds(lines), part = c.part_seconds(lines);
+    const double past = c.streamed_seconds(lines) - part;
     const double flag = std::min({c.flag_seconds, c.cached.message_seconds, c.streamed.message_seconds});
     const bool measured_far = cheaper_half_way * c.streamed.line_seconds < c.cached.line_seconds;
     const double half_way = std::sqrt(measured_far ? 1 / far_by_near : far_by_near);
     const auto better_from = [&](double margin) {
-        const double gain = cached - margin * flag;
+        const double gain = cached - margin * (part + flag);
         const double x = gain > 0 ? margin * (past - flag) / gain : std::numeric_limits<double>::infinity();
         const double ticks = std::max(x, margin * half_way) * c.take_seconds / seconds_per_tick();
         return ticks < 1e12 ? std::max<std::uint64_t>(1, static_cast<std::uint64_t>(ticks)) : never;

@@ -16,13 +16,13 @@
 
 namespace halocline::comm {
 
-/// How long a line takes, in ticks, above which messages of one size are better streamed, and below which no longer.
+/// How long a line takes, in ticks, above which messages of one shape are better streamed, and below which no longer.
 class streaming_bounds {
   public:
     /// Never streamed, or always: whatever is so stays so.
     streaming_bounds() = default;
-    /// The same where c was not measured.
-    streaming_bounds(const costs& c, std::size_t bytes);
+    /// The same where c was not measured, and where no line is filled as a whole.
+    streaming_bounds(const costs& c, const written_lines& lines);
 
     [[nodiscard]] bool known() const noexcept { return direct_below_ > 0; }
     /// Can lines get so dear?

@@ -23,7 +23,7 @@ class path_watch {
     /// A message that stays what it is.
     path_watch() = default;
     /// Its path stays where costs were not measured (all ranks share one core), or where it was asked for: claims_only().
-    path_watch(const comm::costs& c, std::size_t bytes, bool streamed);
+    path_watch(const comm::costs& c, const comm::written_lines& lines, bool streamed);
     static path_watch claims_only(const comm::costs& c);
 
     [[nodiscard]] bool watches() const noexcept { return claimed_above_ > 0; }
