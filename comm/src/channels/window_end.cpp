@@ -4,6 +4,7 @@
 #include "control/wire.hpp"
 #include "job/waiting.hpp"
 #include "network/worlds.hpp"
+#include "node/copy_claimed.hpp"
 
 #include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/clock.hpp>
@@ -226,8 +227,10 @@ void window_end::write(std::byte* to, const std::byte* from, std::size_t bytes) 
         finish_streams();
         return;
     }
-    if (claims_) claim_lines(to, to + bytes);
-    std::memcpy(to, from, bytes);
+    if (claims_)
+        copy_claimed(to, from, bytes);
+    else
+        std::memcpy(to, from, bytes);
 }
 
 template <class Channel>

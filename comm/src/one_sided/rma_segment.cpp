@@ -3,8 +3,8 @@
 
 #include "channels/channel_agreement.hpp"
 #include "control/wire.hpp"
+#include "node/copy_claimed.hpp"
 
-#include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/stream_bytes.hpp>
 #include <halocline/comm/take_line.hpp>
@@ -156,8 +156,9 @@ void rma_segment::write_shared(neighbour& peer, std::byte* to, std::span<const s
         stream_bytes(to, bytes.data(), bytes.size());
         finish_streams();
         ++counts_.streamed;
+    } else if (large && bytes.size() <= largest_claimed_) {
+        copy_claimed(to, bytes.data(), bytes.size());
     } else {
-        if (large && bytes.size() <= largest_claimed_) claim_lines(to, to + bytes.size());
         std::memcpy(to, bytes.data(), bytes.size());
     }
 }
