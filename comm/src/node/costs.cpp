@@ -139,31 +139,42 @@ class core_for_now {
     bool bound_ = false;
 };
 
-/// The core for this rank while it times what it writes: none, and then it times nothing, where ranks share cores and it
-/// is not of the one pair of the job that is given two, while the others sleep.  Collective where ranks share cores.
-std::optional<int> core_to_write_from(const job& j, bool shares_memory) {
+/// The cores that the calling thread may use.
+std::vector<int> allowed_core_numbers() {
     cpu_set_t allowed;
     CPU_ZERO(&allowed);
     std::vector<int> cores;
     if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
         for (int c = 0; c < CPU_SETSIZE; ++c)
             if (CPU_ISSET(c, &allowed)) cores.push_back(c);
-    if (cores.empty()) shares_memory = false, cores.push_back(0);
-    if (j.core().spin.has_own_core()) return cores[static_cast<std::size_t>(j.rank()) % cores.size()];
+    return cores;
+}
 
+/// The core for this rank while it times, with its partner, what it writes; none: it times nothing. Where both have a core
+/// anyway, theirs. Of the pairs that share cores with others one of the job is given two, while the others sleep.
+/// Collective, whoever has a core: hosts of one job may have more or fewer ranks than cores.
+std::optional<int> core_to_write_from(const job& j, bool shares_memory) {
     struct place {
-        int shares_memory, first_core, last_core;
+        int shares_memory, has_own_core, first_core, last_core;
     };
+    const std::vector<int> cores = allowed_core_numbers();
+    const place mine =
+        cores.empty() ? place{} : place{shares_memory, j.core().spin.has_own_core(), cores.front(), cores.back()};
     std::vector<place> places;
-    for (const std::string& text :
-         j.gather(wire_writer().number(place{shares_memory, cores.front(), cores.back()}).take()))
+    for (const std::string& text : j.gather(wire_writer().number(mine).take()))
         places.push_back(wire_reader(text).number<place>());
+
+    const auto rank = static_cast<std::size_t>(j.rank());
+    bool lent = false; // two cores to a pair that shares them
     for (std::size_t even = 0; even + 1 < places.size(); even += 2) {
         const place &one = places[even], &other = places[even + 1];
-        if (!one.shares_memory || !other.shares_memory || one.first_core == other.last_core) continue;
-        if (j.rank() == static_cast<int>(even)) return one.first_core;
-        if (j.rank() == static_cast<int>(even) + 1) return other.last_core;
-        return {};
+        if (!one.shares_memory || !other.shares_memory) continue;
+        const bool own = one.has_own_core && other.has_own_core;
+        if (!own && (lent || one.first_core == other.last_core)) continue;
+        lent = lent || !own;
+        if (rank != even && rank != even + 1) continue;
+        if (own) return cores[rank % cores.size()];
+        return rank == even ? one.first_core : other.last_core;
     }
     return {};
 }

@@ -49,7 +49,8 @@ enum class mpi_mode {
 /// Err: input_error: neither "two-sided" nor "one-sided".
 [[nodiscard]] mpi_mode mpi_mode_of(std::string_view text);
 
-/// Run-time choices of a job. Equal on all ranks, which is checked when it starts.
+/// Run-time choices of a job. Equal on all ranks, which is checked when it starts; but spin_polls, network, bootstrap, verbs
+/// and may_sleep are each rank's own.
 struct job_options {
     /// Transports in order of preference; each peer is served by the first that reaches it ("self" always serves the
     /// own rank). If none of them reaches a peer, that is an error, never a silent fallback.

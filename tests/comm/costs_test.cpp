@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Costs are measured by all ranks together, whichever of them have a core to themselves.
+#include "job/job_core.hpp"
+
+#include <halocline/comm/costs.hpp>
+#include <halocline/comm/job.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <vector>
+
+namespace {
+
+using namespace halocline::comm;
+
+/// As on hosts with more and with fewer cores than ranks.
+TEST(Costs, RanksWithACoreAndRanksThatShareOneMeasureTogether) {
+    job_options options;
+    options.transports = {"shm"};
+    options.path = path::direct; // so that nothing is measured when the job starts
+    options.deadline = std::chrono::seconds(20);
+    const std::vector<std::vector<int>> jobs{{1, 1, 0, 0}, {0, 0, 1, 1}, {1, 0}, {0, 1, 1}, {0, 0, 0}};
+    for (const std::vector<int>& has_core : jobs) {
+        std::vector<costs> seen(has_core.size());
+        run_threads(
+            static_cast<int>(has_core.size()),
+            [&](const job& j) {
+                const auto rank = static_cast<std::size_t>(j.rank());
+                j.core().spin = spinning(j.options(), has_core[rank] != 0 ? 1 : 2, 1);
+                seen[rank] = measured_costs(j);
+                j.barrier(); // all have come here by the same calls
+            },
+            options);
+        EXPECT_GT(seen[0].flag_seconds, 0);
+        for (const costs& c : seen) {
+            EXPECT_EQ(c.flag_seconds, seen[0].flag_seconds);
+            EXPECT_EQ(c.cached.line_seconds, seen[0].cached.line_seconds);
+            EXPECT_EQ(c.take_seconds, seen[0].take_seconds);
+        }
+    }
+}
+
+} // namespace
