@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/dirac/padded_links.hpp>
 
-#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -25,26 +24,6 @@ void for_each_site(const coordinate& low, const coordinate& high, Visit&& visit)
 int modulo(int a, int n) { return (a % n + n) % n; }
 
 } // namespace
-
-su3 reunitarise(const su3& a) {
-    su3 u = a;
-    const auto normalise = [&](int row) {
-        double norm2 = 0;
-        for (int j = 0; j < 3; ++j) norm2 += std::norm(u[3 * row + j]);
-        const double scale = 1 / std::sqrt(norm2);
-        for (int j = 0; j < 3; ++j) u[3 * row + j] *= scale;
-    };
-    normalise(0);
-    std::complex<double> overlap = 0;
-    for (int j = 0; j < 3; ++j) overlap += conj_times(u[j], u[3 + j]);
-    for (int j = 0; j < 3; ++j) u[3 + j] -= times(overlap, u[j]);
-    normalise(1);
-    for (int j = 0; j < 3; ++j) { // third row = conj(first x second)
-        const int k = (j + 1) % 3, l = (j + 2) % 3;
-        u[6 + j] = std::conj(times(u[k], u[3 + l]) - times(u[l], u[3 + k]));
-    }
-    return u;
-}
 
 padded_links::padded_links(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links)
     : local_(cut.local_box(j.rank())), global_(cut.global()) {

@@ -51,7 +51,8 @@ TEST(Ofi, MessagesLongerThanAWriteAreSplit) {
     const job j = job::from_environment(options);
     constexpr std::size_t bytes = 10'000;
     const tape t(bytes);
-    ofi_world world(std::string(transport_named(under_test).provider), "127.0.0.1", 4096);
+    // The ends may have unlike limits, as on hosts with unlike devices: both split at the smaller one.
+    ofi_world world(std::string(transport_named(under_test).provider), "127.0.0.1", j.rank() % 2 == 0 ? 4096 : 6000);
     const auto addresses = j.gather(world.address());
     world.connect(addresses, j.rank());
     const int peer = j.rank() ^ 1;

@@ -93,7 +93,7 @@ int job_core::silent_behind(int peer) const noexcept {
     for (int hops = 0; hops < ranks; ++hops) {
         if (last < 0 || peer_base[last] == nullptr) return last;
         const auto& record = *reinterpret_cast<const failure_record*>(peer_base[last]);
-        const int next = record.awaited.load(std::memory_order_acquire);
+        const int next = record.awaited.load(std::memory_order_acquire); // `awake` is of this wait, or a later one
         if (next < 0 || seconds(ticks() - record.awake.load(std::memory_order_relaxed)) > asleep) return last;
         last = next;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "world.hpp"
 
+#include "control/wire.hpp"
 #include "endpoint.hpp"
 
 #include <algorithm>
@@ -58,15 +59,25 @@ std::string ofi_world::kind() const {
     return endpoint_->provider.name + (in_shared_memory() ? " in " + shared_memory_place() : "");
 }
 
-std::string ofi_world::address() const { return endpoint_->address(); }
+std::string ofi_world::address() const {
+    return wire_writer().number<std::uint64_t>(endpoint_->largest_write).text(endpoint_->address()).take();
+}
 
 void ofi_world::connect(std::span<const std::string> addresses, int own_rank) {
-    endpoint_->insert(addresses, own_rank);
-    if (!in_shared_memory()) return;
-    for (const std::string& address : addresses) {
-        if (!address.empty()) shared_files_.push_back(shared_file(address));
+    std::vector<std::string> endpoints(addresses.size()); // "" of ranks that it does not reach
+    for (std::size_t r = 0; r < addresses.size(); ++r) {
+        if (addresses[r].empty()) continue;
+        wire_reader reader(addresses[r]);
+        // Who receives counts pieces, as if they were its own: all are split alike.
+        endpoint_->largest_write = std::min(endpoint_->largest_write, reader.number<std::uint64_t>());
+        endpoints[r] = reader.text();
     }
-    own_file_ = shared_file(addresses[static_cast<std::size_t>(own_rank)]);
+    endpoint_->insert(endpoints, own_rank);
+    if (!in_shared_memory()) return;
+    for (const std::string& endpoint : endpoints) {
+        if (!endpoint.empty()) shared_files_.push_back(shared_file(endpoint));
+    }
+    own_file_ = shared_file(endpoints[static_cast<std::size_t>(own_rank)]);
 }
 
 bool ofi_world::has_mapped_all() const {

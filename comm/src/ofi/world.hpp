@@ -100,7 +100,7 @@ class ofi_world {
     /// Opens libfabric's `provider` ("": its own first choice that can do RMA; with ",tagged" behind its name: as if it
     /// could not). One without RMA is driven by tagged messages. `address`: of this host; the interface
     /// with it is taken where the provider has one. `largest_write`: writes are split at that size if the provider's
-    /// own is larger.
+    /// own is larger, or at that of the rank with the least.
     /// Err: input_error: no library, no such provider, or none that can do either.
     explicit ofi_world(std::string_view provider, std::string_view address,
                        std::size_t largest_write = std::numeric_limits<std::size_t>::max());
@@ -110,7 +110,7 @@ class ofi_world {
 
     /// What two ranks must have alike to reach each other: the provider, "tcp;ofi_rxm"; of shm also the host.
     [[nodiscard]] std::string kind() const;
-    /// This endpoint's, for the peers.
+    /// This endpoint's, with what it writes at once, for the peers.
     [[nodiscard]] std::string address() const;
     /// Takes every rank's address, by rank, "" of those that it does not reach; nothing goes over the wire.
     /// Err: job_error.
