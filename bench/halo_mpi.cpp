@@ -13,16 +13,11 @@
 #include "halo/timed_slice.hpp"
 #include "support/mpi_peer.hpp"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
-#include <fcntl.h>
-#include <semaphore.h>
 #include <sstream>
 #include <string>
-#include <sys/mman.h>
-#include <unistd.h>
 
 namespace {
 
@@ -218,43 +213,6 @@ class neighbour : public exchange_base {
 };
 static_assert(exchanger<persistent> && exchanger<neighbour>);
 
-/// Where ranks sleep until rank 0 has an order: MPI itself would poll.
-class bedroom {
-  public:
-    explicit bedroom(int rank, int ranks) : rank_(rank), ranks_(ranks) {
-        int number = static_cast<int>(getpid());
-        MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
-        const std::string name = "/halocline-bench-mpi-" + std::to_string(number);
-        if (rank == 0) open_and_map(name, O_RDWR | O_CREAT | O_EXCL);
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (rank != 0) open_and_map(name, O_RDWR);
-        sem_init(&beds_[rank], 1, 0);
-        MPI_Barrier(MPI_COMM_WORLD);
-        if (rank == 0) shm_unlink(name.c_str());
-    }
-    void sleep() {
-        while (sem_wait(&beds_[rank_]) != 0 && errno == EINTR) {
-        }
-    }
-    void wake_all() {
-        for (int r = 1; r < ranks_; ++r) sem_post(&beds_[r]);
-    }
-
-  private:
-    void open_and_map(const std::string& name, int how) {
-        const std::size_t bytes = sizeof(sem_t) * static_cast<std::size_t>(ranks_);
-        const int fd = shm_open(name.c_str(), how, 0600);
-        if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0)
-            give_up("shm_open: " + std::string(std::strerror(errno)));
-        void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        close(fd);
-        if (p == MAP_FAILED) give_up("mmap: " + std::string(std::strerror(errno)));
-        beds_ = static_cast<sem_t*>(p);
-    }
-    int rank_, ranks_;
-    sem_t* beds_ = nullptr;
-};
-
 template <exchanger E>
 void measure(E&& e, double seconds, int rank) {
     const auto greatest = [](double x) {
@@ -271,24 +229,14 @@ void measure(E&& e, double seconds, int rank) {
     std::fflush(stdout);
 }
 
-void serve(int rank, int ranks) {
-    bedroom beds(rank, ranks);
-    for (;;) {
-        std::array<char, 256> line{};
-        if (rank == 0) {
-            if (std::fgets(line.data(), line.size(), stdin) == nullptr) line[0] = '\0';
-            if (line[0] != '\0') (void)order(line.data(), ranks); // the others sleep while what is wrong is told
-            beds.wake_all();
-        } else {
-            beds.sleep();
-        }
-        MPI_Bcast(line.data(), static_cast<int>(line.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
-        if (line[0] == '\0') return;
-        const order o(line.data(), ranks);
+void serve(orders& from) {
+    const auto read = [&](const std::string& line) { return order(line, from.ranks()); };
+    for (std::string line; !(line = from.next(read)).empty();) {
+        const order o = read(line);
         if (o.mode.starts_with("neighbour"))
-            measure(neighbour(o.where, rank, o.mode == "neighbour-init"), o.seconds, rank);
+            measure(neighbour(o.where, from.rank(), o.mode == "neighbour-init"), o.seconds, from.rank());
         else
-            measure(persistent(o.where, rank, o.mode == "packed"), o.seconds, rank);
+            measure(persistent(o.where, from.rank(), o.mode == "packed"), o.seconds, from.rank());
     }
 }
 

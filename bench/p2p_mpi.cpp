@@ -23,16 +23,16 @@ p2p::order order_of(const std::string& line) {
     return o;
 }
 
-void serve(int rank, int ranks) {
-    if (ranks != 2) {
-        if (rank == 0) give_up(std::to_string(ranks) + " ranks; it needs 2");
+void serve(orders& from) {
+    if (from.ranks() != 2) {
+        if (from.rank() == 0) give_up(std::to_string(from.ranks()) + " ranks; it needs 2");
         MPI_Barrier(MPI_COMM_WORLD); // that ends with rank 0
     }
     p2p::two_sided::communicator world;
     p2p::two_sided_endpoint endpoint(world, slowest);
-    for (std::string line; !(line = next_order(rank, order_of)).empty();) {
+    for (std::string line; !(line = from.next(order_of)).empty();) {
         const p2p::batches us = p2p::measurement(endpoint, order_of(line)).run();
-        if (rank != 0) continue;
+        if (from.rank() != 0) continue;
         for (const double batch : us[0]) std::cout << batch << ' ';
         std::cout << ';';
         for (const double batch : us[1]) std::cout << ' ' << batch;

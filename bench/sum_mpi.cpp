@@ -24,15 +24,15 @@ order order_of(const std::string& line) {
     return o;
 }
 
-void serve(int rank, int ranks) {
+void serve(orders& from) {
     const auto sum = [](std::vector<double>& values) {
         MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_SUM,
                       MPI_COMM_WORLD);
     };
-    for (std::string line; !(line = next_order(rank, order_of)).empty();) {
+    for (std::string line; !(line = from.next(order_of)).empty();) {
         const order o = order_of(line);
-        const std::vector<double> us = time_sums(rank, ranks, o.values, o.seconds, sum, slowest);
-        if (rank != 0) continue;
+        const std::vector<double> us = time_sums(from.rank(), from.ranks(), o.values, o.seconds, sum, slowest);
+        if (from.rank() != 0) continue;
         for (const double batch : us) std::printf("%.4f ", batch);
         std::printf("\n");
         std::fflush(stdout);
