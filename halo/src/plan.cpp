@@ -129,6 +129,7 @@ std::span<const face> plan::completed() noexcept {
             reported_[f.index()] = epoch;
             completed_[n++] = f;
         });
+    if (in_flight && n == 0) channels_.give_way();
     return {completed_.data(), n};
 }
 

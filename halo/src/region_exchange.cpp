@@ -196,11 +196,13 @@ void region_plan::state::note(region_message& m) noexcept {
     for (const int i : m.receives) reported.push_back(i);
 }
 
-bool region_plan::state::test() noexcept {
+bool region_plan::state::has_come() noexcept {
     if (status != comm::status::ok || !started()) return true;
     if (!options.add) advance();
-    return channels.test(epoch + 1);
+    return channels.has_come(epoch + 1);
 }
+
+bool region_plan::state::test() noexcept { return has_come() || channels.test(epoch + 1); }
 
 void region_plan::state::wait() noexcept {
     const std::uint64_t k = epoch + 1;

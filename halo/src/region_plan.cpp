@@ -26,6 +26,7 @@ void region_plan::work_in_every_wait(void* object, void (*step)(void*)) {
 void region_plan::join(std::shared_ptr<crew> threads) { s_->threads = std::move(threads); }
 void region_plan::begin(int which) noexcept { s_->start(which); }
 comm::status region_plan::complete() noexcept { return s_->finish(); }
+bool region_plan::has_come() noexcept { return s_->has_come(); }
 bool region_plan::shares() const {
     return static_cast<std::size_t>(s_->most_sites) * s_->site_bytes >= 2 * s_->piece_bytes;
 }
@@ -47,7 +48,10 @@ void region_plan::finish_or_throw() {
 }
 
 std::span<const int> region_plan::completed() noexcept {
-    if (s_->started() && s_->status == comm::status::ok && !s_->options.add) s_->advance();
+    if (s_->started() && s_->status == comm::status::ok && !s_->options.add) {
+        s_->advance();
+        if (s_->unreported == s_->reported.size()) s_->channels.give_way();
+    }
     const std::size_t first = std::exchange(s_->unreported, s_->reported.size());
     return std::span(s_->reported).subspan(first);
 }

@@ -220,7 +220,7 @@ void shell_plan::require_fresh(int which) const {
 }
 
 bool shell_plan::relay::test() noexcept {
-    while (status == comm::status::ok && phase < phases.size() && phases[phase].test()) {
+    while (status == comm::status::ok && phase < phases.size() && phases[phase].has_come()) {
         if (phase + 1 == phases.size()) return true;
         status = phases[phase].complete(); // does not wait
         if (status == comm::status::ok) phases[++phase].begin(bound);
@@ -230,7 +230,10 @@ bool shell_plan::relay::test() noexcept {
 
 bool shell_plan::test() noexcept {
     if (status_ != comm::status::ok || running_ == running::nothing) return true;
-    return running_ == running::backward ? backward_->test() : forward_->test();
+    if (running_ == running::backward) return backward_->test();
+    if (forward_->test()) return true;
+    (void)forward_->phases[forward_->phase].test(); // does what peers wait for, and looks who died
+    return forward_->test();
 }
 
 comm::status shell_plan::finish(team t) noexcept {
@@ -272,7 +275,7 @@ void shell_plan::finish_or_throw() {
 std::span<const int> shell_plan::completed() noexcept {
     reported_.clear();
     if (running_ == running::backward) return {};
-    (void)test();
+    if (running_ == running::forward) (void)forward_->test();
     for (std::size_t p = 0; p < forward_->phases.size() && p <= forward_->phase; ++p)
         for (const int i : forward_->phases[p].completed()) reported_.push_back(static_cast<int>(first_ghost_[p]) + i);
     return reported_;

@@ -138,19 +138,28 @@ void channel_set::work_in_every_wait(void* object, void (*step)(void*)) {
     core_->background.push_back({object, step});
 }
 
+int channel_set::missing(std::uint64_t epoch) noexcept {
+    int peer = nobody;
+    for_each_lane([&](auto& lane) {
+        for (auto& c : lane)
+            if (!c.arrived(epoch) || !c.sent(epoch)) peer = c.peer();
+    });
+    return peer;
+}
+
+bool channel_set::has_come(std::uint64_t epoch) noexcept { return status_ != status::ok || missing(epoch) == nobody; }
+
 bool channel_set::test(std::uint64_t epoch) noexcept {
     if (status_ != status::ok) return true;
-    int missing = -1;
-    bool all = true;
-    for_each_lane([&](auto& lane) {
-        for (auto& c : lane) {
-            if (c.arrived(epoch) && c.sent(epoch)) continue;
-            missing = c.peer();
-            all = false;
-        }
-    });
-    if (!all) status_ = found_nothing(*core_, tests_for_nothing_, missing);
-    return all || status_ != status::ok;
+    const int peer = missing(epoch);
+    if (peer == nobody) return true;
+    status_ = found_nothing(*core_, questions_in_vain_, peer);
+    return status_ != status::ok;
+}
+
+void channel_set::give_way() noexcept {
+    if (gave_way(*core_, questions_in_vain_))
+        (void)core_->look(nobody, ticks(), nobody); // the caller does not hear of it
 }
 
 std::vector<lane_counts> channel_set::counts(std::uint64_t epochs) const {

@@ -115,6 +115,8 @@ class job_core {
     /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `gone`: the peer,
     /// if it was seen to have left before the caller looked in vain for what it may have sent last.
     [[nodiscard]] status check(int peer, std::uint64_t since, int gone) noexcept;
+    /// The same where the rank is not told of it, so that its witness speaks.
+    status look(int peer, std::uint64_t since, int gone) noexcept;
     /// check() as an exception, for set-up waits.
     void check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone = -1);
     /// What publish() is told when the link to `peer` is silent for too long.
@@ -123,7 +125,6 @@ class job_core {
     [[nodiscard]] std::string name_of(int r) const;
 
   private:
-    [[nodiscard]] status look(int peer, std::uint64_t since, int gone) noexcept;
     /// Who is at the end of the chain of those who wait for each other and are awake, as far as their memory is mapped
     /// here; `peer` if that is a circle.
     [[nodiscard]] int silent_behind(int peer) const noexcept;

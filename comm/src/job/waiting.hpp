@@ -74,13 +74,19 @@ class waiter {
     bool looked_ = false, yielded_ = false;
 };
 
-/// After a call that asks, does not wait, and found nothing, number ++calls of such: a loop around it has to get on where
-/// ranks share cores, and to end when somebody died. Its deadline is the caller's.
-[[nodiscard]] inline status found_nothing(job_core& core, std::uint64_t& calls, int peer) noexcept {
+/// After a call that asks, does not wait, and found nothing, number ++calls of such: a loop around it has to do what peers
+/// wait for, because they may answer only then, and to get on where ranks share cores. True: look who died, now and then.
+[[nodiscard]] inline bool gave_way(job_core& core, std::uint64_t& calls) noexcept {
     constexpr std::uint64_t calls_per_yield = 8, calls_per_look = 4096;
     ++calls;
+    core.work();
     if (!core.spin.has_own_core() && calls % calls_per_yield == 0) sched_yield();
-    return calls % calls_per_look == 0 ? core.check(peer, ticks(), -1) : status::ok;
+    return calls % calls_per_look == 0;
+}
+
+/// The same for calls whose answer can be that somebody died, so that loops around them end. The deadline is the caller's.
+[[nodiscard]] inline status found_nothing(job_core& core, std::uint64_t& calls, int peer) noexcept {
+    return gave_way(core, calls) ? core.check(peer, ticks(), -1) : status::ok;
 }
 
 } // namespace halocline::comm

@@ -139,8 +139,13 @@ class channel_set {
     /// From now on step(object) is called in every wait of this rank, whatever for: a peer may be waiting for what step
     /// does. step is noexcept and never waits.  Pre: no wait of this rank is going on.
     void work_in_every_wait(void* object, void (*step)(void* object));
-    /// True if wait(epoch) would return at once; also, after a while, when somebody died.
+    /// True if wait(epoch) would return at once; also, after a while, when somebody died. Does what the rank's other sets do
+    /// in every wait, so that a loop around it gets on.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
+    /// The same without a look at anything but this set: for what is done in every wait itself.
+    [[nodiscard]] bool has_come(std::uint64_t epoch) noexcept;
+    /// After a question that found nothing: does what is done in every wait, and leaves a core that ranks share.
+    void give_way() noexcept;
     /// True if all of an epoch is here, or comes within about a microsecond, and nothing is amiss: then wait() would say
     /// ok. False says nothing: wait() tells. Only what arrives in memory is polled, channel by channel: the next message
     /// may come any moment, and a flag takes no longer than a look at all lanes.
@@ -170,7 +175,10 @@ class channel_set {
     [[nodiscard]] std::string pending(std::uint64_t epoch) const;
 
   private:
+    static constexpr int nobody = -1;
     status wait(std::uint64_t epoch, void* object, status (*step)(void* object)) noexcept;
+    /// A peer whose message of this epoch is not here, or ours not sent to; or nobody.
+    [[nodiscard]] int missing(std::uint64_t epoch) noexcept;
     void close() noexcept;
     /// Makes what is wrong with an epoch that arrived the state of the set.
     template <class Channel>
@@ -196,7 +204,7 @@ class channel_set {
     std::size_t memory_bytes_ = 0; // block and buffers of the other lanes
     int short_spin_ = 0;           // polls of spin(): none if a transport here moves nothing unless it is asked
     void* worker_ = nullptr;       // of work_in_every_wait()
-    std::uint64_t waits_yielded_ = 0, tests_for_nothing_ = 0;
+    std::uint64_t waits_yielded_ = 0, questions_in_vain_ = 0;
     status status_ = status::ok;
 };
 

@@ -170,7 +170,8 @@ class messenger {
     /// status::wrong_data.  Pre: as isend().
     void irecv(message_request& request, std::span<std::byte> into, int from, int tag,
                std::uint32_t context = 0) noexcept;
-    /// True if the request is done, or if state() is bad.
+    /// True if the request is done, or if state() is bad. A loop around it has no deadline, and a peer that left without a
+    /// word ends it no more than one that is late does.
     [[nodiscard]] bool test(message_request& request) noexcept;
     /// Waits until the request is done.
     [[nodiscard]] status wait(message_request& request) noexcept;

@@ -91,8 +91,9 @@ class plan {
     void finish_or_throw();
 
     /// The faces whose ghosts have arrived since the last call, each once per exchange; their ghosts may be read at
-    /// once, while others still travel: `for (face f : plan.completed()) …` between start() and finish(). The list is
-    /// valid until the next call.
+    /// once, while others still travel: `while (!plan.test()) for (face f : plan.completed()) …` between start() and
+    /// finish(), and once more behind it. test() ends the loop also when somebody died; of one without it the rank's
+    /// witness hears, and ends the process. The list is valid until the next call.
     [[nodiscard]] std::span<const face> completed() noexcept;
 
     /// Exchanges x unless is_fresh(x). Every rank must come to the same answer, so mark the same fields everywhere.

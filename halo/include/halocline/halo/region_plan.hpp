@@ -94,8 +94,8 @@ class region_plan {
     /// Err: input_error: start() was given a binding that does not exist (finish() returns misused); job_error.
     void finish_or_throw();
     /// Positions in `receives` whose sites have come into place since the last call, each once per exchange: they can
-    /// be worked on while others travel. Moves what can be moved, as test() does. The list is valid until the next
-    /// call.
+    /// be worked on while others travel. Moves what can be moved, as test() does, which belongs in a loop around it: it
+    /// ends also when somebody died. The list is valid until the next call.
     [[nodiscard]] std::span<const int> completed() noexcept;
 
     /// Finished exchanges.
@@ -114,6 +114,7 @@ class region_plan {
     void join(std::shared_ptr<crew> threads);
     void begin(int which) noexcept;
     comm::status complete() noexcept;
+    [[nodiscard]] bool has_come() noexcept;
     /// Is a message large enough to be shared by a team?
     [[nodiscard]] bool shares() const;
     /// While an exchange is under way and finish() is not running, step(object) is called in every wait of the thread

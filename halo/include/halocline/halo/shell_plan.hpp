@@ -61,8 +61,8 @@ class shell_plan {
     /// Cost: one read of the sites that are sent.
     void require_fresh(int which = 0) const;
 
-    /// Positions in ghosts() whose ghosts have come into place since the last call, each once per exchange. The list is
-    /// valid until the next call.
+    /// Positions in ghosts() whose ghosts have come into place since the last call, each once per exchange. A loop
+    /// around it asks test(), too, which ends it also when somebody died. The list is valid until the next call.
     [[nodiscard]] std::span<const int> completed() noexcept;
 
     /// All regions of ghosts that an exchange fills.
