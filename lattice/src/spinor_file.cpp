@@ -95,6 +95,11 @@ spinor_file open_spinor_file(const std::string& path) {
                                    " bit need " + to_string(bytes));
 
     s.scidac_checksum = read_scidac_sums(file, records, s.warnings);
+    // A record is not where the one before ends: nothing else would show that the spinors are shifted.
+    if (!s.scidac_checksum && records.trailing_bytes > 0)
+        throw file_error(path, std::to_string(records.trailing_bytes) +
+                                   " bytes that are no LIME record follow the last one, and no scidac-checksum is "
+                                   "found: bytes were lost or added before, the file is corrupted");
     return s;
 }
 

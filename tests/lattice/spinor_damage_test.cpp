@@ -53,6 +53,19 @@ TEST(SpinorFile, ChecksumFindsEveryFlippedBitAndSwappedSites) {
     expect_refusal(swapped, "SciDAC checksum of the data is");
 }
 
+TEST(SpinorFile, RefusesBytesAddedToOrLostFromTheSpinors) {
+    const std::string content = scidac(8);
+    const std::size_t middle = content.find("scidac-binary-data") + 128 + sites * 96;
+    for (const std::size_t bytes : {1U, 8U, 48U, 192U}) {
+        std::string longer = content, shorter = content;
+        longer.insert(middle, content, middle, bytes);
+        shorter.erase(middle, bytes);
+
+        expect_refusal(longer, "no scidac-checksum is found: bytes were lost or added");
+        EXPECT_THROW(load_spinors(shorter), file_error) << bytes;
+    }
+}
+
 TEST(SpinorFile, NamesTheSiteOfANumberThatIsNone) {
     for (int real_bytes : {4, 8})
         for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
