@@ -71,6 +71,9 @@ TEST(Programs, WithoutConfigFileReadTheJobsKeysFromTheEnvironment) {
 
         EXPECT_EQ(unknown.exit_code, 2) << unknown.err;
         EXPECT_TRUE(contains(unknown.err, "unknown transport 'carrier-pigeon'; known are")) << unknown.err;
+        const auto twice = run_command(run2 + line + " --transport shm,ofi,shm");
+        EXPECT_EQ(twice.exit_code, 2) << twice.err;
+        EXPECT_TRUE(contains(twice.err, "transport 'shm' is named twice in shm, ofi, shm")) << twice.err;
         EXPECT_EQ(by_flag.exit_code, 0) << by_flag.err;
         EXPECT_TRUE(contains(by_flag.out, "over shm")) << by_flag.out;
     }

@@ -94,6 +94,8 @@ void check_transport_names(const std::vector<std::string>& names, bool mpi_there
             throw input_error("transport '" + t + "' is not built in; this build has " + all +
                               std::string(known->remedy));
         }
+        if (std::count(names.begin(), names.end(), t) > 1)
+            throw input_error("transport '" + t + "' is named twice in " + joined(names, ", "));
         usable = usable || (t == "mpi" ? mpi_there : t != "self" || ranks == 1);
     }
     if (names.size() > 1 && std::find(names.begin(), names.end(), "mock") != names.end())
