@@ -6,6 +6,7 @@
 
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/one_sided.hpp>
+#include <halocline/comm/remote_call.hpp>
 #include <halocline/comm/window.hpp>
 #include <halocline/halo/plan.hpp>
 
@@ -147,6 +148,31 @@ TEST(Asking, MessagesAndWindowsMovePlans) {
             j, [&] { return from.test(); }, post);
         if (j.rank() == 0) post();
         EXPECT_EQ(from.wait(), status::ok);
+    });
+}
+
+TEST(Asking, OneSidedCallsMovePlans) {
+    on_two_ranks([](const comm::job& j) {
+        const std::vector<int> neighbours{1 - j.rank()};
+        int called = 0;
+        comm::remote_functions functions;
+        const auto count = functions.add<int>("count", [&](std::size_t, int n) { called += n; });
+        comm::remote_calls calls(j, neighbours, std::move(functions));
+        comm::exposure exposed(j, neighbours, 100);
+
+        expect_progress(
+            j, [&] { return calls.progress() == 1; }, [&] { EXPECT_TRUE(calls.try_call(0, count, 5)); });
+        EXPECT_EQ(called, j.rank() == 0 ? 5 : 0);
+
+        exposed.post();
+        const auto put = [&] {
+            exposed.start();
+            EXPECT_EQ(exposed.complete(), status::ok);
+        };
+        expect_progress(
+            j, [&] { return exposed.test(); }, put);
+        if (j.rank() == 0) put();
+        EXPECT_EQ(exposed.wait(), status::ok);
     });
 }
 

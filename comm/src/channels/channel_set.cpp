@@ -157,10 +157,7 @@ bool channel_set::test(std::uint64_t epoch) noexcept {
     return status_ != status::ok;
 }
 
-void channel_set::give_way() noexcept {
-    if (gave_way(*core_, questions_in_vain_))
-        (void)core_->look(nobody, ticks(), nobody); // the caller does not hear of it
-}
+void channel_set::give_way() noexcept { comm::give_way(*core_, questions_in_vain_); }
 
 std::vector<lane_counts> channel_set::counts(std::uint64_t epochs) const {
     std::vector<lane_counts> result;

@@ -84,6 +84,11 @@ class waiter {
     return calls % calls_per_look == 0;
 }
 
+/// The same for calls whose answer can't be that somebody died: the rank's witness speaks.
+inline void give_way(job_core& core, std::uint64_t& calls) noexcept {
+    if (gave_way(core, calls)) (void)core.look(-1, ticks(), -1);
+}
+
 /// The same for calls whose answer can be that somebody died, so that loops around them end. The deadline is the caller's.
 [[nodiscard]] inline status found_nothing(job_core& core, std::uint64_t& calls, int peer) noexcept {
     return gave_way(core, calls) ? core.check(peer, ticks(), -1) : status::ok;

@@ -58,13 +58,19 @@ status remote_calls::call_bytes(std::size_t n, std::uint32_t function, const voi
     status s = status::ok;
     for (waiter waiting(segment_->owner.core()); s == status::ok && !put(n, function, argument, bytes);) {
         if (rma_segment::left(segment_->neighbours[n])) return status::aborted;
-        if (progress() == 0) s = waiting.again(segment_->neighbours[n].rank);
+        if (run() == 0) s = waiting.again(segment_->neighbours[n].rank);
         if (s == status::ok) s = segment_->state();
     }
     return s;
 }
 
 std::size_t remote_calls::progress() {
+    const std::size_t ran = run();
+    if (ran == 0) give_way(segment_->owner.core(), questions_in_vain_);
+    return ran;
+}
+
+std::size_t remote_calls::run() {
     segment_->poll();
     std::size_t ran = 0;
     for (std::size_t n = 0; n < segment_->neighbours.size(); ++n) {
@@ -86,7 +92,7 @@ std::size_t remote_calls::progress() {
 status remote_calls::progress_until(const std::function<bool()>& done) {
     status s = status::ok;
     for (waiter waiting(segment_->owner.core()); s == status::ok && !done();) {
-        if (progress() == 0) s = waiting.again(-1);
+        if (run() == 0) s = waiting.again(-1);
         if (s == status::ok) s = segment_->state();
     }
     return s;

@@ -75,13 +75,16 @@ class remote_calls {
     [[nodiscard]] status call(std::size_t n, remote_function<Argument> f, const Argument& argument) {
         return call_bytes(n, f.number, &argument, sizeof argument);
     }
-    /// Runs the calls that have come, and returns their number.  Err: what a function throws; its call counts as run.
+    /// Runs the calls that have come, and returns their number. A loop around it leaves a core that ranks share; when a
+    /// rank dies the witness ends it, where progress_until() returns.
+    /// Err: what a function throws; its call counts as run.
     std::size_t progress();
     /// Calls progress() until done() is true.
     [[nodiscard]] status progress_until(const std::function<bool()>& done);
 
   private:
     struct slot;
+    std::size_t run();
     bool put(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) noexcept;
     status call_bytes(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes);
 
@@ -89,6 +92,7 @@ class remote_calls {
     std::size_t room_ = 0;
     std::unique_ptr<rma_segment> segment_;
     std::vector<std::uint64_t> sent_, done_; // calls, per neighbour
+    std::uint64_t questions_in_vain_ = 0;
 };
 
 } // namespace halocline::comm
