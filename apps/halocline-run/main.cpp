@@ -22,6 +22,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 
@@ -62,6 +63,7 @@ class launcher final : public rank_events {
 
     void ended(int rank, const ending& how) override {
         ranks_[rank].how = how;
+        ranks_[rank].ended_as = ends_++;
         if (how.code > 128 && !killing_) {
             std::fprintf(stderr, "halocline-run: rank %d (pid %d) was ended by signal %d (%s)\n", rank, how.pid,
                          how.code - 128, strsignal(how.code - 128));
@@ -93,6 +95,7 @@ class launcher final : public rank_events {
     struct rank_state {
         std::optional<std::string> part;
         std::optional<ending> how;
+        int ended_as = 0; ///< which end of all it was
         const host* at = nullptr;
     };
 
@@ -213,13 +216,16 @@ class launcher final : public rank_events {
             for (const rank_state& r : ranks_) all.text(*r.part);
             return answer_all(all.take());
         }
-        for (std::size_t r = 0; r < ranks_.size(); ++r) {
-            const rank_state& dead = ranks_[r];
-            if (!dead.how || dead.part) continue;
-            comm::wire_writer w;
-            w.number(comm::launch::died).number(static_cast<std::int32_t>(r)).number<std::int32_t>(dead.how->pid);
-            return answer_all(w.text(dead.at->name()).text(dead.how->text).take());
-        }
+        // Of those who will never come the first is named, unless it ended because it lost another.
+        const rank_state* dead = nullptr;
+        const auto place = [](const rank_state& r) { return std::pair(r.how->code == rank_lost, r.ended_as); };
+        for (const rank_state& r : ranks_)
+            if (r.how && !r.part && (dead == nullptr || place(r) < place(*dead))) dead = &r;
+        if (dead == nullptr) return;
+        comm::wire_writer w;
+        w.number(comm::launch::died).number(static_cast<std::int32_t>(dead - ranks_.data()));
+        w.number<std::int32_t>(dead->how->pid);
+        return answer_all(w.text(dead->at->name()).text(dead->how->text).take());
     }
 
     void keep_time() {
@@ -252,6 +258,7 @@ class launcher final : public rank_events {
     sigset_t before_{};
     int signals_ = -1;
     int exit_code_ = 0;
+    int ends_ = 0; ///< of ranks, so far
     bool cause_known_ =
         false; ///< of rank_lost: a signal or the time; else it is the rank that ends with a code of its own
     bool killing_ = false;

@@ -143,6 +143,13 @@ int be_rank(std::string mode) {
             std::fflush(stdout);
             std::this_thread::sleep_for(std::chrono::seconds(20)); // never joins
         }
+        if (mode == "early") { // the others come one after the other
+            const int rank = std::stoi(std::getenv("HALOCLINE_RANK"));
+            if (rank == 1) std::printf("pid 1 %d\n", static_cast<int>(getpid()));
+            if (rank == 1) std::fflush(stdout);
+            std::this_thread::sleep_for(std::chrono::milliseconds(30 * rank));
+            if (rank == 1) std::_Exit(7);
+        }
         const job j = job::from_environment(options);
         const auto announce = [&] {
             std::printf("pid %d %d\n", j.rank(), static_cast<int>(getpid()));

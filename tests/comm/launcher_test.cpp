@@ -29,6 +29,15 @@ TEST(Launcher, EndsWithTheCodeOfTheRankThatFailedNotOfThoseWhoLostIt) {
     EXPECT_EQ(fine.wait(), 0);
 }
 
+TEST(Launcher, NamesTheRankThatNeverJoinedNotOneThatEndedBecauseOfIt) {
+    for (int round = 0; round < 10; ++round) { // those who give their parts early are told first, and end
+        running_job failing(4, "early", 1);
+        EXPECT_EQ(failing.wait(), 7);
+        ASSERT_EQ(failing.failures.size(), 3u) << failing.said;
+        for (const std::string& f : failing.failures) EXPECT_NE(f.find(failing.name_of(1)), std::string::npos) << f;
+    }
+}
+
 /// Names in /dev/shm with that word in them.
 std::vector<std::string> shared_files(const std::string& word) {
     std::vector<std::string> found;
