@@ -15,8 +15,15 @@ namespace {
 void put(const region_message& m, std::size_t f, const field_view& source, std::byte* to, std::int64_t first,
          std::int64_t last) noexcept {
     if (m.streamed) return m.out[f].stream(source.data, to, source.shape, first, last);
-    if (m.claimed && m.watch.claims()) m.out[f].claim(to, source.shape, first, last);
-    m.out[f].copy(source.data, to, source.shape, first, last);
+    if (!m.claimed || !m.watch.claims()) return m.out[f].copy(source.data, to, source.shape, first, last);
+    // By blocks: what is claimed is still in the first-level cache when it is filled.
+    constexpr std::int64_t block_bytes = 8192;
+    const std::int64_t sites = std::max<std::int64_t>(1, block_bytes / static_cast<std::int64_t>(source.shape.bytes()));
+    for (std::int64_t next = 0; first < last; first = next) {
+        next = std::min(last, first + sites);
+        m.out[f].claim(to, source.shape, first, next);
+        m.out[f].copy(source.data, to, source.shape, first, next);
+    }
 }
 
 /// Claims lines of what goes through the cache into memory that a peer shares, where enough of them follow each other.
