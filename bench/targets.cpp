@@ -55,7 +55,7 @@ struct pooled {
         const std::string mark = is_met() ? "" : "**";
         std::string text = first.point + ' ' + mark + printed(value()) + mark;
         const auto [least, most] = std::ranges::minmax(values());
-        if (values().size() > 1) text += " (" + printed(least) + "–" + printed(most) + ")";
+        if (printed(least) != printed(most)) text += " (" + printed(least) + "–" + printed(most) + ")";
         if (limit_misses()) text += ", limit " + printed(median(limits));
         return quiet.empty() ? text + " *n*" : text;
     }
@@ -95,12 +95,20 @@ std::vector<pooled> pool(const std::vector<std::string>& paths) {
     return all;
 }
 
-/// A row: all points of one target and kind of exchange, by speed of the machine.
+/// A row: all points of one target and kind of exchange, the small ones first.
 struct row {
     std::string target, of;
     double least_bound, most_bound;
     wanted side;
-    std::map<std::string, std::string> cells; // by speed
+    std::map<std::string, std::vector<const pooled*>> figures; // by speed
+
+    [[nodiscard]] std::string cell(const std::string& speed) {
+        std::vector<const pooled*>& points = figures[speed];
+        std::ranges::stable_sort(points, {}, [](const pooled* p) { return p->first.size; });
+        std::string text;
+        for (const pooled* p : points) text += (text.empty() ? "" : "; ") + p->cell();
+        return text.empty() ? "–" : text;
+    }
 };
 
 std::vector<row> rows_of(const std::vector<pooled>& all) {
@@ -112,8 +120,7 @@ std::vector<row> rows_of(const std::vector<pooled>& all) {
             r = rows.insert(rows.end(), {p.first.target, p.first.of, p.first.bound, p.first.bound, p.first.side, {}});
         r->least_bound = std::min(r->least_bound, p.first.bound);
         r->most_bound = std::max(r->most_bound, p.first.bound);
-        std::string& cell = r->cells[p.first.speed];
-        cell += (cell.empty() ? "" : "; ") + p.cell();
+        r->figures[p.first.speed].push_back(&p);
     }
     // The rows of a target stand together.
     std::vector<row> ordered;
@@ -128,9 +135,8 @@ void print_table(const std::vector<pooled>& all) {
     for (row& r : rows_of(all)) {
         std::string bound = printed(r.least_bound);
         if (printed(r.most_bound) != bound) bound += " to " + printed(r.most_bound);
-        const auto cell = [&](const char* speed) { return r.cells[speed].empty() ? "–" : r.cells[speed].c_str(); };
         std::printf("| %s %s %s | %s | %s | %s | %s |\n", r.target.c_str(), r.side == wanted::at_most ? "≤" : "≥",
-                    bound.c_str(), r.of.c_str(), cell("fast"), cell("slow"), cell(""));
+                    bound.c_str(), r.of.c_str(), r.cell("fast").c_str(), r.cell("slow").c_str(), r.cell("").c_str());
     }
     const auto missed = std::ranges::count_if(all, [](const pooled& p) { return !p.is_met(); });
     std::printf(

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
+#include <numeric>
 
 namespace halocline::bench {
 namespace {
@@ -26,6 +28,9 @@ struct exchange_point {
         if (std::ranges::count(l, l[0]) == 4) return text + "^4";
         for (std::size_t mu = 1; mu < l.size(); ++mu) text += '.' + std::to_string(l[mu]);
         return text;
+    }
+    [[nodiscard]] double sites() const {
+        return std::accumulate(extents.begin(), extents.end(), 1.0, std::multiplies<>());
     }
     /// The dimensions that are cut: "t", "xt".
     [[nodiscard]] std::string dimensions() const {
@@ -73,13 +78,14 @@ void add_of_two_ranks(const exchange_point& p, const contenders& all, std::vecto
     if (!we) return;
     const quickest limit = one_copy_limit(all);
     if (limit)
-        figures.push_back({"ours / one-copy limit", p.what(), p.point(), p.speed, we.us / limit.us, 1.2,
+        figures.push_back({"ours / one-copy limit", p.what(), p.point(), p.sites(), p.speed, we.us / limit.us, 1.2,
                            wanted::at_most, we.noisy() || limit.noisy()});
     if (const quickest best = mpi(all, "", "installed"))
-        figures.push_back({"the better MPI / ours", p.what(), p.point(), p.speed, best.us / we.us, least_gain(p),
-                           wanted::at_least, we.noisy() || best.noisy(), limit ? best.us / limit.us : 0, true});
+        figures.push_back({"the better MPI / ours", p.what(), p.point(), p.sites(), p.speed, best.us / we.us,
+                           least_gain(p), wanted::at_least, we.noisy() || best.noisy(), limit ? best.us / limit.us : 0,
+                           true});
     if (const quickest best = mpi(all, "", "tuned"))
-        figures.push_back({"the better tuned MPI / ours", p.what(), p.point(), p.speed, best.us / we.us, 1.3,
+        figures.push_back({"the better tuned MPI / ours", p.what(), p.point(), p.sites(), p.speed, best.us / we.us, 1.3,
                            wanted::at_least, we.noisy() || best.noisy()});
 }
 
@@ -91,8 +97,8 @@ void add_of_four_ranks(const exchange_point& p, const contenders& all, std::vect
         const quickest we = ours(all, chosen);
         if (!we || !theirs) continue;
         figures.push_back({"4 ranks: ours / Open MPI", p.what() + (chosen ? ", left to choose" : ", the better path"),
-                           p.point(), "", we.us / theirs.us, 0.3, wanted::at_most, we.noisy() || theirs.noisy(),
-                           limit ? limit.us / theirs.us : 0});
+                           p.point(), p.sites(), "", we.us / theirs.us, 0.3, wanted::at_most,
+                           we.noisy() || theirs.noisy(), limit ? limit.us / theirs.us : 0});
     }
 }
 
@@ -108,8 +114,8 @@ void add_exchange_figures(const run_lines& lines, std::vector<figure>& all) {
         const auto empty =
             quickest_of(those, "us_median", [](const nlohmann::json& l) { return l["mode"] == "empty"; });
         if (empty)
-            all.push_back({"start and finish over mock, 8 faces, ns", "one rank", p.point(), p.speed, 1e3 * empty.us,
-                           60, wanted::at_most, empty.noisy()});
+            all.push_back({"start and finish over mock, 8 faces, ns", "one rank", p.point(), p.sites(), p.speed,
+                           1e3 * empty.us, 60, wanted::at_most, empty.noisy()});
     }
 }
 

@@ -18,6 +18,7 @@ struct figure {
     std::string target; ///< a ratio or a time, such as "exchange / one-copy limit"
     std::string of;     ///< of which exchanges, messages, plans
     std::string point;  ///< such as "8^4" or "512 B"
+    double size = 0;    ///< of the point, which orders the points of a row
     std::string speed;  ///< of the machine, "fast" or "slow"; "": not told apart
     double value = 0, bound = 0;
     wanted side = wanted::at_most;

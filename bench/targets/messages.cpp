@@ -27,12 +27,13 @@ void add_latency(std::size_t bytes, const std::string& speed, const contenders& 
     const quickest ours = quickest_of(those, "bare_us_median", is("ours", "messages"));
     if (!ours) return;
     if (const quickest slot = quickest_of(those, "bare_us_median", is("limit", "slot")); slot && bytes <= 4096)
-        all.push_back({"one way: ours - raw slot, ns", "shared memory", size_name(bytes), speed,
-                       1e3 * (ours.us - slot.us), 40, wanted::at_most, ours.noisy() || slot.noisy()});
+        all.push_back({"one way: ours - raw slot, ns", "shared memory", size_name(bytes), static_cast<double>(bytes),
+                       speed, 1e3 * (ours.us - slot.us), 40, wanted::at_most, ours.noisy() || slot.noisy()});
     if (const quickest mpi = quickest_of(those, "bare_us_median", is_installed_mpi)) {
         const bool small = bytes<512, large = bytes> 4096;
-        all.push_back({"one way: ours / the better MPI", "shared memory", size_name(bytes), speed, ours.us / mpi.us,
-                       large || (small && speed == "slow") ? 1.0 : 0.6, wanted::at_most, ours.noisy() || mpi.noisy()});
+        all.push_back({"one way: ours / the better MPI", "shared memory", size_name(bytes), static_cast<double>(bytes),
+                       speed, ours.us / mpi.us, large || (small && speed == "slow") ? 1.0 : 0.6, wanted::at_most,
+                       ours.noisy() || mpi.noisy()});
     }
 }
 
@@ -44,11 +45,11 @@ void add_both_ways(std::size_t bytes, const std::string& speed, const contenders
         const quickest mpi = quickest_of(those, key.c_str(), is_installed_mpi);
         const quickest copy = quickest_of(those, key.c_str(), is("limit", "copy"));
         if (ours && mpi)
-            all.push_back({"both ways: the better MPI / ours", measure, size_name(bytes), speed, mpi.us / ours.us, 1.3,
-                           wanted::at_least, ours.noisy() || mpi.noisy()});
+            all.push_back({"both ways: the better MPI / ours", measure, size_name(bytes), static_cast<double>(bytes),
+                           speed, mpi.us / ours.us, 1.3, wanted::at_least, ours.noisy() || mpi.noisy()});
         if (ours && copy)
-            all.push_back({"both ways: raw copy / ours", measure, size_name(bytes), speed, copy.us / ours.us, 0.85,
-                           wanted::at_least, ours.noisy() || copy.noisy()});
+            all.push_back({"both ways: raw copy / ours", measure, size_name(bytes), static_cast<double>(bytes), speed,
+                           copy.us / ours.us, 0.85, wanted::at_least, ours.noisy() || copy.noisy()});
     }
 }
 
@@ -86,19 +87,21 @@ void add_windows(const run_lines& lines, std::vector<figure>& all) {
         };
         for (const auto& [bytes, ns] : medians(lines, "window", "p50_ns", ours))
             if (bytes > 0)
-                all.push_back({"post() of a window, ns", what, size_name(bytes), "", ns, 100, wanted::at_most, false});
+                all.push_back({"post() of a window, ns", what, size_name(bytes), static_cast<double>(bytes), "", ns,
+                               100, wanted::at_most, false});
     }
 }
 
 void add_verbs(const run_lines& lines, std::vector<figure>& all) {
     for (const auto& [bytes, ns] : medians(lines, "verbs", "ns_median", begins("who", "halocline before")))
-        all.push_back(
-            {"our code before ibv_post_send, ns", "verbs", size_name(bytes), "", ns, 100, wanted::at_most, false});
+        all.push_back({"our code before ibv_post_send, ns", "verbs", size_name(bytes), static_cast<double>(bytes), "",
+                       ns, 100, wanted::at_most, false});
     auto theirs = medians(lines, "verbs", "us_median", begins("who", "ib_write_lat"));
     for (const auto& [bytes, us] : medians(lines, "verbs", "us_median", begins("who", "halocline")))
         if (theirs.contains(bytes))
             all.push_back({"one way over verbs: ours / ib_write_lat", "emulated where there is no device",
-                           size_name(bytes), "", us / theirs[bytes], 1.25, wanted::at_most, false});
+                           size_name(bytes), static_cast<double>(bytes), "", us / theirs[bytes], 1.25, wanted::at_most,
+                           false});
 }
 
 } // namespace
