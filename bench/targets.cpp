@@ -6,7 +6,6 @@
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/output_file.hpp"
-#include "support/statistics.hpp"
 #include "targets/figures.hpp"
 
 #include <algorithm>
@@ -35,6 +34,12 @@ run_lines read_run(const std::string& path) {
     return lines;
 }
 
+/// Of an even number of values the mean of the middle two: a few runs are all there is.
+double middle(std::vector<double> values) {
+    std::ranges::sort(values);
+    return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
 /// One figure over all runs: those that saw it without noise, or all of them if none did.
 struct pooled {
     figure first;
@@ -44,19 +49,19 @@ struct pooled {
         if (f.limit > 0) limits.push_back(f.limit);
     }
     [[nodiscard]] const std::vector<double>& values() const { return quiet.empty() ? noisy : quiet; }
-    [[nodiscard]] double value() const { return median(values()); }
+    [[nodiscard]] double value() const { return middle(values()); }
     [[nodiscard]] bool is_met() const {
         return met(value(), first.bound, first.side) ||
-               (first.limit_suffices && limit_misses() && met(value(), median(limits), first.side));
+               (first.limit_suffices && limit_misses() && met(value(), middle(limits), first.side));
     }
-    [[nodiscard]] bool limit_misses() const { return !limits.empty() && !met(median(limits), first.bound, first.side); }
+    [[nodiscard]] bool limit_misses() const { return !limits.empty() && !met(middle(limits), first.bound, first.side); }
     /// "8^4 1.05", "8^4 **1.25** (1.1–1.4)", "8^4 1.5, limit 1.4", "8^4 1.05 *n*" (noisy).
     [[nodiscard]] std::string cell() const {
         const std::string mark = is_met() ? "" : "**";
         std::string text = first.point + ' ' + mark + printed(value()) + mark;
         const auto [least, most] = std::ranges::minmax(values());
         if (printed(least) != printed(most)) text += " (" + printed(least) + "–" + printed(most) + ")";
-        if (limit_misses()) text += ", limit " + printed(median(limits));
+        if (limit_misses()) text += ", limit " + printed(middle(limits));
         return quiet.empty() ? text + " *n*" : text;
     }
     [[nodiscard]] std::string json() const {
@@ -66,7 +71,7 @@ struct pooled {
         line.add("speed", first.speed).add("seen", value()).add("least", least).add("most", most);
         line.add("runs", static_cast<int>(values().size())).add("noisy", quiet.empty());
         line.add("wanted", first.side == wanted::at_most ? "at most" : "at least").add("bound", first.bound);
-        if (!limits.empty()) line.add("limit", median(limits));
+        if (!limits.empty()) line.add("limit", middle(limits));
         return line.add("met", is_met()).text();
     }
 };
