@@ -5,6 +5,7 @@
 #include <halocline/comm/one_sided.hpp>
 #include <halocline/comm/remote_call.hpp>
 #include <halocline/comm/slab.hpp>
+#include <halocline/comm/slab_full.hpp>
 #include <halocline_test/allocation_counter.hpp>
 
 #include <gtest/gtest.h>
@@ -307,6 +308,26 @@ std::string told_by(Work work) {
     return "accepted";
 }
 
+/// A function of a larger table is refused where it is called.
+inline void expect_calls_of_another_table_are_told(const job& j) {
+    remote_functions large, small;
+    const auto nothing = [](std::size_t, int) {};
+    large.add<int>("one", nothing);
+    const auto second = large.add<int>("two", nothing);
+    small.add<int>("one", nothing);
+    const std::vector<int> near = all_ranks(j);
+    remote_calls r(j, near, small);
+    for (std::size_t n = 0; n < near.size(); ++n) ASSERT_TRUE(r.try_call(n, second, 0));
+    for (std::size_t n = 0; n < near.size(); ++n) {
+        EXPECT_NE(told_by([&] {
+                      while (r.progress() == 0) {
+                      }
+                  }).find("calls function 1 here, of a table of 1"),
+                  std::string::npos);
+    }
+    j.barrier();
+}
+
 inline void expect_bad_one_sided_input_is_told(const job& j) {
     const std::vector<int> twice{0, 0}, nobody{99};
     EXPECT_NE(told_by([&] { exposure(j, twice, 8, {"two"}); }).find("names neighbour 0 twice"), std::string::npos);
@@ -321,6 +342,15 @@ inline void expect_bad_one_sided_input_is_told(const job& j) {
             EXPECT_NE(told_by([&] { exposure(j, onward, 8, {"ring"}); }).find("wants"), std::string::npos);
         }
     }
+    for (const std::size_t less : {0, 8, 200}) { // counters and control lines come on top
+        try {
+            exposure(j, all_ranks(j), ~std::size_t{0} - less, {"huge", 1});
+            ADD_FAILURE() << less << " less than all there can be";
+        } catch (const slab_full& e) {
+            EXPECT_NE(std::string(e.what()).find("need 17592186044416 MiB"), std::string::npos) << e.what();
+        }
+    }
+    EXPECT_NE(told_by([&] { remote_calls(j, all_ranks(j), {}, ~std::size_t{0}); }).find("room for"), std::string::npos);
     exposure e(j, all_ranks(j), 64, {"small", 1});
     const std::byte some[65]{};
     EXPECT_EQ(e.put_signal(0, some, 0, 0), status::misused) << "one byte too many";

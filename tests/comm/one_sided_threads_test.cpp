@@ -14,6 +14,7 @@ TEST(OneSidedThreads, Epochs) {
 TEST(OneSidedThreads, OneWayEpochs) {
     for (const int ranks : {2, 4}) run_threads(ranks, [](const job& j) { expect_one_way_epochs(j, 300); });
 }
+TEST(OneSidedThreads, CallsOfAnotherTableAreTold) { run_threads(2, expect_calls_of_another_table_are_told); }
 TEST(OneSidedThreads, SignalsFollowTheirBytes) { run_threads(3, expect_signals_follow_their_bytes); }
 TEST(OneSidedThreads, PutsOfAnySizeArrive) { run_threads(2, expect_puts_of_any_size_arrive); }
 TEST(OneSidedThreads, PutsThatAreStreamedArrive) {

@@ -31,7 +31,7 @@ constexpr std::size_t large_block = std::size_t{1} << 20; // goes behind that
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
-std::string mebibytes(std::size_t n) { return std::to_string((n + (1 << 20) - 1) >> 20) + " MiB"; }
+std::string mebibytes(std::size_t n) { return std::to_string((n >> 20) + (n % (1 << 20) != 0 ? 1 : 0)) + " MiB"; }
 
 } // namespace
 

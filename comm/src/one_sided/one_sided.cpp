@@ -33,7 +33,7 @@ exposure::exposure(const job& j, std::span<const int> neighbours, std::size_t by
     if (options_.signals < 0)
         throw input_error("'" + options_.name + "': " + std::to_string(options_.signals) + " signals");
     const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
-    segment_ = std::make_unique<rma_segment>(j, options_.name, neighbours, counters + bytes,
+    segment_ = std::make_unique<rma_segment>(j, options_.name, neighbours, sum_or_most(counters, bytes),
                                              std::to_string(options_.signals) + " signals",
                                              std::max<std::size_t>(options_.direct_bytes, 1));
     // Zeroed memory is counters of 0; nobody adds before all are there.

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <new>
+#include <string>
 
 namespace halocline::comm {
 namespace {
@@ -26,7 +27,10 @@ remote_calls::remote_calls(const job& j, std::span<const int> neighbours, remote
     : functions_(std::move(functions)), room_(room), sent_(neighbours.size(), 0), done_(neighbours.size(), 0) {
     static_assert(sizeof(slot) <= 128);
     j.agree("the functions of '" + name + "'", functions_.shape_ + std::to_string(room) + " calls per neighbour");
-    if (room == 0) throw input_error("'" + name + "': room for 0 calls; at least 1 is needed");
+    constexpr std::size_t most = std::size_t{1} << 32;
+    if (room == 0 || room > most)
+        throw input_error("'" + name + "': room for " + std::to_string(room) + " calls; 1 to " + std::to_string(most) +
+                          " are possible");
     segment_ =
         std::make_unique<rma_segment>(j, name, neighbours, neighbours.size() * room * sizeof(slot), functions_.shape_);
     // Zeroed memory is empty slots.
@@ -83,6 +87,10 @@ std::size_t remote_calls::run() {
             const std::uint32_t function = s.function;
             rma_segment::tell(peer, worked_off, ++done_[n]); // its slot is free: the function may call back
             ++ran;
+            if (function >= functions_.table_.size())
+                throw input_error("rank " + std::to_string(peer.rank) + " calls function " + std::to_string(function) +
+                                  " here, of a table of " + std::to_string(functions_.table_.size()) +
+                                  ": it was added to another table");
             functions_.table_[function](n, argument);
         }
     }

@@ -85,7 +85,7 @@ rma_segment::rma_segment(const job& j, const std::string& name, std::span<const 
 void rma_segment::lay_out_block(std::size_t count) {
     const std::size_t lines = count * sizeof(control_line);
     owner.collectively([&] {
-        block_bytes_ = lines + payload_bytes;
+        block_bytes_ = sum_or_most(lines, payload_bytes);
         block_ = static_cast<std::byte*>(owner.core().memory->allocate_for_peers(block_bytes_, alignof(control_line)));
     });
     for (std::size_t n = 0; n < count; ++n) new (block_ + n * sizeof(control_line)) control_line;

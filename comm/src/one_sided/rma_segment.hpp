@@ -29,6 +29,9 @@
 
 namespace halocline::comm {
 
+/// a + b, or the largest size there is, for which there is no memory.
+constexpr std::size_t sum_or_most(std::size_t a, std::size_t b) { return a + b < a ? ~std::size_t{0} : a + b; }
+
 class rma_segment {
   public:
     /// A rank that writes here, and whose segment this rank writes.

@@ -77,7 +77,7 @@ class remote_calls {
     }
     /// Runs the calls that have come, and returns their number. A loop around it leaves a core that ranks share; when a
     /// rank dies the witness ends it, where progress_until() returns.
-    /// Err: what a function throws; its call counts as run.
+    /// Err: what a function throws, and input_error: a function that this table does not have; the call counts as run.
     std::size_t progress();
     /// Calls progress() until done() is true.
     [[nodiscard]] status progress_until(const std::function<bool()>& done);
