@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a bench from a fresh clone: ratios in one run, a table for eyes, JSON lines for machines.
 # usage: scripts/bench.sh question [options]      (none: this list)
-#   targets       are the targets of docs/status.md met? The benches below that show it, in one run: 7 minutes, and what
+#   targets       are the targets of docs/status.md met? The benches below that show it, in one run: 5 minutes, and what
 #                 each figure ought to be beside it; --runs N: the medians of N runs and their ranges; --verbs: also over
 #                 verbs (5 minutes each); --quick: a minute; --again: judges the runs that there are
 #   halo          exchanges beside the one-copy limit and each installed MPI, as installed and tuned, the important

@@ -47,20 +47,18 @@ struct exchange_point {
     }
 };
 
-using contenders = std::vector<const nlohmann::json*>;
-
-quickest ours(const contenders& all, bool left_to_choose) {
+quickest ours(const line_list& all, bool left_to_choose) {
     return quickest_of(all, "us_median", [&](const nlohmann::json& l) {
         return l["who"] == "ours" && l.value("threads", 1) == 1 && (l["mode"] == "automatic") == left_to_choose;
     });
 }
 
-quickest one_copy_limit(const contenders& all) {
+quickest one_copy_limit(const line_list& all) {
     return quickest_of(all, "us_median", [](const nlohmann::json& l) { return l["who"] == "limit"; });
 }
 
 /// "openmpi", "mpich"; "": either. As installed, or tuned.
-quickest mpi(const contenders& all, const std::string& name, const std::string& settings) {
+quickest mpi(const line_list& all, const std::string& name, const std::string& settings) {
     return quickest_of(all, "us_median", [&](const nlohmann::json& l) {
         return l.value("settings", "") == settings && (name.empty() || l["who"] == name);
     });
@@ -73,7 +71,7 @@ double least_gain(const exchange_point& p) {
     return longest <= 4 ? 1.7 : longest <= 8 ? 2.5 : 3;
 }
 
-void add_of_two_ranks(const exchange_point& p, const contenders& all, std::vector<figure>& figures) {
+void add_of_two_ranks(const exchange_point& p, const line_list& all, std::vector<figure>& figures) {
     const quickest we = ours(all, p.left_to_choose());
     if (!we) return;
     const quickest limit = one_copy_limit(all);
@@ -90,7 +88,7 @@ void add_of_two_ranks(const exchange_point& p, const contenders& all, std::vecto
 }
 
 /// More ranks than cores, where the speed of the machine can't be told: what a plan chooses, and the quicker of our paths.
-void add_of_four_ranks(const exchange_point& p, const contenders& all, std::vector<figure>& figures) {
+void add_of_four_ranks(const exchange_point& p, const line_list& all, std::vector<figure>& figures) {
     const quickest theirs = mpi(all, "openmpi", "installed");
     const quickest limit = one_copy_limit(all);
     for (const bool chosen : {false, true}) {
@@ -105,7 +103,7 @@ void add_of_four_ranks(const exchange_point& p, const contenders& all, std::vect
 } // namespace
 
 void add_exchange_figures(const run_lines& lines, std::vector<figure>& all) {
-    std::map<exchange_point, contenders> points;
+    std::map<exchange_point, line_list> points;
     for (const nlohmann::json* line : lines_of(lines, "halo")) points[exchange_point(*line)].push_back(line);
     for (const auto& [p, those] : points) {
         if (p.ranks == 2) add_of_two_ranks(p, those, all);

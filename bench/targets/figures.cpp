@@ -18,8 +18,8 @@ bool met(double value, double bound, wanted side) {
     return side == wanted::at_most ? shown <= bound : shown >= bound;
 }
 
-std::vector<const nlohmann::json*> lines_of(const run_lines& lines, std::string_view bench) {
-    std::vector<const nlohmann::json*> found;
+line_list lines_of(const run_lines& lines, std::string_view bench) {
+    line_list found;
     for (const nlohmann::json& line : lines)
         if (line.value("bench", "") == bench) found.push_back(&line);
     return found;

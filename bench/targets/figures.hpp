@@ -11,6 +11,8 @@
 namespace halocline::bench {
 
 using run_lines = std::vector<nlohmann::json>;
+/// Some of them: of one bench, or all contenders at one point.
+using line_list = std::vector<const nlohmann::json*>;
 
 enum class wanted { at_most, at_least };
 
@@ -41,7 +43,7 @@ void add_message_figures(const run_lines& lines, std::vector<figure>& all);
 void add_setup_figures(const run_lines& lines, std::vector<figure>& all);
 
 /// The lines of one bench.
-std::vector<const nlohmann::json*> lines_of(const run_lines& lines, std::string_view bench);
+line_list lines_of(const run_lines& lines, std::string_view bench);
 
 /// The quickest of some contenders.
 struct quickest {
@@ -54,7 +56,7 @@ struct quickest {
 
 /// Of those lines that are `which`, the one with the smallest `key`.
 template <class Which>
-quickest quickest_of(const std::vector<const nlohmann::json*>& lines, const char* key, Which which) {
+quickest quickest_of(const line_list& lines, const char* key, Which which) {
     quickest best;
     for (const nlohmann::json* line : lines) {
         if (!line->contains(key) || !which(*line)) continue;

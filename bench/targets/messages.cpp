@@ -21,9 +21,7 @@ auto is(const char* who, const char* mode) {
 }
 bool is_installed_mpi(const nlohmann::json& l) { return l["who"] == "openmpi" || l["who"] == "mpich"; }
 
-using contenders = std::vector<const nlohmann::json*>;
-
-void add_latency(std::size_t bytes, const std::string& speed, const contenders& those, std::vector<figure>& all) {
+void add_latency(std::size_t bytes, const std::string& speed, const line_list& those, std::vector<figure>& all) {
     const quickest ours = quickest_of(those, "bare_us_median", is("ours", "messages"));
     if (!ours) return;
     if (const quickest slot = quickest_of(those, "bare_us_median", is("limit", "slot")); slot && bytes <= 4096)
@@ -37,7 +35,7 @@ void add_latency(std::size_t bytes, const std::string& speed, const contenders& 
     }
 }
 
-void add_both_ways(std::size_t bytes, const std::string& speed, const contenders& those, std::vector<figure>& all) {
+void add_both_ways(std::size_t bytes, const std::string& speed, const line_list& those, std::vector<figure>& all) {
     if (bytes < 128 << 10) return;
     for (const char* measure : {"bare", "step"}) {
         const std::string key = std::string(measure) + "_us_median";
@@ -54,7 +52,7 @@ void add_both_ways(std::size_t bytes, const std::string& speed, const contenders
 }
 
 void add_matched(const run_lines& lines, std::vector<figure>& all) {
-    std::map<std::tuple<std::string, std::size_t, std::string>, contenders> points;
+    std::map<std::tuple<std::string, std::size_t, std::string>, line_list> points;
     for (const nlohmann::json* l : lines_of(lines, "p2p"))
         points[{l->at("pattern"), l->at("bytes"), l->at("speed")}].push_back(l);
     for (const auto& [key, those] : points) {

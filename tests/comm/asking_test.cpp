@@ -7,13 +7,13 @@
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/one_sided.hpp>
 #include <halocline/comm/window.hpp>
+#include <halocline_test/one_core.hpp>
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstdint>
 #include <memory_resource>
-#include <sched.h>
 #include <vector>
 
 namespace {
@@ -66,13 +66,7 @@ TEST(Asking, GivesAwayACoreThatRanksShare) {
     options.spin_polls = 4; // as where ranks outnumber cores
     constexpr int rounds = 100;
     const auto body = [](const job& j) {
-        cpu_set_t usable, one;
-        CPU_ZERO(&one);
-        ASSERT_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);
-        int core = 0;
-        while (!CPU_ISSET(core, &usable)) ++core;
-        CPU_SET(core, &one);
-        ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+        ASSERT_NO_FATAL_FAILURE(halocline_test::bind_to_first_core());
         messenger messages(j);
         const int peer = 1 - j.rank();
         std::byte byte{};

@@ -9,9 +9,9 @@
 #include <halocline/comm/remote_call.hpp>
 #include <halocline/comm/window.hpp>
 #include <halocline/halo/plan.hpp>
+#include <halocline_test/one_core.hpp>
 
 #include <memory_resource>
-#include <sched.h>
 
 using namespace halocline_test;
 using comm::status;
@@ -184,13 +184,7 @@ TEST(Asking, CompletedGivesAwayACoreThatRanksShare) {
     comm::run_threads(
         2,
         [](const comm::job& j) {
-            cpu_set_t usable, one;
-            CPU_ZERO(&one);
-            ASSERT_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);
-            int core = 0;
-            while (!CPU_ISSET(core, &usable)) ++core;
-            CPU_SET(core, &one);
-            ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+            ASSERT_NO_FATAL_FAILURE(halocline_test::bind_to_first_core());
             halo::plan p(j, two_ranks(), {.bytes_per_site = 8});
             const lattice::field<double> x(site_order::lexicographic(two_ranks().local_box(j.rank()).extents), 1);
             auto y = padded_field(j);

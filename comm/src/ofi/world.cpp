@@ -74,8 +74,8 @@ void ofi_world::connect(std::span<const std::string> addresses, int own_rank) {
     }
     endpoint_->insert(endpoints, own_rank);
     if (!in_shared_memory()) return;
-    for (const std::string& endpoint : endpoints) {
-        if (!endpoint.empty()) shared_files_.push_back(shared_file(endpoint));
+    for (const std::string& text : endpoints) {
+        if (!text.empty()) shared_files_.push_back(shared_file(text));
     }
     own_file_ = shared_file(endpoints[static_cast<std::size_t>(own_rank)]);
 }
