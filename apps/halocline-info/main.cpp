@@ -5,6 +5,7 @@
 #include "ofi/world.hpp"
 #include "verbs/world.hpp"
 
+#include <halocline/comm/processors.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
 #include <halocline_app/main.hpp>
@@ -14,7 +15,6 @@
 #include <CLI/CLI.hpp>
 #include <hwy/targets.h>
 
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -29,12 +29,6 @@ std::string cpu_model() {
     for (std::string line; std::getline(in, line);)
         if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
     return "unknown";
-}
-
-int allowed_cores() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
 std::string memlock_limit() {
@@ -70,7 +64,9 @@ void print_machine(const program& p) {
     const auto launch = comm::mpi_launch_from_environment();
     p.print("machine");
     print_row(p, "processor", cpu_model());
-    print_row(p, "cores this process may use", std::to_string(allowed_cores()));
+    const std::vector<int> usable = comm::usable_processors();
+    print_row(p, "processors it may use",
+              std::to_string(usable.size()) + (usable.empty() ? "" : ": " + comm::to_text(usable)));
     print_row(p, "SIMD targets, best first", simd);
     print_row(p, "lane width of the operator", std::to_string(dirac::preferred_lane_width()));
     print_row(p, "memlock limit", memlock_limit());
@@ -87,11 +83,13 @@ void print_job(const program& p, const comm::job& j) {
     print_row(p, "started by", j.launcher());
     print_row(p, "ranks", std::to_string(j.ranks()));
     print_row(p, "slab of rank 0", slab);
+    const std::vector<std::string> usable = j.gather(comm::to_text(comm::usable_processors()));
     for (const auto& m : j.members())
         print_row(p, "rank " + std::to_string(m.rank),
                   "pid " + std::to_string(m.pid) + " on " + m.host + ", served by " + m.transport +
                       (m.transport == "mpi" ? " " + std::string(comm::to_string(j.options().mpi)) : "") +
-                      (m.refused.empty() ? "" : " (" + m.refused + ")"));
+                      (m.refused.empty() ? "" : " (" + m.refused + ")") + ", on processors " +
+                      usable[static_cast<std::size_t>(m.rank)]);
 }
 
 void print_settings(const program& p, const settings_reader& reader) {

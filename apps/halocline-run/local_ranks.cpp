@@ -5,6 +5,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/launch.hpp>
+#include <halocline/comm/processors.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <sched.h>
+#include <span>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -21,7 +22,19 @@
 using halocline::input_error;
 using halocline::comm::look_at;
 using halocline::comm::process_look;
+namespace comm = halocline::comm;
 namespace launch = halocline::comm::launch;
+
+namespace {
+
+/// Of OpenMP, whose runtime would put them all on a rank's processor: what OMP_NUM_THREADS says, without nested teams.
+std::size_t threads_per_rank() {
+    const char* const text = std::getenv("OMP_NUM_THREADS");
+    const long threads = text == nullptr ? 1 : std::strtol(text, nullptr, 10);
+    return static_cast<std::size_t>(std::clamp(threads, 1L, 4096L));
+}
+
+} // namespace
 
 local_ranks::local_ranks(group_plan plan, rank_events& events, const sigset_t& signals)
     : plan_(std::move(plan)), events_(events), signals_(signals), ranks_(static_cast<std::size_t>(plan_.count)) {}
@@ -40,19 +53,11 @@ void local_ranks::start() {
     caretaker_.start(pids);
 }
 
-/// One core each, if there are enough.
+/// The next ones in the order of use (comm/processors.hpp), one per thread, if there are enough.
 void local_ranks::bind(int i) const {
-    cpu_set_t allowed;
-    if (!plan_.bind || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-    if (plan_.count > CPU_COUNT(&allowed)) return;
-    int seen = 0;
-    for (int core = 0; core < CPU_SETSIZE; ++core) {
-        if (!CPU_ISSET(core, &allowed) || seen++ != i) continue;
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(core, &one);
-        sched_setaffinity(0, sizeof one, &one);
-    }
+    const std::size_t each = threads_per_rank();
+    if (!plan_.bind || ranks_.size() * each > usable_.size()) return;
+    comm::bind_to(std::span(usable_).subspan(static_cast<std::size_t>(i) * each, each));
 }
 
 void local_ranks::make_lifelines() {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of this host as child processes: cores, lifelines (comm/launch.hpp), the socket for the gather, their ends.
+// Ranks of this host as child processes: processors, lifelines (comm/launch.hpp), the socket for the gather, their ends.
 #pragma once
 
 #include "caretaker.hpp"
 #include "host.hpp"
+
+#include <halocline/comm/processors.hpp>
 
 #include <array>
 #include <csignal>
@@ -56,6 +58,7 @@ class local_ranks final : public host {
     group_plan plan_;
     rank_events& events_;
     sigset_t signals_;
+    std::vector<int> usable_ = halocline::comm::usable_processors();
     std::vector<child> ranks_;
     caretaker caretaker_;
     std::vector<std::array<int, 2>> lifelines_; // reading, writing end; open here only while ranks are started

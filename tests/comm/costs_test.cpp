@@ -4,6 +4,7 @@
 
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/job.hpp>
+#include <halocline/comm/processors.hpp>
 
 #include <gtest/gtest.h>
 
@@ -20,6 +21,7 @@ TEST(Costs, RanksWithACoreAndRanksThatShareOneMeasureTogether) {
     options.transports = {"shm"};
     options.path = path::direct; // so that nothing is measured when the job starts
     options.deadline = std::chrono::seconds(20);
+    const std::vector<int> usable = usable_processors();
     const std::vector<std::vector<int>> jobs{{1, 1, 0, 0}, {0, 0, 1, 1}, {1, 0}, {0, 1, 1}, {0, 0, 0}};
     for (const std::vector<int>& has_core : jobs) {
         std::vector<costs> seen(has_core.size());
@@ -27,7 +29,8 @@ TEST(Costs, RanksWithACoreAndRanksThatShareOneMeasureTogether) {
             static_cast<int>(has_core.size()),
             [&](const job& j) {
                 const auto rank = static_cast<std::size_t>(j.rank());
-                j.core().spin = spinning(j.options(), has_core[rank] != 0 ? 1 : 2, 1);
+                j.core().processor = has_core[rank] != 0 ? usable[rank % usable.size()] : -1;
+                j.core().spin = spinning(j.options(), has_core[rank] != 0);
                 seen[rank] = measured_costs(j);
                 j.barrier(); // all have come here by the same calls
             },

@@ -2,15 +2,19 @@
 // How halocline-run ends: its exit codes, what it says of ranks that don't, and what it leaves behind.
 #include "killed_job.hpp"
 
+#include <halocline/comm/processors.hpp>
+
 #include <gtest/gtest.h>
 #include <halocline_test/run_command.hpp>
 #include <halocline_test/send_signal.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -150,6 +154,39 @@ TEST(Launcher, SeesTheEndOfItsRanksWhoeverStartedIt) {
 
     EXPECT_EQ(ended, launcher) << "it waits for ranks that have ended";
     EXPECT_EQ(WEXITSTATUS(how), 9);
+}
+
+/// Lines of what ranks may use, of /proc, sorted.
+std::vector<std::string> processors_of_ranks(const std::string& environment, const std::string& options) {
+    std::stringstream said(run_command("env " + environment + " " + launcher_program() + " " + options +
+                                       " -- awk '/^Cpus_allowed_list/{print $2}' /proc/self/status")
+                               .out);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(said, line);) lines.push_back(line);
+    std::ranges::sort(lines);
+    return lines;
+}
+
+TEST(Launcher, RanksGetProcessorsInOrderOfUseOneForEachThread) {
+    using halocline::comm::to_text;
+    const std::vector<int> usable = halocline::comm::usable_processors();
+    const auto bound = [&](int ranks, std::size_t each) { // in blocks, or not at all
+        std::vector<std::string> sets;
+        for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r)
+            sets.push_back(static_cast<std::size_t>(ranks) * each > usable.size()
+                               ? to_text(usable)
+                               : to_text({usable.begin() + r * each, usable.begin() + (r + 1) * each}));
+        std::ranges::sort(sets);
+        return sets;
+    };
+    const int all = static_cast<int>(std::min<std::size_t>(16, usable.size()));
+
+    EXPECT_EQ(processors_of_ranks("-u OMP_NUM_THREADS", "-n 1"), bound(1, 1));
+    EXPECT_EQ(processors_of_ranks("-u OMP_NUM_THREADS", "-n " + std::to_string(all)), bound(all, 1));
+    EXPECT_EQ(processors_of_ranks("OMP_NUM_THREADS=2", "-n 1"), bound(1, 2));
+    EXPECT_EQ(processors_of_ranks("OMP_NUM_THREADS=2,4", "-n 2"), bound(2, 2));
+    EXPECT_EQ(processors_of_ranks("OMP_NUM_THREADS=4096", "-n 2"), bound(2, 4096));
+    EXPECT_EQ(processors_of_ranks("OMP_NUM_THREADS=2", "-n 1 --no-bind"), std::vector{to_text(usable)});
 }
 
 TEST(Launcher, BadArgumentsEndWithTwo) {

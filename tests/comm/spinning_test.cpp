@@ -17,7 +17,7 @@ std::uint64_t microseconds(double us) {
 }
 
 TEST(Spinning, WithACoreOfItsOwnIsLimitedByTheClock) {
-    const spinning own(job_options{}, 2, 2);
+    const spinning own(job_options{}, true);
 
     EXPECT_TRUE(own.keeps(0, microseconds(45)));
     EXPECT_FALSE(own.keeps(0, microseconds(55)));
@@ -25,7 +25,7 @@ TEST(Spinning, WithACoreOfItsOwnIsLimitedByTheClock) {
 }
 
 TEST(Spinning, EndsAtOnceWhereRanksOutnumberCores) {
-    const spinning shared(job_options{}, 3, 2);
+    const spinning shared(job_options{}, false);
 
     EXPECT_FALSE(shared.has_own_core());
     EXPECT_EQ(shared.polls(), 4);
@@ -33,14 +33,14 @@ TEST(Spinning, EndsAtOnceWhereRanksOutnumberCores) {
 }
 
 TEST(Spinning, IsCountedInPollsIfTheseAreGiven) {
-    const spinning told(job_options{.spin_polls = 3000}, 2, 2);
+    const spinning told(job_options{.spin_polls = 3000}, true);
 
     EXPECT_EQ(told.polls(), 3000);
     EXPECT_FALSE(told.keeps(0, 1));
 }
 
 TEST(Spinning, GoesOnWhileAnotherJobTakesWhatItIsOffered) {
-    spinning own(job_options{}, 2, 2);
+    spinning own(job_options{}, true);
     double now = 0; // µs
     const auto offer = [&](double taken) {
         own.gave_way(microseconds(now), microseconds(now + taken));

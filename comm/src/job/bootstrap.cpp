@@ -10,9 +10,10 @@
 #include "node/measure_at_start.hpp"
 #include "witness.hpp"
 
+#include <halocline/comm/processors.hpp>
+
 #include <algorithm>
 #include <map>
-#include <sched.h>
 
 namespace halocline::comm {
 namespace {
@@ -68,18 +69,16 @@ surroundings sort_by_node(job_core& core, const std::vector<business_card>& card
     return around;
 }
 
-/// Nodes may share cores: containers, parts of a host.
-spinning spinning_among(const std::vector<business_card>& cards, const business_card& mine,
-                        const job_options& options) {
-    int ranks = 0;
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
+/// Of one_processor_each(), over all ranks of one kernel: nodes may share processors, as containers and parts of a host.
+int own_processor(const std::vector<business_card>& cards, const business_card& mine) {
+    std::vector<std::vector<int>> usable;
+    std::size_t own = 0;
     for (const business_card& c : cards) {
         if (c.kernel != mine.kernel) continue;
-        ++ranks;
-        CPU_OR(&cores, &cores, &c.cores);
+        if (&c == &mine) own = usable.size();
+        usable.push_back(c.processors);
     }
-    return {options, ranks, CPU_COUNT(&cores)};
+    return one_processor_each(usable)[own];
 }
 
 /// Where this rank waits for the ranks of other nodes.  Pre: there are some.
@@ -161,7 +160,8 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     surroundings around = sort_by_node(*core, cards);
     check_transport_names(options.transports, core->mpi != nullptr, start.ranks);
     const int ranks_here = static_cast<int>(around.near.size()) + 1;
-    core->spin = spinning_among(cards, cards[static_cast<std::size_t>(start.rank)], options);
+    core->processor = own_processor(cards, cards[static_cast<std::size_t>(start.rank)]);
+    core->spin = {options, core->processor >= 0};
 
     far_side far = open_far_door(start, *core, cards, around.far);
     const std::string address = far.address;

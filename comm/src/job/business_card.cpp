@@ -5,6 +5,7 @@
 #include "control/wire.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/processors.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -67,7 +68,9 @@ std::string written(const business_card& c) {
     for (const std::string* s :
          {&c.version, &c.options, &c.kernel, &c.network, &c.node, &c.pids, &c.host, &c.door, &c.secret, &c.trouble})
         w.text(*s);
-    w.number(c.address_room).number(c.descriptor_room).number(c.pid).number(c.cores);
+    w.number(c.address_room).number(c.descriptor_room).number(c.pid);
+    w.number(static_cast<std::uint32_t>(c.processors.size()));
+    for (const int p : c.processors) w.number(static_cast<std::uint16_t>(p));
     for (const host_address& a : c.addresses) w.text(a.interface).text(a.address).text(a.network);
     return w.take();
 }
@@ -84,7 +87,8 @@ business_card read_card(std::string_view bytes, int rank, const std::string& ver
     c.address_room = r.number<std::uint64_t>();
     c.descriptor_room = r.number<std::uint64_t>();
     c.pid = r.number<int>();
-    c.cores = r.number<cpu_set_t>();
+    c.processors.resize(r.number<std::uint32_t>());
+    for (int& p : c.processors) p = r.number<std::uint16_t>();
     while (!r.empty()) {
         host_address& a = c.addresses.emplace_back();
         for (std::string* s : {&a.interface, &a.address, &a.network}) *s = r.text();
@@ -107,22 +111,21 @@ business_card own_card(const bootstrap& start, const job_options& options, const
                        const std::string& trouble) {
     const std::string network = namespace_id("/proc/self/ns/net");
     const std::string part = environment_text("HALOCLINE_NODE");
-    business_card mine{.version = HALOCLINE_VERSION,
-                       .options = options_text(options),
-                       .kernel = kernel_id(),
-                       .network = network,
-                       .node = network + " " + part,
-                       .pids = namespace_id("/proc/self/ns/pid"),
-                       .host = host_name() + (part.empty() ? "" : "/" + part),
-                       .door = door,
-                       .secret = start.rank == 0 ? random_secret() : "",
-                       .trouble = trouble,
-                       .address_room = address_room(),
-                       .descriptor_room = descriptor_room(),
-                       .pid = static_cast<int>(getpid()),
-                       .addresses = host_addresses()};
-    sched_getaffinity(0, sizeof mine.cores, &mine.cores);
-    return mine;
+    return {.version = HALOCLINE_VERSION,
+            .options = options_text(options),
+            .kernel = kernel_id(),
+            .network = network,
+            .node = network + " " + part,
+            .pids = namespace_id("/proc/self/ns/pid"),
+            .host = host_name() + (part.empty() ? "" : "/" + part),
+            .door = door,
+            .secret = start.rank == 0 ? random_secret() : "",
+            .trouble = trouble,
+            .address_room = address_room(),
+            .descriptor_room = descriptor_room(),
+            .pid = static_cast<int>(getpid()),
+            .processors = usable_processors(),
+            .addresses = host_addresses()};
 }
 
 std::vector<business_card> swap_cards(const bootstrap& start, const business_card& mine) {

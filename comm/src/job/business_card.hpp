@@ -7,7 +7,6 @@
 #include "control/host_addresses.hpp"
 
 #include <cstdint>
-#include <sched.h>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +15,7 @@ namespace halocline::comm {
 
 struct business_card {
     std::string version, options;
-    std::string kernel;  ///< ranks with the same text run on one kernel, which numbers the cores
+    std::string kernel;  ///< ranks with the same text run on one kernel, which numbers the processors
     std::string network; ///< the same, in one network namespace: abstract sockets and descriptors get through
     std::string node; ///< the same, and what HALOCLINE_NODE says: parts of one host that are to be nodes of their own
     std::string pids; ///< the same text: in one pid namespace, where a pid is the same process to both
@@ -27,7 +26,7 @@ struct business_card {
     std::uint64_t address_room = 0;    ///< bytes that this process may still map: slabs of the other ranks of its node
     std::uint64_t descriptor_room = 0; ///< so many it may still open
     int pid = 0;
-    cpu_set_t cores{};
+    std::vector<int> processors; ///< that this rank may use
     std::vector<host_address> addresses;
 };
 

@@ -10,17 +10,9 @@
 #include <halocline/comm/shm_channel.hpp>
 
 #include <algorithm>
-#include <sched.h>
 #include <unistd.h>
 
 namespace halocline::comm {
-
-int allowed_cores() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-    return std::max(1, CPU_COUNT(&set));
-}
 
 std::string host_name() {
     char name[256]{};

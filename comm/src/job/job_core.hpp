@@ -68,7 +68,8 @@ class job_core {
     mail* post = nullptr; // set-up mail: the control plane
     mutable activity doing;
     std::unique_ptr<witness> guard; // of ranks that are processes, where there is a grace time
-    spinning spin{options, 1, 1};   // who has the cores; replaced where ranks are known to share them
+    int processor = -1;             // that no other rank of the job is given (one_processor_each); -1: they share
+    spinning spin{options, true};   // replaced where ranks are known to share processors
 
     // Set-up state.
     std::uint32_t next_plan_id = 1; // plans are made collectively, so the count is the same on every rank
@@ -146,8 +147,6 @@ class awaiting_scope {
 
 /// Throws input_error if a transport is unknown, not built in, or none of them can work in this job.
 void check_transport_names(const std::vector<std::string>& names, bool mpi_there, int ranks);
-/// Cores that this process may use.
-int allowed_cores();
 std::string host_name();
 
 } // namespace halocline::comm

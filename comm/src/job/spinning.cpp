@@ -8,11 +8,11 @@
 
 namespace halocline::comm {
 
-spinning::spinning(const job_options& options, int ranks, int cores) {
+spinning::spinning(const job_options& options, bool own_processor) {
     const auto in_ticks = [](double seconds) { return static_cast<std::uint64_t>(seconds / seconds_per_tick()); };
     constexpr int polls_of_own_core = 1000; // who is told to poll so often need not be thrifty
     const bool told = options.spin_polls > 0;
-    own_core_ = told ? options.spin_polls >= polls_of_own_core : ranks <= cores;
+    own_core_ = told ? options.spin_polls >= polls_of_own_core : own_processor;
     polls_ = told ? options.spin_polls : own_core_ ? polls_per_look : 4;
     budget_ = own_core_ && !told ? in_ticks(50e-6) : 0;
     slice_ = in_ticks(2e-3);

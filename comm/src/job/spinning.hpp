@@ -15,8 +15,8 @@ class spinning {
   public:
     static constexpr int polls_per_look = 32; // at the clock
 
-    /// Of one of `ranks` that share `cores`.
-    spinning(const job_options& options, int ranks, int cores);
+    /// Of a rank that has a processor for itself, or shares what it may use.
+    spinning(const job_options& options, bool own_processor);
 
     /// Polls of a wait before it asks keeps().
     [[nodiscard]] int polls() const noexcept { return polls_; }

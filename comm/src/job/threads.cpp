@@ -4,6 +4,7 @@
 #include "node/measure_at_start.hpp"
 
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/processors.hpp>
 
 #include <condition_variable>
 #include <deque>
@@ -96,6 +97,7 @@ void run_threads(int ranks, const std::function<void(const job&)>& body, const j
     const auto world = std::make_shared<thread_world>(ranks);
     for (int r = 0; r < ranks; ++r) world->slabs.push_back(std::make_shared<node_slab>(options.slab_bytes));
 
+    const std::vector<int> given = one_processor_each({static_cast<std::size_t>(ranks), usable_processors()});
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
     const auto run = [&](int r) {
         try {
@@ -105,7 +107,8 @@ void run_threads(int ranks, const std::function<void(const job&)>& body, const j
                 core->members[p].pid = core->members[r].pid;
                 core->members[p].host = core->members[r].host;
             }
-            core->spin = {options, ranks, allowed_cores()};
+            core->processor = given[static_cast<std::size_t>(r)];
+            core->spin = {options, core->processor >= 0};
             auto plane = std::make_unique<thread_plane>(world, *core);
             core->post = plane.get();
             core->watch = std::move(plane);

@@ -9,13 +9,13 @@
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/processors.hpp>
 #include <halocline/comm/stream_bytes.hpp>
 #include <halocline/comm/take_line.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <sched.h>
 #include <utility>
 
 namespace halocline::comm {
@@ -119,14 +119,11 @@ class probe {
 /// Until the end of its scope the calling thread has one core, and waits as if nobody else had it.
 class core_for_now {
   public:
-    core_for_now(job_core& core, int number) : core_(core), waits_(std::exchange(core.spin, spinning({}, 1, 1))) {
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(number, &one);
-        bound_ = sched_getaffinity(0, sizeof before_, &before_) == 0 && sched_setaffinity(0, sizeof one, &one) == 0;
+    core_for_now(job_core& core, int processor) : core_(core), waits_(std::exchange(core.spin, spinning({}, true))) {
+        bound_ = bind_to({&processor, 1});
     }
     ~core_for_now() {
-        if (bound_) sched_setaffinity(0, sizeof before_, &before_);
+        if (bound_) bind_to(before_);
         core_.spin = waits_;
     }
     core_for_now(const core_for_now&) = delete;
@@ -135,46 +132,39 @@ class core_for_now {
   private:
     job_core& core_;
     spinning waits_;
-    cpu_set_t before_{};
+    std::vector<int> before_ = usable_processors();
     bool bound_ = false;
 };
 
-/// The cores that the calling thread may use.
-std::vector<int> allowed_core_numbers() {
-    cpu_set_t allowed;
-    CPU_ZERO(&allowed);
-    std::vector<int> cores;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
-        for (int c = 0; c < CPU_SETSIZE; ++c)
-            if (CPU_ISSET(c, &allowed)) cores.push_back(c);
-    return cores;
-}
-
-/// The core for this rank while it times, with its partner, what it writes; none: it times nothing. Where both have a core
-/// anyway, theirs. Of the pairs that share cores with others one of the job is given two, while the others sleep.
-/// Collective, whoever has a core: hosts of one job may have more or fewer ranks than cores.
-std::optional<int> core_to_write_from(const job& j, bool shares_memory) {
+/// The processor for this rank while it times, with its partner, what it writes; none: it times nothing. Where both have
+/// one of their own, that. Of the pairs that share theirs with others one of the job is lent two, while the others sleep.
+/// Collective, whoever has one: hosts of one job may have more or fewer ranks than processors.
+std::optional<int> processor_to_write_from(const job& j, bool shares_memory) {
     struct place {
-        int shares_memory, has_own_core, first_core, last_core;
+        int shares_memory, own;  // -1: none
+        int usable, choice[2]{}; // as many as this rank needs, whatever its partner takes
     };
-    const std::vector<int> cores = allowed_core_numbers();
-    const place mine =
-        cores.empty() ? place{} : place{shares_memory, j.core().spin.has_own_core(), cores.front(), cores.back()};
+    const std::vector<int> usable = usable_processors();
+    place mine{shares_memory, j.core().processor, std::min(2, static_cast<int>(usable.size()))};
+    std::copy_n(usable.begin(), mine.usable, mine.choice);
     std::vector<place> places;
     for (const std::string& text : j.gather(wire_writer().number(mine).take()))
         places.push_back(wire_reader(text).number<place>());
 
     const auto rank = static_cast<std::size_t>(j.rank());
-    bool lent = false; // two cores to a pair that shares them
+    bool lent = false; // to a pair that shares
     for (std::size_t even = 0; even + 1 < places.size(); even += 2) {
         const place &one = places[even], &other = places[even + 1];
         if (!one.shares_memory || !other.shares_memory) continue;
-        const bool own = one.has_own_core && other.has_own_core;
-        if (!own && (lent || one.first_core == other.last_core)) continue;
-        lent = lent || !own;
-        if (rank != even && rank != even + 1) continue;
-        if (own) return cores[rank % cores.size()];
-        return rank == even ? one.first_core : other.last_core;
+        std::vector<int> given{one.own, other.own};
+        const bool own = one.own >= 0 && other.own >= 0;
+        if (!own) {
+            given = one_processor_each(
+                {{one.choice, one.choice + one.usable}, {other.choice, other.choice + other.usable}});
+            if (lent || given[0] < 0 || given[1] < 0) continue;
+            lent = true;
+        }
+        if (rank == even || rank == even + 1) return given[rank - even];
     }
     return {};
 }
@@ -203,8 +193,8 @@ costs measure(const job& j) {
     std::uint64_t keep = ~std::uint64_t{0};
     for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
     c.keep_seconds = seconds(keep);
-    if (const std::optional<int> core = core_to_write_from(j, one.shares_memory())) {
-        const core_for_now alone(j.core(), *core);
+    if (const std::optional<int> processor = processor_to_write_from(j, one.shares_memory())) {
+        const core_for_now alone(j.core(), *processor);
         c.cached = one.write_seconds(false);
         c.streamed = one.write_seconds(true);
         c.take_seconds = one.take_seconds();
