@@ -185,10 +185,11 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
 
 /// Err: input_error: fewer cores than all threads of all ranks.
 void require_cores(const comm::job& j, int threads) {
-    if (threads == 1 || threads * j.ranks() <= usable_cores()) return;
+    const std::size_t there = usable().size();
+    if (threads == 1 || static_cast<std::size_t>(threads * j.ranks()) <= there) return;
     throw input_error("--threads " + std::to_string(threads) + ": " + std::to_string(j.ranks()) + " ranks of " +
                       std::to_string(threads) + " threads need as many cores, not bound; there are " +
-                      std::to_string(usable_cores()) + " (halocline-run --no-bind leaves a rank all)");
+                      std::to_string(there) + " (halocline-run --no-bind leaves a rank all)");
 }
 
 /// The point at which making a plan is timed: 16^4 sites per rank, cut in t, or exchanged with oneself on all sides.
@@ -208,11 +209,12 @@ void run(app::program& program, const options& o) {
     const comm::job& j = program.join(job_options);
     const std::vector<point> points = points_of(o.points, j.ranks());
     require_cores(j, *std::max_element(o.threads.begin(), o.threads.end()));
+    const std::vector<int> processors = processors_of(j);
     std::deque<mpi_peer> peers;
     j.collectively([&] {
         for (const std::string& text : o.peers) {
             peers.emplace_back(text);
-            if (j.rank() == 0) peers.back().program.start();
+            if (j.rank() == 0) peers.back().program.start(processors);
         }
     });
     flag_probe probe(j);

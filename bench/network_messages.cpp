@@ -110,10 +110,11 @@ void run(const comm::job& j, const bench_options& o) {
     const comm::messenger_options usual;
     messages_endpoint slab(j, smallest_frame, 1, j.memory()),
         heap(j, smallest_frame, 1, *std::pmr::new_delete_resource()), frames(j, usual.frame_bytes, never, j.memory());
+    const std::vector<int> processors = processors_of(j);
     std::deque<peer_program> peers;
     for (const std::string& text : o.peers) {
         peers.emplace_back(text);
-        if (j.rank() == 0) peers.back().start();
+        if (j.rank() == 0) peers.back().start(processors);
     }
     if (j.rank() == 0) std::fputs(slab.messages().describe().c_str(), stderr);
     for (const std::size_t n : o.sizes) {

@@ -43,11 +43,12 @@ class driver {
             other_messages_.emplace_back(others_.back(),
                                          [this](std::vector<double> mine) { return slowest(job_, mine); });
         }
+        const std::vector<int> processors = processors_of(j);
         j.collectively([&] {
             if (j.rank() == 0) json_ = output_file(o.json), svg_ = output_file(o.svg);
             for (const std::string& text : o.peers) {
                 peers_.emplace_back(text);
-                if (j.rank() == 0) peers_.back().start();
+                if (j.rank() == 0) peers_.back().start(processors);
             }
         });
         pinned_ = pin_ranks(j);

@@ -5,9 +5,11 @@
 // program between our rounds and takes its seconds by regular expressions on its output (--peer-setup, --peer-solve);
 // our ranks sleep meanwhile. JSON lines at the end: seconds of the slowest rank, least and median over the rounds.
 #include "support/command_line.hpp"
+#include "support/flag_probe.hpp"
 #include "support/statistics.hpp"
 
 #include <halocline/amg/solver.hpp>
+#include <halocline/comm/processors.hpp>
 #include <halocline/dirac/gauge_configuration.hpp>
 #include <halocline_app/demo_configuration.hpp>
 #include <halocline_app/main.hpp>
@@ -21,7 +23,6 @@
 #include <cstring>
 #include <map>
 #include <regex>
-#include <sched.h>
 #include <string>
 #include <sys/wait.h>
 #include <vector>
@@ -32,14 +33,12 @@ namespace {
 /// Seconds of each round, by what was timed.
 using timings = std::map<std::string, std::vector<double>>;
 
-std::string output_of(const std::string& command) {
-    // halocline-run has pinned this rank; the peer chooses its cores for itself.
-    cpu_set_t mine, all;
-    std::memset(&all, 0xff, sizeof all);
-    sched_getaffinity(0, sizeof mine, &mine);
-    sched_setaffinity(0, sizeof all, &all);
+/// The command may use the processors of all ranks, one of which this rank may be bound to.
+std::string output_of(const std::string& command, const std::vector<int>& processors) {
+    const std::vector<int> mine = comm::usable_processors();
+    comm::bind_to(processors);
     std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-    sched_setaffinity(0, sizeof mine, &mine);
+    comm::bind_to(mine);
     if (pipe == nullptr) throw error("--peer: can't start '" + command + "'");
     std::string text;
     std::array<char, 4096> part{};
@@ -116,9 +115,10 @@ amg::amg_report take_turn(const comm::job& j, amg::solver& solver, lattice::fiel
 /// One run of the peer; ranks other than 0 sleep meanwhile.
 void give_turn(const comm::job& j, const arguments& a, timings& theirs) {
     if (a.peer.empty()) return;
+    const std::vector<int> processors = bench::processors_of(j);
     j.collectively([&] {
         if (j.rank() != 0) return;
-        const std::string text = output_of(a.peer);
+        const std::string text = output_of(a.peer, processors);
         if (!a.peer_setup.empty()) theirs["setup"].push_back(seconds_in(text, a.peer_setup));
         if (!a.peer_solve.empty()) theirs["solve"].push_back(seconds_in(text, a.peer_solve));
     });

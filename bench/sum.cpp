@@ -85,11 +85,12 @@ class driver {
         const bool one_host =
             std::ranges::all_of(j.members(), [&](const comm::rank_info& m) { return m.host == j.members()[0].host; });
         if (one_host) lines_ = std::make_unique<sum_by_lines>(j, most_);
+        const std::vector<int> processors = processors_of(j);
         j.collectively([&] {
             if (j.rank() == 0) json_ = output_file(o.json);
             for (const std::string& text : o.peers) {
                 peers_.emplace_back(text);
-                if (j.rank() == 0) peers_.back().start();
+                if (j.rank() == 0) peers_.back().start(processors);
             }
         });
         pin_ranks(j);

@@ -93,9 +93,10 @@ case $question in
         [[ $mpi == mpich ]] || of_halo4+=(--peer "$(peers 4 bench_halo "$mpi")") # which never yields a core
       done
       local two=("$bin/halocline-run" -n 2 --)
-      local sizes=(--L 4,8,16 --bytes 96)
+      local sizes=(--L 4,8,16 --bytes 96) two_cores # those that two ranks get: the target is of 4 ranks that share them
+      two_cores=$("${two[@]}" awk '/^Cpus_allowed_list/{print $2}' /proc/self/status | paste -sd,)
       "${two[@]}" "$bin/bench_halo" --git "$git" "${sizes[@]}" --cut t,x --seconds "${halo[0]}" "${of_halo[@]}"
-      "$bin/halocline-run" -n 4 -- "$bin/bench_halo" --git "$git" "${sizes[@]}" --cut t --seconds "${halo[1]}" "${of_halo4[@]}"
+      taskset -c "$two_cores" "$bin/halocline-run" -n 4 -- "$bin/bench_halo" --git "$git" "${sizes[@]}" --cut t --seconds "${halo[1]}" "${of_halo4[@]}"
       "$bin/bench_halo" --git "$git" --L 4 --bytes 96 --cut xyzt --layout appended --seconds 2
       "${two[@]}" "$bin/bench_p2p" --git "$git" --patterns latency --sizes 8,64,256,512,1024,4096 \
         --seconds "${p2p[0]}" "${of_p2p[@]}"
@@ -116,7 +117,7 @@ case $question in
     compgen -G "$out/run-*.json" >/dev/null || { echo "bench.sh targets --again: no run in $out yet" >&2; exit 1; }
     "$bin/bench_targets" --json "$out/targets.json" "$out"/run-*.json | tee "$out/targets.md"
     echo "bench.sh: over all runs in build/release/bench-targets; the table is targets.md there, with targets.json" >&2 ;;
-  halo) # 2 ranks, then 4 on the same cores, then one, of 1 and 2 threads, that talks to itself
+  halo) # 2 ranks, then 4, then one that talks to itself; of 1 and 2 threads where there are enough processors
     seconds=(420 120 40) sizes=(--L 4,8,12,16,24.12.12.12 --bytes 96,192) coarse=(--vectors 20,28)
     if [[ ${1:-} == --quick ]]; then seconds=(30 16 8) sizes=(--L 4,8 --bytes 96) coarse=(); shift; fi
     more=("$@")
@@ -129,8 +130,8 @@ case $question in
     for mpi in $(mpis_with bench_halo); do
       peers+=(--peer "$mpi:${modes[$mpi]}=mpirun.$mpi -n 2 '$bin/bench_halo_$mpi'")
       peers+=(--peer "$mpi-tuned:${modes[$mpi]}=env ${tuned[$mpi]} mpirun.$mpi -n 2 '$bin/bench_halo_$mpi'")
-      # MPICH never yields a core: an exchange of more ranks than cores takes milliseconds.
-      [[ $mpi == openmpi ]] || continue
+      # MPICH never yields: an exchange of more ranks than processors takes milliseconds.
+      [[ $mpi == openmpi || $(nproc) -ge 4 ]] || continue
       peers4+=(--peer "$mpi:${modes[$mpi]}=mpirun.$mpi -n 4 '$bin/bench_halo_$mpi'")
       peers4+=(--peer "$mpi-tuned:${modes[$mpi]}=env ${tuned[$mpi]} mpirun.$mpi -n 4 '$bin/bench_halo_$mpi'")
     done

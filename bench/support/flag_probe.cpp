@@ -8,32 +8,47 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace halocline::bench {
 
-int cores_of(const comm::job& j) {
-    std::map<std::string, cpu_set_t> of_host;
-    const std::vector<std::string> sets = j.gather({reinterpret_cast<const char*>(&usable_set()), sizeof(cpu_set_t)});
-    for (std::size_t rank = 0; rank < sets.size(); ++rank) {
-        cpu_set_t set;
-        std::memcpy(&set, sets[rank].data(), sizeof set);
-        cpu_set_t& all = of_host[j.members()[rank].host]; // zeros at first
-        CPU_OR(&all, &all, &set);
+namespace {
+
+std::vector<std::vector<int>> usable_of_this_host(const comm::job& j) {
+    const std::vector<int>& mine = usable();
+    const std::string bytes(reinterpret_cast<const char*>(mine.data()), mine.size() * sizeof(int));
+    const std::vector<std::string> all = j.gather(bytes);
+    std::vector<std::vector<int>> lists(all.size());
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        if (j.members()[r].host != j.members()[static_cast<std::size_t>(j.rank())].host) continue;
+        lists[r].resize(all[r].size() / sizeof(int));
+        std::memcpy(lists[r].data(), all[r].data(), lists[r].size() * sizeof(int));
     }
-    int cores = 0;
-    for (const auto& [host, set] : of_host) cores += CPU_COUNT(&set);
-    return cores;
+    return lists;
+}
+
+/// -1 on each rank if some have to share.
+int own_processor(const comm::job& j) {
+    const int own = comm::one_processor_each(usable_of_this_host(j))[static_cast<std::size_t>(j.rank())];
+    return slowest(j, {own < 0 ? 1.0 : 0.0})[0] > 0 ? -1 : own;
+}
+
+} // namespace
+
+std::vector<int> processors_of(const comm::job& j) {
+    std::set<int> together;
+    for (const std::vector<int>& list : usable_of_this_host(j)) together.insert(list.begin(), list.end());
+    return {together.begin(), together.end()};
 }
 
 bool pin_ranks(const comm::job& j) {
-    const bool enough = cores_of(j) >= j.ranks(), bound = usable_cores() == 1; // by halocline-run, say
-    return enough && (bound || pin(j.rank(), j.ranks()));
+    const int own = own_processor(j);
+    return own >= 0 && comm::bind_to({&own, 1});
 }
 
-int spins_of(const comm::job& j) { return j.ranks() <= cores_of(j) ? 2000 : 50; }
+int spins_of(const comm::job& j) { return own_processor(j) >= 0 ? 2000 : 50; }
 
 flag_probe::flag_probe(const comm::job& j) : job_(j), area_(j, lines_at + 64 * lines), spins_(spins_of(j)) {}
 

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <sched.h>
+#include <vector>
 
 namespace halocline::bench {
 
@@ -22,11 +23,12 @@ inline void await(const std::atomic<std::uint64_t>& flag, std::uint64_t epoch, i
         if (polls > spins) sched_yield();
     }
 }
-/// Cores that the ranks have together, each bound to its own or all free. Collective.
-int cores_of(const comm::job& j);
-/// Each rank on a core of its own; false, and no binding, where there are too few. Collective.
+/// What the ranks of this host may use together, each its own or all the same. Collective.
+std::vector<int> processors_of(const comm::job& j);
+/// Each rank on a processor of its own, if possible on a core of its own; false, and no binding, where there are too few.
+/// Collective.
 bool pin_ranks(const comm::job& j);
-/// How often a rank of this job polls before it yields: seldom, where ranks outnumber cores. Collective.
+/// How often a rank of this job polls before it yields: seldom, where ranks outnumber processors. Collective.
 int spins_of(const comm::job& j);
 
 /// What a probe saw.

@@ -1,33 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cores that this program may use, and one of them for each rank.
+// The processors that this program may use, and one of them for each rank.
 #pragma once
 
-#include <sched.h>
+#include <halocline/comm/processors.hpp>
+
+#include <cstddef>
+#include <vector>
 
 namespace halocline::bench {
 
 /// As they were when this was called first: before any thread was bound.
-inline const cpu_set_t& usable_set() {
-    static const cpu_set_t all = [] {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        if (sched_getaffinity(0, sizeof set, &set) != 0) CPU_SET(0, &set);
-        return set;
-    }();
+inline const std::vector<int>& usable() {
+    static const std::vector<int> all = comm::usable_processors();
     return all;
 }
-inline int usable_cores() { return CPU_COUNT(&usable_set()); }
 
-/// Binds the calling thread, number `n` of `threads`, to the usable core of its number. False, and no binding, where
-/// they outnumber cores.
+/// Binds the calling thread, number `n` of `threads`, to the usable processor of its number: one of each core first. False,
+/// and no binding, where they outnumber processors.
 inline bool pin(int n, int threads) {
-    const cpu_set_t& all = usable_set();
-    if (CPU_COUNT(&all) < threads) return false;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    for (int core = 0, i = 0; core < CPU_SETSIZE; ++core)
-        if (CPU_ISSET(core, &all) && i++ == n) CPU_SET(core, &one);
-    return sched_setaffinity(0, sizeof one, &one) == 0;
+    if (usable().size() < static_cast<std::size_t>(threads)) return false;
+    return comm::bind_to({&usable()[static_cast<std::size_t>(n)], 1});
 }
 
 } // namespace halocline::bench

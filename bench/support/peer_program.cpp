@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/peer_program.hpp"
 
+#include <halocline/comm/processors.hpp>
+
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
-#include <sched.h>
 #include <sstream>
 #include <sys/wait.h>
 #include <thread>
@@ -32,7 +33,7 @@ peer_program::~peer_program() {
     }
 }
 
-void peer_program::start() {
+void peer_program::start(const std::vector<int>& processors) {
     int orders[2], answers[2];
     if (pipe2(orders, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0)
         throw error(std::string("pipe: ") + std::strerror(errno));
@@ -41,9 +42,7 @@ void peer_program::start() {
     if (process_ == 0) {
         dup2(orders[0], STDIN_FILENO);
         dup2(answers[1], STDOUT_FILENO);
-        cpu_set_t all; // this rank may be pinned; the peer chooses for itself
-        std::memset(&all, 0xff, sizeof all);
-        sched_setaffinity(0, sizeof all, &all);
+        comm::bind_to(processors);
         execl("/bin/sh", "sh", "-c", ("exec " + command_).c_str(), nullptr);
         _exit(127);
     }
