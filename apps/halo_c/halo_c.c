@@ -198,7 +198,10 @@ int main(int argc, char** argv) {
     double wrong[2];
     wrong[0] = (double)exchange_ghosts(job);
     wrong[1] = (double)pass_round_ring(job);
-    require(halocline_sum_over_ranks(sum, wrong, 2));
+    halocline_sum_start(sum, wrong, 2);
+    while (!halocline_sum_test(sum)) { /* a program would do something here */
+    }
+    require(halocline_sum_finish(sum, wrong, 2));
     double last = halocline_job_rank(job);
     require(halocline_maximum_over_ranks(sum, &last, 1));
     if (halocline_job_rank(job) == 0) {

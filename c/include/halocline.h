@@ -181,6 +181,11 @@ void halocline_sum_free(halocline_sum* sum);
 /* values <- sum, or maximum, over all ranks: the same bits on each. */
 halocline_status halocline_sum_over_ranks(halocline_sum* sum, double* values, size_t count);
 halocline_status halocline_maximum_over_ranks(halocline_sum* sum, double* values, size_t count);
+/* The same sum in pieces. start copies the values; one sum is under way at a time; finish gets as many as start. */
+void halocline_sum_start(halocline_sum* sum, const double* values, size_t count);
+/* 1 if finish would return at once. */
+int halocline_sum_test(halocline_sum* sum);
+halocline_status halocline_sum_finish(halocline_sum* sum, double* values, size_t count);
 
 #ifdef __cplusplus
 }

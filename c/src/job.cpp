@@ -110,3 +110,13 @@ halocline_status halocline_maximum_over_ranks(halocline_sum* sum, double* values
         return c::checked(s.value.maximum({values, count}), s.value.owner(), [&] { return s.value.pending(); });
     });
 }
+
+void halocline_sum_start(halocline_sum* sum, const double* values, size_t count) { sum->value.start({values, count}); }
+
+int halocline_sum_test(halocline_sum* sum) { return sum->value.test() ? 1 : 0; }
+
+halocline_status halocline_sum_finish(halocline_sum* sum, double* values, size_t count) {
+    return with(sum, "sum", [=](halocline_sum& s) {
+        return c::checked(s.value.finish({values, count}), s.value.owner(), [&] { return s.value.pending(); });
+    });
+}

@@ -62,6 +62,7 @@ TEST_F(CErrors, NullIsNamed) {
     double value = 0;
     EXPECT_EQ(halocline_sum_over_ranks(nullptr, &value, 1), HALOCLINE_INPUT_ERROR);
     EXPECT_EQ(halocline_maximum_over_ranks(nullptr, &value, 1), HALOCLINE_INPUT_ERROR);
+    EXPECT_EQ(halocline_sum_finish(nullptr, &value, 1), HALOCLINE_INPUT_ERROR);
     expect_text("'sum' is NULL");
     EXPECT_EQ(halocline_plan_finish(nullptr), HALOCLINE_INPUT_ERROR);
     expect_text("'plan' is NULL");

@@ -4,6 +4,7 @@
 #include "contract/messages.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/one_sided.hpp>
 #include <halocline/comm/window.hpp>
@@ -34,6 +35,7 @@ TEST(Asking, EndsWhenARankGaveUp) {
         c.connect();
         const std::vector<int> neighbours{peer};
         exposure exposed(j, neighbours, 100);
+        global_sum sum(j, 1);
         if (j.rank() == 1) {
             j.abort("no more sites");
             over.wait(false); // what leaves says farewell, which is not what is asked for here
@@ -53,6 +55,11 @@ TEST(Asking, EndsWhenARankGaveUp) {
         while (!exposed.test()) {
         }
         EXPECT_NE(exposed.state(), status::ok);
+        double value = 1;
+        sum.start({&value, 1});
+        while (!sum.test()) {
+        }
+        EXPECT_NE(sum.finish({&value, 1}), status::ok);
         over = true;
         over.notify_one();
         throw error("told");

@@ -5,11 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +57,76 @@ TEST(GlobalSum, HasTheBitsOfTheTreeOnAnyNumberOfRanks) {
     }
 }
 
+TEST(GlobalSum, CanBeAskedWhetherItIsThere) {
+    for (const int ranks : {1, 2, 9, 19}) {
+        for (const int group : {0, 1, 5}) {
+            run_threads(ranks, [&](const job& j) {
+                global_sum sum(j, 20, {}, group);
+                for (int k = 0; k < 6; ++k) {
+                    std::vector<double> values(std::vector<std::size_t>{1, 20, 2}[static_cast<std::size_t>(k % 3)]);
+                    std::vector<double> parts;
+                    for (int r = 0; r < ranks; ++r) parts.push_back(part(r, k, values.size() - 1));
+                    for (std::size_t i = 0; i < values.size(); ++i) values[i] = part(j.rank(), k, i);
+
+                    sum.start(values);
+                    while (!sum.test()) {
+                    }
+                    EXPECT_TRUE(sum.test());
+
+                    ASSERT_EQ(sum.finish(values), status::ok) << sum.pending();
+                    EXPECT_EQ(values.back(), by_tree(parts, 0, parts.size())) << "rank " << j.rank() << " of " << ranks;
+                }
+            });
+        }
+    }
+}
+
+TEST(GlobalSum, IsNotThereBeforeAllHaveStarted) {
+    for (const int ranks : {2, 9}) {
+        run_threads(ranks, [&](const job& j) {
+            global_sum sum(j, 1, {}, 2);
+            double value = 1;
+            const bool late = j.rank() == ranks - 1;
+            if (!late) {
+                sum.start({&value, 1});
+                for (int n = 0; n < 100; ++n) EXPECT_FALSE(sum.test());
+            }
+            j.barrier();
+            if (late) sum.start({&value, 1});
+            ASSERT_EQ(sum.finish({&value, 1}), status::ok) << sum.pending();
+            EXPECT_EQ(value, ranks);
+        });
+    }
+}
+
+/// Ranks that finish it first need what the others send of it while those wait for something else.
+TEST(GlobalSum, GetsOnWhileItsRankWaitsForSomethingElse) {
+    job_options options;
+    options.deadline = std::chrono::seconds(5);
+    for (const int ranks : {4, 9}) {
+        run_threads(
+            ranks,
+            [&](const job& j) {
+                global_sum sum(j, 3, {}, 1), other(j, 1);
+                for (int k = 0; k < 20; ++k) {
+                    std::vector<double> values(k % 2 == 0 ? 1 : 3, 1.0);
+                    double one = 1;
+                    sum.start(values);
+                    const bool first = (j.rank() + k) % 2 == 0;
+                    if (first) {
+                        ASSERT_EQ(sum.finish(values), status::ok) << sum.pending();
+                    }
+                    ASSERT_EQ(other({&one, 1}), status::ok) << other.pending();
+                    if (!first) {
+                        ASSERT_EQ(sum.finish(values), status::ok) << sum.pending();
+                    }
+                    EXPECT_EQ(values.back(), ranks);
+                }
+            },
+            options);
+    }
+}
+
 TEST(GlobalSum, AMaximumGetsANumberThatIsNoneFromAnyRank) {
     for (const int ranks : {9, 19}) {
         run_threads(ranks, [&](const job& j) {
@@ -89,6 +161,13 @@ TEST(GlobalSum, ManyRanksTakeFewMessages) {
 
 /// Also those that never meet the one that sums something else.
 TEST(GlobalSum, AllRanksAreToldWhoSumsSomethingElse) {
+    const auto at_once = [](global_sum& sum, std::span<double> values) { return sum(values); };
+    const auto asked = [](global_sum& sum, std::span<double> values) {
+        sum.start(values);
+        while (!sum.test()) {
+        }
+        return sum.finish(values);
+    };
     constexpr std::size_t pairs[][2] = {{1, 2}, {2, 3}, {8, 1}, {4, 5}, {0, 1}}; // by one set of channels or by two
     for (const int ranks : {9, 12, 17, 19, 35}) {
         for (const auto& [odd, others] : pairs) {
@@ -99,7 +178,8 @@ TEST(GlobalSum, AllRanksAreToldWhoSumsSomethingElse) {
                 ASSERT_EQ(sum(values), status::ok);
                 values.resize(j.rank() == who ? odd : others);
 
-                EXPECT_EQ(sum(values), status::wrong_data) << odd << " and " << others << " on rank " << j.rank();
+                const status seen = ranks % 2 == 0 ? at_once(sum, values) : asked(sum, values);
+                EXPECT_EQ(seen, status::wrong_data) << odd << " and " << others << " on rank " << j.rank();
 
                 const std::string text = sum.pending(), own = std::to_string(values.size());
                 EXPECT_NE(

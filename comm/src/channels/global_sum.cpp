@@ -15,6 +15,8 @@ namespace halocline::comm {
 namespace {
 
 constexpr int most_values = 1024;
+/// Of a wait, and of test(): how often it is looked whether a peer sums something else.
+constexpr unsigned polls_per_look = 4096, questions_per_look = 256;
 constexpr auto plus = [](double a, double b) { return a + b; };
 
 /// What the header of a part says, so that no rank takes the part of another sum for its own: how many values, in the
@@ -153,7 +155,7 @@ std::vector<std::size_t> leaves(std::span<const int> rank_order, int ranks) {
 } // namespace
 
 global_sum::global_sum(const job& j, int max_values, std::span<const int> rank_order, int largest_group)
-    : job_(j), max_values_(static_cast<std::size_t>(std::max(max_values, 0))), own_(max_values_),
+    : job_(j), max_values_(static_cast<std::size_t>(std::max(max_values, 0))), own_(max_values_), sum_(max_values_),
       leaf_of_(leaves(rank_order, j.ranks())) {
     j.agree("the largest global sum", std::to_string(max_values));
     j.agree("the largest group of a global sum", std::to_string(largest_group));
@@ -181,17 +183,39 @@ global_sum::global_sum(const job& j, int max_values, std::span<const int> rank_o
     first_leaf_ = mine.group.first;
     parts_.resize(mine.group.size());
     scratch_.resize(max_values_ * std::bit_width(parts_.size()));
+    if (steps_.size() > 1) // a peer above the group may wait for it while this rank waits for something else
+        steps_.front().small.work_in_every_wait(this, [](void* sum) { static_cast<global_sum*>(sum)->get_on(); });
 }
 
 void global_sum::start(std::span<const double> values) noexcept {
     const std::uint64_t begin = ticks();
     publish(values, begin);
+    started_ = status_ == status::ok;
     statistics_.seconds += seconds(ticks() - begin);
+}
+
+void global_sum::get_on() noexcept {
+    if (!started_) return;
+    const std::span<double> values(sum_.data(), own_count_);
+    while (!complete() && steps_[due_].of(own_count_).has_come(epoch()) && await() == status::ok) take(values, plus);
+}
+
+bool global_sum::test() noexcept {
+    get_on();
+    if (complete()) return true;
+    if (steps_[due_].of(own_count_).test(epoch())) {
+        get_on();
+    } else if (++in_vain_ % questions_per_look == 0) {
+        look_for_another_sum(steps_[due_]);
+        if (other_ >= 0) refuse(due_ + 1);
+    }
+    return complete();
 }
 
 void global_sum::publish(std::span<const double> values, std::uint64_t stamp) noexcept {
     if (status_ != status::ok) return;
     own_count_ = values.size();
+    due_ = 0;
     if (own_count_ > max_values_) {
         status_ = status::wrong_data;
         return;
@@ -260,42 +284,46 @@ void global_sum::refuse(std::size_t from_step) noexcept {
     }
 }
 
-status global_sum::await(step& from) noexcept {
+status global_sum::await() noexcept {
     const std::uint64_t k = epoch();
+    step& from = steps_[due_];
     channel_set& set = from.of(own_count_);
     unsigned polls = 0;
     const status waited = set.soon(k) ? status::ok : set.wait(k, [&]() noexcept {
-        if (++polls % 4096 == 0) look_for_another_sum(from);
+        if (++polls % polls_per_look == 0) look_for_another_sum(from);
         return status_;
     });
     if (waited == status::aborted && status_ == status::ok) look_for_another_sum(from); // a peer saw it first
     if (status_ == status::ok) status_ = waited;
     if (status_ == status::ok) set.for_each([&](auto& c) { compare(c, k); });
+    if (other_ >= 0) refuse(due_ + 1);
     return status_;
 }
 
 template <class Combine>
-status global_sum::gather(std::span<double> values, std::uint64_t begin, Combine combine) noexcept {
+void global_sum::take(std::span<double> values, Combine combine) noexcept {
     const std::size_t n = values.size();
-    for (waits_in_ = 0; waits_in_ < steps_.size() && status_ == status::ok; ++waits_in_) {
-        step& s = steps_[waits_in_];
-        if (waits_in_ > 0) send(s, values, 0);
-        if (await(s) != status::ok) {
-            if (other_ >= 0) refuse(waits_in_ + 1);
-            return status_;
-        }
-        const std::uint64_t k = epoch();
-        const auto received = [&](auto& c) { return reinterpret_cast<const double*>(c.received(k)); };
-        if (waits_in_ == 0) {
-            parts_[leaf_of_[job_.rank()] - first_leaf_] = own_.data();
-            s.of(n).for_each([&](auto& c) { parts_[leaf_of_[c.peer()] - first_leaf_] = received(c); });
-            over_ranks(parts_.data(), 0, parts_.size(), n, values.data(), scratch_.data(), combine);
-        } else {
-            const double* other = nullptr; // two have the same
-            s.of(n).for_each([&](auto& c) { other = received(c); });
-            for (std::size_t i = 0; i < n; ++i)
-                values[i] = s.left ? combine(values[i], other[i]) : combine(other[i], values[i]);
-        }
+    const std::uint64_t k = epoch();
+    step& s = steps_[due_];
+    const auto received = [&](auto& c) { return reinterpret_cast<const double*>(c.received(k)); };
+    if (due_ == 0) {
+        parts_[leaf_of_[job_.rank()] - first_leaf_] = own_.data();
+        s.of(n).for_each([&](auto& c) { parts_[leaf_of_[c.peer()] - first_leaf_] = received(c); });
+        over_ranks(parts_.data(), 0, parts_.size(), n, values.data(), scratch_.data(), combine);
+    } else {
+        const double* other = nullptr; // two have the same
+        s.of(n).for_each([&](auto& c) { other = received(c); });
+        for (std::size_t i = 0; i < n; ++i)
+            values[i] = s.left ? combine(values[i], other[i]) : combine(other[i], values[i]);
+    }
+    if (++due_ < steps_.size()) send(steps_[due_], values, 0);
+}
+
+template <class Combine>
+status global_sum::gather(std::span<double> values, std::uint64_t begin, Combine combine) noexcept {
+    started_ = false; // from here on waits leave it to this one
+    while (!complete()) {
+        if (await() == status::ok) take(values, combine);
     }
     if (status_ != status::ok) return status_;
     ++statistics_.sums;
@@ -303,7 +331,11 @@ status global_sum::gather(std::span<double> values, std::uint64_t begin, Combine
     return status::ok;
 }
 
-status global_sum::finish(std::span<double> values) noexcept { return gather(values, ticks(), plus); }
+status global_sum::finish(std::span<double> values) noexcept {
+    const std::uint64_t begin = ticks();
+    if (started_ && due_ > 0) std::copy_n(sum_.data(), values.size(), values.data());
+    return gather(values, begin, plus);
+}
 
 status global_sum::operator()(std::span<double> values) noexcept {
     const std::uint64_t begin = ticks();
@@ -327,7 +359,7 @@ std::string global_sum::pending() const {
         return "'global sum': rank " + std::to_string(job_.rank()) + " sums " + values(own_count_) + ", rank " +
                std::to_string(other_) + " sums " + std::to_string(other_count_);
     }
-    return steps_[std::min(waits_in_, steps_.size() - 1)].of(own_count_).pending(epoch());
+    return steps_[std::min(due_, steps_.size() - 1)].of(own_count_).pending(epoch());
 }
 
 } // namespace halocline::comm

@@ -49,8 +49,14 @@ inline void expect_sums_equal_serial(const job& j) {
             }
         }
 
+        std::vector<double> asked = values;
         ASSERT_EQ(sum(values), status::ok);
+        sum.start(asked);
+        while (!sum.test()) {
+        }
+        ASSERT_EQ(sum.finish(asked), status::ok);
 
+        EXPECT_EQ(asked, values);
         for (std::size_t i = 0; i < n; ++i) {
             EXPECT_NEAR(values[i], static_cast<double>(expected[i]), 1e-15 * static_cast<double>(scale[i]));
         }

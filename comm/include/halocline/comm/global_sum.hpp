@@ -29,14 +29,20 @@ class global_sum {
     /// `largest_group`: ranks that take one step; 0: 32 where all ranks share memory, else 8. It changes no bits.
     /// Err: input_error if that is no permutation of the ranks.
     explicit global_sum(const job& j, int max_values = 64, std::span<const int> rank_order = {}, int largest_group = 0);
+    global_sum(const global_sum&) = delete; // waits of this rank know where it is
+    global_sum& operator=(const global_sum&) = delete;
     /// values <- sum over ranks, element by element. Neither allocates nor locks.
     /// Pre:  the same size on every rank, at most max_values.
     /// Err:  status::wrong_data, within milliseconds, if the sizes differ or are too large; pending() has both sizes.
     /// Cost: messages of 8 bytes per value (1 or 2 values travel inside the control line): to each other rank of the
     /// group, and to one, seldom two, per level above.
     [[nodiscard]] status operator()(std::span<double> values) noexcept;
-    /// The same in two halves; finish() gets as many values as start() did. What start() sends is the group's step.
+    /// The same in two halves, like MPI_Iallreduce and MPI_Wait: what the levels of the tree ask for meanwhile is done in
+    /// every wait and test() of this rank, whatever for.  finish() gets as many values as start() did.
+    /// Pre: one sum is under way at a time.
     void start(std::span<const double> values) noexcept;
+    /// Between start() and finish(): true if finish() would return at once; also, after a while, when somebody died.
+    [[nodiscard]] bool test() noexcept;
     [[nodiscard]] status finish(std::span<double> values) noexcept;
     /// values <- maximum over ranks, element by element.
     [[nodiscard]] status maximum(std::span<double> values) noexcept;
@@ -60,8 +66,14 @@ class global_sum {
     /// All ranks' values, combined element by element. `begin`: of the time that counts.
     template <class Combine>
     status gather(std::span<double> values, std::uint64_t begin, Combine combine) noexcept;
-    /// Waits for a step's messages, and looks whether they are of this sum.
-    status await(step& from) noexcept;
+    /// Waits for the messages of the step that is due, and looks whether they are of this sum.
+    status await() noexcept;
+    /// values <- what is summed with them; sends that to the next step's ranks, if there is one.
+    template <class Combine>
+    void take(std::span<double> values, Combine combine) noexcept;
+    /// Goes on with a sum that start() began, as far as it can without waiting.
+    void get_on() noexcept;
+    [[nodiscard]] bool complete() const noexcept { return status_ != status::ok || due_ == steps_.size(); }
     /// Does a peer, in this sum, sum more or fewer values, by the other set?
     void look_for_another_sum(step& in) noexcept;
     /// What a peer said it sums, if that is something else.
@@ -76,13 +88,15 @@ class global_sum {
 
     static constexpr std::size_t small_values = 2; // travel inside the control line
     job job_;
-    std::vector<step> steps_;  // the group's, then upwards
-    std::size_t waits_in_ = 0; // step
+    std::vector<step> steps_; // the group's, then upwards
+    std::size_t due_ = 0;     // step whose messages the sum under way waits for
+    bool started_ = false;    // by start(): what has come is in sum_
+    unsigned in_vain_ = 0;    // questions of test()
     std::uint64_t small_epoch_ = 0, large_epoch_ = 0;
     std::size_t max_values_ = 0, own_count_ = 0; // values: most, and of the sum under way
     int other_ = -1;                             // who sums another number of values, and how many
     std::size_t other_count_ = 0;
-    std::vector<double> own_;
+    std::vector<double> own_, sum_;
     std::vector<std::size_t> leaf_of_; // by rank
     std::size_t first_leaf_ = 0;       // of the group
     std::vector<const double*> parts_; // of the group, by leaf, of the sum under way
