@@ -50,6 +50,10 @@ inline std::size_t least_piece_bytes(const comm::costs& c) {
     return static_cast<std::size_t>(std::max(least, 4 * c.flag_seconds / std::max(c.copy_seconds_per_byte, 1e-12)));
 }
 
+/// Should the lines of a message be claimed before they are filled (claim_lines.hpp)? One that a run fills in part may
+/// hold a site of the peer, too, which packs it at that time: claimed first, such a line comes twice.
+inline bool claiming_pays(const comm::written_lines& lines) { return 2 * lines.whole >= 3 * lines.part; }
+
 /// How a message is written into memory that the peer shares, the reason, and what may change that later.
 struct writing {
     halo::path path = path::direct;

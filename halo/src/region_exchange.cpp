@@ -26,20 +26,11 @@ void put(const region_message& m, std::size_t f, const field_view& source, std::
     }
 }
 
-/// Claims lines of what goes through the cache into memory that a peer shares, where enough of them follow each other.
-void choose_claims(std::vector<region_message>& messages, const comm::job& j, const std::vector<field_view>& source) {
-    constexpr std::int64_t least_run_bytes = 256;
+/// Nothing is claimed where it would be more than pays (claim_lines.hpp).
+void limit_claims(std::vector<region_message>& messages, std::size_t site_bytes) {
     std::size_t claimed = 0;
-    for (region_message& m : messages) {
-        std::int64_t bytes = 0, runs = 0;
-        for (std::size_t f = 0; f < m.out.size(); ++f) {
-            bytes += m.send_sites * static_cast<std::int64_t>(source[f].shape.bytes());
-            runs += m.path == path::direct ? m.out[f].runs() : 1;
-        }
-        const bool cached = !m.streamed || m.watch.watches();
-        m.claimed = cached && j.members()[m.peer].transport == "shm" && bytes >= least_run_bytes * runs;
-        if (m.claimed) claimed += static_cast<std::size_t>(bytes);
-    }
+    for (const region_message& m : messages)
+        if (m.claimed) claimed += static_cast<std::size_t>(m.send_sites) * site_bytes;
     if (claimed > comm::largest_claimed())
         for (region_message& m : messages) m.claimed = false;
 }
@@ -57,7 +48,7 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
     });
     messages = make_messages(job, sends, receives, bindings, options);
     for (const field_view& f : bindings.front().source) site_bytes += f.shape.bytes();
-    choose_claims(messages, job, bindings.front().source);
+    limit_claims(messages, site_bytes);
     piece_bytes = least_piece_bytes(comm::measured_costs(job));
     for (const region_message& m : messages) {
         most_sites = std::max({most_sites, m.send_sites, m.receive_sites});

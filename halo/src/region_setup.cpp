@@ -141,7 +141,7 @@ comm::written_lines lines_of(const region_message& m, const binding& fields) {
     return lines;
 }
 
-/// Through the cache, or past it?
+/// Through the cache, with lines claimed or not, or past it?
 void choose_stores(region_message& m, path wish, const comm::costs& costs, const binding& fields,
                    const region_plan_options& options) {
     std::size_t bytes = 0;
@@ -161,6 +161,8 @@ void choose_stores(region_message& m, path wish, const comm::costs& costs, const
         asked || !can ? choose_writing(path::direct, costs, bytes) : choose_writing(wish, costs, lines_of(m, fields));
     m.watch = w.watch;
     m.streamed = w.path == path::streamed;
+    m.claimed =
+        (!m.streamed || m.watch.watches()) && (m.path != path::direct || (can && claiming_pays(lines_of(m, fields))));
     if (asked || m.send_sites == 0) return;
     m.why += can ? (m.streamed ? "; streamed: " : "; not streamed: ") + w.why : "; sites too scattered to be streamed";
 }

@@ -111,6 +111,24 @@ TEST_P(DirectPathOnRanks, NeverReadsAStaleOrLaterGhost) {
     });
 }
 
+TEST(DirectPath, ClaimsLinesOfWhichMostAreFilledWhole) {
+    constexpr int rows = 64, row = 10; // ghosts at the start of each row: a box of 8 sites cut in x
+    std::vector<std::int64_t> message(rows), ghosts(rows);
+    for (int i = 0; i < rows; ++i)
+        message[static_cast<std::size_t>(i)] = i, ghosts[static_cast<std::size_t>(i)] = row * i;
+    const halo::site_copy face(message, 1, ghosts, 1);
+    const auto claimed = [&](int words) {
+        return halo::claiming_pays(face.lines(0, {words, 8, halo::scalar::float64}));
+    };
+
+    EXPECT_FALSE(claimed(12)); // a line whole, a line in part
+    EXPECT_FALSE(claimed(15));
+    EXPECT_TRUE(claimed(20)); // two whole, one in part
+    EXPECT_TRUE(claimed(24)); // three whole
+    EXPECT_TRUE(claimed(30));
+    EXPECT_TRUE(claimed(48));
+}
+
 TEST(DirectPath, TakesOnlyControlLinesBeyondTheFields) {
     const auto cut = decomposition::even({8, 8, 8, 16}, {1, 1, 1, 2});
     const halo::ghost_widths widths{{0, 0, 0, 1}, {0, 0, 0, 1}};
