@@ -44,4 +44,43 @@ TEST(Costs, RanksWithACoreAndRanksThatShareOneMeasureTogether) {
     }
 }
 
+/// What lines cost, as rank 0 knows it, where rank r is bound to processor bound[r] and none has one of its own.
+costs of_bound_ranks(const std::vector<int>& bound) {
+    job_options options;
+    options.transports = {"shm"};
+    options.path = path::direct;
+    options.deadline = std::chrono::seconds(20);
+    std::vector<costs> seen(bound.size());
+    run_threads(
+        static_cast<int>(bound.size()),
+        [&](const job& j) {
+            const auto rank = static_cast<std::size_t>(j.rank());
+            const std::vector<int> before = usable_processors();
+            EXPECT_TRUE(bind_to({&bound[rank], 1}));
+            j.core().processor = -1;
+            j.core().spin = spinning(j.options(), false);
+            seen[rank] = measured_costs(j);
+            EXPECT_EQ(usable_processors(), (std::vector{bound[rank]}));
+            bind_to(before);
+        },
+        options);
+    for (const costs& c : seen) EXPECT_EQ(c.cached.line_seconds, seen[0].cached.line_seconds);
+    return seen[0];
+}
+
+TEST(Costs, RanksBoundInBlocksMeasureBetweenTheFirstTwoProcessors) {
+    const std::vector<int> usable = usable_processors();
+    const int one = usable[0], other = usable.back();
+
+    EXPECT_EQ(of_bound_ranks({one, one, one}).take_seconds, 0);
+    if (one == other) return;
+    for (const std::vector<int>& bound :
+         {std::vector{one, one, other, other}, {one, one, other}, {one, other, other}, {one, one, one, other, other}}) {
+        const costs c = of_bound_ranks(bound);
+        EXPECT_GT(c.take_seconds, 0);
+        EXPECT_GT(c.cached.seconds(16), 0);
+        EXPECT_GT(c.streamed.seconds(16), 0);
+    }
+}
+
 } // namespace

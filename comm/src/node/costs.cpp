@@ -33,14 +33,13 @@ double least_seconds(int attempts, Work&& work) {
     return seconds(least);
 }
 
-/// Messages of `bytes` or less between the ranks 2i and 2i + 1; the larger ones in shared memory only.
+/// Messages of `bytes` or less between this rank and its partner, if it has one; the larger ones in shared memory only.
 class probe {
   public:
-    /// Collective.
-    probe(const job& j, std::uint32_t messages, std::size_t bytes) : job_(j), source_(bytes) {
-        const int peer = j.rank() ^ 1;
+    /// Collective.  peer: -1: none.
+    probe(const job& j, int peer, std::uint32_t messages, std::size_t bytes) : job_(j), source_(bytes) {
         std::vector<channel_request> requests;
-        if (peer < j.ranks()) {
+        if (peer >= 0) {
             shared_ = j.members()[static_cast<std::size_t>(peer)].transport == shm_channel::transport;
             if (!shared_) bytes = least;
             for (std::uint32_t m = 0; m < messages; ++m) requests.push_back({peer, m, m, bytes, bytes, "probe"});
@@ -136,37 +135,73 @@ class core_for_now {
     bool bound_ = false;
 };
 
-/// The processor for this rank while it times, with its partner, what it writes; none: it times nothing. Where both have
-/// one of their own, that. Of the pairs that share theirs with others one of the job is lent two, while the others sleep.
-/// Collective, whoever has one: hosts of one job may have more or fewer ranks than processors.
-std::optional<int> processor_to_write_from(const job& j, bool shares_memory) {
-    struct place {
-        int shares_memory, own;  // -1: none
-        int usable, choice[2]{}; // as many as this rank needs, whatever its partner takes
-    };
-    const std::vector<int> usable = usable_processors();
-    place mine{shares_memory, j.core().processor, std::min(2, static_cast<int>(usable.size()))};
-    std::copy_n(usable.begin(), mine.usable, mine.choice);
-    std::vector<place> places;
-    for (const std::string& text : j.gather(wire_writer().number(mine).take()))
-        places.push_back(wire_reader(text).number<place>());
+/// What a rank says of itself before partners are chosen.
+struct place {
+    int node = 0;    // the lowest rank with which it shares memory
+    int own = -1;    // processor; -1: none
+    int usable = 0;  // processors of `choice`
+    int choice[2]{}; // as many as this rank needs, whatever its partner takes
+};
 
-    const auto rank = static_cast<std::size_t>(j.rank());
-    bool lent = false; // to a pair that shares
-    for (std::size_t even = 0; even + 1 < places.size(); even += 2) {
-        const place &one = places[even], &other = places[even + 1];
-        if (!one.shares_memory || !other.shares_memory) continue;
-        std::vector<int> given{one.own, other.own};
-        const bool own = one.own >= 0 && other.own >= 0;
-        if (!own) {
-            given = one_processor_each(
-                {{one.choice, one.choice + one.usable}, {other.choice, other.choice + other.usable}});
-            if (lent || given[0] < 0 || given[1] < 0) continue;
-            lent = true;
-        }
-        if (rank == even || rank == even + 1) return given[rank - even];
+place place_of(const job& j) {
+    place mine;
+    mine.node = std::find_if(j.members().begin(), j.members().end(), [&](const rank_info& m) {
+                    return m.rank == j.rank() || m.transport == shm_channel::transport;
+                })->rank;
+    mine.own = j.core().processor;
+    const std::vector<int> usable = usable_processors();
+    mine.usable = std::min(2, static_cast<int>(usable.size()));
+    std::copy_n(usable.begin(), mine.usable, mine.choice);
+    return mine;
+}
+
+/// A processor for each of two ranks: their own; else, if either shares, any two. Empty: they share no memory, or may
+/// use but one.
+std::vector<int> processors_for(const place& one, const place& other) {
+    if (one.node != other.node) return {};
+    if (one.own >= 0 && other.own >= 0) return {one.own, other.own};
+    std::vector<int> given =
+        one_processor_each({{one.choice, one.choice + one.usable}, {other.choice, other.choice + other.usable}});
+    if (given[0] < 0 || given[1] < 0) return {};
+    return given;
+}
+
+/// With whom a rank times what they write to each other, and its processor meanwhile; -1: it times nothing.
+struct timing {
+    int partner = -1, processor = -1;
+};
+
+/// The ranks 2i and 2i + 1, wherever they share memory and each has a processor of its own. Where no two have, one pair
+/// of the job is lent two, while the others sleep: the first one of a node, whatever their numbers, for ranks that are
+/// bound may share a processor with their neighbours.
+std::vector<timing> choose_timings(const std::vector<place>& places) {
+    std::vector<timing> all(places.size());
+    bool any = false;
+    const auto pair = [&](std::size_t one, std::size_t other, const std::vector<int>& processors) {
+        if (processors.empty()) return;
+        all[one] = {static_cast<int>(other), processors[0]};
+        all[other] = {static_cast<int>(one), processors[1]};
+        any = true;
+    };
+    for (std::size_t even = 0; even + 1 < places.size(); even += 2)
+        if (places[even].own >= 0 && places[even + 1].own >= 0)
+            pair(even, even + 1, processors_for(places[even], places[even + 1]));
+    // If the first rank of a node finds no other for it, all of the node may use one processor, the same.
+    for (std::size_t other = 0; other < places.size() && !any; ++other) {
+        const auto first = static_cast<std::size_t>(places[other].node);
+        if (first != other) pair(first, other, processors_for(places[first], places[other]));
     }
-    return {};
+    return all;
+}
+
+/// This rank's; none if no rank times anything. Collective: by what all say, so that all choose alike.
+std::optional<timing> timing_of(const job& j) {
+    std::vector<place> places;
+    for (const std::string& text : j.gather(wire_writer().number(place_of(j)).take()))
+        places.push_back(wire_reader(text).number<place>());
+    const std::vector<timing> all = choose_timings(places);
+    if (std::all_of(all.begin(), all.end(), [](const timing& t) { return t.partner < 0; })) return {};
+    return all[static_cast<std::size_t>(j.rank())];
 }
 
 costs measure(const job& j) {
@@ -180,7 +215,8 @@ costs measure(const job& j) {
         for (std::size_t i = 0; i < runs; ++i) std::memcpy(to.data() + i * run, from.data() + i * stride, run);
     });
     constexpr std::uint32_t many = 8;
-    probe one(j, 1, std::size_t{16} << 10), several(j, many, 8);
+    const int neighbour = (j.rank() ^ 1) < j.ranks() ? j.rank() ^ 1 : -1;
+    probe one(j, neighbour, 1, 8), several(j, neighbour, many, 8);
     costs c;
     c.copy_seconds_per_byte = whole / static_cast<double>(to.size());
     c.run_seconds = std::max(0.0, strided / runs - run * c.copy_seconds_per_byte);
@@ -193,11 +229,13 @@ costs measure(const job& j) {
     std::uint64_t keep = ~std::uint64_t{0};
     for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
     c.keep_seconds = seconds(keep);
-    if (const std::optional<int> processor = processor_to_write_from(j, one.shares_memory())) {
-        const core_for_now alone(j.core(), *processor);
-        c.cached = one.write_seconds(false);
-        c.streamed = one.write_seconds(true);
-        c.take_seconds = one.take_seconds();
+    if (const std::optional<timing> mine = timing_of(j)) {
+        probe writes(j, mine->partner, 1, std::size_t{16} << 10);
+        if (mine->partner < 0) return c;
+        const core_for_now alone(j.core(), mine->processor);
+        c.cached = writes.write_seconds(false);
+        c.streamed = writes.write_seconds(true);
+        c.take_seconds = writes.take_seconds();
     }
     return c;
 }

@@ -64,7 +64,7 @@ inline constexpr double streaming_margin = 1.3;
 /// The costs of this job. The first call measures and is collective, later ones are local; where all ranks share memory
 /// they were measured when the job started, unless job_options::path asks for one path.  Err: job_error.
 /// Cost: half a millisecond once, several where ranks share cores; two small channel sets between pairs of neighbouring
-/// ranks.
+/// ranks, one between those that time what they write.
 const costs& measured_costs(const job& j);
 
 /// Makes measured_costs() return `c` from now on, for known machines and for tests.  Pre: the same on every rank.
