@@ -46,6 +46,12 @@ constexpr const char* usage =
     "it, but 3 if a rank that outlived it reported the loss, or if a host was lost); 2 for bad arguments, or a host\n"
     "that can't be reached; 0 if all ranks ended well.\n";
 
+[[noreturn]] void print_and_exit(const char* text) {
+    if (std::fputs(text, stdout) >= 0 && std::fflush(stdout) == 0) std::exit(0);
+    std::perror("halocline-run: standard output can't be written");
+    std::exit(1);
+}
+
 template <class T>
 T number(std::string_view option, const std::string& text, T least, T most) {
     T value{};
@@ -89,11 +95,9 @@ settings parse(int argc, char** argv) {
             return argv[i];
         };
         if (a == "--help" || a == "-h") {
-            std::fputs(usage, stdout);
-            std::exit(0);
+            print_and_exit(usage);
         } else if (a == "--version") {
-            std::puts("halocline-run " HALOCLINE_VERSION);
-            std::exit(0);
+            print_and_exit("halocline-run " HALOCLINE_VERSION "\n");
         } else if (a == "-n" || a == "--np") {
             s.ranks = number<int>(a, value(), 1, most_ranks);
         } else if (a == "--hosts") {

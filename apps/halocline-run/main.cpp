@@ -65,8 +65,10 @@ class launcher final : public rank_events {
         ranks_[rank].how = how;
         ranks_[rank].ended_as = ends_++;
         if (how.code > 128 && !killing_) {
-            std::fprintf(stderr, "halocline-run: rank %d (pid %d) was ended by signal %d (%s)\n", rank, how.pid,
-                         how.code - 128, strsignal(how.code - 128));
+            const int number = how.code - 128;
+            std::fprintf(stderr, "halocline-run: rank %d (pid %d) was ended by signal %d (%s)%s\n", rank, how.pid,
+                         number, strsignal(number),
+                         number == SIGKILL ? "; if nobody sent it, memory ran out (dmesg)" : "");
         }
         const bool same_host_again = rank > 0 && ranks_[rank - 1].at == ranks_[rank].at && ranks_[rank - 1].how;
         if (how.pid == 0 && !same_host_again && !in_trouble())

@@ -135,7 +135,7 @@ TEST(Programs, NamesThatAreEmptyAreRefused) {
 }
 
 TEST(Programs, AFullDiskUnderStandardOutputIsAnError) {
-    for (const char* program : {"heat4d --steps 1", "halo_c"}) {
+    for (const char* program : {"heat4d --steps 1", "halo_c", "heat4d --help", "coarse_solve --version"}) {
         const auto run = shell(run2 + program + " >/dev/full");
 
         EXPECT_EQ(run.exit_code, 1) << program << run.err;

@@ -191,6 +191,7 @@ TEST(Launcher, RanksGetProcessorsInOrderOfUseOneForEachThread) {
 
 TEST(Launcher, BadArgumentsEndWithTwo) {
     EXPECT_EQ(exit_code_of("--help"), 0);
+    EXPECT_EQ(run_command("sh -c '" + launcher_program() + " --help >/dev/full'").exit_code, 1);
     EXPECT_EQ(exit_code_of(""), 2);
     EXPECT_EQ(exit_code_of("-n 0 -- true"), 2);
     EXPECT_EQ(exit_code_of("-n x -- true"), 2);

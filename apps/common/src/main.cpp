@@ -145,14 +145,16 @@ int run_program(int argc, const char* const* argv,
         const std::string what = e.what(), rank = "rank " + std::to_string(p.rank());
         return what.starts_with(rank + " (") ? what : rank + ": " + what; // comm says who speaks, and its pid
     };
-    try {
-        const int code = body(p, argc, argv);
+    const auto ended_with = [&](int code) {
         if (p.lost_outputs().empty()) return code;
         if (p.speaks())
             for (const std::string& lost : p.lost_outputs()) say("error: " + lost);
         return code == exit_success ? int{exit_failure} : code;
+    };
+    try {
+        return ended_with(body(p, argc, argv));
     } catch (const early_exit& e) {
-        return e.code;
+        return ended_with(e.code);
     } catch (const input_error& e) {
         say_bad_input(p, e.what(), say);
         return exit_input;
