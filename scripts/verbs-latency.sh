@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # One way of small messages over verbs beside ib_write_lat (package perftest), in turns on one machine with an RDMA
-# device: lines of JSON, then the medians of the rounds' ratios: to the same payload, and to as many bytes as our
-# message has with its header of 64.
+# device: lines of JSON, then the medians of the rounds' ratios.
 # usage: scripts/verbs-latency.sh FOLDER-OF-BENCH_VERBS [ROUNDS]      scripts/bench.sh verbs calls it
 set -euo pipefail
 bin=${1:?usage: scripts/verbs-latency.sh FOLDER [ROUNDS]}
@@ -27,7 +26,6 @@ for _ in $(seq "$rounds"); do
   for bytes in 8 64 512 4096; do
     "${give_way[@]}" "$bin/halocline-run" -n 2 -- "$bin/bench_verbs" "$bytes"
     ib_write_lat_of "$bytes"
-    ib_write_lat_of $((bytes + 32)) # and the label
   done
 done | tee /dev/stderr | awk -F'[:,}]' -v machine="$machine" '
   function middle(list,    i, k, n, v, t) {
@@ -38,15 +36,13 @@ done | tee /dev/stderr | awk -F'[:,}]' -v machine="$machine" '
   { gsub("\"", "") }
   $4 == "halocline" { bytes = $6; ours[bytes] = ours[bytes] " " $8; last = $8 }
   $4 == "ib_write_lat" {
-    what = $6 == bytes ? "payload" : "all"
-    theirs[bytes, what] = theirs[bytes, what] " " $8
-    ratio[bytes, what] = ratio[bytes, what] " " last / $8
+    theirs[bytes] = theirs[bytes] " " $8
+    ratio[bytes] = ratio[bytes] " " last / $8
   }
   END {
     print "\nmedians on a machine that is " machine
-    printf "%8s %16s %22s %8s %22s %8s\n", "bytes", "halocline, us", "ib_write_lat, us", "ratio", "with 32 B more", "ratio"
+    printf "%8s %16s %22s %8s\n", "bytes", "halocline, us", "ib_write_lat, us", "ratio"
     for (b = 8; b <= 4096; b *= 8) if (b in ours) {
-      printf "%8d %16.2f %22.2f %8.2f %22.2f %8.2f   (%s )\n", b, middle(ours[b]), middle(theirs[b, "payload"]),
-        middle(ratio[b, "payload"]), middle(theirs[b, "all"]), middle(ratio[b, "all"]), ratio[b, "payload"]
+      printf "%8d %16.2f %22.2f %8.2f   (%s )\n", b, middle(ours[b]), middle(theirs[b]), middle(ratio[b]), ratio[b]
     }
   }'

@@ -43,12 +43,13 @@ inline ibv_device device{};
 inline ibv_pd domain{};
 inline std::deque<pair> pairs; ///< queue pair n is pairs[n - 1]; they stay
 
-inline void complete(ibv_cq* to, std::uint64_t id, ibv_wc_opcode what, std::uint32_t immediate) {
+inline void complete(ibv_cq* to, std::uint64_t id, ibv_wc_opcode what, std::uint32_t immediate, std::uint32_t bytes) {
     ibv_wc c{};
     c.wr_id = id;
     c.status = IBV_WC_SUCCESS;
     c.opcode = what;
     c.imm_data = immediate;
+    c.byte_len = bytes;
     static_cast<queue*>(to)->done.push_back(c);
 }
 
@@ -60,21 +61,23 @@ inline int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
         ++posted.writes;
         posted.signalled += (w->send_flags & IBV_SEND_SIGNALED) != 0;
         posted.inlined += (w->send_flags & IBV_SEND_INLINE) != 0;
+        std::uint32_t bytes = 0;
         for (int i = 0; i < w->num_sge; ++i) {
             const auto* source = reinterpret_cast<const std::byte*>(w->sg_list[i].addr);
             std::copy_n(source, w->sg_list[i].length, reinterpret_cast<std::byte*>(w->wr.rdma.remote_addr));
-            posted.bytes += w->sg_list[i].length;
+            bytes += w->sg_list[i].length;
         }
+        posted.bytes += bytes;
         if (w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
             ++posted.with_immediate;
             if (from.peer->receives.empty()) { // a real device would wait and try again
                 *bad = w;
                 return EIO;
             }
-            complete(from.peer->recv_cq, from.peer->receives.front(), IBV_WC_RECV_RDMA_WITH_IMM, w->imm_data);
+            complete(from.peer->recv_cq, from.peer->receives.front(), IBV_WC_RECV_RDMA_WITH_IMM, w->imm_data, bytes);
             from.peer->receives.pop_front();
         }
-        if (w->send_flags & IBV_SEND_SIGNALED) complete(from.send_cq, w->wr_id, IBV_WC_RDMA_WRITE, 0);
+        if (w->send_flags & IBV_SEND_SIGNALED) complete(from.send_cq, w->wr_id, IBV_WC_RDMA_WRITE, 0, 0);
     }
     return 0;
 }
@@ -179,8 +182,9 @@ struct loop_pair {
     halocline::comm::verbs_world here, there;
     halocline::comm::verbs_channel to, from;
 
-    loop_pair(std::size_t bytes, const halocline::comm::verbs_options& options)
-        : here(options, &library), there(options, &library), to(end(here, 0, bytes)), from(end(there, 1, bytes)) {
+    loop_pair(std::size_t bytes, const halocline::comm::verbs_options& options, std::uint32_t plan_there = 1)
+        : here(options, &library), there(options, &library), to(end(here, 0, bytes, 1)),
+          from(end(there, 1, bytes, plan_there)) {
         to.connect(from.card());
         from.connect(to.card());
         for (int look = 0; look < 2; ++look) { // the first one greets
@@ -191,11 +195,13 @@ struct loop_pair {
     }
 
   private:
-    halocline::comm::verbs_channel end(halocline::comm::verbs_world& world, int rank, std::size_t bytes) {
+    halocline::comm::verbs_channel end(halocline::comm::verbs_world& world, int rank, std::size_t bytes,
+                                       std::uint32_t plan) {
         const std::string addresses[] = {here.address(), there.address()};
         world.connect(addresses, rank);
-        halocline::comm::verbs_channel channel(world, *std::pmr::new_delete_resource(), 0, 1 - rank, 1, bytes, bytes);
-        halocline::comm::verbs_channel::complete(world, 1);
+        halocline::comm::verbs_channel channel(world, *std::pmr::new_delete_resource(), 0, 1 - rank, plan, bytes,
+                                               bytes);
+        halocline::comm::verbs_channel::complete(world, plan);
         return channel;
     }
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What transport `verbs` asks of a device, counted where ibv_post_send and its companions are. Needs no device.
 #include "network/bulk_link.hpp"
+#include "verbs/tags.hpp"
 #include "verbs_loop_device.hpp"
 
 #include <halocline/comm/slab.hpp>
@@ -42,7 +43,98 @@ TEST(VerbsWork, ASmallMessageIsOneInlineWriteAndEvery16thIsSignalled) {
     EXPECT_EQ(posted.with_immediate, 2 * 160u);
     EXPECT_EQ(posted.inlined, 2 * 160u);
     EXPECT_EQ(posted.signalled, 2 * 160u / 16);
-    EXPECT_EQ(posted.bytes, 2 * 160u * (32 + 64)); // label and payload, once
+    EXPECT_EQ(posted.bytes, 2 * 160u * 64); // the payload alone
+}
+
+/// Sends one message of `bytes` of epoch `k` from `to`, and lets `from` look for it.
+void pass(loop_pair& pair, std::uint64_t k, std::size_t bytes, std::uint64_t stamp = 0, std::uint32_t field = 0) {
+    ASSERT_TRUE(k == 1 || pair.to.sent(k - 1));
+    std::memset(pair.to.target(k), static_cast<int>(k), bytes);
+    pair.to.send_part(k, stamp, bytes, field);
+    static_cast<void>(pair.from.arrived(k));
+}
+
+TEST(VerbsWork, ALabelTravelsOnlyIfItSaysMoreThanEpochAndLength) {
+    loop_pair pair(64, {});
+    struct message {
+        std::uint64_t stamp;
+        std::uint32_t field;
+        std::size_t on_the_wire;
+    };
+    std::uint64_t k = 0;
+    for (const message m :
+         {message{0, 0, 64}, {7, 0, 96}, {0, 0, 64}, {0, 3, 96}, {9, 2, 96}, {0, 0, 64}, {0, 0, 64}}) {
+        posted = {};
+        pass(pair, ++k, 64, m.stamp, m.field);
+        EXPECT_EQ(posted.bytes, m.on_the_wire) << "epoch " << k;
+        EXPECT_EQ(posted.writes, 1u);
+        ASSERT_EQ(pair.from.check(k), status::ok) << "epoch " << k;
+        const message_label& label = pair.from.header(k);
+        EXPECT_EQ(label.epoch.load(), k);
+        EXPECT_EQ(label.bytes, 64u);
+        EXPECT_EQ(label.start_stamp, m.stamp);
+        EXPECT_EQ(label.field_index, m.field);
+        EXPECT_EQ(std::count(pair.from.received(k), pair.from.received(k) + 64, static_cast<std::byte>(k)), 64);
+    }
+}
+
+TEST(VerbsWork, AShorterMessageSaysItsLength) {
+    loop_pair pair(64, {});
+    std::uint64_t k = 0;
+    for (const std::size_t bytes : {64, 63, 8, 1, 0, 0, 64}) {
+        posted = {};
+        pass(pair, ++k, bytes);
+        EXPECT_EQ(posted.bytes, bytes);
+        EXPECT_EQ(pair.from.check_part(k), status::ok);
+        EXPECT_EQ(pair.from.header(k).bytes, bytes);
+        EXPECT_EQ(pair.from.check(k), bytes == 64 ? status::ok : status::wrong_data) << bytes;
+    }
+}
+
+TEST(VerbsWork, AMessageOfAnotherEpochIsWrongData) {
+    loop_pair pair(64, {});
+    pass(pair, 1, 64);
+    ASSERT_EQ(pair.from.check(1), status::ok);
+    pair.to.send(3, 0); // in place of 2
+    ASSERT_TRUE(pair.from.arrived(2));
+    EXPECT_EQ(pair.from.check(2), status::wrong_data);
+
+    loop_pair again(64, {});
+    pass(again, 1, 64);
+    again.to.send(1, 0);
+    ASSERT_TRUE(again.from.arrived(2));
+    EXPECT_EQ(again.from.check(2), status::wrong_data);
+}
+
+TEST(VerbsWork, AMessageOfOneWriteNeedsNoLabelWhereWithItItWouldBeTwo) {
+    verbs_options options;
+    options.largest_write = 4096;
+    loop_pair pair(4096, options);
+    exchange(pair, 4096, 4);
+    EXPECT_EQ(posted.writes, 2 * 4u);
+    posted = {};
+    pass(pair, 5, 4096, 1);
+    EXPECT_EQ(posted.writes, 2u);
+    ASSERT_EQ(pair.from.check(5), status::ok);
+    EXPECT_EQ(pair.from.header(5).start_stamp, 1u);
+}
+
+TEST(VerbsWork, AGreetingOfAnotherPlanIsRefused) {
+    loop_pair pair(64, {}, 2);
+    EXPECT_TRUE(pair.to.connected());
+    EXPECT_NE(pair.to.trouble().find("a greeting of another plan"), std::string::npos) << pair.to.trouble();
+}
+
+TEST(VerbsWork, ThirtyBitsOfAnEpochFindItAgain) {
+    constexpr std::uint64_t wrap = std::uint64_t{1} << 30;
+    for (const std::uint64_t expected : {std::uint64_t{1}, wrap - 1, wrap, 5 * wrap, 5 * wrap + 77, wrap * wrap}) {
+        for (const std::int64_t off : {0, 1, -1, 1000, -1000}) {
+            const std::uint64_t sent = expected + static_cast<std::uint64_t>(off);
+            const std::uint32_t immediate = verbs_tags::immediate(verbs_tags::labelled, sent);
+            EXPECT_EQ(immediate & verbs_tags::mask, verbs_tags::labelled);
+            EXPECT_EQ(verbs_tags::number_near(expected, immediate), sent) << expected << " and " << off;
+        }
+    }
 }
 
 TEST(VerbsWork, AMessageThatIsNotInlineIsOneSignalledWrite) {

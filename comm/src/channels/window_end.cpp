@@ -18,6 +18,8 @@
 namespace halocline::comm {
 namespace {
 
+constexpr std::uint64_t no_stamp = 0; // nobody asks of a window when its sender began
+
 constexpr std::uint64_t nowhere = ~std::uint64_t{0};
 
 /// Through slots nobody waits for this step's token; up to here that saves more than the receiver's copy costs
@@ -237,7 +239,7 @@ template <class Channel>
 bool window_end::send(Channel& c) noexcept {
     if (!request_.sends) {
         if (!c.sent(step_ - 1)) return false;
-        c.send(step_, stamp_);
+        c.send(step_, no_stamp);
         return true;
     }
     if (request_.buffer != nullptr) {
@@ -246,7 +248,7 @@ bool window_end::send(Channel& c) noexcept {
         look_for_peer(to, post_bytes_);
         write(to, request_.buffer, post_bytes_);
     }
-    c.send_part(step_, stamp_, post_bytes_);
+    c.send_part(step_, no_stamp, post_bytes_);
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 namespace halocline::comm {
 
@@ -18,7 +19,7 @@ void verbs_world::take_completions(verbs_plan& plan) noexcept {
     int n = most;
     while (n == most) {
         n = ibv_poll_cq(plan.queue, most, done);
-        for (int i = 0; i < n; ++i) take(done[i].wr_id, done[i].status, done[i].imm_data, done[i].vendor_err);
+        for (int i = 0; i < n; ++i) take(done[i]);
     }
     if (n >= 0) return;
     for (auto& l : links_) {
@@ -26,30 +27,47 @@ void verbs_world::take_completions(verbs_plan& plan) noexcept {
     }
 }
 
-void verbs_world::take(std::uint64_t id, int status, std::uint32_t immediate, std::uint32_t vendor_error) noexcept {
-    link& l = link::of(id);
+void verbs_world::take(const ibv_wc& c) noexcept {
+    link& l = link::of(c.wr_id);
     ++l.completions;
-    if (status != IBV_WC_SUCCESS) {
-        if (l.error == 0) l.vendor_error = vendor_error;
-        fail(l, status, nullptr);
+    if (c.status != IBV_WC_SUCCESS) {
+        if (l.error == 0) l.vendor_error = c.vendor_err;
+        fail(l, c.status, nullptr);
         return;
     }
-    switch (id & (link::kinds - 1)) {
+    switch (c.wr_id & (link::kinds - 1)) {
     case link::message: l.done += l.signal_every; return; // sends complete in order: those before it, too
     case link::greeting: l.greeting_delivered = true; return;
     case link::farewell: l.farewell_delivered = true; return;
     default: break;
     }
-    // Else the peer's write has used up a receive; its immediate says what it was.
-    switch (ntohl(immediate)) {
-    case verbs_tags::message: ++l.came; break;
-    case verbs_tags::greeting: l.greeted = true; break;
-    case verbs_tags::farewell: l.farewell_came = true; break;
-    default: fail(l, -EPROTO, "an immediate"); break;
-    }
+    // Else the peer's write has used up a receive.
+    arrive(l, ntohl(c.imm_data), c.byte_len);
     if (++l.consumed == link::batch) {
         l.consumed = 0;
         replenish(l);
+    }
+}
+
+void verbs_world::arrive(link& l, std::uint32_t immediate, std::uint32_t bytes) noexcept {
+    switch (immediate & verbs_tags::mask) {
+    case verbs_tags::payload: {
+        // Its label as the peer says it; the plan is that of the queue pair, which the greeting has proved.
+        const std::uint64_t epoch = verbs_tags::number_near(l.came + 1, immediate);
+        std::byte* const place = l.slot(epoch & 1) + message_slots::label_at;
+        auto& label = *std::launder(reinterpret_cast<message_label*>(place));
+        label.fill(l.plan->id, 0, bytes, 0);
+        label.epoch.store(epoch, std::memory_order_relaxed);
+        ++l.came;
+        break;
+    }
+    case verbs_tags::labelled: ++l.came; break;
+    case verbs_tags::greeting:
+        if (verbs_tags::number_near(l.plan->id, immediate) != l.plan->id)
+            fail(l, -EPROTO, "a greeting of another plan");
+        l.greeted = true;
+        break;
+    default: l.farewell_came = true; break;
     }
 }
 

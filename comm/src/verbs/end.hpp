@@ -45,14 +45,14 @@ struct verbs_world::link : verbs_end {
     std::uint32_t pieces = 1;       ///< of a message
     std::uint32_t signal_every = 1; ///< messages
     std::uint32_t consumed = 0;     ///< receives since the last batch was posted
-    /// The work requests of a message into one slot of the peer, for messages of `bytes`.
+    /// The work requests of a message into one slot of the peer: its bytes [first, first + bytes).
     struct message_writes {
         std::vector<ibv_send_wr> pieces; ///< chained
         std::vector<ibv_sge> places;
-        std::uint64_t bytes = 0;
+        std::size_t first = 0, bytes = 0;
         std::uint32_t count = 0; ///< of pieces that those bytes need
     };
-    std::array<message_writes, 2> slot;
+    std::array<message_writes, 2> prepared; ///< by slot
     std::uint32_t peer_key = 0;
     std::uint64_t peer_block = 0;
     std::array<ibv_recv_wr, batch> receives_chained{};

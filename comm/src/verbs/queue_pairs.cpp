@@ -145,9 +145,9 @@ void verbs_world::connect(verbs_end& end, const std::string& peer_card) {
     l.peer_block = reader.number<std::uint64_t>();
     port_->connect(l.queue_pair, l.peer, peer_queue_pair, peer_psn, l.first_psn);
     for (std::uint32_t i = 0; i < 2; ++i) {
-        l.slot[i].pieces.resize(l.pieces);
-        l.slot[i].places.resize(l.pieces);
-        shape(l, i, l.send_message);
+        l.prepared[i].pieces.resize(l.pieces);
+        l.prepared[i].places.resize(l.pieces);
+        shape(l, i, 0, l.send_message);
     }
 }
 

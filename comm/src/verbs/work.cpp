@@ -6,48 +6,52 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <new>
 
 namespace halocline::comm {
 
-/// Writes the work requests of messages of so many bytes into a slot. They are posted again and again as they are, until a
-/// message of another size comes.
-void verbs_world::shape(link& l, std::size_t slot, std::size_t bytes) noexcept {
-    link::message_writes& m = l.slot[slot];
+/// Writes the work requests of such messages into a slot, which are `bytes` from `first` on. They are posted again and
+/// again, only with another epoch, until a message of another kind comes.
+void verbs_world::shape(link& l, std::size_t slot, std::size_t first, std::size_t bytes) noexcept {
+    link::message_writes& m = l.prepared[slot];
+    m.first = first;
     m.bytes = bytes;
-    m.count = static_cast<std::uint32_t>((bytes - 1) / port_->largest_write + 1);
+    m.count = bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes - 1) / port_->largest_write + 1);
     const unsigned flags = l.room > 1 ? IBV_SEND_INLINE : 0;
     for (std::uint32_t i = 0; i < m.count; ++i) {
         const std::size_t start = i * port_->largest_write;
         const bool last = i + 1 == m.count;
-        m.places[i] = {reinterpret_cast<std::uintptr_t>(l.outgoing() + start),
+        m.places[i] = {reinterpret_cast<std::uintptr_t>(l.outgoing() + first + start),
                        static_cast<std::uint32_t>(std::min(port_->largest_write, bytes - start)), l.region->lkey};
         ibv_send_wr& w = m.pieces[i];
         w = {};
         w.wr_id = l.id(link::message);
         w.next = last ? nullptr : &m.pieces[i + 1];
         w.sg_list = &m.places[i];
-        w.num_sge = 1;
+        w.num_sge = bytes > 0 ? 1 : 0; // to some devices an entry of no bytes is one of 2^31
         // Writes of a queue pair are placed in order: the last one announces all.
         w.opcode = last ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
         w.send_flags = flags | (last && l.signal_every == 1 ? IBV_SEND_SIGNALED : 0);
-        w.imm_data = htonl(verbs_tags::message);
-        w.wr.rdma.remote_addr = l.peer_block + l.place_at_peer(slot) + start;
+        w.wr.rdma.remote_addr = l.peer_block + l.place_at_peer(slot) + first + start;
         w.wr.rdma.rkey = l.peer_key;
     }
 }
 
-void verbs_world::greet(verbs_end& end) noexcept { post_handshake(linked(end), link::greeting, verbs_tags::greeting); }
+void verbs_world::greet(verbs_end& end) noexcept {
+    link& l = linked(end);
+    post_handshake(l, link::greeting, verbs_tags::immediate(verbs_tags::greeting, l.plan->id));
+}
 
 void verbs_world::say_farewell(verbs_end& end) noexcept {
     post_handshake(linked(end), link::farewell, verbs_tags::farewell);
 }
 
-void verbs_world::post_handshake(link& l, std::uint64_t kind, std::uint32_t tag) noexcept {
+void verbs_world::post_handshake(link& l, std::uint64_t kind, std::uint32_t immediate) noexcept {
     ibv_send_wr w{};
     w.wr_id = l.id(static_cast<link::kind>(kind));
     w.opcode = IBV_WR_RDMA_WRITE_WITH_IMM; // of no bytes
     w.send_flags = IBV_SEND_SIGNALED;
-    w.imm_data = htonl(tag);
+    w.imm_data = htonl(immediate);
     ibv_send_wr* bad = nullptr;
     const int code = ibv_post_send(l.queue_pair, &w, &bad);
     ++l.writes;
@@ -56,8 +60,15 @@ void verbs_world::post_handshake(link& l, std::uint64_t kind, std::uint32_t tag)
 
 void verbs_world::send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) noexcept {
     link& l = linked(end);
-    link::message_writes& m = l.slot[epoch & 1];
-    if (m.bytes != bytes) shape(l, epoch & 1, bytes);
+    link::message_writes& m = l.prepared[epoch & 1];
+    // What a label says beyond epoch and length is rare. The length is known to the peer only of a single write.
+    const auto& label = *std::launder(reinterpret_cast<const message_label*>(l.outgoing()));
+    const bool alone =
+        label.field_index == 0 && label.start_stamp == 0 && bytes - sizeof(message_label) <= port_->largest_write;
+    const std::size_t first = alone ? sizeof(message_label) : 0;
+    if (m.first != first || m.bytes != bytes - first) shape(l, epoch & 1, first, bytes - first);
+    m.pieces[m.count - 1].imm_data =
+        htonl(verbs_tags::immediate(alone ? verbs_tags::payload : verbs_tags::labelled, epoch));
     ++l.posted;
     if (l.signal_every > 1) { // then it is one piece
         m.pieces[0].send_flags =

@@ -18,6 +18,7 @@
 #include <vector>
 
 struct ibv_mr; // libibverbs'
+struct ibv_wc;
 
 namespace halocline::comm {
 
@@ -77,7 +78,8 @@ class verbs_world {
     void connect(verbs_end& end, const std::string& peer_card);
 
     void greet(verbs_end& end) noexcept;
-    /// Writes so much of the message into the peer's slot of that epoch.  Pre: end.has_room().
+    /// Writes so much of the message into the peer's slot of that epoch, without its label where the immediate and the
+    /// length say all that is in it.  Pre: end.has_room(); bytes counts the label.
     void send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
     void say_farewell(verbs_end& end) noexcept;
     /// Takes completions of the plan to which the end belongs.
@@ -105,11 +107,13 @@ class verbs_world {
     /// Err: job_error.
     ibv_mr* register_for_peers(std::span<std::byte> memory, const std::string& what_for) const;
     void make_queue_pair(link& l);
-    void shape(link& l, std::size_t slot, std::size_t bytes) noexcept;
-    void post_handshake(link& l, std::uint64_t kind, std::uint32_t tag) noexcept;
+    void shape(link& l, std::size_t slot, std::size_t first, std::size_t bytes) noexcept;
+    void post_handshake(link& l, std::uint64_t kind, std::uint32_t immediate) noexcept;
     void replenish(link& l) noexcept;
     void take_completions(verbs_plan& plan) noexcept;
-    void take(std::uint64_t id, int status, std::uint32_t immediate, std::uint32_t vendor_error) noexcept;
+    void take(const ibv_wc& completion) noexcept;
+    /// A write of the peer: its immediate (verbs/tags.hpp), and its bytes.
+    void arrive(link& l, std::uint32_t immediate, std::uint32_t bytes) noexcept;
     void fail(link& l, int code, const char* call) noexcept;
     void close(link& l) noexcept;
 
