@@ -32,6 +32,7 @@ inline bool loop_registers = true;
 namespace loop_device {
 
 struct queue : ibv_cq {
+    std::size_t room = 0, requests = 0; ///< completions; work requests of all its queue pairs
     std::deque<ibv_wc> done;
 };
 struct pair : ibv_qp {
@@ -137,8 +138,9 @@ inline halocline::comm::verbs_library loop_library() {
     };
     l.alloc_pd = [](ibv_context*) { return &domain; };
     l.dealloc_pd = [](ibv_pd*) { return 0; };
-    l.create_cq = [](ibv_context*, int, void*, ibv_comp_channel*, int) -> ibv_cq* {
+    l.create_cq = [](ibv_context*, int entries, void*, ibv_comp_channel*, int) -> ibv_cq* {
         auto* q = new queue;
+        q->room = static_cast<std::size_t>(entries);
         q->context = &context;
         return q;
     };
@@ -152,6 +154,8 @@ inline halocline::comm::verbs_library loop_library() {
         p.send_cq = wanted->send_cq;
         p.recv_cq = wanted->recv_cq;
         p.qp_num = static_cast<std::uint32_t>(pairs.size());
+        static_cast<queue*>(p.send_cq)->requests += wanted->cap.max_send_wr;
+        static_cast<queue*>(p.recv_cq)->requests += wanted->cap.max_recv_wr;
         return &p;
     };
     l.modify_qp = [](ibv_qp* qp, ibv_qp_attr* a, int mask) {

@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -162,6 +163,18 @@ TEST(VerbsWork, ReceivesArePostedInBatchesOf16) {
     exchange(pair, 64, 160);
     EXPECT_EQ(posted.receive_calls, 2 * 160u / 16);
     EXPECT_EQ(posted.receives, 2 * 160u);
+}
+
+/// As when a queue pair fails: then each of its requests completes, also those that were not to be signalled.
+TEST(VerbsWork, AQueueHoldsTheCompletionsOfAllRequests) {
+    verbs_options in_pieces;
+    in_pieces.largest_write = 4096;
+    for (const auto& [bytes, options] :
+         {std::pair(64, verbs_options{}), {4096, verbs_options{}}, {10'000, in_pieces}}) {
+        const loop_pair pair(static_cast<std::size_t>(bytes), options);
+        const auto& queue = static_cast<const loop_device::queue&>(*loop_device::pairs.back().recv_cq);
+        EXPECT_GE(queue.room, queue.requests) << bytes;
+    }
 }
 
 TEST(VerbsWork, WhatHasArrivedIsSeenWithoutAPollOfTheQueue) {

@@ -33,7 +33,6 @@ struct verbs_world::link : verbs_end {
     // Small messages are copied into the work request (inline), so that the next may be filled at once. Of these only every
     // 16th is signalled when it is delivered, and twice as many may be under way.
     static constexpr std::uint32_t told_every = 16;
-    static constexpr int most_completions = receive_depth + 2 + 2; // receives; messages; greeting and farewell
 
     // The low bits of a work request's id, beside the address of its link.
     enum kind : std::uint64_t { message, receive, greeting, farewell, kinds };
@@ -58,6 +57,15 @@ struct verbs_world::link : verbs_end {
     std::array<ibv_recv_wr, batch> receives_chained{};
     const char* failed_call = nullptr;
     std::uint32_t vendor_error = 0;
+
+    void travel_inline(bool yes) {
+        signal_every = yes ? told_every : 1;
+        room = yes ? 2 * told_every : 1;
+    }
+    /// Writes of messages, greeting and farewell that may be under way.
+    [[nodiscard]] std::uint32_t send_depth() const { return pieces * static_cast<std::uint32_t>(room) + 2; }
+    /// That may come before somebody looks: when a queue pair fails, all of its requests do, also those not signalled.
+    [[nodiscard]] std::size_t most_completions() const { return std::size_t{receive_depth} + send_depth(); }
 
     [[nodiscard]] std::uint64_t id(kind k) const { return reinterpret_cast<std::uintptr_t>(this) | k; }
     static link& of(std::uint64_t id) { return *reinterpret_cast<link*>(id & ~std::uint64_t{kinds - 1}); }

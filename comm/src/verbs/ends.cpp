@@ -18,17 +18,19 @@ verbs_end& verbs_world::open(std::pmr::memory_resource& memory, int peer, std::u
     auto made = std::make_unique<link>();
     link& l = *made;
     l.peer = peer;
-    l.pieces = static_cast<std::uint32_t>((message_slots::message_bytes(send_bytes) - 1) / port_->largest_write + 1);
-    if (l.pieces + 2 > static_cast<std::uint32_t>(port_->device.max_qp_wr)) {
+    const std::size_t pieces = (message_slots::message_bytes(send_bytes) - 1) / port_->largest_write + 1;
+    if (pieces + 2 > static_cast<std::size_t>(port_->device.max_qp_wr)) {
         throw job_error("verbs (" + port_->name + "): a message of " +
                         std::to_string(message_slots::message_bytes(send_bytes)) + " bytes to rank " +
-                        std::to_string(peer) + " is " + std::to_string(l.pieces) + " writes of at most " +
+                        std::to_string(peer) + " is " + std::to_string(pieces) + " writes of at most " +
                         std::to_string(port_->largest_write) + " bytes (verbs_largest_write), the device queues " +
                         std::to_string(port_->device.max_qp_wr));
     }
+    l.pieces = static_cast<std::uint32_t>(pieces);
     if (!building_ || building_->id != plan_id) building_ = std::make_shared<verbs_plan>(plan_id, port_->lib);
     l.plan = building_;
     l.allocate(memory, send_bytes, receive_bytes);
+    l.travel_inline(pieces == 1 && l.send_message <= static_cast<std::size_t>(port_->options.inline_bytes));
     links_.push_back(std::move(made));
     try {
         l.region = register_for_peers({l.block, l.block_bytes}, "for rank " + std::to_string(peer));

@@ -44,8 +44,6 @@ struct verbs_world::port {
     int gid_index = 0;
     std::size_t largest_write = 0;
     std::vector<verbs_address> peers; ///< by rank
-    int own_rank = 0;
-    std::size_t registered_bytes = 0;
     // Of large messages. Apart: what is to be sent must not wait for what is to come, for which the peer may wait.
     std::unique_ptr<registration_cache<verbs_registration>> targets, sources;
 

@@ -23,10 +23,12 @@ std::uint32_t random_psn() {
 void verbs_world::complete(std::uint32_t plan_id) {
     if (!building_ || building_->id != plan_id) return;
     std::vector<link*> links;
+    std::size_t entries = 0;
     for (const auto& l : links_) {
-        if (l->plan == building_) links.push_back(l.get());
+        if (l->plan != building_) continue;
+        links.push_back(l.get());
+        entries += l->most_completions();
     }
-    const auto entries = static_cast<std::size_t>(link::most_completions) * links.size();
     if (entries > static_cast<std::size_t>(port_->device.max_cqe)) {
         throw job_error("verbs (" + port_->name + "): a plan of " + std::to_string(links.size()) +
                         " channels needs a queue of " + std::to_string(entries) + " completions, the device has " +
@@ -47,12 +49,10 @@ void verbs_world::make_queue_pair(link& l) {
     wanted.qp_type = IBV_QPT_RC;
     wanted.cap.max_recv_wr = link::receive_depth;
     wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
-    const bool small = l.pieces == 1 && l.send_message <= static_cast<std::size_t>(port_->options.inline_bytes);
-    for (const bool inlined : {small, false}) {
-        l.signal_every = inlined ? link::told_every : 1;
-        l.room = inlined ? 2 * link::told_every : 1;
+    for (const bool inlined : {l.room > 1, false}) {
+        l.travel_inline(inlined);
         wanted.cap.max_inline_data = inlined ? static_cast<std::uint32_t>(l.send_message) : 0;
-        wanted.cap.max_send_wr = l.pieces * static_cast<std::uint32_t>(l.room) + 2;
+        wanted.cap.max_send_wr = l.send_depth();
         ibv_qp_init_attr given = wanted;
         l.queue_pair = port_->lib.create_qp(port_->domain, &given);
         // A device that can't take that much inline says so here, and only here.

@@ -34,8 +34,7 @@ std::string verbs_world::kind() const {
 
 std::string verbs_world::address() const { return wire_writer().number(port_->address).take(); }
 
-void verbs_world::connect(std::span<const std::string> addresses, int own_rank) {
-    port_->own_rank = own_rank;
+void verbs_world::connect(std::span<const std::string> addresses, int) {
     port_->peers.clear();
     for (const std::string& bytes : addresses)
         port_->peers.push_back(bytes.empty() ? verbs_address{} : wire_reader(bytes).number<verbs_address>());

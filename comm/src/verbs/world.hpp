@@ -66,7 +66,7 @@ class verbs_world {
     /// Of this port, for the peers.
     [[nodiscard]] std::string address() const;
     /// Takes every rank's address, by rank, "" of those that it does not reach; nothing goes over the wire.
-    void connect(std::span<const std::string> addresses, int own_rank);
+    void connect(std::span<const std::string> addresses, int);
 
     /// An end with memory that the peer may write.  Err: job_error; what `memory` throws.
     [[nodiscard]] verbs_end& open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id,
