@@ -2,6 +2,8 @@
 #include <halocline_app/settings.hpp>
 #include <halocline_app/value_text.hpp>
 
+#include <halocline/comm/transport_names.hpp>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -182,6 +184,11 @@ void settings_reader::check() const {
     if (tiled && values_.gauge.empty())
         throw config_error("lattice.tile", as_given("lattice.tile") + ": repeats a gauge file; without --gauge use "
                                                                       "--grid to repeat the demo configuration");
+    const std::vector<std::string> known = comm::transport_names();
+    for (const std::string& name : values_.transports)
+        if (std::ranges::find(known, name) == known.end())
+            throw config_error("comm.transports", as_given("comm.transports") + ": unknown transport '" + name +
+                                                      "'; known are " + show_list(known));
 }
 
 const std::string& settings_reader::origin(const std::string& key_path) const {

@@ -5,6 +5,8 @@
 #include "ofi/world.hpp"
 #include "verbs/world.hpp"
 
+#include <halocline/comm/transport_names.hpp>
+
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -108,6 +110,12 @@ void check_transport_names(const std::vector<std::string>& names, bool mpi_there
     if (!usable)
         throw input_error("transport 'self' serves only the own rank; " + std::to_string(ranks) +
                           " ranks need another; known are " + all);
+}
+
+std::vector<std::string> transport_names() {
+    std::vector<std::string> names;
+    for (const known_transport& k : known_transports) names.emplace_back(k.name);
+    return names;
 }
 
 std::vector<std::string> default_transports() {

@@ -32,6 +32,7 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
     std::ofstream(scratch / "zero.toml") << "[lattice]\ngauge = \"a\\u0000b\"\n";
     std::ofstream(scratch / "blocks.toml") << "[[level]]\nblocks = [3, 4, 4, 4]\n";
     std::filesystem::create_directory(scratch / "taken.lime.partial");
+    std::ofstream(scratch / "transports.toml") << "[comm]\ntransports = ['shm', 'carrier-pigeon']\n";
     const std::string here = scratch / "";
     const bad_input cases[] = {
         {"--grid 8.8.8", "four whole numbers"},
@@ -80,6 +81,8 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         {"HERE/tile.toml", "tile.toml:2:8: [lattice] tile = 2.1.1.1: repeats a gauge file"},
         {"HERE/zero.toml", "zero.toml:2:9: [lattice] gauge: expected a text without zero bytes"},
         {"HERE/blocks.toml", "blocks.toml:2:10: [[level]] number 0, blocks = 3.4.4.4 does not divide"},
+        {"HERE/transports.toml",
+         "transports.toml:2:14: [comm] transports = shm,carrier-pigeon: unknown transport 'carrier-pigeon'"},
         {"/nowhere/config.toml", "'/nowhere/config.toml': No such file"},
         {"/dev/null", "'/dev/null': is not a regular file"},
         {"--m0 0 --m0 1", "--m0 takes one value, and is given once"},

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names of the transports, as options spell them: for those who read options.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace halocline::comm {
+
+/// Of all that exist, in this build or not.
+[[nodiscard]] std::vector<std::string> transport_names();
+
+} // namespace halocline::comm
