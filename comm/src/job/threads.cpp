@@ -89,6 +89,43 @@ class thread_plane final : public pairwise_mail, public liveness {
     job_core& core_;
 };
 
+/// This thread's job, as rank r on that processor (job_core::processor).
+job join_threads(const std::shared_ptr<thread_world>& world, int r, int processor, int ranks,
+                 const job_options& options) {
+    auto core = std::make_shared<job_core>(r, ranks, options, "threads", world->slabs[r]);
+    for (int p = 0; p < ranks; ++p) {
+        core->peer_base[p] = world->slabs[p]->base();
+        core->members[p].pid = core->members[r].pid;
+        core->members[p].host = core->members[r].host;
+    }
+    core->processor = processor;
+    core->spin = {options, core->processor >= 0};
+    auto plane = std::make_unique<thread_plane>(world, *core);
+    core->post = plane.get();
+    core->watch = std::move(plane);
+    const std::vector<std::string> why_not(static_cast<std::size_t>(ranks), "the ranks are threads of one process");
+    core->choose_transports({{}, {{"verbs", why_not}, {"ofi", why_not}}});
+    job j(std::move(core));
+    measure_at_start(j);
+    return j;
+}
+
+/// Throws what went wrong, if anything did: the cause before its consequences, rank failures, by which the others saw it.
+void throw_cause(const std::vector<std::exception_ptr>& errors) {
+    std::exception_ptr first;
+    for (const std::exception_ptr& e : errors) {
+        if (!e) continue;
+        try {
+            std::rethrow_exception(e);
+        } catch (const rank_failure&) {
+            if (!first) first = e;
+        } catch (...) {
+            std::rethrow_exception(e);
+        }
+    }
+    if (first) std::rethrow_exception(first);
+}
+
 } // namespace
 
 void run_threads(int ranks, const std::function<void(const job&)>& body, const job_options& options) {
@@ -101,22 +138,7 @@ void run_threads(int ranks, const std::function<void(const job&)>& body, const j
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
     const auto run = [&](int r) {
         try {
-            auto core = std::make_shared<job_core>(r, ranks, options, "threads", world->slabs[r]);
-            for (int p = 0; p < ranks; ++p) {
-                core->peer_base[p] = world->slabs[p]->base();
-                core->members[p].pid = core->members[r].pid;
-                core->members[p].host = core->members[r].host;
-            }
-            core->processor = given[static_cast<std::size_t>(r)];
-            core->spin = {options, core->processor >= 0};
-            auto plane = std::make_unique<thread_plane>(world, *core);
-            core->post = plane.get();
-            core->watch = std::move(plane);
-            const std::vector<std::string> why_not(static_cast<std::size_t>(ranks),
-                                                   "the ranks are threads of one process");
-            core->choose_transports({{}, {{"verbs", why_not}, {"ofi", why_not}}});
-            const job j(std::move(core));
-            measure_at_start(j);
+            const job j = join_threads(world, r, given[static_cast<std::size_t>(r)], ranks, options);
             try {
                 body(j);
             } catch (const std::exception& e) {
@@ -134,20 +156,7 @@ void run_threads(int ranks, const std::function<void(const job&)>& body, const j
     for (int r = 1; r < ranks; ++r) threads.emplace_back(run, r);
     run(0);
     for (std::thread& t : threads) t.join();
-
-    // The cause before its consequences: rank failures are what the others saw of it.
-    std::exception_ptr first;
-    for (const std::exception_ptr& e : errors) {
-        if (!e) continue;
-        try {
-            std::rethrow_exception(e);
-        } catch (const rank_failure&) {
-            if (!first) first = e;
-        } catch (...) {
-            std::rethrow_exception(e);
-        }
-    }
-    if (first) std::rethrow_exception(first);
+    throw_cause(errors);
 }
 
 } // namespace halocline::comm

@@ -133,42 +133,36 @@ std::vector<std::string> mpi_modules_present() {
     return present;
 }
 
-loaded_mpi_module load_mpi_module(const mpi_launch& launch) {
-    std::vector<std::filesystem::path> candidates;
-    if (launch.module.find('/') != std::string::npos) {
-        candidates.emplace_back(launch.module);
-    } else {
-        for (const auto& folder : mpi_module_folders()) candidates.push_back(folder / module_file(launch.module));
-    }
+namespace {
 
-    std::string refused;
-    for (const auto& path : candidates) {
-        std::error_code failed;
-        if (!std::filesystem::exists(path, failed)) continue;
-        // RTLD_LOCAL: the program's own libraries must not see this MPI's symbols.
-        void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (!library) {
-            const char* why = dlerror();
-            refused += "\n  " + path.string() + ": " + (why ? why : "can't be loaded");
-            continue;
-        }
-        void* entry = dlsym(library, HALOCLINE_MPI_MODULE_ENTRY);
-        if (!entry) {
-            refused += "\n  " + path.string() + ": no symbol '" HALOCLINE_MPI_MODULE_ENTRY "'";
-            continue;
-        }
-        const auto* table = reinterpret_cast<halocline_mpi_module_entry>(entry)();
-        if (table->abi != HALOCLINE_MPI_MODULE_ABI || table->bytes != sizeof(halocline_mpi_module)) {
-            refused += "\n  " + path.string() + ": module interface " + std::to_string(table->abi) +
-                       ", this program needs " + std::to_string(HALOCLINE_MPI_MODULE_ABI) + ": rebuild both together";
-            continue;
-        }
-        return {table, path};
-    }
+bool is_path(const std::string& module) { return module.find('/') != std::string::npos; }
 
-    const std::string name = launch.module.find('/') == std::string::npos ? module_file(launch.module) : launch.module;
-    if (!refused.empty()) throw input_error("MPI: no usable module " + name + refused);
-    std::string text = "MPI: no module " + name + " (" + launch.evidence + "): looked in " + list(mpi_module_folders());
+/// The module in that file; else nothing, and `why_not` says why.
+std::optional<loaded_mpi_module> open_module(const std::filesystem::path& path, std::string& why_not) {
+    // RTLD_LOCAL: the program's own libraries must not see this MPI's symbols.
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        const char* said = dlerror();
+        why_not = said ? said : "can't be loaded";
+        return std::nullopt;
+    }
+    void* entry = dlsym(library, HALOCLINE_MPI_MODULE_ENTRY);
+    if (!entry) {
+        why_not = "no symbol '" HALOCLINE_MPI_MODULE_ENTRY "'";
+        return std::nullopt;
+    }
+    const auto* table = reinterpret_cast<halocline_mpi_module_entry>(entry)();
+    if (table->abi != HALOCLINE_MPI_MODULE_ABI || table->bytes != sizeof(halocline_mpi_module)) {
+        why_not = "module interface " + std::to_string(table->abi) + ", this program needs " +
+                  std::to_string(HALOCLINE_MPI_MODULE_ABI) + ": rebuild both together";
+        return std::nullopt;
+    }
+    return loaded_mpi_module{table, path};
+}
+
+/// Where it was looked for, and what would help.
+std::string no_module(const mpi_launch& launch, const std::string& file) {
+    std::string text = "MPI: no module " + file + " (" + launch.evidence + "): looked in " + list(mpi_module_folders());
     for (const auto& mpi : known) {
         if (launch.module != mpi.module) continue;
         text += std::string("; this build has none if mpicxx.") + mpi.module +
@@ -176,12 +170,32 @@ loaded_mpi_module load_mpi_module(const mpi_launch& launch) {
     }
     const auto present = mpi_modules_present();
     for (const auto& mpi : known) {
-        for (const auto& other : present) {
-            if (other == mpi.module)
-                text += std::string("; or start it with ") + mpi.launcher + ", whose module is there";
-        }
+        if (std::ranges::find(present, mpi.module) != present.end())
+            text += std::string("; or start it with ") + mpi.launcher + ", whose module is there";
     }
-    throw input_error(text);
+    return text;
+}
+
+} // namespace
+
+loaded_mpi_module load_mpi_module(const mpi_launch& launch) {
+    const std::string file = is_path(launch.module) ? launch.module : module_file(launch.module);
+    std::vector<std::filesystem::path> candidates;
+    if (is_path(launch.module)) {
+        candidates.emplace_back(file);
+    } else {
+        for (const auto& folder : mpi_module_folders()) candidates.push_back(folder / file);
+    }
+
+    std::string refused;
+    for (const auto& path : candidates) {
+        std::error_code ignored;
+        if (!std::filesystem::exists(path, ignored)) continue;
+        std::string why_not;
+        if (const auto module = open_module(path, why_not)) return *module;
+        refused += "\n  " + path.string() + ": " + why_not;
+    }
+    throw input_error(refused.empty() ? no_module(launch, file) : "MPI: no usable module " + file + refused);
 }
 
 } // namespace halocline::comm
