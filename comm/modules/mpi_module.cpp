@@ -315,10 +315,12 @@ void transfer_cancel(halocline_mpi_transfer* transfer) {
     if (left) return;
     MPI_Request request;
     std::memcpy(&request, transfer, sizeof request);
-    int done = MPI_Cancel(&request) != MPI_SUCCESS;
+    MPI_Cancel(&request);
+    int done = 0;
     for (int tests = 0; !done && tests < 1000; ++tests)
         if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
-    if (!done) left = true; // it matched a message that stopped half-way: nothing else keeps MPI from that memory
+    // MPI can't, or it matched a message that stopped half-way: nothing else keeps MPI from that memory.
+    if (!done) left = true;
 }
 
 constexpr halocline_mpi_module module_table{

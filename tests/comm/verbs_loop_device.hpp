@@ -26,6 +26,8 @@ struct posted_work {
 inline posted_work posted;
 /// A bench that wants nothing but the call: ibv_post_send only counts.
 inline bool loop_delivers = true;
+/// False: completion queues fail.
+inline bool loop_completes = true;
 /// False: no memory can be registered.
 inline bool loop_registers = true;
 
@@ -94,6 +96,7 @@ inline int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr**) {
 
 inline int poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
     ++posted.polls;
+    if (!loop_completes) return -1;
     auto& done = static_cast<queue*>(cq)->done;
     int n = 0;
     for (; n < most && !done.empty(); ++n, done.pop_front()) out[n] = done.front();

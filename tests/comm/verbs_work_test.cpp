@@ -186,6 +186,17 @@ TEST(VerbsWork, WhatHasArrivedIsSeenWithoutAPollOfTheQueue) {
     EXPECT_EQ(posted.polls, polls);
 }
 
+TEST(VerbsWork, AQueueThatFailsEndsTheWaitAndIsTold) {
+    loop_pair pair(64, {});
+    loop_completes = false;
+    const bool over = pair.from.arrived(1);
+    loop_completes = true;
+
+    EXPECT_TRUE(over);
+    EXPECT_EQ(pair.from.check(1), status::peer_died);
+    EXPECT_EQ(pair.from.trouble(), "verbs (loop0 port 1): ibv_poll_cq: Input/output error");
+}
+
 /// Both ends of a link of large messages.
 struct loop_bulk {
     job j = job::from_environment();

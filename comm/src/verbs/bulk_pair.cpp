@@ -75,7 +75,7 @@ void verbs_world::bulk_pair::poll() noexcept {
     for (int n = most; n == most && queue_pair != nullptr;) {
         n = ibv_poll_cq(completions, most, done);
         for (int i = 0; i < n; ++i) take(done[i]);
-        if (n < 0) fail(n, "ibv_poll_cq");
+        if (n < 0) fail(-EIO, "ibv_poll_cq"); // which gives no errno
     }
 }
 

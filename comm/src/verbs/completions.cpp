@@ -23,7 +23,7 @@ void verbs_world::take_completions(verbs_plan& plan) noexcept {
     }
     if (n >= 0) return;
     for (auto& l : links_) {
-        if (l->plan.get() == &plan) fail(*l, n, "ibv_poll_cq");
+        if (l->plan.get() == &plan) fail(*l, -EIO, "ibv_poll_cq"); // which gives no errno
     }
 }
 
