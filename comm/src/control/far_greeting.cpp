@@ -18,6 +18,8 @@ using clock_type = std::chrono::steady_clock;
 constexpr auto stranger_time = std::chrono::seconds(2); // until a caller must have proved itself
 constexpr std::size_t most_callers = 256;               // unproved at a time; the oldest makes room
 constexpr auto ask_after = std::chrono::milliseconds(500);
+// A call that a door crowded by strangers has dropped would be repeated by the kernel after 1, 3 and 7 s only.
+constexpr auto call_again_after = std::chrono::milliseconds(200);
 constexpr int look_ms = 5;
 
 int error_of(int socket) {
@@ -43,7 +45,7 @@ class socket_plane::far_greeting {
         bool only_asks;   // whether somebody lives there
         descriptor socket{};
         std::optional<proof> proving{};
-        time since = clock_type::now(), next = since;
+        time since = clock_type::now(), next = since, called{};
     };
 
     void sleep_until_something_comes();
@@ -136,10 +138,16 @@ bool socket_plane::far_greeting::advance(attempt& a, time now) {
 
 /// Calls, again if that failed; true if the other side has accepted.
 bool socket_plane::far_greeting::reached(attempt& a, time now) {
-    if (!a.socket && now >= a.next) a.socket = call(peers_[a.peer].door);
+    if (!a.socket && now >= a.next) {
+        a.socket = call(peers_[a.peer].door);
+        a.called = now;
+    }
     if (!a.socket) return false;
     pollfd p{a.socket.fd(), POLLOUT, 0};
-    if (poll(&p, 1, 0) <= 0) return false;
+    if (poll(&p, 1, 0) <= 0) {
+        if (now - a.called >= call_again_after) a.socket = descriptor();
+        return false;
+    }
     const int error = (p.revents & (POLLERR | POLLHUP)) != 0 ? error_of(a.socket.fd()) : 0;
     if (error == ECONNREFUSED) died(peers_[a.peer].rank, ""); // its door is open as long as it lives and waits
     if (error == 0 && (p.revents & POLLHUP) == 0) return true;
