@@ -54,6 +54,12 @@ status job_core::failed() const noexcept {
     return mine.state.load(std::memory_order_acquire) == failure_record::there ? mine.why : status::ok;
 }
 
+void job_core::move_networks() noexcept {
+    if (mpi) mpi->poll();
+    if (ofi) ofi->poll();
+    push_windows(*this);
+}
+
 status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
     const status s = look(peer, since, gone);
     if (s != status::ok) doing.noticed.store(true, std::memory_order_relaxed);
@@ -62,10 +68,7 @@ status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
 
 status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
     if (const status s = failed(); s != status::ok) return s;
-    // A wait over sockets must not stop what these have under way.
-    if (mpi) mpi->poll();
-    if (ofi) ofi->poll();
-    push_windows(*this);
+    move_networks();
     if (watch) {
         watch->look();
         if (const status s = failed(); s != status::ok) return s;

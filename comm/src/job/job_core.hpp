@@ -113,6 +113,8 @@ class job_core {
     [[noreturn]] void raise(status why, std::string_view operation) const;
     /// For the witness and the peers, which may have to tell who holds up the job. Said again while a wait lasts.
     void awaits(int peer) noexcept;
+    /// Does what is due of messages that a network or a peer moves only while this rank is in calls.
+    void move_networks() noexcept;
     /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `gone`: the peer,
     /// if it was seen to have left before the caller looked in vain for what it may have sent last.
     [[nodiscard]] status check(int peer, std::uint64_t since, int gone) noexcept;
