@@ -44,6 +44,7 @@ bin=$here/build/release/bin
 # Open MPI as root, and in containers without leave to bind: the benches pin their ranks themselves.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+unset OMP_NUM_THREADS # halocline-run would give each rank so many processors, and the peers' ranks have one
 
 # Open MPI and MPICH on loopback by tcp. Their environment is bare but for that: a launcher that finds another's
 # variables takes itself for one of its ranks.
