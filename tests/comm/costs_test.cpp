@@ -44,6 +44,27 @@ TEST(Costs, RanksWithACoreAndRanksThatShareOneMeasureTogether) {
     }
 }
 
+/// What this machine's other load adds is kept out of what is frozen: here each waits for the other's time slices.
+TEST(Costs, AFlagBetweenCoresIsNoTimeSlice) {
+    job_options options;
+    options.transports = {"shm"};
+    options.path = path::direct;
+    for (const bool own_core : {true, false})
+        run_threads(
+            2,
+            [&](const job& j) {
+                const std::vector<int> before = usable_processors();
+                EXPECT_TRUE(bind_to({before.data(), 1}));
+                j.core().processor = own_core ? before[0] : -1;
+                j.core().spin = spinning(j.options(), own_core);
+                const double flag = measured_costs(j).flag_seconds;
+                EXPECT_GT(flag, 0);
+                EXPECT_LE(flag, own_core ? 5e-7 : 5e-6);
+                bind_to(before);
+            },
+            options);
+}
+
 /// What lines cost, as rank 0 knows it, where rank r is bound to processor bound[r] and none has one of its own.
 costs of_bound_ranks(const std::vector<int>& bound) {
     job_options options;
