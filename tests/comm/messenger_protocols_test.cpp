@@ -2,11 +2,12 @@
 // Matched messages: every way in which bytes travel.
 #include "messenger_bodies.hpp"
 
+#include <halocline/comm/processors.hpp>
+
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <ctime>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <thread>
@@ -157,8 +158,7 @@ TEST(Messenger, SenderCopiesPiecesOfAMessageThatItWaitsFor) {
             // Both have to run at a time: on a loaded machine they may share a core until the system has moved one, and
             // further ranks take the sender's core.
             using clock = std::chrono::steady_clock;
-            cpu_set_t cores;
-            const bool at_once = sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) >= j.ranks();
+            const bool at_once = usable_processors().size() >= static_cast<std::size_t>(j.ranks());
             const auto patience = clock::now() + std::chrono::seconds(at_once ? 30 : 0);
             do ok_or_fail(m, m.send(data, 1, 0));
             while (m.counts().pieces_sent == 0 && clock::now() < patience);

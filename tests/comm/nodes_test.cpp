@@ -5,13 +5,14 @@
 #include "large_mail.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/processors.hpp>
 
 #include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/one_core.hpp>
 
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <sched.h>
 #include <thread>
 
 namespace {
@@ -48,19 +49,14 @@ TEST(Nodes, SharedMemoryWithinLibfabricBetween) {
 TEST(Nodes, OfOneKernelCountItsCoresTogether) {
     job_options options = over({"ofi"});
     setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
-    cpu_set_t allowed, first;
-    ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-    int core = 0;
-    while (!CPU_ISSET(core, &allowed)) ++core;
-    CPU_ZERO(&first);
-    CPU_SET(core, &first);
-    ASSERT_EQ(sched_setaffinity(0, sizeof first, &first), 0);
+    const std::vector<int> allowed = usable_processors();
+    ASSERT_NO_FATAL_FAILURE(bind_to_first_core());
     {
         const job j = job::from_environment(options);
         EXPECT_FALSE(j.core().spin.has_own_core());
         expect_ring_delivers(j, 200, 50);
     }
-    sched_setaffinity(0, sizeof allowed, &allowed);
+    bind_to(allowed);
 }
 
 /// What a rank that is ahead sends for set-up is not taken in by one that waits between start and finish.

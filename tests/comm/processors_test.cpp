@@ -2,6 +2,8 @@
 // Which processors ranks are given, on machines that are made up of files.
 #include <halocline/comm/processors.hpp>
 
+#include <halocline_test/run_command.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,14 +23,6 @@ namespace fs = std::filesystem;
 /// What /sys/devices/system/cpu says of a machine.
 class made_up_machine {
   public:
-    made_up_machine() {
-        std::string name = (fs::temp_directory_path() / "halocline-processors-XXXXXX").string();
-        if (mkdtemp(name.data()) != nullptr) folder_ = name;
-    }
-    ~made_up_machine() { fs::remove_all(folder_); }
-    made_up_machine(const made_up_machine&) = delete;
-    made_up_machine& operator=(const made_up_machine&) = delete;
-
     void add(int processor, const std::string& core, int package, const std::string& cache, int node) const {
         const fs::path place = folder_ / ("cpu" + std::to_string(processor));
         fs::create_directories(place / "topology");
@@ -38,12 +32,10 @@ class made_up_machine {
         std::ofstream(place / "topology" / "physical_package_id") << package << "\n";
         std::ofstream(place / "cache" / "index3" / "shared_cpu_list") << cache << "\n";
     }
-    [[nodiscard]] numbers order(numbers processors) const {
-        return order_of_use(std::move(processors), folder_.string());
-    }
+    [[nodiscard]] numbers order(numbers processors) const { return order_of_use(std::move(processors), folder_ / ""); }
 
   private:
-    fs::path folder_;
+    halocline_test::scratch_folder folder_;
 };
 
 numbers first(int n) {

@@ -64,6 +64,8 @@ class job_core {
     std::shared_ptr<ofi_world> ofi;     // likewise
     /// Do channels try their connections before the first message? Same on every rank: where any has one of these.
     bool greets = false;
+    /// Is a peer served by a network that moves nothing unless it is asked (ofi, mpi)?
+    bool moves_networks = false;
     std::unique_ptr<liveness> watch;
     mail* post = nullptr; // set-up mail: the control plane
     mutable activity doing;

@@ -73,6 +73,7 @@ void job_core::choose_transports(const refusals& refused) {
             }
             reasons.push_back(t + ": " + reason);
         }
+        moves_networks = moves_networks || member.transport == "ofi" || member.transport == "mpi";
         member.refused = joined(reasons, "; ");
         if (member.transport.empty()) {
             throw input_error("no transport of [" + joined(options.transports, ", ") + "] reaches " +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a rank waits: spin, then yield; with every millisecond of waiting a look at who died, who gave up, and the clock; with
-// every 10 us a poll of networks that move nothing unless they are asked.
+// every 10 us a poll of the networks that serve a peer and move nothing unless they are asked.
 #pragma once
 
 #include "job_core.hpp"
@@ -44,7 +44,7 @@ class waiter {
             look_every_ = static_cast<std::uint64_t>(1e-3 / seconds_per_tick());
         }
         // The peer may wait for what this rank has under way over a network that the wait is not for.
-        if (now - last_move_ >= look_every_ / moves_per_look) {
+        if (core_.moves_networks && now - last_move_ >= look_every_ / moves_per_look) {
             last_move_ = now;
             core_.move_networks();
         }
