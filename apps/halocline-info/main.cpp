@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // halocline-info: what this build and this machine can do, what each transport was refused for, and the effective
 // settings with each value's origin. Under a launcher it joins the job and says who serves whom.
+#include "job/job_core.hpp"
 #include "mpi/world.hpp"
 #include "ofi/world.hpp"
 #include "verbs/world.hpp"
 
+#include <halocline/comm/processor_quota.hpp>
 #include <halocline/comm/processors.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
@@ -67,6 +69,10 @@ void print_machine(const program& p) {
     const std::vector<int> usable = comm::usable_processors();
     print_row(p, "processors it may use",
               std::to_string(usable.size()) + (usable.empty() ? "" : ": " + comm::to_text(usable)));
+    std::string quotas;
+    for (const comm::processor_quota& q : comm::processor_quotas())
+        quotas += (quotas.empty() ? "" : ", in a group of ") + comm::in_processors(q.processors);
+    print_row(p, "quota of processor time", quotas.empty() ? "none seen" : quotas);
     print_row(p, "SIMD targets, best first", simd);
     print_row(p, "lane width of the operator", std::to_string(dirac::preferred_lane_width()));
     print_row(p, "memlock limit", memlock_limit());
@@ -83,13 +89,24 @@ void print_job(const program& p, const comm::job& j) {
     print_row(p, "started by", j.launcher());
     print_row(p, "ranks", std::to_string(j.ranks()));
     print_row(p, "slab of rank 0", slab);
-    const std::vector<std::string> usable = j.gather(comm::to_text(comm::usable_processors()));
+    const std::vector<std::string> usable = j.gather(comm::to_text(comm::usable_processors())),
+                                   waits = j.gather(j.core().spin.describe());
     for (const auto& m : j.members())
         print_row(p, "rank " + std::to_string(m.rank),
                   "pid " + std::to_string(m.pid) + " on " + m.host + ", served by " + m.transport +
                       (m.transport == "mpi" ? " " + std::string(comm::to_string(j.options().mpi)) : "") +
                       (m.refused.empty() ? "" : " (" + m.refused + ")") + ", on processors " +
                       usable[static_cast<std::size_t>(m.rank)]);
+    // Most often all ranks wait alike.
+    for (std::size_t first = 0, end = 0; first < waits.size(); first = end) {
+        for (end = first + 1; end < waits.size() && waits[end] == waits[first];) ++end;
+        print_row(p,
+                  "in a wait" + (end - first == waits.size()
+                                     ? ""
+                                     : ", rank " + std::to_string(first) +
+                                           (end - first > 1 ? " to " + std::to_string(end - 1) : "")),
+                  waits[first]);
+    }
 }
 
 void print_settings(const program& p, const settings_reader& reader) {

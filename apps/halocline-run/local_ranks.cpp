@@ -5,6 +5,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/launch.hpp>
+#include <halocline/comm/processor_quota.hpp>
 #include <halocline/comm/processors.hpp>
 
 #include <algorithm>
@@ -25,19 +26,11 @@ using halocline::comm::process_look;
 namespace comm = halocline::comm;
 namespace launch = halocline::comm::launch;
 
-namespace {
-
-/// Of OpenMP, whose runtime would put them all on a rank's processor: what OMP_NUM_THREADS says, without nested teams.
-std::size_t threads_per_rank() {
-    const char* const text = std::getenv("OMP_NUM_THREADS");
-    const long threads = text == nullptr ? 1 : std::strtol(text, nullptr, 10);
-    return static_cast<std::size_t>(std::clamp(threads, 1L, 4096L));
-}
-
-} // namespace
-
 local_ranks::local_ranks(group_plan plan, rank_events& events, const sigset_t& signals)
-    : plan_(std::move(plan)), events_(events), signals_(signals), ranks_(static_cast<std::size_t>(plan_.count)) {}
+    : plan_(std::move(plan)), events_(events), signals_(signals), ranks_(static_cast<std::size_t>(plan_.count)) {
+    for (const comm::processor_quota& q : comm::processor_quotas())
+        rationed_ = rationed_ || q.processors < static_cast<double>(usable_.size());
+}
 
 std::string local_ranks::name() const {
     std::array<char, 256> text{};
@@ -53,10 +46,13 @@ void local_ranks::start() {
     caretaker_.start(pids);
 }
 
-/// The next ones in the order of use (comm/processors.hpp), one per thread, if there are enough.
+/// The next ones in the order of use (comm/processors.hpp), one per thread, if there are enough. Where a quota leaves less
+/// time than they have, others use this machine whom it does not see, in containers that may be bound to the same first
+/// processors: ranks are left to the scheduler. OpenMP's runtime would start as many threads as it sees processors.
 void local_ranks::bind(int i) const {
-    const std::size_t each = threads_per_rank();
-    if (!plan_.bind || ranks_.size() * each > usable_.size()) return;
+    if (plan_.bind && rationed_) setenv("OMP_NUM_THREADS", "1", 0);
+    const auto each = static_cast<std::size_t>(comm::threads_per_rank());
+    if (!plan_.bind || rationed_ || ranks_.size() * each > usable_.size()) return;
     comm::bind_to(std::span(usable_).subspan(static_cast<std::size_t>(i) * each, each));
 }
 

@@ -59,6 +59,7 @@ class local_ranks final : public host {
     rank_events& events_;
     sigset_t signals_;
     std::vector<int> usable_ = halocline::comm::usable_processors();
+    bool rationed_ = false; // a quota is below the time of these
     std::vector<child> ranks_;
     caretaker caretaker_;
     std::vector<std::array<int, 2>> lifelines_; // reading, writing end; open here only while ranks are started

@@ -2,6 +2,7 @@
 // How halocline-run ends: its exit codes, what it says of ranks that don't, and what it leaves behind.
 #include "killed_job.hpp"
 
+#include <halocline/comm/processor_quota.hpp>
 #include <halocline/comm/processors.hpp>
 
 #include <gtest/gtest.h>
@@ -170,7 +171,9 @@ std::vector<std::string> processors_of_ranks(const std::string& environment, con
 TEST(Launcher, RanksGetProcessorsInOrderOfUseOneForEachThread) {
     using halocline::comm::to_text;
     const std::vector<int> usable = halocline::comm::usable_processors();
-    const auto bound = [&](int ranks, std::size_t each) { // in blocks, or not at all
+    for (const auto& quota : halocline::comm::processor_quotas())
+        if (quota.processors < static_cast<double>(usable.size())) return; // apps.quota_test
+    const auto bound = [&](int ranks, std::size_t each) {                  // in blocks, or not at all
         std::vector<std::string> sets;
         for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r)
             sets.push_back(static_cast<std::size_t>(ranks) * each > usable.size()

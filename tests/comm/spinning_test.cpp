@@ -66,4 +66,25 @@ TEST(Spinning, GoesOnWhileAnotherJobTakesWhatItIsOffered) {
     EXPECT_TRUE(kept_for(4e3));
 }
 
+TEST(Spinning, SleepsForAPartOfTheWaitWhereProcessorTimeIsShort) {
+    const spinning plenty(job_options{}, true);
+    EXPECT_FALSE(plenty.rationed());
+    for (const bool own : {true, false})
+        EXPECT_TRUE(spinning(job_options{}, own, halocline::comm::exceeded_quota{1.5, 4, 4}).rationed());
+    EXPECT_EQ(spinning::nap_nanoseconds(55e-6), 50'000);
+    EXPECT_NEAR(static_cast<double>(spinning::nap_nanoseconds(1e-3)), 250'000, 1000);
+    EXPECT_EQ(spinning::nap_nanoseconds(1), 1'000'000) << "a death is to be seen";
+}
+
+TEST(Spinning, SaysHowItWaits) {
+    const halocline::comm::exceeded_quota quota{1.5, 4, 4};
+
+    EXPECT_EQ(spinning(job_options{}, true).describe(), "polls for 50 us, then offers its processor between polls");
+    EXPECT_EQ(spinning(job_options{}, false).describe(),
+              "polls 4 times because ranks share processors, then offers its processor between polls");
+    EXPECT_EQ(spinning(job_options{.spin_polls = 3000}, true, quota).describe(),
+              "polls 3000 times as spin_polls says, then offers its processor between polls; sleeps after 50 us of its "
+              "own, because the 4 ranks of a quota of 1.5 processors can keep 4 busy");
+}
+
 } // namespace

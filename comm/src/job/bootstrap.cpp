@@ -69,16 +69,21 @@ surroundings sort_by_node(job_core& core, const std::vector<business_card>& card
     return around;
 }
 
-/// Of one_processor_each(), over all ranks of one kernel: nodes may share processors, as containers and parts of a host.
-int own_processor(const std::vector<business_card>& cards, const business_card& mine) {
+/// Decides what this rank has of processors and of their time, over all ranks of one kernel: nodes may share both, as
+/// containers and parts of a host.
+void share_processors(job_core& core, const std::vector<business_card>& cards) {
+    const business_card& mine = cards[static_cast<std::size_t>(core.rank)];
     std::vector<std::vector<int>> usable;
+    std::vector<processor_share> shares;
     std::size_t own = 0;
     for (const business_card& c : cards) {
         if (c.kernel != mine.kernel) continue;
         if (&c == &mine) own = usable.size();
-        usable.push_back(c.processors);
+        usable.push_back(c.share.processors);
+        shares.push_back(c.share);
     }
-    return one_processor_each(usable)[own];
+    core.processor = one_processor_each(usable)[own];
+    core.spin = {core.options, core.processor >= 0, exceeded_quotas(shares)[own]};
 }
 
 /// Where this rank waits for the ranks of other nodes.  Pre: there are some.
@@ -160,8 +165,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     surroundings around = sort_by_node(*core, cards);
     check_transport_names(options.transports, core->mpi != nullptr, start.ranks);
     const int ranks_here = static_cast<int>(around.near.size()) + 1;
-    core->processor = own_processor(cards, cards[static_cast<std::size_t>(start.rank)]);
-    core->spin = {options, core->processor >= 0};
+    share_processors(*core, cards);
 
     far_side far = open_far_door(start, *core, cards, around.far);
     const std::string address = far.address;

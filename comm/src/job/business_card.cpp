@@ -69,8 +69,10 @@ std::string written(const business_card& c) {
          {&c.version, &c.options, &c.kernel, &c.network, &c.node, &c.pids, &c.host, &c.door, &c.secret, &c.trouble})
         w.text(*s);
     w.number(c.address_room).number(c.descriptor_room).number(c.pid);
-    w.number(static_cast<std::uint32_t>(c.processors.size()));
-    for (const int p : c.processors) w.number(static_cast<std::uint16_t>(p));
+    w.number(static_cast<std::uint32_t>(c.share.processors.size()));
+    for (const int p : c.share.processors) w.number(static_cast<std::uint16_t>(p));
+    w.number(c.share.threads).number(static_cast<std::uint32_t>(c.share.quotas.size()));
+    for (const processor_quota& q : c.share.quotas) w.text(q.group).number(q.processors);
     for (const host_address& a : c.addresses) w.text(a.interface).text(a.address).text(a.network);
     return w.take();
 }
@@ -87,8 +89,14 @@ business_card read_card(std::string_view bytes, int rank, const std::string& ver
     c.address_room = r.number<std::uint64_t>();
     c.descriptor_room = r.number<std::uint64_t>();
     c.pid = r.number<int>();
-    c.processors.resize(r.number<std::uint32_t>());
-    for (int& p : c.processors) p = r.number<std::uint16_t>();
+    c.share.processors.resize(r.number<std::uint32_t>());
+    for (int& p : c.share.processors) p = r.number<std::uint16_t>();
+    c.share.threads = r.number<int>();
+    c.share.quotas.resize(r.number<std::uint32_t>());
+    for (processor_quota& q : c.share.quotas) {
+        q.group = r.text();
+        q.processors = r.number<double>();
+    }
     while (!r.empty()) {
         host_address& a = c.addresses.emplace_back();
         for (std::string* s : {&a.interface, &a.address, &a.network}) *s = r.text();
@@ -124,7 +132,7 @@ business_card own_card(const bootstrap& start, const job_options& options, const
             .address_room = address_room(),
             .descriptor_room = descriptor_room(),
             .pid = static_cast<int>(getpid()),
-            .processors = usable_processors(),
+            .share = {usable_processors(), processor_quotas(), threads_per_rank()},
             .addresses = host_addresses()};
 }
 

@@ -6,6 +6,8 @@
 #include "bootstrap.hpp"
 #include "control/host_addresses.hpp"
 
+#include <halocline/comm/processor_quota.hpp>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -26,7 +28,7 @@ struct business_card {
     std::uint64_t address_room = 0;    ///< bytes that this process may still map: slabs of the other ranks of its node
     std::uint64_t descriptor_room = 0; ///< so many it may still open
     int pid = 0;
-    std::vector<int> processors; ///< that this rank may use
+    processor_share share; ///< processors that this rank may use, and their time
     std::vector<host_address> addresses;
 };
 

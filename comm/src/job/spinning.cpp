@@ -8,13 +8,13 @@
 
 namespace halocline::comm {
 
-spinning::spinning(const job_options& options, bool own_processor) {
+spinning::spinning(const job_options& options, bool own_processor, const std::optional<exceeded_quota>& quota)
+    : told_(options.spin_polls > 0), quota_(quota) {
     const auto in_ticks = [](double seconds) { return static_cast<std::uint64_t>(seconds / seconds_per_tick()); };
     constexpr int polls_of_own_core = 1000; // who is told to poll so often need not be thrifty
-    const bool told = options.spin_polls > 0;
-    own_core_ = told ? options.spin_polls >= polls_of_own_core : own_processor;
-    polls_ = told ? options.spin_polls : own_core_ ? polls_per_look : 4;
-    budget_ = own_core_ && !told ? in_ticks(50e-6) : 0;
+    own_core_ = told_ ? options.spin_polls >= polls_of_own_core : own_processor;
+    polls_ = told_ ? options.spin_polls : own_core_ ? polls_per_look : 4;
+    budget_ = own_core_ && !told_ ? in_ticks(50e-6) : 0;
     slice_ = in_ticks(2e-3);
     refusal_ = shortest_ = in_ticks(4e-3);
     longest_ = in_ticks(128e-3);
@@ -27,6 +27,22 @@ void spinning::gave_way(std::uint64_t from, std::uint64_t to) noexcept {
     } else {
         refusal_ = std::max(refusal_ / 2, shortest_); // not forgotten at once: the end of a slice is short, too
     }
+}
+
+long spinning::nap_nanoseconds(double seconds_waited) noexcept {
+    constexpr double shortest = 50e3, longest = 1e6; // as often as a wait looks who died
+    return static_cast<long>(std::clamp(seconds_waited * 1e9 / 4, shortest, longest));
+}
+
+std::string spinning::describe() const {
+    std::string text = own_core_ && !told_ ? "polls for 50 us" : "polls " + std::to_string(polls_) + " times";
+    text += told_ ? " as spin_polls says" : own_core_ ? "" : " because ranks share processors";
+    text += ", then offers its processor between polls";
+    if (quota_)
+        text += "; sleeps after 50 us of its own, because the " + std::to_string(quota_->ranks) +
+                (quota_->ranks == 1 ? " rank" : " ranks") + " of a quota of " + in_processors(quota_->processors) +
+                " can keep " + std::to_string(quota_->wanted) + " busy";
+    return text;
 }
 
 } // namespace halocline::comm

@@ -89,9 +89,9 @@ class thread_plane final : public pairwise_mail, public liveness {
     job_core& core_;
 };
 
-/// This thread's job, as rank r on that processor (job_core::processor).
-job join_threads(const std::shared_ptr<thread_world>& world, int r, int processor, int ranks,
-                 const job_options& options) {
+/// This thread's job, as rank r on that processor (job_core::processor), below that quota.
+job join_threads(const std::shared_ptr<thread_world>& world, int r, int processor,
+                 const std::optional<exceeded_quota>& quota, int ranks, const job_options& options) {
     auto core = std::make_shared<job_core>(r, ranks, options, "threads", world->slabs[r]);
     for (int p = 0; p < ranks; ++p) {
         core->peer_base[p] = world->slabs[p]->base();
@@ -99,7 +99,7 @@ job join_threads(const std::shared_ptr<thread_world>& world, int r, int processo
         core->members[p].host = core->members[r].host;
     }
     core->processor = processor;
-    core->spin = {options, core->processor >= 0};
+    core->spin = {options, core->processor >= 0, quota};
     auto plane = std::make_unique<thread_plane>(world, *core);
     core->post = plane.get();
     core->watch = std::move(plane);
@@ -134,11 +134,14 @@ void run_threads(int ranks, const std::function<void(const job&)>& body, const j
     const auto world = std::make_shared<thread_world>(ranks);
     for (int r = 0; r < ranks; ++r) world->slabs.push_back(std::make_shared<node_slab>(options.slab_bytes));
 
-    const std::vector<int> given = one_processor_each({static_cast<std::size_t>(ranks), usable_processors()});
+    const processor_share each{usable_processors(), processor_quotas(), threads_per_rank()};
+    const std::vector<int> given = one_processor_each({static_cast<std::size_t>(ranks), each.processors});
+    const auto quotas = exceeded_quotas(std::vector(static_cast<std::size_t>(ranks), each));
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
     const auto run = [&](int r) {
         try {
-            const job j = join_threads(world, r, given[static_cast<std::size_t>(r)], ranks, options);
+            const auto own = static_cast<std::size_t>(r);
+            const job j = join_threads(world, r, given[own], quotas[own], ranks, options);
             try {
                 body(j);
             } catch (const std::exception& e) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank waits: spin, then yield; with every millisecond of waiting a look at who died, who gave up, and the clock; with
-// every 10 us a poll of the networks that serve a peer and move nothing unless they are asked.
+// How a rank waits: spin, then yield, or sleep where processor time is short; with every millisecond of waiting a look at
+// who died, who gave up, and the clock; with every 10 us a poll of the networks that serve a peer and move nothing unless
+// they are asked.
 #pragma once
 
 #include "job_core.hpp"
@@ -66,18 +67,42 @@ class waiter {
             if (!looked_) look_at_ = polls_ + spinning::polls_per_look;
         } else {
             yielded_ = true;
+            if (napped(now)) return status::ok;
             sched_yield();
             if (core_.spin.has_own_core()) core_.spin.gave_way(now, ticks());
         }
         return status::ok;
     }
 
+    /// Where processor time is rationed: sleeps, if this wait has used its part. Yields in which others ran don't count.
+    [[nodiscard]] bool napped(std::uint64_t now) noexcept {
+        if (!core_.spin.rationed()) return false;
+        if (!core_.spin.has_own_core()) { // else it has polled for as long already
+            const long used = used_nanoseconds();
+            if (used_before_ < 0) used_before_ = used;
+            if (used - used_before_ < spinning::ration_nanoseconds) return false;
+        }
+        const long most = core_.moves_networks ? longest_nap_with_networks : 1'000'000;
+        const timespec nap{0, std::min(spinning::nap_nanoseconds(seconds(now - since_)), most)};
+        nanosleep(&nap, nullptr);
+        return true;
+    }
+
+    /// Processor time of this thread.
+    [[nodiscard]] static long used_nanoseconds() noexcept {
+        timespec used{};
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+        return used.tv_sec * 1'000'000'000 + used.tv_nsec;
+    }
+
     static constexpr std::uint64_t moves_per_look = 100;
+    static constexpr long longest_nap_with_networks = 100'000; // ns: what they have under way goes on only when asked
 
     job_core& core_;
     int polls_ = 0, look_at_;
     int gone_ = -1;
     std::uint64_t since_ = 0, last_look_ = 0, last_move_ = 0, look_every_ = 0; // ticks
+    long used_before_ = -1; // of used_nanoseconds(), when this wait first yielded
     long nap_ns_ = 50'000;
     bool looked_ = false, yielded_ = false;
 };

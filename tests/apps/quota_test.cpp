@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs in a control group that is made for the test, whose quota of processor time is real.
+#include <halocline/comm/processors.hpp>
+
+#include <halocline_test/run_command.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace {
+
+using halocline_test::command_result;
+using halocline_test::run_command;
+namespace fs = std::filesystem;
+
+const std::string bin = HALOCLINE_BIN "/";
+
+bool write(const fs::path& file, const std::string& text) {
+    std::ofstream out(file);
+    out << text << std::flush;
+    return out.good();
+}
+
+/// A control group of so many processors, gone with this object; where() is empty if none can be made.
+class limited_group {
+  public:
+    explicit limited_group(double processors) {
+        const std::string quota = std::to_string(static_cast<long>(processors * 100'000));
+        const auto make = [&](const fs::path& mount, const std::string& file, const std::string& text) {
+            std::error_code failed;
+            const fs::path group = mount / ("halocline-test-" + std::to_string(getpid()));
+            if (!where_.empty() || !fs::exists(mount / "cgroup.procs") || !fs::create_directory(group, failed)) return;
+            if (fs::exists(group / file) && write(group / file, text))
+                where_ = group;
+            else
+                fs::remove(group, failed);
+        };
+        for (const char* mount : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"})
+            make(mount, "cpu.cfs_quota_us", quota);
+        write("/sys/fs/cgroup/cgroup.subtree_control", "+cpu"); // refused where processes are in that group itself
+        make("/sys/fs/cgroup", "cpu.max", quota + " 100000");
+    }
+    ~limited_group() {
+        std::error_code ignored;
+        if (!where_.empty()) fs::remove(where_, ignored);
+    }
+    limited_group(const limited_group&) = delete;
+    limited_group& operator=(const limited_group&) = delete;
+    [[nodiscard]] bool there() const { return !where_.empty(); }
+    /// Runs a shell's command line in it; it holds no single quotes.
+    [[nodiscard]] command_result run(const std::string& line) const {
+        return run_command("sh -c 'echo $$ >" + (where_ / "cgroup.procs").string() + " && " + line + "'");
+    }
+
+  private:
+    fs::path where_;
+};
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Quota, RanksThatCanExceedItSleepInWaits) {
+    const limited_group half(0.5);
+    if (!half.there()) GTEST_SKIP() << "no control group with a quota can be made here";
+    const std::size_t usable = halocline::comm::usable_processors().size();
+    const std::string info = bin + "halocline-run -n 4 -- " + bin + "halocline-info";
+
+    const auto short_of_time = half.run(info);
+
+    EXPECT_EQ(short_of_time.exit_code, 0) << short_of_time.err;
+    EXPECT_TRUE(contains(short_of_time.out, "quota of processor time    0.5 processors\n")) << short_of_time.out;
+    EXPECT_TRUE(contains(short_of_time.out, "sleeps after 50 us of its own, because the 4 ranks of a quota of 0.5 "
+                                            "processors can keep " +
+                                                std::to_string(std::min<std::size_t>(usable, 4)) + " busy\n"))
+        << short_of_time.out;
+}
+
+TEST(Quota, BelowWhatProcessorsCanDoLeavesRanksToTheScheduler) {
+    const limited_group half(0.5);
+    if (!half.there()) GTEST_SKIP() << "no control group with a quota can be made here";
+    const std::string all = halocline::comm::to_text(halocline::comm::usable_processors());
+    const std::string ask = " -- sh -c \"awk /^Cpus_allowed_list/ /proc/self/status; echo \\$OMP_NUM_THREADS\"";
+
+    const auto unset = half.run("unset OMP_NUM_THREADS; " + bin + "halocline-run -n 1" + ask);
+    const auto set = half.run("OMP_NUM_THREADS=3 " + bin + "halocline-run -n 1" + ask);
+
+    EXPECT_EQ(unset.out, "Cpus_allowed_list:\t" + all + "\n1\n") << unset.err;
+    EXPECT_EQ(set.out, "Cpus_allowed_list:\t" + all + "\n3\n") << set.err;
+}
+
+TEST(Quota, ThatIsLargeEnoughChangesNothing) {
+    const limited_group large(4096);
+    if (!large.there()) GTEST_SKIP() << "no control group with a quota can be made here";
+
+    const auto run = large.run(bin + "halocline-run -n 4 -- " + bin + "halocline-info");
+
+    EXPECT_TRUE(contains(run.out, "quota of processor time    4096 processors\n")) << run.out;
+    EXPECT_FALSE(contains(run.out, "sleeps")) << run.out;
+}
+
+} // namespace
