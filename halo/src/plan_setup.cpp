@@ -4,6 +4,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/halo/plan.hpp>
+#include <halocline/halo/region_plan.hpp>
 
 #include <numeric>
 #include <utility>
@@ -67,8 +68,8 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
 void plan::prepare_messages(const lattice::decomposition& cut) {
     const lattice::box local = cut.local_box(job_.rank());
     extents_ = local.extents;
-    const auto selected = [this](const coordinate& x) {
-        return (!options_.parity || lattice::parity(x) == *options_.parity) && (!options_.select || options_.select(x));
+    const auto sites = [&](const lattice::box& part, const lattice::box& whole) {
+        return selected(sites_of(within(whole, part), whole.extents), part, cut.global(), options_);
     };
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
@@ -76,15 +77,10 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
 
         plan_message m{.where = f, .peer = cut.neighbour(job_.rank(), f), .send_sites = {}, .ghost_sites = 0};
         // What goes out at the low face lands behind the neighbour's high face, and the other way round.
-        const lattice::box sent = layers(local, f, options_.widths.behind(f.opposite()));
-        for_each_selected(sent, selected, [&](const coordinate& global) {
-            coordinate x = global;
-            for (int mu = 0; mu < dimensions; ++mu) x[mu] -= local.origin[mu];
-            m.send_sites.push_back(static_cast<std::int32_t>(lattice::lexicographic_index(x, local.extents)));
-        });
+        m.send_sites = sites(layers(local, f, options_.widths.behind(f.opposite())), local);
         // The neighbour's own coordinates: both ends ask `select` about the same source sites.
-        const lattice::box source = layers(cut.local_box(m.peer), f.opposite(), options_.widths.behind(f));
-        for_each_selected(source, selected, [&](const coordinate&) { ++m.ghost_sites; });
+        const lattice::box theirs = cut.local_box(m.peer);
+        m.ghost_sites = std::ssize(sites(layers(theirs, f.opposite(), options_.widths.behind(f)), theirs));
 
         const std::vector<comm::rank_info>& members = job_.members();
         same_clock_.push_back(members[m.peer].host == members[job_.rank()].host);

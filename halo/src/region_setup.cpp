@@ -2,7 +2,6 @@
 #include "region_message.hpp"
 
 #include "path_model.hpp"
-#include "position_runs.hpp"
 #include "region_transfers.hpp"
 
 #include <halocline/base/error.hpp>
@@ -11,7 +10,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <numeric>
 #include <utility>
 
 namespace halocline::halo {
@@ -29,9 +27,9 @@ class outline {
         for (const auto& [tag, i] : tags) number(tag).number(static_cast<std::int64_t>(list[i].sites.size()));
         return *this;
     }
-    outline& list(const std::vector<position_run>& runs) {
-        number(static_cast<std::int64_t>(runs.size()));
-        for (const position_run& r : runs) number(r.first).number(r.stride).number(r.sites).number(r.count);
+    outline& list(const position_list& positions) {
+        number(std::ssize(positions.runs()));
+        for (const position_run& r : positions.runs()) number(r.first).number(r.stride).number(r.sites).number(r.count);
         return *this;
     }
     [[nodiscard]] std::string text() const {
@@ -56,7 +54,7 @@ class outline_reader {
         }
         return result;
     }
-    std::vector<position_run> list() {
+    position_list list() {
         std::vector<position_run> runs(static_cast<std::size_t>(number()));
         for (position_run& r : runs) {
             r.first = number();
@@ -64,7 +62,7 @@ class outline_reader {
             r.sites = static_cast<std::int32_t>(number());
             r.count = static_cast<std::int32_t>(number());
         }
-        return runs;
+        return position_list(std::move(runs));
     }
 
   private:
@@ -81,48 +79,48 @@ bool in_slab(const comm::job& j, const std::vector<binding>& bindings) {
     return true;
 }
 
+/// This rank's end of its message with one peer.
+struct end_of_message {
+    int peer = 0;
+    by_tag sends, receives;             ///< in the plan's lists
+    std::vector<position_list> out, in; ///< by field: where their sites lie
+    verdict<path> own{path::packed, {}};
+};
+
 /// What this rank tells a peer, so that it can write the destinations here: where they lie and in which order.
-void describe_destinations(outline& o, const comm::job& j, const std::vector<transfer>& receives, const by_tag& tags,
+void describe_destinations(outline& o, const comm::job& j, const end_of_message& mine,
                            const std::vector<binding>& bindings) {
-    o.number(static_cast<std::int64_t>(bindings.size()));
+    o.number(std::ssize(bindings));
     for (const binding& b : bindings)
         for (const field_view& f : b.destination) o.number(f.data - j.memory().base());
-    for (const field_view& f : bindings.front().destination)
-        o.number(f.order->lane_width()).list(runs_of(positions(receives, tags, *f.order)));
+    for (std::size_t f = 0; f < mine.in.size(); ++f)
+        o.number(bindings.front().destination[f].order->lane_width()).list(mine.in[f]);
 }
 
-/// 0, 1, 2, …: the sites of a message.
-std::vector<std::int64_t> in_message(std::int64_t sites) {
-    std::vector<std::int64_t> result(static_cast<std::size_t>(sites));
-    std::iota(result.begin(), result.end(), std::int64_t{0});
-    return result;
-}
-
-void make_packed(region_message& m, const std::vector<transfer>& sends, const by_tag& out,
-                 const std::vector<transfer>& receives, const by_tag& in, const binding& fields) {
+void make_packed(region_message& m, const end_of_message& mine, const binding& fields) {
+    const std::vector<std::int64_t> sent = position_list::counted(m.send_sites).expanded(),
+                                    come = position_list::counted(m.receive_sites).expanded();
     for (std::size_t f = 0; f < fields.source.size(); ++f) {
-        const lattice::site_order &from = *fields.source[f].order, &to = *fields.destination[f].order;
-        m.out.emplace_back(positions(sends, out, from), from.lane_width(), in_message(m.send_sites), 1);
-        m.in.emplace_back(in_message(m.receive_sites), 1, positions(receives, in, to), to.lane_width());
+        m.out.emplace_back(mine.out[f].expanded(), fields.source[f].order->lane_width(), sent, 1);
+        m.in.emplace_back(come, 1, mine.in[f].expanded(), fields.destination[f].order->lane_width());
     }
 }
 
-void make_direct(region_message& m, const std::vector<transfer>& sends, const by_tag& out, const binding& fields,
-                 outline_reader& reader) {
+void make_direct(region_message& m, const end_of_message& mine, const binding& fields, outline_reader& reader) {
     m.targets.resize(static_cast<std::size_t>(reader.number()));
     for (std::vector<std::size_t>& offsets : m.targets)
         for (std::size_t f = 0; f < fields.source.size(); ++f)
             offsets.push_back(static_cast<std::size_t>(reader.number()));
-    for (const field_view& f : fields.source) {
+    for (std::size_t f = 0; f < fields.source.size(); ++f) {
         const int lanes = static_cast<int>(reader.number());
-        const std::vector<position_run> runs = reader.list();
-        const std::vector<std::int64_t> places = positions_of(runs);
-        if (m.out.empty() && !places.empty()) {
-            const std::int64_t place = inner_position(runs);
-            m.middle = static_cast<std::size_t>(place / lanes * lanes) * f.shape.bytes() +
-                       static_cast<std::size_t>(place % lanes) * f.shape.component_bytes;
+        const position_list theirs = reader.list();
+        const field_view& source = fields.source[f];
+        if (m.out.empty() && theirs.size() > 0) {
+            const std::int64_t place = theirs.inner();
+            m.middle = static_cast<std::size_t>(place / lanes * lanes) * source.shape.bytes() +
+                       static_cast<std::size_t>(place % lanes) * source.shape.component_bytes;
         }
-        m.out.emplace_back(positions(sends, out, *f.order), f.order->lane_width(), places, lanes);
+        m.out.emplace_back(mine.out[f].expanded(), source.order->lane_width(), theirs.expanded(), lanes);
     }
 }
 
@@ -180,10 +178,10 @@ class setup {
 
   private:
     [[nodiscard]] std::string obstacle(int peer) const;
-    [[nodiscard]] verdict<path> verdict_on(int peer);
-    [[nodiscard]] std::string outline_for(int peer, bool offered);
-    void compare(int peer, outline_reader& theirs);
-    [[nodiscard]] region_message message_with(int peer, const verdict<path>& own, outline_reader& theirs);
+    [[nodiscard]] verdict<path> verdict_on(const end_of_message& mine) const;
+    [[nodiscard]] std::string outline_of(const end_of_message& mine) const;
+    void compare(const end_of_message& mine, outline_reader& theirs) const;
+    [[nodiscard]] region_message message_of(const end_of_message& mine, outline_reader& theirs) const;
     [[nodiscard]] const binding& fields() const { return bindings_.front(); } // all have its shapes and orders
     [[nodiscard]] std::string who() const { return "'" + options_.name + "': " + rank_text(j_.rank()); }
 
@@ -192,44 +190,52 @@ class setup {
     const std::vector<transfer>& receives_;
     const std::vector<binding>& bindings_;
     const region_plan_options& options_;
-    by_peer out_, in_;
-    std::vector<int> peers_;
     const comm::costs* costs_ = nullptr;
-    std::vector<verdict<path>> verdicts_; // this rank's, by position in peers_
-    std::vector<std::string> theirs_;     // outlines, by position in peers_
+    std::vector<end_of_message> ends_; // by peer
+    std::vector<std::string> theirs_;  // outlines of the other ends
 };
 
 void setup::find_peers() {
+    std::vector<int> peers;
     j_.collectively([&] {
-        out_ = sorted_transfers(sends_, "sends to", j_, options_.name);
-        in_ = sorted_transfers(receives_, "receives from", j_, options_.name);
+        std::map<int, end_of_message> ends;
+        for (auto& [peer, tags] : sorted_transfers(sends_, "sends to", j_, options_.name))
+            ends[peer].sends = std::move(tags);
+        for (auto& [peer, tags] : sorted_transfers(receives_, "receives from", j_, options_.name))
+            ends[peer].receives = std::move(tags);
         check_transfers(sends_, receives_, bindings_, options_);
-        for (const auto& [peer, tags] : out_) peers_.push_back(peer);
-        for (const auto& [peer, tags] : in_)
-            if (!out_.contains(peer)) peers_.push_back(peer);
-        std::sort(peers_.begin(), peers_.end());
+        for (auto& [peer, end] : ends) {
+            peers.push_back(peer);
+            end.peer = peer;
+            for (const field_view& f : fields().source) end.out.push_back(positions(sends_, end.sends, *f.order));
+            for (const field_view& f : fields().destination)
+                end.in.push_back(positions(receives_, end.receives, *f.order));
+            ends_.push_back(std::move(end));
+        }
     });
-    comm::require_mutual(j_, peers_, options_.name);
+    comm::require_mutual(j_, peers, options_.name);
 }
 
 /// Judges what pays with each peer, and tells it: both ends must find that direct pays.
 void setup::swap_outlines() {
     costs_ = &comm::measured_costs(j_); // collective: whatever the options say here
+    std::vector<int> peers;
     std::vector<std::string> mine;
-    for (const int peer : peers_) {
-        verdicts_.push_back(verdict_on(peer));
-        mine.push_back(outline_for(peer, verdicts_.back().choice == path::direct));
+    for (end_of_message& end : ends_) {
+        end.own = verdict_on(end);
+        peers.push_back(end.peer);
+        mine.push_back(outline_of(end));
     }
-    theirs_ = j_.exchange(peers_, mine);
+    theirs_ = j_.exchange(peers, mine);
 }
 
 std::vector<region_message> setup::make_messages() {
     std::vector<region_message> messages;
     j_.collectively([&] {
-        for (std::size_t p = 0; p < peers_.size(); ++p) {
-            outline_reader theirs(theirs_[p]);
-            compare(peers_[p], theirs);
-            messages.push_back(message_with(peers_[p], verdicts_[p], theirs));
+        for (std::size_t i = 0; i < ends_.size(); ++i) {
+            outline_reader theirs(theirs_[i]);
+            compare(ends_[i], theirs);
+            messages.push_back(message_of(ends_[i], theirs));
         }
     });
     return messages;
@@ -244,38 +250,39 @@ std::string setup::obstacle(int peer) const {
     return {};
 }
 
-verdict<path> setup::verdict_on(int peer) {
-    std::string why = obstacle(peer);
+verdict<path> setup::verdict_on(const end_of_message& mine) const {
+    std::string why = obstacle(mine.peer);
     if (!why.empty()) return {path::packed, why};
     if (options_.path == path::streamed) return {path::direct, "asked for"};
     if (options_.path != path::automatic) return {options_.path, "asked for"};
     if (j_.options().path == path::packed) return {path::packed, "the job asks for it"};
     std::size_t bytes = 0;
-    const std::int64_t sites = sites_in(sends_, out_[peer]);
     std::int64_t runs = 0;
-    for (const field_view& f : fields().source) {
-        bytes += static_cast<std::size_t>(sites) * f.shape.bytes();
-        runs += site_copy(positions(sends_, out_[peer], *f.order), f.order->lane_width(), in_message(sites), 1).runs();
+    for (std::size_t f = 0; f < mine.out.size(); ++f) {
+        const field_view& source = fields().source[f];
+        bytes += static_cast<std::size_t>(mine.out[f].size()) * source.shape.bytes();
+        runs += source.order->lane_width() == 1 ? mine.out[f].count_runs() : mine.out[f].size();
     }
     return choose_path(*costs_, bytes, runs);
 }
 
-/// What compare() and message_with() read there, in their order.
-std::string setup::outline_for(int peer, bool offered) {
+/// What compare() and message_of() read there, in their order.
+std::string setup::outline_of(const end_of_message& mine) const {
     outline o;
-    o.number(static_cast<std::int64_t>(fields().source.size()));
+    o.number(std::ssize(fields().source));
     for (const field_view& f : fields().source)
         o.number(f.shape.components)
             .number(static_cast<int>(f.shape.component_bytes))
             .number(static_cast<int>(f.shape.kind));
-    o.number(static_cast<int>(options_.path)).sizes(sends_, out_[peer]).sizes(receives_, in_[peer]);
-    o.number(offered).number(obstacle(peer).empty());
-    if (offered) describe_destinations(o, j_, receives_, in_[peer], bindings_);
+    const bool offered = mine.own.choice == path::direct;
+    o.number(static_cast<int>(options_.path)).sizes(sends_, mine.sends).sizes(receives_, mine.receives);
+    o.number(offered).number(obstacle(mine.peer).empty());
+    if (offered) describe_destinations(o, j_, mine, bindings_);
     return o.text();
 }
 
 /// Err: input_error unless both ends have the same fields, path and transfers.
-void setup::compare(int peer, outline_reader& theirs) {
+void setup::compare(const end_of_message& mine, outline_reader& theirs) const {
     std::string here, there;
     for (const field_view& f : fields().source) here += (here.empty() ? "" : ", ") + text_of(f.shape);
     for (std::int64_t n = theirs.number(); n > 0; --n) {
@@ -286,36 +293,36 @@ void setup::compare(int peer, outline_reader& theirs) {
         there += (there.empty() ? "" : ", ") + text_of(shape);
     }
     if (here != there)
-        throw input_error(who() + " sends fields of " + here + " per site, " + rank_text(peer) + " of " + there);
+        throw input_error(who() + " sends fields of " + here + " per site, " + rank_text(mine.peer) + " of " + there);
     if (const auto other = static_cast<path>(theirs.number()); other != options_.path)
-        throw input_error(who() + " asks for path " + std::string(to_string(options_.path)) + ", " + rank_text(peer) +
-                          " for " + std::string(to_string(other)));
+        throw input_error(who() + " asks for path " + std::string(to_string(options_.path)) + ", " +
+                          rank_text(mine.peer) + " for " + std::string(to_string(other)));
     const auto their_sends = theirs.sizes(), their_receives = theirs.sizes();
-    compare_transfers(sends_, out_[peer], their_receives, j_.rank(), peer, true, options_.name);
-    compare_transfers(receives_, in_[peer], their_sends, peer, j_.rank(), false, options_.name);
+    compare_transfers(sends_, mine.sends, their_receives, j_.rank(), mine.peer, true, options_.name);
+    compare_transfers(receives_, mine.receives, their_sends, mine.peer, j_.rank(), false, options_.name);
 }
 
-region_message setup::message_with(int peer, const verdict<path>& own, outline_reader& theirs) {
+region_message setup::message_of(const end_of_message& mine, outline_reader& theirs) const {
     const bool offered = theirs.number() != 0, able = theirs.number() != 0;
     region_message m;
-    m.peer = peer;
-    m.send_sites = sites_in(sends_, out_[peer]);
-    m.receive_sites = sites_in(receives_, in_[peer]);
-    for (const auto& [tag, i] : in_[peer]) m.receives.push_back(static_cast<int>(i));
-    m.path = offered ? own.choice : path::packed;
-    m.why = own.why;
-    if (own.choice == path::direct && !offered)
-        m.why = able ? rank_text(peer) + " sends too little for it"
-                     : "a field of " + rank_text(peer) + " is not in its slab";
+    m.peer = mine.peer;
+    m.send_sites = mine.out.front().size();
+    m.receive_sites = mine.in.front().size();
+    for (const auto& [tag, i] : mine.receives) m.receives.push_back(static_cast<int>(i));
+    m.path = offered ? mine.own.choice : path::packed;
+    m.why = mine.own.why;
+    if (mine.own.choice == path::direct && !offered)
+        m.why = able ? rank_text(m.peer) + " sends too little for it"
+                     : "a field of " + rank_text(m.peer) + " is not in its slab";
     if (m.path == path::direct) {
-        make_direct(m, sends_, out_[peer], fields(), theirs);
+        make_direct(m, mine, fields(), theirs);
     } else if (options_.path == path::direct || options_.path == path::streamed) {
         throw input_error(who() + " can't have path " + std::string(to_string(options_.path)) + " with " +
-                          rank_text(peer) + ": " + m.why);
+                          rank_text(m.peer) + ": " + m.why);
     } else {
-        make_packed(m, sends_, out_[peer], receives_, in_[peer], fields());
+        make_packed(m, mine, fields());
     }
-    if (j_.members()[peer].transport == "shm") choose_stores(m, j_.options().path, *costs_, fields(), options_);
+    if (j_.members()[m.peer].transport == "shm") choose_stores(m, j_.options().path, *costs_, fields(), options_);
     return m;
 }
 

@@ -4,26 +4,20 @@
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace halocline::halo {
 namespace {
 
-/// Marks the sites of a list; a site that is not in the field, or that is marked already, is an error.
-void mark(std::vector<bool>& marked, const std::vector<transfer>& list, const lattice::site_order& order,
-          const char* used, bool once, const std::string& name) {
-    for (const transfer& t : list)
-        for (const std::int32_t site : t.sites) {
-            if (site < 0 || site >= order.volume())
-                throw input_error("'" + name + "': site " + std::to_string(site) + " is not in the field of " +
-                                  std::to_string(order.volume()) + " sites, in the transfer with " + rank_text(t.peer) +
-                                  ", tag " + std::to_string(t.tag));
-            if (once && marked[static_cast<std::size_t>(site)])
-                throw input_error("'" + name + "': site " + std::to_string(site) + " is " + used +
-                                  ", last in the transfer with " + rank_text(t.peer) + ", tag " +
-                                  std::to_string(t.tag));
-            marked[static_cast<std::size_t>(site)] = true;
-        }
+[[noreturn]] void throw_no_site(std::int32_t site, const lattice::site_order& order, const transfer& t,
+                                const std::string& name) {
+    throw input_error("'" + name + "': site " + std::to_string(site) + " is not in the field of " +
+                      std::to_string(order.volume()) + " sites, in the transfer with " + rank_text(t.peer) + ", tag " +
+                      std::to_string(t.tag));
 }
+
+bool is_in(std::int32_t site, const lattice::site_order& order) { return site >= 0 && site < order.volume(); }
 
 bool alike(const field_view& a, const field_view& b) { return a.shape == b.shape && a.order->places_like(*b.order); }
 
@@ -94,16 +88,26 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
         }
     }
     for (std::size_t f = 0; f < first.source.size(); ++f) {
-        std::vector<bool> received(static_cast<std::size_t>(first.destination[f].order->volume()));
-        mark(received, receives, *first.destination[f].order, "received twice", !options.add, options.name);
-        const bool in_place = std::any_of(bindings.begin(), bindings.end(),
-                                          [&](const binding& b) { return b.source[f].data == b.destination[f].data; });
-        std::vector<bool> sent(static_cast<std::size_t>(first.source[f].order->volume()));
-        mark(sent, sends, *first.source[f].order, "", false, options.name);
-        if (!in_place) continue;
-        for (std::size_t site = 0; site < sent.size(); ++site)
-            if (sent[site] && received[site])
-                throw input_error(who + "site " + std::to_string(site) + " is both sent and received in one exchange");
+        const lattice::site_order &from = *first.source[f].order, &to = *first.destination[f].order;
+        std::vector<char> received(static_cast<std::size_t>(to.volume())); // of bytes: bits take longer to set
+        for (const transfer& t : receives)
+            for (const std::int32_t site : t.sites) {
+                if (!is_in(site, to)) throw_no_site(site, to, t, options.name);
+                if (std::exchange(received[static_cast<std::size_t>(site)], 1) != 0 && !options.add)
+                    throw input_error(who + "site " + std::to_string(site) +
+                                      " is received twice, last in the transfer with " + rank_text(t.peer) + ", tag " +
+                                      std::to_string(t.tag));
+            }
+        const bool in_place = std::any_of(bindings.begin(), bindings.end(), [&](const binding& b) {
+            return b.source[f].data == b.destination[f].data && from.places_like(to);
+        });
+        for (const transfer& t : sends)
+            for (const std::int32_t site : t.sites) {
+                if (!is_in(site, from)) throw_no_site(site, from, t, options.name);
+                if (in_place && received[static_cast<std::size_t>(site)] != 0)
+                    throw input_error(who + "site " + std::to_string(site) +
+                                      " is both sent and received in one exchange");
+            }
     }
 }
 
@@ -125,30 +129,23 @@ void compare_transfers(const std::vector<transfer>& list, const by_tag& mine,
         if (!mine.contains(tag)) throw input_error(sending ? text(tag, -1, there) : text(tag, there, -1));
 }
 
-std::int64_t sites_in(const std::vector<transfer>& list, const by_tag& tags) {
-    std::int64_t sites = 0;
-    for (const auto& [tag, i] : tags) sites += static_cast<std::int64_t>(list[i].sites.size());
-    return sites;
-}
-
-std::vector<std::int64_t> positions(const std::vector<transfer>& list, const by_tag& tags,
-                                    const lattice::site_order& order) {
-    std::vector<std::int64_t> result;
-    for (const auto& [tag, i] : tags)
-        for (const std::int32_t site : list[i].sites) result.push_back(order.position(site));
-    return result;
+position_list positions(const std::vector<transfer>& list, const by_tag& tags, const lattice::site_order& order) {
+    return position_list::of([&](auto&& visit) {
+        for (const auto& [tag, i] : tags)
+            for (const std::int32_t site : list[i].sites) visit(order.position(site));
+    });
 }
 
 std::vector<std::int32_t> sites_of(const lattice::box& part, const lattice::coordinate& extents) {
-    std::vector<std::int32_t> sites;
-    sites.reserve(static_cast<std::size_t>(part.volume()));
+    std::vector<std::int32_t> sites(static_cast<std::size_t>(part.volume()));
     lattice::coordinate x = part.origin;
     const auto last = [&](int mu) { return part.origin[mu] + part.extents[mu]; };
+    auto row = sites.begin();
     for (x[3] = part.origin[3]; x[3] < last(3); ++x[3])
         for (x[2] = part.origin[2]; x[2] < last(2); ++x[2])
-            for (x[1] = part.origin[1]; x[1] < last(1); ++x[1])
-                for (x[0] = part.origin[0]; x[0] < last(0); ++x[0])
-                    sites.push_back(static_cast<std::int32_t>(lattice::lexicographic_index(x, extents)));
+            for (x[1] = part.origin[1]; x[1] < last(1); ++x[1], row += part.extents[0])
+                std::iota(row, row + part.extents[0],
+                          static_cast<std::int32_t>(lattice::lexicographic_index(x, extents)));
     return sites;
 }
 

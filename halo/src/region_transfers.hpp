@@ -2,6 +2,8 @@
 // The transfers that a rank names, by peer and tag: what may be in such lists, and whether both ends name the same.
 #pragma once
 
+#include "position_list.hpp"
+
 #include <halocline/halo/region_plan.hpp>
 
 #include <cstdint>
@@ -40,10 +42,7 @@ void compare_transfers(const std::vector<transfer>& list, const by_tag& mine,
                        const std::map<std::uint32_t, std::int64_t>& theirs, int from, int to, bool sending,
                        const std::string& name);
 
-/// Sites of a message.
-std::int64_t sites_in(const std::vector<transfer>& list, const by_tag& tags);
-/// Their storage positions, transfers by tag.
-std::vector<std::int64_t> positions(const std::vector<transfer>& list, const by_tag& tags,
-                                    const lattice::site_order& order);
+/// Storage positions of their sites, transfers by tag.
+position_list positions(const std::vector<transfer>& list, const by_tag& tags, const lattice::site_order& order);
 
 } // namespace halocline::halo

@@ -15,14 +15,27 @@ inline lattice::box layers(const lattice::box& local, face f, int width) {
     return region;
 }
 
-/// Calls visit(global site) for the sites of `region` that `select` holds for, x fastest.
-template <class Select, class Visit>
-void for_each_selected(const lattice::box& region, const Select& select, Visit&& visit) {
-    for (std::int64_t i = 0; i < region.volume(); ++i) {
-        lattice::coordinate x = lattice::lexicographic_coordinate(i, region.extents);
-        for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += region.origin[mu];
-        if (select(x)) visit(x);
+/// The same box, its origin counted from that of `whole`.
+inline lattice::box within(const lattice::box& whole, lattice::box part) {
+    for (int mu = 0; mu < lattice::dimensions; ++mu) part.origin[mu] -= whole.origin[mu];
+    return part;
+}
+
+/// Those of the sites of `part` (x fastest, numbered in any way) that are of the plan's parity and selection.
+/// part: global coordinates, also beyond the edges of the lattice.
+template <class Options>
+std::vector<std::int32_t> selected(std::vector<std::int32_t> sites, const lattice::box& part,
+                                   const lattice::coordinate& global, const Options& options) {
+    if (!options.parity && !options.select) return sites;
+    std::vector<std::int32_t> chosen;
+    for (std::size_t i = 0; i < sites.size(); ++i) {
+        lattice::coordinate x = lattice::lexicographic_coordinate(static_cast<std::int64_t>(i), part.extents);
+        for (int mu = 0; mu < lattice::dimensions; ++mu)
+            x[mu] = ((x[mu] + part.origin[mu]) % global[mu] + global[mu]) % global[mu];
+        if ((!options.parity || lattice::parity(x) == *options.parity) && (!options.select || options.select(x)))
+            chosen.push_back(sites[i]);
     }
+    return chosen;
 }
 
 /// Does dimension mu need messages at all?  Options: of a plan, or a width_check.

@@ -95,10 +95,10 @@ void shell_plan::make_phases(const lattice::decomposition& cut, const std::vecto
             if (options_.widths.low[mu] > 0 || options_.widths.high[mu] > 0)
                 lists.push_back(shell_along(cut, job_.rank(), options_, mu));
     std::vector<region_plan>& phases = forward_->phases;
-    for (const shell_transfers& t : lists) {
+    for (shell_transfers& t : lists) {
         first_ghost_.push_back(ghosts_.size());
         ghosts_.insert(ghosts_.end(), t.ghosts.begin(), t.ghosts.end());
-        phases.emplace_back(job_, t.sends, t.receives, bindings,
+        phases.emplace_back(job_, std::move(t.sends), std::move(t.receives), bindings,
                             region_plan_options{.name = options_.name, .path = options_.path});
     }
     for (std::size_t p = 0; p < phases.size(); ++p) {
@@ -110,10 +110,10 @@ void shell_plan::make_phases(const lattice::decomposition& cut, const std::vecto
 }
 
 void shell_plan::make_reverse(const lattice::decomposition& cut, const std::vector<binding>& bindings) {
-    const shell_transfers t = shell_at_once(cut, job_.rank(), options_);
+    shell_transfers t = shell_at_once(cut, job_.rank(), options_);
     std::vector<binding> swapped;
     for (const binding& b : bindings) swapped.push_back({b.destination, b.source});
-    backward_.emplace(job_, t.receives, t.sends, swapped,
+    backward_.emplace(job_, std::move(t.receives), std::move(t.sends), std::move(swapped),
                       region_plan_options{.name = options_.name + " (reverse)", .path = path::packed, .add = true});
     backward_->join(threads_);
 }

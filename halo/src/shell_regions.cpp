@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shell_regions.hpp"
 
+#include "regions.hpp"
+
 namespace halocline::halo {
 namespace {
 
@@ -61,36 +63,19 @@ class transfer_list {
         // The receiver's direction names the transfer: the sender's is the opposite one.
         if (is_filled(cut_, peer, options_, direction_of(opposite)))
             list_.sends.push_back({peer, static_cast<std::uint32_t>(opposite),
-                                   selected(layers_along(cut_, rank_, options_, d, false, grown_below))});
+                                   sites(layers_along(cut_, rank_, options_, d, false, grown_below))});
         if (!is_filled(cut_, rank_, options_, d)) return;
         const box ghosts = ghosts_along(cut_, rank_, options_, d, grown_below);
-        list_.receives.push_back({peer, static_cast<std::uint32_t>(index), selected(ghosts)});
+        list_.receives.push_back({peer, static_cast<std::uint32_t>(index), sites(ghosts)});
         list_.ghosts.push_back({d, within(outer_, ghosts), peer});
     }
     shell_transfers take() { return std::move(list_); }
 
   private:
-    static box within(const box& outer, box part) {
-        for (int mu = 0; mu < dimensions; ++mu) part.origin[mu] -= outer.origin[mu];
-        return part;
-    }
     /// Sites of a box of global coordinates, as the field numbers them; of those that are selected.
-    [[nodiscard]] std::vector<std::int32_t> selected(const box& part) const {
-        std::vector<std::int32_t> all =
-            appended_ ? appended_->numbers(part) : sites_of(within(outer_, part), outer_.extents);
-        if (!options_.parity && !options_.select) return all;
-        std::vector<std::int32_t> chosen;
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            coordinate x = lattice::lexicographic_coordinate(static_cast<std::int64_t>(i), part.extents);
-            for (int mu = 0; mu < dimensions; ++mu) {
-                const int extent = cut_.global()[mu];
-                x[mu] = ((x[mu] + part.origin[mu]) % extent + extent) % extent;
-            }
-            if ((!options_.parity || lattice::parity(x) == *options_.parity) &&
-                (!options_.select || options_.select(x)))
-                chosen.push_back(all[i]);
-        }
-        return chosen;
+    [[nodiscard]] std::vector<std::int32_t> sites(const box& part) const {
+        return selected(appended_ ? appended_->numbers(part) : sites_of(within(outer_, part), outer_.extents), part,
+                        cut_.global(), options_);
     }
 
     const lattice::decomposition& cut_;

@@ -271,6 +271,18 @@ TEST(RegionPlan, RefusesADestinationThatIsFilledTwice) {
     EXPECT_NE(text.find("site 4 is received twice"), std::string::npos) << text;
 }
 
+TEST(RegionPlan, RefusesASiteThatIsSentAndReceived) {
+    const auto both = [](const comm::job& j, field<double>& from, field<double>& to) {
+        region_plan plan(j, {{0, 0, {1, 4}}}, {{0, 0, {4, 5}}}, {{{halo::view(from)}, {halo::view(to)}}});
+    };
+    const std::string text = error_of(1, [&](const comm::job& j) {
+        field<double> x(row_of(8), 1), y(row_of(8), 1);
+        both(j, x, y);
+        both(j, x, x);
+    });
+    EXPECT_EQ(text, "'regions': site 4 is both sent and received in one exchange");
+}
+
 TEST(RegionPlan, RefusesComponentsOfAnotherTypeAtTheOtherEnd) {
     const std::string text = error_of(2, [](const comm::job& j) {
         field<double> x(row_of(8), 1);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storage positions in a short form, for set-up and for messages between ranks: neighbours are a run, equal runs at equal
+// distances one entry. A face of a box in lexicographic order takes few entries, whatever its size; a list without any
+// pattern one per position.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace halocline::halo {
+
+/// `count` runs of `sites` neighbours, `stride` positions apart.
+struct position_run {
+    std::int64_t first = 0, stride = 0;
+    std::int32_t sites = 0, count = 0;
+};
+
+class position_list {
+  public:
+    position_list() = default;
+    /// Of a list as it stands.
+    position_list(std::span<const std::int64_t> positions);
+    position_list(const std::vector<std::int64_t>& positions) : position_list(std::span(positions)) {}
+    /// Of a list that was taken apart elsewhere.  Pre: runs().
+    explicit position_list(std::vector<position_run> runs);
+    /// 0, 1, 2, …: the sites of a message.
+    static position_list counted(std::int64_t sites);
+    /// Of what `walk(visit)` visits, one position at a time.  Cost: a few ns per position.
+    template <class Walk>
+    static position_list of(Walk&& walk) {
+        position_list list;
+        std::int64_t first = 0, next = 0;
+        walk([&](std::int64_t position) {
+            if (position != next) {
+                list.append(first, next);
+                first = position;
+            }
+            next = position + 1;
+        });
+        list.append(first, next);
+        return list;
+    }
+
+    [[nodiscard]] std::int64_t size() const { return size_; }
+    /// No run continues the one before it.
+    [[nodiscard]] std::span<const position_run> runs() const { return runs_; }
+    [[nodiscard]] std::int64_t count_runs() const;
+    /// Is it counted(size())?
+    [[nodiscard]] bool is_counted() const {
+        return runs_.empty() || (size_ == runs_.front().sites && runs_.front().first == 0);
+    }
+    /// Position by position.
+    [[nodiscard]] std::vector<std::int64_t> expanded() const;
+    /// The middle of a longest run: who works next to the positions, and what prefetchers do at their ends, is far from
+    /// it.  Pre: size() > 0.
+    [[nodiscard]] std::int64_t inner() const;
+
+  private:
+    /// A run of neighbours [first, last), which may be empty.
+    void append(std::int64_t first, std::int64_t last);
+
+    std::vector<position_run> runs_;
+    std::int64_t size_ = 0;
+};
+
+} // namespace halocline::halo
