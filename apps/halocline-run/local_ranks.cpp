@@ -28,8 +28,22 @@ namespace launch = halocline::comm::launch;
 
 local_ranks::local_ranks(group_plan plan, rank_events& events, const sigset_t& signals)
     : plan_(std::move(plan)), events_(events), signals_(signals), ranks_(static_cast<std::size_t>(plan_.count)) {
-    for (const comm::processor_quota& q : comm::processor_quotas())
-        rationed_ = rationed_ || q.processors < static_cast<double>(usable_.size());
+    if (plan_.bind) choose_processors();
+}
+
+/// The next ones in the order of use (comm/processors.hpp), one per thread, if there are enough that no other job has. Where a
+/// quota leaves less time than they have, others use this machine whom it does not see, in containers that may be bound to
+/// the same first processors. Then ranks are left to the scheduler, and OpenMP's runtime would start as many threads as it
+/// sees processors.
+void local_ranks::choose_processors() {
+    const std::vector<int> usable = comm::usable_processors();
+    const std::size_t needed = ranks_.size() * static_cast<std::size_t>(comm::threads_per_rank());
+    const std::vector<comm::processor_quota> quotas = comm::processor_quotas();
+    const auto too_small = [&](const auto& q) { return q.processors < static_cast<double>(usable.size()); };
+    const bool rationed = std::ranges::any_of(quotas, too_small);
+    if (!rationed && needed > usable.size()) return;
+    if (!rationed) processors_ = claims_.take(usable, needed);
+    one_thread_ = processors_.empty();
 }
 
 std::string local_ranks::name() const {
@@ -46,14 +60,10 @@ void local_ranks::start() {
     caretaker_.start(pids);
 }
 
-/// The next ones in the order of use (comm/processors.hpp), one per thread, if there are enough. Where a quota leaves less
-/// time than they have, others use this machine whom it does not see, in containers that may be bound to the same first
-/// processors: ranks are left to the scheduler. OpenMP's runtime would start as many threads as it sees processors.
 void local_ranks::bind(int i) const {
-    if (plan_.bind && rationed_) setenv("OMP_NUM_THREADS", "1", 0);
-    const auto each = static_cast<std::size_t>(comm::threads_per_rank());
-    if (!plan_.bind || rationed_ || ranks_.size() * each > usable_.size()) return;
-    comm::bind_to(std::span(usable_).subspan(static_cast<std::size_t>(i) * each, each));
+    if (one_thread_) setenv("OMP_NUM_THREADS", "1", 0);
+    const std::size_t each = processors_.size() / ranks_.size();
+    comm::bind_to(std::span(processors_).subspan(static_cast<std::size_t>(i) * each, each));
 }
 
 void local_ranks::make_lifelines() {

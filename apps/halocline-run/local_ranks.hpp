@@ -4,8 +4,7 @@
 
 #include "caretaker.hpp"
 #include "host.hpp"
-
-#include <halocline/comm/processors.hpp>
+#include "processor_claims.hpp"
 
 #include <array>
 #include <csignal>
@@ -48,6 +47,7 @@ class local_ranks final : public host {
     };
     void spawn(int i);
     void become_rank(int i, int socket) const;
+    void choose_processors();
     void bind(int i) const;
     void make_lifelines();
     void keep_lifelines(int i) const;
@@ -58,8 +58,9 @@ class local_ranks final : public host {
     group_plan plan_;
     rank_events& events_;
     sigset_t signals_;
-    std::vector<int> usable_ = halocline::comm::usable_processors();
-    bool rationed_ = false; // a quota is below the time of these
+    std::vector<int> processors_; // that ranks are bound to, as many for each; empty: none is
+    bool one_thread_ = false;     // is what they get for OpenMP, if the user does not say otherwise
+    processor_claims claims_;
     std::vector<child> ranks_;
     caretaker caretaker_;
     std::vector<std::array<int, 2>> lifelines_; // reading, writing end; open here only while ranks are started

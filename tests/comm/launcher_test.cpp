@@ -168,12 +168,18 @@ std::vector<std::string> processors_of_ranks(const std::string& environment, con
     return lines;
 }
 
+/// Then none is bound (apps.quota_test).
+bool rationed(const std::vector<int>& usable) {
+    const auto quotas = halocline::comm::processor_quotas();
+    return std::ranges::any_of(quotas,
+                               [&](const auto& q) { return q.processors < static_cast<double>(usable.size()); });
+}
+
 TEST(Launcher, RanksGetProcessorsInOrderOfUseOneForEachThread) {
     using halocline::comm::to_text;
     const std::vector<int> usable = halocline::comm::usable_processors();
-    for (const auto& quota : halocline::comm::processor_quotas())
-        if (quota.processors < static_cast<double>(usable.size())) return; // apps.quota_test
-    const auto bound = [&](int ranks, std::size_t each) {                  // in blocks, or not at all
+    if (rationed(usable)) return;
+    const auto bound = [&](int ranks, std::size_t each) { // in blocks, or not at all
         std::vector<std::string> sets;
         for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r)
             sets.push_back(static_cast<std::size_t>(ranks) * each > usable.size()
@@ -190,6 +196,26 @@ TEST(Launcher, RanksGetProcessorsInOrderOfUseOneForEachThread) {
     EXPECT_EQ(processors_of_ranks("OMP_NUM_THREADS=2,4", "-n 2"), bound(2, 2));
     EXPECT_EQ(processors_of_ranks("OMP_NUM_THREADS=4096", "-n 2"), bound(2, 4096));
     EXPECT_EQ(processors_of_ranks("OMP_NUM_THREADS=2", "-n 1 --no-bind"), std::vector{to_text(usable)});
+}
+
+TEST(Launcher, BindsNoRanksToWhatAnotherJobHas) {
+    const std::vector<int> usable = halocline::comm::usable_processors();
+    if (usable.size() < 2 || rationed(usable)) return;
+    const std::string first = std::to_string(usable[0]), second = std::to_string(usable[1]);
+    const auto inside = [&](const std::string& job) { // of a job that may use two processors and is bound to one
+        const std::string two = "taskset -c " + first + "," + second + " " + launcher_program();
+        const command_result run =
+            run_command("sh -c \"unset OMP_NUM_THREADS; " + two + " -n 1 -- " + two + " " + job +
+                        " -- sh -c 'grep -o Cpus_allowed_list.* /proc/self/status; echo \\$OMP_NUM_THREADS'\"");
+        return run.out + run.err;
+    };
+    const std::string begin = "Cpus_allowed_list:\t", both = halocline::comm::to_text({usable[0], usable[1]});
+
+    EXPECT_EQ(inside("-n 1"), begin + second + "\n\n");
+    EXPECT_EQ(inside("-n 1 --no-bind"), begin + both + "\n\n");
+    const std::string left_to_the_scheduler = begin + both + "\n1\n";
+    EXPECT_EQ(inside("-n 2"), left_to_the_scheduler + left_to_the_scheduler) << "one is not enough for two";
+    EXPECT_EQ(processors_of_ranks("-u OMP_NUM_THREADS", "-n 1"), std::vector{first}) << "what has ended has nothing";
 }
 
 TEST(Launcher, BadArgumentsEndWithTwo) {
