@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "descriptor.hpp"
 
+#include <halocline/base/error.hpp>
+
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <sys/resource.h>
 #include <system_error>
 
 namespace halocline::comm {
+
+void fail_system(const std::string& what) { throw error(what + ": " + std::strerror(errno)); }
 
 std::uint64_t descriptor_room() {
     rlimit files{};

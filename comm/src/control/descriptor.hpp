@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <unistd.h>
 #include <utility>
 
@@ -25,6 +26,9 @@ class descriptor {
   private:
     int fd_;
 };
+
+/// Throws error: what was tried, and what errno says.
+[[noreturn]] void fail_system(const std::string& what);
 
 /// Files, sockets and the like that this process may still open.
 std::uint64_t descriptor_room();

@@ -51,7 +51,7 @@ std::optional<frame> first_frame(std::string_view bytes) {
 
 } // namespace
 
-socket_plane::socket_plane(job_core& core, listener door, const std::vector<peer_address>& peers,
+socket_plane::socket_plane(job_core& core, unix_listener own, const std::vector<peer_address>& peers,
                            const std::string& secret)
     : pairwise_mail(core.rank, core.ranks), core_(core), link_of_(static_cast<std::size_t>(core.ranks), -1) {
     for (const peer_address& p : peers) {
@@ -63,7 +63,7 @@ socket_plane::socket_plane(job_core& core, listener door, const std::vector<peer
         // Older kernels, and a rank of another pid namespace: the socket alone. ESRCH: dead already; its socket, which
         // nobody answers, says the same.
     }
-    greet(std::move(door), peers, secret);
+    connect_near(std::move(own), peers, secret);
     watch_all();
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control plane of ranks that are processes: a stream socket per pair for set-up mail and liveness. Within a node
 // they are Unix sockets, over which slab descriptors pass; and a pidfd per peer, because a forked child can hold a dead
-// rank's socket open. Between nodes they are TCP connections (far_door.hpp), on which the kernels watch the link.
+// rank's socket open. Between nodes they are TCP connections (tcp_link.hpp), on which the kernels watch the link.
 #pragma once
 
 #include "descriptor.hpp"
-#include "far_door.hpp"
+#include "tcp_link.hpp"
 #include "job/job_core.hpp"
 
 #include <deque>
@@ -18,9 +18,9 @@
 namespace halocline::comm {
 
 /// A listening socket under a random name in the abstract namespace: nothing in the file system, gone with its owner.
-class listener {
+class unix_listener {
   public:
-    explicit listener(int backlog);
+    explicit unix_listener(int backlog);
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] int fd() const { return socket_.fd(); }
 
@@ -39,17 +39,17 @@ struct peer_address {
 /// A peer of another node.
 struct far_address {
     int rank = 0;
-    std::string door; ///< far_door::name()
+    std::string endpoint; ///< tcp_listener::name()
 };
 
 class socket_plane final : public pairwise_mail, public liveness {
   public:
     /// Connects each pair of these ranks once, swaps the job's secret and the slabs' descriptors, and maps the peers'
     /// slabs into core.peer_base.  Err: rank_failure.
-    socket_plane(job_core& core, listener door, const std::vector<peer_address>& peers, const std::string& secret);
-    /// Connects this rank once with each of these, of other nodes; each end proves that it knows the secret. Others
-    /// that call have no effect: they get 2 seconds, and of them at most a few are listened to.  Err: rank_failure.
-    void connect_far(far_door door, const std::vector<far_address>& peers, const std::string& secret);
+    socket_plane(job_core& core, unix_listener own, const std::vector<peer_address>& peers, const std::string& secret);
+    /// Connects this rank once with each of these, of other nodes; each end proves that it knows the secret. Other
+    /// programs that connect have no effect: they are dropped after 2 seconds, or sooner if there are many.  Err: rank_failure.
+    void connect_far(tcp_listener own, const std::vector<far_address>& peers, const std::string& secret);
     /// Says goodbye, so that the end of the sockets isn't taken for a death.
     ~socket_plane() override;
 
@@ -81,10 +81,10 @@ class socket_plane final : public pairwise_mail, public liveness {
         std::string own_address, address; // of the link's ends, if far
         std::deque<std::string> letters;
     };
-    class near_greeting; // how links within the node come to be
-    class far_greeting;  // and those to other nodes
+    class near_connector; // makes the links within the node
+    class far_connector;  // and those to other nodes
     [[nodiscard]] link& to(int rank);
-    void greet(listener door, const std::vector<peer_address>& peers, const std::string& secret);
+    void connect_near(unix_listener own, const std::vector<peer_address>& peers, const std::string& secret);
     void append(link& l, std::uint64_t mark, std::string_view text);
     /// Hears what has come, and notices the end. Leaves mail where it is: a rank that is ahead may send some while this
     /// one is between start and finish, where nothing is allocated (but for mail of more than a few KiB).

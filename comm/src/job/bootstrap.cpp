@@ -22,7 +22,7 @@ namespace {
 /// descriptors as it takes to meet the others: a socket per rank; within its node a pidfd, too, and for a moment a slab.
 void check_limits(const std::vector<business_card>& cards, std::size_t slab_bytes) {
     const auto who = [&](std::size_t rank) { return "rank " + std::to_string(rank) + " on " + cards[rank].host; };
-    constexpr std::uint64_t descriptors_to_spare = 2; // a slab, a door or a stranger
+    constexpr std::uint64_t descriptors_to_spare = 2; // a slab, a listening socket or a connection that will be refused
     std::map<std::string_view, std::uint64_t> ranks_on;
     for (const business_card& c : cards) ++ranks_on[c.node];
     for (std::size_t r = 0; r < cards.size(); ++r) {
@@ -42,7 +42,7 @@ void check_limits(const std::vector<business_card>& cards, std::size_t slab_byte
 /// The other ranks, as seen from this one.
 struct surroundings {
     std::vector<peer_address> near;      // on this node
-    std::vector<far_address> far;        // on others; their doors are not known yet
+    std::vector<far_address> far;        // on others; their endpoints are not known yet
     std::vector<std::string> why_no_shm; // by rank
 };
 
@@ -64,7 +64,7 @@ surroundings sort_by_node(job_core& core, const std::vector<business_card>& card
             around.far.push_back({r, ""});
             continue;
         }
-        around.near.push_back({r, c.door, c.pids == mine.pids ? c.pid : 0});
+        around.near.push_back({r, c.socket_name, c.pids == mine.pids ? c.pid : 0});
     }
     return around;
 }
@@ -107,20 +107,20 @@ std::string far_address_of(const job_options& options, const std::vector<busines
 
 /// Where the ranks of other nodes find this one.
 struct far_side {
-    std::string address = "127.0.0.1"; // of this host
-    std::optional<far_door> door;      // none if there is one node
+    std::string address = "127.0.0.1";    // of this host
+    std::optional<tcp_listener> listener; // none if there is one node
 };
 
-/// Every rank opens a door, or all learn why not; enters the doors of `far`. Collective.
-far_side open_far_door(const bootstrap& start, const job_core& core, const std::vector<business_card>& cards,
-                       std::vector<far_address>& far) {
+/// Every rank listens for those of other nodes, or all learn why one can not; fills in the endpoints of `far`. Collective.
+far_side listen_for_far(const bootstrap& start, const job_core& core, const std::vector<business_card>& cards,
+                        std::vector<far_address>& far) {
     far_side own;
     if (far.empty()) return own;
     std::string name, trouble;
     try {
         own.address = far_address_of(core.options, cards, start.rank);
-        own.door.emplace(own.address, std::min(start.ranks + 16, 1024));
-        name = own.door->name();
+        own.listener.emplace(own.address, std::min(start.ranks + 16, 1024));
+        name = own.listener->name();
     } catch (const std::exception& e) {
         trouble = e.what();
     }
@@ -131,17 +131,18 @@ far_side open_far_door(const bootstrap& start, const job_core& core, const std::
         if (!trouble.empty()) throw input_error(core.name_of(static_cast<int>(names.size())) + ": " + trouble);
         names.push_back(reader.text());
     }
-    for (far_address& f : far) f.door = names[f.rank];
+    for (far_address& f : far) f.endpoint = names[f.rank];
     return own;
 }
 
 /// Connects this rank with all others; from here on they exchange mail and watch each other. Collective.
-void connect_ranks(job_core& core, listener door, far_side far, const surroundings& around, const std::string& secret) {
-    auto plane = std::make_unique<socket_plane>(core, std::move(door), around.near, secret);
+void connect_ranks(job_core& core, unix_listener listener, far_side far, const surroundings& around,
+                   const std::string& secret) {
+    auto plane = std::make_unique<socket_plane>(core, std::move(listener), around.near, secret);
     socket_plane& sockets = *plane;
     core.post = plane.get();
     core.watch = std::move(plane);
-    if (far.door) sockets.connect_far(std::move(*far.door), around.far, secret);
+    if (far.listener) sockets.connect_far(std::move(*far.listener), around.far, secret);
 }
 
 } // namespace
@@ -157,8 +158,8 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
         trouble = e.what();
     }
 
-    listener door(start.ranks);
-    const std::vector<business_card> cards = swap_cards(start, own_card(start, options, door.name(), trouble));
+    unix_listener listener(start.ranks);
+    const std::vector<business_card> cards = swap_cards(start, own_card(start, options, listener.name(), trouble));
     check_limits(cards, memory ? memory->bytes() : 0);
     auto core = std::make_shared<job_core>(start.rank, start.ranks, options, start.launcher, std::move(memory));
     core->mpi = start.mpi;
@@ -167,9 +168,9 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     const int ranks_here = static_cast<int>(around.near.size()) + 1;
     share_processors(*core, cards);
 
-    far_side far = open_far_door(start, *core, cards, around.far);
+    far_side far = listen_for_far(start, *core, cards, around.far);
     const std::string address = far.address;
-    connect_ranks(*core, std::move(door), std::move(far), around, cards[0].secret);
+    connect_ranks(*core, std::move(listener), std::move(far), around, cards[0].secret);
     // The MPIs' launchers end all ranks as soon as they see one die.
     if (start.ranks > 1 && grace.count() > 0)
         core->guard = std::make_unique<witness>(*core, grace, start.launcher != local_launcher);

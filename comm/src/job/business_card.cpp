@@ -65,8 +65,8 @@ std::string options_text(const job_options& o) {
 
 std::string written(const business_card& c) {
     wire_writer w;
-    for (const std::string* s :
-         {&c.version, &c.options, &c.kernel, &c.network, &c.node, &c.pids, &c.host, &c.door, &c.secret, &c.trouble})
+    for (const std::string* s : {&c.version, &c.options, &c.kernel, &c.network, &c.node, &c.pids, &c.host,
+                                 &c.socket_name, &c.secret, &c.trouble})
         w.text(*s);
     w.number(c.address_room).number(c.descriptor_room).number(c.pid);
     w.number(static_cast<std::uint32_t>(c.share.processors.size()));
@@ -84,7 +84,7 @@ business_card read_card(std::string_view bytes, int rank, const std::string& ver
     c.version = r.text();
     if (c.version != version_of_0) disagree("the version of halocline", version_of_0, rank, c.version);
     for (std::string* s :
-         {&c.options, &c.kernel, &c.network, &c.node, &c.pids, &c.host, &c.door, &c.secret, &c.trouble})
+         {&c.options, &c.kernel, &c.network, &c.node, &c.pids, &c.host, &c.socket_name, &c.secret, &c.trouble})
         *s = r.text();
     c.address_room = r.number<std::uint64_t>();
     c.descriptor_room = r.number<std::uint64_t>();
@@ -115,7 +115,7 @@ void refuse_trouble(const std::vector<business_card>& cards) {
 
 } // namespace
 
-business_card own_card(const bootstrap& start, const job_options& options, const std::string& door,
+business_card own_card(const bootstrap& start, const job_options& options, const std::string& socket_name,
                        const std::string& trouble) {
     const std::string network = namespace_id("/proc/self/ns/net");
     const std::string part = environment_text("HALOCLINE_NODE");
@@ -126,7 +126,7 @@ business_card own_card(const bootstrap& start, const job_options& options, const
             .node = network + " " + part,
             .pids = namespace_id("/proc/self/ns/pid"),
             .host = host_name() + (part.empty() ? "" : "/" + part),
-            .door = door,
+            .socket_name = socket_name,
             .secret = start.rank == 0 ? random_secret() : "",
             .trouble = trouble,
             .address_room = address_room(),

@@ -22,7 +22,7 @@ struct business_card {
     std::string node; ///< the same, and what HALOCLINE_NODE says: parts of one host that are to be nodes of their own
     std::string pids; ///< the same text: in one pid namespace, where a pid is the same process to both
     std::string host;
-    std::string door;                  ///< where the ranks of this node knock
+    std::string socket_name;           ///< of the Unix socket that the ranks of this node connect to
     std::string secret;                ///< of the job, by rank 0; "" from others
     std::string trouble;               ///< bad input, or why this rank has no slab; "": none
     std::uint64_t address_room = 0;    ///< bytes that this process may still map: slabs of the other ranks of its node
@@ -33,7 +33,7 @@ struct business_card {
 };
 
 /// This rank's.
-[[nodiscard]] business_card own_card(const bootstrap& start, const job_options& options, const std::string& door,
+[[nodiscard]] business_card own_card(const bootstrap& start, const job_options& options, const std::string& socket_name,
                                      const std::string& trouble);
 
 /// The cards of all ranks, by rank. Collective.

@@ -14,15 +14,15 @@
 
 namespace halocline::comm {
 
-/// The listening socket.
-class far_door {
+/// A socket that listens for connections of other nodes.
+class tcp_listener {
   public:
     /// Listens on a free port of `address`, and of no other address.  Err: error.
-    far_door(const std::string& address, int backlog);
+    tcp_listener(const std::string& address, int backlog);
     /// Address and port: "10.1.0.7 40123".
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] int fd() const { return socket_.fd(); }
-    /// The socket of the next caller, non-blocking; an empty descriptor if there is none.
+    /// The next connection, non-blocking; an empty descriptor if there is none.
     [[nodiscard]] descriptor accept() const;
 
   private:
@@ -30,8 +30,9 @@ class far_door {
     std::string name_;
 };
 
-/// Begins to connect to a door. The socket becomes writable, or has an error, when that is decided.  Err: error.
-descriptor call(const std::string& door_name);
+/// Begins to connect to the listener of this name. The socket becomes writable, or has an error, when that is decided.
+/// Err: error.
+descriptor connect_to(const std::string& listener_name);
 /// Lets the kernel declare the link dead, with ETIMEDOUT or an unreachable host, when the other kernel has been silent
 /// for `patience`. It probes once a second while nothing is sent. A stopped or busy process still has a kernel that
 /// answers.
@@ -39,15 +40,16 @@ void watch_link(int socket, std::chrono::milliseconds patience);
 /// The address of either end of a socket, "10.1.0.7"; "?" if it can't be found.
 std::string address_at(int socket, bool own_end);
 
-/// One end's part in the proof. It never blocks, and reads at most 80 bytes before the other end has proved itself.
-class proof {
+/// One end's part in the mutual authentication of a connection. It never blocks, and reads at most 80 bytes before the
+/// other end has proved itself.
+class authentication {
   public:
     enum class state { going, done, refused };
 
-    /// The caller's part: says who it is, and which rank it wants.
-    proof(descriptor socket, std::string_view secret, int own_rank, int peer);
-    /// The part of the rank at the door.
-    proof(descriptor socket, std::string_view secret, int own_rank);
+    /// The connecting end: says which rank it is, and which one it wants.
+    authentication(descriptor socket, std::string_view secret, int own_rank, int peer);
+    /// The accepting end.
+    authentication(descriptor socket, std::string_view secret, int own_rank);
 
     /// Goes on as far as the bytes that have come allow.
     state step();
@@ -65,17 +67,22 @@ class proof {
         std::int32_t from, to;
         number nonce;
     };
+    static number fresh_nonce();
+    state step_of_connector();
+    state step_of_acceptor();
+    /// HMAC of the role and both ends' nonces.
     [[nodiscard]] number signature(std::string_view role) const;
+    [[nodiscard]] bool is_signature(const number& signed_by_peer, std::string_view role) const;
     bool receive(void* to, std::size_t bytes);
     bool send(const void* from, std::size_t bytes);
 
     descriptor socket_;
     std::string secret_;
-    bool calls_;
+    bool connects_;
     int own_rank_, peer_ = -1;
-    int step_ = 0;
+    bool said_hello_ = false; // or answered it
     hello_message hello_{};
-    number answer_{}; // the door's random number
+    number answer_nonce_{}; // the accepting end's
     std::array<unsigned char, 2 * number_bytes> incoming_{};
     std::size_t came_ = 0; // bytes of the message being received
     bool broken_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "far_door.hpp"
+#include "tcp_link.hpp"
 
 #include <halocline/base/error.hpp>
 
@@ -21,8 +21,8 @@ namespace halocline::comm {
 namespace {
 
 constexpr std::array<char, 8> magic{'h', 'a', 'l', 'o', 'f', 'a', 'r', '1'};
-
-[[noreturn]] void fail_system(const std::string& what) { throw error(what + ": " + std::strerror(errno)); }
+constexpr std::string_view connector = "connector",
+                           acceptor = "acceptor"; // roles: neither can reuse the other's signature
 
 using address_list = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
@@ -55,7 +55,7 @@ std::string numbers_of(const sockaddr_storage& a, socklen_t length, std::string*
 
 } // namespace
 
-far_door::far_door(const std::string& address, int backlog) {
+tcp_listener::tcp_listener(const std::string& address, int backlog) {
     const address_list where = numeric(address, "0");
     socket_ = descriptor(::socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     sockaddr_storage bound{};
@@ -69,18 +69,18 @@ far_door::far_door(const std::string& address, int backlog) {
     name_ = address + " " + port;
 }
 
-descriptor far_door::accept() const {
-    descriptor caller(accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (caller) no_delay(caller.fd());
-    return caller;
+descriptor tcp_listener::accept() const {
+    descriptor peer(accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (peer) no_delay(peer.fd());
+    return peer;
 }
 
-descriptor call(const std::string& door_name) {
-    const std::size_t space = door_name.find(' ');
-    if (space == std::string::npos) throw error("'" + door_name + "' is no address and port");
-    const address_list where = numeric(door_name.substr(0, space), door_name.substr(space + 1));
+descriptor connect_to(const std::string& listener_name) {
+    const std::size_t space = listener_name.find(' ');
+    if (space == std::string::npos) throw error("'" + listener_name + "' is no address and port");
+    const address_list where = numeric(listener_name.substr(0, space), listener_name.substr(space + 1));
     descriptor s(::socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!s) fail_system("cannot make a socket to " + door_name);
+    if (!s) fail_system("cannot make a socket to " + listener_name);
     no_delay(s.fd());
     // Errors that come at once, such as an unreachable network, are seen like the later ones: the socket hangs up.
     [[maybe_unused]] const int under_way = ::connect(s.fd(), where->ai_addr, where->ai_addrlen);
@@ -106,16 +106,16 @@ std::string address_at(int socket, bool own_end) {
     return numbers_of(a, length, nullptr);
 }
 
-proof::proof(descriptor socket, std::string_view secret, int own_rank, int peer)
-    : socket_(std::move(socket)), secret_(secret), calls_(true), own_rank_(own_rank), peer_(peer) {}
+authentication::authentication(descriptor socket, std::string_view secret, int own_rank, int peer)
+    : socket_(std::move(socket)), secret_(secret), connects_(true), own_rank_(own_rank), peer_(peer) {}
 
-proof::proof(descriptor socket, std::string_view secret, int own_rank)
-    : socket_(std::move(socket)), secret_(secret), calls_(false), own_rank_(own_rank) {}
+authentication::authentication(descriptor socket, std::string_view secret, int own_rank)
+    : socket_(std::move(socket)), secret_(secret), connects_(false), own_rank_(own_rank) {}
 
-proof::number proof::signature(std::string_view role) const {
+authentication::number authentication::signature(std::string_view role) const {
     std::string text(role);
     text.append(reinterpret_cast<const char*>(&hello_), sizeof hello_);
-    text.append(reinterpret_cast<const char*>(answer_.data()), answer_.size());
+    text.append(reinterpret_cast<const char*>(answer_nonce_.data()), answer_nonce_.size());
     number out{};
     unsigned length = 0;
     if (HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
@@ -127,7 +127,7 @@ proof::number proof::signature(std::string_view role) const {
 }
 
 /// True once all of it is there.
-bool proof::receive(void* to, std::size_t bytes) {
+bool authentication::receive(void* to, std::size_t bytes) {
     while (came_ < bytes) {
         const ssize_t n = ::recv(socket_.fd(), incoming_.data() + came_, bytes - came_, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR) continue;
@@ -144,46 +144,60 @@ bool proof::receive(void* to, std::size_t bytes) {
 }
 
 /// A fresh connection has room for these few bytes.
-bool proof::send(const void* from, std::size_t bytes) {
+bool authentication::send(const void* from, std::size_t bytes) {
     if (::send(socket_.fd(), from, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(bytes)) return true;
     broken_ = true;
     return false;
 }
 
-proof::state proof::step() {
-    static_assert(sizeof(hello_message) <= sizeof incoming_);
-    const auto fresh = [](number& n) {
-        if (getrandom(n.data(), n.size(), 0) != static_cast<ssize_t>(n.size())) fail_system("getrandom");
-    };
-    const auto verdict = [&] { return broken_ ? state::refused : state::going; };
-    number theirs{};
-    if (calls_) {
-        if (step_ == 0) {
-            hello_ = {magic, own_rank_, peer_, {}};
-            fresh(hello_.nonce);
-            if (!send(&hello_, sizeof hello_)) return verdict();
-            step_ = 1;
-        }
-        std::array<number, 2> answer{};
-        if (!receive(answer.data(), sizeof answer)) return verdict();
-        answer_ = answer[0];
-        const number expected = signature("door");
-        if (CRYPTO_memcmp(answer[1].data(), expected.data(), expected.size()) != 0) return state::refused;
-        const number mine = signature("caller");
-        return send(mine.data(), mine.size()) ? state::done : state::refused;
+authentication::number authentication::fresh_nonce() {
+    number n{};
+    if (getrandom(n.data(), n.size(), 0) != static_cast<ssize_t>(n.size())) fail_system("getrandom");
+    return n;
+}
+
+bool authentication::is_signature(const number& signed_by_peer, std::string_view role) const {
+    const number expected = signature(role);
+    return CRYPTO_memcmp(signed_by_peer.data(), expected.data(), expected.size()) == 0;
+}
+
+authentication::state authentication::step() {
+    const state s = connects_ ? step_of_connector() : step_of_acceptor();
+    return broken_ ? state::refused : s;
+}
+
+/// Sends hello; checks the signature that answers it, and signs itself.
+authentication::state authentication::step_of_connector() {
+    if (!said_hello_) {
+        hello_ = {magic, own_rank_, peer_, fresh_nonce()};
+        if (!send(&hello_, sizeof hello_)) return state::going;
+        said_hello_ = true;
     }
-    if (step_ == 0) {
-        if (!receive(&hello_, sizeof hello_)) return verdict();
+    struct {
+        number nonce, signature;
+    } answer{};
+    if (!receive(&answer, sizeof answer)) return state::going;
+    answer_nonce_ = answer.nonce;
+    if (!is_signature(answer.signature, acceptor)) return state::refused;
+    const number mine = signature(connector);
+    return send(mine.data(), mine.size()) ? state::done : state::refused;
+}
+
+/// Answers hello with a signature; checks the one that the connecting end sends then.
+authentication::state authentication::step_of_acceptor() {
+    static_assert(sizeof(hello_message) <= sizeof incoming_);
+    if (!said_hello_) {
+        if (!receive(&hello_, sizeof hello_)) return state::going;
         if (hello_.magic != magic || hello_.to != own_rank_ || hello_.from < 0) return state::refused;
         peer_ = hello_.from;
-        fresh(answer_);
-        const std::array<number, 2> answer{answer_, signature("door")};
-        if (!send(answer.data(), sizeof answer)) return verdict();
-        step_ = 1;
+        answer_nonce_ = fresh_nonce();
+        const std::array<number, 2> answer{answer_nonce_, signature(acceptor)};
+        if (!send(answer.data(), sizeof answer)) return state::going;
+        said_hello_ = true;
     }
-    if (!receive(theirs.data(), sizeof theirs)) return verdict();
-    const number expected = signature("caller");
-    return CRYPTO_memcmp(theirs.data(), expected.data(), expected.size()) == 0 ? state::done : state::refused;
+    number theirs{};
+    if (!receive(theirs.data(), sizeof theirs)) return state::going;
+    return is_signature(theirs, connector) ? state::done : state::refused;
 }
 
 } // namespace halocline::comm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door between nodes: strangers, replays, slow connections; and where ranks meet.
-#include "control/far_door.hpp"
+// TCP connections between nodes: other programs, replays, slow connections; and the address where nodes meet.
+#include "control/tcp_link.hpp"
 #include "control/host_addresses.hpp"
 
 #include <halocline/base/error.hpp>
@@ -17,12 +17,12 @@ namespace {
 
 using namespace halocline;
 using namespace halocline::comm;
-using state = proof::state;
+using state = authentication::state;
 
 const std::string secret(32, 's');
 
 /// Steps both ends until both have decided.
-std::pair<state, state> run(proof& a, proof& b) {
+std::pair<state, state> run(authentication& a, authentication& b) {
     state of_a = state::going, of_b = state::going;
     for (int n = 0; n < 10'000 && (of_a == state::going || of_b == state::going); ++n) {
         if (of_a == state::going) of_a = a.step();
@@ -33,10 +33,10 @@ std::pair<state, state> run(proof& a, proof& b) {
     return {of_a, of_b};
 }
 
-descriptor answer(const far_door& door) {
-    pollfd p{door.fd(), POLLIN, 0};
+descriptor accept_one(const tcp_listener& listener) {
+    pollfd p{listener.fd(), POLLIN, 0};
     poll(&p, 1, 5000);
-    return door.accept();
+    return listener.accept();
 }
 
 std::string received(int socket) {
@@ -48,44 +48,44 @@ std::string received(int socket) {
     return all;
 }
 
-TEST(FarDoor, OpensToWhoKnowsTheSecret) {
-    const far_door door("127.0.0.1", 16);
-    proof caller(call(door.name()), secret, 3, 1);
-    proof opener(answer(door), secret, 1);
+TEST(TcpLink, AuthenticatesWhoKnowsTheSecret) {
+    const tcp_listener listener("127.0.0.1", 16);
+    authentication connector(connect_to(listener.name()), secret, 3, 1);
+    authentication acceptor(accept_one(listener), secret, 1);
 
-    EXPECT_EQ(run(caller, opener), std::pair(state::done, state::done));
-    EXPECT_EQ(opener.peer(), 3);
-    EXPECT_EQ(address_at(opener.fd(), true), "127.0.0.1");
+    EXPECT_EQ(run(connector, acceptor), std::pair(state::done, state::done));
+    EXPECT_EQ(acceptor.peer(), 3);
+    EXPECT_EQ(address_at(acceptor.fd(), true), "127.0.0.1");
 }
 
-TEST(FarDoor, RefusesAnotherSecretAndAnotherRank) {
-    const far_door door("127.0.0.1", 16);
+TEST(TcpLink, RefusesAnotherSecretAndAnotherRank) {
+    const tcp_listener listener("127.0.0.1", 16);
     std::string other = secret;
     other[31] ^= 1;
     for (const auto& [key, wanted] : {std::pair(other, 1), std::pair(secret, 2)}) {
-        proof caller(call(door.name()), key, 3, wanted);
-        proof opener(answer(door), secret, 1);
-        EXPECT_EQ(run(caller, opener), std::pair(state::refused, state::refused));
+        authentication connector(connect_to(listener.name()), key, 3, wanted);
+        authentication acceptor(accept_one(listener), secret, 1);
+        EXPECT_EQ(run(connector, acceptor), std::pair(state::refused, state::refused));
     }
 }
 
-TEST(FarDoor, RefusesAReplay) {
-    const far_door door("127.0.0.1", 16);
-    // A stranger between caller and door hears all that the caller says.
+TEST(TcpLink, RefusesAReplay) {
+    const tcp_listener listener("127.0.0.1", 16);
+    // A man in the middle hears all that the connecting end says.
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
     const descriptor heard(ends[1]);
-    proof caller(descriptor{ends[0]}, secret, 3, 1);
-    const descriptor first = call(door.name());
-    proof opener(answer(door), secret, 1);
-    ASSERT_EQ(caller.step(), state::going);
+    authentication connector(descriptor{ends[0]}, secret, 3, 1);
+    const descriptor first = connect_to(listener.name());
+    authentication acceptor(accept_one(listener), secret, 1);
+    ASSERT_EQ(connector.step(), state::going);
     const std::string hello = received(heard.fd());
     send(first.fd(), hello.data(), hello.size(), MSG_NOSIGNAL);
-    while (received(first.fd()).empty()) ASSERT_EQ(opener.step(), state::going);
+    while (received(first.fd()).empty()) ASSERT_EQ(acceptor.step(), state::going);
 
-    // The same words again: the door's random number is another one, so no old signature fits, its own included.
-    const descriptor second = call(door.name());
-    proof again(answer(door), secret, 1);
+    // The same words again: the accepting end's random number is another one, so no old signature fits, its own included.
+    const descriptor second = connect_to(listener.name());
+    authentication again(accept_one(listener), secret, 1);
     send(second.fd(), hello.data(), hello.size(), MSG_NOSIGNAL);
     std::string its_answer;
     while ((its_answer = received(second.fd())).empty()) ASSERT_EQ(again.step(), state::going);
@@ -96,13 +96,13 @@ TEST(FarDoor, RefusesAReplay) {
     EXPECT_EQ(s, state::refused);
 }
 
-TEST(FarDoor, StrangersHaveNoEffect) {
-    const far_door door("127.0.0.1", 64);
+TEST(TcpLink, OtherProgramsHaveNoEffect) {
+    const tcp_listener listener("127.0.0.1", 64);
     std::mt19937 random(3);
     int refused = 0, silent = 0;
     for (int n = 0; n < 3000; ++n) {
-        const descriptor stranger = call(door.name());
-        proof opener(answer(door), secret, 1);
+        const descriptor stranger = connect_to(listener.name());
+        authentication acceptor(accept_one(listener), secret, 1);
         std::string words(random() % 300, '\0');
         for (char& c : words) c = static_cast<char>(random());
         if (n % 3 == 0)
@@ -111,7 +111,7 @@ TEST(FarDoor, StrangersHaveNoEffect) {
         if (!words.empty()) send(stranger.fd(), words.data(), words.size(), MSG_NOSIGNAL);
         if (n % 2 == 0) shutdown(stranger.fd(), SHUT_WR);
         state s = state::going;
-        for (int k = 0; k < 20 && s == state::going; ++k) s = opener.step();
+        for (int k = 0; k < 20 && s == state::going; ++k) s = acceptor.step();
         ASSERT_NE(s, state::done);
         (s == state::refused ? refused : silent) += 1;
     }
@@ -119,13 +119,13 @@ TEST(FarDoor, StrangersHaveNoEffect) {
     EXPECT_GT(silent, 10); // too few words and no end: those are given two seconds by whoever listens
 }
 
-TEST(FarDoor, OfADeadRankIsClosed) {
+TEST(TcpLink, OfADeadRankRefusesConnections) {
     std::string name;
     {
-        const far_door door("127.0.0.1", 16);
-        name = door.name();
+        const tcp_listener listener("127.0.0.1", 16);
+        name = listener.name();
     }
-    const descriptor s = call(name);
+    const descriptor s = connect_to(name);
     pollfd p{s.fd(), POLLOUT, 0};
     ASSERT_EQ(poll(&p, 1, 5000), 1);
     EXPECT_NE(p.revents & (POLLERR | POLLHUP), 0);

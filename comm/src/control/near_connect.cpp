@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How two ranks of a node connect: the higher rank connects to the lower one's listening socket (its door). The kernel
-// tells each which process the other is, and both send the job's secret and their slab's descriptor.
+// How two ranks of a node connect: the higher rank connects to the lower one's listening Unix socket. The kernel tells
+// each which process the other is, and both send the job's secret and their slab's descriptor.
 #include "socket_plane.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -21,7 +21,7 @@ namespace {
 constexpr int look_ms = 20; // a failure record is looked at this often while nothing comes
 
 /// First bytes on a connection, each way; the slab's descriptor travels with them.
-struct greeting {
+struct hello {
     std::array<char, 8> magic{'h', 'a', 'l', 'o', 'c', 'l', '0', '1'};
     std::int32_t rank = -1;
     std::array<char, 32> secret{};
@@ -35,11 +35,9 @@ sockaddr_un address_of(const std::string& name, socklen_t& length) {
     return a;
 }
 
-[[noreturn]] void fail_system(const std::string& what) { throw error(what + ": " + std::strerror(errno)); }
-
-/// A greeting with room for a descriptor, as sendmsg and recvmsg take them.
+/// A hello with room for a descriptor, as sendmsg and recvmsg take them.
 struct envelope {
-    explicit envelope(greeting& g) : part{&g, sizeof g} {
+    explicit envelope(hello& g) : part{&g, sizeof g} {
         message.msg_iov = &part;
         message.msg_iovlen = 1;
         message.msg_control = control.data();
@@ -53,7 +51,7 @@ struct envelope {
     msghdr message{};
 };
 
-bool send_greeting(int socket, greeting g, int slab) {
+bool send_hello(int socket, hello g, int slab) {
     envelope e(g);
     cmsghdr* c = CMSG_FIRSTHDR(&e.message);
     c->cmsg_level = SOL_SOCKET;
@@ -64,7 +62,7 @@ bool send_greeting(int socket, greeting g, int slab) {
 }
 
 /// The slab's descriptor, or none if the other side is not who it should be.
-descriptor receive_greeting(int socket, greeting& g) {
+descriptor receive_hello(int socket, hello& g) {
     envelope e(g);
     const ssize_t n = recvmsg(socket, &e.message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     descriptor slab;
@@ -74,7 +72,7 @@ descriptor receive_greeting(int socket, greeting& g) {
         std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
         slab = descriptor(fd);
     }
-    if (n != static_cast<ssize_t>(sizeof g) || g.magic != greeting{}.magic) return descriptor();
+    if (n != static_cast<ssize_t>(sizeof g) || g.magic != hello{}.magic) return descriptor();
     return slab;
 }
 
@@ -89,7 +87,7 @@ bool is_process(int socket, int pid) {
 
 } // namespace
 
-listener::listener(int backlog) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+unix_listener::unix_listener(int backlog) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
     if (!socket_) fail_system("cannot make a socket for the ranks of this node");
     std::array<unsigned char, 16> noise{};
     if (getrandom(noise.data(), noise.size(), 0) != static_cast<ssize_t>(noise.size())) fail_system("getrandom");
@@ -104,67 +102,67 @@ listener::listener(int backlog) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_C
 }
 
 /// Connects this rank with the others of its node.
-class socket_plane::near_greeting {
+class socket_plane::near_connector {
   public:
-    near_greeting(socket_plane& plane, listener door, const std::string& secret);
-    void meet_all(const std::vector<peer_address>& peers);
+    near_connector(socket_plane& plane, unix_listener own, const std::string& secret);
+    void connect_all(const std::vector<peer_address>& peers);
 
   private:
-    void knock_at(link& l, const std::string& socket_name);
-    void sleep_until_something_comes();
-    void hear_answers();
-    void hear_visitors();
-    void recognise(descriptor visitor);
-    void let_visitors_in();
+    void connect_to(link& l, const std::string& socket_name);
+    void wait_for_events();
+    void read_answers();
+    void read_accepted();
+    void identify(descriptor peer);
+    void accept_all();
     void look_for_dead();
-    void met(const link& l, const descriptor& slab);
+    void connected(const link& l, const descriptor& slab);
     void died(const link& l);
     [[nodiscard]] std::size_t index(const link& l) const { return static_cast<std::size_t>(plane_.link_of_[l.rank]); }
 
     static constexpr const char* operation = "the ranks of this node to connect";
     socket_plane& plane_;
     job_core& core_;
-    listener door_;
-    greeting mine_;
+    unix_listener listener_;
+    hello mine_;
     std::uint64_t since_ = ticks();
-    std::vector<bool> greeted_; // by link: its slab is mapped
+    std::vector<bool> connected_; // by link: its slab is mapped
     std::size_t missing_;
-    std::vector<descriptor> visitors_; // not yet known
-    std::vector<pollfd> polled_;       // the door, the visitors, then socket and process of each link
+    std::vector<descriptor> accepted_; // their ranks are not known yet
+    std::vector<pollfd> polled_;       // the listener, the accepted ones, then socket and process of each link
 };
 
-socket_plane::near_greeting::near_greeting(socket_plane& plane, listener door, const std::string& secret)
-    : plane_(plane), core_(plane.core_), door_(std::move(door)), greeted_(plane.links_.size(), false),
+socket_plane::near_connector::near_connector(socket_plane& plane, unix_listener own, const std::string& secret)
+    : plane_(plane), core_(plane.core_), listener_(std::move(own)), connected_(plane.links_.size(), false),
       missing_(plane.links_.size()) {
     mine_.rank = plane.rank_;
     std::copy_n(secret.begin(), std::min(secret.size(), mine_.secret.size()), mine_.secret.begin());
 }
 
-void socket_plane::near_greeting::meet_all(const std::vector<peer_address>& peers) {
-    // The higher rank knocks; the backlog takes all, so that nobody waits for anybody here.
+void socket_plane::near_connector::connect_all(const std::vector<peer_address>& peers) {
+    // The higher rank connects; the backlog holds all of them, so that nobody waits for anybody here.
     for (const peer_address& p : peers) {
-        if (p.rank < plane_.rank_) knock_at(plane_.to(p.rank), p.socket_name);
+        if (p.rank < plane_.rank_) connect_to(plane_.to(p.rank), p.socket_name);
     }
     while (missing_ > 0) {
-        sleep_until_something_comes();
-        hear_answers();
-        hear_visitors();
-        let_visitors_in();
+        wait_for_events();
+        read_answers();
+        read_accepted();
+        accept_all();
         look_for_dead();
         core_.check_or_raise(-1, since_, operation);
     }
 }
 
-void socket_plane::near_greeting::knock_at(link& l, const std::string& socket_name) {
+void socket_plane::near_connector::connect_to(link& l, const std::string& socket_name) {
     l.socket = descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!l.socket) fail_system("cannot make a socket to " + core_.name_of(l.rank));
     socklen_t length = 0;
     const sockaddr_un a = address_of(socket_name, length);
     if (connect(l.socket.fd(), reinterpret_cast<const sockaddr*>(&a), length) == 0) {
         if (!is_process(l.socket.fd(), l.pid))
-            throw error("the door of " + core_.name_of(l.rank) +
+            throw error("the listening socket of " + core_.name_of(l.rank) +
                         " belongs to another process, or another user's: all ranks must be one user's");
-        if (send_greeting(l.socket.fd(), mine_, core_.memory->fd())) return;
+        if (send_hello(l.socket.fd(), mine_, core_.memory->fd())) return;
     }
     if (errno != ECONNREFUSED && errno != EPIPE && errno != ECONNRESET) {
         fail_system("cannot connect to " + core_.name_of(l.rank));
@@ -172,82 +170,82 @@ void socket_plane::near_greeting::knock_at(link& l, const std::string& socket_na
     died(l);
 }
 
-void socket_plane::near_greeting::sleep_until_something_comes() {
-    polled_.assign(1, {door_.fd(), POLLIN, 0});
-    for (const descriptor& v : visitors_) polled_.push_back({v.fd(), POLLIN, 0});
+void socket_plane::near_connector::wait_for_events() {
+    polled_.assign(1, {listener_.fd(), POLLIN, 0});
+    for (const descriptor& v : accepted_) polled_.push_back({v.fd(), POLLIN, 0});
     for (const link& l : plane_.links_) {
-        polled_.push_back({greeted_[index(l)] ? -1 : l.socket.fd(), POLLIN, 0});
-        polled_.push_back({greeted_[index(l)] ? -1 : l.process.fd(), POLLIN, 0});
+        polled_.push_back({connected_[index(l)] ? -1 : l.socket.fd(), POLLIN, 0});
+        polled_.push_back({connected_[index(l)] ? -1 : l.process.fd(), POLLIN, 0});
     }
     poll(polled_.data(), polled_.size(), look_ms);
 }
 
-/// Of those that this rank knocked at.
-void socket_plane::near_greeting::hear_answers() {
-    const pollfd* const of_links = polled_.data() + 1 + visitors_.size();
+/// The hellos of ranks that this one connected to.
+void socket_plane::near_connector::read_answers() {
+    const pollfd* const of_links = polled_.data() + 1 + accepted_.size();
     for (const link& l : plane_.links_) {
-        if (greeted_[index(l)] || !l.socket) continue;
+        if (connected_[index(l)] || !l.socket) continue;
         if ((of_links[2 * index(l)].revents & (POLLIN | POLLHUP)) == 0) continue;
-        greeting theirs;
-        const descriptor slab = receive_greeting(l.socket.fd(), theirs);
+        hello theirs;
+        const descriptor slab = receive_hello(l.socket.fd(), theirs);
         if (!slab || theirs.rank != l.rank || theirs.secret != mine_.secret) died(l);
-        met(l, slab);
+        connected(l, slab);
     }
 }
 
-/// Of those that knocked here.
-void socket_plane::near_greeting::hear_visitors() {
-    for (std::size_t v = visitors_.size(); v-- > 0;) {
+/// The hellos of ranks that connected to this one.
+void socket_plane::near_connector::read_accepted() {
+    for (std::size_t v = accepted_.size(); v-- > 0;) {
         if (polled_[1 + v].revents == 0) continue;
-        descriptor visitor = std::move(visitors_[v]);
-        visitors_.erase(visitors_.begin() + static_cast<std::ptrdiff_t>(v));
-        recognise(std::move(visitor));
+        descriptor peer = std::move(accepted_[v]);
+        accepted_.erase(accepted_.begin() + static_cast<std::ptrdiff_t>(v));
+        identify(std::move(peer));
     }
 }
 
-/// Answers a rank that is expected. A stranger is sent away: the descriptor closes.
-void socket_plane::near_greeting::recognise(descriptor visitor) {
-    greeting theirs;
-    const descriptor slab = receive_greeting(visitor.fd(), theirs);
+/// Answers a rank that is expected. Anybody else is refused: the descriptor closes.
+void socket_plane::near_connector::identify(descriptor peer) {
+    hello theirs;
+    const descriptor slab = receive_hello(peer.fd(), theirs);
     const bool known = slab && theirs.secret == mine_.secret && theirs.rank > plane_.rank_ &&
                        theirs.rank < plane_.ranks_ && plane_.link_of_[theirs.rank] >= 0;
     if (!known) return;
     link& l = plane_.to(theirs.rank);
-    if (greeted_[index(l)] || !is_process(visitor.fd(), l.pid)) return;
-    l.socket = std::move(visitor);
-    if (!send_greeting(l.socket.fd(), mine_, core_.memory->fd())) died(l);
-    met(l, slab);
+    if (connected_[index(l)] || !is_process(peer.fd(), l.pid)) return;
+    l.socket = std::move(peer);
+    if (!send_hello(l.socket.fd(), mine_, core_.memory->fd())) died(l);
+    connected(l, slab);
 }
 
-void socket_plane::near_greeting::let_visitors_in() {
+void socket_plane::near_connector::accept_all() {
     while (true) {
-        descriptor visitor(accept4(door_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (!visitor) return;
-        visitors_.push_back(std::move(visitor));
+        descriptor peer(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!peer) return;
+        accepted_.push_back(std::move(peer));
     }
 }
 
-void socket_plane::near_greeting::look_for_dead() {
+void socket_plane::near_connector::look_for_dead() {
     for (const link& l : plane_.links_) {
         pollfd process{l.process.fd(), POLLIN, 0};
-        if (!greeted_[index(l)] && poll(&process, 1, 0) > 0) died(l);
+        if (!connected_[index(l)] && poll(&process, 1, 0) > 0) died(l);
     }
 }
 
-void socket_plane::near_greeting::met(const link& l, const descriptor& slab) {
+void socket_plane::near_connector::connected(const link& l, const descriptor& slab) {
     core_.mappings.emplace_back(slab.fd(), core_.memory->bytes());
     core_.peer_base[l.rank] = core_.mappings.back().base();
-    greeted_[index(l)] = true;
+    connected_[index(l)] = true;
     --missing_;
 }
 
-void socket_plane::near_greeting::died(const link& l) {
+void socket_plane::near_connector::died(const link& l) {
     core_.publish(status::peer_died, l.rank, "");
     core_.check_or_raise(l.rank, since_, operation);
 }
 
-void socket_plane::greet(listener door, const std::vector<peer_address>& peers, const std::string& secret) {
-    near_greeting(*this, std::move(door), secret).meet_all(peers);
+void socket_plane::connect_near(unix_listener own, const std::vector<peer_address>& peers, const std::string& secret) {
+    near_connector(*this, std::move(own), secret).connect_all(peers);
 }
 
 } // namespace halocline::comm

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// How two ranks of different nodes connect: the higher rank connects, the lower one listens (tcp_link.hpp).
+#include "socket_plane.hpp"
+
+#include <halocline/comm/clock.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <list>
+#include <optional>
+#include <sys/socket.h>
+
+namespace halocline::comm {
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+constexpr auto time_to_authenticate = std::chrono::seconds(2);
+constexpr std::size_t most_accepted = 256; // not authenticated, at a time; the oldest makes room
+constexpr auto probe_after = std::chrono::milliseconds(500);
+// A SYN that a full backlog has dropped would be repeated by the kernel after 1, 3 and 7 s only.
+constexpr auto reconnect_after = std::chrono::milliseconds(200);
+constexpr int look_ms = 5;
+
+int error_of(int socket) {
+    int error = 0;
+    socklen_t n = sizeof error;
+    return getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &n) == 0 ? error : errno;
+}
+
+} // namespace
+
+/// Connects this rank with those of other nodes.
+class socket_plane::far_connector {
+  public:
+    far_connector(socket_plane& plane, tcp_listener own, const std::vector<far_address>& peers,
+                  const std::string& secret);
+    void connect_all();
+
+  private:
+    using time = clock_type::time_point;
+    /// An attempt to connect to a peer.
+    struct attempt {
+        attempt(std::size_t to, bool is_probe) : peer(to), only_probes(is_probe) {}
+        std::size_t peer; // position in peers_
+        bool only_probes; // whether the peer still listens
+        descriptor socket{};
+        std::optional<authentication> handshake{};
+        time since = clock_type::now(), next = since, started{};
+    };
+
+    void wait_for_events();
+    bool advance(attempt& a, time now);
+    bool connected(attempt& a, time now);
+    bool authenticated(attempt& a, time now);
+    bool read(authentication& peer, time now);
+    void accept_all();
+    void probe_silent_peers(time now);
+    void drop_needless_probes();
+    void check_job();
+
+    void joined(int rank, descriptor socket);
+    void died(int rank, const std::string& how);
+    [[nodiscard]] bool is_connecting(int rank) const;
+
+    static constexpr const char* operation = "the ranks of other nodes to connect";
+    socket_plane& plane_;
+    job_core& core_;
+    tcp_listener listener_;
+    const std::vector<far_address>& peers_;
+    const std::string& secret_;
+    std::uint64_t since_ = ticks();
+    std::list<attempt> attempts_;
+    std::list<authentication> accepted_;
+    std::vector<time> seen_; // by position in peers_: when the peer was last seen to listen
+    std::size_t missing_;
+    std::vector<pollfd> polled_;
+};
+
+socket_plane::far_connector::far_connector(socket_plane& plane, tcp_listener own, const std::vector<far_address>& peers,
+                                           const std::string& secret)
+    : plane_(plane), core_(plane.core_), listener_(std::move(own)), peers_(peers), secret_(secret),
+      seen_(peers.size(), clock_type::now()), missing_(peers.size()) {
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+        plane.link_of_[peers[i].rank] = static_cast<int>(plane.links_.size());
+        link& l = plane.links_.emplace_back();
+        l.rank = peers[i].rank;
+        l.pid = core_.members[l.rank].pid;
+        l.far = true;
+        l.raw.reserve(4096); // see socket_plane::read()
+        l.address = peers[i].endpoint.substr(0, peers[i].endpoint.find(' '));
+        l.own_address = listener_.name().substr(0, listener_.name().find(' '));
+        if (l.rank < plane.rank_) attempts_.emplace_back(i, false);
+    }
+    plane.watch_all();
+}
+
+void socket_plane::far_connector::connect_all() {
+    while (missing_ > 0) {
+        wait_for_events();
+        const time now = clock_type::now();
+        for (auto a = attempts_.begin(); a != attempts_.end();)
+            a = advance(*a, now) ? attempts_.erase(a) : std::next(a);
+        for (auto c = accepted_.begin(); c != accepted_.end();) c = read(*c, now) ? accepted_.erase(c) : std::next(c);
+        accept_all();
+        probe_silent_peers(now);
+        drop_needless_probes();
+        check_job();
+    }
+}
+
+void socket_plane::far_connector::wait_for_events() {
+    polled_.assign(1, {listener_.fd(), POLLIN, 0});
+    for (const attempt& a : attempts_) {
+        const int fd = a.handshake ? a.handshake->fd() : a.socket.fd();
+        polled_.push_back({fd, static_cast<short>(a.handshake ? POLLIN : POLLOUT), 0});
+    }
+    for (const authentication& p : accepted_) polled_.push_back({p.fd(), POLLIN, 0});
+    poll(polled_.data(), polled_.size(), look_ms);
+}
+
+/// Takes the attempt as far as it goes now.  Returns true if it is over.
+bool socket_plane::far_connector::advance(attempt& a, time now) {
+    const int rank = peers_[a.peer].rank;
+    if (!a.handshake && connected(a, now)) {
+        if (a.only_probes) {
+            seen_[a.peer] = now;
+            return true;
+        }
+        a.handshake.emplace(std::move(a.socket), secret_, plane_.rank_, rank);
+        a.since = now;
+    }
+    if (a.handshake) return authenticated(a, now);
+    if (now - a.since >= core_.options.link_timeout) {
+        died(rank, core_.cut_link(rank, plane_.to(rank).own_address, plane_.to(rank).address));
+    }
+    return false;
+}
+
+/// Connects, again if that failed; true once the kernel of the other side has accepted.
+bool socket_plane::far_connector::connected(attempt& a, time now) {
+    if (!a.socket && now >= a.next) {
+        a.socket = connect_to(peers_[a.peer].endpoint);
+        a.started = now;
+    }
+    if (!a.socket) return false;
+    pollfd p{a.socket.fd(), POLLOUT, 0};
+    if (poll(&p, 1, 0) <= 0) {
+        if (now - a.started >= reconnect_after) a.socket = descriptor();
+        return false;
+    }
+    const int error = (p.revents & (POLLERR | POLLHUP)) != 0 ? error_of(a.socket.fd()) : 0;
+    if (error == ECONNREFUSED) died(peers_[a.peer].rank, ""); // it listens as long as it lives and waits
+    if (error == 0 && (p.revents & POLLHUP) == 0) return true;
+    a.socket = descriptor();
+    a.next = now + probe_after;
+    return false;
+}
+
+/// True once both ends are authenticated.
+bool socket_plane::far_connector::authenticated(attempt& a, time now) {
+    const authentication::state s = a.handshake->step();
+    if (s == authentication::state::done) {
+        joined(peers_[a.peer].rank, a.handshake->take());
+        return true;
+    }
+    if (s == authentication::state::
+                 refused) { // made room for another, or its process has ended: then the next attempt tells
+        a.handshake.reset();
+        a.next = now + std::chrono::milliseconds(20);
+    }
+    return false;
+}
+
+/// Reads from an accepted connection.  Returns true if there is nothing more to read.
+bool socket_plane::far_connector::read(authentication& peer, time now) {
+    const authentication::state s = peer.step();
+    const int rank = peer.peer();
+    const bool expected = rank > plane_.rank_ && rank < plane_.ranks_ && plane_.link_of_[rank] >= 0 &&
+                          plane_.to(rank).far && !plane_.to(rank).socket;
+    if (s == authentication::state::done && expected) joined(rank, peer.take());
+    return s != authentication::state::going || now - peer.since() >= time_to_authenticate || (rank >= 0 && !expected);
+}
+
+void socket_plane::far_connector::accept_all() {
+    for (int n = 0; n < 64; ++n) {
+        descriptor peer = listener_.accept();
+        if (!peer) return;
+        if (accepted_.size() >= most_accepted) accepted_.pop_front();
+        accepted_.emplace_back(std::move(peer), secret_, plane_.rank_);
+    }
+}
+
+/// A higher rank that never connects may be dead, with nobody left on its node to say so. So probe whether it still
+/// listens.
+void socket_plane::far_connector::probe_silent_peers(time now) {
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+        const int rank = peers_[i].rank;
+        const bool probing =
+            std::any_of(attempts_.begin(), attempts_.end(), [&](const attempt& a) { return a.peer == i; });
+        if (rank < plane_.rank_ || plane_.to(rank).socket || probing || is_connecting(rank) ||
+            now - seen_[i] < probe_after)
+            continue;
+        attempts_.emplace_back(i, true);
+    }
+}
+
+/// A rank that has connected in the meantime may have stopped listening.
+void socket_plane::far_connector::drop_needless_probes() {
+    std::erase_if(attempts_, [&](const attempt& a) {
+        const int rank = peers_[a.peer].rank;
+        return a.only_probes && (plane_.to(rank).socket || is_connecting(rank));
+    });
+}
+
+/// Err: rank_failure: the job has failed, or its deadline has passed.
+void socket_plane::far_connector::check_job() {
+    const auto& links = plane_.links_;
+    const auto late = std::find_if(links.begin(), links.end(), [](const link& l) { return !l.socket; });
+    core_.check_or_raise(late == links.end() ? -1 : late->rank, since_, operation);
+}
+
+void socket_plane::far_connector::joined(int rank, descriptor socket) {
+    link& l = plane_.to(rank);
+    watch_link(socket.fd(), core_.options.link_timeout);
+    l.own_address = address_at(socket.fd(), true);
+    l.socket = std::move(socket);
+    --missing_;
+    plane_.watch_all();
+}
+
+void socket_plane::far_connector::died(int rank, const std::string& how) {
+    core_.publish(status::peer_died, rank, how);
+    core_.check_or_raise(rank, since_, operation);
+}
+
+bool socket_plane::far_connector::is_connecting(int rank) const {
+    return std::any_of(accepted_.begin(), accepted_.end(), [&](const authentication& p) { return p.peer() == rank; });
+}
+
+void socket_plane::connect_far(tcp_listener own, const std::vector<far_address>& peers, const std::string& secret) {
+    far_connector(*this, std::move(own), peers, secret).connect_all();
+}
+
+} // namespace halocline::comm
