@@ -128,7 +128,7 @@ void tell(const char* pipe_name, const char* format, Values... values) {
 }
 
 int be_rank(std::string_view transport, std::string_view work, const char* pipe_name) {
-    dup2(open(pipe_name, O_WRONLY | O_CLOEXEC), STDERR_FILENO); // what its witness says for it
+    dup2(open(pipe_name, O_WRONLY | O_CLOEXEC), STDERR_FILENO); // what its watchdog says for it
     try {
         const job j = job::from_environment(options_over(transport));
         tell(pipe_name, "pid %d %d", j.rank(), static_cast<int>(getpid()));
@@ -183,7 +183,7 @@ bool round(std::vector<char*> command, int enough, reports& said, std::mt19937& 
     const long long killed = now_ns();
     if (pids[victim] > 0) kill(pids[victim], SIGKILL);
 
-    bool heard[ranks]{}; // the rank itself or, if it can't, its witness
+    bool heard[ranks]{}; // the rank itself or, if it can't, its watchdog
     int told = 0;
     bool right = pids[victim] > 0;
     const auto end = std::chrono::steady_clock::now() + patience;
@@ -204,7 +204,7 @@ bool round(std::vector<char*> command, int enough, reports& said, std::mt19937& 
         }
         right = right && culprit == victim && pid == pids[victim] && of == pids[who];
         if (!right) std::fprintf(stderr, "rank %d (pid %d) was killed: %s\n", victim, pids[victim], text.c_str());
-        if (std::exchange(heard[who], true)) continue; // a witness may have spoken before
+        if (std::exchange(heard[who], true)) continue; // its watchdog may have reported before
         ++told;
         long long at = 0;
         if (std::sscanf(text.c_str(), "failure %lld", &at) != 1) at = now_ns();

@@ -35,7 +35,7 @@ struct running_job {
     FILE* output = nullptr;
     std::vector<pid_t> ranks;
     std::vector<std::string> failures;
-    std::vector<std::string> last_words; ///< of witnesses, for ranks that could not
+    std::vector<std::string> last_words; ///< of watchdoges, for ranks that could not
     std::string said;                    ///< all lines so far
 
     /// Returns when so many ranks have announced themselves.  Err: std::runtime_error: they don't.

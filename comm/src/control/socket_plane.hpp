@@ -96,7 +96,7 @@ class socket_plane final : public pairwise_mail, public liveness {
     void watch_all();
 
     job_core& core_;
-    mutable std::recursive_mutex mutex_; // the rank and its witness; publish() comes back here to tell_far()
+    mutable std::recursive_mutex mutex_; // the rank and its watchdog; publish() comes back here to tell_far()
     std::vector<link> links_;            // one per peer
     std::vector<int> link_of_;           // by rank, -1: none
     std::vector<pollfd> watched_;        // sockets, then processes; no allocation in look()

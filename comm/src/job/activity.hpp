@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank does, as far as its witness (witness.hpp) has to know. Written on slow paths only.
+// What a rank does, as far as its watchdog (watchdog.hpp) has to know. Written on slow paths only.
 #pragma once
 
 #include <atomic>

@@ -8,7 +8,7 @@
 #include "mpi/world.hpp"
 #include "network/worlds.hpp"
 #include "node/measure_at_start.hpp"
-#include "witness.hpp"
+#include "watchdog.hpp"
 
 #include <halocline/comm/processors.hpp>
 
@@ -149,7 +149,7 @@ void connect_ranks(job_core& core, unix_listener listener, far_side far, const s
 
 std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     if (start.mpi) start.mpi->use(options.mpi);
-    const std::chrono::milliseconds grace = witness::grace_of_environment();
+    const std::chrono::milliseconds grace = watchdog::grace_of_environment();
     std::shared_ptr<node_slab> memory;
     std::string trouble;
     try {
@@ -173,7 +173,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     connect_ranks(*core, std::move(listener), std::move(far), around, cards[0].secret);
     // The MPIs' launchers end all ranks as soon as they see one die.
     if (start.ranks > 1 && grace.count() > 0)
-        core->guard = std::make_unique<witness>(*core, grace, start.launcher != local_launcher);
+        core->guard = std::make_unique<watchdog>(*core, grace, start.launcher != local_launcher);
 
     const job j(core);
     refusals refused{std::move(around.why_no_shm), {}};

@@ -4,7 +4,7 @@
 #include "job_core.hpp"
 #include "mpi/world.hpp"
 #include "ofi/world.hpp"
-#include "witness.hpp"
+#include "watchdog.hpp"
 
 #include <halocline/comm/clock.hpp>
 
@@ -167,7 +167,7 @@ void job_core::raise(status why, std::string_view operation) const {
         default: end.text += std::string(to_string(why)) + waited;
         }
     }
-    if (guard) guard->leave_to_rank(end.text);
+    if (guard) guard->leave_report_to_rank(end.text);
     throw rank_failure(end.text, end.why, end.culprit, end.culprit >= 0 ? members[end.culprit].pid : 0,
                        end.culprit >= 0 ? members[end.culprit].host : std::string(), std::string(operation));
 }

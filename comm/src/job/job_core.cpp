@@ -4,7 +4,7 @@
 #include "mpi/world.hpp"
 #include "ofi/world.hpp"
 #include "verbs/world.hpp"
-#include "witness.hpp"
+#include "watchdog.hpp"
 
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/shm_channel.hpp>
@@ -48,7 +48,7 @@ job_core::~job_core() {
     if (verbs) verbs->finish(alone);
     if (ofi) ofi->finish(alone);
     if (guard) guard->stop_looking();
-    // Here, where the witness still looks on: libraries may not return. Memory first that is registered with them.
+    // While the watchdog still runs: these libraries may not return. Memory that is registered with them goes first.
     parked.clear();
     watch.reset();
     ofi.reset();

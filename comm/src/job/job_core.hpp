@@ -25,7 +25,7 @@ class mpi_world;
 class ofi_world;
 class verbs_world;
 class window_end;
-class witness;
+class watchdog;
 
 /// The block of a closed channel set: memory that peers may still write until each has said farewell.
 struct parked_block {
@@ -69,9 +69,9 @@ class job_core {
     std::unique_ptr<liveness> watch;
     mail* post = nullptr; // set-up mail: the control plane
     mutable activity doing;
-    std::unique_ptr<witness> guard; // of ranks that are processes, where there is a grace time
-    int processor = -1;             // that no other rank of the job is given (one_processor_each); -1: they share
-    spinning spin{options, true};   // replaced where ranks are known to share processors
+    std::unique_ptr<watchdog> guard; // of ranks that are processes, where there is a grace time
+    int processor = -1;              // that no other rank of the job is given (one_processor_each); -1: they share
+    spinning spin{options, true};    // replaced where ranks are known to share processors
 
     // Set-up state.
     std::uint32_t next_plan_id = 1; // plans are made collectively, so the count is the same on every rank
@@ -113,14 +113,14 @@ class job_core {
     };
     [[nodiscard]] ending end_of_job(std::string_view sentence_end) const;
     [[noreturn]] void raise(status why, std::string_view operation) const;
-    /// For the witness and the peers, which may have to tell who holds up the job. Said again while a wait lasts.
+    /// For the watchdog and the peers, which may have to tell who holds up the job. Said again while a wait lasts.
     void awaits(int peer) noexcept;
     /// Does what is due of messages that a network or a peer moves only while this rank is in calls.
     void move_networks() noexcept;
     /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `gone`: the peer,
     /// if it was seen to have left before the caller looked in vain for what it may have sent last.
     [[nodiscard]] status check(int peer, std::uint64_t since, int gone) noexcept;
-    /// The same where the rank is not told of it, so that its witness speaks.
+    /// The same where the rank itself is not told of it, so that its watchdog reports it.
     status look(int peer, std::uint64_t since, int gone) noexcept;
     /// check() as an exception, for set-up waits.
     void check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone = -1);

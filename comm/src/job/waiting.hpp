@@ -117,7 +117,7 @@ class waiter {
     return calls % calls_per_look == 0;
 }
 
-/// The same for calls whose answer can't be that somebody died: the rank's witness speaks.
+/// The same for calls whose answer can't be that somebody died: the rank's watchdog reports it.
 inline void give_way(job_core& core, std::uint64_t& calls) noexcept {
     if (gave_way(core, calls)) (void)core.look(-1, ticks(), -1);
 }

@@ -90,10 +90,10 @@ class plan {
     /// Err: input_error: start() was given fields that it can't send; job_error.
     void finish_or_throw();
 
-    /// The faces whose ghosts have arrived since the last call, each once per exchange; their ghosts may be read at
+    /// The faces whose ghosts have arrived since the last call, each once per exchange. Their ghosts may be read at
     /// once, while others still travel: `while (!plan.test()) for (face f : plan.completed()) …` between start() and
-    /// finish(), and once more behind it. test() ends the loop also when somebody died; of one without it the rank's
-    /// witness hears, and ends the process. The list is valid until the next call.
+    /// finish(), and once more after finish(). The loop needs test(), which is also true when somebody has died; without
+    /// it only the rank's watchdog would end the process. The list is valid until the next call.
     [[nodiscard]] std::span<const face> completed() noexcept;
 
     /// Exchanges x unless is_fresh(x). Every rank must come to the same answer, so mark the same fields everywhere.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "witness.hpp"
+#include "watchdog.hpp"
 
 #include "job_core.hpp"
 #include "process_look.hpp"
@@ -46,7 +46,7 @@ closing_scope::closing_scope(activity& of) noexcept
 }
 closing_scope::~closing_scope() { activity_.closing.store(outer_, std::memory_order_relaxed); }
 
-std::chrono::milliseconds witness::grace_of_environment() {
+std::chrono::milliseconds watchdog::grace_of_environment() {
     constexpr const char* variable = "HALOCLINE_GRACE_MS";
     constexpr int most = 3'600'000;
     const char* text = std::getenv(variable);
@@ -61,7 +61,7 @@ std::chrono::milliseconds witness::grace_of_environment() {
     return std::chrono::milliseconds(ms);
 }
 
-witness::witness(job_core& core, std::chrono::milliseconds grace, bool at_once)
+watchdog::watchdog(job_core& core, std::chrono::milliseconds grace, bool at_once)
     : core_(core), grace_(grace), at_once_(at_once), process_(getpid()), rank_thread_(gettid()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!wake_) throw error(std::string("eventfd: ") + std::strerror(errno));
@@ -76,7 +76,7 @@ witness::witness(job_core& core, std::chrono::milliseconds grace, bool at_once)
     }
 }
 
-witness::~witness() {
+watchdog::~watchdog() {
     if (process_ != getpid()) { // a forked child has the object, not the thread
         thread_.detach();
         return;
@@ -86,44 +86,44 @@ witness::~witness() {
     thread_.join();
 }
 
-void witness::leave_to_rank(const std::string& words) {
-    const std::lock_guard lock(speaking_); // kept for ever by a witness that speaks
-    words_ = words;
+void watchdog::leave_report_to_rank(const std::string& text) {
+    const std::lock_guard lock(reporting_); // never released by a watchdog that reports
+    report_of_rank_ = text;
 }
 
-void witness::stop_looking() {
+void watchdog::stop_looking() {
     const std::lock_guard lock(looking_);
-    resting_ = true;
+    blind_ = true;
 }
 
-bool witness::stopped_within(int ms) const {
+bool watchdog::stopped_within(int ms) const {
     pollfd wake{wake_.fd(), POLLIN, 0};
     poll(&wake, 1, ms);
     return stop_.load(std::memory_order_relaxed);
 }
 
-void witness::run() {
+void watchdog::run() {
     if (!await_death()) return;
-    if (at_once_ && !core_.doing.noticed.load(std::memory_order_relaxed)) say(own_words());
+    if (at_once_ && !core_.doing.noticed.load(std::memory_order_relaxed)) print(own_report());
     await_end();
 }
 
-/// False: none came.
-bool witness::await_death() {
+/// Sleeps until a peer dies; false if the watchdog is stopped before.
+bool watchdog::await_death() {
     while (!stop_.load(std::memory_order_relaxed)) {
         poll(watched_.data(), watched_.size(), -1);
         const std::lock_guard lock(looking_);
-        if (resting_) return false;
+        if (blind_) return false;
         core_.watch->look();
         if (core_.failed() != status::ok) return true;
         for (pollfd& p : watched_)
-            if (p.revents != 0) p.fd = -1; // one who said goodbye
+            if (p.revents != 0) p.fd = -1; // a peer that left in good order
     }
     return false;
 }
 
-/// The rank's turn; ends it if it does not take it, or does not get through its destructors.
-void witness::await_end() {
+/// Gives the rank its grace time to report the end of the job itself and to get through its destructors; then ends it.
+void watchdog::await_end() {
     const std::uint64_t began = ticks();
     const double grace = std::chrono::duration<double>(grace_).count();
     const double cpu_before = look_at(std::to_string(process_) + "/task/" + std::to_string(rank_thread_)).seconds;
@@ -136,26 +136,26 @@ void witness::await_end() {
             continue;
         }
         constexpr double most = 8; // seconds
-        if (seconds(ticks() - began) > most || !starved(cpu_before)) speak_and_end();
+        if (seconds(ticks() - began) > most || !starved(cpu_before)) report_and_exit();
     }
 }
 
-/// On a loaded machine the rank may not have had its turn yet.
-bool witness::starved(double cpu_before) const {
+/// True if the rank is ready to run but has hardly been given a core since: on a loaded machine that is no hang.
+bool watchdog::starved(double cpu_before) const {
     const process_look now = look_at(std::to_string(process_) + "/task/" + std::to_string(rank_thread_));
     const double fair = std::chrono::duration<double>(grace_).count() / 4;
     return now.state == 'R' && now.seconds < cpu_before + fair;
 }
 
-void witness::speak_and_end() {
-    speaking_.lock();
-    say(words_.empty() ? own_words() : words_);
+void watchdog::report_and_exit() {
+    reporting_.lock();
+    print(report_of_rank_.empty() ? own_report() : report_of_rank_);
     _exit(launch::rank_lost);
 }
 
-void witness::say(std::string words) const {
-    words += '\n';
-    for (std::string_view rest = words; !rest.empty();) {
+void watchdog::print(std::string text) const {
+    text += '\n';
+    for (std::string_view rest = text; !rest.empty();) {
         const ssize_t n = ::write(STDERR_FILENO, rest.data(), rest.size());
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return;
@@ -163,7 +163,7 @@ void witness::say(std::string words) const {
     }
 }
 
-std::string witness::own_words() const {
+std::string watchdog::own_report() const {
     const int awaited = core_.memory->record().awaited.load(std::memory_order_relaxed);
     const std::string doing =
         awaited == failure_record::nobody

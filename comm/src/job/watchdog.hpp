@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The watchdog of a rank: a thread that sleeps until a peer dies. If the rank does not notice the death within the grace
+// time, because it computes or because a library call does not return, the watchdog reports who died and ends the process (docs/decisions/0034-watchdog.md).
+#pragma once
+
+#include "activity.hpp"
+#include "control/descriptor.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <poll.h>
+#include <string>
+#include <sys/types.h>
+#include <thread>
+#include <vector>
+
+namespace halocline::comm {
+
+class job_core;
+
+class watchdog {
+  public:
+    /// $HALOCLINE_GRACE_MS, by default 500; 0: no watchdog.  Err: input_error.
+    static std::chrono::milliseconds grace_of_environment();
+    /// Watches over the calling thread.  `grace`: the time it has to notice a death.  `at_once`: report who died without
+    /// waiting, even if the rank reports it too: for launchers that may end this rank as soon as they see the death.
+    /// Pre: core.watch and core.members are complete.  Err: error: no thread or descriptor to be had.
+    watchdog(job_core& core, std::chrono::milliseconds grace, bool at_once);
+    ~watchdog();
+    watchdog(const watchdog&) = delete;
+    watchdog& operator=(const watchdog&) = delete;
+
+    /// Called by the rank when it reports the end of the job itself, with this text. Does not return if the watchdog has
+    /// begun to report.
+    void leave_report_to_rank(const std::string& text);
+    /// Called before the job's liveness object is destroyed. From then on only a death that was seen before matters.
+    void stop_looking();
+
+  private:
+    void run();
+    bool await_death();
+    void await_end();
+    [[nodiscard]] bool starved(double cpu_before) const;
+    [[nodiscard]] bool stopped_within(int ms) const;
+    [[noreturn]] void report_and_exit();
+    void print(std::string text) const;
+    [[nodiscard]] std::string own_report() const;
+
+    job_core& core_;
+    std::chrono::milliseconds grace_;
+    bool at_once_;
+    pid_t process_, rank_thread_;
+    descriptor wake_; // eventfd
+    std::vector<pollfd> watched_;
+    std::mutex looking_, reporting_;
+    bool blind_ = false;         // guarded by looking_: stop_looking() was called
+    std::string report_of_rank_; // guarded by reporting_: what leave_report_to_rank() was given
+    std::atomic<bool> stop_{false};
+    std::thread thread_;
+};
+
+} // namespace halocline::comm
