@@ -18,6 +18,62 @@ struct cg_normal_workspace {
     V r, z, p, w;
 };
 
+namespace detail {
+
+/// Conjugate gradients from r = b - D x, rho = ||r||, until the recurrence ends.
+template <class V, vector_space<V> S, linear_operator<V> D, linear_operator<V> Adjoint, class Callback>
+cycle_end cg_normal_cycle(S& space, D& d, Adjoint& d_dagger, double rho, V& x, cg_normal_workspace<V>& work,
+                          const solve_options& options, solve_run& run, Callback& on_iteration) {
+    auto& [r, z, p, w] = work;
+    solve_report& report = run.report;
+    // z = D^dagger r
+    const auto apply_adjoint = [&](double& norm) {
+        if (!run.ok(d_dagger(work.z, work.r)) || !run.ok(space.norm2(work.z, norm))) return false;
+        ++report.matvecs;
+        return true;
+    };
+
+    double z_norm = 0;
+    if (!apply_adjoint(z_norm)) return {.failed = solve_status::failed_communication};
+    if (!std::isfinite(z_norm)) return {.failed = solve_status::not_finite};
+    if (z_norm == 0) return {.failed = solve_status::breakdown}; // r is orthogonal to the range of D
+    space.copy(p, z);
+
+    cycle_end end;
+    stagnation_watch watch(options.stagnation_window, rho, report.iterations);
+    while (report.iterations < options.max_iterations) {
+        // w = D p
+        double w_norm = 0;
+        if (!run.ok(d(w, p)) || !run.ok(space.norm2(w, w_norm))) return {.failed = solve_status::failed_communication};
+        ++report.matvecs;
+        ++report.iterations;
+        if (!std::isfinite(w_norm)) return {.failed = solve_status::not_finite};
+        end.closed = w_norm == 0;
+        if (end.closed) break;
+        // alpha = <z, z> / <w, w>
+        const double alpha = (z_norm / w_norm) * (z_norm / w_norm);
+        space.axpy(x, alpha, p);  // x = x + alpha p
+        space.axpy(r, -alpha, w); // r = r - alpha w
+        double z_norm_new = 0;
+        if (!run.ok(space.norm2(r, rho)) || !apply_adjoint(z_norm_new))
+            return {.failed = solve_status::failed_communication};
+        if (!std::isfinite(rho) || !std::isfinite(z_norm_new)) return {.failed = solve_status::not_finite};
+        end.reached = run.reached(rho, on_iteration);
+        if (end.reached) break;
+        end.stuck = watch.stuck(rho, report.iterations);
+        end.closed = z_norm_new == 0;
+        if (end.stuck || end.closed) break;
+        // beta = <z_new, z_new> / <z, z>
+        const double beta = (z_norm_new / z_norm) * (z_norm_new / z_norm);
+        const complex one = 1;
+        space.combine(p, beta, {&one, 1}, {&z, 1}); // p = z + beta p
+        z_norm = z_norm_new;
+    }
+    return end;
+}
+
+} // namespace detail
+
 /// Solves D x = b given D and its adjoint (for Wilson-clover: gamma5 D gamma5).  Collective.
 /// Cost: per iteration one D, one D^dagger, three global sums.
 template <class V, vector_space<V> S, class D, class Adjoint, class Callback = silent>
@@ -25,68 +81,27 @@ requires linear_operator<D, V> && linear_operator<Adjoint, V>
 [[nodiscard]] solve_report cg_normal(S& space, D&& d, Adjoint&& d_dagger, const V& b, V& x,
                                      cg_normal_workspace<V>& work, const solve_options& options = {},
                                      Callback&& on_iteration = {}) {
-    auto& [r, z, p, w] = work;
     detail::solve_run run(options);
     solve_report& report = run.report;
     if (const auto over = run.begin(space, b, x)) return run.end(*over); // D 0 = 0
 
-    bool stuck = false, closed = false;
+    detail::cycle_end cycle;
     double last_start = std::numeric_limits<double>::infinity();
     for (;;) {
         // r = b - D x
         double rho = 0;
-        if (!run.residual(space, d, r, b, x, rho)) return run.end(solve_status::failed_communication);
+        if (!run.residual(space, d, work.r, b, x, rho)) return run.end(solve_status::failed_communication);
         if (!std::isfinite(rho)) return run.end(solve_status::not_finite);
         if (run.verified(rho)) return run.end(solve_status::converged);
-        if (stuck) return run.end(solve_status::stagnated);
-        if (closed && rho > 0.5 * last_start) return run.end(solve_status::breakdown);
+        if (cycle.stuck) return run.end(solve_status::stagnated);
+        if (cycle.closed && rho > 0.5 * last_start) return run.end(solve_status::breakdown);
         if (report.iterations >= options.max_iterations) return run.end(solve_status::max_iterations);
         if (report.iterations > 0) ++report.restarts;
         last_start = rho;
 
-        // z = D^dagger r, p = z
-        double z_norm = 0;
-        if (!run.ok(d_dagger(z, r)) || !run.ok(space.norm2(z, z_norm)))
-            return run.end(solve_status::failed_communication);
-        ++report.matvecs;
-        if (!std::isfinite(z_norm)) return run.end(solve_status::not_finite);
-        if (z_norm == 0) return run.end(solve_status::breakdown); // r is orthogonal to the range of D
-        space.copy(p, z);
-
-        detail::stagnation_watch watch(options.stagnation_window, rho, report.iterations);
-        closed = false;
-        while (report.iterations < options.max_iterations) {
-            // w = D p
-            double w_norm = 0;
-            if (!run.ok(d(w, p)) || !run.ok(space.norm2(w, w_norm))) return run.end(solve_status::failed_communication);
-            ++report.matvecs;
-            ++report.iterations;
-            if (!std::isfinite(w_norm)) return run.end(solve_status::not_finite);
-            closed = w_norm == 0;
-            if (closed) break;
-            // alpha = <z, z> / <w, w>
-            const double alpha = (z_norm / w_norm) * (z_norm / w_norm);
-            space.axpy(x, alpha, p);  // x = x + alpha p
-            space.axpy(r, -alpha, w); // r = r - alpha w
-            // z = D^dagger r
-            double z_norm_new = 0;
-            if (!run.ok(space.norm2(r, rho)) || !run.ok(d_dagger(z, r)) || !run.ok(space.norm2(z, z_norm_new)))
-                return run.end(solve_status::failed_communication);
-            ++report.matvecs;
-            if (!std::isfinite(rho) || !std::isfinite(z_norm_new)) return run.end(solve_status::not_finite);
-            if (run.reached(rho, on_iteration)) {
-                if (!options.verify) return run.end(solve_status::unverified);
-                break;
-            }
-            stuck = watch.stuck(rho, report.iterations);
-            closed = z_norm_new == 0;
-            if (stuck || closed) break;
-            // beta = <z_new, z_new> / <z, z>
-            const double beta = (z_norm_new / z_norm) * (z_norm_new / z_norm);
-            const complex one = 1;
-            space.combine(p, beta, {&one, 1}, {&z, 1}); // p = z + beta p
-            z_norm = z_norm_new;
-        }
+        cycle = detail::cg_normal_cycle(space, d, d_dagger, rho, x, work, options, run, on_iteration);
+        if (cycle.failed) return run.end(*cycle.failed);
+        if (cycle.reached && !options.verify) return run.end(solve_status::unverified);
     }
 }
 

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <type_traits>
 
 namespace halocline::solvers {
@@ -47,14 +46,6 @@ namespace detail {
 
 /// Stands for M = 1: no call, no second basis.
 struct no_preconditioner {};
-
-/// How a cycle of FGMRES ended, if not by its length.
-struct cycle_end {
-    bool reached = false; ///< the recurrence is at the tolerance
-    bool closed = false;  ///< nothing new is in A times the space: happy breakdown, or a singular system
-    bool stuck = false;   ///< no progress within the stagnation window
-    std::optional<solve_status> failed;
-};
 
 /// The basis of one restart: A Z_m = V_{m+1} H, column by column, from v_0 = r / beta.
 template <class V, vector_space<V> S, linear_operator<V> A, class M, class Callback>

@@ -18,6 +18,43 @@ struct orthonormalised {
     bool repeated = false; ///< a second pass (and a second global sum) was needed
 };
 
+namespace detail {
+
+/// w = factor w - factor sum_i c_i v_i.  Overwrites c.
+template <class V, vector_space<V> S>
+void subtract(S& space, V& w, double factor, std::span<complex> c, std::span<const V> basis) {
+    for (complex& ci : c) ci *= -factor;
+    space.combine(w, factor, c, basis);
+}
+
+/// The second pass, on what the first one left of w: c_i = <v_i, w>, h_i = h_i + c_i, w = (w - sum_i c_i v_i) / next.
+/// `omega2`: ||w||^2 before the first pass, against which rounding noise is told.
+template <class V, vector_space<V> S>
+[[nodiscard]] orthonormalised second_pass(S& space, std::span<V> vectors, std::span<complex> h,
+                                          std::span<complex> scratch, double omega2) {
+    const std::size_t j = vectors.size() - 1; // vectors before w
+    V& w = vectors[j];
+    const std::span<const V> all = vectors;
+    const std::span<complex> c = scratch.first(j + 1);
+    orthonormalised step{.repeated = true};
+    step.communication = space.multi_dot(all, w, c);
+    if (step.communication != comm::status::ok) return step;
+    double next2 = c[j].real(); // <w, w> - sum_i |c_i|^2
+    for (std::size_t i = 0; i < j; ++i) {
+        h[i] += c[i];
+        next2 -= std::norm(c[i]);
+    }
+    step.finite = std::isfinite(next2);
+    // what is left is rounding noise: w was in the span
+    const double noise = 10 * S::epsilon;
+    if (!(next2 > noise * noise * omega2)) return step;
+    step.next = std::sqrt(next2);
+    subtract(space, w, 1 / step.next, c.first(j), all.first(j)); // v_{j+1} = (w - sum_i c_i v_i) / h_{j+1,j}
+    return step;
+}
+
+} // namespace detail
+
 /// Makes the last vector w of `vectors` orthogonal to those before it, which are orthonormal, and of norm 1.
 /// On return w_in = sum_i h_i v_i + next v_last. Repeats if || w - sum h_i v_i || <= eta || w ||.
 /// Shape: h holds vectors.size() products (the last one is scratch).  Cost: one global sum, or two.
@@ -26,14 +63,8 @@ template <class V, vector_space<V> S>
                                              std::span<complex> scratch, double eta) {
     const std::size_t j = vectors.size() - 1; // vectors before w
     V& w = vectors[j];
-    const std::span<const V> basis = vectors.first(j), all = vectors;
+    const std::span<const V> all = vectors;
     orthonormalised step;
-
-    // w = factor w - sum_i c_i v_i
-    auto subtract = [&](double factor, std::span<complex> c) {
-        for (complex& ci : c) ci *= -factor;
-        space.combine(w, factor, c, basis);
-    };
 
     // h_i = <v_i, w>, omega^2 = <w, w>
     step.communication = space.multi_dot(all, w, h);
@@ -42,37 +73,19 @@ template <class V, vector_space<V> S>
     double projected2 = 0;
     for (std::size_t i = 0; i < j; ++i) projected2 += std::norm(h[i]);
     // || w - sum h_i v_i ||^2 = omega^2 - sum |h_i|^2 (Pythagoras); no extra sum while nothing cancels
-    double next2 = omega2 - projected2;
+    const double next2 = omega2 - projected2;
     step.finite = std::isfinite(omega2) && std::isfinite(projected2);
     if (!step.finite || omega2 == 0) return step;
 
-    const auto c = scratch.first(j);
+    const std::span<complex> c = scratch.first(j);
+    std::copy_n(h.data(), j, c.data());
     if (next2 > eta * eta * omega2) {
         step.next = std::sqrt(next2);
-        std::copy_n(h.data(), j, c.data());
-        subtract(1 / step.next, c); // v_{j+1} = (w - sum_i h_i v_i) / h_{j+1,j}
+        detail::subtract(space, w, 1 / step.next, c, all.first(j)); // v_{j+1} = (w - sum_i h_i v_i) / h_{j+1,j}
         return step;
     }
-
-    step.repeated = true;
-    std::copy_n(h.data(), j, c.data());
-    subtract(1, c); // w = w - sum_i h_i v_i
-    // c_i = <v_i, w>: what the first pass left behind
-    const auto again = scratch.first(j + 1);
-    step.communication = space.multi_dot(all, w, again);
-    if (step.communication != comm::status::ok) return step;
-    next2 = again[j].real();
-    for (std::size_t i = 0; i < j; ++i) {
-        h[i] += again[i]; // h_i = h_i + c_i
-        next2 -= std::norm(again[i]);
-    }
-    step.finite = std::isfinite(next2);
-    // what is left is rounding noise: w was in the span
-    const double noise = 10 * S::epsilon;
-    if (!(next2 > noise * noise * omega2)) return step;
-    step.next = std::sqrt(next2);
-    subtract(1 / step.next, c); // v_{j+1} = (w - sum_i c_i v_i) / h_{j+1,j}
-    return step;
+    detail::subtract(space, w, 1, c, all.first(j)); // w = w - sum_i h_i v_i
+    return detail::second_pass(space, vectors, h, scratch, omega2);
 }
 
 } // namespace halocline::solvers

@@ -21,6 +21,46 @@ struct minimal_residual_workspace {
     std::array<V, 2> rw;
 };
 
+namespace detail {
+
+/// Minimal residual steps from r = b - A x, rho = ||r||, until the recurrence ends.
+template <class V, vector_space<V> S, linear_operator<V> A, class Callback>
+cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_residual_workspace<V>& work,
+                                 const minimal_residual_options& options, solve_run& run, Callback& on_iteration) {
+    auto& [r, w] = work.rw;
+    solve_report& report = run.report;
+    cycle_end end;
+    stagnation_watch watch(options.stagnation_window, rho, report.iterations);
+    while (report.iterations < options.max_iterations) {
+        // w = A r
+        if (!run.ok(a(w, r))) return {.failed = solve_status::failed_communication};
+        ++report.matvecs;
+        ++report.iterations;
+        // <r, w>, <w, w>
+        std::array<complex, 2> products;
+        if (!run.ok(space.multi_dot(std::span<const V>(work.rw), w, products)))
+            return {.failed = solve_status::failed_communication};
+        const double ww = products[1].real();
+        if (!std::isfinite(ww) || !std::isfinite(std::abs(products[0]))) return {.failed = solve_status::not_finite};
+        // A r = 0, or r is orthogonal to A r: the step is 0 for ever
+        end.closed = ww == 0 || products[0] == 0.0;
+        if (end.closed) break;
+        // alpha = <w, r> / <w, w>
+        const complex alpha = options.relaxation * std::conj(products[0]) / ww;
+        space.axpy(x, alpha, r);  // x = x + alpha r
+        space.axpy(r, -alpha, w); // r = r - alpha w
+        if (!run.ok(space.norm2(r, rho))) return {.failed = solve_status::failed_communication};
+        if (!std::isfinite(rho)) return {.failed = solve_status::not_finite};
+        end.reached = run.reached(rho, on_iteration);
+        if (end.reached) break;
+        end.stuck = watch.stuck(rho, report.iterations);
+        if (end.stuck) break;
+    }
+    return end;
+}
+
+} // namespace detail
+
 /// Solves A x = b.  Collective.
 /// Cost: per step one A and two global sums.
 template <class V, vector_space<V> S, class A, class Callback = silent>
@@ -28,51 +68,25 @@ requires linear_operator<A, V>
 [[nodiscard]] solve_report minimal_residual(S& space, A&& a, const V& b, V& x, minimal_residual_workspace<V>& work,
                                             const minimal_residual_options& options = {},
                                             Callback&& on_iteration = {}) {
-    auto& [r, w] = work.rw;
     detail::solve_run run(options);
     solve_report& report = run.report;
     if (const auto over = run.begin(space, b, x)) return run.end(*over);
 
-    bool stuck = false, closed = false;
+    detail::cycle_end cycle;
     for (;;) {
         // r = b - A x
         double rho = 0;
-        if (!run.residual(space, a, r, b, x, rho)) return run.end(solve_status::failed_communication);
+        if (!run.residual(space, a, work.rw[0], b, x, rho)) return run.end(solve_status::failed_communication);
         if (!std::isfinite(rho)) return run.end(solve_status::not_finite);
         if (run.verified(rho)) return run.end(solve_status::converged);
-        if (closed) return run.end(solve_status::breakdown);
-        if (stuck) return run.end(solve_status::stagnated);
+        if (cycle.closed) return run.end(solve_status::breakdown);
+        if (cycle.stuck) return run.end(solve_status::stagnated);
         if (report.iterations >= options.max_iterations) return run.end(solve_status::max_iterations);
         if (report.iterations > 0) ++report.restarts;
 
-        detail::stagnation_watch watch(options.stagnation_window, rho, report.iterations);
-        while (report.iterations < options.max_iterations) {
-            // w = A r
-            if (!run.ok(a(w, r))) return run.end(solve_status::failed_communication);
-            ++report.matvecs;
-            ++report.iterations;
-            // <r, w>, <w, w>
-            std::array<complex, 2> products;
-            if (!run.ok(space.multi_dot(std::span<const V>(work.rw), w, products)))
-                return run.end(solve_status::failed_communication);
-            const double ww = products[1].real();
-            if (!std::isfinite(ww) || !std::isfinite(std::abs(products[0]))) return run.end(solve_status::not_finite);
-            // A r = 0, or r is orthogonal to A r: the step is 0 for ever
-            closed = ww == 0 || products[0] == 0.0;
-            if (closed) break;
-            // alpha = <w, r> / <w, w>
-            const complex alpha = options.relaxation * std::conj(products[0]) / ww;
-            space.axpy(x, alpha, r);  // x = x + alpha r
-            space.axpy(r, -alpha, w); // r = r - alpha w
-            if (!run.ok(space.norm2(r, rho))) return run.end(solve_status::failed_communication);
-            if (!std::isfinite(rho)) return run.end(solve_status::not_finite);
-            if (run.reached(rho, on_iteration)) {
-                if (!options.verify) return run.end(solve_status::unverified);
-                break;
-            }
-            stuck = watch.stuck(rho, report.iterations);
-            if (stuck) break;
-        }
+        cycle = detail::minimal_residual_cycle(space, a, rho, x, work, options, run, on_iteration);
+        if (cycle.failed) return run.end(*cycle.failed);
+        if (cycle.reached && !options.verify) return run.end(solve_status::unverified);
     }
 }
 

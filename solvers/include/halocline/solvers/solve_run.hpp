@@ -15,6 +15,14 @@
 
 namespace halocline::solvers::detail {
 
+/// How the recurrence ended between two computations of the true residual, if not by its length.
+struct cycle_end {
+    bool reached = false; ///< the recurrence is at the tolerance
+    bool closed = false;  ///< nothing new is in A times the space: happy breakdown, or a singular system
+    bool stuck = false;   ///< no progress within the stagnation window
+    std::optional<solve_status> failed;
+};
+
 class solve_run {
   public:
     explicit solve_run(const solve_options& options) : options_(options) {
