@@ -50,8 +50,8 @@ typedef struct halocline_job_options {
 } halocline_job_options;
 
 /* Prints "program: what" on stderr, on rank 0 alone, whether or not there is a job yet: for what is wrong on all ranks alike,
- * a command line or HALOCLINE_INPUT_ERROR. Other ranks give it its time, as a launcher may end a job at the first rank that
- * fails. Local. */
+ * a command line or HALOCLINE_INPUT_ERROR. On the other ranks it waits for half a second under some launchers, which end a job
+ * at the first rank that fails: rank 0 has printed then. Local. */
 void halocline_say_bad_input(const char* program, const char* what);
 /* The ranks that halocline-run or an MPI launcher started; without a launcher a job of one rank. Collective. options may
  * be NULL. */

@@ -45,7 +45,7 @@ void halocline_say_bad_input(const char* program, const char* what) {
     if (comm::launched_rank() == 0) {
         std::fprintf(stderr, "%s: %s\n", program, what);
     } else {
-        comm::leave_the_word_to_rank_0();
+        comm::wait_for_rank_0_to_report();
     }
 }
 

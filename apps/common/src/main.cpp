@@ -62,7 +62,7 @@ void say_bad_input(const program& p, std::string what, const std::function<void(
     if (p.speaks() || !common)
         say("error: " + what);
     else
-        comm::leave_the_word_to_rank_0();
+        comm::wait_for_rank_0_to_report();
 }
 
 } // namespace

@@ -100,7 +100,7 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
     if (status_ != status::ok || core_ == nullptr) return status_;
     waiter waiting(*core_);
     std::array<std::size_t, std::tuple_size_v<decltype(lanes_)>> done{}; // channels at the front of each lane
-    // All lanes are polled in turn: MPI moves nothing unless it is asked.
+    // All lanes are polled in turn, because MPI makes progress only in calls.
     const auto pass = [&](auto& lane, std::size_t& first, int& pending) {
         for (; first < lane.size() && status_ == status::ok; ++first) {
             auto& c = lane[first];
@@ -120,7 +120,7 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
         if (status_ != status::ok || pending < 0) break;
         status_ = waiting.again(pending);
         if (status_ != status::ok) break;
-        // Behind the first that is missing there may be one that never comes.
+        // Behind the first message that is missing there may be one that never comes.
         if (waiting.looked()) {
             for_each_lane([&](auto& lane) {
                 for (auto& c : lane) {
@@ -153,11 +153,11 @@ bool channel_set::test(std::uint64_t epoch) noexcept {
     if (status_ != status::ok) return true;
     const int peer = missing(epoch);
     if (peer == nobody) return true;
-    status_ = found_nothing(*core_, questions_in_vain_, peer);
+    status_ = found_nothing(*core_, fruitless_tests_, peer);
     return status_ != status::ok;
 }
 
-void channel_set::give_way() noexcept { comm::give_way(*core_, questions_in_vain_); }
+void channel_set::give_way() noexcept { comm::give_way(*core_, fruitless_tests_); }
 
 std::vector<lane_counts> channel_set::counts(std::uint64_t epochs) const {
     std::vector<lane_counts> result;
@@ -182,7 +182,7 @@ std::string channel_set::pending(std::uint64_t epoch) const {
     std::string first;
     int more = 0;
     const auto look = [&](const auto& c) {
-        // MPI's requests change when they are tested; of those the header tells.
+        // Not c.arrived(): that tests a request of MPI, which changes it.
         const bool there = c.header(epoch).epoch.load(std::memory_order_acquire) >= epoch;
         if (there) return;
         const channel_request& r = requests_[c.index()];

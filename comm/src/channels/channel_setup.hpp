@@ -80,7 +80,7 @@ class channel_setup {
         j_.collectively([&] { cards_ = matching_cards(j_, ends, came); });
     }
 
-    /// Only now: an end that had connected to one that never will must not send there, not even a farewell.
+    /// Only after all have agreed: an end must not send, not even a farewell, to an end that will never connect.
     void connect() {
         j_.collectively([&] {
             for_each_lane([&]<class C>(std::vector<C>& lane) {
@@ -97,13 +97,15 @@ class channel_setup {
         });
     }
 
-    /// Connections may be made by the first write: now, so that an unreachable peer is an error of the set-up.
+    /// A network may connect only with the first write. It is made here, so that an unreachable peer is an error of the
+    /// set-up.
     void greet_peers() {
         if (!core_.greets) return;
         j_.collectively([&] {
             for_each_lane([&]<class C>(std::vector<C>& lane) {
                 if constexpr (carded_channel<C>) {
-                    for (C& c : lane) static_cast<void>(c.connected()); // all greet before one is waited for
+                    for (C& c : lane)
+                        static_cast<void>(c.connected()); // every greeting is on its way before the first wait
                     for (C& c : lane) await_connection(core_, c);
                 }
             });

@@ -15,19 +15,19 @@ namespace halocline::comm {
 namespace {
 
 constexpr int most_values = 1024;
-/// Of a wait, and of test(): how often it is looked whether a peer sums something else.
-constexpr unsigned polls_per_look = 4096, questions_per_look = 256;
+/// In a wait, and in a loop around test(): how often to look for a mismatch.
+constexpr unsigned polls_per_look = 4096, tests_per_look = 256;
 constexpr auto plus = [](double a, double b) { return a + b; };
 
-/// What the header of a part says, so that no rank takes the part of another sum for its own: how many values, in the
-/// low bits, and which sum of this object, in the others (modulo 2^21).
+/// The tag in the header of a part, by which a rank tells parts of this sum from those of another: the number of values
+/// in the low bits, the ordinal number of the sum in the others (modulo 2^21).
 constexpr int value_bits = 11;
 constexpr std::uint32_t value_mask = (std::uint32_t{1} << value_bits) - 1;
-std::uint32_t name_of(std::uint64_t ordinal, std::size_t values) {
+std::uint32_t tag_of(std::uint64_t ordinal, std::size_t values) {
     return static_cast<std::uint32_t>(ordinal << value_bits) | static_cast<std::uint32_t>(values);
 }
-std::size_t values_of(std::uint32_t name) { return name & value_mask; }
-bool is_of_sum(std::uint32_t name, std::uint64_t ordinal) { return (name & ~value_mask) == name_of(ordinal, 0); }
+std::size_t values_of(std::uint32_t tag) { return tag & value_mask; }
+bool is_of_sum(std::uint32_t tag, std::uint64_t ordinal) { return (tag & ~value_mask) == tag_of(ordinal, 0); }
 
 /// In place of a number of values: the message says of two ranks how many values each sums.
 constexpr std::size_t refusal = value_mask;
@@ -184,7 +184,7 @@ global_sum::global_sum(const job& j, int max_values, std::span<const int> rank_o
     parts_.resize(mine.group.size());
     scratch_.resize(max_values_ * std::bit_width(parts_.size()));
     if (steps_.size() > 1) // a peer above the group may wait for it while this rank waits for something else
-        steps_.front().small.work_in_every_wait(this, [](void* sum) { static_cast<global_sum*>(sum)->get_on(); });
+        steps_.front().small.work_in_every_wait(this, [](void* sum) { static_cast<global_sum*>(sum)->progress(); });
 }
 
 void global_sum::start(std::span<const double> values) noexcept {
@@ -194,19 +194,20 @@ void global_sum::start(std::span<const double> values) noexcept {
     statistics_.seconds += seconds(ticks() - begin);
 }
 
-void global_sum::get_on() noexcept {
+void global_sum::progress() noexcept {
     if (!started_) return;
     const std::span<double> values(sum_.data(), own_count_);
-    while (!complete() && steps_[due_].of(own_count_).has_come(epoch()) && await() == status::ok) take(values, plus);
+    while (!complete() && steps_[due_].of(own_count_).has_come(epoch()) && await_step() == status::ok)
+        combine_step(values, plus);
 }
 
 bool global_sum::test() noexcept {
-    get_on();
+    progress();
     if (complete()) return true;
     if (steps_[due_].of(own_count_).test(epoch())) {
-        get_on();
-    } else if (++in_vain_ % questions_per_look == 0) {
-        look_for_another_sum(steps_[due_]);
+        progress();
+    } else if (++fruitless_tests_ % tests_per_look == 0) {
+        look_for_mismatch(steps_[due_]);
         if (other_ >= 0) refuse(due_ + 1);
     }
     return complete();
@@ -228,18 +229,18 @@ void global_sum::publish(std::span<const double> values, std::uint64_t stamp) no
 void global_sum::send(step& to, std::span<const double> values, std::uint64_t stamp) noexcept {
     constexpr std::size_t line = 64;
     const std::uint64_t k = epoch();
-    const std::uint32_t name = name_of(small_epoch_ + large_epoch_, own_count_);
+    const std::uint32_t tag = tag_of(small_epoch_ + large_epoch_, own_count_);
     const std::size_t bytes = values.size_bytes();
     channel_set& set = to.of(own_count_);
     if (bytes > line) set.for_each([&](auto& c) { claim_lines(c.target(k), c.target(k) + bytes); });
     set.for_each([&](auto& c) {
         std::memcpy(c.target(k), values.data(), bytes);
-        c.send(k, stamp, name);
+        c.send(k, stamp, tag);
     });
     statistics_.bytes += bytes * set.size();
 }
 
-void global_sum::note_other(int rank, std::size_t values) noexcept {
+void global_sum::note_mismatch(int rank, std::size_t values) noexcept {
     status_ = status::wrong_data;
     other_ = rank;
     other_count_ = values;
@@ -248,16 +249,16 @@ void global_sum::note_other(int rank, std::size_t values) noexcept {
 template <class Channel>
 void global_sum::compare(Channel& c, std::uint64_t its_epoch) noexcept {
     if (status_ != status::ok) return;
-    const std::uint32_t name = c.header(its_epoch).field_index;
-    if (name == name_of(small_epoch_ + large_epoch_, own_count_)) return;
-    if (values_of(name) != refusal) return note_other(c.peer(), values_of(name));
+    const std::uint32_t tag = c.header(its_epoch).field_index;
+    if (tag == tag_of(small_epoch_ + large_epoch_, own_count_)) return;
+    if (values_of(tag) != refusal) return note_mismatch(c.peer(), values_of(tag));
     double said[2];
     std::memcpy(said, c.received(its_epoch), sizeof said);
     for (const double one : said)
-        if (const summed s = summed::of(one); s.values != own_count_) return note_other(s.rank, s.values);
+        if (const summed s = summed::of(one); s.values != own_count_) return note_mismatch(s.rank, s.values);
 }
 
-void global_sum::look_for_another_sum(step& in) noexcept {
+void global_sum::look_for_mismatch(step& in) noexcept {
     const bool small = own_count_ <= small_values;
     const std::uint64_t k = (small ? large_epoch_ : small_epoch_) + 1;
     (small ? in.large : in.small).for_each([&](auto& c) {
@@ -270,12 +271,12 @@ void global_sum::look_for_another_sum(step& in) noexcept {
 void global_sum::refuse(std::size_t from_step) noexcept {
     // In either set, as the next sum there: they wait for what they sum.
     const bool small = own_count_ <= small_values;
-    const std::uint32_t name = name_of(small_epoch_ + large_epoch_, refusal);
+    const std::uint32_t tag = tag_of(small_epoch_ + large_epoch_, refusal);
     const double said[]{summed{job_.rank(), own_count_}.packed(), summed{other_, other_count_}.packed()};
     const auto say = [&](channel_set& set, std::uint64_t k) {
         set.for_each([&](auto& c) {
             std::memcpy(c.target(k), said, sizeof said);
-            c.send(k, 0, name);
+            c.send(k, 0, tag);
         });
     };
     for (std::size_t s = from_step; s < steps_.size(); ++s) {
@@ -284,16 +285,16 @@ void global_sum::refuse(std::size_t from_step) noexcept {
     }
 }
 
-status global_sum::await() noexcept {
+status global_sum::await_step() noexcept {
     const std::uint64_t k = epoch();
     step& from = steps_[due_];
     channel_set& set = from.of(own_count_);
     unsigned polls = 0;
     const status waited = set.soon(k) ? status::ok : set.wait(k, [&]() noexcept {
-        if (++polls % polls_per_look == 0) look_for_another_sum(from);
+        if (++polls % polls_per_look == 0) look_for_mismatch(from);
         return status_;
     });
-    if (waited == status::aborted && status_ == status::ok) look_for_another_sum(from); // a peer saw it first
+    if (waited == status::aborted && status_ == status::ok) look_for_mismatch(from); // a peer saw it first
     if (status_ == status::ok) status_ = waited;
     if (status_ == status::ok) set.for_each([&](auto& c) { compare(c, k); });
     if (other_ >= 0) refuse(due_ + 1);
@@ -301,7 +302,7 @@ status global_sum::await() noexcept {
 }
 
 template <class Combine>
-void global_sum::take(std::span<double> values, Combine combine) noexcept {
+void global_sum::combine_step(std::span<double> values, Combine combine) noexcept {
     const std::size_t n = values.size();
     const std::uint64_t k = epoch();
     step& s = steps_[due_];
@@ -320,10 +321,10 @@ void global_sum::take(std::span<double> values, Combine combine) noexcept {
 }
 
 template <class Combine>
-status global_sum::gather(std::span<double> values, std::uint64_t begin, Combine combine) noexcept {
+status global_sum::finish_steps(std::span<double> values, std::uint64_t begin, Combine combine) noexcept {
     started_ = false; // from here on waits leave it to this one
     while (!complete()) {
-        if (await() == status::ok) take(values, combine);
+        if (await_step() == status::ok) combine_step(values, combine);
     }
     if (status_ != status::ok) return status_;
     ++statistics_.sums;
@@ -334,20 +335,20 @@ status global_sum::gather(std::span<double> values, std::uint64_t begin, Combine
 status global_sum::finish(std::span<double> values) noexcept {
     const std::uint64_t begin = ticks();
     if (started_ && due_ > 0) std::copy_n(sum_.data(), values.size(), values.data());
-    return gather(values, begin, plus);
+    return finish_steps(values, begin, plus);
 }
 
 status global_sum::operator()(std::span<double> values) noexcept {
     const std::uint64_t begin = ticks();
     publish(values, begin);
-    return gather(values, begin, plus);
+    return finish_steps(values, begin, plus);
 }
 
 status global_sum::maximum(std::span<double> values) noexcept {
     const std::uint64_t begin = ticks();
     publish(values, begin);
     // A NaN anywhere is the answer: std::max would lose it.
-    return gather(values, begin, [](double a, double b) { return std::isnan(a) || a > b ? a : b; });
+    return finish_steps(values, begin, [](double a, double b) { return std::isnan(a) || a > b ? a : b; });
 }
 
 std::string global_sum::pending() const {

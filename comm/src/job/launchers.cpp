@@ -62,7 +62,7 @@ int launched_rank() {
     return 0;
 }
 
-void leave_the_word_to_rank_0() {
+void wait_for_rank_0_to_report() {
     if (std::getenv("PMIX_RANK") != nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(500));
 }
 

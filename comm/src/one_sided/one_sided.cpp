@@ -97,13 +97,13 @@ bool exposure::completed(std::size_t& n) noexcept {
 bool exposure::test() noexcept {
     segment_->poll();
     std::size_t n = 0;
-    return status_ != status::ok || completed(n) || asked_in_vain(n);
+    return status_ != status::ok || completed(n) || failed_meanwhile(n);
 }
 
-/// After a question after neighbour n whose answer is no: true if that is bad news by now.
-bool exposure::asked_in_vain(std::size_t n) noexcept {
+/// After a poll of neighbour n that found nothing: true if by now the job has failed.
+bool exposure::failed_meanwhile(std::size_t n) noexcept {
     if (status_ == status::ok)
-        status_ = found_nothing(segment_->owner.core(), questions_in_vain_, segment_->neighbours[n].rank);
+        status_ = found_nothing(segment_->owner.core(), fruitless_tests_, segment_->neighbours[n].rank);
     return status_ != status::ok;
 }
 
@@ -128,7 +128,7 @@ void exposure::start() noexcept {
 
 bool exposure::ready(std::size_t n) noexcept {
     segment_->poll();
-    return status_ != status::ok || came(n, posts, started_) || asked_in_vain(n);
+    return status_ != status::ok || came(n, posts, started_) || failed_meanwhile(n);
 }
 
 status exposure::await(std::size_t n) noexcept {

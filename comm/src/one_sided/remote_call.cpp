@@ -70,7 +70,7 @@ status remote_calls::call_bytes(std::size_t n, std::uint32_t function, const voi
 
 std::size_t remote_calls::progress() {
     const std::size_t ran = run();
-    if (ran == 0) give_way(segment_->owner.core(), questions_in_vain_);
+    if (ran == 0) give_way(segment_->owner.core(), fruitless_tests_);
     return ran;
 }
 

@@ -6,19 +6,20 @@
 
 namespace halocline::comm {
 
-/// Rank that the launcher gave this process, before there is a job to ask, so that one rank alone can speak; 0 if none
-/// did. Variables that a shell kept from a job that is over are none: the descriptor they came with is closed.
+/// The rank that the launcher gave this process, for use before there is a job: so that only one rank prints an error.
+/// 0 without a launcher. Variables that a shell has kept from an earlier job don't count: their descriptor is closed.
 int launched_rank();
 
-/// For a rank that leaves it to rank 0 to say what is wrong, before it ends: where a launcher ends the job at the first
-/// rank that fails, rank 0 may not have said it yet.  Cost: half a second under a launcher with a PMIx server, if no
-/// signal ends it before; else nothing.
-void leave_the_word_to_rank_0();
+/// Gives rank 0 time to print an error that all ranks found, before this rank ends: some launchers end the whole job at the
+/// first rank that fails.
+/// Cost: half a second under a launcher with a PMIx server, unless its signal ends this rank before; else nothing.
+void wait_for_rank_0_to_report();
 
-/// Instead of job::from_environment(): lets the other ranks, who call either, end with the same error. A rank that just
-/// left would be waited for (MPICH's launcher ends nobody before MPI_Init), and rank 0 could not speak for it.
-/// Err: always input_error: `what`, with the rank in front unless all ranks say the same. job_error if the others can't be
-///      met. Under a launcher with a PMIx server, which ends the job itself, `what` of this rank alone.
+/// Called instead of job::from_environment() by a rank that found bad input: every rank, whichever of the two it calls,
+/// then ends with the same error. If the rank just left, the others would wait for it (MPICH's launcher ends nobody before
+/// MPI_Init).
+/// Err: always input_error: `what`, with the rank in front unless all ranks have the same. job_error if the others can't
+///      be reached. Under a launcher with a PMIx server, which ends the job itself, `what` of this rank alone.
 [[noreturn]] void share_bad_input(std::string_view what);
 
 } // namespace halocline::comm

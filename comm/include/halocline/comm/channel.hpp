@@ -19,7 +19,6 @@ namespace halocline::comm {
 /// Connecting may block, allocate and throw (channel_set does it); every member is noexcept and allocation-free.
 /// C::transport is its name in options and reports; C::path how a message travels: "self", "direct" (written in place
 /// by the sender) or "packed".
-// (clang-format 14 would tear the requirements apart.)
 // clang-format off
 template <class C>
 concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t epoch, std::uint64_t stamp) {

@@ -101,8 +101,8 @@ class channel_set {
                 for (const C& c : lane) visit(c);
         });
     }
-    /// Begins to bring what send(epoch) writes at the peers here, while the messages are filled: to be called before
-    /// the first of them, never needed.
+    /// Prefetches the control lines that send(epoch) will write at the peers, while the messages are filled. A hint: call
+    /// it before the first message is filled, or not at all.
     void prepare(std::uint64_t epoch) noexcept {
         for_each_lane([&]<class C>(std::vector<C>& lane) {
             if constexpr (requires(C & c) { c.prepare(epoch); })
@@ -113,8 +113,8 @@ class channel_set {
     /// noexcept, no allocation, no lock; on self and shm no system call while the wait stays within its spin budget, and in
     /// a job with peers over ofi or mpi within 10 us, after which it polls these, too.
     [[nodiscard]] status wait(std::uint64_t epoch) noexcept { return wait(epoch, nullptr, nullptr); }
-    /// The same, calling step() before each look: for what has to be done meanwhile, such as copies to fields that
-    /// peers have freed. A step that returns a bad status ends the wait with it.  Pre: step is noexcept.
+    /// The same, but calls step() before each poll: for work that the wait must do, such as copies to fields that peers
+    /// have freed. A step that returns a bad status ends the wait with that status.  Pre: step is noexcept.
     template <class Step>
     [[nodiscard]] status wait(std::uint64_t epoch, Step&& step) noexcept {
         return wait(epoch, &step, [](void* s) {
@@ -127,8 +127,8 @@ class channel_set {
             }
         });
     }
-    /// Polls met() for about a microsecond, for what peers on this host are about to do; true if it came. Nothing else is
-    /// done meanwhile: what takes longer is for wait().
+    /// Polls met() for about a microsecond; true if it became true. Nothing else is done meanwhile, so this is for what
+    /// peers on this host are about to do; wait() is for what takes longer.
     template <class Condition>
     [[nodiscard]] bool spin(Condition&& met) const noexcept {
         for (int polls = short_spin_; !met(); --polls) {
@@ -137,19 +137,19 @@ class channel_set {
         }
         return true;
     }
-    /// From now on step(object) is called in every wait of this rank, whatever for: a peer may be waiting for what step
-    /// does. step is noexcept and never waits.  Pre: no wait of this rank is going on.
+    /// From now on every wait of this rank, of whatever object, also calls step(object), because a peer may be waiting for
+    /// what step does.  Pre: step is noexcept and never waits; no wait of this rank is going on.
     void work_in_every_wait(void* object, void (*step)(void* object));
-    /// True if wait(epoch) would return at once; also, after a while, when somebody died. Does what the rank's other sets do
-    /// in every wait, so that a loop around it gets on.
+    /// True if wait(epoch) would return at once; a while after a rank has died, too. While it is false each call also does
+    /// the work of every wait (work_in_every_wait()), so that a loop around it moves the rank's other exchanges on.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
-    /// The same without a look at anything but this set: for what is done in every wait itself.
+    /// The same, but looks at this set alone: for a step() of work_in_every_wait().
     [[nodiscard]] bool has_come(std::uint64_t epoch) noexcept;
-    /// After a question that found nothing: does what is done in every wait, and leaves a core that ranks share.
+    /// To be called when has_come() was false: does the work of every wait, and yields the core if ranks share it.
     void give_way() noexcept;
-    /// True if all of an epoch is here, or comes within about a microsecond, and nothing is amiss: then wait() would say
-    /// ok. False says nothing: wait() tells. Only what arrives in memory is polled, channel by channel: the next message
-    /// may come any moment, and a flag takes no longer than a look at all lanes.
+    /// True if all of an epoch is here, or arrives within about a microsecond, and nothing is wrong: wait() would return
+    /// ok. After false call wait(). Polls only channels that arrive in memory, one after the other, because the next
+    /// message may arrive any moment and polling all lanes takes as long as a flag.
     [[nodiscard]] bool soon(std::uint64_t epoch) const noexcept {
         bool all = status_ == status::ok;
         for_each_lane([&]<class C>(const std::vector<C>& lane) {
@@ -178,10 +178,10 @@ class channel_set {
   private:
     static constexpr int nobody = -1;
     status wait(std::uint64_t epoch, void* object, status (*step)(void* object)) noexcept;
-    /// A peer whose message of this epoch is not here, or ours not sent to; or nobody.
+    /// A peer whose message of this epoch has not arrived, or to which ours is not sent yet; or nobody.
     [[nodiscard]] int missing(std::uint64_t epoch) noexcept;
     void close() noexcept;
-    /// Makes what is wrong with an epoch that arrived the state of the set.
+    /// Checks the message of an epoch that has arrived; if it is wrong, that becomes the state of the set.
     template <class Channel>
     void judge(Channel& c, std::uint64_t epoch) noexcept;
     template <class Visit>
@@ -203,14 +203,14 @@ class channel_set {
     std::byte* block_ = nullptr; // control lines and slots of the self and shm lanes, in the own slab
     std::size_t block_bytes_ = 0;
     std::size_t memory_bytes_ = 0; // block and buffers of the other lanes
-    int short_spin_ = 0;           // polls of spin(): none if a transport here moves nothing unless it is asked
+    int short_spin_ = 0;           // polls of spin(); 0 if a transport of this set needs calls to make progress
     void* worker_ = nullptr;       // of work_in_every_wait()
-    std::uint64_t waits_yielded_ = 0, questions_in_vain_ = 0;
+    std::uint64_t waits_yielded_ = 0, fruitless_tests_ = 0;
     status status_ = status::ok;
 };
 
-/// Every rank names the peers that name it? Before they talk: otherwise they would wait for each other.
-/// Cost: 8 bytes per rank. Collective.  Err: input_error on every rank, naming two ranks.
+/// Checks that every rank names the peers that name it, without which an exchange between them would hang.  Collective.
+/// Err: input_error on every rank, naming two ranks.  Cost: 8 bytes per rank.
 void require_mutual(const job& j, std::span<const int> peers, const std::string& name);
 
 } // namespace halocline::comm

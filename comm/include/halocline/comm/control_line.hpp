@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control line: what a sender writes into its receiver's memory per channel direction, beside the payload. Two halves,
-// used in turn by even and odd epochs, because the sender may be one epoch ahead of the reader: a cache line each, 128
-// bytes apart, because prefetchers of the reader fetch pairs of lines, and the sender would have to take the other back.
+// The control line: what a sender writes into its receiver's memory per channel direction, beside the payload. It has two
+// halves, used in turn by even and odd epochs, because the sender may be one epoch ahead of the reader. They are 128 bytes
+// apart: prefetchers fetch pairs of cache lines, so a poll of one half would otherwise take the other from its sender.
 #pragma once
 
 #include <atomic>
@@ -9,22 +9,23 @@
 
 namespace halocline::comm {
 
-/// What every message says of itself, and its receiver compares. Over a network it travels before the payload.
+/// The header of every message, which its receiver checks. Over a network it travels before the payload.
 struct message_label {
     std::atomic<std::uint64_t> epoch{0};
     std::uint32_t plan_id = 0;     ///< same number on every rank of the job
     std::uint32_t field_index = 0; ///< which bound field (rebinding); 0 otherwise
     std::uint64_t bytes = 0;
-    std::uint64_t start_stamp = 0; ///< sender's clock at start(), now and then, else 0: was it late?
+    std::uint64_t start_stamp =
+        0; ///< sender's clock at start(), in some epochs, else 0: tells a late peer from a slow transfer
 
-    /// All but the epoch, which is stored when the rest is there.
+    /// Sets all but the epoch, which is stored last.
     void fill(std::uint32_t plan, std::uint32_t field, std::uint64_t payload_bytes, std::uint64_t stamp) noexcept {
         plan_id = plan;
         field_index = field;
         bytes = payload_bytes;
         start_stamp = stamp;
     }
-    /// Is this of that plan, epoch and size?
+    /// True if the message is of that plan, epoch and size.
     [[nodiscard]] bool is(std::uint32_t plan, std::uint64_t of_epoch, std::uint64_t payload_bytes) const noexcept {
         return epoch.load(std::memory_order_relaxed) == of_epoch && plan_id == plan && bytes == payload_bytes;
     }

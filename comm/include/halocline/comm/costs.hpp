@@ -9,8 +9,8 @@
 
 namespace halocline::comm {
 
-/// The time of a message that is written into lines whose last content its receiver has read, until the receiver has
-/// read this one too.
+/// The time from writing a message, into lines that the receiver's core holds because it has read the one before, until
+/// the receiver has read it.
 struct write_cost {
     double message_seconds = 0; ///< per message
     double line_seconds = 0;    ///< per cache line of 64 bytes
@@ -43,15 +43,16 @@ struct costs {
     [[nodiscard]] double streamed_seconds(const written_lines& l) const {
         return streamed.seconds(l.whole) + part_seconds(l);
     }
-    /// What of a streamed message goes through the cache. Fewer lines than of a cached one wait for each other there: one
-    /// takes 17 ns for 24 (faces of 8^4 sites of 96 bytes cut in x, cores far apart).
+    /// Time of the part of a streamed message that goes through the cache. A line there takes less than one of a cached
+    /// message, because fewer wait for each other: 17 ns instead of 24 (faces of 8^4 sites of 96 bytes cut in x, cores far
+    /// apart).
     [[nodiscard]] double part_seconds(const written_lines& l) const { return 0.77 * cached.line_seconds * l.part; }
 };
 
 /// How many times faster streaming must be to be chosen: estimates are rough.
 inline constexpr double streaming_margin = 1.3;
 
-/// Is it left to costs whether messages bypass the writer's cache?
+/// True if the costs decide whether messages bypass the writer's cache.
 [[nodiscard]] constexpr bool leaves_streaming(path wish) { return wish != path::direct && wish != path::streamed; }
 
 /// Whether a message that is written into such lines of a peer's memory should bypass the writer's cache

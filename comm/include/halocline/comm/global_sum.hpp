@@ -37,9 +37,9 @@ class global_sum {
     /// Cost: messages of 8 bytes per value (1 or 2 values travel inside the control line): to each other rank of the
     /// group, and to one, seldom two, per level above.
     [[nodiscard]] status operator()(std::span<double> values) noexcept;
-    /// The same in two halves, like MPI_Iallreduce and MPI_Wait: what the levels of the tree ask for meanwhile is done in
-    /// every wait and test() of this rank, whatever for.  finish() gets as many values as start() did.
-    /// Pre: one sum is under way at a time.
+    /// The same in two halves, like MPI_Iallreduce and MPI_Wait. Between them every wait and every test() of this rank, of
+    /// whatever object, moves the sum on.
+    /// Pre: one sum is under way at a time; finish() gets as many values as start() did.
     void start(std::span<const double> values) noexcept;
     /// Between start() and finish(): true if finish() would return at once; also, after a while, when somebody died.
     [[nodiscard]] bool test() noexcept;
@@ -63,24 +63,26 @@ class global_sum {
     };
     void publish(std::span<const double> values, std::uint64_t stamp) noexcept;
     void send(step& to, std::span<const double> values, std::uint64_t stamp) noexcept;
-    /// All ranks' values, combined element by element. `begin`: of the time that counts.
+    /// Takes all steps that are left: values <- all ranks' values, combined element by element. `begin`: when the call
+    /// began, in ticks, for the statistics.
     template <class Combine>
-    status gather(std::span<double> values, std::uint64_t begin, Combine combine) noexcept;
-    /// Waits for the messages of the step that is due, and looks whether they are of this sum.
-    status await() noexcept;
-    /// values <- what is summed with them; sends that to the next step's ranks, if there is one.
+    status finish_steps(std::span<double> values, std::uint64_t begin, Combine combine) noexcept;
+    /// Waits for the messages of the step that is due, and checks that they belong to this sum.
+    status await_step() noexcept;
+    /// values <- values combined with the messages of the step that is due; sends the result to the ranks of the next step,
+    /// if there is one.
     template <class Combine>
-    void take(std::span<double> values, Combine combine) noexcept;
+    void combine_step(std::span<double> values, Combine combine) noexcept;
     /// Goes on with a sum that start() began, as far as it can without waiting.
-    void get_on() noexcept;
+    void progress() noexcept;
     [[nodiscard]] bool complete() const noexcept { return status_ != status::ok || due_ == steps_.size(); }
-    /// Does a peer, in this sum, sum more or fewer values, by the other set?
-    void look_for_another_sum(step& in) noexcept;
-    /// What a peer said it sums, if that is something else.
+    /// Looks whether a peer takes part in this sum with more or fewer values, through the other channel set.
+    void look_for_mismatch(step& in) noexcept;
+    /// Notes a mismatch if a peer's message says that it sums another number of values.
     template <class Channel>
     void compare(Channel& c, std::uint64_t its_epoch) noexcept;
-    void note_other(int rank, std::size_t values) noexcept;
-    /// Tells those of later steps, who wait for this rank, why the sum is off.
+    void note_mismatch(int rank, std::size_t values) noexcept;
+    /// Tells the ranks of later steps, which wait for this one, why the sum fails.
     void refuse(std::size_t from_step) noexcept;
     [[nodiscard]] std::uint64_t epoch() const noexcept {
         return own_count_ <= small_values ? small_epoch_ : large_epoch_;
@@ -91,10 +93,10 @@ class global_sum {
     std::vector<step> steps_; // the group's, then upwards
     std::size_t due_ = 0;     // step whose messages the sum under way waits for
     bool started_ = false;    // by start(): what has come is in sum_
-    unsigned in_vain_ = 0;    // questions of test()
+    unsigned fruitless_tests_ = 0;
     std::uint64_t small_epoch_ = 0, large_epoch_ = 0;
     std::size_t max_values_ = 0, own_count_ = 0; // values: most, and of the sum under way
-    int other_ = -1;                             // who sums another number of values, and how many
+    int other_ = -1;                             // a rank that sums another number of values, and that number
     std::size_t other_count_ = 0;
     std::vector<double> own_, sum_;
     std::vector<std::size_t> leaf_of_; // by rank

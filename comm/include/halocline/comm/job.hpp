@@ -49,8 +49,8 @@ enum class mpi_mode {
 /// Err: input_error: neither "two-sided" nor "one-sided".
 [[nodiscard]] mpi_mode mpi_mode_of(std::string_view text);
 
-/// Run-time choices of a job. Equal on all ranks, which is checked when it starts; but spin_polls, network, bootstrap, verbs
-/// and may_sleep are each rank's own.
+/// Run-time choices of a job. They must be equal on all ranks, which is checked when it starts; only spin_polls, network,
+/// bootstrap, verbs and may_sleep may differ.
 struct job_options {
     /// Transports in order of preference; each peer is served by the first that reaches it ("self" always serves the
     /// own rank). If none of them reaches a peer, that is an error, never a silent fallback.
@@ -63,11 +63,11 @@ struct job_options {
     bool checksums = false;
     /// Virtual size of each rank's slab; 0: 64 GiB (sparse: only what is used takes memory).
     std::size_t slab_bytes = 0;
-    /// How messages are written into memory that ranks share, where a plan leaves it to the job. direct and streamed: as
-    /// that, wherever they go straight into it; packed: as automatic, but ghosts that lie in a field go through slots.
+    /// How messages are written into memory that ranks share, where a plan leaves it to the job. packed: as automatic, but
+    /// ghosts that lie in a field go through slots.
     comm::path path = path::automatic;
-    /// Polls of a wait before it yields its core; from 1000 on also: this rank has a core of its own. 0: by the number of
-    /// ranks and cores (docs/decisions/0029-waiting.md).
+    /// Polls of a wait before it yields its core. 1000 or more also says that this rank has a core of its own. 0: chosen by
+    /// the number of ranks and cores (docs/decisions/0029-waiting.md).
     int spin_polls = 0;
     /// libfabric's provider for transport "ofi", e.g. "tcp;ofi_rxm" or "shm"; "": the first that can do RMA writes with
     /// remote completion data.
@@ -77,7 +77,7 @@ struct job_options {
     /// "": $HALOCLINE_NETWORK; if that is empty too, the first network in which every node has an address of its own.
     std::string network{};
     /// Who starts the job: "local" (halocline-run), "pmix" (a launcher's PMIx server, without MPI) or "mpi".
-    /// "": $HALOCLINE_BOOTSTRAP; if that is empty too, whatever started this program; PMIx only if no transport is mpi.
+    /// "": $HALOCLINE_BOOTSTRAP; if that is empty too, whatever started this program ("pmix" only if no transport is mpi).
     std::string bootstrap{};
     verbs_options verbs{};
     bool may_sleep = false; ///< waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake

@@ -50,7 +50,7 @@ class message_slots {
         label.fill(plan_id_, field_index, bytes, start_stamp);
         label.epoch.store(epoch, std::memory_order_relaxed);
     }
-    /// Is what came of that plan and epoch, and no longer than planned?
+    /// True if what came is of that plan and epoch, and no longer than planned.
     [[nodiscard]] bool fits(std::uint64_t epoch) const noexcept {
         return header(epoch).is(plan_id_, epoch, header(epoch).bytes) && header(epoch).bytes <= receive_bytes_;
     }

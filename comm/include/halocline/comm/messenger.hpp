@@ -4,8 +4,9 @@
 //
 // Within a node there are three protocols, by size, after Hybrid MPI [Friedley2013]: immediate (the payload lies beside
 // the flag), direct (the receiver copies once, out of the sender's memory) and synergistic (both copy pieces of one
-// large message). Over verbs, libfabric or MPI there are two, after LibOF [HoeflerLumsdaine2008]: immediate, with
-// credits, and large messages for which the receiver calls.
+// large message). Over verbs, libfabric or MPI there are two, after LibOF [HoeflerLumsdaine2008]. Small messages are
+// eager: they go at once, as far as the receiver has given credits. Large ones are announced, and sent when the receiver
+// calls for them (rendezvous).
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -32,10 +33,9 @@ struct message_info {
 
 class message_engine; // private: comm/src/messages/message_engine.hpp
 
-/// One send or receive under way, in the caller's memory, so any number of them may be under way. It may be used again
-/// when it is done, and must not move before. Destroying it earlier withdraws it: within a node a peer may still read
-/// or write its buffer; over a network nobody will, and the destructor waits for that if the bytes are on their way
-/// already.
+/// One send or receive under way. It lies in the caller's memory, so any number of them may be under way; it must not move
+/// until it is done, and may then be used again. Destroying it earlier withdraws it. Within a node a peer may still read or
+/// write its buffer afterwards. Over a network nobody will: if the bytes are already on their way, the destructor waits.
 class message_request {
   public:
     message_request() = default;
@@ -55,16 +55,16 @@ class message_request {
         done,
         queued,      ///< a send that found no room yet
         announced,   ///< a send whose buffer the receiver will copy
-        posted,      ///< a receive without message
+        posted,      ///< a receive that no message has matched
         synergistic, ///< a receive, copied by both ends
         staged,      ///< a receive, through copies in the sender's slab
         // Over a network:
-        framed,    ///< a send whose last bytes wait for their frame to go
-        streaming, ///< a send whose receiver has called for it
-        calling,   ///< a receive that has to call for its message
-        streamed,  ///< a receive that has called
-        invited,   ///< a receive whose memory is open to its sender
-        admitted,  ///< a send to memory that is open
+        framed,    ///< a send whose last bytes are in a frame that has not gone
+        streaming, ///< a send that its receiver has called for: goes in frames
+        calling,   ///< a receive that still has to call for its message
+        streamed,  ///< a receive that has called for it: comes in frames
+        invited,   ///< a receive that has told its sender where to write (RDMA)
+        admitted,  ///< a send that has been told so
         writing,   ///< the same, its bytes given to the network
     };
 
@@ -72,7 +72,7 @@ class message_request {
     int peer_ = any_source, tag_ = any_tag;
     std::uint32_t context_ = 0;
     std::uint32_t record_ = 0;    ///< which record of its sender: of a large message
-    std::uint32_t polls_ = 0;     ///< in which its sender has not begun to push
+    std::uint32_t polls_ = 0;     ///< of a receive that its sender should push: so many before it began
     std::byte* data_ = nullptr;   ///< a send's is only read
     std::size_t bytes_ = 0;       ///< to send; room of a receive
     std::uint64_t posted_as_ = 0; ///< of a receive: its number among this rank's
@@ -89,7 +89,7 @@ class message_request {
 };
 static_assert(sizeof(message_request) <= 128, "two cache lines; what every message needs comes first");
 
-/// Equal on all ranks, up to direct_bytes; it and the members behind it may differ.
+/// The members before direct_bytes must be equal on all ranks; direct_bytes and those behind it may differ.
 struct messenger_options {
     std::string name = "messages"; ///< in error messages and reports
     /// Messages per peer that may arrive before their receive is posted. When there is no more room, that peer's next
@@ -102,9 +102,9 @@ struct messenger_options {
     std::size_t immediate_bytes = 1024;
     /// Smallest synergistic message.
     std::size_t synergistic_bytes = 256 * 1024;
-    /// Smallest message that the sender alone copies, past its cache, if another goes the other way at the same time.
-    /// Default: none, because at 8 MiB that takes 0.6 times as long while cores are far apart, but 1.3 times while they
-    /// are near. Regardless of this, messages of 32 KiB and more are copied so while cores are found to be far apart
+    /// Smallest message that the sender alone copies, with stores past its cache, if another goes the other way at the same
+    /// time. Default: none, because at 8 MiB that takes 0.6 times as long while cores are far apart, but 1.3 times as long
+    /// while they are near. Messages of 32 KiB and more are copied so in any case while the cores are found to be far apart
     /// (job_options::path, streaming_watch.hpp).
     std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max();
     /// Size of a frame: what is sent to a peer over a network at a time. A message that fits, with 48 bytes of
@@ -117,7 +117,7 @@ struct messenger_options {
     /// memory over a network; the receiver registers that memory (verbs, ofi) or posts a receive for it (mpi). Smaller
     /// ones go in several frames. Each rank decides for what it receives.
     std::size_t direct_bytes = 16 * 1024;
-    /// isend() and irecv() over a network also move on what is under way with that peer.
+    /// isend() and irecv() over a network also make progress on what is under way with that peer.
     bool test_on_init = true;
     /// isend() over a network waits so long for its message to be started (see start_all).
     std::chrono::nanoseconds wait_on_send{0};
@@ -158,20 +158,19 @@ class messenger {
     ~messenger();
 
     /// Sends `data` to rank `to`. Never waits (but see wait_on_send). Large buffers are fastest in slabs (job::memory).
-    /// At a time 64 messages to one peer that are not immediate can wait for their receives, 57 over a network; later
-    /// ones stay behind them.
+    /// At most 64 messages to one peer that are not immediate, 57 over a network, can wait for their receives at a time;
+    /// later ones wait behind them.
     /// Bytes: any number, also 0 and more than 2^32.
     /// Pre:   the request is done; 0 <= tag; data does not change until the request is done again.
-    /// Err:   status::misused (in state()), here and in irecv() and probe(): no such rank or tag. Nothing is under way
-    /// then.
+    /// Err:   status::misused (in state()), here and in irecv() and probe(): no such rank or tag; nothing is begun then.
     void isend(message_request& request, std::span<const std::byte> data, int to, int tag,
                std::uint32_t context = 0) noexcept;
     /// Receives into `into`; `from` may be any_source, `tag` may be any_tag. A message longer than `into` is
     /// status::wrong_data.  Pre: as isend().
     void irecv(message_request& request, std::span<std::byte> into, int from, int tag,
                std::uint32_t context = 0) noexcept;
-    /// True if the request is done, or if state() is bad. A loop around it has no deadline, and a peer that left without a
-    /// word ends it no more than one that is late does.
+    /// True if the request is done, or if state() is bad. A loop around it has no deadline: neither a late peer nor one that
+    /// has closed its job in good order ends it.
     [[nodiscard]] bool test(message_request& request) noexcept;
     /// Waits until the request is done.
     [[nodiscard]] status wait(message_request& request) noexcept;
@@ -179,11 +178,11 @@ class messenger {
     [[nodiscard]] status wait_all(std::span<message_request* const> requests) noexcept;
     /// As wait_all, but returns status::timed_out after that time; the job and the requests go on.
     [[nodiscard]] status wait_all_for(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
-    /// Moves all of them on until none needs this rank any more; sends must have been called for by their receivers.
-    /// Returns status::timed_out after that time; the job and the requests go on.
+    /// Makes progress until none of the requests needs this rank any more: for sends that includes that their receivers
+    /// have called for them. Returns status::timed_out after that time; the job and the requests go on.
     [[nodiscard]] status start_all(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
-    /// True if a message is there that such a receive would get; `info` then has its source, tag and size. A loop around
-    /// it asks state(), too, which is bad once somebody died.
+    /// True if a message is there that such a receive would get; `info` then has its source, tag and size. A loop around it
+    /// must also look at state(), which turns bad when a rank dies.
     [[nodiscard]] bool probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;
 
     /// isend() and wait(); irecv() and wait().

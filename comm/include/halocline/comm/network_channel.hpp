@@ -28,8 +28,8 @@ class network_channel : public message_slots {
     [[nodiscard]] std::string card() const;
     /// Takes the peer's. Local.  Pre: the peer has made its end.  Err: job_error; error if that is no card.
     void connect(const std::string& peer_card);
-    /// Greets the peer at the first call; true when greetings have gone and come, and when they never will: then
-    /// trouble() says why.  Pre: the peer has connected, or the greeting may wait for a retransmission.
+    /// The first call sends a greeting. True when it has been sent and the peer's has come; also when that will never be:
+    /// then trouble() says why.  Pre: the peer has connected; otherwise the greeting may have to be retransmitted.
     [[nodiscard]] bool connected() noexcept;
 
     /// Pre: arrived(epoch - 1) and sent(epoch - 1).
@@ -41,7 +41,7 @@ class network_channel : public message_slots {
                    std::uint32_t field_index = 0) noexcept;
     /// Has the peer's message of `epoch` arrived? Also true when it never will: then check(epoch) says why.
     [[nodiscard]] bool arrived(std::uint64_t epoch) noexcept;
-    /// The same, as far as it is known: the network is not asked.
+    /// The same without polling the network: as far as is known.
     [[nodiscard]] bool is_here(std::uint64_t epoch) const noexcept;
     [[nodiscard]] bool sent(std::uint64_t epoch) noexcept;
     [[nodiscard]] status check(std::uint64_t epoch) const noexcept;
@@ -52,7 +52,7 @@ class network_channel : public message_slots {
     /// Writes that the library took from this end, greetings and farewells among them.
     [[nodiscard]] std::uint64_t writes() const noexcept;
 
-    /// Holds other memory that the peer may write until its farewell has come, also when this channel is gone.
+    /// Keeps `memory`, which the peer may write, until the peer's farewell has come, even if this channel is gone before.
     void keep(std::shared_ptr<const void> memory) noexcept;
     /// A farewell in place of the next epoch: a peer that waits for it gets status::aborted.
     void close() noexcept;

@@ -75,9 +75,9 @@ class exposure {
     /// Waits until neighbour n has posted.
     [[nodiscard]] status await(std::size_t n) noexcept;
     /// Writes `from` into neighbour n's memory, `offset` bytes from its start. `from` may be changed when this returns.
-    /// Over a network this may wait for room, and a large put waits until the network has read `from`. Over a network
-    /// puts to overlapping memory may end in any order, unless the target has told this rank in between that the first
-    /// is there.
+    /// Over a network this may wait for room, and a large put waits until the network has read `from`. There puts to
+    /// overlapping memory may take effect in any order, unless the target has told this rank in between that the first has
+    /// arrived.
     /// Pre: ready(n) or await(n).  Err: status::misused if the bytes don't all lie inside the neighbour's memory.
     status put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;
     /// Ends the epoch: all neighbours may read what was put to them. Waits for those that have not posted.
@@ -101,13 +101,13 @@ class exposure {
     status until(int peer, Done done) noexcept;
     bool came(std::size_t n, int half, std::uint64_t epoch) noexcept;
     [[nodiscard]] bool completed(std::size_t& n) noexcept;
-    [[nodiscard]] bool asked_in_vain(std::size_t n) noexcept;
+    [[nodiscard]] bool failed_meanwhile(std::size_t n) noexcept;
     [[nodiscard]] bool has_signal(int signal) noexcept;
 
     exposure_options options_;
     std::unique_ptr<rma_segment> segment_;
     std::uint64_t posted_ = 0, waited_ = 0, started_ = 0, completed_ = 0; // epochs
-    std::uint64_t questions_in_vain_ = 0;
+    std::uint64_t fruitless_tests_ = 0;
     status status_ = status::ok;
 };
 

@@ -93,7 +93,7 @@ class remote_calls {
     std::size_t room_ = 0;
     std::unique_ptr<rma_segment> segment_;
     std::vector<std::uint64_t> sent_, done_; // calls, per neighbour
-    std::uint64_t questions_in_vain_ = 0;
+    std::uint64_t fruitless_tests_ = 0;
 };
 
 } // namespace halocline::comm

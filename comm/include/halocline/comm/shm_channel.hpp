@@ -47,7 +47,7 @@ class shm_channel {
     [[nodiscard]] std::byte* target(std::uint64_t epoch) noexcept {
         return remote_.slots + (epoch & 1) * remote_.stride;
     }
-    /// Begins to bring the header here that send(epoch) writes. The peer has polled it two epochs ago.
+    /// Prefetches the header that send(epoch) writes: the peer's core has had it since it polled it two epochs ago.
     void prepare(std::uint64_t epoch) noexcept { prefetch_for_writing(&remote_.line->half[epoch & 1]); }
     /// field_index: which bound field, for the receiver's header(epoch).
     void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
@@ -86,12 +86,12 @@ class shm_channel {
     [[nodiscard]] std::size_t send_bytes() const noexcept { return send_bytes_; }
     [[nodiscard]] std::size_t receive_bytes() const noexcept { return receive_bytes_; }
 
-    /// A farewell: a peer that waits for the next epoch gets status::aborted. Nothing is written to the peer's memory
-    /// after that, so the peer may reuse it. Headers stay as they are: the peer may not have read the last two.
+    /// Says farewell: a peer that waits for the next epoch gets status::aborted. Nothing is written to the peer's memory
+    /// afterwards, so the peer may reuse it. The last two headers stay as they are, because the peer may not have read them.
     void close() noexcept {
         for (message_header& header : remote_.line->half) header.end.store(last_ + 1, std::memory_order_release);
     }
-    /// Has the sender into this line said farewell?
+    /// True if the sender into this line has said farewell.
     [[nodiscard]] static bool closed(const control_line& line) noexcept {
         return line.half[1].end.load(std::memory_order_acquire) != 0; // written last
     }

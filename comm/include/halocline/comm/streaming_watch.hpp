@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Should messages to or from a peer be streamed, now? Hosts move virtual cores together and apart, and then cache lines
-// cost several times as much or as little. So a rank looks now and then how long a line takes that the peer used last
-// (take_line.hpp), and scales the job's costs by that (docs/decisions/0032-paths-follow-the-machine.md).
+// Decides, again and again, whether messages to or from a peer are streamed. Hosts move virtual cores together and apart,
+// and then cache lines cost several times as much or as little. So a rank measures now and then how long it takes to get a
+// line that the peer used last (take_line.hpp), and scales the job's costs by that
+// (docs/decisions/0032-paths-follow-the-machine.md).
 #pragma once
 
 #include <halocline/comm/clock.hpp>
@@ -16,16 +17,17 @@
 
 namespace halocline::comm {
 
-/// How long a line takes, in ticks, above which messages of one shape are better streamed, and below which no longer.
+/// Two bounds on the time of a line, in ticks: messages of one shape begin to be streamed above the upper one, and cease to
+/// be below the lower one (hysteresis).
 class streaming_bounds {
   public:
-    /// Never streamed, or always: whatever is so stays so.
+    /// No bounds: what is streamed stays so, and what is not stays so.
     streaming_bounds() = default;
     /// The same where c was not measured, and where no line is filled as a whole.
     streaming_bounds(const costs& c, const written_lines& lines);
 
     [[nodiscard]] bool known() const noexcept { return direct_below_ > 0; }
-    /// Can lines get so dear?
+    /// False if no time of a line would make streaming pay.
     [[nodiscard]] bool reachable() const noexcept { return streamed_above_ != never; }
     [[nodiscard]] bool streamed(bool now, std::uint64_t ticks) const noexcept {
         return now ? ticks >= direct_below_ : ticks > streamed_above_;
@@ -38,7 +40,8 @@ class streaming_bounds {
     std::uint64_t streamed_above_ = never, direct_below_ = 0;
 };
 
-/// The second least of some readings: what else happens adds, and once in a while a line is here by chance.
+/// The second smallest of some readings. Not a mean, because interruptions make readings larger; not the smallest, because
+/// once in a while a line is here by chance.
 class second_least {
   public:
     void read(std::uint64_t ticks) noexcept {

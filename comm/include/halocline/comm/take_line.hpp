@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far away is the core that used a cache line last? Asked of the line itself: virtual machines hide which cores
-// share a cache, and move.
+// Measures how far away the core is that used a cache line last, by taking that line. The topology would not tell:
+// virtual machines hide which cores share a cache, and are moved.
 #pragma once
 
 #include <halocline/comm/clock.hpp>

@@ -121,7 +121,7 @@ class recv_window : public window {
           count_(buffer.size()) {}
     /// Begins a step: the peer may write the buffer from now on, until wait(). Never waits.
     status init() noexcept { return begin(); }
-    /// Due between init() and wait(), as of a sender; moves on what is under way. Never waits.
+    /// Must be called between init() and wait(), as for a sender; makes progress on what is under way. Never waits.
     status post() noexcept { return post_bytes(count_ * sizeof(T)); }
     /// init() and post(): where an MPI code has MPI_Irecv or MPI_Start.
     status start() noexcept {
@@ -171,7 +171,7 @@ class buffered_recv_window : public window {
         : window(c, {false, element_name<T>(), sizeof(T), count, nullptr}), count_(count) {}
     /// Begins a step: what was received before is not needed any more. Never waits.
     status init() noexcept { return begin(); }
-    /// Due between init() and wait(), as of a sender; moves on what is under way. Never waits.
+    /// Must be called between init() and wait(), as for a sender; makes progress on what is under way. Never waits.
     status post() noexcept { return post_bytes(count_ * sizeof(T)); }
     /// Elements that came.  Pre: wait() was ok.
     [[nodiscard]] std::size_t count() const noexcept { return came_bytes() / sizeof(T); }

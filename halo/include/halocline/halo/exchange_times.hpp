@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock readings of a plan. One costs as much as a small message, so that every seventh exchange is timed and stands
-// for the others; waits that last are always timed. Seven, because what programs do in turn seldom repeats by sevens.
+// The clock readings of a plan. A reading costs as much as a small message, so only every seventh exchange is timed and
+// stands for the others; waits of more than a microsecond are always timed. Seven, because what programs do in turn seldom
+// repeats by sevens.
 #pragma once
 
 #include <halocline/comm/clock.hpp>
@@ -13,7 +14,7 @@ namespace halocline::halo {
 
 class exchange_times {
   public:
-    /// Is this exchange timed? Then its messages tell when it was started. The same on all ranks.
+    /// True if this exchange is timed; its messages then carry the time of start(). The same on all ranks.
     [[nodiscard]] static constexpr bool timed(std::uint64_t epoch) noexcept { return epoch % timed_every == 1; }
 
     /// All has been packed.  Pre: timed(epoch).

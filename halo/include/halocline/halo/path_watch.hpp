@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is the path that was chosen for a message still the better one? Hosts move virtual cores together and apart, and then
-// cache lines cost several times as much or as little. So a sender looks now and then how long a line of the message
-// takes to come back, and scales the job's costs by that (docs/decisions/0032-paths-follow-the-machine.md).
+// Checks now and then whether the path that was chosen for a message is still the better one. Hosts move virtual cores
+// together and apart, and then cache lines cost several times as much or as little. So a sender measures how long a line
+// of the message takes to come back, and scales the job's costs by that (docs/decisions/0032-paths-follow-the-machine.md).
 #pragma once
 
 #include <halocline/comm/clock.hpp>
@@ -17,7 +17,7 @@
 
 namespace halocline::halo {
 
-/// Of one message: is it streamed, and if not, are its lines claimed first?
+/// Decides for one message whether it is streamed and, if not, whether its lines are claimed first.
 class path_watch {
   public:
     /// A message that stays what it is.
@@ -28,9 +28,9 @@ class path_watch {
 
     [[nodiscard]] bool watches() const noexcept { return claimed_above_ > 0; }
     [[nodiscard]] bool streamed() const noexcept { return streamed_; }
-    /// Is it, or will it be if lines get dear?
+    /// True if it is streamed, or would be if lines got dearer.
     [[nodiscard]] bool may_stream() const noexcept { return streamed_ || bounds_.reachable(); }
-    /// The line was away when it was last looked for: claiming others is worth it.
+    /// True if the line was in another core's cache when it was last measured: claiming the others first pays.
     [[nodiscard]] bool claims() const noexcept { return claims_; }
     /// A line of the message took so many ticks to come back.
     void read(std::uint64_t ticks) noexcept { readings_.read(ticks); }

@@ -12,11 +12,12 @@ namespace halocline::halo {
 /// Where time and bytes went, since make or reset; seconds are this rank's (with a team: its member 0's).
 struct plan_statistics {
     std::uint64_t exchanges = 0;
-    double pack_seconds = 0;   ///< in start(): packing (over shm: also moving); by every 7th exchange
-    double wait_seconds = 0;   ///< in finish() (its first microsecond by every 7th exchange) and plan::test()
+    double pack_seconds = 0; ///< in start(): packing (over shm: also moving); extrapolated from every 7th exchange
+    /// In finish() and plan::test(). The first microsecond of each is extrapolated from every 7th exchange.
+    double wait_seconds = 0;
     double unpack_seconds = 0; ///< 0 for appended ghosts
-    /// Part of waits of more than a microsecond before the last peer of this host had even started: it was late. By
-    /// every 7th exchange.
+    /// Of waits of more than a microsecond, the part before the last peer of this host had called start(): it was late.
+    /// Extrapolated from every 7th exchange.
     double imbalance_seconds = 0;
     std::uint64_t path_changes = 0; ///< messages that began to be streamed, or ceased to be
     std::vector<comm::lane_counts> lanes;
