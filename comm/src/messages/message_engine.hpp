@@ -31,8 +31,8 @@ struct incoming {
     const message_slot* slot = nullptr; ///< where the immediate bytes are if they don't fit into a cell
 };
 
-/// A message without receive, before its payload. Kept in a chain, oldest first. No initialisers: a store must not
-/// touch its memory.
+/// The header of an unexpected message (one without a receive); its payload follows. Kept in a list, oldest first. Without
+/// initialisers, so that making a store does not touch its memory.
 struct unexpected_message {
     std::uint64_t arrival;
     std::uint32_t context;
@@ -79,10 +79,10 @@ class message_engine {
     void isend(message_request& r, std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
     /// An immediate message for which there is room, without a request.
     bool send_now(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
-    /// An immediate message that comes soon and is the next from that peer, if nothing else is wanted from it: without a
-    /// request. False: irecv() it.
+    /// Receives an immediate message without a request, if it comes soon, is the next from that peer, and no other receive
+    /// from it is posted. False: use irecv().
     bool recv_now(std::span<std::byte> into, int from, int tag, std::uint32_t context, message_info& info) noexcept;
-    // Whatever those two do not do.
+    // send_now() and recv_now(), or else a request of their own.
     status send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
     status recv(std::span<std::byte> into, int from, int tag, std::uint32_t context, message_info& info) noexcept;
     void irecv(message_request& r, std::span<std::byte> into, int from, int tag, std::uint32_t context) noexcept;
@@ -137,18 +137,19 @@ class message_engine {
     };
 
     // Set-up (message_setup.cpp).
+    void make_links();
     void connect(const std::vector<std::string>& cards);
     void connect_frames();
     void connect_bulk();
     [[nodiscard]] std::string way_of_large(const link& l) const;
 
-    /// Hands a send to its receiver: the message itself, or word of it.  False: no room yet.
+    /// Hands a send to its receiver: the message itself, or an announcement of it.  False: no room yet.
     bool announce(link& to, message_request& r) noexcept;
     bool to_self(link& self, message_request& r) noexcept;
     [[nodiscard]] static ring_writer::label label_for(const link& to, int tag, std::uint32_t context) noexcept {
         return {tag, context, to.in.slots_taken()};
     }
-    /// What lies there has been copied.
+    /// Frees a place of the ring: what lay there has been copied.
     static void take(link& from, ring_reader::place p) noexcept {
         from.out.credit(p.cell->slots_taken);
         from.in.take(p);
@@ -164,9 +165,9 @@ class message_engine {
     /// Receiver: takes `bytes` of an announced message, in whichever way reaches them.
     void fetch(link& from, message_request& r, std::uint64_t bytes, const announcement& a) noexcept;
     void look_for_sender(link& from, send_record& record, std::uint64_t bytes) noexcept;
-    /// Should the sender of so many bytes write them past its cache?
+    /// True if the sender of so many bytes should write them past its cache.
     [[nodiscard]] bool wants_push(const link& from, std::uint64_t bytes) const noexcept;
-    /// Lets the sender copy too, or alone.  False: that would not pay, or it doesn't reach the receiver's memory.
+    /// Lets the sender copy a part, or all.  False: that would not pay, or the receiver's memory is not mapped there.
     bool share_copy(link& from, message_request& r, send_record& record, const std::byte* source,
                     std::uint64_t bytes) noexcept;
     /// Receiver: the next step of a receive in which its sender has a part.
@@ -176,7 +177,7 @@ class message_engine {
     void help_copy(link& to, message_request& r, send_record& record, bool streaming) noexcept;
     void stage(link& to, message_request& r, send_record& record) noexcept;
     // Over a network (message_frames.cpp).
-    /// Of a large message so many bytes are wanted: call_for() it until that can be sent.
+    /// Notes that so many bytes of a large message are wanted; call_for() is tried until it can be sent.
     void enlist_call(link& from, message_request& r, std::uint32_t record, std::uint64_t bytes) noexcept;
     bool frame_message(link& to, message_request& r) noexcept;
     void send_frame(link& to, bool also_empty) noexcept;
@@ -209,7 +210,7 @@ class message_engine {
     void begin(message_request& r, std::byte* data, std::size_t bytes, int peer, int tag,
                std::uint32_t context) noexcept;
     void fail(status why, const message_request& r, std::size_t more, std::uint64_t message_bytes = 0) noexcept;
-    /// A peer or tag that can't be.
+    /// Fails with status::misused: no such peer or tag.
     void misuse(bool is_send, int peer, int tag) noexcept;
     [[nodiscard]] bool is_rank(int r) const noexcept { return static_cast<std::size_t>(r) < links_.size(); }
     [[nodiscard]] bool can_come(int from, int tag) const noexcept {
@@ -226,8 +227,8 @@ class message_engine {
     std::uint64_t calls_for_nothing_ = 0;
     static constexpr int most_unattended = 32; ///< a few microseconds of messages from one peer
     int unattended_ = 0;                       ///< receives since the last progress()
-    /// A wait pauses (waiting.hpp) after so many polls: where each rank has a core seldom, for a pause takes half as
-    /// long as a message.
+    /// A wait pauses (waiting.hpp) after so many polls. Not after each where every rank has a core of its own, because a
+    /// pause takes half as long as a message.
     std::uint64_t polls_per_pause_ = 1;
     status status_ = status::ok;
     status broken_ = status::ok; ///< of a channel; becomes status_ in a wait, which says what was waited for

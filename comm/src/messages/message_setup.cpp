@@ -29,49 +29,40 @@ std::size_t usual_frame_bytes(const job_core& core, const std::string& transport
     return message + heads;
 }
 
-} // namespace
+/// What a rank of the node finds where this one's card says, if process_vm_readv() reads the right process.
+std::uint64_t probe_word(int rank) { return 0x68616c6f636c696eu + static_cast<std::uint64_t>(rank); }
 
-message_engine::message_engine(const job& j, const messenger_options& options)
-    : job_(j), core_(j.core()), options_(options), polls_per_pause_(core_.spin.has_own_core() ? 2 : 1) {
-    const std::string own = "'" + options_.name + "': ";
-    j.agree(
-        "the options of messenger '" + options_.name + "'",
-        std::to_string(options_.unexpected) + " unexpected, immediate to " + std::to_string(options_.immediate_bytes) +
-            ", synergistic from " + std::to_string(options_.synergistic_bytes) + ", streamed from " +
-            std::to_string(options_.streamed_bytes) + ", frames of " + std::to_string(options_.frame_bytes) + " bytes");
+/// Collective.  Err: input_error: options that differ between ranks, or that are not possible.
+void check_options(const job& j, const messenger_options& o) {
+    const std::string own = "'" + o.name + "': ";
+    j.agree("the options of messenger '" + o.name + "'",
+            std::to_string(o.unexpected) + " unexpected, immediate to " + std::to_string(o.immediate_bytes) +
+                ", synergistic from " + std::to_string(o.synergistic_bytes) + ", streamed from " +
+                std::to_string(o.streamed_bytes) + ", frames of " + std::to_string(o.frame_bytes) + " bytes");
     j.collectively([&] {
-        if (options_.immediate_bytes > messenger_options::largest_immediate) {
-            throw input_error(own + "immediate messages of " + std::to_string(options_.immediate_bytes) +
-                              " bytes; at most " + std::to_string(messenger_options::largest_immediate) +
-                              " are possible");
+        if (o.immediate_bytes > messenger_options::largest_immediate) {
+            throw input_error(own + "immediate messages of " + std::to_string(o.immediate_bytes) + " bytes; at most " +
+                              std::to_string(messenger_options::largest_immediate) + " are possible");
         }
-        if (options_.unexpected < 1) throw input_error(own + "room for 0 unexpected messages; at least 1 is needed");
-        if (options_.frame_bytes != 0 && options_.frame_bytes < smallest_frame) {
-            throw input_error(own + "frames of " + std::to_string(options_.frame_bytes) + " bytes; at least " +
+        if (o.unexpected < 1) throw input_error(own + "room for 0 unexpected messages; at least 1 is needed");
+        if (o.frame_bytes != 0 && o.frame_bytes < smallest_frame) {
+            throw input_error(own + "frames of " + std::to_string(o.frame_bytes) + " bytes; at least " +
                               std::to_string(smallest_frame) + " are needed, or 0: by transport and ranks");
         }
-        for (const rank_info& m : core_.members) {
+        for (const rank_info& m : j.members()) {
             if (m.transport != mock_channel::transport) continue;
             throw input_error(own + "messages don't go over 'mock'; choose among shm, verbs, ofi, mpi");
         }
     });
-    const path wish = j.options().path;
-    const costs c = core_.ranks > 1 && leaves_streaming(wish) ? measured_costs(j) : costs{};
-    links_.reserve(static_cast<std::size_t>(core_.ranks));
-    j.collectively([&] {
-        for (const rank_info& m : core_.members) {
-            link& l = links_.emplace_back(m.rank, options_);
-            l.pushed = streaming_watch(c, least_pushed, streaming_pays(wish, c, least_pushed));
-            if (m.transport == "self" || m.transport == shm_channel::transport) continue;
-            l.frames = std::make_unique<frame_link>();
-            l.frames->room = options_.frame_bytes != 0 ? options_.frame_bytes : usual_frame_bytes(core_, m.transport);
-        }
-        block_ =
-            static_cast<std::byte*>(core_.memory->allocate_for_peers(block_bytes(core_.ranks), alignof(link_layout)));
-        for (const link& l : links_)
-            if (!l.frames) new (link_of(block_, l.peer)) link_layout;
-    });
-    const std::uint64_t probe = 0x68616c6f636c696eu + static_cast<std::uint64_t>(core_.rank);
+}
+
+} // namespace
+
+message_engine::message_engine(const job& j, const messenger_options& options)
+    : job_(j), core_(j.core()), options_(options), polls_per_pause_(core_.spin.has_own_core() ? 2 : 1) {
+    check_options(j, options_);
+    make_links();
+    const std::uint64_t probe = probe_word(core_.rank);
     try {
         wire_writer card;
         card.number<std::uint64_t>(static_cast<std::uint64_t>(block_ - core_.memory->base()));
@@ -84,6 +75,26 @@ message_engine::message_engine(const job& j, const messenger_options& options)
             core_.memory->deallocate(block_, block_bytes(core_.ranks), alignof(link_layout));
         throw;
     }
+}
+
+/// One link per rank, and this rank's block of the slab. Collective.
+void message_engine::make_links() {
+    const path wish = job_.options().path;
+    const costs c = core_.ranks > 1 && leaves_streaming(wish) ? measured_costs(job_) : costs{};
+    links_.reserve(static_cast<std::size_t>(core_.ranks));
+    job_.collectively([&] {
+        for (const rank_info& m : core_.members) {
+            link& l = links_.emplace_back(m.rank, options_);
+            l.pushed = streaming_watch(c, least_pushed, streaming_pays(wish, c, least_pushed));
+            if (m.transport == "self" || m.transport == shm_channel::transport) continue;
+            l.frames = std::make_unique<frame_link>();
+            l.frames->room = options_.frame_bytes != 0 ? options_.frame_bytes : usual_frame_bytes(core_, m.transport);
+        }
+        block_ =
+            static_cast<std::byte*>(core_.memory->allocate_for_peers(block_bytes(core_.ranks), alignof(link_layout)));
+        for (const link& l : links_)
+            if (!l.frames) new (link_of(block_, l.peer)) link_layout;
+    });
 }
 
 void message_engine::connect(const std::vector<std::string>& cards) {
@@ -115,7 +126,7 @@ void message_engine::connect(const std::vector<std::string>& cards) {
         l.readable = read_process(l.pid, reinterpret_cast<std::byte*>(&word), probe, sizeof word);
         if (!l.readable) l.why_not_readable = std::strerror(errno);
         // Another process may have that number here, in a namespace of its own.
-        else if (word != 0x68616c6f636c696eu + static_cast<std::uint64_t>(l.peer)) {
+        else if (word != probe_word(l.peer)) {
             l.readable = false;
             l.why_not_readable = "pid " + std::to_string(l.pid) + " is another process here";
         }
