@@ -182,6 +182,12 @@ int units(uint64_t bytes, int* count) {
     return MPI_SUCCESS;
 }
 
+// True of MPI_REQUEST_NULL, too.
+bool is_done(MPI_Request& request) {
+    int done = 0;
+    return MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done;
+}
+
 // Local: the peer's end may be gone already. A receive that a large message has begun to fill can't be cancelled; it is
 // left to finish by itself.
 int channel_close(halocline_mpi_channel* channel) {
@@ -192,29 +198,22 @@ int channel_close(halocline_mpi_channel* channel) {
         delete channel;
         return 1;
     }
-    int idle = 1;
+    const auto free_if = [](bool done, MPI_Request& request) {
+        if (done) MPI_Request_free(&request);
+        return done;
+    };
+    bool idle = true;
     for (int slot = 0; slot < 2; ++slot) {
         MPI_Request& request = channel->receive[slot];
         if (request == MPI_REQUEST_NULL) continue;
-        int done = 1;
-        if (channel->receiving[slot]) {
-            MPI_Cancel(&request);
-            if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) done = 0;
-        }
-        if (!done) idle = 0;
-        if (done) MPI_Request_free(&request);
+        if (channel->receiving[slot]) MPI_Cancel(&request);
+        idle = free_if(!channel->receiving[slot] || is_done(request), request) && idle;
     }
-    if (channel->send != MPI_REQUEST_NULL) {
-        int done = 0;
-        if (MPI_Test(&channel->send, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || !done) idle = 0;
-        if (done) MPI_Request_free(&channel->send);
-    }
-    int over = 0;
-    if (MPI_Test(&channel->part, &over, MPI_STATUS_IGNORE) != MPI_SUCCESS || !over) idle = 0;
-    int said = 0;
-    if (MPI_Test(&channel->farewell, &said, MPI_STATUS_IGNORE) != MPI_SUCCESS || !said) idle = 0;
+    if (channel->send != MPI_REQUEST_NULL) idle = free_if(is_done(channel->send), channel->send) && idle;
+    idle = is_done(channel->part) && idle;
+    idle = is_done(channel->farewell) && idle;
     if (idle) delete channel;
-    return idle;
+    return idle ? 1 : 0;
 }
 
 int channel_open(halocline_mpi_world* world, const halocline_mpi_channel_spec* spec, halocline_mpi_channel** channel) {

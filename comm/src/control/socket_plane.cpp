@@ -233,6 +233,44 @@ void socket_plane::look() noexcept {
     }
 }
 
+/// Takes the messages of `from` that have come, in that order. Returns the rank that this one waits for now: for its
+/// message, or for it to read; none: all messages have come and gone.
+std::optional<int> socket_plane::take_messages(std::span<const int> from, std::vector<std::string>& in) {
+    const std::lock_guard lock(mutex_);
+    for (link& l : links_) take_mail(l);
+    while (in.size() < from.size()) {
+        std::deque<std::string>& came = to(from[in.size()]).came;
+        if (came.empty()) return from[in.size()];
+        in.push_back(std::move(came.front()));
+        came.pop_front();
+    }
+    const auto unsent = std::find_if(links_.begin(), links_.end(), [](const link& l) { return !l.unsent.empty(); });
+    return unsent == links_.end() ? std::nullopt : std::optional(unsent->rank);
+}
+
+/// Waits for at most `ms` until sockets can be read or written, and does that. True if `peer` had left in good order before:
+/// what it sent first has been read now.
+bool socket_plane::read_and_write(int peer, bool awaits_message, int ms) {
+    std::vector<pollfd> polled;
+    {
+        const std::lock_guard lock(mutex_);
+        for (link& l : links_) {
+            take_mail(l);
+            const int events = POLLIN | (l.unsent.empty() ? 0 : POLLOUT);
+            polled.push_back({l.gone ? -1 : l.socket.fd(), static_cast<short>(events), 0});
+        }
+        if (awaits_message && !to(peer).came.empty()) ms = 0; // the look for deaths has read it
+    }
+    poll(polled.data(), polled.size(), ms);
+    const bool had_left = left(peer);
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        if (polled[i].revents & (POLLIN | POLLHUP | POLLERR)) read(links_[i]);
+        if (polled[i].revents & POLLOUT) write(links_[i]);
+    }
+    return had_left;
+}
+
 std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, std::span<const std::string> out,
                                                 std::span<const int> from, std::string_view operation) {
     {
@@ -241,50 +279,18 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
     }
     std::vector<std::string> in;
     const awaiting_scope waits(core_);
-    std::vector<pollfd> polled(links_.size());
     const std::uint64_t since = ticks();
     using steady = std::chrono::steady_clock;
     const steady::time_point start = steady::now();
     int gone = -1;
-    while (true) {
-        int peer = -1;
-        {
-            const std::lock_guard lock(mutex_);
-            for (link& l : links_) take_mail(l);
-            while (in.size() < from.size() && !to(from[in.size()]).came.empty()) {
-                auto& came = to(from[in.size()]).came;
-                in.push_back(std::move(came.front()));
-                came.pop_front();
-            }
-            const auto unsent =
-                std::find_if(links_.begin(), links_.end(), [](const link& l) { return !l.unsent.empty(); });
-            if (in.size() == from.size() && unsent == links_.end()) return in;
-            peer = in.size() < from.size() ? from[in.size()] : unsent->rank;
-        }
-        core_.awaits(peer);
-        core_.check_or_raise(peer, since, operation, gone);
-        bool there = false;
-        {
-            const std::lock_guard lock(mutex_);
-            for (std::size_t i = 0; i < links_.size(); ++i) {
-                link& l = links_[i];
-                take_mail(l);
-                const int events = POLLIN | (l.unsent.empty() ? 0 : POLLOUT);
-                polled[i] = {l.gone ? -1 : l.socket.fd(), static_cast<short>(events), 0};
-            }
-            // Something may have come with the look at the living: then there is no need to wait. And whoever has a
-            // core of its own stays awake for what takes less time than falling asleep and waking up.
-            there = in.size() < from.size() && !to(peer).came.empty();
-        }
+    while (const std::optional<int> peer = take_messages(from, in)) {
+        core_.awaits(*peer);
+        core_.check_or_raise(*peer, since, operation, gone);
+        // Whoever has a core of its own stays awake for what takes less time than falling asleep and waking up.
         const bool soon = core_.spin.has_own_core() && steady::now() - start < std::chrono::microseconds(100);
-        poll(polled.data(), polled.size(), there || soon ? 0 : patience_ms);
-        gone = left(peer) ? peer : -1; // before reading: what it sent first is taken first
-        const std::lock_guard lock(mutex_);
-        for (std::size_t i = 0; i < links_.size(); ++i) {
-            if (polled[i].revents & (POLLIN | POLLHUP | POLLERR)) read(links_[i]);
-            if (polled[i].revents & POLLOUT) write(links_[i]);
-        }
+        gone = read_and_write(*peer, in.size() < from.size(), soon ? 0 : patience_ms) ? *peer : -1;
     }
+    return in;
 }
 
 } // namespace halocline::comm

@@ -10,6 +10,7 @@
 
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <poll.h>
 #include <string>
 #include <sys/types.h>
@@ -92,6 +93,8 @@ class socket_plane final : public pairwise_mail, public liveness {
     void hear(link& l);
     void take_mail(link& l);
     void write(link& l);
+    std::optional<int> take_messages(std::span<const int> from, std::vector<std::string>& in);
+    bool read_and_write(int peer, bool awaits_message, int ms);
     void ended(link& l, int error) noexcept;
     void watch_all();
 

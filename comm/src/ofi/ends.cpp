@@ -28,6 +28,33 @@ void make_receives(ofi_end& e) {
 
 } // namespace
 
+/// Room in ends_ for one more end.
+std::uint32_t ofi_world::take_id() {
+    if (!free_ids_.empty()) {
+        const std::uint32_t id = free_ids_.back();
+        free_ids_.pop_back();
+        return id;
+    }
+    if (ends_.size() >= ofi_tags::most_ends)
+        throw job_error("libfabric: " + std::to_string(ends_.size()) + " channels are open, no more can be told apart");
+    ends_.emplace_back();
+    // So that the data path never allocates.
+    free_ids_.reserve(ends_.capacity());
+    waiting_.reserve(ends_.capacity());
+    return static_cast<std::uint32_t>(ends_.size() - 1);
+}
+
+void ofi_world::register_block(ofi_end& e) {
+    const ofi_registration r =
+        register_memory(endpoint_->domain, endpoint_->ep, endpoint_->provider.list->domain_attr->mr_mode,
+                        e.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE, e.block, e.block_bytes, e.id + 1);
+    endpoint_->require(r.error, r.call);
+    e.region = r.region;
+    e.descriptor = r.descriptor;
+    e.key = r.key;
+    e.base = r.base;
+}
+
 ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::uint32_t, std::size_t send_bytes,
                          std::size_t receive_bytes) {
     sweep();
@@ -46,32 +73,12 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::uint3
     e.next_receive[0] = e.pieces_in; // nothing to be posted: epoch 2 comes after this end's epoch 1 (send())
     e.next_receive[1] = e.tagged ? 0 : e.pieces_in; // epoch 1 may come as soon as the peer knows this end
 
-    if (free_ids_.empty()) {
-        if (ends_.size() >= ofi_tags::most_ends)
-            throw job_error("libfabric: " + std::to_string(ends_.size()) +
-                            " channels are open, no more can be told apart");
-        e.id = static_cast<std::uint32_t>(ends_.size());
-        ends_.emplace_back();
-        // So that the data path never allocates.
-        free_ids_.reserve(ends_.capacity());
-        waiting_.reserve(ends_.capacity());
-    } else {
-        e.id = free_ids_.back();
-        free_ids_.pop_back();
-    }
+    e.id = take_id();
     try {
         e.allocate(memory, send_bytes, receive_bytes, sizeof(ofi_handshake), sizeof(ofi_handshake));
         new (e.block) ofi_handshake;
         new (&e.handshake_out()) ofi_handshake;
-        const ofi_registration r =
-            register_memory(endpoint_->domain, endpoint_->ep, endpoint_->provider.list->domain_attr->mr_mode,
-                            endpoint_->provider.tagged ? FI_SEND | FI_RECV : FI_WRITE | FI_REMOTE_WRITE, e.block,
-                            e.block_bytes, e.id + 1);
-        endpoint_->require(r.error, r.call);
-        e.region = r.region;
-        e.descriptor = r.descriptor;
-        e.key = r.key;
-        e.base = r.base;
+        register_block(e);
     } catch (...) {
         e.deallocate();
         free_ids_.push_back(e.id);

@@ -157,12 +157,14 @@ class ofi_world {
     friend class ofi_bulk_link;
     struct endpoint;                             // of libfabric's types
     [[nodiscard]] bool in_shared_memory() const; ///< provider shm
+    std::uint32_t take_id();
+    void register_block(ofi_end& end);
     /// Keeps the text of the first trouble, for describe().
     void note(int code, const char* text) noexcept;
     void take_completions() noexcept;
     /// Takes one operation that failed off its queue.  False: there is none.
     bool take_failure() noexcept;
-    /// Of the ends that wait for room, the first first; what finds none now keeps its turn.
+    /// Writes for the ends that wait for room, in the order in which they began to wait; stops at the first without room.
     void push_waiting() noexcept;
     /// A write came, with these bits (ofi/tags.hpp).
     void arrive(std::uint64_t data) noexcept;
