@@ -125,6 +125,11 @@ class driver {
         }
     }
 
+    static const char* measure(const std::string& pattern, std::size_t m) {
+        static constexpr const char* calls[]{"isend", "irecv"};
+        static constexpr const char* exchanges[]{"bare", "step"};
+        return pattern == "overhead" ? calls[m] : exchanges[m];
+    }
     /// One mode of the machine: a row for eyes, a line of JSON for each contender.
     void print(const std::string& pattern, std::size_t bytes, outcome::speed speed, const std::vector<contender>& all,
                const std::vector<outcome>& results) {
@@ -134,49 +139,51 @@ class driver {
             const series& s = results[i].kept[speed];
             if (s.slices < (results[i].noisy ? 1 : outcome::fewest_slices)) continue;
             us[all[i].who + " " + all[i].mode] = {median(s.us[0]), median(s.us[1])};
-            json_line line;
-            line.add("bench", "p2p").add("pattern", pattern).add("bytes", bytes);
-            line.add("who", all[i].who).add("mode", all[i].mode).add("transport", all[i].transport);
-            line.add("speed", name)
-                .add("flag_ns", median(s.flag_ns))
-                .add("transfer_ns", median(s.transfer_ns))
-                .add("slices", s.slices)
-                .add("noisy", results[i].noisy);
-            for (const std::size_t m : {0U, 1U}) {
-                const std::string measure =
-                    pattern == "overhead" ? (m == 0 ? "isend" : "irecv") : (m == 0 ? "bare" : "step");
-                line.add(measure + "_us_min", quantile(s.us[m], 0)).add(measure + "_us_median", median(s.us[m]));
-                line.add(measure + "_us_p95", quantile(s.us[m], 0.95));
-            }
-            line.add("pinned", pinned_)
-                .add("host", job_.members()[0].host)
-                .add("compiler", __VERSION__)
-                .add("git", options_.git);
-            write(line.text());
+            write_json(pattern, bytes, name, all[i], s, results[i].noisy);
         }
         if (us.empty()) return;
         for (const std::size_t m : {0U, 1U}) {
-            const std::string measure =
-                pattern == "overhead" ? (m == 0 ? "isend" : "irecv") : (m == 0 ? "bare" : "step");
-            std::fprintf(stderr, "%-9s %8zu B %s %-5s", pattern.c_str(), bytes, name, measure.c_str());
-            double mpi = 0;
-            for (std::size_t i = 0; i < all.size(); ++i) {
-                const auto found = us.find(all[i].who + " " + all[i].mode);
-                const double value = found == us.end() ? 0 : found->second[m];
-                if (all[i].transport == "mpi" && value > 0) mpi = mpi > 0 ? std::min(mpi, value) : value;
-                const std::string& label = all[i].transport == "mpi" ? all[i].who : all[i].mode;
-                if (value > 0)
-                    std::fprintf(stderr, " %s %.3f", label.c_str(), value);
-                else
-                    std::fprintf(stderr, " %s -", label.c_str());
-            }
-            const auto of = [&](const char* who) { return us.contains(who) ? us[who][m] : 0.0; };
-            const double ours = of("ours messages");
-            if (mpi > 0 && ours > 0) std::fprintf(stderr, " | ours/mpi %.2f", ours / mpi);
-            if (of("limit nomatch") > 0 && ours > 0)
-                std::fprintf(stderr, " | matching %.0f %%", 100 * (1 - of("limit nomatch") / ours));
-            std::fprintf(stderr, "\n");
+            std::fprintf(stderr, "%-9s %8zu B %s %-5s", pattern.c_str(), bytes, name, measure(pattern, m));
+            print_row(all, us, m);
         }
+    }
+    void write_json(const std::string& pattern, std::size_t bytes, const char* speed, const contender& c,
+                    const series& s, bool noisy) {
+        json_line line;
+        line.add("bench", "p2p").add("pattern", pattern).add("bytes", bytes);
+        line.add("who", c.who).add("mode", c.mode).add("transport", c.transport);
+        line.add("speed", speed).add("flag_ns", median(s.flag_ns)).add("transfer_ns", median(s.transfer_ns));
+        line.add("slices", s.slices).add("noisy", noisy);
+        for (const std::size_t m : {0U, 1U}) {
+            const std::string us = measure(pattern, m) + std::string("_us_");
+            line.add(us + "min", quantile(s.us[m], 0)).add(us + "median", median(s.us[m]));
+            line.add(us + "p95", quantile(s.us[m], 0.95));
+        }
+        line.add("pinned", pinned_).add("host", job_.members()[0].host).add("compiler", __VERSION__);
+        line.add("git", options_.git);
+        write(line.text());
+    }
+    /// A measure of all contenders, "who mode" in `us`; then ours beside the better MPI, and the share of matching.
+    static void print_row(const std::vector<contender>& all, const std::map<std::string, std::array<double, 2>>& us,
+                          std::size_t m) {
+        const auto of = [&](const std::string& who) {
+            const auto found = us.find(who);
+            return found == us.end() ? 0.0 : found->second[m];
+        };
+        double mpi = 0;
+        for (const contender& c : all) {
+            const double value = of(c.who + " " + c.mode);
+            if (c.transport == "mpi" && value > 0) mpi = mpi > 0 ? std::min(mpi, value) : value;
+            const std::string& label = c.transport == "mpi" ? c.who : c.mode;
+            if (value > 0)
+                std::fprintf(stderr, " %s %.3f", label.c_str(), value);
+            else
+                std::fprintf(stderr, " %s -", label.c_str());
+        }
+        const double ours = of("ours messages"), unmatched = of("limit nomatch");
+        if (mpi > 0 && ours > 0) std::fprintf(stderr, " | ours/mpi %.2f", ours / mpi);
+        if (unmatched > 0 && ours > 0) std::fprintf(stderr, " | matching %.0f %%", 100 * (1 - unmatched / ours));
+        std::fprintf(stderr, "\n");
     }
     void write(const std::string& line) {
         std::fprintf(options_.json.empty() ? stdout : json_.stream(), "%s\n", line.c_str());

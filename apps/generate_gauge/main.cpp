@@ -135,6 +135,24 @@ std::vector<double> update(app::program& p, const comm::job& j, const lattice::d
     return measured;
 }
 
+nlohmann::json to_json(const comm::job& j, const lattice::decomposition& cut, const arguments& a,
+                       const std::vector<double>& measured, const gauge::binned_mean& mean) {
+    const auto number = [](double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(); };
+    return {{"grid", cut.global()},
+            {"beta", a.chain.beta},
+            {"seed", a.chain.seed},
+            {"start", a.start},
+            {"thermalisation", a.thermalisation},
+            {"sweeps", a.sweeps},
+            {"overrelaxation", a.chain.overrelaxation},
+            {"measurements", measured.size()},
+            {"plaquette", number(mean.mean)},
+            {"plaquette_error", number(mean.error)},
+            {"ranks", j.ranks()},
+            {"rank_grid", cut.rank_grid()},
+            {"transport", j.transport()}};
+}
+
 int run(app::program& p, int argc, const char* const* argv) {
     const arguments a = read_command_line(p, argc, argv);
     const coordinate global = app::parse_extents("--grid", a.grid);
@@ -168,23 +186,10 @@ int run(app::program& p, int argc, const char* const* argv) {
         p.print(line);
     }
     const bool written = !a.output.empty() && write_links(p, j, cut, links, last, a);
-    const auto number = [](double v) { return std::isfinite(v) ? nlohmann::json(v) : nlohmann::json(); };
-    const nlohmann::json result{{"grid", global},
-                                {"beta", a.chain.beta},
-                                {"seed", a.chain.seed},
-                                {"start", a.start},
-                                {"thermalisation", a.thermalisation},
-                                {"sweeps", a.sweeps},
-                                {"overrelaxation", a.chain.overrelaxation},
-                                {"measurements", measured.size()},
-                                {"plaquette", number(mean.mean)},
-                                {"plaquette_error", number(mean.error)},
-                                {"last_plaquette", last},
-                                {"ranks", j.ranks()},
-                                {"rank_grid", cut.rank_grid()},
-                                {"transport", j.transport()},
-                                {"output", written ? a.output : ""},
-                                {"seconds", watch.seconds()}};
+    nlohmann::json result = to_json(j, cut, a, measured, mean);
+    result["last_plaquette"] = last;
+    result["output"] = written ? a.output : "";
+    result["seconds"] = watch.seconds();
     json.write(result.dump(2) + "\n");
     return app::exit_success;
 }
