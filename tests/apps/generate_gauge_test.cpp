@@ -1,63 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate_gauge from outside, as a user starts it.
 #include <halocline/lattice/gauge_file.hpp>
+#include <halocline_test/run_command.hpp>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
 
 namespace {
 
 using namespace halocline;
+using halocline_test::command_result;
+using halocline_test::read_text;
+using halocline_test::run_command;
+using halocline_test::scratch_folder;
 
-/// A folder of its own for each test, removed at the end.
 class GenerateGauge : public testing::Test {
   protected:
-    void SetUp() override {
-        std::string name = (std::filesystem::temp_directory_path() / "halocline-XXXXXX").string();
-        ASSERT_NE(mkdtemp(name.data()), nullptr);
-        folder_ = name;
-    }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
-
-    [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
-    [[nodiscard]] std::string content(const std::string& name) const {
-        std::ifstream in(path(name), std::ios::binary);
-        return (std::ostringstream() << in.rdbuf()).str();
-    }
-    /// Exit code; stdout and stderr are in "out" and "err".
-    [[nodiscard]] int run(int ranks, const std::string& flags) const {
+    [[nodiscard]] std::string path(const std::string& name) const { return scratch_ / name; }
+    [[nodiscard]] std::string content(const std::string& name) const { return read_text(path(name)); }
+    [[nodiscard]] static command_result run(int ranks, const std::string& flags) {
         const std::string bin = HALOCLINE_BIN;
         const std::string launcher = ranks > 1 ? bin + "/halocline-run -n " + std::to_string(ranks) + " -- " : "";
-        const int status = std::system(
-            (launcher + bin + "/generate_gauge " + flags + " >" + path("out") + " 2>" + path("err")).c_str());
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        return run_command(launcher + bin + "/generate_gauge " + flags);
     }
-    [[nodiscard]] int lines_with(const std::string& text) const {
-        std::istringstream in(content("err"));
-        int count = 0;
-        for (std::string line; std::getline(in, line);) count += line.find(text) != std::string::npos;
-        return count;
+    static void expect_success(int ranks, const std::string& flags) {
+        const command_result r = run(ranks, flags);
+        EXPECT_EQ(r.exit_code, 0) << r.err;
     }
 
   private:
-    std::filesystem::path folder_;
+    scratch_folder scratch_;
 };
+
+int lines_with(const std::string& text, const std::string& all) {
+    std::istringstream in(all);
+    int count = 0;
+    for (std::string line; std::getline(in, line);) count += line.find(text) != std::string::npos;
+    return count;
+}
 
 TEST_F(GenerateGauge, WritesTheSameBytesOnEveryNumberOfRanks) {
     const std::string chain = "--grid 4.4.2.6 --start hot --seed 9 --thermalisation 2 --sweeps 1 --output ";
 
-    ASSERT_EQ(run(1, chain + path("one")), 0) << content("err");
-    ASSERT_EQ(run(2, chain + path("two")), 0) << content("err");
-    ASSERT_EQ(run(4, chain + path("four") + " --mpi 2.2.1.1"), 0) << content("err");
+    expect_success(1, chain + path("one"));
+    expect_success(2, chain + path("two"));
+    expect_success(4, chain + path("four") + " --mpi 2.2.1.1");
 
     EXPECT_EQ(content("one").size(), 24 + 576 * 4 * 4 * 2 * 6U);
     EXPECT_EQ(content("one"), content("two"));
@@ -65,11 +55,9 @@ TEST_F(GenerateGauge, WritesTheSameBytesOnEveryNumberOfRanks) {
 }
 
 TEST_F(GenerateGauge, ResultsAndFilesAgree) {
-    ASSERT_EQ(
-        run(2, "--grid 4.4.4.4 --beta 5.7 --thermalisation 5 --sweeps 8 --measure-every 2 --format ildg --output " +
-                   path("links.ildg") + " --json " + path("results.json")),
-        0)
-        << content("err");
+    expect_success(2,
+                   "--grid 4.4.4.4 --beta 5.7 --thermalisation 5 --sweeps 8 --measure-every 2 --format ildg --output " +
+                       path("links.ildg") + " --json " + path("results.json"));
 
     const auto results = nlohmann::json::parse(content("results.json"));
     const auto file = lattice::open_gauge_file(path("links.ildg"));
@@ -102,17 +90,17 @@ TEST_F(GenerateGauge, BadInputIsOneMessageAndExitCodeTwo) {
         {"--grid 4.4.4.4 --thermalisation 0 --sweeps 1 --output same --json ./same", "is the file of --json"},
     };
     for (const auto& c : cases) {
-        EXPECT_EQ(run(2, c.flags), 2) << c.flags;
-        EXPECT_EQ(lines_with(c.message), 1) << c.flags << ": " << content("err");
+        const command_result r = run(2, c.flags);
+        EXPECT_EQ(r.exit_code, 2) << c.flags;
+        EXPECT_EQ(lines_with(c.message, r.err), 1) << c.flags << ": " << r.err;
     }
 }
 
 TEST_F(GenerateGauge, HelpIsPrintedOnce) {
-    EXPECT_EQ(run(2, "--help"), 0);
+    const command_result r = run(2, "--help");
 
-    const std::string out = content("out");
-    EXPECT_NE(out.find("--overrelaxation"), std::string::npos);
-    EXPECT_EQ(out.find("--overrelaxation"), out.rfind("--overrelaxation"));
+    EXPECT_EQ(r.exit_code, 0);
+    EXPECT_EQ(lines_with("--overrelaxation", r.out), 1) << r.out;
 }
 
 } // namespace

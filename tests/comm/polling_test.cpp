@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops around calls that ask and don't wait (test(), probe()): they end when a rank has given up, and get on where ranks
-// share a core.
+// Loops around calls that poll and don't wait (test(), probe()): they end when a rank has given up, and make progress where
+// ranks share a core.
 #include "contract/messages.hpp"
 
 #include <halocline/base/error.hpp>
@@ -22,7 +22,7 @@ namespace {
 using namespace halocline;
 using namespace halocline_test;
 
-TEST(Asking, EndsWhenARankGaveUp) {
+TEST(Polling, EndsWhenARankGaveUp) {
     std::atomic<bool> over{false};
     const auto body = [&](const job& j) {
         channel_set set(j, ring(j, 256), {"ring", ""});
@@ -67,8 +67,8 @@ TEST(Asking, EndsWhenARankGaveUp) {
     EXPECT_THROW(run_threads(2, body), error);
 }
 
-/// Two ranks on one core: who asks in vain gives it to the other, instead of a time slice later.
-TEST(Asking, GivesAwayACoreThatRanksShare) {
+/// Two ranks on one core: a call that finds nothing yields it to the other, which otherwise runs a time slice later.
+TEST(Polling, GivesAwayACoreThatRanksShare) {
     job_options options;
     options.spin_polls = 4; // as where ranks outnumber cores
     constexpr int rounds = 100;
@@ -77,7 +77,7 @@ TEST(Asking, GivesAwayACoreThatRanksShare) {
         messenger messages(j);
         const int peer = 1 - j.rank();
         std::byte byte{};
-        std::uint64_t in_vain = 0;
+        std::uint64_t fruitless = 0;
         for (int n = 0; n < rounds; ++n) {
             if (j.rank() == 0) {
                 ASSERT_EQ(messages.send({&byte, 1}, peer, n), status::ok);
@@ -85,14 +85,14 @@ TEST(Asking, GivesAwayACoreThatRanksShare) {
             message_info info;
             while (!messages.probe(peer, n, info)) {
                 ASSERT_EQ(messages.state(), status::ok);
-                ++in_vain;
+                ++fruitless;
             }
             ASSERT_EQ(messages.recv({&byte, 1}, peer, n), status::ok);
             if (j.rank() == 1) {
                 ASSERT_EQ(messages.send({&byte, 1}, peer, n), status::ok);
             }
         }
-        EXPECT_LT(in_vain / rounds, 1000u) << "a time slice has tens of thousands";
+        EXPECT_LT(fruitless / rounds, 1000u) << "a time slice has tens of thousands";
     };
     run_threads(2, body, options);
 }

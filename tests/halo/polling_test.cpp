@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops around questions (test(), probe(), completed()) are waits, too: they do what peers need from the rank's other plans
-// before they can answer, and leave a core that ranks share.
+// Loops around calls that poll (test(), probe(), completed()) are waits, too: they do what peers need from the rank's other
+// plans before they can go on, and yield a core that ranks share.
 #include "padded_oracle.hpp"
 #include "small_job.hpp"
 
@@ -19,7 +19,7 @@ using lattice::decomposition;
 
 namespace {
 
-constexpr int most_questions = 100'000'000; // a loop that nobody answers ends, so that the test fails
+constexpr int most_polls = 100'000'000; // a loop that nobody answers ends, so that the test fails
 
 const decomposition& two_ranks() {
     static const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
@@ -30,16 +30,16 @@ lattice::field<double> padded_field(const comm::job& j) {
     return {site_order::lexicographic(halo::grown(two_ranks().local_box(j.rank()), {}).extents), 1, &j.memory()};
 }
 
-/// Rank 0 has started an exchange straight into its peer's field, which the peer frees only later, and asks for something
-/// that the peer does behind that exchange.
+/// Rank 0 has started an exchange straight into its peer's field, which the peer frees only later, and polls for something
+/// that the peer does only after that exchange.
 void expect_progress(const comm::job& j, const std::function<bool()>& asked, const std::function<void()>& answer) {
     auto x = padded_field(j);
     shell_plan direct(j, two_ranks(), {.name = "direct", .path = halo::path::direct}, {halo::bind(x)});
     if (j.rank() == 0) {
         direct.start();
         j.barrier(); // only now does the peer free its field
-        int questions = 0;
-        while (!asked()) ASSERT_LT(++questions, most_questions);
+        int polls = 0;
+        while (!asked()) ASSERT_LT(++polls, most_polls);
         EXPECT_EQ(direct.finish(), status::ok);
     } else {
         j.barrier();
@@ -57,7 +57,7 @@ void on_two_ranks(const std::function<void(const comm::job&)>& body) {
 
 } // namespace
 
-TEST(Asking, APlanMovesTheOthers) {
+TEST(Polling, APlanMovesTheOthers) {
     on_two_ranks([](const comm::job& j) {
         halo::plan p(j, two_ranks(), {.name = "asked", .bytes_per_site = 8});
         const lattice::field<double> x(site_order::lexicographic(two_ranks().local_box(j.rank()).extents), 1);
@@ -79,7 +79,7 @@ TEST(Asking, APlanMovesTheOthers) {
     });
 }
 
-TEST(Asking, AShellMovesTheOthers) {
+TEST(Polling, AShellMovesTheOthers) {
     for (const auto route : {halo::corner_route::at_once, halo::corner_route::by_dimension})
         on_two_ranks([&](const comm::job& j) {
             auto x = padded_field(j);
@@ -113,7 +113,7 @@ TEST(Asking, AShellMovesTheOthers) {
         });
 }
 
-TEST(Asking, MessagesAndWindowsMovePlans) {
+TEST(Polling, MessagesAndWindowsMovePlans) {
     on_two_ranks([](const comm::job& j) {
         const int peer = 1 - j.rank();
         comm::messenger messages(j);
@@ -151,7 +151,7 @@ TEST(Asking, MessagesAndWindowsMovePlans) {
     });
 }
 
-TEST(Asking, OneSidedCallsMovePlans) {
+TEST(Polling, OneSidedCallsMovePlans) {
     on_two_ranks([](const comm::job& j) {
         const std::vector<int> neighbours{1 - j.rank()};
         int called = 0;
@@ -176,8 +176,8 @@ TEST(Asking, OneSidedCallsMovePlans) {
     });
 }
 
-/// Two ranks on one core: who asks in vain gives it to the other, instead of a time slice later.
-TEST(Asking, CompletedGivesAwayACoreThatRanksShare) {
+/// Two ranks on one core: a call that finds nothing yields it to the other, which otherwise runs a time slice later.
+TEST(Polling, CompletedGivesAwayACoreThatRanksShare) {
     comm::job_options options = small_job();
     options.spin_polls = 4; // as where ranks outnumber cores
     constexpr int rounds = 100;
