@@ -18,8 +18,8 @@
 
 namespace {
 
-std::atomic<bool> left = false; // the job failed: MPI is not called any more
-int open_worlds = 0;            // not zero at exit(): the program ends in the middle of a job, the others do not
+std::atomic<bool> abandoned = false; // MPI is not called any more: the job has failed, or MPI holds memory
+int open_worlds = 0;                 // not zero at exit(): the program ends in the middle of a job, the others do not
 
 // More ranks than cores: let the peer run.
 int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) {
@@ -34,7 +34,7 @@ int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) 
 
 void finalize_at_exit() {
     int finalized = 0;
-    if (left || open_worlds > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
+    if (abandoned || open_worlds > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
     // Together: MPICH over UCX can wait for ever where one rank is in MPI_Finalize seconds before another.
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
@@ -106,14 +106,14 @@ int open(const void* communicator, size_t bytes, halocline_mpi_give_up give_up, 
 // Communicators are not freed: that is collective, and the world of a job lives as long as the job.
 void close(halocline_mpi_world* world) {
     if (world) --open_worlds;
-    if (world && !left && is_initialized() && world->unit != MPI_DATATYPE_NULL) MPI_Type_free(&world->unit);
+    if (world && !abandoned && is_initialized() && world->unit != MPI_DATATYPE_NULL) MPI_Type_free(&world->unit);
     delete world;
 }
 
-void leave() { left = true; }
+void leave() { abandoned = true; }
 
 void abort(int code) {
-    left = true;
+    abandoned = true;
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
@@ -169,7 +169,7 @@ int allgather(halocline_mpi_world* world, const void* mine, const uint64_t* byte
 }
 
 void progress(halocline_mpi_world* world) {
-    if (left) return;
+    if (abandoned) return;
     int found = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world->setup, &found, MPI_STATUS_IGNORE);
 }
@@ -192,7 +192,7 @@ bool is_done(MPI_Request& request) {
 // left to finish by itself.
 int channel_close(halocline_mpi_channel* channel) {
     if (!channel) return 1;
-    if (left || !is_initialized()) return 0;
+    if (abandoned || !is_initialized()) return 0;
     if (channel->exposed) {
         if (!exposed_close(*channel)) return 0;
         delete channel;
@@ -291,7 +291,7 @@ static_assert(sizeof(MPI_Request) <= sizeof(halocline_mpi_transfer));
 
 int transfer_start(halocline_mpi_world* world, int receives, int peer, int tag, void* data, uint64_t bytes,
                    halocline_mpi_transfer* transfer) {
-    if (left) return HALOCLINE_MPI_OK;
+    if (abandoned) return HALOCLINE_MPI_OK;
     const int count = static_cast<int>(bytes);
     MPI_Request request = MPI_REQUEST_NULL;
     HALOCLINE_TRY(receives ? MPI_Irecv(data, count, MPI_BYTE, peer, tag, world->data, &request)
@@ -302,7 +302,7 @@ int transfer_start(halocline_mpi_world* world, int receives, int peer, int tag, 
 
 int transfer_test(halocline_mpi_transfer* transfer, int* done) {
     *done = 0;
-    if (left) return HALOCLINE_MPI_OK;
+    if (abandoned) return HALOCLINE_MPI_OK;
     MPI_Request request;
     std::memcpy(&request, transfer, sizeof request);
     HALOCLINE_TRY(MPI_Test(&request, done, MPI_STATUS_IGNORE));
@@ -311,15 +311,15 @@ int transfer_test(halocline_mpi_transfer* transfer, int* done) {
 }
 
 void transfer_cancel(halocline_mpi_transfer* transfer) {
-    if (left) return;
+    if (abandoned) return;
     MPI_Request request;
     std::memcpy(&request, transfer, sizeof request);
     MPI_Cancel(&request);
     int done = 0;
     for (int tests = 0; !done && tests < 1000; ++tests)
         if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
-    // MPI can't, or it matched a message that stopped half-way: nothing else keeps MPI from that memory.
-    if (!done) left = true;
+    // MPI can't cancel it, or it matched a message that stopped half-way: nothing else keeps MPI from that memory.
+    if (!done) abandoned = true;
 }
 
 constexpr halocline_mpi_module module_table{
