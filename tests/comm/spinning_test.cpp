@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a wait keeps its core, by made-up times.
-#include "job/spinning.hpp"
+#include "job/job_core.hpp"
 
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/job.hpp>
 
 #include <gtest/gtest.h>
+
+#include <chrono>
+#include <sys/resource.h>
+#include <thread>
 
 namespace {
 
@@ -74,6 +79,34 @@ TEST(Spinning, SleepsForAPartOfTheWaitWhereProcessorTimeIsShort) {
     EXPECT_EQ(spinning::nap_nanoseconds(55e-6), 50'000);
     EXPECT_NEAR(static_cast<double>(spinning::nap_nanoseconds(1e-3)), 250'000, 1000);
     EXPECT_EQ(spinning::nap_nanoseconds(1), 1'000'000) << "a death is to be seen";
+}
+
+/// How often the calling thread has slept.
+long times_asleep() {
+    rusage use{};
+    getrusage(RUSAGE_THREAD, &use);
+    return use.ru_nvcsw; // a yield is none
+}
+
+TEST(Spinning, ALongWaitSleepsOnlyWhereProcessorTimeIsShort) {
+    using namespace halocline::comm;
+    for (const bool own : {true, false})
+        for (const bool rationed : {true, false})
+            run_threads(2, [&](const job& j) {
+                const std::optional<exceeded_quota> quota{{0.5, 2, 2}};
+                j.core().spin = spinning(j.options(), own, rationed ? quota : std::nullopt);
+                global_sum sum(j, 1);
+                double one = 1;
+                ASSERT_EQ(sum({&one, 1}), status::ok);
+                if (j.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                const long before = times_asleep();
+
+                ASSERT_EQ(sum({&one, 1}), status::ok);
+
+                if (j.rank() == 0) {
+                    EXPECT_EQ(times_asleep() - before >= 5, rationed) << own << " " << times_asleep() - before;
+                }
+            });
 }
 
 TEST(Spinning, SaysHowItWaits) {
