@@ -87,7 +87,8 @@ struct leaf_steps {
     std::vector<swap_step> steps; ///< the group's, then upwards
 };
 
-/// All leaves get as many steps, because they are made together: who has a level less than others has one of nobody.
+/// All leaves get the same number of steps, because their channels are made collectively: a leaf that has a level less than
+/// others gets a step without partners.
 leaf_steps steps_of(std::size_t leaf, std::size_t leaves, std::size_t largest_group) {
     std::size_t levels = 0; // above the groups, of the leaf that has the most
     for (std::size_t size = leaves; size > largest_group; size -= size / 2) ++levels; // the second half is the larger

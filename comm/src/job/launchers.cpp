@@ -57,7 +57,7 @@ int launched_rank() {
         const char* const ranks = l.ranks != nullptr ? std::getenv(l.ranks) : nullptr;
         return ranks != nullptr && std::atoi(rank) >= std::atoi(ranks)
                    ? 0
-                   : std::atoi(rank); // no such rank: somebody must speak
+                   : std::atoi(rank); // no such rank: one must report it
     }
     return 0;
 }
