@@ -15,8 +15,10 @@ std::shared_ptr<const lattice::site_order> blocked_order(const comm::job& j, con
                                                          const amg_options& options) {
     const lattice::coordinate block = options.blocks.value_or(default_blocks(cut.global()));
     static_cast<void>(coarse_decomposition(cut, block)); // its errors name the rank grids that would do
-    const int width = options.lane_width > 0 ? options.lane_width : dirac::preferred_lane_width();
-    return lattice::site_order::blocked(cut.local_box(j.rank()), cut.global(), block, width);
+    const lattice::box local = cut.local_box(j.rank());
+    const int width =
+        options.lane_width > 0 ? options.lane_width : dirac::preferred_lane_width(local, cut.global(), block);
+    return lattice::site_order::blocked(local, cut.global(), block, width);
 }
 
 /// y = x, from one site order to another.

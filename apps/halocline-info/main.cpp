@@ -74,7 +74,7 @@ void print_machine(const program& p) {
         quotas += (quotas.empty() ? "" : ", in a group of ") + comm::in_processors(q.processors);
     print_row(p, "quota of processor time", quotas.empty() ? "none seen" : quotas);
     print_row(p, "SIMD targets, best first", simd);
-    print_row(p, "lane width of the operator", std::to_string(dirac::preferred_lane_width()));
+    print_row(p, "floats in a vector", std::to_string(dirac::vector_lanes()));
     print_row(p, "memlock limit", memlock_limit());
     print_row(p, "MPI launcher above", launch ? launch->title + " (" + launch->evidence + ")" : "none");
 }

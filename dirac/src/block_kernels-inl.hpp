@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels inside a group of blocks. Lanes are independent: a field of W lanes is computed W / N at a time, N the lanes of
-// a vector. The one exception is a hop over a split plane inside a block, which takes its neighbour from
-// lane ^ (1 << j). Included once per target (Highway's foreach_target).
+// Kernels on groups of blocks. Lanes are independent: a field of W lanes is computed W / N at a time, N the lanes of a
+// vector. The exception is a hop out of a lane's sub-box, which takes its sources from other lanes, of the same block or
+// of a neighbouring one. Included once per target (Highway's foreach_target).
 #include "wilson_clover_kernels.hpp"
 
 #include <limits>
+#include <span>
+#include <type_traits>
 
 // Per-target include guard
 #if defined(HALOCLINE_DIRAC_BLOCK_KERNELS_INL) == defined(HWY_TARGET_TOGGLE)
@@ -56,6 +58,19 @@ struct block_kernels {
         store<Stride>(v.c[2], p, 3 * spin + 2);
     }
 
+    struct alignas(64) site_buffer {
+        T values[spinor_reals * N];
+    };
+
+    static HWY_INLINE void clear(site_buffer& b) {
+        const tag d;
+        for (int k = 0; k < spinor_reals; ++k) hn::Store(hn::Zero(d), d, b.values + k * N);
+    }
+    static HWY_INLINE void write(const site_buffer& b, T* to) {
+        const tag d;
+        for (int k = 0; k < spinor_reals; ++k) hn::Store(hn::Load(d, b.values + k * N), d, to + k * W);
+    }
+
     /// Upper half of (1 -+ gamma_mu) psi; the lower half follows from it.
     template <int F>
     static HWY_INLINE half_spinor<V> project(const T* psi) {
@@ -64,24 +79,27 @@ struct block_kernels {
                  add_times_i<power(F, 1)>(load_spin<W>(psi, 1), load_spin<W>(psi, gamma[mu][1].column))}};
     }
 
-    /// psi += all of (1 -+ gamma_mu) w, given its upper half.
-    template <int F>
-    static HWY_INLINE void accumulate(spinor<V>& psi, const half_spinor<V>& w) {
+    /// Colour c of psi += all of (1 -+ gamma_mu) w, given that colour of its upper half; psi has lane stride Stride.
+    template <int F, int Stride>
+    static HWY_INLINE void accumulate(T* psi, int c, const complex_vector<V> (&w)[2]) {
         constexpr int mu = F / 2;
-        psi.s[0] = add_times_i<0>(psi.s[0], w.s[0]);
-        psi.s[1] = add_times_i<0>(psi.s[1], w.s[1]);
-        psi.s[2] = add_times_i<power(F, 2)>(psi.s[2], w.s[gamma[mu][2].column]);
-        psi.s[3] = add_times_i<power(F, 3)>(psi.s[3], w.s[gamma[mu][3].column]);
+        const auto add = [&](auto power, int spin, const complex_vector<V>& z) {
+            store<Stride>(add_times_i<power>(load<Stride>(psi, 3 * spin + c), z), psi, 3 * spin + c);
+        };
+        add(std::integral_constant<int, 0>(), 0, w[0]);
+        add(std::integral_constant<int, 0>(), 1, w[1]);
+        add(std::integral_constant<int, power(F, 2)>(), 2, w[gamma[mu][2].column]);
+        add(std::integral_constant<int, power(F, 3)>(), 3, w[gamma[mu][3].column]);
     }
 
-    /// Row c of U h (forward) or of U^dagger h (backward).
+    /// Row c of U h (forward) or of U^dagger h (backward), of both spins.
     template <int F>
-    static HWY_INLINE void multiply_row(const T* link, int c, const half_spinor<V>& h, half_spinor<V>& w) {
+    static HWY_INLINE void multiply_row(const T* link, int c, const half_spinor<V>& h, complex_vector<V> (&w)[2]) {
         for (int k = 0; k < 3; ++k) {
             const complex_vector<V> u = load<W>(link, F % 2 == 1 ? 3 * c + k : 3 * k + c);
             for (int s = 0; s < 2; ++s) {
                 const complex_vector<V>& in = h.s[s].c[k];
-                complex_vector<V>& out = w.s[s].c[c];
+                complex_vector<V>& out = w[s];
                 if (k == 0) {
                     out = {hn::Mul(u.re, in.re), hn::Mul(u.re, in.im)};
                 } else {
@@ -98,63 +116,164 @@ struct block_kernels {
     template <int F>
     static HWY_INLINE half_spinor<V> multiply(const T* link, const half_spinor<V>& h) {
         half_spinor<V> w;
-        multiply_row<F>(link, 0, h, w);
-        multiply_row<F>(link, 1, h, w);
-        multiply_row<F>(link, 2, h, w);
+        for (int c = 0; c < 3; ++c) {
+            complex_vector<V> row[2];
+            multiply_row<F>(link, c, h, row);
+            w.s[0].c[c] = row[0];
+            w.s[1].c[c] = row[1];
+        }
         return w;
     }
 
-    /// Takes each lane from its partner across split plane j; zero where that is outside the block.
-    template <int F>
-    static HWY_INLINE half_spinor<V> across_split(const block_stencil<T>& stencil, int j, int v, half_spinor<V> h) {
+    /// Lanes of z as a destination sees them, zero where it takes none from this source.
+    static HWY_INLINE complex_vector<V> take(const lane_source<T>& source, const complex_vector<V>& z) {
         const tag d;
         const hn::RebindToSigned<tag> di;
-        const V inside = hn::BitCast(d, hn::Load(di, &stencil.inside[j][F % 2][v * N]));
-        const bool in_vector = (1 << j) < N;
-        const auto partner = hn::IndicesFromVec(d, hn::Load(di, stencil.partner[in_vector ? j : 0].data()));
-        for (int s = 0; s < 2; ++s)
-            for (int c = 0; c < 3; ++c) {
-                complex_vector<V>& z = h.s[s].c[c];
-                if (in_vector) z = {hn::TableLookupLanes(z.re, partner), hn::TableLookupLanes(z.im, partner)};
-                z = {hn::And(z.re, inside), hn::And(z.im, inside)};
-            }
-        return h;
-    }
-
-    template <int F>
-    static HWY_INLINE void add_hop(const block_stencil<T>& stencil, const hop& step, int site, int v, const T* links,
-                                   const T* psi, spinor<V>& sum) {
-        if (step.site < 0) return;
-        const bool split = step.split >= 0;
-        const int from = split ? v ^ ((1 << step.split) / N) : v;
-        half_spinor<V> h = project<F>(psi + step.site * spinor_reals * W + from * N);
-        if constexpr (F % 2 == 1) {
-            if (split) h = across_split<F>(stencil, step.split, v, h);
-            h = multiply<F>(links + (site * site_link_reals + F / 2 * link_reals) * W + v * N, h);
+        const V taken = hn::BitCast(d, hn::Load(di, source.taken.data()));
+        if constexpr (N > 1) {
+            const auto lane = hn::IndicesFromVec(d, hn::Load(di, source.lane.data()));
+            return {hn::And(hn::TableLookupLanes(z.re, lane), taken), hn::And(hn::TableLookupLanes(z.im, lane), taken)};
         } else {
-            h = multiply<F>(links + (step.site * site_link_reals + F / 2 * link_reals) * W + from * N, h);
-            if (split) h = across_split<F>(stencil, step.split, v, h);
+            return {hn::And(z.re, taken), hn::And(z.im, taken)};
         }
-        accumulate<F>(sum, h);
     }
 
-    /// sum = hops onto one site from inside the block; its own function so that its code exists (and is cached) once.
-    static HWY_NOINLINE void hops_onto(const block_stencil<T>& stencil, int site, int v, const T* links, const T* psi,
-                                       T* HWY_RESTRICT sum) {
-        const tag d;
-        const complex_vector<V> zero{hn::Zero(d), hn::Zero(d)};
-        const colour_vector<V> zeros{{zero, zero, zero}};
-        spinor<V> acc{{zeros, zeros, zeros, zeros}};
-        const hop* step = &stencil.hops[static_cast<std::size_t>(site) * lattice::faces];
-        add_hop<0>(stencil, step[0], site, v, links, psi, acc);
-        add_hop<1>(stencil, step[1], site, v, links, psi, acc);
-        add_hop<2>(stencil, step[2], site, v, links, psi, acc);
-        add_hop<3>(stencil, step[3], site, v, links, psi, acc);
-        add_hop<4>(stencil, step[4], site, v, links, psi, acc);
-        add_hop<5>(stencil, step[5], site, v, links, psi, acc);
-        add_hop<6>(stencil, step[6], site, v, links, psi, acc);
-        add_hop<7>(stencil, step[7], site, v, links, psi, acc);
-        for (int s = 0; s < 4; ++s) store_spin<N>(acc.s[s], sum, s);
+    /// sum += the hop from psi over this link. One colour at a time, and each hop in its own function: the registers
+    /// don't hold a spinor and a half-spinor, and a compiler that sees several hops at once tries to. `ahead` may
+    /// be null.
+    template <int F>
+    static HWY_NOINLINE void add_hop(const T* psi, const T* link, T* HWY_RESTRICT sum) {
+        const half_spinor<V> h = project<F>(psi);
+        for (int c = 0; c < 3; ++c) {
+            complex_vector<V> w[2];
+            multiply_row<F>(link, c, h, w);
+            accumulate<F, N>(sum, c, w);
+        }
+    }
+
+    /// Two fields as the hops read them; the groups of the sources count from these pointers.
+    struct hop_fields {
+        const T *links, *psi;
+
+        [[nodiscard]] const T* spinor_at(std::int64_t outer, int v) const {
+            return psi + outer * spinor_reals * W + v * N;
+        }
+        [[nodiscard]] const T* link_at(std::int64_t outer, int mu, int v) const {
+            return links + (outer * site_link_reals + mu * link_reals) * W + v * N;
+        }
+    };
+
+    /// The site that comes next. What only memory may hold of it is fetched into L2, an eighth in each hop: hardware does
+    /// not look beyond a page, which is less than a site's links.
+    struct look_ahead {
+        const block_stencil<T>& stencil;
+        const lane_sources<T>* between;
+        hop_fields fields; ///< from the first group on, like these
+        const T* clover;
+        T* y;
+        int group, site;
+
+        template <int Reals>
+        static HWY_INLINE void fetch(const T* p) {
+            constexpr int line = 64 / static_cast<int>(sizeof(T));
+            for (int k = 0; k < Reals * W; k += line) __builtin_prefetch(p + k, 0, 2);
+        }
+        template <int F>
+        HWY_INLINE void fetch_part() const {
+            static_assert(site_clover_reals == lattice::dimensions * link_reals);
+            constexpr int mu = F / 2;
+            const std::int64_t at = std::int64_t{group} * stencil.sites + site;
+            if constexpr (F % 2 == 1)
+                fetch<link_reals>(fields.link_at(at, mu, 0));
+            else
+                fetch<link_reals>(clover + (at * site_clover_reals + mu * link_reals) * W);
+            fetch<spinor_reals / lattice::faces>(y + (at * spinor_reals + F * (spinor_reals / lattice::faces)) * W);
+            const hop step = stencil.hop_of(site, F);
+            if (step.same_lane) { // the walk has met all neighbours but the one in its slowest direction
+                if constexpr (F == lattice::faces - 1) fetch<spinor_reals>(fields.spinor_at(at - site + step.site, 0));
+            } else if (between != nullptr) {
+                for (const lane_source<T>& source : between->of(group, F, 0)) {
+                    const std::int64_t outer = std::int64_t{source.group} * stencil.sites + step.site;
+                    fetch<spinor_reals>(fields.spinor_at(outer, 0));
+                    if constexpr (F % 2 == 0) fetch<link_reals>(fields.link_at(outer, mu, 0));
+                }
+            }
+        }
+    };
+
+    /// The same for sources in other lanes, which all lie at `site` of their groups; `own` is the destination's link.
+    template <int F>
+    static HWY_NOINLINE void add_hop_from_lanes(std::span<const lane_source<T>> sources, int sites, int site,
+                                                const hop_fields& f, const T* own, T* HWY_RESTRICT sum) {
+        for (const lane_source<T>& source : sources) {
+            const std::int64_t outer = std::int64_t{source.group} * sites + site;
+            half_spinor<V> h = project<F>(f.spinor_at(outer, source.vector));
+            constexpr bool forward = F % 2 == 1;
+            if constexpr (forward) {
+                for (auto& spin : h.s)
+                    for (auto& z : spin.c) z = take(source, z);
+            }
+            const T* const link = forward ? own : f.link_at(outer, F / 2, source.vector);
+            for (int c = 0; c < 3; ++c) {
+                complex_vector<V> w[2];
+                multiply_row<F>(link, c, h, w);
+                if constexpr (!forward) {
+                    for (auto& z : w) z = take(source, z);
+                }
+                accumulate<F, N>(sum, c, w);
+            }
+        }
+    }
+
+    /// sum += the hop over face F onto one site of a group, as far as it stays inside the block.
+    template <int F>
+    static HWY_INLINE void add_hop_inside(const block_stencil<T>& stencil, int site, int v, const hop_fields& f,
+                                          const look_ahead* ahead, T* sum) {
+        if (ahead != nullptr) ahead->template fetch_part<F>();
+        const hop step = stencil.hop_of(site, F);
+        const T* const own = f.link_at(site, F / 2, v);
+        if (step.same_lane) {
+            add_hop<F>(f.spinor_at(step.site, v), F % 2 == 1 ? own : f.link_at(step.site, F / 2, v), sum);
+        } else if (const auto sources = stencil.inside.of(0, F, v); !sources.empty()) {
+            add_hop_from_lanes<F>(sources, stencil.sites, step.site, f, own, sum);
+        }
+    }
+    /// sum = hops onto one site from inside the block; f points to its group.
+    static HWY_INLINE void hops_onto(const block_stencil<T>& stencil, int site, int v, const hop_fields& f,
+                                     site_buffer& sum, const look_ahead* ahead = nullptr) {
+        clear(sum);
+        add_hop_inside<0>(stencil, site, v, f, ahead, sum.values);
+        add_hop_inside<1>(stencil, site, v, f, ahead, sum.values);
+        add_hop_inside<2>(stencil, site, v, f, ahead, sum.values);
+        add_hop_inside<3>(stencil, site, v, f, ahead, sum.values);
+        add_hop_inside<4>(stencil, site, v, f, ahead, sum.values);
+        add_hop_inside<5>(stencil, site, v, f, ahead, sum.values);
+        add_hop_inside<6>(stencil, site, v, f, ahead, sum.values);
+        add_hop_inside<7>(stencil, site, v, f, ahead, sum.values);
+    }
+
+    /// sum += the hop over face F onto one site of `group`, as far as it comes from other blocks of this rank.
+    template <int F>
+    static HWY_INLINE void add_hop_between(const block_stencil<T>& stencil, const lane_sources<T>& between, int group,
+                                           int site, int v, const hop_fields& f, T* sum) {
+        const hop step = stencil.hop_of(site, F);
+        if (step.same_lane) return;
+        if (const auto sources = between.of(group, F, v); !sources.empty())
+            add_hop_from_lanes<F>(sources, stencil.sites, step.site, f,
+                                  f.link_at(std::int64_t{group} * stencil.sites + site, F / 2, v), sum);
+    }
+    /// sum += such hops over the faces in `mask`; f points to the first group.
+    static HWY_INLINE void add_hops_between(const block_stencil<T>& stencil, const lane_sources<T>& between,
+                                            unsigned mask, int group, int site, int v, const hop_fields& f,
+                                            site_buffer& sum) {
+        if (mask & 1U << 0) add_hop_between<0>(stencil, between, group, site, v, f, sum.values);
+        if (mask & 1U << 1) add_hop_between<1>(stencil, between, group, site, v, f, sum.values);
+        if (mask & 1U << 2) add_hop_between<2>(stencil, between, group, site, v, f, sum.values);
+        if (mask & 1U << 3) add_hop_between<3>(stencil, between, group, site, v, f, sum.values);
+        if (mask & 1U << 4) add_hop_between<4>(stencil, between, group, site, v, f, sum.values);
+        if (mask & 1U << 5) add_hop_between<5>(stencil, between, group, site, v, f, sum.values);
+        if (mask & 1U << 6) add_hop_between<6>(stencil, between, group, site, v, f, sum.values);
+        if (mask & 1U << 7) add_hop_between<7>(stencil, between, group, site, v, f, sum.values);
     }
 
     /// out += C in for one chirality: six complex numbers from `in` (lane stride Stride), to `out` (stride N).
@@ -187,27 +306,40 @@ struct block_kernels {
         add_clover<Stride>(c + chirality_reals * W, in + half_spinor_reals * Stride, out + half_spinor_reals * N);
     }
 
-    struct alignas(64) site_buffer {
-        T values[spinor_reals * N];
-    };
-
-    static HWY_INLINE void clear(site_buffer& b) {
-        const tag d;
-        for (int k = 0; k < spinor_reals; ++k) hn::Store(hn::Zero(d), d, b.values + k * N);
-    }
-    static HWY_INLINE void write(const site_buffer& b, T* to) {
-        const tag d;
-        for (int k = 0; k < spinor_reals; ++k) hn::Store(hn::Load(d, b.values + k * N), d, to + k * W);
-    }
-
-    static void apply(const block_stencil<T>& stencil, const T* links, const T* clover, T* y, const T* x) {
+    static void apply(const block_stencil<T>& stencil, const lane_sources<T>* between, int group, const T* links,
+                      const T* clover, T* y, const T* x, bool fetch) {
         site_buffer sum;
+        const hop_fields all{links, x};
+        const std::int64_t first = std::int64_t{group} * stencil.sites;
+        const hop_fields own{links + first * site_link_reals * W, x + first * spinor_reals * W};
+        for (int n = 0; n < stencil.sites; ++n) {
+            const int site = stencil.walk[n];
+            const std::int64_t at = first + site;
+            const int next = stencil.walk[n + 1 < stencil.sites ? n + 1 : n];
+            const look_ahead ahead{stencil, between, all, clover, y, group, next};
+            for (int v = 0; v < vectors; ++v) {
+                hops_onto(stencil, site, v, own, sum, fetch && v == 0 ? &ahead : nullptr);
+                if (between != nullptr) add_hops_between(stencil, *between, all_faces, group, site, v, all, sum);
+                add_clover_site<W>(clover + at * site_clover_reals * W + v * N, all.spinor_at(at, v), sum.values);
+                write(sum, y + at * spinor_reals * W + v * N);
+            }
+        }
+    }
+
+    static void add_between(const block_stencil<T>& stencil, const lane_sources<T>& between, unsigned mask, int group,
+                            const T* links, T* y, const T* x, T scale) {
+        const tag d;
+        const V factor = hn::Set(d, scale);
+        site_buffer sum;
+        const hop_fields all{links, x};
         for (int site = 0; site < stencil.sites; ++site)
             for (int v = 0; v < vectors; ++v) {
-                hops_onto(stencil, site, v, links, x, sum.values);
-                add_clover_site<W>(clover + site * site_clover_reals * W + v * N, x + site * spinor_reals * W + v * N,
-                                   sum.values);
-                write(sum, y + site * spinor_reals * W + v * N);
+                clear(sum);
+                add_hops_between(stencil, between, mask, group, site, v, all, sum);
+                T* const to = y + (std::int64_t{group} * stencil.sites + site) * spinor_reals * W + v * N;
+                for (int k = 0; k < spinor_reals; ++k)
+                    hn::Store(hn::MulAdd(factor, hn::Load(d, sum.values + k * N), hn::Load(d, to + k * W)), d,
+                              to + k * W);
             }
     }
 
@@ -250,7 +382,7 @@ struct block_kernels {
             }
         for (int site = 0; site < b.stencil.even_sites; ++site)
             for (int v = 0; v < vectors; ++v) {
-                hops_onto(b.stencil, site, v, b.links, b.work, sum.values);
+                hops_onto(b.stencil, site, v, {b.links, b.work}, sum);
                 T *const r = b.r + b.at(site, v), *const e = b.e + b.at(site, v);
                 for (int k = 0; k < spinor_reals; ++k) {
                     hn::Store(hn::Add(hn::Load(d, r + k * W), hn::Load(d, sum.values + k * N)), d, r + k * W);
@@ -270,7 +402,7 @@ struct block_kernels {
         site_buffer sum, product;
         for (int site = b.stencil.even_sites; site < b.stencil.sites; ++site)
             for (int v = 0; v < vectors; ++v) {
-                hops_onto(b.stencil, site, v, b.links, b.r, sum.values);
+                hops_onto(b.stencil, site, v, {b.links, b.r}, sum);
                 clear(product);
                 add_clover_site<N>(b.schur_at(site, v), sum.values, product.values);
                 write(product, b.work + b.at(site, v));
@@ -278,7 +410,7 @@ struct block_kernels {
         step_products dot;
         for (int site = 0; site < b.stencil.even_sites; ++site)
             for (int v = 0; v < vectors; ++v) {
-                hops_onto(b.stencil, site, v, b.links, b.work, sum.values);
+                hops_onto(b.stencil, site, v, {b.links, b.work}, sum);
                 const T* const r_site = b.r + b.at(site, v);
                 add_clover_site<W>(b.schur_at(site, v), r_site, sum.values);
                 V re = hn::Load(d, dot.re + v * N), im = hn::Load(d, dot.im + v * N),
@@ -323,7 +455,7 @@ struct block_kernels {
         site_buffer sum, product;
         for (int site = b.stencil.even_sites; site < b.stencil.sites; ++site)
             for (int v = 0; v < vectors; ++v) {
-                hops_onto(b.stencil, site, v, b.links, b.e, sum.values);
+                hops_onto(b.stencil, site, v, {b.links, b.e}, sum);
                 T* const r = b.r + b.at(site, v);
                 for (int k = 0; k < spinor_reals; ++k) {
                     hn::Store(hn::Sub(hn::Load(d, sum.values + k * N), hn::Load(d, r + k * W)), d, sum.values + k * N);

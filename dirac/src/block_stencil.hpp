@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbours inside a group of blocks, from a blocked site order.
+// Where the hops of a blocked site order come from, as the kernels read it. Set-up only.
 #pragma once
 
 #include "wilson_clover_kernels.hpp"
@@ -8,10 +8,21 @@
 
 namespace halocline::dirac {
 
+/// Neighbours inside a block.  `vectors` hold the lanes of one outer index.
 template <class T>
-kernels::block_stencil<T> make_stencil(const lattice::block_layout& b);
+kernels::block_stencil<T> make_stencil(const lattice::block_layout& b, int vectors);
 
-extern template kernels::block_stencil<float> make_stencil(const lattice::block_layout&);
-extern template kernels::block_stencil<double> make_stencil(const lattice::block_layout&);
+/// Lanes behind the faces of blocks, where another block of this rank lies there (or the same one, around a dimension of
+/// one block).
+template <class T>
+kernels::lane_sources<T> sources_between(const lattice::block_layout& b, const lattice::coordinate& rank_grid,
+                                         int vectors);
+
+extern template kernels::block_stencil<float> make_stencil(const lattice::block_layout&, int);
+extern template kernels::block_stencil<double> make_stencil(const lattice::block_layout&, int);
+extern template kernels::lane_sources<float> sources_between(const lattice::block_layout&, const lattice::coordinate&,
+                                                             int);
+extern template kernels::lane_sources<double> sources_between(const lattice::block_layout&, const lattice::coordinate&,
+                                                              int);
 
 } // namespace halocline::dirac

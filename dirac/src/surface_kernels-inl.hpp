@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Half-spinors of hops that leave a block: into tables, and from tables into the destination. See table::produce and
+// Half-spinors of hops between ranks: into messages, and from ghosts into the destination. See table::produce and
 // table::consume. Included once per target (Highway's foreach_target).
 #include "wilson_clover_kernels.hpp"
 
@@ -57,19 +57,19 @@ void produce(const surface_sources& sources, int group, int end, const T* links,
 }
 
 template <class T, int W, int F>
-void consume(const surface_targets& targets, int group, int end, const T* links, T* y, const T* const (&tables)[2],
-             T scale) {
+void consume(const surface_targets& targets, int group, int end, const T* links, T* y, const T* ghosts, T scale) {
     using block = block_kernels<T, W>;
     using V = typename block::V;
     constexpr int N = block::N;
     const typename block::tag d;
     const V factor = hn::Set(d, scale);
+    constexpr T nothing[half_spinor_reals] = {};
     lane_buffer<T, N> buffer;
     for (std::int64_t i = targets.begin[group]; i < targets.begin[end]; ++i)
         for (int v = 0; v < block::vectors; ++v) {
             for (int lane = 0; lane < N; ++lane) {
                 const std::int32_t entry = targets.entry[static_cast<std::size_t>(i * W + v * N + lane)];
-                const T* from = tables[entry & 1] + std::int64_t{entry >> 1} * half_spinor_reals;
+                const T* from = entry < 0 ? nothing : ghosts + std::int64_t{entry} * half_spinor_reals;
                 for (int q = 0; q < 3; ++q) std::memcpy(buffer.quads[q] + 4 * lane, from + 4 * q, 4 * sizeof(T));
             }
             half_spinor<V> h;
@@ -86,10 +86,7 @@ void consume(const surface_targets& targets, int group, int end, const T* links,
                     z = {hn::Mul(z.re, factor), hn::Mul(z.im, factor)};
                 }
             T* out = y + outer * spinor_reals * W + v * N;
-            spinor<V> sum{{block::template load_spin<W>(out, 0), block::template load_spin<W>(out, 1),
-                           block::template load_spin<W>(out, 2), block::template load_spin<W>(out, 3)}};
-            block::template accumulate<F>(sum, h);
-            for (int s = 0; s < 4; ++s) block::template store_spin<W>(sum.s[s], out, s);
+            for (int c = 0; c < 3; ++c) block::template accumulate<F, W>(out, c, {h.s[0].c[c], h.s[1].c[c]});
         }
 }
 

@@ -24,7 +24,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class T, int W, int... F>
 table<T> kernels_of(std::integer_sequence<int, F...>) {
-    return {block_kernels<T, W>::apply, block_kernels<T, W>::solve, {produce<T, W, F>...}, {consume<T, W, F>...}};
+    using block = block_kernels<T, W>;
+    return {block::vectors, block::apply,          block::add_between,
+            block::solve,   {produce<T, W, F>...}, {consume<T, W, F>...}};
 }
 
 template <class T>

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -22,7 +23,7 @@ inline constexpr int chirality_reals = 36;
 inline constexpr int site_clover_reals = 2 * chirality_reals;
 
 inline constexpr int max_lanes = 16;
-inline constexpr int max_splits = 4; ///< 2^4 lanes
+inline constexpr unsigned all_faces = (1U << lattice::faces) - 1;
 
 /// One entry of gamma_mu, i^power in this column; there is one per row.
 struct gamma_entry {
@@ -36,37 +37,60 @@ inline constexpr gamma_entry gamma[lattice::dimensions][4] = {
     {{2, 2}, {3, 2}, {0, 2}, {1, 2}},
 };
 
-/// Where the neighbour of a site lies, seen from a group of blocks: the same for all groups.
+/// Where the neighbour of a site lies in its group; the same for all groups.
 struct hop {
-    std::int32_t site;  ///< in the group; -1: outside the block in every lane
-    std::int32_t split; ///< j: in lane ^ (1 << j), where that lane is of the same block; -1: in the same lane
+    std::int32_t site;
+    bool same_lane; ///< false: the hop leaves the lane's sub-box; which lanes it comes from, lane_sources tell
 };
 
 template <class T>
 using lane_integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
+/// Lanes of one vector that come from the lanes of another one.
+template <class T>
+struct lane_source {
+    std::int32_t group, vector;                                 ///< of the source
+    alignas(64) std::array<lane_integer<T>, max_lanes> lane{};  ///< [lane]: lane of the source vector
+    alignas(64) std::array<lane_integer<T>, max_lanes> taken{}; ///< [lane]: all bits set, or 0: this lane takes nothing
+};
+
+/// The sources of each vector over each face: as many as there are different vectors among them, mostly none or one.
+template <class T>
+struct lane_sources {
+    int vectors = 1;                 ///< of a group's lanes
+    std::vector<std::int32_t> begin; ///< [(group * faces + face) * vectors + vector], and the end
+    std::vector<lane_source<T>> sources;
+
+    [[nodiscard]] std::span<const lane_source<T>> of(int group, int face, int vector) const {
+        const auto at = static_cast<std::size_t>((group * lattice::faces + face) * vectors + vector);
+        return {sources.data() + begin[at], sources.data() + begin[at + 1]};
+    }
+};
+
 /// The blocks of one group, as the block kernels see them.
 template <class T>
 struct block_stencil {
     int sites = 0, even_sites = 0, splits_per_block = 1;
-    std::vector<hop> hops; ///< [site][face]: behind face f of the site
-    /// Partner lane of split j modulo the vector: [j][lane], for vectors of any size.
-    alignas(64) std::array<std::array<lane_integer<T>, max_lanes>, max_splits> partner{};
-    /// All bits set in the lanes whose neighbour across split plane j is inside the block: [j][low, high][lane].
-    alignas(64) std::array<std::array<std::array<lane_integer<T>, max_lanes>, 2>, max_splits> inside{};
+    std::vector<hop> hops;          ///< [site][face]: behind face f of the site
+    std::vector<std::int32_t> walk; ///< all sites in lexicographic order: neighbours soon after each other
+    lane_sources<T> inside;         ///< of hops between the lanes of a block that is split; one group for all
+
+    [[nodiscard]] const hop& hop_of(int site, int face) const {
+        return hops[static_cast<std::size_t>(site) * lattice::faces + static_cast<std::size_t>(face)];
+    }
 };
 
-/// Sites whose half-spinors go into one table, W lanes at a time.
+/// Sites whose half-spinors go into one message, W lanes at a time.
 struct surface_sources {
     std::vector<std::int32_t> outer; ///< outer index of the field
-    std::vector<std::int32_t> entry; ///< [.][lane]: place in the table, -1: nothing
+    std::vector<std::int32_t> entry; ///< [.][lane]: place in the message, -1: nothing
     std::vector<std::int32_t> begin; ///< [group + 1]: first one of each group
 };
 
-/// Sites that take half-spinors from a local table (table 0) or from ghosts (table 1).
+/// Sites that take half-spinors from the ghosts behind one face.
 struct surface_targets {
     std::vector<std::int32_t> outer;
-    std::vector<std::int32_t> entry; ///< [.][lane]: 2 * place + table; entry 0 of table 0 holds zeros
+    std::vector<std::int32_t> entry; ///< [.][lane]: place among the ghosts, -1: nothing
     std::vector<std::int32_t> begin; ///< [group + 1]: first one of each group
 };
 
@@ -74,18 +98,24 @@ struct surface_targets {
 /// hopping term) with boundary signs, [outer][mu][18][W]. A face is that of the destination: high is psi(x+mu).
 template <class T>
 struct table {
-    /// y = D_block x on one group.
-    void (*apply)(const block_stencil<T>& s, const T* links, const T* clover, T* y, const T* x);
+    int vectors; ///< that hold the lanes of one outer index
+    /// y = D x on one group, as far as D stays inside its blocks, and with `between` also the hops from other blocks of
+    /// this rank. Fields begin with group 0. `fetch`: they are in memory rather than in a cache, and are fetched early.
+    void (*apply)(const block_stencil<T>& s, const lane_sources<T>* between, int group, const T* links, const T* clover,
+                  T* y, const T* x, bool fetch);
+    /// y += scale * hops over the faces in `mask` from other blocks of this rank, on one group.
+    void (*add_between)(const block_stencil<T>& s, const lane_sources<T>& between, unsigned mask, int group,
+                        const T* links, T* y, const T* x, T scale);
     /// wilson_clover::block_solve on one group. `schur` holds D_ee on even sites and -1/D_oo on odd ones; `work` is one
     /// group of spinors.
     void (*solve)(const block_stencil<T>& s, const T* links, const T* schur, T* x, T* r, T* e, T* work, int steps);
-    /// Writes entries [first, last) of a table of half-spinors, as far as their sources are in groups [group, end): the
+    /// Writes entries [first, last) of a message of half-spinors, as far as their sources are in groups [group, end): the
     /// hop's projection; backward also times the link.
     void (*produce[lattice::faces])(const surface_sources& s, int group, int end, const T* links, const T* x,
                                     T* entries, std::int64_t first, std::int64_t last);
-    /// y += scale * hops from the tables, for targets in groups [group, end).
-    void (*consume[lattice::faces])(const surface_targets& s, int group, int end, const T* links, T* y,
-                                    const T* const (&tables)[2], T scale);
+    /// y += scale * hops from the ghosts, for targets in groups [group, end).
+    void (*consume[lattice::faces])(const surface_targets& s, int group, int end, const T* links, T* y, const T* ghosts,
+                                    T scale);
 };
 
 /// Pre: lane_width is 1, 4, 8 or 16.

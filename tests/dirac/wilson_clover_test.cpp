@@ -62,6 +62,14 @@ TEST(WilsonClover, EveryBoundaryEqualsTheReference) {
     }
 }
 
+TEST(WilsonClover, EqualsTheReferenceWhereItReadsAhead) { // 12 MiB: more than it takes to be in a cache
+    const comm::job j = comm::job::single(small_job());
+    for (int w : {8, 16}) {
+        problem<double> p(j, {{8, 8, 8, 16}, {4, 4, 4, 4}}, {1, 1, 1, 1}, w);
+        expect_apply_equals_reference(p);
+    }
+}
+
 TEST(WilsonClover, ManyStepsSolveTheBlocks) {
     const comm::job j = comm::job::single(small_job());
     problem<double> p(j, {{4, 4, 4, 8}, {2, 4, 4, 4}}, {1, 1, 1, 1}, 8);
@@ -117,8 +125,15 @@ TEST(WilsonClover, ZeroStepsOnlyEliminateTheOddSites) {
 
 TEST(WilsonClover, EverySimdTargetEqualsTheReference) {
     on_each_simd_target([] {
-        const bool avx = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX2)) != 0;
-        EXPECT_EQ(dirac::preferred_lane_width(), avx ? 8 : 4);
+        const auto supports = [](std::int64_t target) { return (hwy::SupportedTargets() & target) != 0; };
+        const int vector = supports(HWY_AVX3) ? 16 : supports(HWY_AVX2) ? 8 : 4;
+        EXPECT_EQ(dirac::vector_lanes(), vector);
+        // 8 blocks of a colour, which are halved over 16 lanes, or can't be
+        const auto preferred = [](const coordinate& global, const coordinate& block) {
+            return dirac::preferred_lane_width({{0, 0, 0, 0}, global}, global, block);
+        };
+        EXPECT_EQ(preferred({8, 8, 8, 8}, {4, 4, 4, 4}), vector);
+        EXPECT_EQ(preferred({4, 4, 4, 4}, {2, 2, 2, 2}), std::min(vector, 8));
         const comm::job j = comm::job::single(small_job());
         for (int w : lane_widths) {
             problem<double> p(j, {{8, 4, 8, 4}, {4, 4, 4, 4}}, {1, 1, 1, 1}, w);

@@ -29,7 +29,7 @@ struct amg_options {
     int coarse_max_restarts = 5; ///< at most coarse_max_restarts * coarse_restart_length iterations
     bool coarse_level = true;    ///< false: the smoother alone
     std::uint64_t seed = 1;      ///< of the random test vectors
-    int lane_width = 0;          ///< sites per SIMD group, 1, 4, 8 or 16; 0: what this machine prefers
+    int lane_width = 0;          ///< sites per SIMD group, 1, 4, 8 or 16; 0: dirac::preferred_lane_width()
 
     double tolerance = 1e-10; ///< of the true relative residual
     int restart_length = 50;  ///< of the outer FGMRES

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fast Wilson-clover operator, fp32 and fp64, on fields in *blocked* site order (lattice::block_layout): SIMD lanes
-// hold different blocks (or halves of them), so block kernels are lane-pure; hops that leave a block go through surface
-// half-spinors, which cross rank boundaries by a halo plan in the same form. Ref: [Luescher2003, Frommer2014].
+// hold different blocks (or halves of them), so block kernels are lane-pure; hops from one block to another permute lanes;
+// hops between ranks go through half-spinors in a halo plan. Ref: [Luescher2003, Frommer2014].
 #pragma once
 
 #include <halocline/comm/global_sum.hpp>
@@ -35,8 +35,9 @@ class wilson_clover {
     /// y = D_block x: everything that stays inside a block. No communication.
     void apply_block(lattice::field<T>& y, const lattice::field<T>& x) const noexcept;
 
-    /// Surface half-spinors of x, for all sites where a hop leaves a block; starts the exchange with neighbours.
+    /// Begins the hops that leave a block: starts the exchange of half-spinors with neighbouring ranks.
     /// colour < 0: sources in all blocks; else only in blocks of that colour (half the messages' bytes).
+    /// Pre: x stays where and as it is until the last add_surface(), which reads the sources on this rank from it.
     void start_surface(const lattice::field<T>& x, int colour = -1) noexcept;
     [[nodiscard]] comm::status finish_surface() noexcept; ///< waits for that exchange
     /// y += sum over faces in `face_mask` (bit face.index()) of the hops into blocks from the surfaces of the last
@@ -65,9 +66,14 @@ class wilson_clover {
     struct impl;
     std::unique_ptr<impl> impl_;
 };
-/// The lane width that is fastest on this machine: 4 with SSE, else 8. On AVX-512 that is a whole vector of double; 16
-/// gains nothing for float, because colours of few blocks are then split over lanes (bench/dirac.cpp).
-[[nodiscard]] int preferred_lane_width();
+/// Floats of the widest vector that this machine computes with: 4, 8 or 16.
+[[nodiscard]] int vector_lanes();
+
+/// The lane width that is fastest on this machine for a rank's box: vector_lanes(), but 8 instead of 16 where 16 would
+/// leave more lanes empty (few blocks, which can't be split). Ranks may differ in it.
+/// Pre: as site_order::blocked().  Cost: that of two site orders.
+[[nodiscard]] int preferred_lane_width(const lattice::box& local, const lattice::coordinate& global,
+                                       const lattice::coordinate& block);
 
 extern template class wilson_clover<float>;
 extern template class wilson_clover<double>;
