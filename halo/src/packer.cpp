@@ -6,7 +6,6 @@
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
-#include <numeric>
 
 namespace halocline::halo {
 namespace {
@@ -68,11 +67,10 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
         const std::string where = who + lattice::to_string(sent.where) + ": ";
         const block_map map = map_of(sent.where, cut.wraps(p.owner().rank(), sent.where), where);
         message& m = messages_.emplace_back();
-        std::vector<std::int64_t> from, to(sent.send_sites.size());
+        std::vector<std::int64_t> from;
         for (const std::int32_t site : sent.send_sites) from.push_back(order->position(site));
         if (map.empty()) {
-            std::iota(to.begin(), to.end(), 0);
-            m.copy = site_copy(from, lanes_, to, 1);
+            m.copy = site_copy(from, lanes_, position_list::counted(std::ssize(from)), 1);
             continue;
         }
         check_map(map, options_.components, where);

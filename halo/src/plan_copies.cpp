@@ -2,6 +2,7 @@
 // How a halo plan's messages are filled from a field, through the cache or past it.
 #include "checksum.hpp"
 
+#include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/stream_bytes.hpp>
 #include <halocline/halo/plan.hpp>
 
@@ -27,6 +28,20 @@ void plan::copy_one_by_one(const std::byte* values, const lattice::site_order& o
         const std::byte* source = values + position / w * w * site_bytes + position % w * component_bytes;
         for (int c = 0; c < shape.components; ++c, target += component_bytes, source += w * component_bytes)
             std::memcpy(target, source, component_bytes);
+    }
+}
+
+void plan::fill_sites(const std::byte* values, const lattice::site_order* order, const site_shape& shape,
+                      std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+    if (!claims(message)) return copy_sites(values, order, shape, message, first, last, target);
+    constexpr std::size_t block_bytes = 4096;
+    const std::size_t site_bytes = options_.bytes_per_site;
+    const auto sites = static_cast<std::int64_t>(std::max(std::size_t{1}, block_bytes / site_bytes));
+    for (std::int64_t next = 0; first < last; first = next) {
+        next = std::min(last, first + sites);
+        comm::claim_lines(target + static_cast<std::size_t>(first) * site_bytes,
+                          target + static_cast<std::size_t>(next) * site_bytes);
+        copy_sites(values, order, shape, message, first, next, target);
     }
 }
 

@@ -60,7 +60,7 @@ void plan::look_at_paths() noexcept {
 }
 
 void plan::claim_sites(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
-    if (!claims_ || messages_[message].path != path::direct || !watches_[message].claims()) return;
+    if (!claims(message)) return;
     for (int f = 0; f < options_.fields; ++f, target += field_bytes(message))
         comm::claim_lines(target + static_cast<std::size_t>(first) * options_.bytes_per_site,
                           target + static_cast<std::size_t>(last) * options_.bytes_per_site);

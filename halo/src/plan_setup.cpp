@@ -6,7 +6,6 @@
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/region_plan.hpp>
 
-#include <numeric>
 #include <utility>
 
 namespace halocline::halo {
@@ -95,13 +94,11 @@ void plan::prepare_copies() {
         throw input_error("halo '" + options_.name + "': the site order is of a box of " +
                           lattice::to_string(order->extents()) + ", the local box of rank " +
                           std::to_string(job_.rank()) + " is " + lattice::to_string(extents_));
-    std::vector<std::int64_t> from, to;
     for (const plan_message& m : messages_) {
-        from.clear();
-        for (const std::int32_t site : m.send_sites) from.push_back(order ? order->position(site) : site);
-        to.resize(from.size());
-        std::iota(to.begin(), to.end(), 0);
-        copies_.emplace_back(from, order ? order->lane_width() : 1, to, 1);
+        const position_list from = position_list::of([&](auto&& visit) {
+            for (const std::int32_t site : m.send_sites) visit(order ? order->position(site) : site);
+        });
+        copies_.emplace_back(from, order ? order->lane_width() : 1, position_list::counted(from.size()), 1);
     }
 }
 

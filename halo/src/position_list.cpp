@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "position_list.hpp"
+#include <halocline/halo/position_list.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace halocline::halo {
@@ -98,11 +99,10 @@ void describe_destinations(outline& o, const comm::job& j, const end_of_message&
 }
 
 void make_packed(region_message& m, const end_of_message& mine, const binding& fields) {
-    const std::vector<std::int64_t> sent = position_list::counted(m.send_sites).expanded(),
-                                    come = position_list::counted(m.receive_sites).expanded();
+    const position_list sent = position_list::counted(m.send_sites), come = position_list::counted(m.receive_sites);
     for (std::size_t f = 0; f < fields.source.size(); ++f) {
-        m.out.emplace_back(mine.out[f].expanded(), fields.source[f].order->lane_width(), sent, 1);
-        m.in.emplace_back(come, 1, mine.in[f].expanded(), fields.destination[f].order->lane_width());
+        m.out.emplace_back(mine.out[f], fields.source[f].order->lane_width(), sent, 1);
+        m.in.emplace_back(come, 1, mine.in[f], fields.destination[f].order->lane_width());
     }
 }
 
@@ -120,7 +120,7 @@ void make_direct(region_message& m, const end_of_message& mine, const binding& f
             m.middle = static_cast<std::size_t>(place / lanes * lanes) * source.shape.bytes() +
                        static_cast<std::size_t>(place % lanes) * source.shape.component_bytes;
         }
-        m.out.emplace_back(mine.out[f].expanded(), source.order->lane_width(), theirs.expanded(), lanes);
+        m.out.emplace_back(mine.out[f], source.order->lane_width(), theirs, lanes);
     }
 }
 

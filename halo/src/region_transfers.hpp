@@ -2,8 +2,7 @@
 // The transfers that a rank names, by peer and tag: what may be in such lists, and whether both ends name the same.
 #pragma once
 
-#include "position_list.hpp"
-
+#include <halocline/halo/position_list.hpp>
 #include <halocline/halo/region_plan.hpp>
 
 #include <cstdint>

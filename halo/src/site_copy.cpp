@@ -8,41 +8,61 @@
 namespace halocline::halo {
 namespace {
 
-/// Greedy: as long a run as there is, then as many equal runs at the same distances as follow.
-std::vector<site_strip> strips_of(std::span<const std::int64_t> from, std::span<const std::int64_t> to) {
+/// Goes through a list run by run, or by parts of runs.
+class run_walk {
+  public:
+    explicit run_walk(const position_list& list) : entry_(list.runs().data()) {}
+    [[nodiscard]] std::int64_t position() const { return entry_->first + run_ * entry_->stride + site_; }
+    /// Sites from here to the end of the run.
+    [[nodiscard]] std::int32_t left() const { return entry_->sites - site_; }
+    /// Pre: sites <= left().
+    void advance(std::int32_t sites) {
+        site_ += sites;
+        if (site_ < entry_->sites) return;
+        site_ = 0;
+        if (++run_ < entry_->count) return;
+        run_ = 0;
+        ++entry_;
+    }
+
+  private:
+    const position_run* entry_;
+    std::int32_t run_ = 0, site_ = 0;
+};
+
+/// Greedy: as long a run as there is on both sides, then as many equal runs at the same distances as follow.
+std::vector<site_strip> strips_of(const position_list& from, const position_list& to) {
     std::vector<site_strip> strips;
-    for (std::size_t first = 0, last = 0; first < from.size(); first = last) {
-        for (last = first + 1; last < from.size() && from[last] == from[last - 1] + 1 && to[last] == to[last - 1] + 1;)
-            ++last;
-        const auto sites = static_cast<std::int32_t>(last - first);
+    run_walk out(from), in(to);
+    std::int32_t sites = 0;
+    for (std::int64_t first = 0; first < from.size(); first += sites, out.advance(sites), in.advance(sites)) {
+        sites = std::min(out.left(), in.left());
         if (!strips.empty() && strips.back().sites == sites) {
             site_strip& s = strips.back();
             if (s.count == 1) {
-                s.from_stride = from[first] - s.from;
-                s.to_stride = to[first] - s.to;
+                s.from_stride = out.position() - s.from;
+                s.to_stride = in.position() - s.to;
             }
-            if (from[first] == s.from + s.count * s.from_stride && to[first] == s.to + s.count * s.to_stride) {
+            if (out.position() == s.from + s.count * s.from_stride && in.position() == s.to + s.count * s.to_stride) {
                 ++s.count;
                 continue;
             }
         }
-        strips.push_back({from[first], to[first], 0, 0, static_cast<std::int64_t>(first), sites, 1});
+        strips.push_back({out.position(), in.position(), 0, 0, first, sites, 1});
     }
     return strips;
 }
 
 /// Positions for the kernels; empty if they are 0, 1, 2, …
-std::vector<std::int32_t> listed(std::span<const std::int64_t> positions) {
-    std::vector<std::int32_t> list;
-    bool counts = true;
-    for (std::size_t i = 0; i < positions.size(); ++i) counts = counts && positions[i] == static_cast<std::int64_t>(i);
-    if (!counts) list.assign(positions.begin(), positions.end());
-    return list;
+std::vector<std::int32_t> listed(const position_list& positions) {
+    if (positions.is_counted()) return {};
+    const std::vector<std::int64_t> all = positions.expanded();
+    return {all.begin(), all.end()};
 }
 
 /// Sites of a storage with lanes, by outer index; a lane that is wanted twice is in two groups. Empty unless most sites
 /// come in fours of neighbouring lanes: others are copied faster one by one, in the order of the message.
-std::vector<std::int32_t> groups_of(std::span<const std::int64_t> positions, int lanes) {
+std::vector<std::int32_t> groups_of(const std::vector<std::int64_t>& positions, int lanes) {
     std::vector<std::int32_t> groups, group_of; // by outer index: the latest of its groups
     const std::size_t length = static_cast<std::size_t>(lanes) + 1;
     for (std::size_t i = 0; i < positions.size(); ++i) {
@@ -69,8 +89,8 @@ std::vector<std::int32_t> groups_of(std::span<const std::int64_t> positions, int
 
 } // namespace
 
-site_copy::site_copy(std::span<const std::int64_t> from, int from_lanes, std::span<const std::int64_t> to, int to_lanes)
-    : sites_(std::ssize(from)), runs_(sites_), from_lanes_(from_lanes), to_lanes_(to_lanes) {
+site_copy::site_copy(const position_list& from, int from_lanes, const position_list& to, int to_lanes)
+    : sites_(from.size()), runs_(sites_), from_lanes_(from_lanes), to_lanes_(to_lanes) {
     if (from_lanes == 1 && to_lanes == 1) {
         strips_ = strips_of(from, to);
         runs_ = 0;
@@ -83,8 +103,8 @@ site_copy::site_copy(std::span<const std::int64_t> from, int from_lanes, std::sp
         from_ = listed(from);
         to_ = listed(to);
     }
-    if (from_lanes >= 4 && to_lanes == 1) groups_ = groups_of(from, from_lanes);
-    if (to_lanes >= 4 && from_lanes == 1) groups_ = groups_of(to, to_lanes);
+    if (from_lanes >= 4 && to_lanes == 1) groups_ = groups_of(from.expanded(), from_lanes);
+    if (to_lanes >= 4 && from_lanes == 1) groups_ = groups_of(to.expanded(), to_lanes);
     group_count_ = std::ssize(groups_) / (1 + from_lanes * to_lanes);
     const kernels::table k = from_lanes > 1 || to_lanes > 1
                                  ? kernels::table_of_lanes(!groups_.empty(), from_lanes, to_lanes)

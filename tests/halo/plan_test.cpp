@@ -55,6 +55,28 @@ TEST(Plan, SendsOneMessagePerFaceOfACutDimension) {
     });
 }
 
+TEST(Plan, SendsFacesOfSeveralBlocksOfLinesWhole) {
+    const auto cut = decomposition::even({8, 4, 4, 16}, {1, 1, 1, 2});
+
+    run(2, [&](const comm::job& j) {
+        const lattice::box local = cut.local_box(j.rank());
+        for (const auto& order :
+             {lattice::site_order::lexicographic(local.extents), lattice::site_order::even_odd(local),
+              lattice::site_order::blocked(local, cut.global(), {4, 4, 4, 4}, 4)})
+            for (const int components : {1, 13, 24, 700}) { // a site of 5600 B is larger than a block
+                const auto bytes = static_cast<std::size_t>(components) * sizeof(double);
+                plan p(j, cut, {.bytes_per_site = bytes, .order = order, .path = halo::path::direct});
+                lattice::field<double> x(order, components);
+                for (std::uint64_t k = 1; k <= 3; ++k) {
+                    fill_with_oracle(x, cut, j.rank(), k);
+                    p.start(x);
+                    ASSERT_EQ(p.finish(), status::ok);
+                    EXPECT_EQ(wrong_ghosts<double>(p, cut, components, k), 0) << components << " components";
+                }
+            }
+    });
+}
+
 TEST(Plan, KeepsTheTwoFacesApartWhereBothNeighboursAreTheSameRank) {
     const auto cut = decomposition::even({2, 2, 2, 6}, {1, 1, 1, 2});
 

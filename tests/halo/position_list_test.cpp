@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of positions in their short form: nothing is lost, and faces of boxes are short.
-#include "position_list.hpp"
-
+#include <halocline/halo/position_list.hpp>
 #include <halocline/lattice/geometry.hpp>
 
 #include <gtest/gtest.h>
@@ -66,7 +65,9 @@ TEST(PositionList, CountsRunsOfNeighbours) {
 
         ASSERT_EQ(in_short.count_runs(), runs) << "case " << k;
         ASSERT_EQ(in_short.is_counted(), counted) << "case " << k;
-        if (!list.empty()) ASSERT_TRUE(std::ranges::count(list, in_short.inner()) > 0);
+        if (!list.empty()) {
+            ASSERT_TRUE(std::ranges::count(list, in_short.inner()) > 0) << "case " << k;
+        }
     }
     EXPECT_TRUE(position_list::counted(7).is_counted());
     EXPECT_EQ(position_list::counted(7).size(), 7);

@@ -7,10 +7,11 @@
 #include <new>
 
 namespace {
-std::atomic<std::uint64_t> count{0};
+std::atomic<std::uint64_t> count{0}, bytes_in_all{0};
 
 void* counted_or_null(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) noexcept {
     count.fetch_add(1, std::memory_order_relaxed);
+    bytes_in_all.fetch_add(bytes, std::memory_order_relaxed);
     return alignment <= alignof(std::max_align_t)
                ? std::malloc(bytes ? bytes : 1)
                : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -25,6 +26,7 @@ void* counted(std::size_t bytes, std::align_val_t alignment = std::align_val_t{a
 
 namespace halocline_test {
 std::uint64_t allocations() noexcept { return count.load(std::memory_order_relaxed); }
+std::uint64_t allocated_bytes() noexcept { return bytes_in_all.load(std::memory_order_relaxed); }
 } // namespace halocline_test
 
 void* operator new(std::size_t bytes) { return counted(bytes); }

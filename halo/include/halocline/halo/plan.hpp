@@ -154,7 +154,11 @@ class plan {
     /// Looks where messages of the next exchange go, and changes their paths.  Pre: no thread of a team is in start().
     void look_at_paths() noexcept;
     [[nodiscard]] bool streams(std::size_t message) const noexcept { return messages_[message].path == path::streamed; }
-    /// claim_lines() of these sites of a direct message, where that pays.
+    /// Are lines of the message claimed before they are filled (claim_lines.hpp)?
+    [[nodiscard]] bool claims(std::size_t message) const noexcept {
+        return claims_ && messages_[message].path == path::direct && watches_[message].claims();
+    }
+    /// claim_lines() of these sites of all fields, which a caller's pack function is about to fill, if claims().
     void claim_sites(std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
 
     // Copies, of sites [first, last) of a message that starts at target (plan_copies.cpp).
@@ -173,6 +177,10 @@ class plan {
     }
     void copy_one_by_one(const std::byte* values, const lattice::site_order& order, const site_shape& shape,
                          std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    /// The same, with lines claimed first if claims(): by blocks, which are still in the first-level cache when they are
+    /// filled.
+    void fill_sites(const std::byte* values, const lattice::site_order* order, const site_shape& shape,
+                    std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
     /// The same past the cache, in blocks that are gathered in the first-level cache first.
     void stream_sites(const std::byte* values, const lattice::site_order* order, const site_shape& shape,
                       std::size_t message, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
@@ -343,12 +351,11 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
             const std::size_t message = channel.index();
             std::byte* target = channel.target(epoch);
-            if (!streams(message)) claim_sites(message, first, last, target);
             for (const lattice::field<T>* x : xs) {
                 if (streams(message))
                     stream_sites(bytes_of(*x), &x->order(), shape_of(*x), message, first, last, target);
                 else
-                    copy_sites(bytes_of(*x), &x->order(), shape_of(*x), message, first, last, target);
+                    fill_sites(bytes_of(*x), &x->order(), shape_of(*x), message, first, last, target);
                 target += field_bytes(message);
             }
         },

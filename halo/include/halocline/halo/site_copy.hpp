@@ -8,11 +8,11 @@
 
 #include <halocline/comm/costs.hpp>
 #include <halocline/halo/field_view.hpp>
+#include <halocline/halo/position_list.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace halocline::halo {
@@ -44,9 +44,9 @@ class site_copy {
     site_copy() = default;
     /// Site i goes from position from[i] of storage with `from_lanes` lanes to to[i] of storage with `to_lanes`.
     /// Pre: both lists have the same length; positions are below 2^31; lane widths are powers of 2 up to 16.
-    /// Cost: O(sites). Memory: 4 B per site and irregular side; none per site for faces of boxes without lanes;
-    /// beside lanes up to 12 B more.
-    site_copy(std::span<const std::int64_t> from, int from_lanes, std::span<const std::int64_t> to, int to_lanes);
+    /// Cost: O(runs), beside lanes O(sites). Memory: 4 B per site and irregular side; none per site for faces of boxes
+    /// without lanes; beside lanes up to 12 B more.
+    site_copy(const position_list& from, int from_lanes, const position_list& to, int to_lanes);
 
     [[nodiscard]] std::int64_t sites() const { return sites_; }
     /// Runs to copy: each costs a few instructions beyond its bytes.

@@ -8,5 +8,7 @@ namespace halocline_test {
 
 /// Calls of operator new since the program started, all threads.
 std::uint64_t allocations() noexcept;
+/// What they asked for, in all.
+std::uint64_t allocated_bytes() noexcept;
 
 } // namespace halocline_test

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage positions in a short form, for set-up and for messages between ranks: neighbours are a run, equal runs at equal
-// distances one entry. A face of a box in lexicographic order takes few entries, whatever its size; a list without any
-// pattern one per position.
+// Storage positions in a short form: neighbours are a run, equal runs at equal distances one entry. A face of a box in
+// lexicographic order takes few entries, whatever its size; a list without any pattern one per position.
 #pragma once
 
 #include <cstdint>
