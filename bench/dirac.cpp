@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast is the Wilson-clover operator, and how fast are its block solves, on one rank?
-// One JSON line per measurement; seconds are the least of several repetitions. Arguments: extents (default 4 8 16).
+// How fast is the Wilson-clover operator, and how fast are its block solves?
+// One JSON line per measurement. On several ranks each has L^4 sites, cut in t, and another line says how long a rank
+// takes while all work for themselves (ranks: 1): what the exchange costs is the difference.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 
@@ -8,6 +9,7 @@
 #include <halocline/lattice/random.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -21,35 +23,55 @@ namespace {
 /// Flop of D per site, as usually counted: 1320 of the hopping term, 504 of the clover term.
 constexpr double flop_per_site = 1824;
 
+/// Seconds of one call, by the slowest rank: the least and the median of as many as take 0.15 s.
+struct call_seconds {
+    double least, median;
+};
+
+/// Collective: all ranks make as many calls.
 template <class Work>
-double least_seconds(Work&& work) {
+call_seconds time_calls(const comm::job& j, Work&& work) {
     using clock = std::chrono::steady_clock;
-    double least = 1e9;
-    const auto end = clock::now() + std::chrono::milliseconds(300);
-    for (int i = 0; i < 5 || clock::now() < end; ++i) {
+    comm::global_sum agree(j, 2);
+    const auto slowest = [&](std::array<double, 2> values) {
+        if (agree.maximum(values) != comm::status::ok) std::abort();
+        return values;
+    };
+    const auto seconds_of_one = [&] {
         const auto start = clock::now();
         work();
-        least = std::min(least, std::chrono::duration<double>(clock::now() - start).count());
-    }
-    return least;
+        return std::chrono::duration<double>(clock::now() - start).count();
+    };
+    work();
+    const double first = slowest({seconds_of_one(), 0})[0];
+    std::vector<double> all(static_cast<std::size_t>(std::clamp(0.15 / first, 5.0, 100'000.0)));
+    for (double& s : all) s = seconds_of_one();
+    std::ranges::sort(all);
+    const auto [least, median] = slowest({all.front(), all[all.size() / 2]});
+    return {least, median};
 }
 
-void print(const char* what, const char* type, int extent, int block, int lanes, double seconds, double flop) {
+/// `flop` of one rank.
+void print(int ranks, const char* what, const char* type, int extent, int block, int lanes, const call_seconds& s,
+           double flop) {
     bench::json_line line;
     line.add("bench", "dirac").add("what", what).add("type", type).add("extent", extent).add("block", block);
-    line.add("lanes", lanes).add("seconds", seconds).add("gflop_per_second", flop / seconds * 1e-9);
+    line.add("ranks", ranks).add("lanes", lanes).add("seconds", s.least).add("seconds_median", s.median);
+    line.add("gflop_per_second", flop / s.least * 1e-9); // of each rank
     std::puts(line.text().c_str());
 }
 
+/// All ranks of `j` together; rank 0 of all prints.
 template <class T>
-void measure(const comm::job& j, int extent, int block, int lanes, const char* type) {
-    const lattice::coordinate global{extent, extent, extent, extent}, blocks{block, block, block, block};
-    const auto cut = lattice::decomposition::even(global, {1, 1, 1, 1}, blocks);
-    lattice::gauge_field gauge(lattice::site_order::lexicographic(global), lattice::gauge_components);
+void measure(const comm::job& j, bool prints, int extent, int block, int lanes, const char* type) {
+    const lattice::coordinate global{extent, extent, extent, extent * j.ranks()}, blocks{block, block, block, block};
+    const auto cut = lattice::decomposition::even(global, {1, 1, 1, j.ranks()}, blocks);
+    const lattice::box local = cut.local_box(j.rank());
+    lattice::gauge_field gauge(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
     for (std::int64_t site = 0; site < gauge.volume(); ++site) // unit links: the time does not depend on values
         for (int mu = 0; mu < lattice::dimensions; ++mu)
             for (int e = 0; e < 3; ++e) gauge.at(site, mu * lattice::link_components + 8 * e) = 1;
-    const auto order = lattice::site_order::blocked(cut.local_box(0), global, blocks, lanes);
+    const auto order = lattice::site_order::blocked(local, global, blocks, lanes);
     dirac::wilson_clover<T> d(j, cut, dirac::padded_links(j, cut, gauge), {}, order);
     field<T> x(order, lattice::spinor_components), r(order, lattice::spinor_components),
         update(order, lattice::spinor_components), b(order, lattice::spinor_components);
@@ -62,45 +84,50 @@ void measure(const comm::job& j, int extent, int block, int lanes, const char* t
         if (s != comm::status::ok) std::abort();
     };
 
-    print("apply", type, extent, block, lanes, least_seconds([&] { must(d.apply(x, b)); }), sites * flop_per_site);
-    print("apply_block", type, extent, block, lanes, least_seconds([&] { d.apply_block(x, b); }),
-          sites * flop_per_site * (1 - 0.72 / block));
+    const auto time = [&](const char* what, double flop, auto&& work) {
+        const call_seconds s = time_calls(j, work);
+        if (prints) print(j.ranks(), what, type, extent, block, lanes, s, flop);
+    };
+    time("apply", sites * flop_per_site, [&] { must(d.apply(x, b)); });
+    time("apply_block", sites * flop_per_site * (1 - 0.72 / block), [&] { d.apply_block(x, b); });
     constexpr int steps = 4;
     const double solve_flop = sites * (steps + 1) * flop_per_site;
-    print("block_solve", type, extent, block, lanes, least_seconds([&] {
-              r.copy_from(b);
-              d.block_solve(x, r, update, -1, steps);
-          }),
-          solve_flop);
-    print("sap_sweep", type, extent, block, lanes, least_seconds([&] {
-              r.copy_from(b);
-              for (int colour = 0; colour < 2; ++colour) {
-                  d.block_solve(x, r, update, colour, steps);
-                  d.start_surface(update, colour);
-                  must(d.finish_surface());
-                  d.add_surface(r, -1, 0xff, T(-1));
-              }
-          }),
-          solve_flop);
+    time("block_solve", solve_flop, [&] {
+        r.copy_from(b);
+        d.block_solve(x, r, update, -1, steps);
+    });
+    time("sap_sweep", solve_flop, [&] {
+        r.copy_from(b);
+        for (int colour = 0; colour < 2; ++colour) {
+            d.block_solve(x, r, update, colour, steps);
+            d.start_surface(update, colour);
+            must(d.finish_surface());
+            d.add_surface(r, -1, 0xff, T(-1));
+        }
+    });
 }
 
 int measure_all(app::program& program, int argc, const char* const* argv) {
-    CLI::App cli("How fast is the Wilson-clover operator, and how fast are its block solves, on one rank?");
+    CLI::App cli("How fast is the Wilson-clover operator, and how fast are its block solves?");
     std::vector<int> extents{4, 8, 16};
     const auto multiple_of_4 = [](const std::string& text) {
         const int extent = std::atoi(text.c_str());
         return extent >= 4 && extent % 4 == 0 ? "" : "extents are multiples of 4, not " + text;
     };
-    cli.add_option("extents", extents, "lattices of extent^4")->check(multiple_of_4)->capture_default_str();
+    cli.add_option("extents", extents, "lattices of extent^4 on each rank")
+        ->check(multiple_of_4)
+        ->capture_default_str();
     program.parse(cli, argc, argv);
-    const comm::job j = comm::job::single();
-    for (const int extent : extents) {
+    const comm::job j = comm::job::from_environment(), alone = comm::job::single();
+    for (const int extent : extents)
         for (const int lanes : {4, 8, 16}) {
             const int block = extent == 4 ? 2 : 4;
-            measure<float>(j, extent, block, lanes, "float");
-            measure<double>(j, extent, block, lanes, "double");
+            measure<float>(j, j.rank() == 0, extent, block, lanes, "float");
+            measure<double>(j, j.rank() == 0, extent, block, lanes, "double");
+            if (j.ranks() == 1) continue;
+            measure<float>(alone, j.rank() == 0, extent, block, lanes, "float");
+            measure<double>(alone, j.rank() == 0, extent, block, lanes, "double");
         }
-    }
     return 0;
 }
 

@@ -13,7 +13,7 @@
 #   network_messages  large messages over loopback, by each MPI and libfabric's tcp, straight and in frames;
 #                 2 minutes; --seconds S each
 #   window        cost of post() of a prepared window beside MPI_Isend and MPI_Start: half a minute; --quick
-#   dirac         the Wilson-clover operator on one rank
+#   dirac         the Wilson-clover operator and its block solves, [L...] sites^4 on each rank; --np N ranks (default 1)
 #   plan_setup    what making a halo plan costs, on one rank
 #   lane_copy     packing of faces with lanes beside the loop word by word, and memcpy; --seconds S
 #   checksum      exchanges of 2 ranks with and without a CRC32C behind each message; --seconds S
@@ -186,6 +186,10 @@ case $question in
     np=2
     if [[ ${1:-} == --np ]]; then np=${2:?--np needs a number}; shift 2; fi
     exec "$bin/halocline-run" -n "$np" -- "$bin/bench_solve" --git "$git" "$@" ;;
+  dirac)
+    np=1
+    if [[ ${1:-} == --np ]]; then np=${2:?--np needs a number}; shift 2; fi
+    exec "$bin/halocline-run" -n "$np" -- "$bin/bench_dirac" "$@" ;;
   verbs)
     "$bin/bench_verbs" --before-post
     compare="'$here/scripts/verbs-latency.sh' '$bin' ${1:-9}"
