@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spinors of SIMD vectors: each component holds one lane per site. Included once per target (Highway's foreach_target).
+// Half-spinors of SIMD vectors: each component holds one lane per site. Included once per target (Highway's foreach_target).
 
 // Per-target include guard
 #if defined(HALOCLINE_DIRAC_SPINOR_VECTORS_INL) == defined(HWY_TARGET_TOGGLE)
@@ -27,10 +27,6 @@ struct colour_vector {
 template <class V>
 struct half_spinor {
     colour_vector<V> s[2];
-};
-template <class V>
-struct spinor {
-    colour_vector<V> s[4];
 };
 
 /// a + i^Power b
