@@ -97,6 +97,7 @@ struct block_kernels : site_kernels<T, W> {
         const block_stencil<T>& stencil;
         const T *links, *schur;
         T *x, *r, *e, *work;
+        bool fetch_next;
 
         static int at(int site, int v) { return site * spinor_reals * W + v * N; }
         [[nodiscard]] const T* schur_at(int site, int v) const { return schur + site * site_clover_reals * W + v * N; }
@@ -123,18 +124,30 @@ struct block_kernels : site_kernels<T, W> {
             }
     }
 
+    /// Fetches, in four steps, what the solve of the group after this one reads.
+    static HWY_INLINE void fetch_next_group(const block_system& b, int step, int site) {
+        if (!b.fetch_next || step >= lattice::dimensions) return;
+        const std::int64_t at = b.stencil.sites + site;
+        constexpr int part = spinor_reals / lattice::dimensions;
+        look_ahead::template fetch<link_reals>(b.links + (at * site_link_reals + step * link_reals) * W);
+        look_ahead::template fetch<link_reals>(b.schur + (at * site_clover_reals + step * link_reals) * W);
+        look_ahead::template fetch<part>(b.r + (at * spinor_reals + step * part) * W);
+        look_ahead::template fetch<part>(b.x + (at * spinor_reals + step * part) * W);
+    }
+
     /// Per lane, of r and S r.
     struct alignas(64) step_products {
         T re[W] = {}, im[W] = {}, norm[W] = {}; ///< <S r, r>, <S r, S r>
     };
 
     /// work_e = S r = D_ee r + D_eo o with o = -1/D_oo D_oe r, and its products with r
-    static HWY_INLINE step_products apply_schur(const block_system& b) {
+    static HWY_INLINE step_products apply_schur(const block_system& b, int step) {
         const tag d;
         site_buffer sum, product;
         for (int site = b.stencil.even_sites; site < b.stencil.sites; ++site)
             for (int v = 0; v < vectors; ++v) {
                 hops_onto(b.stencil, site, v, {b.links, b.r}, sum);
+                if (v == 0) fetch_next_group(b, step, site);
                 clear(product);
                 site_kernel::template add_clover_site<N>(b.schur_at(site, v), sum.values, product.values);
                 write(product, b.work + b.at(site, v));
@@ -143,6 +156,7 @@ struct block_kernels : site_kernels<T, W> {
         for (int site = 0; site < b.stencil.even_sites; ++site)
             for (int v = 0; v < vectors; ++v) {
                 hops_onto(b.stencil, site, v, {b.links, b.work}, sum);
+                if (v == 0) fetch_next_group(b, step, site);
                 const T* const r_site = b.r + b.at(site, v);
                 site_kernel::template add_clover_site<W>(b.schur_at(site, v), r_site, sum.values);
                 V re = hn::Load(d, dot.re + v * N), im = hn::Load(d, dot.im + v * N),
@@ -204,11 +218,11 @@ struct block_kernels : site_kernels<T, W> {
     }
 
     static void solve(const block_stencil<T>& stencil, const T* links, const T* schur, T* x, T* r, T* e, T* work,
-                      int steps) {
-        const block_system b{stencil, links, schur, x, r, e, work};
+                      int steps, bool fetch_next) {
+        const block_system b{stencil, links, schur, x, r, e, work, fetch_next};
         eliminate_odd(b);
         for (int n = 0; n < steps; ++n) {
-            const step_products dot = apply_schur(b);
+            const step_products dot = apply_schur(b, n);
             alignas(64) T alpha_re[W], alpha_im[W];
             step_lengths(stencil.splits_per_block, dot.re, dot.im, dot.norm, alpha_re, alpha_im);
             step(b, alpha_re, alpha_im);

@@ -238,7 +238,7 @@ void wilson_clover<T>::block_solve(lattice::field<T>& x, lattice::field<T>& r, l
         const std::int64_t spinors = d.group_offset(g, kernels::spinor_reals);
         d.kernel.solve(d.stencil, d.links_half.data() + d.group_offset(g, kernels::site_link_reals),
                        d.local.schur.data() + d.group_offset(g, kernels::site_clover_reals), x.data() + spinors,
-                       r.data() + spinors, update.data() + spinors, d.work.get(), steps);
+                       r.data() + spinors, update.data() + spinors, d.work.get(), steps, d.from_memory && g + 1 < last);
     }
 }
 

@@ -107,8 +107,9 @@ struct table {
     void (*add_between)(const block_stencil<T>& s, const lane_sources<T>& between, unsigned mask, int group,
                         const T* links, T* y, const T* x, T scale);
     /// wilson_clover::block_solve on one group. `schur` holds D_ee on even sites and -1/D_oo on odd ones; `work` is one
-    /// group of spinors.
-    void (*solve)(const block_stencil<T>& s, const T* links, const T* schur, T* x, T* r, T* e, T* work, int steps);
+    /// group of spinors. `fetch_next`: another group follows in memory, which is fetched meanwhile.
+    void (*solve)(const block_stencil<T>& s, const T* links, const T* schur, T* x, T* r, T* e, T* work, int steps,
+                  bool fetch_next);
     /// Writes entries [first, last) of a message of half-spinors, as far as their sources are in groups [group, end): the
     /// hop's projection; backward also times the link.
     void (*produce[lattice::faces])(const surface_sources& s, int group, int end, const T* links, const T* x,
