@@ -11,6 +11,7 @@ packages=(
   libibverbs-dev ibverbs-providers                             # transport verbs
   libpmix-dev                                                  # bootstrap pmix
   libgtest-dev spin                                            # tests; models of the slot protocols
+  nftables                                                     # tests of links that lose packets
   qemu-system-x86 busybox-static kmod cpio iproute2 perftest   # tests of verbs: scripts/verbs-vm.sh
 )
 [[ ${HALOCLINE_WITHOUT_MPI:-} ]] || packages+=(openmpi-bin libopenmpi-dev mpich libmpich-dev) # transport mpi, both

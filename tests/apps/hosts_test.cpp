@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs over two hosts: network namespaces with a link between them, two ranks each; shared memory within, libfabric
-// between. The link can be cut and ranks killed. Needs root.
+// between. The link can be cut, flap or lose packets, and ranks can be killed. Needs root.
 #include <gtest/gtest.h>
 #include <halocline_test/run_command.hpp>
 #include <halocline_test/send_signal.hpp>
@@ -62,6 +62,41 @@ class two_hosts {
                " {host}' --timeout 60 -- " + command;
     }
     void cut() const { shell("ip -n " + a + " link set " + a + " down"); }
+    void mend() const { shell("ip -n " + a + " link set " + a + " up"); }
+    /// That host b has received.
+    [[nodiscard]] long packets() const {
+        const command_result r = run_command("ip -n " + b + " -s -j link show dev " + b);
+        const json links = json::parse(r.out, nullptr, false);
+        return links.is_array() ? links[0]["stats64"]["rx"]["packets"].get<long>() : -1;
+    }
+    /// From now on each host drops one packet of a hundred that come, by what the kernel has for it; "": it has nothing.
+    [[nodiscard]] std::string lose_packets() const {
+        const auto on_each = [&](const auto& command) { return shell(command(a)) && shell(command(b)); };
+        if (on_each([](const std::string& host) {
+                return "tc -n " + host + " qdisc add dev " + host + " root netem loss 1%";
+            }))
+            return "netem";
+        if (on_each([](const std::string& host) {
+                return "ip netns exec " + host +
+                       " nft 'add table ip loss; add chain ip loss in { type filter hook input " +
+                       "priority 0; }; add rule ip loss in iifname " + host +
+                       " numgen random mod 100 == 0 counter drop'";
+            }))
+            return "nft";
+        return "";
+    }
+    [[nodiscard]] long lost(const std::string& by) const {
+        long all = 0;
+        for (const std::string& host : {a, b}) {
+            const command_result r =
+                run_command(by == "netem" ? "tc -n " + host + " -s qdisc show dev " + host
+                                          : "ip netns exec " + host + " nft list chain ip loss in");
+            const std::string before = by == "netem" ? "(dropped " : "counter packets ";
+            const std::size_t at = r.out.find(before);
+            if (at != std::string::npos) all += std::atol(r.out.c_str() + at + before.size());
+        }
+        return all;
+    }
 
     std::string a, b;
     bool there = false;
@@ -250,6 +285,77 @@ TEST_F(Hosts, ACutLinkIsReportedWithBothEnds) {
         for (const char* end : {"(10.231.7.1)", "(10.231.7.2)"}) EXPECT_NE(f.find(end), std::string::npos) << f;
         EXPECT_NE(f.find("while this rank waited for"), std::string::npos) << f;
     }
+}
+
+/// heat4d on both hosts: its result.  `meanwhile` is run beside it.
+template <class Work>
+json diffuse(const two_hosts& hosts, int steps, Work meanwhile) {
+    const scratch_folder scratch;
+    command_result r;
+    std::thread job([&] {
+        r = run_command("env HALOCLINE_COMM_TRANSPORTS=shm,ofi 'HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm' " +
+                            hosts.on_both(bin + "/heat4d --grid 8.8.8.8 --steps " + std::to_string(steps) + " --json " +
+                                          (scratch / "r.json")),
+                        100);
+    });
+    meanwhile();
+    job.join();
+    EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
+    return json::parse(read_text(scratch / "r.json"), nullptr, false);
+}
+
+/// Of the same steps on one host over shared memory.
+std::string checksum_within_a_host(int steps) {
+    const scratch_folder scratch;
+    const command_result r = run_command(bin + "/halocline-run -n 4 -- " + bin + "/heat4d --grid 8.8.8.8 --steps " +
+                                         std::to_string(steps) + " --json " + (scratch / "r.json"));
+    EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
+    return json::parse(read_text(scratch / "r.json")).value("checksum", "");
+}
+
+TEST_F(Hosts, AJobGoesOnAfterItsLinkWasDownForAWhile) {
+    constexpr int few = 1000;
+    const json quick = diffuse(hosts, few, [] {});
+    ASSERT_FALSE(quick.is_discarded());
+    const int steps = static_cast<int>(few * std::clamp(6 / quick["seconds"].get<double>(), 1.0, 100.0)); // some 6 s
+
+    long before = 0, down = 0, at_end = 0;
+    const json result = diffuse(hosts, steps, [&] {
+        const long unused = hosts.packets();
+        for (int i = 0; i < 100 && hosts.packets() < unused + 1000; ++i)
+            std::this_thread::sleep_for(std::chrono::milliseconds(50)); // they have met, and exchange
+        for (int flaps = 0; flaps < 2; ++flaps) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(300));
+            before = hosts.packets() - unused;
+            hosts.cut();
+            std::this_thread::sleep_for(std::chrono::milliseconds(200));
+            down = hosts.packets();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1800)); // the link may be silent for 5 s
+            at_end = hosts.packets();
+            hosts.mend();
+        }
+    });
+
+    ASSERT_FALSE(result.is_discarded());
+    EXPECT_GT(before, 1000);
+    EXPECT_EQ(down, at_end);
+    EXPECT_GT(result["seconds"].get<double>(), 2 * 2.0);
+    EXPECT_EQ(result["checksum"], checksum_within_a_host(steps));
+}
+
+class HostsThatLosePackets : public Hosts {};
+
+TEST_F(HostsThatLosePackets, GetTheSameBits) {
+    const std::string by = hosts.lose_packets();
+    if (by.empty()) GTEST_SKIP() << "the kernel has no netem, or nft (package nftables) is missing";
+    constexpr int steps = 500;
+
+    const json result = diffuse(hosts, steps, [] {});
+
+    ASSERT_FALSE(result.is_discarded());
+    EXPECT_GT(hosts.lost(by), 10);
+    EXPECT_EQ(result["checksum"], checksum_within_a_host(steps));
+    std::printf("%s: %ld packets lost, %.1f s\n", by.c_str(), hosts.lost(by), result["seconds"].get<double>());
 }
 
 TEST_F(Hosts, ARankThatIsStoppedIsNotDead) {
