@@ -10,6 +10,8 @@
 
 #include <atomic>
 #include <barrier>
+#include <cstdlib>
+#include <optional>
 
 using namespace halocline_test;
 using halo::star;
@@ -221,6 +223,56 @@ TEST(Stencil, RefusesToReadStaleGhosts) {
         s.finish_or_throw();
         EXPECT_NO_THROW(s.for_boundary(nothing));
     }
+}
+
+/// What for_boundary() throws when a face of u was written behind the stencil's back; "" if it doesn't.
+std::string told_of_a_face_that_was_written(const comm::job& j, const stencil_options& options) {
+    stencil<double> s(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), options);
+    field<double> u = s.make_field();
+    const auto nothing = [](const auto&) {};
+    s.start(u);
+    s.finish_or_throw();
+    EXPECT_NO_THROW(s.for_boundary(nothing));
+    u.data()[0] = 1; // marks nothing
+    try {
+        s.for_boundary(nothing);
+    } catch (const error& e) {
+        return e.what();
+    }
+    return "";
+}
+
+/// A variable of the environment for as long as this lives.
+class environment_variable {
+  public:
+    environment_variable(const char* name, const char* value) : name_(name) {
+        if (const char* const now = std::getenv(name)) before_ = now;
+        setenv(name, value, 1);
+    }
+    ~environment_variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+    environment_variable(const environment_variable&) = delete;
+    environment_variable& operator=(const environment_variable&) = delete;
+
+  private:
+    const char* name_;
+    std::optional<std::string> before_;
+};
+
+TEST(Stencil, TellsOfAFieldThatWasWrittenSinceItsExchangeIfChecksAreNormalOrAbove) {
+    const comm::job j = comm::job::single(small_job());
+    const auto is_told = [&](const stencil_options& options) {
+        const std::string text = told_of_a_face_that_was_written(j, options);
+        EXPECT_TRUE(text.empty() || text.find("was written since") != std::string::npos) << text;
+        return !text.empty();
+    };
+    for (const auto level : {check_level::off, check_level::light, check_level::normal, check_level::comm})
+        EXPECT_EQ(is_told({.self_exchange = true, .checks = level}), level >= check_level::normal);
+    for (const char* const level : {"off", "light", "normal", "comm"}) {
+        const environment_variable checks("HALOCLINE_CHECK", level);
+        EXPECT_EQ(is_told({.self_exchange = true}), parse_check_level(level, "") >= check_level::normal) << level;
+    }
+    const environment_variable checks("HALOCLINE_CHECK", "some");
+    EXPECT_THROW(is_told({.self_exchange = true}), input_error);
 }
 
 TEST(Stencil, RefusesForeignFieldsAndAntiperiodicBoundaries) {

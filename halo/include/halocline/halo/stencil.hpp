@@ -42,6 +42,8 @@ struct stencil_options {
     /// Exchanges periodic dimensions that are not cut with the own rank, instead of wrapping around locally (for
     /// tests).
     bool self_exchange = false;
+    /// normal and above: for_boundary() detects a field that was written since start().
+    check_level checks = default_checks();
 };
 
 /// What a kernel sees of one site: its values, and those of its neighbours along each dimension.
@@ -212,7 +214,8 @@ stencil<T, Star>::stencil(const comm::job& j, const lattice::decomposition& cut,
              .bytes_per_site = sizeof(T) * Star.components,
              .self_exchange = options.self_exchange,
              .select = {},
-             .order = order_}),
+             .order = order_,
+             .checks = options.checks}),
       table_(local_.extents, leaving(cut, options), Star.radius) {
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
