@@ -7,17 +7,14 @@
 #include <halocline/comm/slab.hpp>
 #include <halocline/comm/window.hpp>
 
+#include <halocline_test/forbid_system_calls.hpp>
+
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <cstddef>
 #include <filesystem>
 #include <limits>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <string>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,18 +23,6 @@ namespace {
 using namespace halocline::comm;
 
 std::string self, runner;
-
-void forbid_system_calls() {
-    sock_filter program[] = {
-        {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
-        {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_exit_group},
-        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
-        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS},
-    };
-    const sock_fprog filter{4, program};
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) std::_Exit(99);
-}
 
 /// Exit code 10: all went well. "call": makes one system call on purpose.
 int be_rank(const std::string& mode) {
@@ -95,11 +80,10 @@ int be_rank(const std::string& mode) {
     };
     steps();
     j.barrier();
-    forbid_system_calls();
+    halocline_test::forbid_system_calls();
     steps();
     if (mode == "call") (void)getppid();
-    syscall(SYS_exit_group, 10); // not _exit: a sanitizer would look for leaks first
-    __builtin_unreachable();
+    halocline_test::exit_by_system_call(10);
 }
 
 int run(const char* mode) {

@@ -10,6 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <random>
 
@@ -125,7 +128,52 @@ inline std::vector<int> random_rank_order(std::mt19937& g, int ranks) {
     return order;
 }
 
-inline halo_case random_case(std::mt19937& g, int ranks) {
+/// Every fiftieth random plan is large: boxes of up to 16 in one or two dimensions, up to 1 KiB a site, so that messages
+/// have several blocks, lines are claimed in parts, and caches overflow; each path is asked for in turn.
+inline constexpr int plans_per_large_one = 50;
+constexpr bool is_large(int plan) { return plan % plans_per_large_one == plans_per_large_one - 1; }
+/// For the plan of that number, if it is large: the next one of `paths`.
+template <std::size_t N>
+constexpr halo::path path_in_turn(int plan, const std::array<halo::path, N>& paths) {
+    return paths[static_cast<std::size_t>(plan / plans_per_large_one) % N];
+}
+
+/// Which dimensions of a large plan are long.
+inline std::array<bool, dimensions> random_long_dimensions(std::mt19937& g, bool large) {
+    std::array<bool, dimensions> is_long{};
+    for (int n = large ? drawn(g, 1, 2) : 0; n > 0; --n) is_long[static_cast<std::size_t>(drawn(g, 0, 3))] = true;
+    return is_long;
+}
+/// Of 8 bytes, up to 1 KiB of them: so many that no field of a rank exceeds a MiB by much.
+inline int random_components(std::mt19937& g, const std::vector<std::int64_t>& volumes) {
+    const std::int64_t most = *std::max_element(volumes.begin(), volumes.end());
+    return drawn(g, 16, static_cast<int>(std::clamp<std::int64_t>(131'072 / most, 16, 128)));
+}
+inline std::vector<std::int64_t> local_volumes(const lattice::decomposition& cut) {
+    std::vector<std::int64_t> volumes;
+    for (int r = 0; r < cut.ranks(); ++r) volumes.push_back(cut.local_box(r).volume());
+    return volumes;
+}
+
+/// Messages of random plans of this process that were of 64 KiB and more, by their path.
+struct large_messages {
+    std::array<std::atomic<std::uint64_t>, 4> by_path{};
+    std::atomic<std::uint64_t> most_bytes{0};
+    void count(halo::path p, std::uint64_t bytes) {
+        if (bytes >= 64 * 1024) ++by_path[static_cast<std::size_t>(p)];
+        for (std::uint64_t most = most_bytes; bytes > most && !most_bytes.compare_exchange_weak(most, bytes);) continue;
+    }
+    /// Counts that path from 0 again.
+    std::uint64_t take(halo::path p) { return by_path[static_cast<std::size_t>(p)].exchange(0); }
+};
+inline large_messages& large_messages_seen() {
+    static large_messages seen;
+    return seen;
+}
+
+/// That of this number among those that are drawn from g.
+inline halo_case random_case(std::mt19937& g, int ranks, int number = 0) {
+    const bool large = is_large(number);
     coordinate grid{1, 1, 1, 1};
     for (int rest = ranks, p = 2; rest > 1;) {
         if (rest % p != 0) {
@@ -136,21 +184,22 @@ inline halo_case random_case(std::mt19937& g, int ranks) {
         rest /= p;
     }
     halo::plan_options options;
-    options.self_exchange = drawn(g, 0, 2) == 0;
+    options.self_exchange = large || drawn(g, 0, 2) == 0;
     coordinate global{}, block{}, least{};
     std::array<std::vector<int>, dimensions> cuts;
+    const auto is_long = random_long_dimensions(g, large);
     for (int mu = 0; mu < dimensions; ++mu) {
         block[mu] = drawn(g, 0, 3) == 0 ? 2 : 1;
         cuts[mu].push_back(0);
         least[mu] = 1000;
         for (int i = 0; i < grid[mu]; ++i) {
-            const int extent = block[mu] * drawn(g, 1, 4);
+            const int extent = is_long[mu] ? block[mu] * drawn(g, 4, 16 / block[mu]) : block[mu] * drawn(g, 1, 4);
             least[mu] = std::min(least[mu], extent);
             cuts[mu].push_back(cuts[mu].back() + extent);
         }
         global[mu] = cuts[mu].back();
-        options.widths.low[mu] = drawn(g, 0, std::min(3, least[mu]));
-        options.widths.high[mu] = drawn(g, 0, std::min(3, least[mu]));
+        options.widths.low[mu] = drawn(g, large ? 1 : 0, std::min(3, least[mu]));
+        options.widths.high[mu] = drawn(g, large ? 1 : 0, std::min(3, least[mu]));
         options.boundaries[mu] = static_cast<lattice::boundary>(drawn(g, 0, 2));
     }
     switch (drawn(g, 0, 4)) {
@@ -167,12 +216,15 @@ inline halo_case random_case(std::mt19937& g, int ranks) {
                 .text = {}};
     c.order = drawn(g, 0, 2);
     c.lane_width = std::array{1, 4, 8, 16}[static_cast<std::size_t>(drawn(g, 0, 3))];
-    c.components = drawn(g, 1, 7);
+    c.components = large ? random_components(g, local_volumes(c.cut)) : drawn(g, 1, 7);
     c.options.fields = drawn(g, 0, 2) == 0 ? drawn(g, 2, 3) : 1;
     c.prepared = drawn(g, 0, 2);
     c.by_function = drawn(g, 0, 2) == 0;
     c.options.path = std::array{halo::path::automatic, halo::path::direct, halo::path::streamed,
                                 halo::path::streamed}[static_cast<std::size_t>(drawn(g, 0, 3))];
+    if (large)
+        c.options.path =
+            path_in_turn(number, std::array{halo::path::direct, halo::path::streamed, halo::path::automatic});
     c.text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) + " low " +
              lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) + " order " +
              std::to_string(c.order) + " W " + std::to_string(c.lane_width) + " components " +
@@ -194,6 +246,9 @@ void exchange_and_check(const comm::job& j, halo_case c, int exchanges = 3) {
         c.options.order =
             c.order == 1 ? lattice::site_order::lexicographic(local.extents) : lattice::site_order::even_odd(local);
     halo::plan plan(j, c.cut, c.options);
+    for (const halo::plan_message& m : plan.messages())
+        large_messages_seen().count(m.path, m.send_sites.size() * c.options.bytes_per_site *
+                                                static_cast<std::size_t>(c.options.fields));
     std::vector<lattice::field<T>> fields;
     for (int f = 0; f < c.options.fields; ++f) fields.emplace_back(order, c.components);
     std::vector<const lattice::field<T>*> xs;
@@ -230,7 +285,7 @@ void exchange_and_check(const comm::job& j, halo_case c, int exchanges = 3) {
 inline void exchange_random_cases(const comm::job& j, unsigned seed, int count, int exchanges = 3) {
     std::mt19937 generator(seed);
     for (int i = 0; i < count; ++i) {
-        const halo_case c = random_case(generator, j.ranks());
+        const halo_case c = random_case(generator, j.ranks(), i);
         if (i % 2 == 0)
             exchange_and_check<double>(j, c, exchanges);
         else

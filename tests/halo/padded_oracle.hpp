@@ -121,7 +121,9 @@ struct padded_case {
     std::string text;
 };
 
-inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_direct = true) {
+/// That of this number among those that are drawn from g.
+inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_direct = true, int number = 0) {
+    const bool large = is_large(number);
     coordinate grid{1, 1, 1, 1};
     for (int rest = ranks, p = 2; rest > 1;) {
         if (rest % p != 0) {
@@ -134,12 +136,13 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
     shell_options o;
     coordinate global{};
     std::array<std::vector<int>, dimensions> cuts;
-    const int used = drawn(g, 1, 4); // dimensions with a width
+    const int used = drawn(g, large ? 3 : 1, 4); // dimensions with a width
+    const auto is_long = random_long_dimensions(g, large);
     for (int mu = 0; mu < dimensions; ++mu) {
         cuts[mu].push_back(0);
         int least = 1000;
         for (int i = 0; i < grid[mu]; ++i) {
-            const int extent = drawn(g, 1, 3);
+            const int extent = is_long[mu] ? drawn(g, 4, 16) : drawn(g, 1, 3);
             least = std::min(least, extent);
             cuts[mu].push_back(cuts[mu].back() + extent);
         }
@@ -160,7 +163,8 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
     padded_case c{.cut = lattice::decomposition(global, cuts), .options = o, .components = {}, .text = {}};
     c.order = drawn(g, 0, 2);
     c.lane_width = std::array{1, 4, 8, 16}[static_cast<std::size_t>(drawn(g, 0, 3))];
-    for (int f = drawn(g, 1, 3); f > 0; --f) c.components.push_back(drawn(g, 1, 7));
+    for (int f = drawn(g, 1, 3); f > 0; --f)
+        c.components.push_back(large ? random_components(g, local_volumes(c.cut)) : drawn(g, 1, 7));
     c.bindings = drawn(g, 1, 2);
     c.options.reverse = drawn(g, 0, 3) == 0;
     c.in_slab = drawn(g, 0, 2);
@@ -169,12 +173,18 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
                      : way == 2 && c.in_slab == 1 && may_be_direct ? halo::path::direct
                      : way == 3 && c.in_slab == 1 && may_be_direct ? halo::path::streamed
                                                                    : halo::path::automatic;
+    if (large && may_be_direct) {
+        c.in_slab = 1;
+        c.options.path = path_in_turn(number, std::array{halo::path::packed, halo::path::direct, halo::path::streamed});
+        c.options.reverse = drawn(g, 0, 1) == 0;
+    }
     c.text = std::string(to_string(o.layout)) + ", lattice " + lattice::to_string(global) + " grid " +
              lattice::to_string(grid) + " low " + lattice::to_string(o.widths.low) + " high " +
              lattice::to_string(o.widths.high) +
              (o.shape == halo::shell::box ? " box, corners " + std::string(to_string(o.corners)) : " faces") +
              " order " + std::to_string(c.order) + " W " + std::to_string(c.lane_width) + " fields " +
-             std::to_string(c.components.size()) + " in slab " + std::to_string(c.in_slab);
+             std::to_string(c.components.size()) + " of " + std::to_string(c.components.front()) + " in slab " +
+             std::to_string(c.in_slab) + " path " + std::string(to_string(c.options.path));
     return c;
 }
 
@@ -252,6 +262,49 @@ std::int64_t reverse_and_count_wrong(shell_plan& plan, std::vector<lattice::fiel
     return wrong;
 }
 
+/// <H x, y> = <x, H^T y>, exactly: the values are small whole numbers, so that no sum rounds. Ghosts keep their values.
+template <class T>
+void expect_reverse_is_the_adjoint(const comm::job& j, const padded_case& c) {
+    const int rank = j.rank(), n = c.components.front();
+    const lattice::box local = c.cut.local_box(rank);
+    const auto order = order_of(c, rank);
+    std::pmr::memory_resource* const memory = c.in_slab == 1 ? &j.memory() : std::pmr::get_default_resource();
+    lattice::field<T> x(order, n), y(order, n), hx(order, n, memory), hty(order, n, memory);
+    for_each_site(c.cut, rank, c.options, [&](const coordinate& at, std::int64_t i) {
+        // Ghosts that H does not fill are no part of its image.
+        const bool inside = local.contains(at), image = inside || is_filled(c.cut, rank, c.options, at);
+        for (int k = 0; k < n; ++k) {
+            x.at(i, k) = inside ? whole_value<T>(at, rank, k, 1) - 31 : 0;
+            y.at(i, k) = image ? whole_value<T>(at, rank, k, 2) - 31 : 0;
+        }
+    });
+    hx.copy_from(x);
+    hty.copy_from(y);
+    shell_plan plan(j, c.cut, c.options, {halo::bind(hx), halo::bind(hty)});
+    plan.start(0);
+    ASSERT_EQ(plan.finish(), comm::status::ok) << c.text;
+    plan.start_reverse(1);
+    ASSERT_EQ(plan.finish(), comm::status::ok) << c.text;
+
+    std::array<double, 2> products{};
+    std::int64_t changed = 0;
+    for_each_site(c.cut, rank, c.options, [&](const coordinate& at, std::int64_t i) {
+        const bool inside = local.contains(at);
+        for (int k = 0; k < n; ++k) {
+            products[0] += static_cast<double>(hx.at(i, k)) * static_cast<double>(y.at(i, k));
+            if (inside) products[1] += static_cast<double>(x.at(i, k)) * static_cast<double>(hty.at(i, k));
+            changed += !inside && hty.at(i, k) != y.at(i, k);
+        }
+    });
+    std::array<double, 2> sums{};
+    for (const std::string& of_rank : j.gather({reinterpret_cast<const char*>(products.data()), sizeof products})) {
+        std::memcpy(products.data(), of_rank.data(), sizeof products);
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += products[i];
+    }
+    ASSERT_EQ(sums[0], sums[1]) << c.text;
+    ASSERT_EQ(changed, 0) << c.text;
+}
+
 template <class T>
 void exchange_padded(const comm::job& j, const padded_case& c, int exchanges) {
     const int rank = j.rank();
@@ -288,6 +341,10 @@ void exchange_padded(const comm::job& j, const padded_case& c, int exchanges) {
                 << "reverse, rank " << rank << ", epoch " << epoch << ", " << c.text;
         }
     }
+    std::uint64_t messages = 0, bytes = 0;
+    for (const comm::lane_counts& lane : plan.statistics().lanes) messages += lane.messages, bytes += lane.bytes;
+    if (messages > 0) large_messages_seen().count(c.options.path, bytes / messages);
+    if (c.options.reverse) expect_reverse_is_the_adjoint<T>(j, c);
 }
 
 /// `count` random padded plans on the ranks of j, drawn from `seed`.
@@ -295,7 +352,7 @@ inline void exchange_random_padded_cases(const comm::job& j, unsigned seed, int 
     std::mt19937 generator(seed);
     const bool shared = j.transport() == "shm" || j.transport() == "self";
     for (int i = 0; i < count; ++i) {
-        const padded_case c = random_padded_case(generator, j.ranks(), shared);
+        const padded_case c = random_padded_case(generator, j.ranks(), shared, i);
         if (i % 2 == 0)
             exchange_padded<double>(j, c, exchanges);
         else

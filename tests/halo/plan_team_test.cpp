@@ -66,6 +66,4 @@ TEST(Plan, TeamsOfChangingSizeTakeTurns) {
     });
 }
 
-// Ghosts of exchange k are valid until start(k+1), however early or late the peers are: every word carries its epoch.
-
 } // namespace

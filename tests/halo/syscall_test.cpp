@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// No system calls between start and finish of plans, whatever path their messages take, with and without a team: after
+// set-up each thread of the ranks installs a seccomp filter that kills the process at any system call but exit_group, and
+// in teams sched_yield, with which members wait for each other. This program is both the test and, with "rank", the ranks.
+#include <halocline/comm/slab.hpp>
+#include <halocline/halo/plan.hpp>
+#include <halocline/halo/shell_plan.hpp>
+
+#include <halocline_test/forbid_system_calls.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace halocline;
+using halo::path;
+using halo::team;
+using lattice::field;
+
+std::string self, runner;
+
+constexpr lattice::coordinate global{8, 8, 8, 8};
+constexpr int components = 24; // messages of 96 KiB and more: a team shares them
+
+path path_named(const std::string& name) {
+    for (const path p : {path::packed, path::direct, path::streamed})
+        if (to_string(p) == name) return p;
+    std::_Exit(2);
+}
+
+/// One exchange by one member of a team; false if it went wrong.
+using exchange = std::function<bool(team)>;
+
+/// Own slots, filled by the built-in copy, by a caller's function, and in place. They are never packed here.
+exchange slots(const comm::job& j, const lattice::decomposition& cut, path way) {
+    struct subject {
+        std::shared_ptr<const lattice::site_order> order;
+        halo::plan plan;
+        field<double> x{order, components};
+    };
+    const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
+    const auto s = std::make_shared<subject>(subject{
+        order,
+        halo::plan(
+            j, cut,
+            {.bytes_per_site = components * sizeof(double), .self_exchange = true, .order = order, .path = way})});
+    return [s, way, me_in_job = j.rank()](team me) {
+        bool ok = true;
+        for (const halo::plan_message& m : s->plan.messages()) ok = ok && (m.peer == me_in_job || m.path == way);
+        s->plan.start(s->x, me);
+        ok = s->plan.finish(me) == comm::status::ok && ok;
+        s->plan.start(
+            [s](int, std::int64_t first, std::int64_t last, std::byte* target) {
+                std::memset(target + first * components * 8, 1,
+                            static_cast<std::size_t>(last - first) * components * 8);
+            },
+            me);
+        ok = s->plan.finish(me) == comm::status::ok && ok;
+        s->plan.start_filled(me);
+        return s->plan.finish(me) == comm::status::ok && ok && (me.size > 1 || s->plan.completed().size() <= 8);
+    };
+}
+
+/// Ghosts in the field, edges and corners among them, by both routes; and the reverse.
+exchange shells(const comm::job& j, const lattice::decomposition& cut, path way) {
+    struct subject {
+        field<double> x;
+        std::vector<halo::shell_plan> plans;
+    };
+    const auto box = halo::grown(cut.local_box(j.rank()), {});
+    const auto s = std::make_shared<subject>(
+        subject{{lattice::site_order::lexicographic(box.extents), components, &j.memory()}, {}});
+    for (const auto route : {halo::corner_route::at_once, halo::corner_route::by_dimension})
+        s->plans.emplace_back(
+            j, cut, halo::shell_options{.shape = halo::shell::box, .corners = route, .path = way, .reverse = true},
+            std::vector{halo::bind(s->x)});
+    return [s](team me) {
+        bool ok = true;
+        for (halo::shell_plan& p : s->plans) {
+            p.start(0, me);
+            ok = p.finish(me) == comm::status::ok && ok;
+            p.start_reverse(0, me);
+            ok = p.finish(me) == comm::status::ok && ok;
+        }
+        return ok;
+    };
+}
+
+/// Half of a field goes to the other rank, and every third site to the own one.
+exchange regions(const comm::job& j, const lattice::decomposition& cut, path way) {
+    struct subject {
+        field<double> x, y;
+        std::unique_ptr<halo::region_plan> plan;
+    };
+    const auto extents = cut.local_box(j.rank()).extents;
+    const auto order = lattice::site_order::lexicographic(extents);
+    const auto s =
+        std::make_shared<subject>(subject{{order, components, &j.memory()}, {order, components, &j.memory()}, nullptr});
+    const auto volume = static_cast<std::int32_t>(lattice::volume(extents));
+    halo::transfer away{1 - j.rank(), 1, {}}, home{j.rank(), 2, {}}, came{1 - j.rank(), 1, {}}, kept{j.rank(), 2, {}};
+    for (std::int32_t i = 0; i < volume / 2; ++i) {
+        away.sites.push_back(2 * i);
+        came.sites.push_back(i);
+        if (i % 3 == 0) home.sites.push_back(i), kept.sites.push_back(volume / 2 + i);
+    }
+    s->plan = std::make_unique<halo::region_plan>(j, std::vector{away, home}, std::vector{came, kept},
+                                                  std::vector{halo::binding{{halo::view(s->x)}, {halo::view(s->y)}}},
+                                                  halo::region_plan_options{.path = way});
+    return [s](team me) {
+        s->plan->start(0, me);
+        return s->plan->finish(me) == comm::status::ok;
+    };
+}
+
+/// Where all members of a team meet before an exchange, for its sources to be complete.
+class meeting {
+  public:
+    explicit meeting(int members) : members_(members) {}
+    void meet() {
+        const int round = round_.load();
+        if (come_.fetch_add(1) == members_ - 1) {
+            come_ = 0;
+            round_ = round + 1;
+        } else {
+            while (round_ == round) std::this_thread::yield();
+        }
+    }
+
+  private:
+    const int members_;
+    std::atomic<int> come_{0}, round_{0};
+};
+
+/// Exit code 10: all went well. "call": the last member makes one system call on purpose.
+int be_rank(const std::string& what, const std::string& way, int members, const std::string& mode) {
+    comm::job_options options;
+    options.transports = {"shm"};
+    options.spin_polls = std::numeric_limits<int>::max(); // other load must not push a wait over its budget
+    const comm::job j = comm::job::from_environment(options);
+    const auto cut = lattice::decomposition::even(global, {1, 1, 1, j.ranks()});
+    const auto make = what == "plan" ? slots : what == "shell" ? shells : regions;
+    const exchange exchange_once = make(j, cut, path_named(way));
+    const int steps = members > 1 ? 5 : 10;
+    meeting point(members);
+    const auto be_member = [&](int index) {
+        const team me{index, members};
+        const auto exchange_many = [&] {
+            for (int k = 0; k < steps; ++k) {
+                if (members > 1) point.meet();
+                if (!exchange_once(me)) std::_Exit(1);
+            }
+        };
+        exchange_many();
+        if (index == 0) j.barrier();
+        if (members > 1) point.meet();
+        halocline_test::forbid_system_calls(members > 1);
+        exchange_many();
+        if (mode == "call" && index == members - 1) (void)getppid();
+        if (members > 1) point.meet();
+        halocline_test::exit_by_system_call(10);
+    };
+    std::vector<std::thread> others;
+    for (int i = 1; i < members; ++i) others.emplace_back(be_member, i);
+    be_member(0);
+    return 1;
+}
+
+int run(const std::string& what, path way, int members, const char* mode = "none") {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        // Unbound: members of a team have a core in common else.
+        execl(runner.c_str(), runner.c_str(), "-n", "2", "--timeout", "60", "--no-bind", "--", self.c_str(), "rank",
+              what.c_str(), std::string(to_string(way)).c_str(), std::to_string(members).c_str(), mode, nullptr);
+        _exit(127);
+    }
+    int how = 0;
+    waitpid(pid, &how, 0);
+    return WEXITSTATUS(how);
+}
+
+class BetweenStartAndFinish : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Members, BetweenStartAndFinish, testing::Values(1, 2));
+
+TEST_P(BetweenStartAndFinish, PlansMakeNoSystemCalls) {
+    for (const path way : {path::direct, path::streamed}) EXPECT_EQ(run("plan", way, GetParam()), 10) << to_string(way);
+}
+
+TEST_P(BetweenStartAndFinish, ShellPlansMakeNoSystemCalls) {
+    for (const path way : {path::packed, path::direct, path::streamed})
+        EXPECT_EQ(run("shell", way, GetParam()), 10) << to_string(way);
+}
+
+TEST_P(BetweenStartAndFinish, RegionPlansMakeNoSystemCalls) {
+    for (const path way : {path::packed, path::direct, path::streamed})
+        EXPECT_EQ(run("region", way, GetParam()), 10) << to_string(way);
+}
+
+TEST_P(BetweenStartAndFinish, TheFilterCatchesASystemCallOfAnyMember) {
+    EXPECT_EQ(run("plan", path::direct, GetParam(), "call"), 128 + SIGSYS);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc == 6 && std::string(argv[1]) == "rank") return be_rank(argv[2], argv[3], std::atoi(argv[4]), argv[5]);
+    testing::InitGoogleTest(&argc, argv);
+    self = std::filesystem::read_symlink("/proc/self/exe");
+    runner = argc > 1 ? argv[1] : "halocline-run";
+    return RUN_ALL_TESTS();
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A seccomp filter for what must make no system calls. It is for ever, so tests set it in processes of their own.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <iterator>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace halocline_test {
+
+/// From now on any system call of this thread but exit_group, and sched_yield if it `may_yield`, kills the process.
+inline void forbid_system_calls(bool may_yield = false) {
+    const auto allowed_also = static_cast<unsigned>(may_yield ? SYS_sched_yield : SYS_exit_group);
+    sock_filter program[] = {
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+        {BPF_JMP | BPF_JEQ | BPF_K, 2, 0, SYS_exit_group},
+        {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, allowed_also},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+    };
+    const sock_fprog filter{std::size(program), program};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) std::_Exit(99);
+}
+
+/// How a process ends that forbade them: not by _exit, before which a sanitizer would look for leaks.
+[[noreturn]] inline void exit_by_system_call(int code) {
+    syscall(SYS_exit_group, code);
+    __builtin_unreachable();
+}
+
+} // namespace halocline_test
