@@ -20,8 +20,8 @@ const named_transport& under_test();
 /// Ranks as threads of this process; 0: this process is one rank of a job that a launcher started.
 int thread_ranks();
 job_options options_under_test();
-/// `most` steps, or what this transport does in about a second with `ranks` ranks on this machine.
-std::uint64_t steps(std::uint64_t most, int ranks);
+/// `most` steps; fewer, which is told, where they would take long: more ranks than cores, an emulated device, a sanitizer.
+std::uint64_t steps(std::uint64_t most, const job& j);
 
 /// Runs `body` on every rank, on a job of its own. A rank leaves when all are done with it.
 void on_every_rank(const std::function<void(const job&)>& body);

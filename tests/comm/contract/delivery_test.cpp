@@ -35,13 +35,13 @@ TEST(Contract, TheTransportIsTheOneAskedFor) {
 TEST(Contract, EveryByteOfEverySizeArrives) {
     on_every_rank([](const job& j) {
         for (const std::size_t bytes : {0, 1, 16, 17, 63, 64, 65, 511, 512, 513, 8191, 8192, 8193, 65'536, 1 << 20}) {
-            expect_ring_delivers(j, bytes, steps(bytes > 100'000 ? 20 : 100, j.ranks()));
+            expect_ring_delivers(j, bytes, steps(bytes > 100'000 ? 20 : 100, j));
         }
     });
 }
 
 TEST(Contract, ManyStepsArriveInOrder) {
-    on_every_rank([](const job& j) { expect_ring_delivers(j, 200, steps(100'000, j.ranks())); });
+    on_every_rank([](const job& j) { expect_ring_delivers(j, 200, steps(100'000, j)); });
 }
 
 TEST(Contract, ALateSenderChangesNothing) {
@@ -50,7 +50,7 @@ TEST(Contract, ALateSenderChangesNothing) {
         const auto dawdle = [&](std::uint64_t k) {
             if (j.rank() == late && k % 16 == 0) nap();
         };
-        expect_ring_delivers(j, 4096, steps(300, j.ranks()), dawdle, [](std::uint64_t) {});
+        expect_ring_delivers(j, 4096, steps(300, j), dawdle, [](std::uint64_t) {});
     });
 }
 
@@ -62,7 +62,7 @@ TEST(Contract, ALateReceiverChangesNothing) {
         };
         for (const std::size_t bytes : {8, 100'000}) { // eager and rendezvous, where there is a difference
             expect_ring_delivers(
-                j, bytes, steps(200, j.ranks()), [](std::uint64_t) {}, dawdle);
+                j, bytes, steps(200, j), [](std::uint64_t) {}, dawdle);
         }
     });
 }
@@ -125,7 +125,7 @@ TEST(Contract, TheNextMessageMayBeWrittenAsSoonAsThePeersIsHere) {
             const tape t(bytes);
             channel_set set(j, ring(j, bytes), {"ring", ""});
             std::uint64_t wrong = 0;
-            for (std::uint64_t k = 1; k <= steps(40, j.ranks()); ++k) {
+            for (std::uint64_t k = 1, n = steps(40, j); k <= n; ++k) {
                 fill_and_send(set, t, j.rank(), k);
                 wait_for(j, set, k);
                 set.for_each([&](auto& c) { std::memset(c.target(k + 1), 0x5a, bytes); });

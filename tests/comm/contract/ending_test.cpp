@@ -8,8 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <chrono>
 #include <string>
 
 namespace {
@@ -22,7 +20,7 @@ bool is_neighbour(const job& j, int of) { return (j.rank() + 1) % j.ranks() == o
 
 TEST(Ending, AFarewellEndsThePeersWaitAndAllThatWasSentBeforeArrives) {
     on_every_rank([](const job& j) {
-        if (j.ranks() == 1) return; // a rank that says farewell to itself waits for nobody
+        if (j.ranks() == 1) GTEST_SKIP() << "a rank that says farewell to itself waits for nobody";
         const tape t(200);
         for (int round = 0; round < 10; ++round) {
             channel_set set(j, ring(j, 200), {"ring", ""});
@@ -44,7 +42,7 @@ TEST(Ending, AFarewellEndsThePeersWaitAndAllThatWasSentBeforeArrives) {
 
 TEST(Ending, AnEndThatNeverSentSaysFarewellToo) {
     on_every_rank([](const job& j) {
-        if (j.ranks() == 1) return;
+        if (j.ranks() == 1) GTEST_SKIP() << "needs two ranks";
         channel_set set(j, ring(j, 64), {"ring", ""});
         if (j.rank() == 0) {
             set = channel_set();
@@ -57,7 +55,7 @@ TEST(Ending, AnEndThatNeverSentSaysFarewellToo) {
 
 TEST(Ending, AFarewellBehindAPeerThatIsMissingIsSeenAtOnce) {
     on_every_rank([](const job& j) {
-        if (j.ranks() < 3) return;
+        if (j.ranks() < 3) GTEST_SKIP() << "needs three ranks";
         std::vector<channel_request> requests; // rank 0: first with rank 1, then with rank 2
         if (j.rank() == 0) requests = {{1, 1, 0, 64, 64, "silent"}, {2, 2, 0, 64, 64, "leaving"}};
         if (j.rank() == 1 || j.rank() == 2) requests = {{0, 0, static_cast<std::uint32_t>(j.rank()), 64, 64, "zero"}};
@@ -101,7 +99,7 @@ void expect_refused(const job& j, const std::vector<channel_request>& requests, 
 
 TEST(Ending, EndsThatDisagreeAreRefusedWithBothValuesAndTheJobGoesOn) {
     on_every_rank([](const job& j) {
-        if (j.ranks() == 1) return;
+        if (j.ranks() == 1) GTEST_SKIP() << "needs two ranks";
         const bool one = j.rank() == 1;
         auto longer = ring(j, 64);
         if (one) longer[0].send_bytes = 72;
@@ -122,36 +120,11 @@ TEST(Ending, EndsThatDisagreeAreRefusedWithBothValuesAndTheJobGoesOn) {
     });
 }
 
-TEST(Ending, ASilentPeerIsTimedOutAndNamed) {
-    if (thread_ranks() != 2) return; // the deadline is the end of a job: only threads have another
-    job_options options = options_under_test();
-    options.deadline = std::chrono::milliseconds(1500); // set-up on a busy machine must not meet it
-    int named = 0;
-    std::atomic<bool> over{false};
-    run_threads(
-        2,
-        [&](const job& j) {
-            channel_set set(j, ring(j, 64), {"ring", ""});
-            if (j.rank() == 1) return over.wait(false); // alive, but silent
-            set.for_each([](auto& c) { c.send(1, ticks()); });
-            try {
-                wait_for(j, set, 1);
-            } catch (const rank_failure& e) {
-                named = e.why() == status::timed_out ? e.culprit() : -1;
-                EXPECT_EQ(e.operation(), "'ring' epoch 1: high from rank 1 over shm and 1 more");
-            }
-            over = true;
-            over.notify_one();
-        },
-        options);
-    EXPECT_EQ(named, 1);
-}
-
 TEST(Sum, EqualsTheSerialOneWithTheSameBitsEverywhere) { on_every_rank(expect_sums_equal_serial); }
 
 TEST(Sum, OfDifferentNumbersOfValuesIsAnErrorWithBothNumbersLongBeforeTheDeadline) {
     on_every_rank([](const job& j) {
-        if (j.ranks() == 1) return;
+        if (j.ranks() == 1) GTEST_SKIP() << "needs two ranks";
         constexpr std::size_t pairs[][2] = {{1, 2}, {2, 3}, {8, 1}, {4, 5}}; // in one set of channels or in two
         for (const auto& [zero, others] : pairs) {
             global_sum sum(j, 8);

@@ -80,15 +80,18 @@ void expect_no_wrong_payload(const job& j, Times times) {
 }
 
 TEST(Header, ARepeatedMessageNeverPassesForTheNext) {
-    if (under_test().transport == "mpi") return; // MPI starts no request that is under way: can't be sent twice
+    if (under_test().transport == "mpi")
+        GTEST_SKIP() << "MPI starts no request that is under way: nothing is sent twice";
     on_every_rank([](const job& j) {
-        if (j.ranks() > 1) expect_no_wrong_payload(j, [](std::uint64_t k) { return k == 3 ? 2 : 1; });
+        if (j.ranks() == 1) GTEST_SKIP() << "needs two ranks";
+        expect_no_wrong_payload(j, [](std::uint64_t k) { return k == 3 ? 2 : 1; });
     });
 }
 
 TEST(Header, ADroppedMessageIsNotReplacedByALaterOne) {
     on_every_rank([](const job& j) {
-        if (j.ranks() > 1) expect_no_wrong_payload(j, [](std::uint64_t k) { return k == 3 ? 0 : 1; });
+        if (j.ranks() == 1) GTEST_SKIP() << "needs two ranks";
+        expect_no_wrong_payload(j, [](std::uint64_t k) { return k == 3 ? 0 : 1; });
     });
 }
 

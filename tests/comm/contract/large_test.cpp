@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message of more than 2 GiB. Disabled in ordinary runs: it needs 12 GiB of memory (comm.contract.<name>.large).
+// A message of more than 2 GiB, each word of it looked at. Disabled in ordinary runs: it is an entry of its own
+// (comm.contract.<name>.large), for it needs 4 GiB of memory over shm, where the copy into the receiver's slot is all, and
+// 12 GiB over networks.
 #include "bodies.hpp"
 #include "contender.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 
@@ -10,13 +13,22 @@ namespace {
 
 using namespace halocline_test;
 
-/// Memory that may be had without swapping.
+constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+
+/// Of a number in a file, of bytes; very much if there is none ("max").
+double gib_in(const char* path) {
+    double bytes = 0;
+    return std::ifstream(path) >> bytes ? bytes / gib : 1e9;
+}
+/// Memory that may be had without swapping, also where a container has a limit.
 double available_gib() {
+    const double group = gib_in("/sys/fs/cgroup/memory.max");
+    const double left = group < 1e9 ? group - gib_in("/sys/fs/cgroup/memory.current") : group;
     std::ifstream file("/proc/meminfo");
     std::string word;
     while (file >> word) {
         double kib = 0;
-        if (word == "MemAvailable:" && file >> kib) return kib / (1024.0 * 1024.0);
+        if (word == "MemAvailable:" && file >> kib) return std::min(left, kib * 1024.0 / gib);
     }
     return 0;
 }
@@ -24,8 +36,9 @@ double available_gib() {
 TEST(Large, DISABLED_AMessageOfMoreThanTwoGibibytesArrives) {
     on_every_rank([](const job& j) {
         ASSERT_EQ(j.ranks(), 2);
-        const bool room = j.gather(available_gib() >= 12 ? "y" : "n") == std::vector<std::string>{"y", "y"};
-        if (!room) GTEST_SKIP() << "less than 12 GiB of memory are free";
+        const double needed = under_test().transport == "shm" ? 4 : 12;
+        const bool room = j.gather(available_gib() >= needed ? "y" : "n") == std::vector<std::string>{"y", "y"};
+        if (!room) GTEST_SKIP() << "less than " << needed << " GiB of memory are free";
         constexpr std::size_t words = (std::size_t{1} << 28) + 1001; // of 8 bytes: 2 GiB and 8008 bytes
         const std::size_t bytes = words * sizeof(std::uint64_t);
         const std::size_t out = j.rank() == 0 ? bytes : 0, in = j.rank() == 0 ? 0 : bytes;

@@ -7,6 +7,10 @@
 #include <charconv>
 #include <csignal>
 #include <cstdio>
+#include <limits>
+#include <mutex>
+#include <set>
+#include <string>
 #include <sys/time.h>
 #include <thread>
 
@@ -16,14 +20,41 @@ namespace {
 const named_transport* chosen = nullptr;
 int ranks_as_threads = 0;
 
-/// That are sure to be done, on two ranks with a core each.
+/// That are sure to be done in a second by ranks that share cores, if there were two of them with a core each.
 std::uint64_t steps_per_second(const named_transport& t) {
-    if (t.transport == "verbs") return 300; // that is in an emulated machine
     if (t.name == "mpi-one-sided") return 3'000;
     if (t.name == "ofi-tagged") return 5'000;
     if (t.transport == "ofi") return 10'000;
     if (t.transport == "mpi") return 20'000;
     return 100'000;
+}
+
+/// How many steps a test may ask for here, and what keeps it from more.
+struct step_limit {
+    std::uint64_t steps = std::numeric_limits<std::uint64_t>::max();
+    std::string why;
+};
+step_limit limit_of_steps(int ranks) {
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    step_limit limit;
+    if (chosen->transport == "verbs")
+        limit = {300, "the device may be an emulated one"};
+    else if (ranks > std::min(2, cores))
+        limit = {steps_per_second(*chosen) / (10 * static_cast<std::uint64_t>(ranks)),
+                 std::to_string(ranks) + " ranks on " + std::to_string(cores) + " processors"};
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    limit = {std::min<std::uint64_t>(100'000, limit.steps) / 10, "a sanitizer; " + limit.why};
+#endif
+    limit.steps = std::max<std::uint64_t>(20, limit.steps);
+    return limit;
+}
+
+/// Once for each text.
+void say(const std::string& text) {
+    static std::mutex one_at_a_time;
+    static std::set<std::string> said;
+    const std::lock_guard lock(one_at_a_time);
+    if (said.insert(text).second) std::printf("[  FEWER   ] %s\n", text.c_str());
 }
 
 /// System calls are interrupted and not restarted.
@@ -42,14 +73,13 @@ int thread_ranks() { return ranks_as_threads; }
 
 job_options options_under_test() { return options_over(chosen->name); }
 
-std::uint64_t steps(std::uint64_t most, int ranks) {
-    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    std::uint64_t can = steps_per_second(*chosen);
-    if (ranks > std::min(2, cores)) can /= 10 * static_cast<std::uint64_t>(ranks);
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    can /= 10;
-#endif
-    return std::max<std::uint64_t>(20, std::min(most, can));
+std::uint64_t steps(std::uint64_t most, const job& j) {
+    const step_limit limit = limit_of_steps(j.ranks());
+    if (limit.steps >= most) return most;
+    if (j.rank() == 0)
+        say(std::string(testing::UnitTest::GetInstance()->current_test_info()->name()) + ": " +
+            std::to_string(limit.steps) + " steps instead of " + std::to_string(most) + ": " + limit.why);
+    return limit.steps;
 }
 
 void on_every_rank(const std::function<void(const job&)>& body) {
