@@ -178,7 +178,7 @@ bool rationed(const std::vector<int>& usable) {
 TEST(Launcher, RanksGetProcessorsInOrderOfUseOneForEachThread) {
     using halocline::comm::to_text;
     const std::vector<int> usable = halocline::comm::usable_processors();
-    if (rationed(usable)) return;
+    if (rationed(usable)) GTEST_SKIP() << "a quota allows less than these processors: no rank is bound";
     const auto bound = [&](int ranks, std::size_t each) { // in blocks, or not at all
         std::vector<std::string> sets;
         for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r)
@@ -200,7 +200,8 @@ TEST(Launcher, RanksGetProcessorsInOrderOfUseOneForEachThread) {
 
 TEST(Launcher, BindsNoRanksToWhatAnotherJobHas) {
     const std::vector<int> usable = halocline::comm::usable_processors();
-    if (usable.size() < 2 || rationed(usable)) return;
+    if (usable.size() < 2) GTEST_SKIP() << "one processor";
+    if (rationed(usable)) GTEST_SKIP() << "a quota allows less than these processors: no rank is bound";
     const std::string first = std::to_string(usable[0]), second = std::to_string(usable[1]);
     const auto inside = [&](const std::string& job) { // of a job that may use two processors and is bound to one
         const std::string two = "taskset -c " + first + "," + second + " " + launcher_program();

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Matched messages: the same bodies with ranks as threads and as processes, over shared memory and over networks.
-halocline_add_test(comm.messenger_test LINK halocline::comm LABELS threads SOURCES
+halocline_add_test(comm.messenger_test LINK halocline::comm LABELS threads ARGS --gtest_filter=-MessengerOverNetwork.* SOURCES
                    messenger_test.cpp messenger_protocols_test.cpp messenger_push_test.cpp messenger_limits_test.cpp)
 halocline_add_test(comm.messenger_fuzz_test SOURCES messenger_fuzz_test.cpp LINK halocline::comm LABELS threads)
-halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 1 2 3 12 ARGS --gtest_filter=Messenger.*)
+halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 1 ARGS --gtest_filter=Messenger.*)
+set(between_ranks --gtest_filter=Messenger.*:MessengerBetweenRanks.*)
+halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 2 ARGS ${between_ranks})
+halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 3 12 ARGS ${between_ranks}-*2GiB*)
 
 # Without what only shared memory does, and 2 GiB.
-set(over_networks --gtest_filter=Messenger.*-*Slab*:*Pieces*:*2GiB*)
+set(over_networks ${between_ranks}:MessengerOverNetwork.*-*Slab*:*Pieces*:*2GiB*:*InARow*)
 if(LIBFABRIC_FOUND)
   halocline_add_test(comm.messenger_test.ofi TARGET comm_messenger_test RANKS 2 4 LABELS ofi ARGS ${over_networks})
   halocline_add_test(comm.messenger_fuzz_test.ofi TARGET comm_messenger_fuzz_test RANKS 3 LABELS ofi)

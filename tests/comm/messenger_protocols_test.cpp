@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <ctime>
 #include <sys/mman.h>
@@ -32,6 +33,39 @@ void expect_every_size(const job& j, const messenger_options& options) {
 
 TEST(Messenger, PayloadOfEverySizeArrives) {
     on_ranks({1, 2, 3}, [](const job& j) { expect_every_size(j, {}); });
+}
+
+TEST(MessengerOverNetwork, PayloadOfEverySizeArrivesWhereBeginningMakesNoProgress) {
+    on_ranks({2}, [](const job& j) { expect_every_size(j, {.test_on_init = false}); });
+}
+
+/// Does rank 0 see a message of rank 1 while it makes no calls but irecv(), of others? It asks for a while.
+void expect_irecv_takes_what_came(const job& j, bool test_on_init) {
+    ASSERT_FALSE(network().empty());
+    messenger m(j, {.test_on_init = test_on_init});
+    std::byte word{};
+    j.barrier();
+    if (j.rank() == 1) ok_or_fail(m, m.send({&word, 1}, 0, 1));
+    if (j.rank() == 0) {
+        using clock = std::chrono::steady_clock;
+        const auto end = clock::now() + (test_on_init ? std::chrono::seconds(20) : std::chrono::milliseconds(300));
+        while (m.counts().arrived == 0 && clock::now() < end) {
+            message_request other;
+            m.irecv(other, {}, 1, 2);
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        EXPECT_EQ(m.counts().arrived, test_on_init ? 1u : 0u);
+        ok_or_fail(m, m.recv({&word, 1}, 1, 1));
+        EXPECT_EQ(m.counts().arrived, 1u);
+    }
+    j.barrier();
+}
+
+TEST(MessengerOverNetwork, BeginningMakesProgressUnlessTestOnInitIsFalse) {
+    on_ranks({2}, [](const job& j) {
+        expect_irecv_takes_what_came(j, true);
+        expect_irecv_takes_what_came(j, false);
+    });
 }
 
 /// More than there are slots.
@@ -147,9 +181,9 @@ TEST(Messenger, LargeMessagesOfAllPairsCross) {
     });
 }
 
-TEST(Messenger, SenderCopiesPiecesOfAMessageThatItWaitsFor) {
+TEST(MessengerBetweenRanks, SenderCopiesPiecesOfAMessageThatItWaitsFor) {
     on_ranks({2}, [](const job& j) {
-        if (j.ranks() < 2) return;
+        ASSERT_GE(j.ranks(), 2);
         messenger m(j);
         bytes data(8 << 20, &j.memory());
         message_info info;
@@ -175,14 +209,19 @@ TEST(Messenger, SenderCopiesPiecesOfAMessageThatItWaitsFor) {
     });
 }
 
+/// Of one rank to itself, or of rank 0 to rank 1.
 TEST(Messenger, AMessageOfMoreThan2GiBArrives) {
     on_ranks({2}, [](const job& j) {
-        if (j.ranks() > 2) return;
+        ASSERT_LE(j.ranks(), 2);
         messenger m(j);
         const int peer = j.ranks() - 1 - j.rank();
-        constexpr std::size_t n = (std::size_t{1} << 31) + 4099, chunk = std::size_t{32} << 20;
-        // The source costs memory only where it is written. All chunks of the target but the last two, which are
-        // looked at, are the same memory; both ranks copy pieces, in any order.
+        constexpr std::size_t n = (std::size_t{1} << 31) + 4099, chunk = std::size_t{32} << 20, mib = 1 << 20;
+        // Looked at byte by byte: both ends, the middle, and where 32 bits with a sign end. The source costs memory only
+        // there; all chunks of the target without them are the same memory. Both ranks copy pieces, in any order.
+        struct stretch {
+            std::size_t first, last;
+        };
+        constexpr stretch stretches[] = {{0, mib}, {n / 2 - mib, n / 2 + mib}, {(std::size_t{1} << 31) - mib, n}};
         const auto map = [](std::size_t length, int fd, void* at) {
             void* p =
                 mmap(at, length, PROT_READ | PROT_WRITE,
@@ -190,26 +229,35 @@ TEST(Messenger, AMessageOfMoreThan2GiBArrives) {
             EXPECT_NE(p, MAP_FAILED);
             return static_cast<std::byte*>(p);
         };
-        constexpr std::size_t places[] = {n - chunk / 2, (std::size_t{1} << 31) - 1, std::size_t{1} << 31, n - 1};
         message_request send;
         std::byte *out = nullptr, *in = nullptr;
         if (j.rank() == 0) {
             out = map(n, -1, nullptr);
             madvise(out, n, MADV_HUGEPAGE);
-            for (const std::size_t at : places) out[at] = letter(0, 9, at);
+            for (const stretch& s : stretches)
+                for (std::size_t at = s.first; at < s.last; ++at) out[at] = letter(0, 9, at);
             m.isend(send, {out, n}, peer, 0);
         }
         if (peer == 0) {
             const int fd = memfd_create("target", MFD_CLOEXEC);
             ASSERT_EQ(ftruncate(fd, chunk), 0);
             in = map(n + chunk, -1, nullptr);
-            for (std::size_t at = 0; at + 2 * chunk <= n; at += chunk) map(chunk, fd, in + at);
+            for (std::size_t at = 0; at < n; at += chunk) {
+                const bool looked_at = std::ranges::any_of(
+                    stretches, [&](const stretch& s) { return s.first < at + chunk + 1 && at < s.last + 1; });
+                if (!looked_at) map(chunk, fd, in + at);
+            }
             ::close(fd);
             message_info info;
             ok_or_fail(m, m.recv({in, n}, 0, 0, &info));
             EXPECT_EQ(info.bytes, n);
-            for (const std::size_t at : places) EXPECT_EQ(in[at], letter(0, 9, at)) << at;
-            EXPECT_EQ(in[n - 2], std::byte{0});
+            std::size_t wrong = 0;
+            for (const stretch& s : stretches) {
+                for (std::size_t at = s.first; at < s.last; ++at) wrong += in[at] != letter(0, 9, at);
+                if (s.first > 0) wrong += in[s.first - 1] != std::byte{0};
+                wrong += in[s.last] != std::byte{0}; // of the source, or behind the message
+            }
+            EXPECT_EQ(wrong, 0u);
             munmap(in, n + chunk);
         }
         ok_or_fail(m, m.wait(send));

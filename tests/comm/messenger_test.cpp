@@ -122,7 +122,7 @@ TEST(Messenger, ProbeLooksWithoutTaking) {
 }
 
 TEST(Messenger, ReceivesInARowLeaveNoSendBehind) {
-    if (!network().empty()) return; // it is about rings in shared memory, whose room is known
+    ASSERT_TRUE(network().empty()) << "it is about rings in shared memory, whose room is known";
     on_ranks({2}, [](const job& j) {
         messenger m(j);
         constexpr int more_than_room = 200, in_a_row = 48;

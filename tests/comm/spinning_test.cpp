@@ -109,6 +109,31 @@ TEST(Spinning, ALongWaitSleepsOnlyWhereProcessorTimeIsShort) {
             });
 }
 
+TEST(Spinning, ALongWaitSleepsWhereTheJobSaysThatItMay) {
+    using namespace halocline::comm;
+    for (const bool own : {true, false})
+        for (const bool may_sleep : {true, false}) {
+            job_options options;
+            options.may_sleep = may_sleep;
+            const auto body = [&](const job& j) {
+                j.core().spin = spinning(j.options(), own); // not rationed
+                global_sum sum(j, 1);
+                double one = 1;
+                ASSERT_EQ(sum({&one, 1}), status::ok);
+                if (j.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                const long before = times_asleep();
+
+                ASSERT_EQ(sum({&one, 1}), status::ok);
+
+                EXPECT_EQ(one, 4);
+                if (j.rank() == 0) {
+                    EXPECT_EQ(times_asleep() - before >= 5, may_sleep) << own << " " << times_asleep() - before;
+                }
+            };
+            run_threads(2, body, options);
+        }
+}
+
 TEST(Spinning, SaysHowItWaits) {
     const halocline::comm::exceeded_quota quota{1.5, 4, 4};
 

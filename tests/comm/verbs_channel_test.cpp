@@ -2,6 +2,7 @@
 // Transport `verbs` between processes started by halocline-run, on a machine with an RDMA device.
 #include "contract/bodies.hpp"
 
+#include "job/job_core.hpp"
 #include "verbs/world.hpp"
 
 #include <halocline/base/error.hpp>
@@ -180,6 +181,35 @@ TEST(Verbs, AForkedChildLeavesRegisteredMemoryAlone) {
         set.for_each([&](auto& c) {
             EXPECT_EQ(std::count(c.received(k), c.received(k) + 5000, static_cast<std::byte>(k)), 5000);
         });
+    }
+}
+
+/// The 16 bytes of "fe80:0000:…".
+std::string gid_of(const std::string& text) {
+    std::string gid;
+    for (std::size_t at = 0; at + 4 <= text.size(); at += 5)
+        for (const std::size_t byte : {at, at + 2})
+            gid += static_cast<char>(std::strtoul(text.substr(byte, 2).c_str(), nullptr, 16));
+    return gid;
+}
+
+TEST(Verbs, EveryGidIndexOfANamedPortIsTakenAsAskedFor) {
+    std::vector<std::pair<int, std::string>> gids;
+    for (int index = 0;; ++index) {
+        std::ifstream file("/sys/class/infiniband/rxe0/ports/1/gids/" + std::to_string(index));
+        std::string text;
+        if (!(file >> text)) break;
+        if (const std::string gid = gid_of(text); gid != std::string(16, '\0')) gids.emplace_back(index, gid);
+    }
+    ASSERT_GE(gids.size(), 2u) << "nothing to choose from";
+    for (const auto& [index, gid] : gids) {
+        job_options options = over_verbs();
+        options.verbs.device = "rxe0";
+        options.verbs.port = 1;
+        options.verbs.gid_index = index;
+        const job j = job::from_environment(options);
+        EXPECT_EQ(j.core().verbs->address().substr(0, 16), gid) << index;
+        expect_ring_delivers(j, 5000, 20);
     }
 }
 

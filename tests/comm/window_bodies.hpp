@@ -32,7 +32,7 @@ inline void expect_steps_in_order(const job& j, std::uint64_t steps) {
 
 /// Nothing comes back but tokens: a sender that never rests, a receiver that dawdles, and the other way round.
 inline void expect_one_way_stream(const job& j, std::uint64_t steps) {
-    if (j.ranks() < 2) return;
+    if (j.ranks() < 2) GTEST_SKIP() << "needs two ranks";
     for (const bool in_slab : {true, false}) {
         for (const int sleeper : {0, 1}) {
             const auto dawdle = [&](std::uint64_t k) {
