@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <unistd.h>
 
 namespace {
 
@@ -23,6 +25,23 @@ TEST(OfiLibrary, LeavesTheProgramsSignalHandlers) {
         if (sigaction(s, nullptr, &now) != 0) continue; // glibc's own
         EXPECT_EQ(now.sa_handler, s == SIGTERM ? of_the_program : SIG_DFL) << strsignal(s);
     }
+}
+
+std::size_t resident_bytes() {
+    std::size_t size = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> size >> resident;
+    return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// Its layer ofi_rxm would take 84 MB for messages that nobody sends; a killed rank has to give them back before its
+/// sockets tell that it died.
+TEST(OfiLibrary, ProviderTcpTakesLittleMemory) {
+    const std::size_t before = resident_bytes();
+
+    const halocline::comm::ofi_world world("tcp;ofi_rxm", "127.0.0.1");
+
+    EXPECT_LT(resident_bytes() - before, std::size_t{30} << 20);
+    EXPECT_EQ(std::getenv("FI_OFI_RXM_BUFFER_SIZE"), nullptr);
 }
 
 /// Of another host it could only wait for the deadline.

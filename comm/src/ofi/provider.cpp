@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <arpa/inet.h>
+#include <cstdlib>
 #include <cstring>
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
@@ -37,9 +38,30 @@ ofi_info_list wanted(std::string_view provider, bool tagged) {
     return hints;
 }
 
+/// Layer ofi_rxm keeps some 5000 buffers for messages of its own protocol, of 16 KiB unless the environment says otherwise,
+/// and touches them all: 84 MB a rank, whose end takes tens of milliseconds on a busy machine, and only then do its sockets
+/// close and tell that it died. Our messages are RMA writes, which need none; so they are as small as makes sense. The
+/// provider reads the variable once, in the first fi_getinfo of the process.
+class small_rxm_buffers {
+  public:
+    explicit small_rxm_buffers(bool wanted) : set_(wanted && std::getenv(variable) == nullptr) {
+        if (set_) setenv(variable, "2048", 0);
+    }
+    ~small_rxm_buffers() {
+        if (set_) unsetenv(variable);
+    }
+    small_rxm_buffers(const small_rxm_buffers&) = delete;
+    small_rxm_buffers& operator=(const small_rxm_buffers&) = delete;
+
+  private:
+    static constexpr const char* variable = "FI_OFI_RXM_BUFFER_SIZE";
+    bool set_;
+};
+
 /// `source`: IP address of this host to send from and be reached at; "" for all that each provider lists.
 ofi_info_list usable(std::string_view provider, bool tagged, const std::string& source = "") {
     const ofi_info_list hints = wanted(provider, tagged);
+    const small_rxm_buffers meanwhile(!tagged); // tagged messages do use them
     fi_info* found = nullptr;
     const int code =
         ofi_library::loaded().getinfo(version, source.empty() ? nullptr : source.c_str(), nullptr,
