@@ -95,6 +95,20 @@ void compute_for(std::chrono::steady_clock::duration time) {
     }
 }
 
+/// Adds numbers for `ms`, as rank 0 measures them; of `computes` as many are spent by rank 1 on something else.
+/// Returns 0, or 5 if a sum is wrong.
+int add_for(const job& j, int ms, int computes) {
+    global_sum sum(j, 2);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+    for (double k = 0;; ++k) {
+        if (k == 100 && j.rank() == 1) compute_for(std::chrono::milliseconds(computes));
+        double v[]{k + j.rank(), j.rank() == 0 && std::chrono::steady_clock::now() > end ? 1.0 : 0.0};
+        if (const status s = sum(v); s != status::ok) j.fail(s, sum.pending());
+        if (v[0] != j.ranks() * k + j.ranks() * (j.ranks() - 1) / 2) return 5;
+        if (v[1] != 0) return 0;
+    }
+}
+
 /// Notices the death, then waits for a library in a destructor, for ever.
 [[noreturn]] void end_and_get_stuck(const job& j) {
     try {
@@ -126,6 +140,9 @@ int be_rank(std::string mode) {
             return it_has;
         };
         job_options options;
+        if (has("stalls-")) // tests of ranks that are stopped
+            setenv("HALOCLINE_STALL_MS", std::to_string(stall.count()).c_str(), 1);
+        if (has("short-")) options.deadline = short_deadline;
         if (has("ofi-")) { // over libfabric, which never tells: liveness is apart from the data path
             options.transports = {"ofi"};
             options.ofi_provider = has("shm-") ? "shm" : "tcp;ofi_rxm";
@@ -165,6 +182,8 @@ int be_rank(std::string mode) {
         if (mode == "window") exchange_for_ever(j);
         if (mode == "computing") compute_for(std::chrono::seconds(60));
         if (mode == "stuck") end_and_get_stuck(j);
+        if (mode == "add") return add_for(j, 5000, 0);
+        if (mode == "add-and-compute") return add_for(j, 1000, 5 * static_cast<int>(stall.count()));
         if (mode == "busy") end_after_other_work(j);
         global_sum sum(j, 8);
         if (across_hosts) announce();

@@ -26,6 +26,9 @@ inline std::string& launcher_program() {
 }
 inline std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe"); }
 
+/// $HALOCLINE_STALL_MS and job_options::deadline of modes that begin with "stalls-", "short-".
+constexpr std::chrono::milliseconds stall(600), short_deadline(1500);
+
 /// The promise; and what a machine with much else to do may take, still far from the 15 s after which waits end anyway.
 constexpr auto promised = std::chrono::seconds(1), under_load = std::chrono::seconds(8);
 

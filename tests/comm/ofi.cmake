@@ -3,7 +3,9 @@
 if(NOT LIBFABRIC_FOUND OR NOT TARGET halocline-run)
   return()
 endif()
-target_compile_definitions(comm_kill_test PRIVATE HALOCLINE_WITH_OFI)
+foreach(program comm_kill_test comm_stall_test)
+  target_compile_definitions(${program} PRIVATE HALOCLINE_WITH_OFI)
+endforeach()
 halocline_add_test_program(comm_ofi_channel_test SOURCES ofi_channel_test.cpp LINK halocline::comm SEES comm) # ofi_world
 foreach(provider tcp shm)
   halocline_add_test(comm.ofi_channel_test.${provider} TARGET comm_ofi_channel_test RANKS 2 4 ARGS ofi-${provider}

@@ -23,6 +23,14 @@ struct letter {
     std::string text;
 };
 
+/// What ranks of different nodes tell each other of long waits (job/stall_watch.hpp).
+enum class far_word : char {
+    are_you_awake, ///< to be answered by a rank that waits
+    awake,
+    told_of, ///< it is said on stderr that a rank is unresponsive
+    goes_on, ///< that rank
+};
+
 /// Set-up messages of any size. `operation` says what is waited for in a failure.  Err: rank_failure.
 class mail {
   public:
@@ -55,6 +63,10 @@ class liveness {
     virtual std::vector<pollfd> ends() const { return {}; }
     /// The job has ended here: tells ranks whose failure records can't be written from this one.
     virtual void tell_far(const failure_record& /*end*/) noexcept {}
+    /// To a rank of another node, or to all (-1). A rank is asked again only after it has answered.
+    virtual void say_far(int /*rank*/, far_word /*word*/, int /*about*/) noexcept {}
+    /// The number of that rank's process as this one sees it; 0: it is of another node or pid namespace, or this one.
+    [[nodiscard]] virtual int pid_here(int /*rank*/) const noexcept { return 0; }
 };
 
 /// gather, combine and exchange from one primitive: queues of messages between pairs.

@@ -22,8 +22,12 @@ namespace {
 // Frames: a length, then so many bytes. In place of a length: words that are no mail.
 constexpr std::uint64_t goodbye_length = ~std::uint64_t{0};
 constexpr std::uint64_t end_of_job_length = goodbye_length - 1; // a frame follows: why, culprit, text
+constexpr std::uint64_t far_word_length = goodbye_length - 2;   // a frame follows: the word, about whom
 constexpr std::uint64_t letter_mark = std::uint64_t{1} << 63;   // in the length of a letter
 constexpr int patience_ms = 20; // a failure record is looked at this often while nothing comes
+
+/// Messages and letters.
+constexpr bool is_mail(std::uint64_t mark) { return mark < far_word_length; }
 
 struct frame {
     std::uint64_t mark;    // its first word
@@ -42,9 +46,9 @@ std::optional<frame> first_frame(std::string_view bytes) {
     if (bytes.size() < word) return std::nullopt;
     const std::uint64_t mark = word_at(0);
     if (mark == goodbye_length) return frame{mark, {}, word};
-    const std::size_t head = mark == end_of_job_length ? 2 * word : word;
+    const std::size_t head = is_mail(mark) ? word : 2 * word;
     if (bytes.size() < head) return std::nullopt;
-    const std::uint64_t length = mark == end_of_job_length ? word_at(word) : mark & ~letter_mark;
+    const std::uint64_t length = is_mail(mark) ? mark & ~letter_mark : word_at(word);
     if (bytes.size() - head < length) return std::nullopt;
     return frame{mark, bytes.substr(head, length), head + length};
 }
@@ -116,6 +120,13 @@ void socket_plane::append(link& l, std::uint64_t mark, std::string_view text) {
     write(l);
 }
 
+/// To a rank of another node: what is no mail.
+void socket_plane::append_words(link& l, std::uint64_t mark, std::string_view text) {
+    if (!l.far || l.gone || !l.socket) return;
+    l.unsent.append(reinterpret_cast<const char*>(&mark), sizeof mark);
+    append(l, 0, text);
+}
+
 std::vector<pollfd> socket_plane::ends() const {
     const std::lock_guard lock(mutex_);
     std::vector<pollfd> all;
@@ -178,6 +189,13 @@ void socket_plane::hear(link& l) {
             const auto why = end.number<status>();
             const int culprit = end.number<std::int32_t>();
             core_.publish(why, culprit >= 0 && culprit < ranks_ ? culprit : -1, end.text());
+        } else if (f->mark == far_word_length) {
+            wire_reader said(f->body);
+            const auto word = said.number<far_word>();
+            l.is_asked = l.is_asked && word != far_word::awake;
+            l.asks = l.asks || word == far_word::are_you_awake;
+            asked_ = asked_ || l.asks;
+            core_.stalls.heard(l.rank, word, said.number<std::int32_t>());
         } else {
             l.heard_mail += (f->mark & letter_mark) == 0;
         }
@@ -189,7 +207,7 @@ void socket_plane::take_mail(link& l) {
     for (std::string_view left(l.raw.data(), l.heard); !left.empty();) {
         const frame f = *first_frame(left);
         left.remove_prefix(f.bytes);
-        if (f.mark == goodbye_length || f.mark == end_of_job_length) continue;
+        if (!is_mail(f.mark)) continue;
         ((f.mark & letter_mark) != 0 ? l.letters : l.came).emplace_back(f.body);
     }
     l.raw.erase(0, l.heard);
@@ -212,17 +230,32 @@ void socket_plane::tell_far(const failure_record& end) noexcept {
     const std::lock_guard lock(mutex_);
     if (std::exchange(told_far_, true)) return;
     const std::string text = wire_writer().number(end.why).number(end.culprit).text(end.text).take();
-    const std::uint64_t length = text.size();
+    for (link& l : links_) append_words(l, end_of_job_length, text);
+}
+
+void socket_plane::say_far(int r, far_word word, int about) noexcept {
+    const std::lock_guard lock(mutex_);
+    const std::string text = wire_writer().number(word).number(static_cast<std::int32_t>(about)).take();
     for (link& l : links_) {
-        if (!l.far || l.gone || !l.socket) continue;
-        l.unsent.append(reinterpret_cast<const char*>(&end_of_job_length), sizeof end_of_job_length);
-        l.unsent.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
-        write(l);
+        if (r >= 0 && l.rank != r) continue;
+        if (word == far_word::are_you_awake && std::exchange(l.is_asked, true)) continue;
+        append_words(l, far_word_length, text);
     }
+}
+
+int socket_plane::pid_here(int r) const noexcept {
+    const int i = link_of_[static_cast<std::size_t>(r)];
+    if (i < 0) return 0;
+    const link& l = links_[static_cast<std::size_t>(i)];
+    return l.far ? 0 : l.pid;
 }
 
 void socket_plane::look() noexcept {
     const std::lock_guard lock(mutex_);
+    if (std::exchange(asked_, false)) {
+        for (link& l : links_)
+            if (std::exchange(l.asks, false)) say_far(l.rank, far_word::awake, rank_);
+    }
     if (poll(watched_.data(), watched_.size(), 0) <= 0) return;
     const std::size_t n = links_.size();
     for (std::size_t i = 0; i < n; ++i) {

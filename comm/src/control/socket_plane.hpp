@@ -61,6 +61,8 @@ class socket_plane final : public pairwise_mail, public liveness {
     [[nodiscard]] std::vector<pollfd> ends() const override;
     /// Sends the end of the job to the ranks of other nodes, the first time.
     void tell_far(const failure_record& end) noexcept override;
+    void say_far(int rank, far_word word, int about) noexcept override;
+    [[nodiscard]] int pid_here(int rank) const noexcept override;
 
   protected:
     std::vector<std::string> transfer(std::span<const int> to, std::span<const std::string> out,
@@ -71,15 +73,16 @@ class socket_plane final : public pairwise_mail, public liveness {
         int rank = 0;
         int pid = 0;
         descriptor socket, process;
-        std::string unsent;               // frames still to be written
-        std::string raw;                  // what came: frames that were heard, then one that may not be complete
-        std::size_t heard = 0;            // bytes of these frames; the mail among them is still to be taken
-        std::size_t heard_mail = 0;       // how many of them are messages
-        std::deque<std::string> came;     // messages taken
-        bool goodbye = false;             // closed its job in good order
-        bool gone = false;                // socket ended or process ended
-        bool far = false;                 // on another node
-        std::string own_address, address; // of the link's ends, if far
+        std::string unsent;                  // frames still to be written
+        std::string raw;                     // what came: frames that were heard, then one that may not be complete
+        std::size_t heard = 0;               // bytes of these frames; the mail among them is still to be taken
+        std::size_t heard_mail = 0;          // how many of them are messages
+        std::deque<std::string> came;        // messages taken
+        bool goodbye = false;                // closed its job in good order
+        bool gone = false;                   // socket ended or process ended
+        bool far = false;                    // on another node
+        bool asks = false, is_asked = false; // are_you_awake: the peer awaits an answer; so does this rank
+        std::string own_address, address;    // of the link's ends, if far
         std::deque<std::string> letters;
     };
     class near_connector; // makes the links within the node
@@ -87,6 +90,7 @@ class socket_plane final : public pairwise_mail, public liveness {
     [[nodiscard]] link& to(int rank);
     void connect_near(unix_listener own, const std::vector<peer_address>& peers, const std::string& secret);
     void append(link& l, std::uint64_t mark, std::string_view text);
+    void append_words(link& l, std::uint64_t mark, std::string_view text);
     /// Hears what has come, and notices the end. Leaves mail where it is: a rank that is ahead may send some while this
     /// one is between start and finish, where nothing is allocated (but for mail of more than a few KiB).
     void read(link& l);
@@ -104,6 +108,7 @@ class socket_plane final : public pairwise_mail, public liveness {
     std::vector<int> link_of_;           // by rank, -1: none
     std::vector<pollfd> watched_;        // sockets, then processes; no allocation in look()
     bool told_far_ = false;
+    bool asked_ = false; // some link asks
 };
 
 } // namespace halocline::comm

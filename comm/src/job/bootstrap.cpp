@@ -150,6 +150,7 @@ void connect_ranks(job_core& core, unix_listener listener, far_side far, const s
 std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     if (start.mpi) start.mpi->use(options.mpi);
     const std::chrono::milliseconds grace = watchdog::grace_of_environment();
+    static_cast<void>(stall_watch::time_of_environment()); // a wrong one is an error before ranks meet
     std::shared_ptr<node_slab> memory;
     std::string trouble;
     try {

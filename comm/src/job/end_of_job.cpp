@@ -68,6 +68,7 @@ status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
 
 status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
     if (const status s = failed(); s != status::ok) return s;
+    memory->record().awake.store(ticks(), std::memory_order_relaxed);
     move_networks();
     if (watch) {
         watch->look();
@@ -77,7 +78,9 @@ status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
             return failed();
         }
     }
-    if (seconds(ticks() - since) > std::chrono::duration<double>(options.deadline).count()) {
+    const double waited = stalls.waited(since);
+    stalls.look(peer, waited);
+    if (waited > std::chrono::duration<double>(options.deadline).count()) {
         publish(status::timed_out, silent_behind(peer), "");
         return failed();
     }
@@ -85,6 +88,7 @@ status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
 }
 
 void job_core::awaits(int peer) noexcept {
+    if (peer == failure_record::nobody) stalls.over();
     failure_record& mine = memory->record();
     mine.awake.store(ticks(), std::memory_order_relaxed);
     mine.awaited.store(peer, std::memory_order_release);

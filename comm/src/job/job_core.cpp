@@ -24,7 +24,7 @@ job_core::job_core(int own_rank, int job_ranks, job_options choices, std::string
                    std::shared_ptr<node_slab> own_slab)
     : rank(own_rank), ranks(job_ranks), options(std::move(choices)), launcher(std::move(started_by)),
       members(static_cast<std::size_t>(job_ranks)), memory(std::move(own_slab)),
-      peer_base(static_cast<std::size_t>(job_ranks), nullptr) {
+      peer_base(static_cast<std::size_t>(job_ranks), nullptr), stalls(*this, job_ranks) {
     for (int r = 0; r < ranks; ++r) members[r].rank = r;
     members[rank] = {rank, static_cast<int>(getpid()), host_name(), "self", ""};
     peer_base[rank] = memory->base();

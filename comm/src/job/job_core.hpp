@@ -7,6 +7,7 @@
 #include "control/keyed_letters.hpp"
 #include "node/node_slab.hpp"
 #include "spinning.hpp"
+#include "stall_watch.hpp"
 
 #include <halocline/comm/control_line.hpp>
 #include <halocline/comm/costs.hpp>
@@ -69,6 +70,7 @@ class job_core {
     std::unique_ptr<liveness> watch;
     mail* post = nullptr; // set-up mail: the control plane
     mutable activity doing;
+    stall_watch stalls;
     std::unique_ptr<watchdog> guard; // of ranks that are processes, where there is a grace time
     int processor = -1;              // that no other rank of the job is given (one_processor_each); -1: they share
     spinning spin{options, true};    // replaced where ranks are known to share processors

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watchdog.hpp"
 
+#include "environment_time.hpp"
 #include "job_core.hpp"
 #include "process_look.hpp"
+#include "say.hpp"
 
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/launch.hpp>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <string_view>
 #include <sys/eventfd.h>
 #include <system_error>
 #include <unistd.h>
@@ -47,18 +46,7 @@ closing_scope::closing_scope(activity& of) noexcept
 closing_scope::~closing_scope() { activity_.closing.store(outer_, std::memory_order_relaxed); }
 
 std::chrono::milliseconds watchdog::grace_of_environment() {
-    constexpr const char* variable = "HALOCLINE_GRACE_MS";
-    constexpr int most = 3'600'000;
-    const char* text = std::getenv(variable);
-    int ms = 500;
-    if (text != nullptr) {
-        const char* end = text + std::strlen(text);
-        const auto [rest, bad] = std::from_chars(text, end, ms);
-        if (bad != std::errc() || rest != end || ms < 0 || ms > most)
-            throw input_error(std::string(variable) + "='" + text + "': expected milliseconds from 0 to " +
-                              std::to_string(most));
-    }
-    return std::chrono::milliseconds(ms);
+    return environment_time("HALOCLINE_GRACE_MS", std::chrono::milliseconds(500));
 }
 
 watchdog::watchdog(job_core& core, std::chrono::milliseconds grace, bool at_once)
@@ -104,7 +92,7 @@ bool watchdog::stopped_within(int ms) const {
 
 void watchdog::run() {
     if (!await_death()) return;
-    if (at_once_ && !core_.doing.noticed.load(std::memory_order_relaxed)) print(own_report());
+    if (at_once_ && !core_.doing.noticed.load(std::memory_order_relaxed)) say(own_report());
     await_end();
 }
 
@@ -127,40 +115,33 @@ void watchdog::await_end() {
     const std::uint64_t began = ticks();
     const double grace = std::chrono::duration<double>(grace_).count();
     const double cpu_before = look_at(std::to_string(process_) + "/task/" + std::to_string(rank_thread_)).seconds;
-    const int step_ms = static_cast<int>(std::clamp<long>(grace_.count() / 10, 1, 50));
+    const int step_ms = static_cast<int>(std::clamp<long>(grace_.count() / 50, 1, 50));
     while (!stopped_within(step_ms)) {
+        // A rank that waits looks every millisecond, unless what it asked does not return.
+        const bool waits = core_.memory->record().awaited.load(std::memory_order_relaxed) != failure_record::nobody;
+        double patience = waits ? grace / 8 : grace;
         if (core_.doing.noticed.load(std::memory_order_relaxed)) {
+            patience = grace;
             const std::uint64_t closing = core_.doing.closing.load(std::memory_order_relaxed);
-            if (closing == 0 || seconds(ticks() - std::max(closing, began)) < grace) continue;
-        } else if (seconds(ticks() - began) < grace) {
+            if (closing == 0 || seconds(ticks() - std::max(closing, began)) < patience) continue;
+        } else if (seconds(ticks() - began) < patience) {
             continue;
         }
         constexpr double most = 8; // seconds
-        if (seconds(ticks() - began) > most || !starved(cpu_before)) report_and_exit();
+        if (seconds(ticks() - began) > most || !starved(cpu_before, patience)) report_and_exit();
     }
 }
 
 /// True if the rank is ready to run but has hardly been given a core since: on a loaded machine that is no hang.
-bool watchdog::starved(double cpu_before) const {
+bool watchdog::starved(double cpu_before, double grace) const {
     const process_look now = look_at(std::to_string(process_) + "/task/" + std::to_string(rank_thread_));
-    const double fair = std::chrono::duration<double>(grace_).count() / 4;
-    return now.state == 'R' && now.seconds < cpu_before + fair;
+    return now.state == 'R' && now.seconds < cpu_before + grace / 4;
 }
 
 void watchdog::report_and_exit() {
     reporting_.lock();
-    print(report_of_rank_.empty() ? own_report() : report_of_rank_);
+    say(report_of_rank_.empty() ? own_report() : report_of_rank_);
     _exit(launch::rank_lost);
-}
-
-void watchdog::print(std::string text) const {
-    text += '\n';
-    for (std::string_view rest = text; !rest.empty();) {
-        const ssize_t n = ::write(STDERR_FILENO, rest.data(), rest.size());
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return;
-        rest.remove_prefix(static_cast<std::size_t>(n));
-    }
 }
 
 std::string watchdog::own_report() const {

@@ -41,10 +41,9 @@ class watchdog {
     void run();
     bool await_death();
     void await_end();
-    [[nodiscard]] bool starved(double cpu_before) const;
+    [[nodiscard]] bool starved(double cpu_before, double grace) const;
     [[nodiscard]] bool stopped_within(int ms) const;
     [[noreturn]] void report_and_exit();
-    void print(std::string text) const;
     [[nodiscard]] std::string own_report() const;
 
     job_core& core_;

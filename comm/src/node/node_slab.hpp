@@ -13,8 +13,8 @@
 
 namespace halocline::comm {
 
-/// First thing in each slab: what ended the job, written once by the rank that saw it first; and whom the slab's owner
-/// waits for.
+/// First thing in each slab: what ended the job, written once by the rank that saw it first; whom the slab's owner waits
+/// for, and who reports that it is unresponsive.
 struct failure_record {
     enum : std::uint32_t { none, being_written, there };
     std::atomic<std::uint32_t> state{none};
@@ -26,7 +26,11 @@ struct failure_record {
 
     static constexpr std::int32_t nobody = -2; ///< -1: no rank in particular
     std::atomic<std::int32_t> awaited{nobody}; ///< by a wait that has lasted
-    std::atomic<std::uint64_t> awake{0};       ///< when this was last said, in ticks: now and then while it waits
+    std::atomic<std::uint64_t> awake{0};       ///< when it last looked around, in ticks: now and then while it waits
+
+    // Who says on stderr that ranks are unresponsive (stall_watch): written by ranks of this node; nobody: none does.
+    std::atomic<std::int32_t> reported_by{nobody}; ///< says it of the slab's owner
+    std::atomic<std::int32_t> reports_far{nobody}; ///< of a rank of another node; in the node's first slab
 };
 
 /// A mapping of a slab's file, at a multiple of 2 MiB; unmapped at destruction.

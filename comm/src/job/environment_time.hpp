@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A time in milliseconds that the environment may give.
+#pragma once
+
+#include <halocline/base/error.hpp>
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <system_error>
+
+namespace halocline::comm {
+
+/// Err: input_error: it is no number, or more than an hour.
+inline std::chrono::milliseconds environment_time(const char* variable, std::chrono::milliseconds otherwise) {
+    constexpr int most = 3'600'000;
+    const char* text = std::getenv(variable);
+    if (text == nullptr) return otherwise;
+    int ms = 0;
+    const char* end = text + std::strlen(text);
+    const auto [rest, bad] = std::from_chars(text, end, ms);
+    if (bad != std::errc() || rest != end || ms < 0 || ms > most)
+        throw input_error(std::string(variable) + "='" + text + "': expected milliseconds from 0 to " +
+                          std::to_string(most));
+    return std::chrono::milliseconds(ms);
+}
+
+} // namespace halocline::comm

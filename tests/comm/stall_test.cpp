@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that are stopped, or do something else, for shorter and longer than $HALOCLINE_STALL_MS: who waits for them says so
+// once, and the job goes on.
+#include "killed_job.hpp"
+
+#include <gtest/gtest.h>
+#include <halocline_test/send_signal.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace halocline_test;
+using clock_type = std::chrono::steady_clock;
+
+/// A job of three that adds numbers for 5 s, with some of its ranks stopped for a time.
+struct stopped_job {
+    running_job job;
+    std::vector<std::string> told, gone_on; ///< lines on stderr
+    clock_type::duration until_told{};
+    int code;
+
+    stopped_job(const std::string& mode, const std::vector<int>& who, clock_type::duration time) : job(3, mode, 3) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        const auto begin = clock_type::now();
+        for (const int r : who) send_signal(job.ranks[static_cast<std::size_t>(r)], SIGSTOP);
+        std::thread resumes([&] {
+            std::this_thread::sleep_for(time);
+            for (const int r : who) send_signal(job.ranks[static_cast<std::size_t>(r)], SIGCONT);
+        });
+        for (std::size_t read = job.said.size(); job.line(); read = job.said.size()) {
+            const std::string line = job.said.substr(read);
+            if (!line.starts_with("halocline: ")) continue;
+            if (line.find("is unresponsive, but alive") == std::string::npos) {
+                gone_on.push_back(line);
+            } else {
+                told.push_back(line);
+                until_told = clock_type::now() - begin;
+            }
+        }
+        resumes.join();
+        code = job.wait();
+    }
+};
+
+class Stopped : public testing::TestWithParam<const char*> {
+  protected:
+    std::string mode = "stalls-" + std::string(GetParam());
+    bool is_near = mode.find("nodes") == std::string::npos; ///< its process can be looked at
+};
+
+TEST_P(Stopped, ForHalfTheTimeIsNotTold) {
+    const stopped_job seen(mode, {1}, stall / 2);
+
+    EXPECT_EQ(seen.code, 0) << seen.job.said;
+    EXPECT_TRUE(seen.told.empty()) << seen.job.said;
+    EXPECT_TRUE(seen.gone_on.empty()) << seen.job.said;
+}
+
+TEST_P(Stopped, ForThatTimeMayBeToldAndGoesOn) {
+    const stopped_job seen(mode, {2}, stall);
+
+    EXPECT_EQ(seen.code, 0) << seen.job.said;
+    EXPECT_LE(seen.told.size(), 1u) << seen.job.said;
+    EXPECT_EQ(seen.gone_on.size(), seen.told.size()) << seen.job.said;
+}
+
+TEST_P(Stopped, ForLongIsToldOnceAndGoesOn) {
+    for (const int victim : {0, 1}) {
+        const stopped_job seen(mode, {victim}, 5 * stall);
+
+        EXPECT_EQ(seen.code, 0) << seen.job.said;
+        ASSERT_EQ(seen.told.size(), 1u) << seen.job.said;
+        EXPECT_TRUE(seen.told[0].starts_with("halocline: " + seen.job.name_of(victim))) << seen.told[0];
+        EXPECT_EQ(seen.told[0].find("its process is stopped") != std::string::npos, is_near) << seen.told[0];
+        EXPECT_LT(seen.until_told, 5 * stall) << "promised: " << stall.count() << " + 500 ms";
+        EXPECT_EQ(seen.job.said.find("died"), std::string::npos) << seen.job.said;
+        ASSERT_EQ(seen.gone_on.size(), 1u) << seen.job.said;
+        EXPECT_TRUE(seen.gone_on[0].starts_with("halocline: " + seen.job.name_of(victim))) << seen.gone_on[0];
+        std::printf("told after %.2f s\n", std::chrono::duration<double>(seen.until_told).count());
+    }
+}
+
+TEST_P(Stopped, AllTogetherForLongerThanTheDeadlineIsNobodysFault) {
+    const stopped_job seen("stalls-short-" + std::string(GetParam()), {0, 1, 2}, 2 * short_deadline);
+
+    EXPECT_EQ(seen.code, 0) << seen.job.said;
+    EXPECT_TRUE(seen.told.empty()) << seen.job.said;
+}
+
+TEST_P(Stopped, ForLongerThanTheDeadlineEndsTheJob) {
+    const stopped_job seen("stalls-short-" + std::string(GetParam()), {1}, 2 * short_deadline);
+
+    EXPECT_EQ(seen.code, 3) << seen.job.said;
+    EXPECT_EQ(seen.told.size(), 1u) << seen.job.said;
+    EXPECT_TRUE(seen.gone_on.empty()) << seen.job.said;
+    for (const std::string& f : seen.job.failures)
+        EXPECT_NE(f.find("nothing came from " + seen.job.name_of(1)), std::string::npos) << f;
+}
+
+INSTANTIATE_TEST_SUITE_P(OverShm, Stopped, testing::Values("add"));
+#ifdef HALOCLINE_WITH_OFI
+INSTANTIATE_TEST_SUITE_P(OverOfi, Stopped, testing::Values("ofi-add", "ofi-nodes-add"));
+#endif
+
+TEST(Stalled, ByComputingIsToldAsWhatItIs) {
+    running_job job(3, "stalls-add-and-compute", 3);
+    const int code = job.wait();
+
+    EXPECT_EQ(code, 0) << job.said;
+    const std::string name = "halocline: " + job.name_of(1);
+    const std::size_t at = job.said.find(name);
+    ASSERT_NE(at, std::string::npos) << job.said;
+    const std::string line = job.said.substr(at, job.said.find('\n', at) - at);
+    EXPECT_NE(line.find("is unresponsive, but alive"), std::string::npos) << line;
+    EXPECT_NE(line.find("its process runs, or is ready to: it computes"), std::string::npos) << line;
+    EXPECT_EQ(job.said.find("died"), std::string::npos) << job.said;
+    EXPECT_EQ(job.said.find("stopped"), std::string::npos) << job.said;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    if (argc == 3 && std::string(argv[1]) == "rank") return be_rank(argv[2]);
+    testing::InitGoogleTest(&argc, argv);
+    launcher_program() = argc > 1 ? argv[1] : "halocline-run";
+    return RUN_ALL_TESTS();
+}
