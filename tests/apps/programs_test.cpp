@@ -336,7 +336,7 @@ TEST(Programs, BadInputOfOneRankIsOneErrorOfTheJob) {
 #ifdef HALOCLINE_WITH_OFI
 /// A connection for which a descriptor is wanting is never made, and libfabric tells nobody.
 TEST(Programs, TooFewDescriptorsForLibfabricAreOneErrorWithTheRemedy) {
-    const std::string over_tcp = "HALOCLINE_COMM_TRANSPORTS=ofi 'HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm' ";
+    const std::string over_tcp = "env HALOCLINE_COMM_TRANSPORTS=ofi \"HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm\" ";
     const std::string heat = bin + "heat4d --grid 4.4.4.4 --steps 1";
     ASSERT_EQ(shell(over_tcp + run2 + "heat4d --grid 4.4.4.4 --steps 1").exit_code, 0);
     int refused = 0;
