@@ -74,7 +74,7 @@ class agent final : public rank_events {
     void listen() {
         pollfd p{STDIN_FILENO, POLLIN, 0};
         while (!over_ && poll(&p, 1, 0) > 0) {
-            std::array<char, 65536> buffer;
+            std::array<char, 4096> buffer;
             const ssize_t n = ::read(STDIN_FILENO, buffer.data(), buffer.size());
             if (n < 0 && errno == EINTR) continue;
             if (n <= 0) over_ = true;
@@ -95,7 +95,7 @@ class agent final : public rank_events {
             plan.first = r.number<int>();
             plan.count = r.number<int>();
             plan.total = r.number<int>();
-            plan.bind = r.number<bool>();
+            plan.bind = r.number<binding>();
             const std::string folder = r.text();
             std::vector<std::string> variables(r.number<std::uint64_t>());
             for (std::string& v : variables) {
@@ -115,7 +115,7 @@ class agent final : public rank_events {
     }
 
     void pass_on_output() {
-        std::array<char, 65536> buffer;
+        std::array<char, 4096> buffer;
         for (ssize_t n; (n = ::read(output_[0], buffer.data(), buffer.size())) > 0;) {
             frames::append(outgoing_, frames::output, {buffer.data(), static_cast<std::size_t>(n)});
         }

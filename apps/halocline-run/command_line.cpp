@@ -31,7 +31,8 @@ constexpr const char* usage =
     "                      (default: the first network in which every host has an address of its own)\n"
     "  --timeout S         end the job after S seconds, exit code 3\n"
     "  --bind              give each rank of a host a core of its own, or a hardware thread of one, as many as\n"
-    "                      $OMP_NUM_THREADS says, if there are enough that no other job has (default)\n"
+    "                      $OMP_NUM_THREADS says; an error if there are not enough that no other job has\n"
+    "                      (default: if there are, and no quota of processor time is below their number)\n"
     "  --no-bind           don't\n"
     "  --help, --version\n"
     "\n"
@@ -108,9 +109,9 @@ settings parse(int argc, char** argv) {
         } else if (a == "--timeout") {
             s.timeout = number<double>(a, value(), 0.001, 1e9);
         } else if (a == "--bind") {
-            s.bind = true;
+            s.bind = binding::demanded;
         } else if (a == "--no-bind") {
-            s.bind = false;
+            s.bind = binding::none;
         } else if (a == "--") {
             ++i;
             break;

@@ -2,6 +2,8 @@
 // What halocline-run was asked to do.
 #pragma once
 
+#include "local_ranks.hpp"
+
 #include <string>
 #include <vector>
 
@@ -13,7 +15,7 @@ struct host_share {
 struct settings {
     int ranks = 0;
     double timeout = 0; ///< seconds, 0 = none
-    bool bind = true;
+    binding bind = binding::if_possible;
     std::vector<host_share> hosts; ///< empty: this host
     std::string remote_shell;      ///< "{host}" stands for the name
     std::string network;

@@ -28,22 +28,36 @@ namespace launch = halocline::comm::launch;
 
 local_ranks::local_ranks(group_plan plan, rank_events& events, const sigset_t& signals)
     : plan_(std::move(plan)), events_(events), signals_(signals), ranks_(static_cast<std::size_t>(plan_.count)) {
-    if (plan_.bind) choose_processors();
+    if (plan_.bind != binding::none) choose_processors();
 }
 
 /// The next ones in the order of use (comm/processors.hpp), one per thread, if there are enough that no other job has. Where a
 /// quota leaves less time than they have, others use this machine whom it does not see, in containers that may be bound to
-/// the same first processors. Then ranks are left to the scheduler, and OpenMP's runtime would start as many threads as it
-/// sees processors.
+/// the same first processors. Then ranks are left to the scheduler, unless the user demands otherwise, and OpenMP's runtime
+/// would start as many threads as it sees processors.
 void local_ranks::choose_processors() {
     const std::vector<int> usable = comm::usable_processors();
     const std::size_t needed = ranks_.size() * static_cast<std::size_t>(comm::threads_per_rank());
+    if (plan_.bind == binding::demanded) {
+        processors_ = claims_.take(usable, needed);
+        if (processors_.empty()) refuse(needed, usable.size());
+        return;
+    }
     const std::vector<comm::processor_quota> quotas = comm::processor_quotas();
     const auto too_small = [&](const auto& q) { return q.processors < static_cast<double>(usable.size()); };
     const bool rationed = std::ranges::any_of(quotas, too_small);
     if (!rationed && needed > usable.size()) return;
     if (!rationed) processors_ = claims_.take(usable, needed);
     one_thread_ = processors_.empty();
+}
+
+void local_ranks::refuse(std::size_t needed, std::size_t usable) const {
+    const std::size_t each = needed / ranks_.size();
+    throw input_error("--bind: the " + std::to_string(ranks_.size()) + " ranks here take " + std::to_string(needed) +
+                      " processors" + (each > 1 ? ", " + std::to_string(each) + " each ($OMP_NUM_THREADS)" : "") +
+                      "; " + std::to_string(usable) + " may be used" +
+                      (needed <= usable ? ", and other jobs of halocline-run have bound ranks to some of them" : "") +
+                      "; start fewer ranks, or leave --bind out");
 }
 
 std::string local_ranks::name() const {
@@ -189,7 +203,7 @@ void local_ranks::flush(child& c) {
 /// A rank gives one part, then waits for the answer.
 void local_ranks::take(int i) {
     child& c = ranks_[i];
-    std::array<char, 65536> buffer;
+    std::array<char, 4096> buffer;
     ssize_t n = 0;
     while (c.socket >= 0 && (n = ::recv(c.socket, buffer.data(), buffer.size(), MSG_DONTWAIT)) > 0) {
         c.incoming.append(buffer.data(), static_cast<std::size_t>(n));

@@ -10,10 +10,13 @@
 #include <csignal>
 #include <sys/types.h>
 
+/// Do ranks get processors of their own? demanded: if not, that is an error.
+enum class binding : char { none, if_possible, demanded };
+
 /// Which ranks of a job.
 struct group_plan {
     int first = 0, count = 0, total = 0;
-    bool bind = true;
+    binding bind = binding::if_possible;
     bool reads_input = false; ///< the first of them
     int output = -1;          ///< in place of standard output
     std::vector<std::string> command;
@@ -21,7 +24,7 @@ struct group_plan {
 
 class local_ranks final : public host {
   public:
-    /// signals: what is blocked in the ranks.
+    /// signals: what is blocked in the ranks.  Err: input_error: processors are demanded, and too few are free.
     local_ranks(group_plan plan, rank_events& events, const sigset_t& signals);
     /// Err: input_error if the program can't be run; then none is left.
     void start();
@@ -48,6 +51,8 @@ class local_ranks final : public host {
     void spawn(int i);
     void become_rank(int i, int socket) const;
     void choose_processors();
+    /// Err: input_error, always: so many of the usable processors are needed.
+    [[noreturn]] void refuse(std::size_t needed, std::size_t usable) const;
     void bind(int i) const;
     void make_lifelines();
     void keep_lifelines(int i) const;

@@ -116,7 +116,7 @@ void remote_host::send() {
 }
 
 void remote_host::receive() {
-    std::array<char, 65536> buffer;
+    std::array<char, 4096> buffer;
     ssize_t n = 0;
     while (socket_ >= 0 && (n = ::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT)) > 0) {
         incoming_.append(buffer.data(), static_cast<std::size_t>(n));

@@ -89,6 +89,10 @@ TEST(Quota, BelowWhatProcessorsCanDoLeavesRanksToTheScheduler) {
 
     EXPECT_EQ(unset.out, "Cpus_allowed_list:\t" + all + "\n1\n") << unset.err;
     EXPECT_EQ(set.out, "Cpus_allowed_list:\t" + all + "\n3\n") << set.err;
+
+    const auto demanded = half.run("unset OMP_NUM_THREADS; " + bin + "halocline-run --bind -n 1" + ask);
+    const std::string first = std::to_string(halocline::comm::usable_processors()[0]);
+    EXPECT_EQ(demanded.out, "Cpus_allowed_list:\t" + first + "\n\n") << demanded.err;
 }
 
 TEST(Quota, ThatIsLargeEnoughChangesNothing) {

@@ -219,6 +219,35 @@ TEST(Launcher, BindsNoRanksToWhatAnotherJobHas) {
     EXPECT_EQ(processors_of_ranks("-u OMP_NUM_THREADS", "-n 1"), std::vector{first}) << "what has ended has nothing";
 }
 
+TEST(Launcher, BindingThatIsDemandedAndCannotBeIsAnError) {
+    const std::vector<int> usable = halocline::comm::usable_processors();
+    const std::string demanding = launcher_program() + " --bind -n 1 -- ";
+    const std::string on_one = "env -u OMP_NUM_THREADS taskset -c " + std::to_string(usable[0]) + " ";
+
+    const auto too_many = run_command("env -u OMP_NUM_THREADS " + launcher_program() + " --bind -n 4096 -- true");
+    const auto threads = run_command("env OMP_NUM_THREADS=4096 " + demanding + "true");
+    const auto taken = run_command(on_one + demanding + demanding + "true");
+    const auto met = run_command(on_one + demanding + "true");
+
+    EXPECT_EQ(too_many.exit_code, 2) << too_many.err;
+    EXPECT_EQ(too_many.err, "halocline-run: --bind: the 4096 ranks here take 4096 processors; " +
+                                std::to_string(usable.size()) +
+                                " may be used; start fewer ranks, or leave --bind out\n");
+    EXPECT_EQ(threads.exit_code, 2) << threads.err;
+    EXPECT_NE(threads.err.find("take 4096 processors, 4096 each ($OMP_NUM_THREADS)"), std::string::npos) << threads.err;
+    EXPECT_EQ(taken.exit_code, 2) << taken.err;
+    EXPECT_NE(taken.err.find("1 may be used, and other jobs of halocline-run have bound ranks"), std::string::npos)
+        << taken.err;
+    EXPECT_EQ(met.exit_code, 0) << met.err;
+}
+
+TEST(Launcher, NeedsLittleStack) {
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP() << "the sanitizer takes more";
+#endif
+    EXPECT_EQ(run_command("sh -c 'ulimit -s 64; " + launcher_program() + " -n 2 -- true'").exit_code, 0);
+}
+
 TEST(Launcher, BadArgumentsEndWithTwo) {
     EXPECT_EQ(exit_code_of("--help"), 0);
     EXPECT_EQ(run_command("sh -c '" + launcher_program() + " --help >/dev/full'").exit_code, 1);
