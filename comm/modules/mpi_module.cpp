@@ -70,6 +70,13 @@ int initialize() {
     return MPI_SUCCESS;
 }
 
+/// May the calling thread call MPI, while no other does?
+bool may_call() {
+    int level = MPI_THREAD_SINGLE, initialised_it = 0;
+    return MPI_Query_thread(&level) == MPI_SUCCESS && MPI_Is_thread_main(&initialised_it) == MPI_SUCCESS &&
+           (level >= MPI_THREAD_SERIALIZED || initialised_it);
+}
+
 int duplicate(MPI_Comm parent, MPI_Comm& copy, halocline_mpi_give_up give_up, void* context) {
     MPI_Request request = MPI_REQUEST_NULL;
     HALOCLINE_TRY(MPI_Comm_idup(parent, &copy, &request));
@@ -88,6 +95,7 @@ int open(const void* communicator, size_t bytes, halocline_mpi_give_up give_up, 
     } else {
         HALOCLINE_TRY(initialize());
     }
+    if (!may_call()) return HALOCLINE_MPI_WRONG_THREAD;
     auto* w = new halocline_mpi_world;
     ++open_worlds;
     *world = w;

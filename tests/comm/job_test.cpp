@@ -50,6 +50,18 @@ TEST(Processes, DisagreementOfLongValuesShowsWhereTheyDiffer) {
                         behind);
 }
 
+TEST(Processes, DisagreementOfSeveralLinesShowsTheOneThatDiffers) {
+    const job j = job::from_environment();
+    ASSERT_GT(j.ranks(), 1);
+    std::string text;
+    try {
+        j.agree("much", j.rank() == 1 ? "a = 1\nb = 23\nc = 4\n" : "a = 1\nb = 2\nc = 4\n");
+    } catch (const input_error& e) {
+        text = e.what();
+    }
+    EXPECT_EQ(text, "ranks disagree on much: rank 0 has 'b = 2', rank 1 has 'b = 23'");
+}
+
 TEST(Processes, TheLowestRankThatFailedSpeaksForAll) {
     const job j = job::from_environment();
     for (int bad = 0; bad < j.ranks(); ++bad) {

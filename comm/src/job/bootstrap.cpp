@@ -10,6 +10,7 @@
 #include "node/measure_at_start.hpp"
 #include "watchdog.hpp"
 
+#include <halocline/base/check.hpp>
 #include <halocline/comm/processors.hpp>
 
 #include <algorithm>
@@ -149,11 +150,13 @@ void connect_ranks(job_core& core, unix_listener listener, far_side far, const s
 
 std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
     if (start.mpi) start.mpi->use(options.mpi);
-    const std::chrono::milliseconds grace = watchdog::grace_of_environment();
-    static_cast<void>(stall_watch::time_of_environment()); // a wrong one is an error before ranks meet
+    std::chrono::milliseconds grace{};
     std::shared_ptr<node_slab> memory;
     std::string trouble;
     try {
+        (void)default_checks(); // a wrong variable is told now, by all ranks, not when the first plan is made
+        grace = watchdog::grace_of_environment();
+        static_cast<void>(stall_watch::time_of_environment());
         memory = std::make_shared<node_slab>(options.slab_bytes);
     } catch (const error& e) {
         trouble = e.what();

@@ -149,10 +149,12 @@ struct opinion {
     }
 };
 
-/// For messages: of two values that differ the first, at most so much of it that the first difference is seen.
+/// For messages: of two values that differ the first, at most so much of its line that the first difference is seen.
 std::string shown(std::string_view value, std::string_view other) {
     constexpr std::size_t most = 120, before = 40;
     const auto [mine, theirs] = std::ranges::mismatch(value, other);
+    const std::size_t line = value.substr(0, static_cast<std::size_t>(mine - value.begin())).rfind('\n') + 1; // npos: 0
+    value = value.substr(line, value.find('\n', line) - line);
     const auto at = static_cast<std::size_t>(mine - value.begin());
     const std::size_t first = value.size() > most && at > most - before ? at - before : 0;
     return std::string(first > 0 ? "'..." : "'") + std::string(value.substr(first, most)) +

@@ -3,6 +3,7 @@
 #include "bootstrap.hpp"
 #include "business_card.hpp"
 
+#include <halocline/base/check.hpp>
 #include <halocline/comm/bad_input.hpp>
 #include <halocline/comm/launch.hpp>
 
@@ -34,6 +35,18 @@ bootstrap started_by(const std::string& wanted, const job_options& options) {
         throw input_error("bootstrap 'pmix' is not built in; install libpmix-dev and configure again");
     if (auto start = l->start(options)) return std::move(*start);
     throw input_error("bootstrap '" + wanted + "': this program was not started by " + l->started_by);
+}
+
+/// nullopt: nothing started this process.  Err: input_error.
+std::optional<bootstrap> launched(const job_options& options) {
+    const std::string wanted = options.bootstrap.empty() ? environment_text("HALOCLINE_BOOTSTRAP") : options.bootstrap;
+    if (!wanted.empty()) return started_by(wanted, options);
+    const bool needs_mpi = std::ranges::count(options.transports, "mpi") > 0; // its world, which PMIx does not give
+    for (const launcher_kind& l : launchers) {
+        if (l.start == pmix_bootstrap && needs_mpi) continue;
+        if (auto start = l.start(options)) return start;
+    }
+    return std::nullopt;
 }
 
 } // namespace
@@ -80,15 +93,14 @@ void share_bad_input(std::string_view what) {
 }
 
 job job::from_environment(const job_options& options) {
-    if (const std::string wanted =
-            options.bootstrap.empty() ? environment_text("HALOCLINE_BOOTSTRAP") : options.bootstrap;
-        !wanted.empty())
-        return job(join(started_by(wanted, options), options));
-    const bool needs_mpi = std::ranges::count(options.transports, "mpi") > 0; // its world, which PMIx does not give
-    for (const launcher_kind& l : launchers) {
-        if (l.start == pmix_bootstrap && needs_mpi) continue;
-        if (auto start = l.start(options)) return job(join(std::move(*start), options));
+    std::optional<bootstrap> start;
+    try {
+        start = launched(options);
+    } catch (const input_error& e) { // perhaps of this rank alone
+        share_bad_input(e.what());
     }
+    if (start) return job(join(std::move(*start), options));
+    (void)default_checks();
     return single(options);
 }
 

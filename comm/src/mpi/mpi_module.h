@@ -14,15 +14,17 @@ extern "C" {
 #endif
 
 /* Raised with every change below; a module of another number is refused. */
-#define HALOCLINE_MPI_MODULE_ABI 6u
+#define HALOCLINE_MPI_MODULE_ABI 7u
 #define HALOCLINE_MPI_MODULE_ENTRY "halocline_mpi_module_table"
 
-/* TRUNCATED: a message was longer than its receive. NO_COMMUNICATOR: not of this MPI, or MPI is not initialised. */
+/* TRUNCATED: a message was longer than its receive. NO_COMMUNICATOR: not of this MPI, or MPI is not initialised.
+ * WRONG_THREAD: MPI may be called by the thread alone that initialised it, and this is another one. */
 enum {
     HALOCLINE_MPI_OK = 0,
     HALOCLINE_MPI_GAVE_UP = -1,
     HALOCLINE_MPI_TRUNCATED = -2,
-    HALOCLINE_MPI_NO_COMMUNICATOR = -3
+    HALOCLINE_MPI_NO_COMMUNICATOR = -3,
+    HALOCLINE_MPI_WRONG_THREAD = -4
 };
 
 /* A private duplicate of MPI_COMM_WORLD, or of a communicator of the program. */

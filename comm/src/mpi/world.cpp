@@ -53,6 +53,13 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
                           "), or MPI_Init was not called: " + launch.evidence +
                           "; if its MPI is another one, name that in HALOCLINE_MPI");
     }
+    if (code == HALOCLINE_MPI_WRONG_THREAD) {
+        throw input_error(
+            "MPI: " + version_ +
+            " was initialised with MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED, so only the thread that did it "
+            "may make a job, and this is another; initialise it by MPI_Init_thread with "
+            "MPI_THREAD_SERIALIZED");
+    }
     require(code, launch.communicator ? "duplicating the communicator" : "joining the world");
     rank_ = module_->rank(world_);
     ranks_ = module_->size(world_);

@@ -42,7 +42,8 @@ class mpi_world {
     using progress = std::function<void()>;
 
     /// Loads the module and joins its world, or the communicator. Collective over the ranks of that.
-    /// Err: input_error: no such module, another ABI, or the launcher started several ranks and this MPI sees one.
+    /// Err: input_error: no such module, another ABI, the launcher started several ranks and this MPI sees one, or MPI
+    ///      forbids this thread to call it.
     explicit mpi_world(const mpi_launch& launch, const progress& check = {});
     ~mpi_world();
     mpi_world(const mpi_world&) = delete;

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -121,6 +122,23 @@ TEST(PortingErrors, WhatIsNoCommunicatorIsRefused) {
         EXPECT_NE(std::string(e.what()).find("no communicator of"), std::string::npos) << e.what();
     }
     EXPECT_THROW((void)comm::job::from_mpi(MPI_COMM_NULL), input_error);
+}
+
+TEST(PortingErrors, AThreadThatMayNotCallMpiIsRefused) {
+    int level = 0;
+    MPI_Query_thread(&level);
+    if (level >= MPI_THREAD_SERIALIZED) GTEST_SKIP() << "any thread may call it here";
+    std::string said;
+    std::thread([&] {
+        try {
+            (void)comm::job::from_mpi(MPI_COMM_WORLD);
+        } catch (const input_error& e) {
+            said = e.what();
+        }
+    }).join();
+
+    EXPECT_NE(said.find("only the thread that did it may make a job"), std::string::npos) << said;
+    EXPECT_NE(said.find("MPI_THREAD_SERIALIZED"), std::string::npos) << said;
 }
 
 /// From the line that starts with `first` to the next line that is `last`.
