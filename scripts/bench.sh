@@ -25,7 +25,7 @@
 #                 --np N, --rounds N
 #   all           each of these at its quickest, but targets and those over loopback: ten minutes
 set -euo pipefail
-here=$(cd "$(dirname "$0")/.." && pwd)
+here=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
 list() { sed -n '/^# usage/,/^set/{s/^# \{0,1\}//;/^set/!p}' "$0"; }
 questions=" targets halo halo_network p2p sum network_messages window dirac plan_setup lane_copy checksum stencil verbs solve coarse_halo all "
 question=${1:-}

@@ -2,7 +2,7 @@
 # Configures and builds one preset (default: release) with everything installed that it needs.
 # usage: scripts/build.sh [preset] [target ...]
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$(readlink -f "$0")")/.."
 preset=${1:-release}
 shift || true
 

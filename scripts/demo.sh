@@ -7,7 +7,7 @@
 #   scripts/demo.sh --np 3 --blocks 2.2.2.2
 #   MPIRUN=mpirun.mpich scripts/demo.sh --transport mpi
 set -euo pipefail
-here=$(cd "$(dirname "$0")/.." && pwd)
+here=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
 
 np=2
 transport=shm

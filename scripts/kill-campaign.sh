@@ -2,7 +2,7 @@
 # Kills random ranks of three at random moments, over every transport, and says how long survivors take to name them.
 # usage: scripts/kill-campaign.sh [rounds]        default: 1000, some minutes for each transport
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$(readlink -f "$0")")/.."
 rounds=${1:-1000}
 build=${BUILD:-build/release}
 [[ ${BUILD:-} ]] || scripts/build.sh release comm_kill_campaign halocline-run halocline-mpi-openmpi halocline-mpi-mpich >&2

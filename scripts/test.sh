@@ -3,7 +3,7 @@
 # usage: scripts/test.sh [ctest options]        e.g. scripts/test.sh -R halo
 #        PRESET=tsan scripts/test.sh -L threads
 set -euo pipefail
-here=$(cd "$(dirname "$0")/.." && pwd)
+here=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
 cd "$here"
 preset=${PRESET:-release}
 
