@@ -249,13 +249,22 @@ TEST(Verbs, WhatTheDeviceCannotDoIsRefusedWithWhatItCan) {
     expect_in(refusal(options), "up to 1024, the port's own");
 }
 
-TEST(Verbs, ADeviceWithoutUseIsPassedOverWithTheReason) {
+TEST(Verbs, ADeviceThatIsNamedMustBeThere) {
     job_options options = over_verbs();
     options.transports = {"verbs", "shm"};
     options.verbs.device = "mlx5_7";
+    expect_in(refusal(options), "no RDMA device 'mlx5_7' with an active port 1");
+    expect_in(refusal(options), "rxe0 (port 1 active, RoCE)");
+    expect_in(refusal(options), "what is named must be there");
+}
+
+TEST(Verbs, WithoutANameADeviceIsAPreferenceAndPassedOverWithTheReason) {
+    job_options options = over_verbs();
+    options.transports = {"verbs", "shm"};
+    options.verbs.port = 3;
     const job j = job::from_environment(options);
     EXPECT_EQ(j.transport(), "shm");
-    expect_in(j.members()[1 - std::min(j.rank(), 1)].refused, "mlx5_7");
+    expect_in(j.members()[1 - std::min(j.rank(), 1)].refused, "active port 3");
 }
 
 /// Registered memory counts against RLIMIT_MEMLOCK unless this process has CAP_IPC_LOCK.

@@ -11,38 +11,71 @@
 namespace halocline::comm {
 namespace {
 
+/// Of a transport, how a rank was told to open it.
+struct opening {
+    std::string options; ///< the keys that decide on its kind, which two ranks must have alike
+    std::string key;     ///< that names a device or a provider
+    bool named;          ///< by it: what is named must be there
+};
+
+/// What a rank has of a transport.
+struct found_world {
+    std::string trouble, kind, address;
+    bool named = false;
+
+    explicit found_world(const std::string& bytes) {
+        wire_reader reader(bytes);
+        for (std::string* s : {&trouble, &kind, &address}) *s = reader.text();
+        named = reader.number<bool>();
+    }
+};
+
+/// Err: input_error, the same on every rank, if one that was told what to use can't.
+void require_named(const job& j, const std::vector<found_world>& found, const std::string& key) {
+    const auto bad = std::ranges::find_if(found, [](const found_world& w) { return w.named && !w.trouble.empty(); });
+    if (bad == found.end()) return;
+    const bool all = std::ranges::all_of(found, [&](const found_world& w) { return w.trouble == bad->trouble; });
+    const auto rank = bad - found.begin();
+    throw input_error((all ? "" : "rank " + std::to_string(rank) + " on " + j.members()[rank].host + ": ") +
+                      bad->trouble + "; what is named must be there: name another, or leave " + key +
+                      " empty, and the job takes what it finds");
+}
+
 /// Opens a transport's world on every rank that can. Collective.
-/// `option` is what decides on the kind that two ranks must have alike.
 /// Returns by rank why it is not reached from here; if all that is empty on one rank, it is on all.
+/// Err: input_error, as require_named().
 template <class World>
-std::vector<std::string> open_world(const job& j, std::shared_ptr<World>& place, const std::string& option,
+std::vector<std::string> open_world(const job& j, std::shared_ptr<World>& place, const opening& how,
                                     const std::function<std::shared_ptr<World>()>& make) {
     std::shared_ptr<World> world;
     std::string mine;
     try {
         world = make();
-        mine = wire_writer().text("").text(world->kind()).text(world->address()).take();
+        mine = wire_writer().text("").text(world->kind()).text(world->address()).number(how.named).take();
     } catch (const std::exception& e) {
-        mine = wire_writer().text(e.what()).text("").text("").take();
+        mine = wire_writer().text(e.what()).text("").text("").number(how.named).take();
     }
-    std::vector<std::string> troubles, kinds, addresses;
+    std::vector<found_world> found;
+    std::vector<std::string> addresses;
     for (const std::string& bytes : j.gather(mine)) {
-        wire_reader reader(bytes);
-        for (auto* of_ranks : {&troubles, &kinds, &addresses}) of_ranks->push_back(reader.text());
-        j.core().greets = j.core().greets || troubles.back().empty();
+        found.emplace_back(bytes);
+        addresses.push_back(found.back().address);
+        j.core().greets = j.core().greets || found.back().trouble.empty();
     }
+    require_named(j, found, how.key);
 
     const auto named = [](std::size_t rank) { return "rank " + std::to_string(rank); };
     const auto own = static_cast<std::size_t>(j.rank());
     std::vector<std::string> why_not(addresses.size());
     for (std::size_t r = 0; r < addresses.size(); ++r) {
         if (r == own) continue;
-        const std::size_t lacking = troubles[own].empty() ? r : own;
-        if (!troubles[lacking].empty())
-            why_not[r] = named(lacking) + ": " + troubles[lacking];
-        else if (kinds[r] != kinds[own])
-            why_not[r] = named(std::max(r, own)) + " found " + kinds[std::max(r, own)] + ", " +
-                         named(std::min(r, own)) + " " + kinds[std::min(r, own)] + "; name one (" + option + ")";
+        const std::size_t lacking = found[own].trouble.empty() ? r : own;
+        if (!found[lacking].trouble.empty())
+            why_not[r] = named(lacking) + ": " + found[lacking].trouble;
+        else if (found[r].kind != found[own].kind)
+            why_not[r] = named(std::max(r, own)) + " found " + found[std::max(r, own)].kind + ", " +
+                         named(std::min(r, own)) + " " + found[std::min(r, own)].kind + "; name one (" + how.options +
+                         ")";
         if (!why_not[r].empty()) addresses[r].clear();
     }
     j.collectively([&] {
@@ -54,15 +87,18 @@ std::vector<std::string> open_world(const job& j, std::shared_ptr<World>& place,
 }
 
 std::vector<std::string> open_verbs(const job& j) {
-    return open_world<verbs_world>(j, j.core().verbs, "verbs_device, verbs_port",
-                                   [&] { return std::make_shared<verbs_world>(j.options().verbs); });
+    const verbs_options& options = j.options().verbs;
+    return open_world<verbs_world>(j, j.core().verbs,
+                                   {"verbs_device, verbs_port", "verbs_device", !options.device.empty()},
+                                   [&] { return std::make_shared<verbs_world>(options); });
 }
 
 /// `address`: of this host, for providers over IP.
 std::vector<std::string> open_ofi(const job& j, const std::string& address) {
-    std::vector<std::string> why_not = open_world<ofi_world>(j, j.core().ofi, "ofi_provider", [&] {
-        return std::make_shared<ofi_world>(j.options().ofi_provider, address);
-    });
+    const std::string& provider = j.options().ofi_provider;
+    std::vector<std::string> why_not =
+        open_world<ofi_world>(j, j.core().ofi, {"ofi_provider", "ofi_provider", !provider.empty()},
+                              [&] { return std::make_shared<ofi_world>(provider, address); });
     if (!j.core().greets) return why_not;
     const std::shared_ptr<ofi_world>& world = j.core().ofi;
     const auto mapped = j.gather(!world || world->has_mapped_all() ? "all" : "");
