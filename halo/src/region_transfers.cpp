@@ -117,7 +117,8 @@ void compare_transfers(const std::vector<transfer>& list, const by_tag& mine,
     const auto text = [&](std::uint32_t tag, std::int64_t sent, std::int64_t expected) {
         const auto sites = [](std::int64_t n) { return n < 0 ? std::string("nothing") : std::to_string(n) + " sites"; };
         return "'" + name + "': " + rank_text(from) + " sends " + sites(sent) + " as tag " + std::to_string(tag) +
-               " to " + rank_text(to) + ", which expects " + sites(expected);
+               " to " + rank_text(to) + ", which expects " + sites(expected) +
+               "; list the transfer on both ranks, with the same tag and number of sites";
     };
     for (const auto& [tag, i] : mine) {
         const auto it = theirs.find(tag);

@@ -32,7 +32,7 @@ TEST(Processes, DisagreementIsTheSameErrorEverywhere) {
     } catch (const input_error& e) {
         text = e.what();
     }
-    EXPECT_EQ(text, "ranks disagree on the grid: rank 0 has '4.4.4.4', rank 1 has '8.8.8.8'");
+    EXPECT_EQ(text, "ranks disagree on the grid: rank 0 has '4.4.4.4', rank 1 has '8.8.8.8'; give every rank the same");
     j.agree("the text", text);
 }
 
@@ -47,7 +47,7 @@ TEST(Processes, DisagreementOfLongValuesShowsWhereTheyDiffer) {
     }
     const std::string before = "'..." + std::string(40, '.'), behind = std::string(77, '.') + "...'";
     EXPECT_EQ(text, "ranks disagree on much: rank 0 has " + before + "4.4" + behind + ", rank 1 has " + before + "8.8" +
-                        behind);
+                        behind + "; give every rank the same");
 }
 
 TEST(Processes, DisagreementOfSeveralLinesShowsTheOneThatDiffers) {

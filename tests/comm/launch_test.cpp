@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -46,17 +48,23 @@ std::string joined(const std::function<std::string(const std::string& part)>& an
     return text;
 }
 
-TEST(Launch, AnotherVersionIsRefusedWithBoth) {
-    const auto begin = std::chrono::steady_clock::now();
-    std::string mine;
-    const std::string text = joined([&](const std::string& part) {
-        mine = wire_reader(part).text();
-        const std::string other = wire_writer().text("0.0.9").text("laid out in another way").take();
-        return wire_writer().number(launch::gathered).text(part).text(other).take();
-    });
+TEST(Launch, AnotherVersionIsRefusedWithBothAndTheRemedyWithinASecond) {
+    std::array<std::chrono::steady_clock::duration, 3> took{}; // one of them may have to wait for its processor
+    for (auto& t : took) {
+        const auto begin = std::chrono::steady_clock::now();
+        std::string mine;
+        const std::string text = joined([&](const std::string& part) {
+            mine = wire_reader(part).text();
+            const std::string other = wire_writer().text("0.0.9").text("laid out in another way").take();
+            return wire_writer().number(launch::gathered).text(part).text(other).take();
+        });
+        t = std::chrono::steady_clock::now() - begin;
 
-    EXPECT_EQ(text, "ranks disagree on the version of halocline: rank 0 has '" + mine + "', rank 1 has '0.0.9'");
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30)) << "waited for the deadline of 60 s";
+        EXPECT_EQ(text, "ranks disagree on the version of halocline: rank 0 has '" + mine +
+                            "', rank 1 has '0.0.9'; link the programs of all ranks with one of them");
+    }
+    std::ranges::sort(took);
+    EXPECT_LT(took[1], std::chrono::seconds(1));
 }
 
 TEST(Launch, OtherOptionsAreRefusedWithBoth) {
@@ -67,7 +75,7 @@ TEST(Launch, OtherOptionsAreRefusedWithBoth) {
     });
 
     EXPECT_NE(text.find("ranks disagree on the options of the job: rank 0 has "), std::string::npos) << text;
-    for (const char* value : {"deadline 60000 ms", "deadline 90000 ms"})
+    for (const char* value : {"deadline 60000 ms", "deadline 90000 ms", "; give every rank the same"})
         EXPECT_NE(text.find(value), std::string::npos) << text;
 }
 

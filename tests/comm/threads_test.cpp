@@ -232,7 +232,9 @@ TEST(Threads, DifferentCollectiveCallsAreTold) {
         }
     });
     EXPECT_TRUE(texts[0].starts_with("rank 2 is in agree, but rank 3 (pid ")) << texts[0];
-    EXPECT_TRUE(texts[0].ends_with(") is in barrier: the ranks make different collective calls")) << texts[0];
+    EXPECT_TRUE(texts[0].ends_with(") is in barrier: the ranks make different collective calls; make the same "
+                                   "ones on all ranks, in one order"))
+        << texts[0];
     for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
 }
 

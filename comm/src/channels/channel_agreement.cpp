@@ -54,8 +54,16 @@ std::uint64_t mixed(std::uint64_t x) { // splitmix64
 
 std::string rank_text(int r) { return "rank " + std::to_string(r); }
 
+/// What makes two ends fit that don't.
+constexpr const char* describe_alike =
+    "; both ranks must describe the same exchange: the same lattice, cut, widths, choice "
+    "of sites and bytes per site";
+constexpr const char* same_order = "; make the plans, sums and messengers of a job on all ranks in the same order";
+
+/// `remedy`: what to do if they are not.
 template <class T>
-void require_equal(const std::string& name, std::string_view what, int me, const T& mine, int peer, const T& theirs) {
+void require_equal(const std::string& name, std::string_view what, int me, const T& mine, int peer, const T& theirs,
+                   const char* remedy) {
     if (mine == theirs) return;
     const auto text = [](const T& value) {
         if constexpr (std::is_same_v<T, std::string>) {
@@ -65,7 +73,7 @@ void require_equal(const std::string& name, std::string_view what, int me, const
         }
     };
     throw input_error("'" + name + "': " + std::string(what) + " differs: " + rank_text(me) + " has " + text(mine) +
-                      ", " + rank_text(peer) + " has " + text(theirs));
+                      ", " + rank_text(peer) + " has " + text(theirs) + remedy);
 }
 
 /// The end of `peer` that belongs to `r`, sizes compared.
@@ -77,20 +85,21 @@ const remote_end& matching_end(const std::string& name, int me, const channel_re
         throw input_error("'" + name + "': " + mine + " (key " + std::to_string(r.key) + ") expects key " +
                           std::to_string(r.peer_key) + " of " + rank_text(r.peer) +
                           (it == theirs.ends.end() ? std::string(", which has no such end")
-                                                   : ", which expects key " + std::to_string(it->peer_key)));
+                                                   : ", which expects key " + std::to_string(it->peer_key)) +
+                          describe_alike);
     }
     const std::string other = rank_text(r.peer) + " '" + it->label + "'";
     if (r.send_bytes != it->receive_bytes) {
         throw input_error("'" + name + "': " + mine + " sends " + std::to_string(r.send_bytes) + " bytes, " + other +
-                          " expects " + std::to_string(it->receive_bytes));
+                          " expects " + std::to_string(it->receive_bytes) + describe_alike);
     }
     if (r.receive_bytes != it->send_bytes) {
         throw input_error("'" + name + "': " + mine + " expects " + std::to_string(r.receive_bytes) + " bytes, " +
-                          other + " sends " + std::to_string(it->send_bytes));
+                          other + " sends " + std::to_string(it->send_bytes) + describe_alike);
     }
     if (r.direct != it->direct) {
         throw input_error("'" + name + "': " + mine + (r.direct ? " is direct, " : " has slots, ") + other +
-                          (it->direct ? " is direct" : " has slots"));
+                          (it->direct ? " is direct" : " has slots") + "; ask for the same kind on both ranks");
     }
     return *it;
 }
@@ -109,11 +118,13 @@ requests_by_peer sorted_by_peer(const job& j, std::span<const channel_request> r
         const auto [first, fresh] = keys.emplace(r.key, i);
         if (!fresh) {
             throw input_error("'" + name + "': " + rank_text(j.rank()) + " uses key " + std::to_string(r.key) +
-                              " for '" + requests[first->second].label + "' and for '" + r.label + "'");
+                              " for '" + requests[first->second].label + "' and for '" + r.label +
+                              "'; each channel needs a key of its own");
         }
         if (r.direct && j.members()[r.peer].transport != "shm" && j.members()[r.peer].transport != "self") {
             throw input_error("'" + name + "': '" + r.label + "' is to be direct, but " + rank_text(r.peer) +
-                              " is reached over " + j.members()[r.peer].transport + ", which can't write its fields");
+                              " is reached over " + j.members()[r.peer].transport +
+                              ", which can't write its fields; ask for slots");
         }
         by_peer[r.peer].push_back(i);
     }
@@ -152,7 +163,8 @@ void check_symmetry(const job& j, const requests_by_peer& by_peer, const std::st
         const std::uint64_t other = back == ends_of.end() ? 0 : back->second;
         if (other != count) {
             throw input_error("'" + name + "': " + rank_text(pair.first) + " wants " + std::to_string(count) +
-                              " channels with " + rank_text(pair.second) + ", which wants " + std::to_string(other));
+                              " channels with " + rank_text(pair.second) + ", which wants " + std::to_string(other) +
+                              "; each must name the other, equally often");
         }
     }
 }
@@ -182,10 +194,12 @@ std::vector<std::string> matching_cards(const job& j, const own_ends& ends, cons
     auto message = came.begin();
     for (const auto& [peer, positions] : ends.by_peer) {
         const remote_set theirs(*message++);
-        require_equal(name, "the name of the plan", me, name, peer, theirs.name);
-        require_equal(name, "the number of the plan", me, ends.plan_id, peer, theirs.plan_id);
-        require_equal(name, "the transport", me, j.members()[peer].transport, peer, theirs.transport);
-        require_equal(name, "the shape", me, ends.options.shape, peer, theirs.shape);
+        require_equal(name, "the name of the plan", me, name, peer, theirs.name, same_order);
+        require_equal(name, "the number of the plan", me, ends.plan_id, peer, theirs.plan_id, same_order);
+        require_equal(name, "the transport", me, j.members()[peer].transport, peer, theirs.transport,
+                      "; name only transports that reach both ways ([comm] transports)");
+        require_equal(name, "the shape", me, ends.options.shape, peer, theirs.shape,
+                      "; both ranks must describe the same fields: their number, and their bytes per site");
         for (const std::size_t i : positions) cards[i] = matching_end(name, me, ends.requests[i], theirs).card;
     }
     return cards;

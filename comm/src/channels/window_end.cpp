@@ -109,7 +109,7 @@ void window_end::connect(const std::string& peer_card) {
 
     const auto refuse = [&](const std::string& mine, const std::string& theirs) {
         throw input_error(title() + ": " + mine + " here, " + theirs + " at rank " + std::to_string(peer) + " ('" +
-                          name + "'); both ends must agree");
+                          name + "'); make both ends' windows alike, in the same order");
     };
     if (element != request_.element || count != request_.count) {
         refuse(shown(request_.count, request_.element), shown(count, element));

@@ -58,9 +58,10 @@ std::string options_text(const job_options& o) {
            (o.mpi == mpi_mode::one_sided ? ", mpi one-sided" : ", mpi two-sided") + (o.checksums ? ", checksums" : "");
 }
 
-[[noreturn]] void disagree(const char* what, const std::string& of_0, int rank, const std::string& theirs) {
+[[noreturn]] void disagree(const char* what, const std::string& of_0, int rank, const std::string& theirs,
+                           const char* remedy) {
     throw input_error("ranks disagree on " + std::string(what) + ": rank 0 has '" + of_0 + "', rank " +
-                      std::to_string(rank) + " has '" + theirs + "'");
+                      std::to_string(rank) + " has '" + theirs + "'; " + remedy);
 }
 
 std::string written(const business_card& c) {
@@ -82,7 +83,9 @@ business_card read_card(std::string_view bytes, int rank, const std::string& ver
     wire_reader r(bytes);
     business_card c;
     c.version = r.text();
-    if (c.version != version_of_0) disagree("the version of halocline", version_of_0, rank, c.version);
+    if (c.version != version_of_0)
+        disagree("the version of halocline", version_of_0, rank, c.version,
+                 "link the programs of all ranks with one of them");
     for (std::string* s :
          {&c.options, &c.kernel, &c.network, &c.node, &c.pids, &c.host, &c.socket_name, &c.secret, &c.trouble})
         *s = r.text();
@@ -143,7 +146,10 @@ std::vector<business_card> swap_cards(const bootstrap& start, const business_car
     refuse_trouble(cards); // first: a rank with bad input has no options
     for (int r = 0; r < start.ranks; ++r) {
         if (cards[r].options != cards[0].options)
-            disagree("the options of the job", cards[0].options, r, cards[r].options);
+            disagree(
+                "the options of the job", cards[0].options, r, cards[r].options,
+                "give every rank the same, in the program, in the file of $HALOCLINE_CONFIG (has every host the same "
+                "one?) and in HALOCLINE_COMM_... and HALOCLINE_FAULTS_...");
     }
     return cards;
 }

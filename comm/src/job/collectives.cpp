@@ -47,10 +47,11 @@ std::string opened(call kind, std::string_view bytes) {
 void strip(const job_core& core, call kind, int from, std::string& message) {
     if (message.empty() || message.front() != static_cast<char>(kind)) {
         const std::string theirs(message.empty() ? "?" : to_string(static_cast<call>(message.front())));
-        throw rank_failure("rank " + std::to_string(core.rank) + " is in " + std::string(to_string(kind)) + ", but " +
-                               core.name_of(from) + " is in " + theirs + ": the ranks make different collective calls",
-                           status::wrong_data, from, core.members[from].pid, core.members[from].host,
-                           std::string(to_string(kind)));
+        throw rank_failure(
+            "rank " + std::to_string(core.rank) + " is in " + std::string(to_string(kind)) + ", but " +
+                core.name_of(from) + " is in " + theirs +
+                ": the ranks make different collective calls; make the same ones on all ranks, in one order",
+            status::wrong_data, from, core.members[from].pid, core.members[from].host, std::string(to_string(kind)));
     }
     message.erase(0, 1);
 }
@@ -122,7 +123,7 @@ std::string combine_as(job_core& core, call kind, std::string mine, const mail::
     }
     throw rank_failure("rank " + std::to_string(all.here) + " is in " + std::string(to_string(all.kind)) + ", but " +
                            core.name_of(all.there) + " is in " + std::string(to_string(all.kind_there)) +
-                           ": the ranks make different collective calls",
+                           ": the ranks make different collective calls; make the same ones on all ranks, in one order",
                        status::wrong_data, all.there, core.members[all.there].pid, core.members[all.there].host,
                        std::string(operation));
 }
@@ -225,7 +226,8 @@ void job::agree(std::string_view what, std::string_view value) const {
         opinion::of(combine_as(*core_, call::agree, mine.text(), join, "every rank's value of " + std::string(what)));
     if (all.other < 0) return;
     throw input_error("ranks disagree on " + std::string(what) + ": rank 0 has " + shown(all.value, all.other_value) +
-                      ", rank " + std::to_string(all.other) + " has " + shown(all.other_value, all.value));
+                      ", rank " + std::to_string(all.other) + " has " + shown(all.other_value, all.value) +
+                      "; give every rank the same");
 }
 
 void job::collectively(const std::function<void()>& work) const {

@@ -111,7 +111,7 @@ void rma_segment::meet(const std::string& name, std::string_view shape, std::spa
             if (theirs.name != name || theirs.shape != shape) {
                 throw input_error("rank " + std::to_string(core.rank) + " makes '" + name + "' (" + std::string(shape) +
                                   "), rank " + std::to_string(peer) + " makes '" + theirs.name + "' (" + theirs.shape +
-                                  "): both must agree");
+                                  "); make the same on both, with the same sizes");
             }
             auto* const mine = reinterpret_cast<control_line*>(block_ + n * sizeof(control_line));
             const std::string& transport = core.members[peer].transport;

@@ -3,6 +3,7 @@
 #include "smooth_configuration.hpp"
 #include "source_file.hpp"
 
+#include <algorithm>
 #include <fstream>
 
 namespace coarse_solve_test {
@@ -17,6 +18,7 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
     const scratch_folder scratch;
     std::ofstream(scratch / "unknown.toml") << "[solver]\ntolerence = 1e-8\n";
     std::ofstream(scratch / "section.toml") << "[solvr]\nseed = 1\n";
+    std::ofstream(scratch / "old-order.toml") << "[comm]\nrank_order = 'nodes'\n";
     std::ofstream(scratch / "broken.toml") << "[solver\n";
     std::ofstream(scratch / "not-a-gauge-file") << "hello";
     write_smooth(scratch / "small.ildg", {2, 2, 2, 2});
@@ -83,6 +85,7 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         {"HERE/blocks.toml", "blocks.toml:2:10: [[level]] number 0, blocks = 3.4.4.4 does not divide"},
         {"HERE/transports.toml",
          "transports.toml:2:14: [comm] transports = shm,carrier-pigeon: unknown transport 'carrier-pigeon'"},
+        {"HERE/old-order.toml", "unknown key '[comm] rank_order'; the nearest known one is '[lattice] rank_order'"},
         {"/nowhere/config.toml", "'/nowhere/config.toml': No such file"},
         {"/dev/null", "'/dev/null': is not a regular file"},
         {"--m0 0 --m0 1", "--m0 takes one value, and is given once"},
@@ -107,7 +110,10 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         const auto first = run.err.find("error:");
         EXPECT_NE(first, std::string::npos) << run.err;
         EXPECT_EQ(run.err.find("error:", first + 1), std::string::npos) << "more than one message:\n" << run.err;
-        EXPECT_LT(run.seconds, 5) << arguments; // the promise is 1 s; a loaded machine gets more
+        double seconds = run.seconds; // the promise is 1 s; one run may have to wait for its processors
+        for (int more = 0; more < 3 && seconds >= 1; ++more)
+            seconds = std::min(seconds, run_command(on_ranks(2, arguments)).seconds);
+        EXPECT_LT(seconds, 1) << arguments;
     }
     EXPECT_FALSE(std::filesystem::exists(scratch / "never.json"));
 }

@@ -103,16 +103,22 @@ TEST(Ending, EndsThatDisagreeAreRefusedWithBothValuesAndTheJobGoesOn) {
         const bool one = j.rank() == 1;
         auto longer = ring(j, 64);
         if (one) longer[0].send_bytes = 72;
+        const std::string remedy =
+            "; both ranks must describe the same exchange: the same lattice, cut, widths, choice of "
+            "sites and bytes per site";
         expect_refused(j, longer, "", // the lowest rank that noticed reports
-                       j.ranks() == 2 ? "'halo': rank 0 'low' expects 64 bytes, rank 1 'high' sends 72"
-                                      : "'halo': rank 1 'high' sends 72 bytes, rank 2 'low' expects 64");
-        expect_refused(j, ring(j, 64), one ? "float" : "double",
-                       "'halo': the shape differs: rank 0 has 'double', rank 1 has 'float'");
+                       (j.ranks() == 2 ? "'halo': rank 0 'low' expects 64 bytes, rank 1 'high' sends 72"
+                                       : "'halo': rank 1 'high' sends 72 bytes, rank 2 'low' expects 64") +
+                           remedy);
+        expect_refused(
+            j, ring(j, 64), one ? "float" : "double",
+            "'halo': the shape differs: rank 0 has 'double', rank 1 has 'float'; both ranks must describe the "
+            "same fields: their number, and their bytes per site");
         auto fewer = ring(j, 64);
         if (one) fewer.clear();
         expect_refused(j, fewer, "",
                        "'halo': rank 0 wants " + std::string(j.ranks() == 2 ? "2" : "1") +
-                           " channels with rank 1, which wants 0");
+                           " channels with rank 1, which wants 0; each must name the other, equally often");
 
         channel_set set(j, ring(j, 64), {"ring", ""});
         set.for_each([](auto& c) { c.send(1, ticks()); });
