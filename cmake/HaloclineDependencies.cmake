@@ -9,10 +9,10 @@ find_package(ZLIB REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto) # HMAC between nodes
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy) # Google Highway: SIMD with run-time dispatch
+pkg_check_modules(TOMLPP REQUIRED tomlplusplus) # headers only
 if(HALOCLINE_BUILD_APPS)
   find_package(CLI11 REQUIRED)
   find_package(nlohmann_json REQUIRED)
-  pkg_check_modules(TOMLPP REQUIRED IMPORTED_TARGET tomlplusplus)
 endif()
 
 # libfabric's headers; the library itself is loaded at run time by jobs that use transport ofi.

@@ -5,8 +5,8 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build pkg-config ccache
-  libeigen3-dev libhwy-dev zlib1g-dev libssl-dev               # libraries
-  libcli11-dev libtomlplusplus-dev nlohmann-json3-dev          # programs
+  libeigen3-dev libhwy-dev zlib1g-dev libssl-dev libtomlplusplus-dev   # libraries
+  libcli11-dev nlohmann-json3-dev                              # programs
   libfabric-dev                                                # transport ofi
   libibverbs-dev ibverbs-providers                             # transport verbs
   libpmix-dev                                                  # bootstrap pmix

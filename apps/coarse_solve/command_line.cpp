@@ -56,8 +56,7 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
     add_text_flag(cli, "--json", result.json, "FILE", "write the result as one JSON object to this file");
 
     p.parse(cli, argc, argv);
-    if (!config.empty()) result.reader.read_file(config);
-    result.reader.read_environment();
+    result.reader.read_surroundings(config);
     for (std::size_t i = 0; i < flags.size(); ++i) {
         if (options[i]->count() == 0) continue;
         refuse_empty(flags[i].name, texts[i], flags[i].value);

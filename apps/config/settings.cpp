@@ -1,35 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline_app/settings.hpp>
 
+#include <halocline/comm/option_keys.hpp>
+
 namespace halocline::app {
 
 comm::job_options job_options_of(const settings& s) {
-    comm::job_options options;
-    options.transports = s.transports;
-    options.ofi_provider = s.ofi_provider;
-    options.mpi = s.mpi;
-    options.verbs = {.device = s.verbs_device,
-                     .port = s.verbs_port,
-                     .gid_index = s.verbs_gid_index,
-                     .mtu = s.verbs_mtu,
-                     .largest_write = static_cast<std::size_t>(s.verbs_largest_write),
-                     .inline_bytes = s.verbs_inline_bytes};
-    options.bootstrap = s.bootstrap;
-    options.network = s.network;
-    options.link_timeout = s.link_timeout;
-    options.deadline = s.deadline;
-    options.checksums = s.checksums;
-    options.slab_bytes = static_cast<std::size_t>(s.slab_gib * 1073741824.0);
-    options.spin_polls = s.spin_polls;
-    options.path = s.path;
+    comm::job_options options = s.job;
+    options.fixed = true;
     return options;
 }
 
 comm::job_options job_options_of_environment(const std::string& transport_flag) {
-    settings_reader reader;
+    config::reader<comm::job_options> reader(comm::option_keys());
+    reader.read_file_of_environment();
     reader.read_environment();
     if (!transport_flag.empty()) reader.set("comm.transports", transport_flag, "--transport");
-    return job_options_of(reader.values());
+    comm::require_known_transports(reader.values().transports, reader.as_given("comm.transports"));
+    comm::job_options options = reader.values();
+    options.fixed = true;
+    return options;
+}
+
+void settings_reader::read_surroundings(const std::string& config) {
+    read_file_of_environment();
+    if (!config.empty()) read_file(config, config::other_sections::refused);
+    read_environment();
+}
+
+void settings_reader::check() const {
+    const bool tiled = values().tile != lattice::coordinate{1, 1, 1, 1};
+    if (tiled && values().gauge.empty())
+        throw config_error("lattice.tile", as_given("lattice.tile") + ": repeats a gauge file; without --gauge use "
+                                                                      "--grid to repeat the demo configuration");
+    comm::require_known_transports(values().job.transports, as_given("comm.transports"));
 }
 
 } // namespace halocline::app

@@ -38,12 +38,13 @@ struct arguments {
 
 arguments read_command_line(const app::program& p, int argc, const char* const* argv) {
     arguments a;
-    CLI::App cli(
-        "Quenched SU(3) gauge configuration: Wilson action, heatbath and overrelaxation.\n"
-        "The links depend on the seed and the flags, never on the number of ranks.\n"
-        "Keys [comm] and [faults] of configs/demo.toml are read from the environment: HALOCLINE_<SECTION>_<KEY>.\n"
-        "Exit code: 0 done, 1 an error, 2 bad input, 3 a rank died or a deadline passed.",
-        p.name());
+    CLI::App cli("Quenched SU(3) gauge configuration: Wilson action, heatbath and overrelaxation.\n"
+                 "The links depend on the seed and the flags, never on the number of ranks.\n"
+                 "Keys [comm] and [faults] of configs/demo.toml are read from the file $HALOCLINE_CONFIG and from the "
+                 "environment:\n"
+                 "HALOCLINE_<SECTION>_<KEY>.\n"
+                 "Exit code: 0 done, 1 an error, 2 bad input, 3 a rank died or a deadline passed.",
+                 p.name());
     cli.add_option("--grid", a.grid, "extents, all even")->type_name("x.y.z.t")->capture_default_str();
     app::add_real_flag(cli, "--beta", a.chain.beta, 0, 1e6, "a coupling from 0 to 1e6, like 6.0", "coupling");
     app::add_integer_flag<std::uint64_t>(cli, "--seed", a.chain.seed, 0, std::numeric_limits<std::uint64_t>::max(),

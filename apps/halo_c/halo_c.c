@@ -188,7 +188,8 @@ int main(int argc, char** argv) {
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    halocline_job_options options = {.transports = argc > 1 ? argv[1] : NULL, .deadline_ms = 30000};
+    /* What was asked for on the command line is not to be overridden by a config file. */
+    halocline_job_options options = {.transports = argc > 1 ? argv[1] : NULL, .deadline_ms = 30000, .fixed = argc > 1};
     halocline_job* job = NULL;
     halocline_sum* sum = NULL;
     require(halocline_job_from_environment(&options, &job));

@@ -127,8 +127,7 @@ int info(program& p, int argc, const char* const* argv) {
     p.parse(cli, argc, argv);
 
     settings_reader reader;
-    if (!config.empty()) reader.read_file(config);
-    reader.read_environment();
+    reader.read_surroundings(config);
     if (!transport.empty()) reader.set("comm.transports", transport, "--transport");
     const comm::job& j = p.join(job_options_of(reader.values()));
 

@@ -2,16 +2,20 @@
 #include "command_line.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/option_keys.hpp>
 
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
 #include <string_view>
 
 namespace {
 
+namespace comm = halocline::comm;
+namespace config = halocline::config;
 using halocline::input_error;
 
 constexpr int most_ranks = 4096;
@@ -29,6 +33,8 @@ constexpr const char* usage =
     "                      (default: ssh -o BatchMode=yes ...); this program must lie there under the same path\n"
     "  --network NET       where ranks of several hosts meet: interface, address or a.b.c.d/n of each host\n"
     "                      (default: the first network in which every host has an address of its own)\n"
+    "  --config FILE       the ranks' transports, deadlines, ... : [comm] and [faults] of configs/demo.toml;\n"
+    "                      the same as HALOCLINE_CONFIG=FILE\n"
     "  --timeout S         end the job after S seconds, exit code 3\n"
     "  --bind              give each rank of a host a core of its own, or a hardware thread of one, as many as\n"
     "                      $OMP_NUM_THREADS says; an error if there are not enough that no other job has\n"
@@ -82,6 +88,15 @@ std::vector<host_share> read_hosts(const std::string& list) {
     return hosts;
 }
 
+/// The file's absolute name; what is wrong in it is told once, before any rank starts.  Err: input_error.
+std::string checked_config(const std::string& file) {
+    if (file.empty()) throw input_error("--config '': expected the name of a file; without --config there is none");
+    config::reader<comm::job_options> reader(comm::option_keys());
+    reader.read_file(file, config::other_sections::left_alone);
+    comm::require_known_transports(reader.values().transports, reader.as_given("comm.transports"));
+    return std::filesystem::absolute(file);
+}
+
 } // namespace
 
 settings parse(int argc, char** argv) {
@@ -106,6 +121,8 @@ settings parse(int argc, char** argv) {
             s.remote_shell = value();
         } else if (a == "--network") {
             s.network = value();
+        } else if (a == "--config") {
+            s.config = checked_config(value());
         } else if (a == "--timeout") {
             s.timeout = number<double>(a, value(), 0.001, 1e9);
         } else if (a == "--bind") {

@@ -19,6 +19,7 @@ struct settings {
     std::vector<host_share> hosts; ///< empty: this host
     std::string remote_shell;      ///< "{host}" stands for the name
     std::string network;
+    std::string config; ///< absolute; "": none
     std::vector<std::string> command;
 };
 

@@ -9,6 +9,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/launch.hpp>
+#include <halocline/config/reader.hpp>
 #include <halocline_app/standard_streams.hpp>
 
 #include <algorithm>
@@ -102,6 +103,7 @@ class launcher final : public rank_events {
     };
 
     void start() {
+        if (!settings_.config.empty()) setenv(config::file_variable, settings_.config.c_str(), 1);
         if (!settings_.network.empty()) setenv("HALOCLINE_NETWORK", settings_.network.c_str(), 1);
         group_plan plan;
         plan.total = settings_.ranks;

@@ -37,7 +37,9 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
     arguments a;
     CLI::App cli(
         "Diffusion on a 4-dimensional torus by explicit Euler, checked against the analytic decay of a Fourier mode.\n"
-        "Keys [comm] and [faults] of configs/demo.toml are read from the environment: HALOCLINE_<SECTION>_<KEY>.\n"
+        "Keys [comm] and [faults] of configs/demo.toml are read from the file $HALOCLINE_CONFIG and from the "
+        "environment:\n"
+        "HALOCLINE_<SECTION>_<KEY>.\n"
         "Exit code: 0 the decay is right, 1 it is not, 2 bad input, 3 a rank died or a deadline passed.",
         p.name());
     cli.add_option("--grid", a.grid, "lattice")->type_name("x.y.z.t")->capture_default_str();

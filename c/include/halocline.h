@@ -40,13 +40,17 @@ int halocline_error_rank(void);
 
 typedef struct halocline_job halocline_job;
 
-/* Members that are 0 mean the default. Equal on all ranks. */
+/* Members that are 0 mean the default. Equal on all ranks. The keys of [comm] and [faults] in the config file that
+ * $HALOCLINE_CONFIG names override them, and variables HALOCLINE_COMM_... and HALOCLINE_FAULTS_... override the file: whoever
+ * runs the program has the last word, and options that are not listed here (RDMA device and port, network, path, checksums)
+ * are set there. configs/demo.toml lists all keys. */
 typedef struct halocline_job_options {
     const char* transports;   /* in order of preference: "shm,ofi,mpi"; NULL: "shm,verbs,mpi,ofi", as built */
     const char* ofi_provider; /* libfabric's provider for transport ofi; NULL: the first that fits */
     int64_t deadline_ms;      /* longest wait for a peer that is alive; 0: a minute */
     size_t slab_bytes;        /* address space of each rank's shared memory; 0: 64 GiB, used as needed */
     const char* mpi_mode;     /* of transport mpi: "two-sided" or "one-sided"; NULL: two-sided */
+    int fixed;                /* not 0: neither a file nor the environment overrides these */
 } halocline_job_options;
 
 /* Prints "program: what" on stderr, on rank 0 alone, whether or not there is a job yet: for what is wrong on all ranks alike,

@@ -34,6 +34,7 @@ comm::job_options options_of(const halocline_job_options* given) {
     if (given->deadline_ms > 0) options.deadline = std::chrono::milliseconds(given->deadline_ms);
     options.slab_bytes = given->slab_bytes;
     if (given->mpi_mode != nullptr) options.mpi = comm::mpi_mode_of(given->mpi_mode);
+    options.fixed = given->fixed != 0;
     return options;
 }
 

@@ -255,6 +255,45 @@ TEST(Programs, VariablesWithAWrongNameAreRefusedWithTheNearest) {
     EXPECT_EQ(foreign.exit_code, 0) << foreign.err;
 }
 
+TEST(Programs, AConfigFileSwapsTheTransportOfEveryProgram) {
+    const scratch_folder scratch;
+    const std::string file = scratch / "net.toml";
+    std::ofstream(file) << "[comm]\ntransports = ['ofi']\nofi_provider = 'tcp;ofi_rxm'\n";
+    if (!contains(run_command(bin + "halocline-info").out, "tcp;ofi_rxm")) GTEST_SKIP() << "no libfabric with tcp";
+
+    for (const std::string program :
+         {"halo_c", "heat4d --grid 4.4.4.4 --steps 1", "generate_gauge --grid 4.4.4.4 --sweeps 0",
+          "coarse_solve --max-iterations 1 --setup 0"}) {
+        const auto as_it_is = run_command(run2 + program);
+        const auto by_flag = run_command(bin + "halocline-run -n 2 --config " + file + " -- " + bin + program);
+        const auto by_variable = run_command("env HALOCLINE_CONFIG=" + file + " " + run2 + program);
+
+        EXPECT_TRUE(contains(as_it_is.out, "over shm")) << program << as_it_is.out << as_it_is.err;
+        EXPECT_TRUE(contains(by_flag.out, "over ofi")) << program << by_flag.out << by_flag.err;
+        EXPECT_TRUE(contains(by_variable.out, "over ofi")) << program << by_variable.out << by_variable.err;
+    }
+    const auto asked = run_command("env HALOCLINE_CONFIG=" + file + " " + run2 + "halo_c shm");
+    EXPECT_TRUE(contains(asked.out, "over shm")) << asked.out << asked.err;
+}
+
+TEST(Programs, ABadConfigFileIsToldOnceBeforeAnyRankStarts) {
+    const scratch_folder scratch;
+    std::ofstream(scratch / "bad.toml") << "[comm]\ntransprots = ['shm']\n";
+    for (const std::string& start :
+         {"env HALOCLINE_CONFIG=" + (scratch / "bad.toml") + " " + run2 + "halo_c",
+          bin + "halocline-run -n 2 --config " + (scratch / "bad.toml") + " -- " + bin + "halo_c"}) {
+        const auto run = run_command(start);
+
+        EXPECT_EQ(run.exit_code, 2) << start << run.err;
+        EXPECT_TRUE(contains(run.err, "bad.toml:2:14: unknown key '[comm] transprots'; the nearest known one is"))
+            << run.err;
+        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+    }
+    const auto missing = run_command(bin + "halocline-run -n 2 --config /nowhere.toml -- " + bin + "halo_c");
+    EXPECT_EQ(missing.exit_code, 2) << missing.err;
+    EXPECT_TRUE(contains(missing.err, "config file '/nowhere.toml': No such file")) << missing.err;
+}
+
 TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
     const auto descriptors = shell("ulimit -n 12; " + bin + "halocline-run -n 8 -- " + bin + "heat4d");
     EXPECT_EQ(descriptors.exit_code, 2) << descriptors.err;

@@ -4,7 +4,7 @@
 cmake_minimum_required(VERSION 3.25)
 file(READ ${SOURCE}/docs/bibliography.md bibliography)
 set(wrong)
-foreach(layer base lattice comm halo dirac solvers amg c apps bench tests docs)
+foreach(layer base config lattice comm halo dirac solvers amg c apps bench tests docs)
   file(GLOB_RECURSE files RELATIVE ${SOURCE} ${SOURCE}/${layer}/*.hpp ${SOURCE}/${layer}/*.cpp ${SOURCE}/${layer}/*.md)
   foreach(file IN LISTS files)
     file(STRINGS ${SOURCE}/${file} lines REGEX "\\[[A-Z][A-Za-z]+[12][0-9][0-9][0-9]\\]")

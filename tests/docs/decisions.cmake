@@ -17,7 +17,7 @@ foreach(page IN LISTS pages)
 endforeach()
 
 file(GLOB_RECURSE texts ${SOURCE}/docs/*.md)
-foreach(layer base lattice comm halo dirac solvers amg c apps bench tests scripts)
+foreach(layer base config lattice comm halo dirac solvers amg c apps bench tests scripts)
   file(GLOB_RECURSE some ${SOURCE}/${layer}/*.hpp ${SOURCE}/${layer}/*.cpp ${SOURCE}/${layer}/*.md)
   list(APPEND texts ${some})
 endforeach()

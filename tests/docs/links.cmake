@@ -5,7 +5,7 @@ cmake_minimum_required(VERSION 3.25)
 set(foreign mpi.h) # files of others that pages may name
 set(files)
 file(GLOB pages RELATIVE ${SOURCE} ${SOURCE}/*.md)
-foreach(folder amg apps base bench c cmake comm configs dirac docs halo lattice scripts solvers tests)
+foreach(folder amg apps base bench c cmake comm config configs dirac docs halo lattice scripts solvers tests)
   file(GLOB_RECURSE some RELATIVE ${SOURCE} ${SOURCE}/${folder}/*)
   list(APPEND files ${some})
 endforeach()

@@ -4,7 +4,7 @@
 #   cmake -DSOURCE=... [-DFORGET=name: as if no README named that header, and no source held that example] -P readmes.cmake
 cmake_minimum_required(VERSION 3.25)
 set(wrong)
-foreach(library lattice comm halo dirac solvers amg c)
+foreach(library config lattice comm halo dirac solvers amg c)
   file(READ ${SOURCE}/${library}/README.md page)
 
   file(GLOB_RECURSE headers ${SOURCE}/${library}/include/*.hpp ${SOURCE}/${library}/include/*.h)

@@ -2,53 +2,14 @@
 #include <halocline_app/value_text.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdlib>
-#include <sstream>
 
 namespace halocline::app {
-
-double read_real(const std::string& text, double lowest, double highest, const std::string& range) {
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    if (text.empty() || *end || !std::isfinite(value) || value < lowest || value > highest) expected(range);
-    return value;
-}
-
-std::string show_real(double value) {
-    std::array<char, 32> text{};
-    const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-    return {text.data(), end};
-}
 
 lattice::coordinate read_coordinate(const std::string& text) {
     const auto c = lattice::parse_coordinate(text);
     if (!c || std::ranges::any_of(*c, [](int e) { return e < 1; }))
         expected("four whole numbers >= 1 in the order x, y, z, t, like 8.8.8.16");
     return *c;
-}
-
-std::vector<std::string> read_list(const std::string& text) {
-    std::vector<std::string> items;
-    std::istringstream in(text);
-    for (std::string item; std::getline(in, item, ',');)
-        if (!item.empty()) items.push_back(item);
-    if (items.empty()) expected("one or more names, like shm,mpi");
-    return items;
-}
-
-std::string show_list(const std::vector<std::string>& items) {
-    std::string text;
-    for (const auto& item : items) text += (text.empty() ? "" : ",") + item;
-    return text;
-}
-
-std::string alternatives(std::span<const std::string> names) {
-    std::string text;
-    for (std::size_t i = 0; i < names.size(); ++i)
-        text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
-    return text;
 }
 
 } // namespace halocline::app

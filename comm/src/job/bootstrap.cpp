@@ -148,16 +148,15 @@ void connect_ranks(job_core& core, unix_listener listener, far_side far, const s
 
 } // namespace
 
-std::shared_ptr<job_core> join(bootstrap start, const job_options& options) {
+std::shared_ptr<job_core> join(bootstrap start, const job_options& options, std::string trouble) {
     if (start.mpi) start.mpi->use(options.mpi);
     std::chrono::milliseconds grace{};
     std::shared_ptr<node_slab> memory;
-    std::string trouble;
     try {
         (void)default_checks(); // a wrong variable is told now, by all ranks, not when the first plan is made
         grace = watchdog::grace_of_environment();
-        static_cast<void>(stall_watch::time_of_environment());
-        memory = std::make_shared<node_slab>(options.slab_bytes);
+        (void)stall_watch::time_of_environment();
+        if (trouble.empty()) memory = std::make_shared<node_slab>(options.slab_bytes);
     } catch (const error& e) {
         trouble = e.what();
     }

@@ -6,6 +6,7 @@
 #include <halocline/base/check.hpp>
 #include <halocline/comm/bad_input.hpp>
 #include <halocline/comm/launch.hpp>
+#include <halocline/comm/option_keys.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -92,9 +93,11 @@ void share_bad_input(std::string_view what) {
     throw input_error(std::string(what));
 }
 
-job job::from_environment(const job_options& options) {
+job job::from_environment(const job_options& given) {
+    job_options options;
     std::optional<bootstrap> start;
     try {
+        options = configured(given);
         start = launched(options);
     } catch (const input_error& e) { // perhaps of this rank alone
         share_bad_input(e.what());
@@ -104,8 +107,15 @@ job job::from_environment(const job_options& options) {
     return single(options);
 }
 
-job job::from_mpi_handle(const void* communicator, std::size_t bytes, const job_options& options) {
-    return job(join(mpi_bootstrap(communicator, bytes, options), options));
+job job::from_mpi_handle(const void* communicator, std::size_t bytes, const job_options& given) {
+    job_options options = given;
+    std::string trouble;
+    try {
+        options = configured(given);
+    } catch (const input_error& e) {
+        trouble = e.what();
+    }
+    return job(join(mpi_bootstrap(communicator, bytes, options), options, trouble));
 }
 
 } // namespace halocline::comm

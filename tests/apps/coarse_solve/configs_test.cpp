@@ -6,12 +6,14 @@
 namespace coarse_solve_test {
 namespace {
 
+constexpr auto refused = halocline::config::other_sections::refused;
+
 TEST(Configs, EachShippedFileParses) {
     int files = 0;
     for (const auto& entry : std::filesystem::directory_iterator(HALOCLINE_SOURCE "/configs")) {
         if (entry.path().extension() != ".toml") continue;
         halocline::app::settings_reader reader;
-        EXPECT_NO_THROW(reader.read_file(entry.path())) << entry.path();
+        EXPECT_NO_THROW(reader.read_file(entry.path(), refused)) << entry.path();
         ++files;
     }
     EXPECT_GE(files, 3);
@@ -20,7 +22,7 @@ TEST(Configs, EachShippedFileParses) {
 TEST(Configs, DemoNamesEveryKeyWithItsDefault) {
     const std::string text = halocline_test::read_text(HALOCLINE_SOURCE "/configs/demo.toml");
     halocline::app::settings_reader from_file, built_in;
-    from_file.read_file(HALOCLINE_SOURCE "/configs/demo.toml");
+    from_file.read_file(HALOCLINE_SOURCE "/configs/demo.toml", refused);
 
     EXPECT_EQ(from_file.effective(), built_in.effective());
     for (const auto& key : halocline::app::setting_keys())

@@ -27,7 +27,7 @@ class job_core; // private: comm/src/job/job_core.hpp
 
 /// Options of transport "verbs". Unlike other options they may differ between ranks.
 struct verbs_options {
-    std::string device{}; ///< "mlx5_0"; "": the first device whose port is active
+    std::string device{}; ///< "mlx5_0", which must be there; "": the first device whose port is active
     int port = 1;         ///< of the device, counted from 1
     /// Of the port; -1: on RoCE the first v2 over IPv4, else the first v2; none on InfiniBand (LIDs).
     int gid_index = -1;
@@ -49,8 +49,11 @@ enum class mpi_mode {
 /// Err: input_error: neither "two-sided" nor "one-sided".
 [[nodiscard]] mpi_mode mpi_mode_of(std::string_view text);
 
-/// Run-time choices of a job. They must be equal on all ranks, which is checked when it starts; only spin_polls, network,
-/// bootstrap, verbs and may_sleep may differ.
+/// Run-time choices of a job. What a program says here, whoever runs it can change without compiling: the keys of [comm]
+/// and [faults] in the file that $HALOCLINE_CONFIG names override it, and variables HALOCLINE_COMM_… and
+/// HALOCLINE_FAULTS_… override the file (option_keys.hpp, configs/demo.toml).
+/// The choices must be equal on all ranks, which is checked when the job starts; only spin_polls, network, bootstrap, verbs
+/// and may_sleep may differ.
 struct job_options {
     /// Transports in order of preference; each peer is served by the first that reaches it ("self" always serves the
     /// own rank). If none of them reaches a peer, that is an error, never a silent fallback.
@@ -69,8 +72,8 @@ struct job_options {
     /// Polls of a wait before it yields its core. 1000 or more also says that this rank has a core of its own. 0: chosen by
     /// the number of ranks and cores (docs/decisions/0029-waiting.md).
     int spin_polls = 0;
-    /// libfabric's provider for transport "ofi", e.g. "tcp;ofi_rxm" or "shm"; "": the first that can do RMA writes with
-    /// remote completion data.
+    /// libfabric's provider for transport "ofi", e.g. "tcp;ofi_rxm" or "shm", which must be there; "": the first that can
+    /// do RMA writes with remote completion data.
     std::string ofi_provider{};
     mpi_mode mpi = mpi_mode::two_sided;
     /// Where ranks of several nodes meet: an interface ("eth0"), an address or a network ("10.1.0.0/16") of this host.
@@ -81,6 +84,9 @@ struct job_options {
     std::string bootstrap{};
     verbs_options verbs{};
     bool may_sleep = false; ///< waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake
+    /// Neither a file nor the environment overrides these: the program has read them (configured()), or must not be
+    /// changed.
+    bool fixed = false;
 };
 
 /// What a rank knows about another one (or itself).
@@ -116,11 +122,12 @@ class job {
   public:
     /// The job of the launcher that started this process: halocline-run, an MPI launcher (its MPI is loaded as a
     /// module), or a PMIx server without any MPI (job_options::bootstrap); without a launcher a job of one rank.
-    /// Collective.
-    /// Err: input_error (unusable transport, options that differ between ranks), job_error.
+    /// A config file and the environment override `options`. Collective.
+    /// Err: input_error (unusable transport, a bad key of the file, options that differ between ranks), job_error.
     static job from_environment(const job_options& options = {});
     /// Inside an MPI program: a job of the ranks of one of its communicators. The job duplicates the communicator, so
-    /// its messages never meet the program's receives. Collective over the communicator.
+    /// its messages never meet the program's receives. A config file and the environment override `options`. Collective
+    /// over the communicator.
     /// Pre:  MPI_Init was called; the job, and everything made from it, is gone before MPI_Finalize.
     /// Err:  input_error: there is no module for this MPI; job_error.
     /// Cost: two MPI communicators until MPI_Finalize.

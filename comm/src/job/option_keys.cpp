@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/comm/option_keys.hpp>
+
+#include <halocline/comm/transport_names.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+namespace halocline::comm {
+namespace {
+
+using config::expected, config::may_differ;
+using option_key = config::key<job_options>;
+
+constexpr double gib = 1073741824.0, default_slab_gib = 64;
+
+option_key transports_key() {
+    return config::make_key<job_options>(
+        {"comm", "transports", "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi"},
+        &job_options::transports,
+        [](const std::string& text) {
+            std::vector<std::string> names = config::read_list(text);
+            if (std::ranges::find(names, "mock") != names.end())
+                expected("transports that move something, unlike mock");
+            return names;
+        },
+        config::show_list);
+}
+
+std::size_t bytes_of(double size) { return static_cast<std::size_t>(size * gib); }
+
+/// The shortest text that stands for so many bytes.
+std::string in_gib(std::size_t bytes) {
+    std::array<char, 32> text{};
+    for (int digits = 1; digits <= std::numeric_limits<double>::max_digits10; ++digits) {
+        std::snprintf(text.data(), text.size(), "%.*g", digits, static_cast<double>(bytes) / gib);
+        if (bytes_of(std::strtod(text.data(), nullptr)) == bytes) break;
+    }
+    return text.data();
+}
+
+option_key slab_key() {
+    return config::make_key<job_options>(
+        {"comm", "slab_gib", "virtual size of each rank's slab (sparse: only what is used takes memory)"},
+        &job_options::slab_bytes,
+        [](const std::string& text) {
+            return bytes_of(config::read_real(text, 1.0 / 64, 65536, "a size in GiB from 0.015625 to 65536"));
+        },
+        [](std::size_t bytes) { return in_gib(bytes == 0 ? bytes_of(default_slab_gib) : bytes); });
+}
+
+std::vector<option_key> transport_keys() {
+    using config::choice_key, config::integer_key, config::switch_key, config::text_key;
+    return {
+        transports_key(),
+        text_key<job_options>(
+            {"comm", "ofi_provider", "provider of libfabric, which must be there; \"\": its own first choice"},
+            &job_options::ofi_provider),
+        choice_key<job_options, mpi_mode>(
+            {"comm", "mpi_mode", "how transport mpi moves messages: two-sided or one-sided"}, &job_options::mpi,
+            {{"two-sided", mpi_mode::two_sided}, {"one-sided", mpi_mode::one_sided}}),
+        text_key<job_options>(
+            {"comm", "bootstrap", "who starts the job: local, pmix, mpi; \"\": whatever started the program"},
+            &job_options::bootstrap),
+        choice_key<job_options, path>(
+            {"comm", "path",
+             "how messages get into memory that ranks share: direct (through the cache), streamed (past it), packed "
+             "(ghosts in a field through slots, not in place), or automatic"},
+            &job_options::path,
+            {{"automatic", path::automatic},
+             {"direct", path::direct},
+             {"streamed", path::streamed},
+             {"packed", path::packed}}),
+        text_key<job_options>(
+            {"comm", "network",
+             "where ranks of several hosts meet: interface, address, a.b.c.d/n; \"\": the first they share"},
+            &job_options::network, may_differ::between_hosts),
+        slab_key(),
+        integer_key<job_options>({"comm", "spin_polls", "polls before a waiting rank yields; 0: by ranks and cores"},
+                                 &job_options::spin_polls, 0, 1'000'000'000),
+        switch_key<job_options>(
+            {"comm", "may_sleep", "waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake"},
+            &job_options::may_sleep, may_differ::between_hosts),
+    };
+}
+
+std::vector<option_key> verbs_keys() {
+    using config::integer_key, config::text_key;
+    return {
+        text_key<job_options>(
+            {"comm", "verbs_device", "RDMA device, which must be there; \"\": the first whose port is active"},
+            [](auto& o) -> auto& { return o.verbs.device; }, may_differ::between_hosts),
+        integer_key<job_options>(
+            {"comm", "verbs_port", "port of the RDMA device"}, [](auto& o) -> auto& { return o.verbs.port; }, 1, 255,
+            may_differ::between_hosts),
+        integer_key<job_options>(
+            {"comm", "verbs_gid_index", "GID of the port; -1: RoCE v2 over IPv4 first, none on InfiniBand"},
+            [](auto& o) -> auto& { return o.verbs.gid_index; }, -1, 255, may_differ::between_hosts),
+        integer_key<job_options>(
+            {"comm", "verbs_mtu", "largest path MTU in bytes, 256 to 4096; 0: what both ports can do"},
+            [](auto& o) -> auto& { return o.verbs.mtu; }, 0, 4096),
+        integer_key<job_options>(
+            {"comm", "verbs_largest_write", "longer messages are several RDMA writes; 0: what the device can do"},
+            [](auto& o) -> auto& { return o.verbs.largest_write; }, std::size_t{0},
+            std::size_t{std::numeric_limits<int>::max()}),
+        integer_key<job_options>(
+            {"comm", "verbs_inline_bytes", "messages up to this travel in the work request; 0: none"},
+            [](auto& o) -> auto& { return o.verbs.inline_bytes; }, 0, 4096),
+    };
+}
+
+std::vector<option_key> fault_keys() {
+    using config::milliseconds_key, config::switch_key;
+    return {
+        milliseconds_key<job_options>({"faults", "deadline_ms", "longest wait for a peer that is alive"},
+                                      &job_options::deadline, 100, 1'000'000'000),
+        milliseconds_key<job_options>({"faults", "link_timeout_ms", "longest silence of the link to another host"},
+                                      &job_options::link_timeout, 2000, 3'600'000),
+        switch_key<job_options>(
+            {"faults", "checksum", "a CRC32C behind each message of a halo, compared before its ghosts are read"},
+            &job_options::checksums),
+    };
+}
+
+} // namespace
+
+const std::vector<option_key>& option_keys() {
+    static const std::vector<option_key> keys = [] {
+        std::vector<option_key> all;
+        for (auto part : {transport_keys(), verbs_keys(), fault_keys()})
+            std::ranges::move(part, std::back_inserter(all));
+        return all;
+    }();
+    return keys;
+}
+
+void require_known_transports(const std::vector<std::string>& names, const std::string& as_given) {
+    const std::vector<std::string> known = transport_names();
+    for (const std::string& name : names)
+        if (std::ranges::find(known, name) == known.end())
+            throw config_error("comm.transports",
+                               as_given + ": unknown transport '" + name + "'; known are " + config::show_list(known));
+}
+
+job_options configured(job_options options) {
+    if (options.fixed) return options;
+    config::reader<job_options> reader(option_keys(), std::move(options));
+    reader.read_file_of_environment();
+    reader.read_environment();
+    if (reader.origin("comm.transports") != "default")
+        require_known_transports(reader.values().transports, reader.as_given("comm.transports"));
+    options = reader.values();
+    options.fixed = true;
+    return options;
+}
+
+} // namespace halocline::comm

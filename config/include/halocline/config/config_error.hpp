@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is wrong with a setting.
+#pragma once
+
+#include <halocline/base/error.hpp>
+
+#include <string>
+#include <utility>
+
+namespace halocline {
+
+/// A bad key or value in a config file, the environment or the command line; the text says where, which, and what
+/// would be right.
+class config_error : public input_error {
+  public:
+    config_error(std::string key, const std::string& text) : input_error(text), key_(std::move(key)) {}
+    /// "comm.transports"; the name of a section or a variable if no key is to blame, "" if the file is.
+    [[nodiscard]] const std::string& key() const { return key_; }
+
+  private:
+    std::string key_;
+};
+
+} // namespace halocline

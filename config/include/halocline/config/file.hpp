@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A config file (TOML) as a list of what stands in it, before anybody has said what that means.
+#pragma once
+
+#include <halocline/config/config_error.hpp>
+
+#include <string>
+#include <vector>
+
+namespace halocline::config {
+
+/// One key of a file and its value, as a command line would have it: lists of names with ',' between, lists of whole
+/// numbers with '.'.
+struct file_entry {
+    std::string name, text;
+    std::string where;   ///< FILE:LINE:COLUMN
+    std::string wrong{}; ///< what was expected, if the value is of a kind that has no such text: a table, a date
+};
+
+/// [name], or the n-th [[name]] as "name.n", counted from 0. What stands before the first section is in one named "".
+struct file_section {
+    std::string name, where;
+    std::vector<file_entry> entries;
+};
+
+/// Err: config_error with the place in the file; also if it is larger than 1 MiB, or not a regular file.
+[[nodiscard]] std::vector<file_section> read_file(const std::string& path);
+
+} // namespace halocline::config

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings under construction, from files, the environment and flags, read one after the other: the last one that says
+// something about a key has its way, and who that was is kept.
+#pragma once
+
+#include <halocline/config/file.hpp>
+#include <halocline/config/keys.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace halocline::config {
+
+/// Names the config file that every program reads, whether or not it has a flag for one.
+inline constexpr const char* file_variable = "HALOCLINE_CONFIG";
+
+/// What becomes of sections of a file in which no known key stands.
+enum class other_sections {
+    refused,
+    left_alone, ///< they are another program's; but one that is misspelt by a letter is refused
+};
+
+/// "[comm] transports", "[[level]] number 0, blocks": how a reader of the file knows a key.
+[[nodiscard]] std::string name_in_file(const std::string& key_path);
+
+// What a reader needs that is the same for all tables.
+
+/// The place of a key in `known`.  Err: config_error with the nearest one.
+[[nodiscard]] std::size_t place_of(const std::string& key_path, const std::vector<key_name>& known,
+                                   const std::string& where);
+/// Is this section one of those of `known`?  Err: config_error, as `others` has it.
+[[nodiscard]] bool is_known_section(const file_section& section, const std::vector<key_name>& known,
+                                    other_sections others);
+/// HALOCLINE_COMM_TRANSPORT is meant for us and means nothing; HALOCLINE_ROOT may be anybody's.  Err: config_error.
+void refuse_misspelt_variables(const std::vector<key_name>& known);
+
+/// Reads settings by a table of keys.  Pre: the table outlives it.
+template <class Settings>
+class reader {
+  public:
+    explicit reader(const std::vector<key<Settings>>& keys, Settings defaults = {})
+        : keys_(&keys), names_(keys.begin(), keys.end()), values_(std::move(defaults)) {}
+
+    /// Err: config_error with file, line, column, key and the nearest known key.
+    void read_file(const std::string& path, other_sections others) {
+        for (const file_section& section : config::read_file(path)) {
+            if (!is_known_section(section, names_, others)) continue;
+            for (const file_entry& e : section.entries) {
+                const std::string key_path = section.name + "." + e.name;
+                (void)place_of(key_path, names_, e.where); // an unknown key is told before its value
+                if (!e.wrong.empty())
+                    throw config_error(key_path, e.where + ": " + name_in_file(key_path) + ": " + e.wrong);
+                set(key_path, e.text, e.where);
+            }
+        }
+    }
+    /// The file that $HALOCLINE_CONFIG names, if it names one; sections of other programs may stand there.
+    /// Err: config_error.
+    void read_file_of_environment() {
+        if (const char* path = std::getenv(file_variable); path != nullptr && *path != '\0')
+            read_file(path, other_sections::left_alone);
+    }
+    /// HALOCLINE_<SECTION>_<KEY>.  Err: config_error, also for a variable that is nearly one of these.
+    void read_environment() {
+        for (const auto& k : *keys_)
+            if (const char* text = std::getenv(k.environment().c_str())) set(k.path(), text, k.environment());
+        refuse_misspelt_variables(names_);
+    }
+    /// `where` names the origin in messages, e.g. "--blocks".  Err: config_error.
+    void set(const std::string& key_path, const std::string& text, const std::string& where) {
+        const auto& found = (*keys_)[place_of(key_path, names_, where)];
+        if (text.find('\0') != std::string::npos) // no file has such a name
+            throw config_error(key_path,
+                               where + ": " + name_in_file(key_path) + ": expected a text without zero bytes");
+        try {
+            found.read(values_, text);
+        } catch (const std::invalid_argument& problem) {
+            throw config_error(key_path,
+                               where + ": " + name_in_file(key_path) + " = '" + text + "': " + problem.what());
+        }
+        std::erase_if(origins_, [&](const auto& o) { return o.first == key_path; });
+        origins_.emplace_back(key_path, where);
+    }
+
+    /// What was read so far.
+    [[nodiscard]] const Settings& values() const { return values_; }
+    /// "default", "configs/demo.toml:12:1", "HALOCLINE_COMM_TRANSPORTS", "--blocks".
+    [[nodiscard]] const std::string& origin(const std::string& key_path) const {
+        static const std::string built_in = "default";
+        const auto found = std::ranges::find(origins_, key_path, [](const auto& o) { return o.first; });
+        return found == origins_.end() ? built_in : found->second;
+    }
+    /// The key and its value as whoever wrote them knows them, to begin an error with: "--blocks 3.4.4.4",
+    /// "configs/demo.toml:12:1: [lattice] mpi = 3.1.1.1".
+    [[nodiscard]] std::string as_given(const std::string& key_path) const {
+        const std::string& where = origin(key_path);
+        const std::string value = (*keys_)[place_of(key_path, names_, where)].show(values_);
+        return where.starts_with("--") ? where + " " + value : where + ": " + name_in_file(key_path) + " = " + value;
+    }
+    /// All keys and values but those of hosts, as text: equal texts mean equal jobs.
+    [[nodiscard]] std::string effective() const {
+        std::string text;
+        for (const auto& k : *keys_)
+            if (!k.of_host) text += k.path() + " = " + k.show(values_) + "\n";
+        return text;
+    }
+
+  private:
+    const std::vector<key<Settings>>* keys_;
+    std::vector<key_name> names_;
+    Settings values_;
+    std::vector<std::pair<std::string, std::string>> origins_;
+};
+
+} // namespace halocline::config

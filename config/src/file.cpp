@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/config/file.hpp>
+#include <halocline/config/value_text.hpp>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include <toml++/toml.h>
+
+namespace halocline::config {
+namespace {
+
+constexpr std::uintmax_t largest_file = 1 << 20;
+
+/// FILE:LINE:COLUMN.
+std::string position(const std::string& path, const toml::source_region& region) {
+    return path + ":" + std::to_string(region.begin.line) + ":" + std::to_string(region.begin.column);
+}
+
+/// A TOML value in the same textual form as on the command line.  Err: std::invalid_argument.
+std::string text_of(const toml::node& node) {
+    if (const auto* s = node.as_string()) return s->get();
+    if (const auto* i = node.as_integer()) return std::to_string(i->get());
+    if (const auto* d = node.as_floating_point()) return show_real(d->get());
+    if (const auto* b = node.as_boolean()) return b->get() ? "true" : "false";
+    if (const auto* array = node.as_array()) {
+        const bool numbers = array->is_homogeneous(toml::node_type::integer);
+        std::string text;
+        for (const auto& item : *array) {
+            if (item.is_array() || item.is_table()) expected("a flat array");
+            text += (text.empty() ? "" : numbers ? "." : ",") + text_of(item);
+        }
+        return text;
+    }
+    expected("a string, number, boolean or array");
+}
+
+file_entry entry_of(const std::string& path, const toml::key& key, const toml::node& node) {
+    file_entry e{std::string(key.str()), "", position(path, node.source())};
+    try {
+        e.text = text_of(node);
+    } catch (const std::invalid_argument& problem) {
+        e.wrong = problem.what();
+    }
+    return e;
+}
+
+file_section section_of(const std::string& path, const std::string& name, const toml::table& table) {
+    file_section s{name, position(path, table.source()), {}};
+    for (const auto& [key, node] : table) s.entries.push_back(entry_of(path, key, node));
+    return s;
+}
+
+toml::table parsed(const std::string& path) {
+    const auto refused = [&](const std::string& why) { return config_error("", "config file '" + path + "': " + why); };
+    std::error_code failure;
+    const auto status = std::filesystem::status(path, failure);
+    if (failure) throw refused(failure.message());
+    if (!std::filesystem::is_regular_file(status)) throw refused("is not a regular file"); // every rank reads it
+    const auto bytes = std::filesystem::file_size(path, failure);
+    if (failure) throw refused(failure.message());
+    if (bytes > largest_file)
+        throw refused(std::to_string(bytes) + " bytes; the limit is " + std::to_string(largest_file));
+    try {
+        return toml::parse_file(path);
+    } catch (const toml::parse_error& problem) {
+        throw config_error("", position(path, problem.source()) + ": " + std::string(problem.description()));
+    }
+}
+
+} // namespace
+
+std::vector<file_section> read_file(const std::string& path) {
+    std::vector<file_section> sections;
+    file_section loose{"", path, {}};
+    for (const auto& [key, node] : parsed(path)) {
+        const std::string name(key.str());
+        if (const auto* table = node.as_table()) {
+            sections.push_back(section_of(path, name, *table));
+        } else if (const auto* tables = node.as_array(); tables && tables->is_array_of_tables()) {
+            for (std::size_t n = 0; n < tables->size(); ++n)
+                sections.push_back(section_of(path, name + "." + std::to_string(n), *tables->get(n)->as_table()));
+        } else {
+            loose.entries.push_back(entry_of(path, key, node));
+        }
+    }
+    if (!loose.entries.empty()) sections.push_back(std::move(loose));
+    return sections;
+}
+
+} // namespace halocline::config

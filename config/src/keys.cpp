@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/config/reader.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <numeric>
+#include <string_view>
+
+#include <unistd.h>
+
+namespace halocline::config {
+namespace {
+
+/// Levenshtein's distance: insertions, deletions and substitutions from a to b.
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t substitute = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+        }
+    }
+    return row[b.size()];
+}
+
+std::string in_lower_case(std::string text) {
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+}
+
+/// "level.0" stands as [[level]]: the length of "level"; npos for a plain section.
+std::size_t end_of_table_name(const std::string& section) {
+    const auto dot = section.rfind('.');
+    const bool counted = dot != std::string::npos && dot + 1 < section.size() &&
+                         std::all_of(section.begin() + static_cast<std::ptrdiff_t>(dot) + 1, section.end(),
+                                     [](unsigned char c) { return std::isdigit(c) != 0; });
+    return counted ? dot : std::string::npos;
+}
+
+/// "[comm]", "[[level]] number 1".
+std::string section_in_file(const std::string& section) {
+    const auto end = end_of_table_name(section);
+    if (end == std::string::npos) return "[" + section + "]";
+    return "[[" + section.substr(0, end) + "]] number " + section.substr(end + 1);
+}
+
+/// "[lattice], [operator], [[level]], ...", in the order of the keys.
+std::string sections_of(const std::vector<key_name>& known) {
+    std::vector<std::string> names;
+    for (const key_name& k : known) {
+        const auto end = end_of_table_name(k.section);
+        std::string name = end == std::string::npos ? "[" + k.section + "]" : "[[" + k.section.substr(0, end) + "]]";
+        if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+    }
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+    return text;
+}
+
+/// A name of ours with one letter wrong, too many or too few, or in other letters.
+bool is_nearly(const std::string& name, const std::string& ours) {
+    const std::string plain = in_lower_case(name), table = plain.substr(0, end_of_table_name(plain)); // [[comm]]
+    return edit_distance(plain, ours) <= 1 || edit_distance(table, ours) <= 1;
+}
+
+/// What stands before the first section is nobody's, unless it has the name of a key of ours.
+void refuse_loose_keys(const file_section& loose, const std::vector<key_name>& known, other_sections others) {
+    for (const file_entry& e : loose.entries) {
+        const auto ours = std::ranges::find(known, e.name, &key_name::name);
+        if (ours != known.end())
+            throw config_error(e.name, e.where + ": '" + e.name + "' stands in no section; write it below [" +
+                                           ours->section + "]");
+        if (others == other_sections::refused)
+            throw config_error(e.name, e.where + ": unknown key '" + e.name + "' at the top; keys stand in " +
+                                           sections_of(known));
+    }
+}
+
+} // namespace
+
+std::string key_name::environment() const {
+    std::string text = "HALOCLINE_" + section + "_" + name;
+    std::ranges::transform(text, text.begin(),
+                           [](unsigned char c) { return c == '.' ? '_' : static_cast<char>(std::toupper(c)); });
+    return text;
+}
+
+std::string name_in_file(const std::string& key_path) {
+    const auto dot = key_path.rfind('.');
+    if (dot == std::string::npos) return key_path;
+    const std::string section = key_path.substr(0, dot);
+    return section_in_file(section) + (end_of_table_name(section) == std::string::npos ? " " : ", ") +
+           key_path.substr(dot + 1);
+}
+
+std::size_t place_of(const std::string& key_path, const std::vector<key_name>& known, const std::string& where) {
+    const auto found = std::ranges::find(known, key_path, &key_name::path);
+    if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
+    const auto distance = [&](const key_name& k) { return edit_distance(k.path(), key_path); };
+    throw config_error(key_path, where + ": unknown key '" + name_in_file(key_path) + "'; the nearest known one is '" +
+                                     name_in_file(std::ranges::min_element(known, {}, distance)->path()) + "'");
+}
+
+bool is_known_section(const file_section& section, const std::vector<key_name>& known, other_sections others) {
+    if (section.name.empty()) {
+        refuse_loose_keys(section, known, others);
+        return false;
+    }
+    if (std::ranges::find(known, section.name, &key_name::section) != known.end()) return true;
+    const auto near =
+        std::ranges::find_if(known, [&](const key_name& k) { return is_nearly(section.name, k.section); });
+    if (others == other_sections::refused || near != known.end())
+        throw config_error(section.name, section.where + ": unknown section " + section_in_file(section.name) +
+                                             "; known are " + sections_of(known));
+    return false;
+}
+
+void refuse_misspelt_variables(const std::vector<key_name>& known) {
+    const auto start_of = [](const std::string& variable) { // HALOCLINE_COMM_
+        return variable.substr(0, variable.find('_', std::strlen("HALOCLINE_")) + 1);
+    };
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+        const std::string_view text(*entry);
+        const std::string variable(text.substr(0, text.find('=')));
+        const bool ours = std::ranges::any_of(
+            known, [&](const key_name& k) { return variable.starts_with(start_of(k.environment())); });
+        if (!ours || std::ranges::find(known, variable, &key_name::environment) != known.end()) continue;
+        const auto distance = [&](const key_name& k) { return edit_distance(k.environment(), variable); };
+        throw config_error(variable, "environment: unknown variable '" + variable + "'; the nearest known one is '" +
+                                         std::ranges::min_element(known, {}, distance)->environment() + "'");
+    }
+}
+
+} // namespace halocline::config

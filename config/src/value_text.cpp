@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/config/value_text.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+
+namespace halocline::config {
+
+double read_real(const std::string& text, double lowest, double highest, const std::string& range) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end || !std::isfinite(value) || value < lowest || value > highest) expected(range);
+    return value;
+}
+
+std::string show_real(double value) {
+    std::array<char, 32> text{};
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+    return {text.data(), end};
+}
+
+std::vector<std::string> read_list(const std::string& text) {
+    std::vector<std::string> items;
+    std::istringstream in(text);
+    for (std::string item; std::getline(in, item, ',');)
+        if (!item.empty()) items.push_back(item);
+    if (items.empty()) expected("one or more names, like shm,mpi");
+    return items;
+}
+
+std::string show_list(const std::vector<std::string>& items) {
+    std::string text;
+    for (const auto& item : items) text += (text.empty() ? "" : ",") + item;
+    return text;
+}
+
+std::string alternatives(std::span<const std::string> names) {
+    std::string text;
+    for (std::size_t i = 0; i < names.size(); ++i)
+        text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+    return text;
+}
+
+} // namespace halocline::config

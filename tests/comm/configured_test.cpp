@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Config files and variables that change what a program asks of its job. Ranks are processes of halocline-run.
+#include <halocline_test/run_command.hpp>
+
+#include <halocline/comm/bad_input.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/option_keys.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline::comm;
+
+TEST(Configured, AnRdmaDeviceThatIsNamedMustBeThere) {
+    job_options options;
+    options.transports = {"verbs", "shm"};
+    options.verbs.device = "no-such-device";
+    const auto join = [&] { const job j = job::from_environment(options); };
+    EXPECT_THROW(join(), input_error);
+}
+
+/// A config file for the time of a test, named by $HALOCLINE_CONFIG.
+class config_file {
+  public:
+    explicit config_file(const std::string& text) {
+        std::ofstream(folder_ / "job.toml") << text;
+        setenv(config::file_variable, (folder_ / "job.toml").c_str(), 1);
+    }
+    ~config_file() { unsetenv(config::file_variable); }
+    config_file(const config_file&) = delete;
+    config_file& operator=(const config_file&) = delete;
+
+  private:
+    halocline_test::scratch_folder folder_;
+};
+
+std::string refusal_of_the_environment() {
+    std::string text = "joined";
+    try {
+        const job j = job::from_environment();
+    } catch (const input_error& e) {
+        text = e.what();
+    }
+    const job fine = job::from_environment({.fixed = true}); // that error has not cost the ranks each other
+    fine.agree("the error", text);
+    return text;
+}
+
+TEST(Configured, AConfigFileOverridesWhatTheProgramAsksFor) {
+    const config_file file("[faults]\ndeadline_ms = 12345\n[comm]\npath = 'streamed'\n[hmc]\nsteps = 20\n");
+    job_options options;
+    options.deadline = std::chrono::seconds(7);
+    options.spin_polls = 2000;
+
+    const job j = job::from_environment(options);
+    options.fixed = true;
+    const job as_it_says = job::from_environment(options);
+
+    EXPECT_EQ(j.options().deadline, std::chrono::milliseconds(12345));
+    EXPECT_EQ(j.options().path, path::streamed);
+    EXPECT_EQ(j.options().spin_polls, 2000);
+    EXPECT_EQ(as_it_says.options().deadline, std::chrono::seconds(7));
+    EXPECT_EQ(as_it_says.options().path, path::automatic);
+}
+
+TEST(Configured, ABadConfigFileOfOneRankIsTheErrorOfAll) {
+    const bool bad = launched_rank() == 0;
+    const config_file file(bad ? "[comm]\ntransprots = ['shm']\n" : "[comm]\ntransports = ['shm']\n");
+
+    const std::string text = refusal_of_the_environment();
+
+    EXPECT_NE(text.find("job.toml:2:14: unknown key '[comm] transprots'; the nearest known one is '[comm] transports'"),
+              std::string::npos)
+        << text;
+}
+
+TEST(Configured, ConfigFilesThatDifferAreRefusedWithBothValues) {
+    const config_file file("[faults]\ndeadline_ms = " + std::to_string(launched_rank() == 1 ? 60000 : 50000) + "\n");
+
+    const std::string text = refusal_of_the_environment();
+
+    for (const char* part : {"deadline 60000 ms", "deadline 50000 ms", "the file of $HALOCLINE_CONFIG"})
+        EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+/// A variable for the time of a test.
+struct variable {
+    const char* name;
+    variable(const char* n, const char* text) : name(n) { setenv(n, text, 1); }
+    ~variable() { unsetenv(name); }
+    variable(const variable&) = delete;
+    variable& operator=(const variable&) = delete;
+};
+
+TEST(Configured, VariablesOverrideTheFile) {
+    const config_file file("[comm]\ntransports = ['ofi', 'shm']\nmay_sleep = true\nverbs_mtu = 2048\n");
+    const variable transports("HALOCLINE_COMM_TRANSPORTS", "shm");
+
+    const job_options options = configured();
+
+    EXPECT_EQ(options.transports, std::vector<std::string>{"shm"});
+    EXPECT_TRUE(options.may_sleep);
+    EXPECT_EQ(options.verbs.mtu, 2048);
+    EXPECT_TRUE(options.fixed);
+}
+
+TEST(Configured, FixedOptionsStay) {
+    const config_file file("[comm]\ntransprots = 1\n");
+    const variable spin("HALOCLINE_COMM_SPIN_POLLS", "17");
+    job_options options;
+    options.fixed = true;
+
+    EXPECT_EQ(configured(options).spin_polls, 0);
+}
+
+TEST(Configured, EveryOptionHasAKeyThatShowsWhatItReads) {
+    job_options options;
+    const auto set = [&](const std::string& path, const std::string& text) {
+        for (const auto& k : option_keys()) {
+            if (k.path() != path) continue;
+            k.read(options, text);
+            EXPECT_EQ(k.show(options), text) << path;
+            return;
+        }
+        ADD_FAILURE() << "no key " << path;
+    };
+
+    set("comm.transports", "ofi,shm");
+    set("comm.ofi_provider", "tcp;ofi_rxm");
+    set("comm.mpi_mode", "one-sided");
+    set("comm.bootstrap", "pmix");
+    set("comm.path", "packed");
+    set("comm.network", "10.1.0.0/16");
+    set("comm.slab_gib", "0.02");
+    set("comm.spin_polls", "17");
+    set("comm.may_sleep", "true");
+    set("comm.verbs_device", "mlx5_0");
+    set("comm.verbs_port", "2");
+    set("comm.verbs_gid_index", "3");
+    set("comm.verbs_mtu", "1024");
+    set("comm.verbs_largest_write", "65536");
+    set("comm.verbs_inline_bytes", "0");
+    set("faults.deadline_ms", "1234");
+    set("faults.link_timeout_ms", "2345");
+    set("faults.checksum", "true");
+
+    EXPECT_EQ(option_keys().size(), 18U) << "a key that is not tested";
+    EXPECT_EQ(options.slab_bytes, static_cast<std::size_t>(0.02 * (1 << 30)));
+    EXPECT_EQ(options.verbs.largest_write, 65536U);
+    EXPECT_EQ(options.link_timeout, std::chrono::milliseconds(2345));
+    EXPECT_TRUE(options.checksums);
+}
+
+TEST(Configured, WhatIsWrongIsSaidWithItsPlaceAndWhatWouldBeRight) {
+    const struct {
+        const char *file, *says;
+    } cases[] = {
+        {"[comm]\ntransports = ['smh']\n",
+         "job.toml:2:14: [comm] transports = smh: unknown transport 'smh'; known are"},
+        {"[comm]\ntransports = ['mock']\n", "expected transports that move something, unlike mock"},
+        {"[comm]\nverbs_port = 0\n", "job.toml:2:14: [comm] verbs_port = '0': expected a whole number from 1 to 255"},
+        {"\n[com]\ntransports = ['shm']\n", "job.toml:2:1: unknown section [com]; known are [comm], [faults]"},
+        {"[Faults]\n", "unknown section [Faults]"},
+        {"[[comm]]\n", "unknown section [[comm]] number 0"},
+        {"transports = ['shm']\n", "job.toml:1:14: 'transports' stands in no section; write it below [comm]"},
+        {"[comm]\npath = { a = 1 }\n", "[comm] path: expected a string, number, boolean or array"},
+        {"[comm\n", "job.toml:1:"},
+    };
+    for (const auto& c : cases) {
+        const config_file file(c.file);
+        std::string text;
+        try {
+            (void)configured();
+        } catch (const config_error& e) {
+            text = e.what();
+        }
+        EXPECT_NE(text.find(c.says), std::string::npos) << c.file << text;
+    }
+}
+
+TEST(Configured, OtherProgramsSectionsAreLeftAlone) {
+    const config_file file("name = 'run 7'\n[hmc]\nsteps = 20\nmasses = [[1, 2], [3]]\n[[level]]\nblocks = 1\n"
+                           "[faults]\nchecksum = true\n");
+
+    EXPECT_TRUE(configured().checksums);
+}
+
+TEST(Configured, MisspeltVariablesAreRefusedWithTheNearest) {
+    const variable misspelt("HALOCLINE_COMM_TRANSPORT", "shm");
+    try {
+        (void)configured();
+        ADD_FAILURE();
+    } catch (const config_error& e) {
+        EXPECT_NE(std::string(e.what()).find("nearest known one is 'HALOCLINE_COMM_TRANSPORTS'"), std::string::npos)
+            << e.what();
+        EXPECT_EQ(e.key(), "HALOCLINE_COMM_TRANSPORT");
+    }
+}
+
+TEST(Configured, AFileThatIsNamedMustBeThere) {
+    const variable missing("HALOCLINE_CONFIG", "/nowhere/job.toml");
+    EXPECT_THROW((void)configured(), config_error);
+}
+
+TEST(Configured, AnEmptyNameIsNoFile) {
+    const variable empty("HALOCLINE_CONFIG", "");
+    EXPECT_NO_THROW((void)configured());
+}
+
+} // namespace

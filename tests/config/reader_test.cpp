@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings from files, variables and flags, by a table of keys. What [comm] and [faults] are is tests/comm/configured_test.cpp.
+#include <halocline_test/run_command.hpp>
+
+#include <halocline/config/reader.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace halocline;
+using config::other_sections;
+
+struct run {
+    int steps = 100;
+    double beta = 6;
+    std::string device{};
+    bool hot = false;
+    int coarse_steps = 1;
+};
+
+const std::vector<config::key<run>>& keys() {
+    using namespace config;
+    static const std::vector<key<run>> all{
+        integer_key<run>({"hmc", "steps", "trajectories"}, &run::steps, 1, 1000),
+        real_key<run>({"hmc", "beta", "coupling"}, &run::beta, 0, 1e3, "a number from 0 to 1000"),
+        switch_key<run>({"hmc", "hot", "start"}, &run::hot),
+        text_key<run>({"hmc", "device", "of a host"}, &run::device, may_differ::between_hosts),
+        integer_key<run>({"level.0", "steps", "of the coarse level"}, &run::coarse_steps, 1, 1000),
+    };
+    return all;
+}
+
+class Reader : public testing::Test {
+  protected:
+    void read(const std::string& text, other_sections others = other_sections::refused) {
+        std::ofstream(path_) << text;
+        reader_.read_file(path_, others);
+    }
+    std::string refused(const std::string& text, other_sections others = other_sections::refused) {
+        try {
+            read(text, others);
+        } catch (const config_error& e) {
+            const std::string what = e.what();
+            return what.starts_with(path_) ? what.substr(path_.size()) : what;
+        }
+        return "";
+    }
+
+    halocline_test::scratch_folder folder_;
+    std::string path_ = folder_ / "run.toml";
+    config::reader<run> reader_{keys()};
+};
+
+TEST_F(Reader, LaterWordsOverrideEarlierOnesAndOriginsAreKept) {
+    read("[hmc]\nsteps = 20\nbeta = 5.5\n[[level]]\nsteps = 3\n");
+    setenv("HALOCLINE_HMC_BETA", "5.7", 1);
+    reader_.read_environment();
+    unsetenv("HALOCLINE_HMC_BETA");
+    reader_.set("hmc.hot", "true", "--hot");
+
+    EXPECT_EQ(reader_.values().steps, 20);
+    EXPECT_EQ(reader_.values().beta, 5.7);
+    EXPECT_EQ(reader_.values().coarse_steps, 3);
+    EXPECT_TRUE(reader_.values().hot);
+    EXPECT_EQ(reader_.origin("hmc.steps"), path_ + ":2:9");
+    EXPECT_EQ(reader_.origin("hmc.beta"), "HALOCLINE_HMC_BETA");
+    EXPECT_EQ(reader_.origin("hmc.device"), "default");
+    EXPECT_EQ(reader_.as_given("hmc.hot"), "--hot true");
+    EXPECT_EQ(reader_.as_given("level.0.steps"), path_ + ":5:9: [[level]] number 0, steps = 3");
+}
+
+TEST_F(Reader, WhatMustBeAlikeLeavesHostsOut) {
+    reader_.set("hmc.device", "mlx5_0", "--device");
+
+    EXPECT_EQ(reader_.effective(), "hmc.steps = 100\nhmc.beta = 6\nhmc.hot = false\nlevel.0.steps = 1\n");
+}
+
+TEST_F(Reader, ErrorsNameThePlaceAndWhatWouldBeRight) {
+    EXPECT_EQ(refused("[hmc]\nstpes = 3\n"), ":2:9: unknown key '[hmc] stpes'; the nearest known one is '[hmc] steps'");
+    EXPECT_EQ(refused("[hmc]\n  steps = 0\n"), ":2:11: [hmc] steps = '0': expected a whole number from 1 to 1000");
+    EXPECT_EQ(refused("[hmc]\nbeta = [1.5, [2]]\n"), ":2:8: [hmc] beta: expected a flat array");
+    EXPECT_EQ(refused("[hmc]\ndevice = \"a\\u0000b\"\n"), ":2:10: [hmc] device: expected a text without zero bytes");
+    EXPECT_EQ(refused("[flow]\nsteps = 1\n"), ":1:1: unknown section [flow]; known are [hmc], [[level]]");
+    EXPECT_EQ(refused("[[level]]\n[[level]]\nsteps = 1\n"),
+              ":2:1: unknown section [[level]] number 1; known are [hmc], [[level]]");
+    EXPECT_EQ(refused("seed = 1\n"), ":1:8: unknown key 'seed' at the top; keys stand in [hmc], [[level]]");
+    EXPECT_NE(refused("[hmc\n").find(":1:"), std::string::npos);
+}
+
+TEST_F(Reader, SectionsOfOthersMayStandInAFileThatAllReadUnlessTheyAreNearlyOurs) {
+    EXPECT_EQ(refused("seed = 1\n[flow]\nsteps = {a = 1}\n[hmc]\nsteps = 5\n", other_sections::left_alone), "");
+    EXPECT_EQ(reader_.values().steps, 5);
+    EXPECT_EQ(refused("[hcm]\nsteps = 1\n", other_sections::left_alone), ""); // two letters: another program's
+    EXPECT_EQ(refused("[HMC]\nsteps = 1\n", other_sections::left_alone),
+              ":1:1: unknown section [HMC]; known are [hmc], [[level]]");
+    EXPECT_EQ(refused("steps = 1\n", other_sections::left_alone),
+              ":1:9: 'steps' stands in no section; write it below [hmc]");
+}
+
+TEST_F(Reader, WhatIsNoFileOfSettingsIsRefused) {
+    const auto refusal = [&](const std::string& path) {
+        try {
+            reader_.read_file(path, other_sections::refused);
+        } catch (const config_error& e) {
+            return std::string(e.what());
+        }
+        return std::string();
+    };
+    std::ofstream(folder_ / "large.toml") << std::string((1 << 20) + 1, '#');
+
+    EXPECT_NE(refusal("/nowhere/run.toml").find("No such file"), std::string::npos);
+    EXPECT_NE(refusal("/dev/null").find("is not a regular file"), std::string::npos);
+    EXPECT_NE(refusal(folder_ / "large.toml").find("1048577 bytes; the limit is 1048576"), std::string::npos);
+}
+
+} // namespace
