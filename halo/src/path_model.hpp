@@ -7,6 +7,7 @@
 //   corners    at once: 1 flag + 1 message per distinct neighbour; by dimension: as many flags as dimensions
 #pragma once
 
+#include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/costs.hpp>
 #include <halocline/halo/path.hpp>
 #include <halocline/halo/path_watch.hpp>
@@ -54,25 +55,34 @@ inline std::size_t least_piece_bytes(const comm::costs& c) {
 /// hold a site of the peer, too, which packs it at that time: claimed first, such a line comes twice.
 inline bool claiming_pays(const comm::written_lines& lines) { return 2 * lines.whole >= 3 * lines.part; }
 
-/// How a message is written into memory that the peer shares, the reason, and what may change that later.
+/// How a message is written into memory that the peer shares, what may change that later, and the reason.
 struct writing {
-    halo::path path = path::direct;
-    std::string why;
     path_watch watch;
+    std::string why = "the job asks for it";
 };
 
 /// The choice for a message when its plan is made; it may be empty.
 inline writing choose_writing(path wish, const comm::costs& c, const comm::written_lines& lines) {
-    writing w{comm::streaming_pays(wish, c, lines) ? path::streamed : path::direct, "the job asks for it", {}};
-    const bool any = lines.whole + lines.part > 0;
-    if (wish == path::direct && any) w.watch = path_watch::claims_only(c);
-    if (!comm::leaves_streaming(wish)) return w;
-    if (any) w.watch = path_watch(c, lines, w.path == path::streamed);
+    const bool empty = lines.whole + lines.part == 0;
+    if (wish == path::streamed) return {.watch = path_watch::always_streamed()};
+    if (wish == path::direct) return {.watch = empty ? path_watch() : path_watch::claims_only(c)};
+    writing w;
+    if (!empty) w.watch = path_watch(c, lines, comm::streaming_pays(wish, c, lines));
     const double cached = c.cached_seconds(lines), streamed = c.streamed_seconds(lines);
     w.why = cached == 0 ? "not measured: all ranks share a core, or no two share memory"
                         : microseconds(cached) + " through the cache, " + microseconds(streamed) + " past it";
     if (const std::string when = w.watch.describe(); !when.empty()) w.why += "; " + when;
     return w;
+}
+
+/// Nothing is claimed where that could be more than pays (claim_lines.hpp). watch(m) and bytes(m) are a message's.
+template <class Messages, class Watch, class Bytes>
+void limit_claims(Messages& messages, Watch&& watch, Bytes&& bytes) {
+    std::size_t claimed = 0;
+    for (auto& m : messages)
+        if (watch(m).may_claim()) claimed += bytes(m);
+    if (claimed > comm::largest_claimed())
+        for (auto& m : messages) watch(m).never_claim();
 }
 
 /// The route for edges and corners, judged for a rank with neighbours on all sides, so that all ranks choose the same.

@@ -17,8 +17,20 @@ path_watch path_watch::claims_only(const comm::costs& c) {
     double seconds = clearly_more * c.keep_seconds;
     if (c.take_seconds > c.keep_seconds) // both are read off a clock of perhaps 10 ns a step
         seconds = std::min(seconds, c.keep_seconds + part_of_the_way * (c.take_seconds - c.keep_seconds));
-    path_watch watch;
+    path_watch watch = always_claimed();
     watch.claimed_above_ = static_cast<std::uint64_t>(seconds / comm::seconds_per_tick());
+    return watch;
+}
+
+path_watch path_watch::always_claimed() noexcept {
+    path_watch watch;
+    watch.claims_ = true;
+    return watch;
+}
+
+path_watch path_watch::always_streamed() noexcept {
+    path_watch watch;
+    watch.streamed_ = true;
     return watch;
 }
 

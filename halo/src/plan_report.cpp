@@ -11,17 +11,8 @@
 
 namespace halocline::halo {
 
-plan_statistics plan::statistics() const {
-    plan_statistics result = times_.statistics();
-    result.path_changes = path_changes_;
-    result.lanes = channels_.counts(result.exchanges);
-    return result;
-}
-
-void plan::reset_statistics() {
-    path_changes_ = 0;
-    times_ = {};
-}
+plan_statistics plan::statistics() const { return times_.statistics(channels_); }
+void plan::reset_statistics() { times_.reset(); }
 
 std::string plan::describe() const {
     std::string table = "halo '" + options_.name + "', " + std::to_string(options_.bytes_per_site) + " bytes per site" +
@@ -45,18 +36,6 @@ std::string plan::describe() const {
     });
     if (messages_.empty()) table += "  no message: every dimension wraps locally\n";
     return table;
-}
-
-void plan::throw_unfit() const {
-    std::string given = std::to_string(unfit_->fields) + (unfit_->fields == 1 ? " field" : " fields");
-    if (unfit_->bytes_per_site > 0)
-        given += ", one of " + std::to_string(unfit_->bytes_per_site) + " bytes per site on a box of " +
-                 lattice::to_string(unfit_->extents);
-    else if (unfit_->extents == lattice::coordinate{} && unfit_->fields == static_cast<std::size_t>(options_.fields))
-        given += ", one without storage";
-    throw input_error("halo '" + options_.name + "': start() was given " + given + "; it sends " +
-                      std::to_string(options_.fields) + " of " + std::to_string(options_.bytes_per_site) +
-                      " bytes per site on a box of " + lattice::to_string(extents_));
 }
 
 void plan::throw_stale(const char* why) const {

@@ -28,9 +28,10 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
 } // namespace
 
 plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options options)
-    : job_(j), options_(std::move(options)), team_(std::make_unique<meeting_point>()) {
+    : job_(j), options_(std::move(options)), team_(std::make_unique<packing_team>()) {
     message_of_.fill(-1);
     options_.checksums = options_.checksums || job_.options().checksums || options_.checks >= check_level::comm;
+    seal_ = message_seal(options_.checksums);
     job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
 
     std::vector<comm::channel_request> requests;
@@ -51,22 +52,22 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
             throw input_error(who + "parity " + std::to_string(*options_.parity) + ": must be 0 or 1");
         const std::size_t bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
         prepare_messages(cut);
-        prepare_copies();
+        prepare_writers(cut.local_box(job_.rank()).extents);
         for (const plan_message& m : messages_)
             requests.push_back({.peer = m.peer,
                                 .key = static_cast<std::uint32_t>(m.where.index()),
                                 .peer_key = static_cast<std::uint32_t>(m.where.opposite().index()),
-                                .send_bytes = m.send_sites.size() * bytes + seal_bytes(),
-                                .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * bytes + seal_bytes(),
+                                .send_bytes = m.send_sites.size() * bytes + seal_.bytes(),
+                                .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * bytes + seal_.bytes(),
                                 .label = lattice::to_string(m.where)});
     });
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
-    choose_paths(requests);
+    times_ = exchange_times(job_, channels_);
+    choose_paths();
 }
 
 void plan::prepare_messages(const lattice::decomposition& cut) {
     const lattice::box local = cut.local_box(job_.rank());
-    extents_ = local.extents;
     const auto sites = [&](const lattice::box& part, const lattice::box& whole) {
         return selected(sites_of(within(whole, part), whole.extents), part, cut.global(), options_);
     };
@@ -81,25 +82,20 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
         const lattice::box theirs = cut.local_box(m.peer);
         m.ghost_sites = std::ssize(sites(layers(theirs, f.opposite(), options_.widths.behind(f)), theirs));
 
-        const std::vector<comm::rank_info>& members = job_.members();
-        same_clock_.push_back(members[m.peer].host == members[job_.rank()].host);
         message_of_[i] = static_cast<int>(messages_.size());
         messages_.push_back(std::move(m));
     }
 }
 
-void plan::prepare_copies() {
+void plan::prepare_writers(const lattice::coordinate& extents) {
     const lattice::site_order* const order = options_.order.get();
-    if (order && order->extents() != extents_)
+    if (order && order->extents() != extents)
         throw input_error("halo '" + options_.name + "': the site order is of a box of " +
                           lattice::to_string(order->extents()) + ", the local box of rank " +
-                          std::to_string(job_.rank()) + " is " + lattice::to_string(extents_));
-    for (const plan_message& m : messages_) {
-        const position_list from = position_list::of([&](auto&& visit) {
-            for (const std::int32_t site : m.send_sites) visit(order ? order->position(site) : site);
-        });
-        copies_.emplace_back(from, order ? order->lane_width() : 1, position_list::counted(from.size()), 1);
-    }
+                          std::to_string(job_.rank()) + " is " + lattice::to_string(extents));
+    accepted_ = field_check(options_, extents);
+    for (const plan_message& m : messages_)
+        writers_.emplace_back(m.send_sites, order, options_.bytes_per_site, options_.fields);
 }
 
 } // namespace halocline::halo

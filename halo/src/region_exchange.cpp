@@ -6,7 +6,6 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/stream_bytes.hpp>
-#include <halocline/comm/claim_lines.hpp>
 
 namespace halocline::halo {
 namespace {
@@ -14,8 +13,8 @@ namespace {
 /// Sites of field f of a message.
 void put(const region_message& m, std::size_t f, const field_view& source, std::byte* to, std::int64_t first,
          std::int64_t last) noexcept {
-    if (m.streamed) return m.out[f].stream(source.data, to, source.shape, first, last);
-    if (!m.claimed || !m.watch.claims()) return m.out[f].copy(source.data, to, source.shape, first, last);
+    if (m.watch.streamed()) return m.out[f].stream(source.data, to, source.shape, first, last);
+    if (!m.watch.claims()) return m.out[f].copy(source.data, to, source.shape, first, last);
     // By blocks: what is claimed is still in the first-level cache when it is filled.
     constexpr std::int64_t block_bytes = 8192;
     const std::int64_t sites = std::max<std::int64_t>(1, block_bytes / static_cast<std::int64_t>(source.shape.bytes()));
@@ -24,15 +23,6 @@ void put(const region_message& m, std::size_t f, const field_view& source, std::
         m.out[f].claim(to, source.shape, first, next);
         m.out[f].copy(source.data, to, source.shape, first, next);
     }
-}
-
-/// Nothing is claimed where it would be more than pays (claim_lines.hpp).
-void limit_claims(std::vector<region_message>& messages, std::size_t site_bytes) {
-    std::size_t claimed = 0;
-    for (const region_message& m : messages)
-        if (m.claimed) claimed += static_cast<std::size_t>(m.send_sites) * site_bytes;
-    if (claimed > comm::largest_claimed())
-        for (region_message& m : messages) m.claimed = false;
 }
 
 } // namespace
@@ -48,13 +38,13 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
     });
     messages = make_messages(job, sends, receives, bindings, options);
     for (const field_view& f : bindings.front().source) site_bytes += f.shape.bytes();
-    limit_claims(messages, site_bytes);
+    limit_claims(
+        messages, [](region_message& m) -> path_watch& { return m.watch; },
+        [&](const region_message& m) { return static_cast<std::size_t>(m.send_sites) * site_bytes; });
     piece_bytes = least_piece_bytes(comm::measured_costs(job));
-    for (const region_message& m : messages) {
-        most_sites = std::max({most_sites, m.send_sites, m.receive_sites});
-        same_clock.push_back(job.members()[m.peer].host == job.members()[job.rank()].host);
-    }
+    for (const region_message& m : messages) most_sites = std::max({most_sites, m.send_sites, m.receive_sites});
     make_channels(shape);
+    times = exchange_times(job, channels);
     if (std::any_of(messages.begin(), messages.end(), [](const region_message& m) { return m.watch.watches(); }))
         looks = look_times(comm::ticks());
     reported.reserve(receives.size());
@@ -86,12 +76,11 @@ void region_plan::state::start(int which) noexcept {
         return;
     }
     const std::uint64_t k = epoch + 1;
-    stamp = exchange_times::timed(k) ? comm::ticks() : 0;
-    if (stamp != 0) timed_at = stamp;
+    stamp = exchange_times::stamp(k);
     reported.clear();
     unreported = 0;
     unsent = 0;
-    looking = looks.due(timed_at);
+    looking = looks.due(stamp != 0 ? stamp : times.last_stamp());
     channels.prepare(k);
     channels.for_each_direct([&](auto& channel) { // first, so that the peers can go on
         channel.free(k, static_cast<std::uint32_t>(which));
@@ -109,14 +98,14 @@ void region_plan::state::start(int which) noexcept {
                 put(m, f, source[f], message, first, last);
                 message += static_cast<std::size_t>(m.send_sites) * source[f].shape.bytes();
             }
-            if (m.streamed) comm::finish_streams();
+            if (m.watch.streamed()) comm::finish_streams();
         });
         channel.send(k, stamp, static_cast<std::uint32_t>(which));
     });
     started_ = k;
     driver.store(this_thread(), std::memory_order_relaxed);
     if (unsent > 0) send_direct();
-    if (stamp != 0) times.packed(comm::ticks() - stamp);
+    times.started(stamp);
 }
 
 void region_plan::state::send_direct() noexcept {
@@ -130,7 +119,7 @@ void region_plan::state::send_direct() noexcept {
         by_team(m.send_sites, [&](std::int64_t first, std::int64_t last) noexcept {
             for (std::size_t f = 0; f < source.size(); ++f)
                 put(m, f, source[f], channel.memory() + targets[f], first, last);
-            if (m.streamed) comm::finish_streams();
+            if (m.watch.streamed()) comm::finish_streams();
         });
         channel.send(k, stamp, static_cast<std::uint32_t>(bound));
         --unsent;
@@ -138,12 +127,9 @@ void region_plan::state::send_direct() noexcept {
 }
 
 void region_plan::state::choose_paths() noexcept {
-    if (!looking || !looks.looked(timed_at)) return;
-    for (region_message& m : messages) {
-        if (!m.watch.watches() || !m.watch.decide()) continue;
-        m.streamed = m.watch.streamed();
-        ++path_changes;
-    }
+    if (!looking || !looks.looked(times.last_stamp())) return;
+    for (region_message& m : messages)
+        if (m.watch.decide()) times.path_changed();
 }
 
 void region_plan::state::unpack(const region_message& m, const std::byte* message) const noexcept {
@@ -204,30 +190,19 @@ bool region_plan::state::test() noexcept { return has_come() || channels.test(ep
 
 void region_plan::state::wait() noexcept {
     const std::uint64_t k = epoch + 1;
-    const bool soon = times.polled(k, [&] {
+    const auto soon = [&] {
         const bool sent = unsent == 0 || channels.spin([&] {
             send_direct();
             return unsent == 0;
         });
         return sent && channels.soon(k);
-    });
-    if (soon) return;
-    const std::uint64_t before = comm::ticks();
-    finishing = true;
-    status = channels.wait(k); // copies what is freed meanwhile: work()
-    finishing = false;
-    const std::uint64_t waited = comm::ticks() - before;
-    times.waited(waited);
-    if (status != comm::status::ok || !exchange_times::timed(k)) return;
-
-    std::uint64_t late = 0; // the last peer to start, after we began to wait
-    const auto note_lateness = [&](auto& channel) {
-        const std::uint64_t theirs = same_clock[channel.index()] ? channel.header(k).start_stamp : 0;
-        if (theirs > before) late = std::max(late, theirs - before);
     };
-    channels.for_each(note_lateness);
-    channels.for_each_direct(note_lateness);
-    times.was_late(std::min(late, waited));
+    status = times.wait(channels, k, soon, [&] {
+        finishing = true;
+        const comm::status result = channels.wait(k); // copies what is freed meanwhile: work()
+        finishing = false;
+        return result;
+    });
 }
 
 comm::status region_plan::state::finish() noexcept {

@@ -2,10 +2,9 @@
 // A region_plan's exchange under way: what has been sent, what has come, who copies.
 #pragma once
 
-#include "crew.hpp"
+#include "copying_team.hpp"
 #include "region_message.hpp"
 
-#include <halocline/comm/take_line.hpp>
 #include <halocline/halo/exchange_times.hpp>
 
 #include <algorithm>
@@ -48,10 +47,7 @@ struct region_plan::state {
     void note(region_message& m) noexcept;
     /// Before a message is written: how far away is this byte of it?  Pre: the driver; it may be written.
     void look_at(region_message& m, std::byte* middle) noexcept {
-        if (!looking || !m.watch.watches()) return;
-        const std::uint64_t ticks = comm::ticks_to_take(middle);
-        m.watch.read(ticks);
-        looks.spent(ticks);
+        if (looking) looks.look(m.watch, middle);
     }
     /// All messages are sent: their ways from the next exchange on.
     void choose_paths() noexcept;
@@ -78,16 +74,15 @@ struct region_plan::state {
     region_plan_options options;
     std::vector<binding> bindings;
     std::vector<region_message> messages; // by peer
-    std::vector<bool> same_clock;         // by message: the peer's stamps can be compared with ours
     std::vector<int> reported;            // room for completed()
     std::size_t unreported = 0;           // position in `reported` of what completed() has not said yet
     comm::channel_set channels;
-    std::shared_ptr<crew> threads = std::make_shared<crew>();
+    std::shared_ptr<copying_team> threads = std::make_shared<copying_team>();
     std::size_t site_bytes = 0;               // of all fields
     std::size_t piece_bytes = 0;              // the least that is worth another thread
     std::int64_t most_sites = 0;              // of a message
     std::uint64_t epoch = 0, started_ = 0;    // finished, and started, exchanges
-    std::uint64_t stamp = 0, timed_at = 0;    // start of the running exchange, if it is timed; of the last timed one
+    std::uint64_t stamp = 0;                  // start of the running exchange; 0 if it is not timed
     std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: it started the exchange
     std::size_t unsent = 0;                   // direct messages whose target is not free yet
     void (*step)(void* object) = nullptr;     // of region_plan::work_in_every_wait()
@@ -95,7 +90,6 @@ struct region_plan::state {
     bool works = false, finishing = false; // work() is called; finish() is running
     look_times looks;
     bool looking = false; // at what the running exchange writes
-    std::uint64_t path_changes = 0;
     int bound = 0;
     comm::status status = comm::status::ok;
     exchange_times times;

@@ -15,10 +15,8 @@ namespace halocline::halo {
 struct region_message {
     int peer = 0;
     halo::path path = path::packed; ///< the same at both ends
-    bool streamed = false;          ///< what this rank sends bypasses the cache; now
-    path_watch watch;               ///< where that may change
-    bool claimed = false;           ///< what this rank fills is claimed first, line by line, unless streamed
-    std::string why;                ///< that path
+    path_watch watch; ///< how this rank writes it: past the cache, or through it, with lines claimed or not
+    std::string why;  ///< that path
     std::int64_t send_sites = 0, receive_sites = 0;
     std::vector<site_copy> out; ///< by field: source -> message, or source -> the peer's destination (direct)
     std::vector<site_copy> in;  ///< by field: message -> destination (packed)

@@ -23,7 +23,7 @@ void region_plan::work_in_every_wait(void* object, void (*step)(void*)) {
     s_->work_in_every_wait();
 }
 
-void region_plan::join(std::shared_ptr<crew> threads) { s_->threads = std::move(threads); }
+void region_plan::join(std::shared_ptr<copying_team> threads) { s_->threads = std::move(threads); }
 void region_plan::begin(int which) noexcept { s_->start(which); }
 comm::status region_plan::complete() noexcept { return s_->finish(); }
 bool region_plan::has_come() noexcept { return s_->has_come(); }
@@ -59,17 +59,8 @@ std::span<const int> region_plan::completed() noexcept {
 std::uint64_t region_plan::epoch() const { return s_->epoch; }
 const region_plan_options& region_plan::options() const { return s_->options; }
 
-plan_statistics region_plan::statistics() const {
-    plan_statistics result = s_->times.statistics();
-    result.path_changes = s_->path_changes;
-    result.lanes = s_->channels.counts(result.exchanges);
-    return result;
-}
-
-void region_plan::reset_statistics() {
-    s_->path_changes = 0;
-    s_->times = {};
-}
+plan_statistics region_plan::statistics() const { return s_->times.statistics(s_->channels); }
+void region_plan::reset_statistics() { s_->times.reset(); }
 
 std::size_t region_plan::slab_bytes() const { return s_->channels.memory_bytes(); }
 
@@ -83,7 +74,7 @@ std::string region_plan::describe() const {
         const region_message& m = s_->messages[channel.index()];
         const std::string_view transport = std::remove_cvref_t<decltype(channel)>::transport;
         std::snprintf(line, sizeof line, "  %5d  %-9s %-8s %12lld %12lld  ", m.peer, transport.data(),
-                      to_string(m.path == path::direct && m.streamed ? path::streamed : m.path).data(),
+                      to_string(m.path == path::direct && m.watch.streamed() ? path::streamed : m.path).data(),
                       static_cast<long long>(m.send_sites), static_cast<long long>(m.receive_sites));
         table += line + why_column(m.why, s_->job.members()[static_cast<std::size_t>(m.peer)]) + "\n";
     };

@@ -117,8 +117,7 @@ void make_direct(region_message& m, const end_of_message& mine, const binding& f
         const field_view& source = fields.source[f];
         if (m.out.empty() && theirs.size() > 0) {
             const std::int64_t place = theirs.inner();
-            m.middle = static_cast<std::size_t>(place / lanes * lanes) * source.shape.bytes() +
-                       static_cast<std::size_t>(place % lanes) * source.shape.component_bytes;
+            m.middle = source.shape.offset(place, lanes);
         }
         m.out.emplace_back(mine.out[f], source.order->lane_width(), theirs, lanes);
     }
@@ -150,7 +149,7 @@ void choose_stores(region_message& m, path wish, const comm::costs& costs, const
     }
     if (m.path != path::direct) m.middle = bytes / 2;
     if (options.path == path::streamed) {
-        m.streamed = can;
+        if (can) m.watch = path_watch::always_streamed();
         if (!can) m.why += "; sites too scattered to be streamed";
         return;
     }
@@ -158,11 +157,10 @@ void choose_stores(region_message& m, path wish, const comm::costs& costs, const
     const writing w =
         asked || !can ? choose_writing(path::direct, costs, bytes) : choose_writing(wish, costs, lines_of(m, fields));
     m.watch = w.watch;
-    m.streamed = w.path == path::streamed;
-    m.claimed =
-        (!m.streamed || m.watch.watches()) && (m.path != path::direct || (can && claiming_pays(lines_of(m, fields))));
+    if (m.path == path::direct && !(can && claiming_pays(lines_of(m, fields)))) m.watch.never_claim();
     if (asked || m.send_sites == 0) return;
-    m.why += can ? (m.streamed ? "; streamed: " : "; not streamed: ") + w.why : "; sites too scattered to be streamed";
+    m.why += can ? (m.watch.streamed() ? "; streamed: " : "; not streamed: ") + w.why
+                 : "; sites too scattered to be streamed";
 }
 
 /// How the messages come to be: steps in this order, each collective.

@@ -2,7 +2,7 @@
 #include <halocline/halo/shell_plan.hpp>
 
 #include "checksum.hpp"
-#include "crew.hpp"
+#include "copying_team.hpp"
 #include "path_model.hpp"
 #include "region_transfers.hpp"
 #include "regions.hpp"
@@ -55,7 +55,8 @@ void check_fields(const lattice::decomposition& cut, int rank, const shell_optio
 
 shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, shell_options options,
                        std::vector<binding> bindings)
-    : job_(j), threads_(std::make_shared<crew>()), options_(std::move(options)), forward_(std::make_unique<relay>()) {
+    : job_(j), threads_(std::make_shared<copying_team>()), options_(std::move(options)),
+      forward_(std::make_unique<relay>()) {
     job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
     job_.collectively([&] {
         check({.who = "halo '" + options_.name + "': ",
@@ -187,7 +188,7 @@ bool shell_plan::has_binding(int which) const noexcept {
 std::uint64_t shell_plan::checksum(const ghosts_of& g) const noexcept {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < g.sources; ++i)
-        sum = checksum_sites(sum, sent_sites_, g.fields[i].data, *g.fields[i].order, g.fields[i].shape);
+        sum = checksum_sites(sum, sent_sites_, {g.fields[i].data, g.fields[i].order.get(), g.fields[i].shape});
     return sum;
 }
 

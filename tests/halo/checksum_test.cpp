@@ -76,6 +76,23 @@ TEST(MessageChecksum, ChangesWithEachBit) {
     EXPECT_NE(halo::message_checksum(bytes.data(), bytes.size(), 8), sum); // of another exchange
 }
 
+TEST(MessageSeal, IsOfTheValuesAndOfTheExchange) {
+    std::vector<std::byte> message(100 + 4, std::byte{0x5a});
+    const halo::message_seal sealed(true), none;
+
+    none.put(message.data(), 100, 3);
+    EXPECT_EQ(message, std::vector<std::byte>(104, std::byte{0x5a}));
+    EXPECT_TRUE(none.is_intact(message.data(), 100, 3));
+    EXPECT_FALSE(sealed.is_intact(message.data(), 100, 3));
+    sealed.put(message.data(), 100, 3);
+    EXPECT_TRUE(sealed.is_intact(message.data(), 100, 3));
+    EXPECT_FALSE(sealed.is_intact(message.data(), 100, 5));
+    message[99] ^= std::byte{1};
+    EXPECT_FALSE(sealed.is_intact(message.data(), 100, 3));
+    EXPECT_EQ(none.bytes(), 0U);
+    EXPECT_EQ(sealed.bytes(), 4U);
+}
+
 TEST(Checksum, CatchesAFlippedBitAnywhere) {
     for (std::size_t byte = 0; byte < message_bytes + 4; byte += 13) // the last ones are the sum's own
         expect_caught([&](std::byte* message) { message[byte] ^= std::byte{0x10}; });

@@ -96,6 +96,25 @@ TEST(PathWatch, OnlyClaimsFollowWhereRanksShareOneCore) {
     EXPECT_EQ(watch.describe(), "");
 }
 
+TEST(PathWatch, WhatIsFixedStaysAndClaimsCanBeRuledOut) {
+    path_watch cached, claimed = path_watch::always_claimed(), streamed = path_watch::always_streamed(),
+                       watch(near(), 16384, false);
+
+    for (const path_watch* w : {&cached, &claimed, &streamed}) EXPECT_FALSE(w->watches());
+    EXPECT_FALSE(cached.claims() || cached.may_claim() || cached.may_stream());
+    EXPECT_TRUE(claimed.claims() && claimed.may_claim() && !claimed.may_stream());
+    EXPECT_TRUE(streamed.streamed() && streamed.may_stream() && !streamed.may_claim());
+    EXPECT_EQ(streamed.path(), path::streamed);
+    EXPECT_FALSE(streamed.decide());
+    EXPECT_TRUE(watch.claims() && watch.may_claim());
+    claimed.never_claim();
+    watch.never_claim();
+    decide_at(watch, {50, 50}, false);
+    EXPECT_FALSE(claimed.claims() || watch.claims() || watch.may_claim());
+    decide_at(watch, {900, 900}, true); // it still follows the machine
+    EXPECT_EQ(watch.path(), path::streamed);
+}
+
 TEST(PathWatch, TakingALineSetsItsByte) {
     std::byte bytes[2] = {std::byte{1}, std::byte{2}};
 

@@ -2,7 +2,7 @@
 // Plans driven by all threads of an OpenMP parallel region, also with more threads than cores: every ghost right, and
 // no barrier of OpenMP, no lock and no allocation between start and finish. Ranks are threads, too: each has its own
 // team.
-#include "crew.hpp"
+#include "copying_team.hpp"
 #include "padded_oracle.hpp"
 #include "small_job.hpp"
 
@@ -208,7 +208,7 @@ TEST_P(PlansOfTeams, AllocateNothing) {
 // Every piece once, whoever takes it, however often the shared work changes.
 TEST_P(PlansOfTeams, TakeEveryPieceOnce) {
     const int members = GetParam();
-    halo::crew crew;
+    halo::copying_team team;
     constexpr int pieces = 7;
     std::array<std::atomic<int>, pieces> taken{};
     std::atomic<int> by_helpers{0};
@@ -219,9 +219,9 @@ TEST_P(PlansOfTeams, TakeEveryPieceOnce) {
     {
         const halo::team me{omp_get_thread_num(), members};
         for (int round = 0; round < rounds; ++round) {
-            crew.start(me, true, [&] {
+            team.start(me, true, [&] {
                 for (int w = 0; w < works; ++w)
-                    crew.share(pieces, [&](int piece, int of) {
+                    team.share(pieces, [&](int piece, int of) {
                         if (of == pieces) ++taken[static_cast<std::size_t>(piece)];
                         by_helpers += omp_get_thread_num() != 0;
                         // Until one has helped: on an emulated machine threads may not run at the same time for long.
@@ -229,8 +229,8 @@ TEST_P(PlansOfTeams, TakeEveryPieceOnce) {
                             std::this_thread::yield();
                     });
             });
-            crew.finish(me,
-                        [&] { crew.share(pieces, [&](int piece, int) { ++taken[static_cast<std::size_t>(piece)]; }); });
+            team.finish(me,
+                        [&] { team.share(pieces, [&](int piece, int) { ++taken[static_cast<std::size_t>(piece)]; }); });
         }
     }
     for (const auto& n : taken) EXPECT_EQ(n, rounds * (works + 1));

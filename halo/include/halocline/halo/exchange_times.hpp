@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock readings of a plan. A reading costs as much as a small message, so only every seventh exchange is timed and
-// stands for the others; waits of more than a microsecond are always timed. Seven, because what programs do in turn seldom
-// repeats by sevens.
+// What a plan counts, and the clock readings behind its statistics. A reading costs as much as a small message, so only
+// every seventh exchange is timed and stands for the others; waits of more than a microsecond are always timed. Seven,
+// because what programs do in turn seldom repeats by sevens.
 #pragma once
 
 #include <halocline/comm/clock.hpp>
@@ -9,56 +9,75 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace halocline::halo {
 
 class exchange_times {
   public:
+    exchange_times() = default;
+    /// Of exchanges over these channels.
+    exchange_times(const comm::job& j, const comm::channel_set& channels);
+
     /// True if this exchange is timed; its messages then carry the time of start(). The same on all ranks.
     [[nodiscard]] static constexpr bool timed(std::uint64_t epoch) noexcept { return epoch % timed_every == 1; }
+    /// That time; 0 if the exchange is not timed.
+    [[nodiscard]] static std::uint64_t stamp(std::uint64_t epoch) noexcept { return timed(epoch) ? comm::ticks() : 0; }
+    /// Of the last exchange that was timed.
+    [[nodiscard]] std::uint64_t last_stamp() const noexcept { return last_stamp_; }
 
-    /// All has been packed.  Pre: timed(epoch).
-    void packed(std::uint64_t ticks) noexcept {
-        pack_ += ticks;
-        ++packs_;
+    /// start() is done, which began at that stamp.
+    void started(std::uint64_t stamp) noexcept {
+        if (stamp == 0) return;
+        last_stamp_ = stamp;
+        counts_.pack += comm::ticks() - stamp;
+        ++counts_.packs;
     }
-    /// Calls poll(), which waits for a microsecond at most.
+    /// Waits for an exchange: poll(), which takes a microsecond at most and says whether all has come, then wait().
+    template <class Poll, class Wait>
+    comm::status wait(const comm::channel_set& channels, std::uint64_t epoch, Poll&& poll, Wait&& wait) noexcept {
+        if (polled(epoch, poll)) return comm::status::ok;
+        const std::uint64_t before = comm::ticks();
+        const comm::status result = wait();
+        const std::uint64_t ticks = comm::ticks() - before;
+        waited(ticks);
+        if (timed(epoch) && result == comm::status::ok)
+            counts_.imbalance += std::min(ticks, lateness(channels, epoch, before));
+        return result;
+    }
+    void waited(std::uint64_t ticks) noexcept { counts_.wait += ticks; }
+    void unpacked(std::uint64_t ticks) noexcept { counts_.unpack += ticks; }
+    void path_changed() noexcept { ++counts_.path_changes; }
+    void finished() noexcept { ++counts_.exchanges; }
+
+    /// Since make or reset.
+    [[nodiscard]] plan_statistics statistics(const comm::channel_set& channels) const;
+    void reset() { counts_ = {}; }
+
+  private:
+    static constexpr std::uint64_t timed_every = 7;
     template <class Poll>
     bool polled(std::uint64_t epoch, Poll&& poll) noexcept {
         if (!timed(epoch)) return poll();
         const std::uint64_t before = comm::ticks();
         const bool result = poll();
-        poll_ += comm::ticks() - before;
-        ++polls_;
+        counts_.poll += comm::ticks() - before;
+        ++counts_.polls;
         return result;
     }
-    void waited(std::uint64_t ticks) noexcept { wait_ += ticks; }
-    void unpacked(std::uint64_t ticks) noexcept { unpack_ += ticks; }
-    /// Part of a wait before the last peer had started.  Pre: timed(epoch).
-    void was_late(std::uint64_t ticks) noexcept { imbalance_ += ticks; }
-    void finished() noexcept { ++exchanges_; }
+    /// Ticks from then until the last peer of this host had started.  Pre: all has arrived.
+    [[nodiscard]] std::uint64_t lateness(const comm::channel_set& channels, std::uint64_t epoch,
+                                         std::uint64_t waiting_since) const noexcept;
 
-    /// Since make; all but lanes and changes of paths.
-    [[nodiscard]] plan_statistics statistics() const {
-        const auto of_all = [&](std::uint64_t ticks, std::uint64_t times) {
-            return times == 0 ? 0.0
-                              : comm::seconds(ticks) * static_cast<double>(exchanges_) / static_cast<double>(times);
-        };
-        const double wait_seconds = of_all(poll_, polls_) + comm::seconds(wait_);
-        return {.exchanges = exchanges_,
-                .pack_seconds = of_all(pack_, packs_),
-                .wait_seconds = wait_seconds,
-                .unpack_seconds = comm::seconds(unpack_),
-                .imbalance_seconds = std::min(of_all(imbalance_, polls_), wait_seconds),
-                .path_changes = 0,
-                .lanes = {}};
-    }
-
-  private:
-    static constexpr std::uint64_t timed_every = 7;
-    std::uint64_t exchanges_ = 0, packs_ = 0, polls_ = 0; // the last two: of timed exchanges
-    std::uint64_t pack_ = 0, poll_ = 0, imbalance_ = 0;   // ticks, of timed exchanges
-    std::uint64_t wait_ = 0, unpack_ = 0;                 // of all
+    struct counts {
+        std::uint64_t exchanges = 0, path_changes = 0;
+        std::uint64_t packs = 0, polls = 0;              // of timed exchanges
+        std::uint64_t pack = 0, poll = 0, imbalance = 0; // ticks, of timed exchanges
+        std::uint64_t wait = 0, unpack = 0;              // of all
+    };
+    counts counts_;
+    std::uint64_t last_stamp_ = 0;
+    std::vector<bool> same_clock_; // by channel: the peer's stamps can be compared with ours
 };
 
 } // namespace halocline::halo

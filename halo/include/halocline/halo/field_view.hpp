@@ -22,6 +22,12 @@ struct site_shape {
     scalar kind = scalar::bits;
 
     [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(components) * component_bytes; }
+    /// From the start of a storage with so many lanes to component 0 of the site at this position; the next component lies
+    /// lanes x component_bytes further on.
+    [[nodiscard]] std::size_t offset(std::int64_t position, int lanes) const {
+        return static_cast<std::size_t>(position / lanes * lanes) * bytes() +
+               static_cast<std::size_t>(position % lanes) * component_bytes;
+    }
     friend bool operator==(const site_shape&, const site_shape&) = default;
 };
 
@@ -50,6 +56,20 @@ field_view view(lattice::field<T>& x) {
             x.shared_order(),
             {x.components(), sizeof(T), kind},
             x.shared_version()};
+}
+
+/// A field as messages are filled from it. It owns nothing, so that no reference is counted between start() and finish().
+struct source_field {
+    const std::byte* values = nullptr;
+    const lattice::site_order* order = nullptr; ///< null: bytes of sites, x fastest; or a field without storage
+    site_shape shape;
+};
+
+template <class T>
+source_field source_of(const lattice::field<T>& x) noexcept {
+    return {reinterpret_cast<const std::byte*>(x.data()),
+            x.shared_order().get(),
+            {.components = x.components(), .component_bytes = sizeof(T)}};
 }
 
 } // namespace halocline::halo

@@ -26,7 +26,7 @@
 
 namespace halocline::halo {
 
-class crew;
+class copying_team;
 
 /// This rank's end of a transfer: sites that go to, or come from, one rank (possibly itself).
 struct transfer {
@@ -111,7 +111,7 @@ class region_plan {
   private:
     friend class shell_plan;
     /// Another plan drives this one, with its team: it calls begin() and complete() as member 0.
-    void join(std::shared_ptr<crew> threads);
+    void join(std::shared_ptr<copying_team> threads);
     void begin(int which) noexcept;
     comm::status complete() noexcept;
     [[nodiscard]] bool has_come() noexcept;

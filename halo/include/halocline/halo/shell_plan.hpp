@@ -116,7 +116,7 @@ class shell_plan {
     };
 
     comm::job job_;
-    std::shared_ptr<crew> threads_;
+    std::shared_ptr<copying_team> threads_;
     bool shares_ = false; // is a message large enough for a team?
     shell_options options_;
     corner_route route_ = corner_route::at_once;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which fields a plan can send, and what its start() was given instead.
+#pragma once
+
+#include <halocline/halo/field_view.hpp>
+#include <halocline/halo/plan_options.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace halocline::halo {
+
+class field_check {
+  public:
+    field_check() = default;
+    /// `extents` of the local box.
+    field_check(const plan_options& options, const lattice::coordinate& extents)
+        : fields_(static_cast<std::size_t>(options.fields)), site_bytes_(options.bytes_per_site), extents_(extents),
+          ordered_(options.order != nullptr) {}
+
+    /// Can a message hold so many fields?
+    [[nodiscard]] bool fits(std::size_t fields) const noexcept { return fields == fields_; }
+    /// Can it be filled from this one?
+    [[nodiscard]] bool fits(const source_field& x) const noexcept {
+        return x.order && x.shape.bytes() == site_bytes_ && x.order->extents() == extents_;
+    }
+    /// Or from bytes of sites, x fastest?
+    [[nodiscard]] bool fits_bytes() const noexcept { return !ordered_ && fields_ == 1; }
+
+    /// Notes what was given: so many fields, of which `unfit` (null: none) can't be sent.
+    void refuse(std::size_t fields, const source_field* unfit) noexcept;
+    /// What was refused last (bytes, unless refuse() was called), and what the plan sends.
+    [[nodiscard]] std::string describe_refused() const;
+
+  private:
+    struct given_fields {
+        std::size_t count = 0;
+        std::size_t site_bytes = 0; // of one that doesn't fit; 0: none, or one without storage
+        lattice::coordinate extents{};
+    };
+    std::size_t fields_ = 0, site_bytes_ = 0;
+    lattice::coordinate extents_{};
+    bool ordered_ = false;
+    std::optional<given_fields> refused_;
+};
+
+} // namespace halocline::halo

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A checksum behind the values of each message of a plan (docs/decisions/0021-checksums-behind-the-message.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace halocline::halo {
+
+class message_seal {
+  public:
+    /// Messages are not sealed.
+    message_seal() = default;
+    explicit message_seal(bool sealed) : sealed_(sealed) {}
+
+    /// Of the seal, behind the values.
+    [[nodiscard]] std::size_t bytes() const noexcept { return sealed_ ? sizeof(std::uint32_t) : 0; }
+    /// Seals a message of so many bytes of values.
+    void put(std::byte* message, std::size_t value_bytes, std::uint64_t epoch) const noexcept {
+        if (sealed_) write(message, value_bytes, epoch);
+    }
+    /// Are the values those that were sealed for this exchange? True of all without seals.
+    [[nodiscard]] bool is_intact(const std::byte* message, std::size_t value_bytes,
+                                 std::uint64_t epoch) const noexcept {
+        return !sealed_ || matches(message, value_bytes, epoch);
+    }
+
+  private:
+    static void write(std::byte* message, std::size_t value_bytes, std::uint64_t epoch) noexcept;
+    static bool matches(const std::byte* message, std::size_t value_bytes, std::uint64_t epoch) noexcept;
+
+    bool sealed_ = false;
+};
+
+} // namespace halocline::halo

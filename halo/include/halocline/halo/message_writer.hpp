@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fills one message of a halo plan, from fields or by a caller's function: through the cache, with lines claimed first or
+// not, or past it (path_watch.hpp). Message order: field by field, each with its sites in the order of their list.
+#pragma once
+
+#include <halocline/halo/path_watch.hpp>
+#include <halocline/halo/site_copy.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace halocline::halo {
+
+class message_writer {
+  public:
+    /// Of fields with site_bytes per site. `sites` are local lexicographic indices. Copies are prepared for fields in
+    /// `order` (null: lexicographic); both must outlive the writer.
+    message_writer(std::span<const std::int32_t> sites, const lattice::site_order* order, std::size_t site_bytes,
+                   int fields);
+
+    [[nodiscard]] std::int64_t sites() const noexcept { return std::ssize(sites_); }
+    /// Of one field.
+    [[nodiscard]] std::size_t field_bytes() const noexcept { return sites_.size() * site_bytes_; }
+    /// Of all fields.
+    [[nodiscard]] std::size_t bytes() const noexcept { return field_bytes() * static_cast<std::size_t>(fields_); }
+
+    /// Sites with more bytes are never streamed.
+    static constexpr std::size_t largest_streamed_site = 8192;
+    /// From now on the message is written as `watch` says: into memory that its peer shares.  Cost: may allocate.
+    void follow(const path_watch& watch);
+    [[nodiscard]] path_watch& watch() noexcept { return watch_; }
+
+    /// Sites [first, last) of a field of site_bytes per site, whose part of the message starts at target. A field in
+    /// another order than the prepared one is copied site by site, many times slower.
+    /// Pre: x.order is not null, unless the writer was made without one.
+    void write(const source_field& x, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    /// Sites [first, last) of all fields, which pack(start of a message) writes.
+    template <class Pack>
+    void write_packed(Pack&& pack, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+        if (watch_.streamed()) {
+            pack(staging_[0].bytes);
+            stream_staged(first, last, target);
+        } else {
+            if (watch_.claims()) claim(first, last, target);
+            pack(target);
+        }
+    }
+
+  private:
+    /// Are copies prepared for fields in this order?
+    [[nodiscard]] bool is_prepared_for(const lattice::site_order* order) const noexcept {
+        return order == order_ || (order->is_lexicographic() && (!order_ || order_->is_lexicographic()));
+    }
+    void copy(const source_field& x, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+        if (is_prepared_for(x.order)) return copy_.copy(x.values, target, x.shape, first, last);
+        copy_one_by_one(x, first, last, target);
+    }
+    void copy_one_by_one(const source_field& x, std::int64_t first, std::int64_t last,
+                         std::byte* target) const noexcept;
+    void stream(const source_field& x, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    void stream_staged(std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    /// The lines of these sites of all fields.
+    void claim(std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+
+    struct alignas(64) cache_line {
+        std::byte bytes[64];
+    };
+    std::span<const std::int32_t> sites_;
+    const lattice::site_order* order_;
+    std::size_t site_bytes_;
+    int fields_;
+    path_watch watch_;
+    std::unique_ptr<cache_line[]> staging_; // what callers pack before it is streamed; if watch_ may stream
+    site_copy copy_;                        // of fields in order_
+};
+
+} // namespace halocline::halo

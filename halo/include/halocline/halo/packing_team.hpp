@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads that pack a plan's messages together: each packs a fixed share of every message, the last one sends them
+// all, and member 0 waits for the ghosts (docs/decisions/0007-no-openmp-barrier.md).
+#pragma once
+
+#include <halocline/halo/rendezvous.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace halocline::halo {
+
+/// Sites [first, last) of a message that a member packs: an equal share; of a message too short for that all, by one
+/// member, message by message another one.
+[[nodiscard]] inline std::pair<std::int64_t, std::int64_t> share_of(std::size_t message, std::int64_t sites,
+                                                                    std::size_t bytes, team t) noexcept {
+    constexpr std::size_t least_bytes = 4096; // of a share
+    if (bytes < least_bytes * static_cast<std::size_t>(t.size))
+        return {0, static_cast<int>(message) % t.size == t.index ? sites : 0};
+    return {sites * t.index / t.size, sites * (t.index + 1) / t.size};
+}
+
+/// How far the team is with an exchange. Who counts releases what it wrote, who goes on acquires it: what members packed,
+/// the last of them, who sends it; what that one did to the channels, member 0 before it waits on them.
+class packing_team {
+  public:
+    /// Has an exchange been started, other than the `finished` ones?
+    [[nodiscard]] bool in_flight(std::uint64_t finished) const noexcept {
+        return started_.load(std::memory_order_acquire) != finished;
+    }
+    /// All messages of this exchange are sent.
+    void started(std::uint64_t epoch) noexcept { started_.store(epoch, std::memory_order_release); }
+    /// A member has packed its share. True for the last one, who sends the messages and then says started().
+    [[nodiscard]] bool packed(team t) noexcept {
+        if (packed_.fetch_add(1, std::memory_order_acq_rel) != t.size - 1) return false;
+        packed_.store(0, std::memory_order_relaxed);
+        return true;
+    }
+    /// Member 0, who may be done before the others: until the last of them has said started().
+    void await_start(std::uint64_t finished) const noexcept {
+        await_team([&] { return in_flight(finished); });
+    }
+    /// finish(): member 0 calls wait() at once; everybody leaves when that is done and all have come.  Pre: t.size > 1.
+    template <class Wait>
+    void finish(team t, Wait&& wait) noexcept {
+        leave_.finish(t, wait, [] {});
+    }
+
+  private:
+    alignas(64) std::atomic<int> packed_{0};            // members done with their share of this exchange
+    alignas(64) std::atomic<std::uint64_t> started_{0}; // exchange that was sent last
+    rendezvous leave_;
+};
+
+} // namespace halocline::halo

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which field a plan's ghosts are copies of, and whether it has been written since.
+#pragma once
+
+#include <cstdint>
+
+namespace halocline::halo {
+
+class sent_field {
+  public:
+    /// None.
+    sent_field() = default;
+    /// The field with these values, in this version, by this exchange; `sum` is the checksum of what was sent of it, if
+    /// that is asked for (check_level::normal).
+    sent_field(const void* values, std::uint64_t version, std::uint64_t epoch, std::uint64_t sum = 0)
+        : values_(values), version_(version), epoch_(epoch), sum_(sum) {}
+
+    /// Are the ghosts of exchange `epoch` this field's, and was it not marked as written since?
+    [[nodiscard]] bool is_fresh(const void* values, std::uint64_t version, std::uint64_t epoch) const noexcept {
+        return values_ == values && version_ == version && epoch_ == epoch;
+    }
+    /// Why the ghosts of exchange `epoch` are not the field's as it is now; null if they are. sum() is the checksum of what
+    /// would be sent of it: it finds a field that was written but not marked.
+    template <class Sum>
+    [[nodiscard]] const char* why_stale(const void* values, std::uint64_t version, std::uint64_t epoch,
+                                        Sum&& sum) const {
+        if (values_ != values || epoch_ != epoch) return "is not what the last finished exchange sent";
+        if (version_ != version) return "was marked as written since";
+        return sum() == sum_ ? nullptr : "was written since";
+    }
+
+  private:
+    const void* values_ = nullptr;
+    std::uint64_t version_ = 0, epoch_ = 0, sum_ = 0;
+};
+
+} // namespace halocline::halo

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads that drive a plan over fields together: member 0 makes every decision and touches every channel, and what it
+// copies the others help to copy, in pieces that go to whoever is free (docs/decisions/0028-teams.md).
+#pragma once
+
+#include <halocline/halo/rendezvous.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+namespace halocline::halo {
+
+/// Who counts releases what it wrote, who goes on acquires it: ticket_, what there is to copy, by whoever takes a piece
+/// (a taker that comes late finds no piece, or one of the next work, never an old one); done_, the pieces, by member 0.
+class copying_team {
+  public:
+    /// start() of a team: member 0 calls lead() when every member has come. The others help if there is something to
+    /// share, else they leave.
+    template <class Lead>
+    void start(team t, bool helped, Lead&& lead) noexcept {
+        if (t.index == 0) size_ = t.size;
+        if (t.size == 1) return lead(); // a locked instruction would wait until the flags have left this core
+        if (t.index == 0) {
+            start_.await_others(t);
+            lead();
+            return start_.release();
+        }
+        const std::uint64_t round = start_.come();
+        if (helped) start_.await_release(round, [&] { help(); });
+    }
+    /// finish() of a team: member 0 calls lead() at once; everybody leaves when that is done and all have come.
+    template <class Lead>
+    void finish(team t, Lead&& lead) noexcept {
+        if (t.index == 0) size_ = t.size;
+        if (t.size == 1) return lead();
+        finish_.finish(t, lead, [&] { help(); });
+    }
+
+    /// Members of the team that drives the exchange now.  Pre: as member 0.
+    [[nodiscard]] int size() const { return size_; }
+    /// Member 0: work(piece, pieces) for every piece; returns when all are done. It never depends on the others' help.
+    template <class Work>
+    void share(int pieces, Work&& work) noexcept {
+        if (pieces <= 1) return work(0, 1);
+        work_ = &work;
+        call_ = [](void* w, int piece, int of) { (*static_cast<std::remove_reference_t<Work>*>(w))(piece, of); };
+        done_.store(0, std::memory_order_relaxed);
+        ticket_.store(static_cast<std::uint32_t>(pieces) << 16, std::memory_order_release);
+        help();
+        await_team([&] { return done_.load(std::memory_order_acquire) == pieces; });
+    }
+
+  private:
+    /// Takes pieces as long as there are some.
+    void help() noexcept {
+        std::uint32_t ticket = ticket_.load(std::memory_order_acquire);
+        for (std::uint32_t pieces = ticket >> 16, next = ticket & 0xffff; next < pieces;
+             pieces = ticket >> 16, next = ticket & 0xffff) {
+            if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acquire)) continue;
+            // What the piece is of stays until it is done.
+            call_(work_, static_cast<int>(next), static_cast<int>(pieces));
+            done_.fetch_add(1, std::memory_order_release);
+            ticket = ticket_.load(std::memory_order_acquire);
+        }
+    }
+
+    int size_ = 1;
+    void* work_ = nullptr;
+    void (*call_)(void* work, int piece, int pieces) = nullptr;
+    alignas(64) std::atomic<std::uint32_t> ticket_{0}; // pieces of the shared work, and the next one to take
+    alignas(64) std::atomic<int> done_{0};
+    rendezvous start_, finish_;
+};
+
+} // namespace halocline::halo

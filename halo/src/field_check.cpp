@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/halo/field_check.hpp>
+
+namespace halocline::halo {
+
+void field_check::refuse(std::size_t fields, const source_field* unfit) noexcept {
+    refused_ = given_fields{.count = fields};
+    if (!unfit) return;
+    refused_->site_bytes = unfit->shape.bytes();
+    if (unfit->order) refused_->extents = unfit->order->extents();
+}
+
+std::string field_check::describe_refused() const {
+    const std::string fields = std::to_string(fields_) + (fields_ == 1 ? " field" : " fields");
+    if (!refused_)
+        return "start_bytes() sends one field in lexicographic order; the plan was made for " +
+               (ordered_ ? "another order" : fields);
+    std::string given = std::to_string(refused_->count) + (refused_->count == 1 ? " field" : " fields");
+    if (refused_->site_bytes > 0)
+        given += ", one of " + std::to_string(refused_->site_bytes) + " bytes per site on a box of " +
+                 lattice::to_string(refused_->extents);
+    else if (refused_->count == fields_)
+        given += ", one without storage";
+    return "start() was given " + given + "; it sends " + std::to_string(fields_) + " of " +
+           std::to_string(site_bytes_) + " bytes per site on a box of " + lattice::to_string(extents_);
+}
+
+} // namespace halocline::halo

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/halo/message_seal.hpp>
+
+#include "message_checksum.hpp"
+
+#include <cstring>
+
+namespace halocline::halo {
+
+void message_seal::write(std::byte* message, std::size_t value_bytes, std::uint64_t epoch) noexcept {
+    const std::uint32_t sum = message_checksum(message, value_bytes, epoch);
+    std::memcpy(message + value_bytes, &sum, sizeof sum);
+}
+
+bool message_seal::matches(const std::byte* message, std::size_t value_bytes, std::uint64_t epoch) noexcept {
+    const std::uint32_t sum = message_checksum(message, value_bytes, epoch);
+    return std::memcmp(message + value_bytes, &sum, sizeof sum) == 0;
+}
+
+} // namespace halocline::halo
