@@ -2,6 +2,7 @@
 // The cost model: which path a message takes, and which route edges and corners, by costs measured in the job.
 //   direct     2 flags + 1 copy    the peer's "free", then "it is here"
 //   packed     1 flag + 2 copies   into the slot, out of the slot
+//   over a network: direct 2 flags, and nothing is copied; packed 1 flag + 2 copies
 //   streamed   a fixed cost + a cost per cache line, as measured; against the same through the cache, by which go also
 //              lines that a run fills in part
 //   corners    at once: 1 flag + 1 message per distinct neighbour; by dimension: as many flags as dimensions
@@ -42,6 +43,18 @@ inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::i
                                   microseconds(c.flag_seconds)};
     return {path::packed, "a second copy, " + microseconds(copy) + ", costs no more than a free flag, " +
                               microseconds(c.flag_seconds)};
+}
+
+/// The same over a network, whose device writes runs from field to field: what is spared is packing here and unpacking
+/// there, what it costs a free flag, and a write for each run.
+inline verdict<path> choose_far_path(const comm::costs& c, std::size_t bytes, std::int64_t runs) {
+    const double copies =
+        2 * (c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs));
+    const double flag = c.far_flag_seconds + c.message_seconds * static_cast<double>(runs);
+    const bool pays = c.far_flag_seconds > 0 && copies > flag;
+    const std::string cost = c.far_flag_seconds > 0 ? microseconds(flag) : std::string("not measured");
+    return {pays ? path::direct : path::packed, "packing and unpacking, " + microseconds(copies) + ", cost" +
+                                                    (pays ? " more" : " no more") + " than a free flag, " + cost};
 }
 
 /// The smallest piece of a copy that is worth another thread of a team: taking it and reporting it done costs two

@@ -59,13 +59,18 @@ void region_plan::state::make_channels(const std::string& shape) {
                             .send_bytes = static_cast<std::size_t>(m.send_sites) * site_bytes,
                             .receive_bytes = static_cast<std::size_t>(m.receive_sites) * site_bytes,
                             .label = "values",
-                            .direct = m.path == path::direct});
+                            .direct = m.path == path::direct,
+                            .writes = m.writes,
+                            .fields = m.known});
     comm::channel_set_options set_options{.name = options.name, .shape = shape, .written_by_peers = {}};
-    const bool direct = std::ranges::any_of(messages, [](const region_message& m) { return m.path == path::direct; });
-    for (std::size_t b = 0; direct && b < bindings.size(); ++b)
+    const auto is_direct = [](const region_message& m) { return m.path == path::direct; };
+    const bool near = std::ranges::any_of(messages, [&](const region_message& m) { return is_direct(m) && !m.known; });
+    for (std::size_t b = 0; near && b < bindings.size(); ++b)
         for (const field_view& f : bindings[b].destination) set_options.written_by_peers.push_back(f.data);
+    for (region_message& m : messages) m.known = nullptr; // the channels' now
     channels = comm::channel_set(job, requests, set_options);
-    if (direct) work_in_every_wait();
+    first_source = static_cast<std::uint32_t>(bindings.size() * bindings.front().destination.size());
+    if (std::ranges::any_of(messages, is_direct)) work_in_every_wait();
 }
 
 void region_plan::state::start(int which) noexcept {
@@ -84,6 +89,12 @@ void region_plan::state::start(int which) noexcept {
     channels.prepare(k);
     channels.for_each_direct([&](auto& channel) { // first, so that the peers can go on
         channel.free(k, static_cast<std::uint32_t>(which));
+        messages[channel.index()].there = false;
+        ++unsent;
+    });
+    const auto fields = static_cast<std::uint32_t>(bindings.front().source.size());
+    channels.for_each_far_direct([&](auto& channel) {
+        channel.free(k, stamp, static_cast<std::uint32_t>(which) * fields);
         messages[channel.index()].there = false;
         ++unsent;
     });
@@ -124,6 +135,12 @@ void region_plan::state::send_direct() noexcept {
         channel.send(k, stamp, static_cast<std::uint32_t>(bound));
         --unsent;
     });
+    channels.for_each_far_direct([&](auto& channel) {
+        if (channel.given(k) || !channel.freed(k)) return;
+        channel.send(k, first_source + static_cast<std::uint32_t>(static_cast<std::size_t>(bound) * source.size()),
+                     channel.peer_field(k));
+        --unsent;
+    });
 }
 
 void region_plan::state::choose_paths() noexcept {
@@ -152,6 +169,10 @@ void region_plan::state::advance() noexcept {
     const std::uint64_t k = epoch + 1;
     if (unsent > 0) send_direct();
     channels.for_each_direct([&](auto& channel) {
+        region_message& m = messages[channel.index()];
+        if (!m.there && channel.arrived(k) && channel.check(k) == comm::status::ok) note(m);
+    });
+    channels.for_each_far_direct([&](auto& channel) {
         region_message& m = messages[channel.index()];
         if (!m.there && channel.arrived(k) && channel.check(k) == comm::status::ok) note(m);
     });

@@ -84,6 +84,7 @@ struct region_plan::state {
     std::uint64_t epoch = 0, started_ = 0;    // finished, and started, exchanges
     std::uint64_t stamp = 0;                  // start of the running exchange; 0 if it is not timed
     std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: it started the exchange
+    std::uint32_t first_source = 0;           // among the fields that networks know, behind the destinations
     std::size_t unsent = 0;                   // direct messages whose target is not free yet
     void (*step)(void* object) = nullptr;     // of region_plan::work_in_every_wait()
     void* step_object = nullptr;

@@ -2,10 +2,12 @@
 // What a region_plan knows of its message with one peer, and how the two ends come to agree on it.
 #pragma once
 
+#include <halocline/comm/direct_memory.hpp>
 #include <halocline/halo/path_watch.hpp>
 #include <halocline/halo/region_plan.hpp>
 #include <halocline/halo/site_copy.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,9 @@ struct region_message {
     std::vector<site_copy> in;  ///< by field: message -> destination (packed)
     /// Direct: where the peer's destinations lie in its slab, [its binding][field].
     std::vector<std::vector<std::size_t>> targets;
+    /// Direct over a network: what its device writes, and the fields that it knows (all destinations, then all sources).
+    std::vector<comm::direct_write> writes;
+    std::shared_ptr<const comm::direct_memory> known;
     std::size_t middle = 0;             ///< of a byte that is sent, from the message or from the peer's first field
     std::vector<int> receives;          ///< positions in the plan's list of receives
     bool there = false;                 ///< this exchange's values are in place

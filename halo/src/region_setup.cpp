@@ -71,20 +71,44 @@ class outline_reader {
     std::size_t next_ = 0;
 };
 
-/// Can peers write all destinations in place?
-bool in_slab(const comm::job& j, const std::vector<binding>& bindings) {
-    for (const binding& b : bindings)
+bool in_slab(const comm::job& j, const field_view& f) {
+    return j.memory().contains(f.data) && j.memory().contains(f.data + std::max<std::size_t>(f.bytes(), 1) - 1);
+}
+
+/// Can a message of theirs be direct? Of a network also the sources count: its device reads them.
+bool all_in_slab(const comm::job& j, const std::vector<binding>& bindings, bool sources) {
+    for (const binding& b : bindings) {
         for (const field_view& f : b.destination)
-            if (!j.memory().contains(f.data) || !j.memory().contains(f.data + std::max<std::size_t>(f.bytes(), 1) - 1))
-                return false;
+            if (!in_slab(j, f)) return false;
+        for (const field_view& f : b.source)
+            if (sources && !in_slab(j, f)) return false;
+    }
     return true;
 }
+
+/// A network's device writes runs of bytes, each a write of its own.
+constexpr std::int64_t most_runs = 64;
+
+/// Do the sites of these lists lie in few runs of bytes, in each field?
+bool in_few_runs(const std::vector<position_list>& sites, const std::vector<field_view>& fields) {
+    std::int64_t runs = 0;
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+        if (fields[f].order->lane_width() > 1 && sites[f].size() > 0) return false;
+        runs += sites[f].count_runs();
+    }
+    return runs <= most_runs;
+}
+
+/// What is in the way of a direct message at one end, as the other is told.
+enum class obstacle : std::int64_t { none, added, transport, streaming, outside_slab, scattered, not_registered };
 
 /// This rank's end of its message with one peer.
 struct end_of_message {
     int peer = 0;
+    bool far = false;                   ///< over a network
     by_tag sends, receives;             ///< in the plan's lists
     std::vector<position_list> out, in; ///< by field: where their sites lie
+    obstacle in_the_way = obstacle::none;
     verdict<path> own{path::packed, {}};
 };
 
@@ -96,6 +120,41 @@ void describe_destinations(outline& o, const comm::job& j, const end_of_message&
         for (const field_view& f : b.destination) o.number(f.data - j.memory().base());
     for (std::size_t f = 0; f < mine.in.size(); ++f)
         o.number(bindings.front().destination[f].order->lane_width()).list(mine.in[f]);
+}
+
+/// Visits the runs of a list one by one.
+class run_walk {
+  public:
+    explicit run_walk(const position_list& list) : runs_(list.runs()) {}
+    [[nodiscard]] bool at_end() const { return next_ == runs_.size(); }
+    [[nodiscard]] std::int64_t position() const { return runs_[next_].first + at_ * runs_[next_].stride + inside_; }
+    [[nodiscard]] std::int64_t left() const { return runs_[next_].sites - inside_; } ///< sites of this run
+    void advance(std::int64_t sites) {
+        inside_ += sites;
+        if (left() > 0) return;
+        inside_ = 0;
+        if (++at_ < runs_[next_].count) return;
+        at_ = 0;
+        ++next_;
+    }
+
+  private:
+    std::span<const position_run> runs_;
+    std::size_t next_ = 0;
+    std::int64_t at_ = 0, inside_ = 0;
+};
+
+/// What the device writes to the peer of these sites of field f: runs that neither end interrupts.
+void add_writes(std::vector<comm::direct_write>& writes, std::size_t f, const position_list& from,
+                const position_list& to, std::size_t site_bytes) {
+    for (run_walk source(from), target(to); !source.at_end();) {
+        const std::int64_t sites = std::min(source.left(), target.left());
+        writes.push_back({static_cast<std::uint32_t>(f), static_cast<std::size_t>(source.position()) * site_bytes,
+                          static_cast<std::size_t>(target.position()) * site_bytes,
+                          static_cast<std::size_t>(sites) * site_bytes});
+        source.advance(sites);
+        target.advance(sites);
+    }
 }
 
 void make_packed(region_message& m, const end_of_message& mine, const binding& fields) {
@@ -115,6 +174,10 @@ void make_direct(region_message& m, const end_of_message& mine, const binding& f
         const int lanes = static_cast<int>(reader.number());
         const position_list theirs = reader.list();
         const field_view& source = fields.source[f];
+        if (mine.far) {
+            add_writes(m.writes, f, mine.out[f], theirs, source.shape.bytes());
+            continue;
+        }
         if (m.out.empty() && theirs.size() > 0) {
             const std::int64_t place = theirs.inner();
             m.middle = source.shape.offset(place, lanes);
@@ -175,8 +238,11 @@ class setup {
     [[nodiscard]] std::vector<region_message> make_messages();
 
   private:
-    [[nodiscard]] std::string obstacle(int peer) const;
+    [[nodiscard]] obstacle obstacle_to(const end_of_message& mine) const;
+    [[nodiscard]] std::string reason(obstacle o, int rank, int peer) const;
     [[nodiscard]] verdict<path> verdict_on(const end_of_message& mine) const;
+    /// Makes the fields known to the network of that end's peer, once.  False: it can't take them.
+    bool register_fields(const end_of_message& end);
     [[nodiscard]] std::string outline_of(const end_of_message& mine) const;
     void compare(const end_of_message& mine, outline_reader& theirs) const;
     [[nodiscard]] region_message message_of(const end_of_message& mine, outline_reader& theirs) const;
@@ -189,8 +255,10 @@ class setup {
     const std::vector<binding>& bindings_;
     const region_plan_options& options_;
     const comm::costs* costs_ = nullptr;
-    std::vector<end_of_message> ends_; // by peer
-    std::vector<std::string> theirs_;  // outlines of the other ends
+    std::vector<end_of_message> ends_;                                        // by peer
+    std::vector<std::string> theirs_;                                         // outlines of the other ends
+    std::map<std::string, std::shared_ptr<const comm::direct_memory>> known_; // by transport; nullptr: it can't be
+    std::string why_not_known_;
 };
 
 void setup::find_peers() {
@@ -205,6 +273,8 @@ void setup::find_peers() {
         for (auto& [peer, end] : ends) {
             peers.push_back(peer);
             end.peer = peer;
+            const std::string& transport = j_.members()[static_cast<std::size_t>(peer)].transport;
+            end.far = transport != "shm" && transport != "self";
             for (const field_view& f : fields().source) end.out.push_back(positions(sends_, end.sends, *f.order));
             for (const field_view& f : fields().destination)
                 end.in.push_back(positions(receives_, end.receives, *f.order));
@@ -220,7 +290,12 @@ void setup::swap_outlines() {
     std::vector<int> peers;
     std::vector<std::string> mine;
     for (end_of_message& end : ends_) {
+        end.in_the_way = obstacle_to(end);
         end.own = verdict_on(end);
+        if (end.far && end.own.choice == path::direct && !register_fields(end)) {
+            end.in_the_way = obstacle::not_registered;
+            end.own = verdict_on(end);
+        }
         peers.push_back(end.peer);
         mine.push_back(outline_of(end));
     }
@@ -239,18 +314,54 @@ std::vector<region_message> setup::make_messages() {
     return messages;
 }
 
-/// Why this rank's end can't be direct; empty if it can.
-std::string setup::obstacle(int peer) const {
-    if (options_.add) return "what is added waits in slots";
-    const std::string& transport = j_.members()[peer].transport;
-    if (transport != "shm" && transport != "self") return "over " + transport + " no field can be written in place";
-    if (!in_slab(j_, bindings_)) return "a field of " + rank_text(j_.rank()) + " is not in its slab";
+/// Why this rank's end can't be direct.
+obstacle setup::obstacle_to(const end_of_message& mine) const {
+    if (options_.add) return obstacle::added;
+    if (!comm::direct_obstacle(j_, mine.peer).empty()) return obstacle::transport;
+    if (mine.far && options_.path == path::streamed) return obstacle::streaming;
+    if (!all_in_slab(j_, bindings_, mine.far)) return obstacle::outside_slab;
+    if (mine.far && !(in_few_runs(mine.out, fields().source) && in_few_runs(mine.in, fields().destination)))
+        return obstacle::scattered;
+    return obstacle::none;
+}
+
+/// Of that rank, in its message with the peer.
+std::string setup::reason(obstacle o, int rank, int peer) const {
+    const std::string& transport = j_.members()[static_cast<std::size_t>(peer)].transport;
+    switch (o) {
+    case obstacle::none: return {};
+    case obstacle::added: return "what is added waits in slots";
+    case obstacle::transport: return comm::direct_obstacle(j_, peer);
+    case obstacle::streaming: return "over " + transport + " there are no stores that could bypass a cache";
+    case obstacle::outside_slab: return "a field of " + rank_text(rank) + " is not in its slab";
+    case obstacle::scattered:
+        return "over " + transport + " only sites that lie in at most " + std::to_string(most_runs) +
+               " runs can be written in place, those of " + rank_text(rank) + " do not";
+    case obstacle::not_registered:
+        return "a field of " + rank_text(rank) + " can't be registered" +
+               (rank == j_.rank() ? ": " + why_not_known_ : std::string());
+    }
     return {};
 }
 
+bool setup::register_fields(const end_of_message& end) {
+    const std::string& transport = j_.members()[static_cast<std::size_t>(end.peer)].transport;
+    const auto [place, fresh] = known_.emplace(transport, nullptr);
+    if (!fresh) return place->second != nullptr;
+    std::vector<std::span<std::byte>> memory;
+    for (const auto which : {&binding::destination, &binding::source})
+        for (const binding& b : bindings_)
+            for (const field_view& f : b.*which) memory.emplace_back(f.data, std::max<std::size_t>(f.bytes(), 1));
+    try {
+        place->second = comm::register_fields(j_, transport, memory);
+    } catch (const job_error& e) {
+        why_not_known_ = e.what();
+    }
+    return place->second != nullptr;
+}
+
 verdict<path> setup::verdict_on(const end_of_message& mine) const {
-    std::string why = obstacle(mine.peer);
-    if (!why.empty()) return {path::packed, why};
+    if (mine.in_the_way != obstacle::none) return {path::packed, reason(mine.in_the_way, j_.rank(), mine.peer)};
     if (options_.path == path::streamed) return {path::direct, "asked for"};
     if (options_.path != path::automatic) return {options_.path, "asked for"};
     if (j_.options().path == path::packed) return {path::packed, "the job asks for it"};
@@ -261,7 +372,7 @@ verdict<path> setup::verdict_on(const end_of_message& mine) const {
         bytes += static_cast<std::size_t>(mine.out[f].size()) * source.shape.bytes();
         runs += source.order->lane_width() == 1 ? mine.out[f].count_runs() : mine.out[f].size();
     }
-    return choose_path(*costs_, bytes, runs);
+    return mine.far ? choose_far_path(*costs_, bytes, runs) : choose_path(*costs_, bytes, runs);
 }
 
 /// What compare() and message_of() read there, in their order.
@@ -274,7 +385,7 @@ std::string setup::outline_of(const end_of_message& mine) const {
             .number(static_cast<int>(f.shape.kind));
     const bool offered = mine.own.choice == path::direct;
     o.number(static_cast<int>(options_.path)).sizes(sends_, mine.sends).sizes(receives_, mine.receives);
-    o.number(offered).number(obstacle(mine.peer).empty());
+    o.number(offered).number(static_cast<std::int64_t>(mine.in_the_way));
     if (offered) describe_destinations(o, j_, mine, bindings_);
     return o.text();
 }
@@ -301,7 +412,8 @@ void setup::compare(const end_of_message& mine, outline_reader& theirs) const {
 }
 
 region_message setup::message_of(const end_of_message& mine, outline_reader& theirs) const {
-    const bool offered = theirs.number() != 0, able = theirs.number() != 0;
+    const bool offered = theirs.number() != 0;
+    const auto in_the_way = static_cast<obstacle>(theirs.number());
     region_message m;
     m.peer = mine.peer;
     m.send_sites = mine.out.front().size();
@@ -310,10 +422,11 @@ region_message setup::message_of(const end_of_message& mine, outline_reader& the
     m.path = offered ? mine.own.choice : path::packed;
     m.why = mine.own.why;
     if (mine.own.choice == path::direct && !offered)
-        m.why = able ? rank_text(m.peer) + " sends too little for it"
-                     : "a field of " + rank_text(m.peer) + " is not in its slab";
+        m.why = in_the_way == obstacle::none ? rank_text(m.peer) + " sends too little for it"
+                                             : reason(in_the_way, m.peer, m.peer);
     if (m.path == path::direct) {
         make_direct(m, mine, fields(), theirs);
+        if (mine.far) m.known = known_.at(j_.members()[static_cast<std::size_t>(m.peer)].transport);
     } else if (options_.path == path::direct || options_.path == path::streamed) {
         throw input_error(who() + " can't have path " + std::string(to_string(options_.path)) + " with " +
                           rank_text(m.peer) + ": " + m.why);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What transport `verbs` asks of a device, counted where ibv_post_send and its companions are. Needs no device.
 #include "network/bulk_link.hpp"
+#include "network/direct_memory.hpp"
+#include "node/node_slab.hpp"
 #include "verbs/tags.hpp"
 #include "verbs_loop_device.hpp"
 
@@ -126,7 +128,7 @@ TEST(VerbsWork, AGreetingOfAnotherPlanIsRefused) {
     EXPECT_NE(pair.to.trouble().find("a greeting of another plan"), std::string::npos) << pair.to.trouble();
 }
 
-TEST(VerbsWork, ThirtyBitsOfAnEpochFindItAgain) {
+TEST(VerbsWork, TwentyNineBitsOfAnEpochFindItAgain) {
     constexpr std::uint64_t wrap = std::uint64_t{1} << 30;
     for (const std::uint64_t expected : {std::uint64_t{1}, wrap - 1, wrap, 5 * wrap, 5 * wrap + 77, wrap * wrap}) {
         for (const std::int64_t off : {0, 1, -1, 1000, -1000}) {
@@ -290,6 +292,90 @@ TEST(VerbsWork, AfterACutNothingIsWritten) {
     EXPECT_TRUE(bulk.to->failed());
     EXPECT_FALSE(bulk.to->sent(0));
     bulk.from->give_up(0);
+}
+
+/// Two ranks in this process with a direct channel between their fields of 4 KiB, two each.
+struct direct_pair {
+    static constexpr std::size_t field_bytes = 4096;
+    verbs_library library = loop_library();
+    verbs_world here{{}, &library}, there{{}, &library};
+    std::shared_ptr<node_slab> slab = std::make_shared<node_slab>(std::size_t{8} << 20);
+    std::byte* const memory = static_cast<std::byte*>(slab->allocate(4 * field_bytes, 64));
+    verbs_direct_channel to, from;
+
+    explicit direct_pair(const std::vector<direct_write>& writes)
+        : to(end(here, 0, writes)), from(end(there, 1, writes)) {
+        to.connect(from.card());
+        from.connect(to.card());
+        for (int look = 0; look < 2; ++look) {
+            static_cast<void>(to.connected());
+            static_cast<void>(from.connected());
+        }
+        posted = {};
+    }
+    ~direct_pair() {
+        to.close();
+        from.close();
+    }
+    [[nodiscard]] std::byte* field(int rank, int n) const { return memory + (2 * rank + n) * field_bytes; }
+
+  private:
+    verbs_direct_channel end(verbs_world& world, int rank, const std::vector<direct_write>& writes) {
+        const std::string addresses[] = {here.address(), there.address()};
+        world.connect(addresses, rank);
+        auto fields = std::make_shared<direct_memory>(slab);
+        for (int n = 0; n < 2; ++n) fields->add(field(rank, n), world.expose({field(rank, n), field_bytes}));
+        verbs_direct_channel channel(world, *std::pmr::new_delete_resource(), 0, 1 - rank, 1, writes, fields);
+        verbs_direct_channel::complete(world, 1);
+        return channel;
+    }
+};
+
+TEST(VerbsWork, ADirectMessageIsAFreeFlagAndAChainOfWrites) {
+    direct_pair pair({{0, 0, 2048, 512}, {0, 1024, 3072, 1024}});
+    std::memset(pair.memory, 0, 4 * direct_pair::field_bytes);
+    constexpr std::uint64_t epochs = 40;
+    for (std::uint64_t k = 1; k <= epochs; ++k) {
+        const int own = static_cast<int>(k % 2), other = static_cast<int>(k / 2 % 2); // fields that are bound
+        std::memset(pair.field(0, own), static_cast<int>(k), 2048);
+        std::memset(pair.field(1, other), static_cast<int>(k + 100), 2048);
+        pair.to.free(k, 0, static_cast<std::uint32_t>(own));
+        EXPECT_FALSE(pair.to.freed(k));
+        EXPECT_FALSE(pair.to.sent(k));
+        pair.from.free(k, 0, static_cast<std::uint32_t>(other));
+        ASSERT_TRUE(pair.to.freed(k));
+        ASSERT_TRUE(pair.from.freed(k));
+        EXPECT_FALSE(pair.from.arrived(k));
+        pair.to.send(k, static_cast<std::uint32_t>(own), pair.to.peer_field(k));
+        pair.from.send(k, static_cast<std::uint32_t>(other), pair.from.peer_field(k));
+        for (verbs_direct_channel* c : {&pair.to, &pair.from}) {
+            ASSERT_TRUE(c->sent(k));
+            ASSERT_TRUE(c->arrived(k));
+            ASSERT_EQ(c->check(k), status::ok);
+        }
+        const auto filled = [&](const std::byte* ghosts, std::uint64_t value) {
+            const auto b = static_cast<std::byte>(value);
+            return std::count(ghosts, ghosts + 512, b) == 512 && std::count(ghosts + 1024, ghosts + 2048, b) == 1024 &&
+                   std::count(ghosts + 512, ghosts + 1024, std::byte{}) == 512;
+        };
+        EXPECT_TRUE(filled(pair.field(0, own) + 2048, k + 100)) << k;
+        EXPECT_TRUE(filled(pair.field(1, other) + 2048, k)) << k;
+    }
+    // Both ways in each epoch: the flag, and two writes of which the last one says so.
+    EXPECT_EQ(posted.send_calls, 2 * 2 * epochs);
+    EXPECT_EQ(posted.writes, 2 * 3 * epochs);
+    EXPECT_EQ(posted.with_immediate, 2 * 2 * epochs);
+    EXPECT_EQ(posted.signalled, 2 * (epochs + epochs / 16));
+    EXPECT_EQ(posted.registered, 0u);
+}
+
+TEST(VerbsWork, ADirectMessageEndsWithThePeer) {
+    direct_pair pair({{0, 0, 2048, 512}});
+    pair.to.free(1, 0, 0);
+    pair.from.close();
+    ASSERT_TRUE(pair.to.arrived(1));
+    ASSERT_TRUE(pair.to.sent(1));
+    EXPECT_EQ(pair.to.check(1), status::aborted);
 }
 
 } // namespace

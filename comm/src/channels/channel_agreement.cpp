@@ -121,10 +121,10 @@ requests_by_peer sorted_by_peer(const job& j, std::span<const channel_request> r
                               " for '" + requests[first->second].label + "' and for '" + r.label +
                               "'; each channel needs a key of its own");
         }
-        if (r.direct && j.members()[r.peer].transport != "shm" && j.members()[r.peer].transport != "self") {
-            throw input_error("'" + name + "': '" + r.label + "' is to be direct, but " + rank_text(r.peer) +
-                              " is reached over " + j.members()[r.peer].transport +
-                              ", which can't write its fields; ask for slots");
+        const std::string obstacle = r.direct ? direct_obstacle(j, r.peer) : std::string();
+        if (!obstacle.empty()) {
+            throw input_error("'" + name + "': '" + r.label + "' is to be direct, but to " + rank_text(r.peer) + " " +
+                              obstacle);
         }
         by_peer[r.peer].push_back(i);
     }

@@ -183,8 +183,11 @@ std::string channel_set::pending(std::uint64_t epoch) const {
     int more = 0;
     const auto look = [&](const auto& c) {
         // Not c.arrived(): that tests a request of MPI, which changes it.
-        const bool there = c.header(epoch).epoch.load(std::memory_order_acquire) >= epoch;
-        if (there) return;
+        if constexpr (requires { c.is_here(epoch); }) {
+            if (c.is_here(epoch)) return;
+        } else if (c.header(epoch).epoch.load(std::memory_order_acquire) >= epoch) {
+            return;
+        }
         const channel_request& r = requests_[c.index()];
         if (first.empty()) {
             first = r.label + " from rank " + std::to_string(r.peer) + " over " +

@@ -132,15 +132,20 @@ class channel_setup {
     void for_each_request_of(Visit&& visit) {
         for (std::size_t i = 0; i < requests_.size(); ++i) {
             const channel_request& r = requests_[i];
-            if (core_.members[r.peer].transport == C::transport && r.direct == direct_channel<C>) visit(i, r);
+            if (core_.members[r.peer].transport == C::transport &&
+                r.direct == (direct_channel<C> || far_direct_channel<C>))
+                visit(i, r);
         }
     }
 
     template <class C>
     void make_carded(std::vector<C>& lane) {
         for_each_request_of<C>([&](std::size_t i, const channel_request& r) {
-            lane.emplace_back(world_of(core_, static_cast<C*>(nullptr)), *core_.memory, i, r.peer, plan_id_,
-                              r.send_bytes, r.receive_bytes);
+            auto& world = world_of(core_, static_cast<C*>(nullptr));
+            if constexpr (far_direct_channel<C>)
+                lane.emplace_back(world, *core_.memory, i, r.peer, plan_id_, r.writes, r.fields);
+            else
+                lane.emplace_back(world, *core_.memory, i, r.peer, plan_id_, r.send_bytes, r.receive_bytes);
         });
         if (lane.empty()) return;
         if constexpr (requires { &C::complete; }) C::complete(world_of(core_, static_cast<C*>(nullptr)), plan_id_);

@@ -22,7 +22,8 @@ struct bulk_ticket {
 /// Memory of this rank that its peers may write at any time, as long as this lives.
 struct exposed_memory {
     virtual ~exposed_memory() = default;
-    bulk_ticket ticket; ///< of its first byte
+    bulk_ticket ticket;       ///< of its first byte
+    std::uintptr_t local = 0; ///< by what the network's library knows it where it is read: a key, or a descriptor
 };
 
 /// After set-up all members are noexcept and allocate nothing of their own; the network's library may.

@@ -2,17 +2,44 @@
 // What a network's channel and its world share of one end, and how the last of them wait for their peers' farewells.
 #pragma once
 
+#include "bulk_link.hpp"
+#include "direct_memory.hpp"
+
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/message_slots.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <memory_resource>
 #include <sched.h>
+#include <span>
+#include <vector>
 
 namespace halocline::comm {
+
+/// What an end of a direct channel writes beside its labels.
+struct direct_values {
+    std::vector<direct_write> writes; ///< of a message, none longer than the network writes at once
+    std::vector<direct_memory::field> own;
+    std::vector<bulk_ticket> theirs;             ///< of the peer's fields
+    std::uint32_t own_field = 0, peer_field = 0; ///< of the message under way: those that the writes count from
+    std::uint32_t writes_in = 0;                 ///< of a message of the peer
+    std::uint64_t given = 0;                     ///< epoch of the last message whose values the library was given
+
+    /// The same writes, none longer than `largest`.
+    static std::vector<direct_write> split(std::span<const direct_write> whole, std::size_t largest) {
+        std::vector<direct_write> parts;
+        for (const direct_write& w : whole)
+            for (std::size_t start = 0; start < w.bytes; start += largest)
+                parts.push_back({w.field, w.from + start, w.to + start, std::min(largest, w.bytes - start)});
+        return parts;
+    }
+    [[nodiscard]] const direct_memory::field& source(const direct_write& w) const { return own[own_field + w.field]; }
+    [[nodiscard]] const bulk_ticket& target(const direct_write& w) const { return theirs[peer_field + w.field]; }
+};
 
 /// Its block: two slots for what the peer sends, one for what this end sends; a transport's own before and behind them.
 struct network_end {
@@ -26,6 +53,7 @@ struct network_end {
 
     std::uint64_t started = 0; ///< epoch of the last message given to the library
     std::uint64_t writes = 0;  ///< that it took
+    direct_values values;
     bool joined = false, greeting_said = false, greeted = false, farewell_said = false, farewell_came = false;
     bool released = false;           ///< the channel is gone
     int error = 0;                   ///< the library's, of what failed first

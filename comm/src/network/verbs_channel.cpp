@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/comm/verbs_channel.hpp>
 
-#include "network_channel_body.hpp"
+#include "network_direct_channel_body.hpp"
 #include "verbs/world.hpp"
 
 namespace halocline::comm {
 
 template class network_channel<verbs_world, verbs_end>;
+template class network_direct_channel<verbs_world, verbs_end>;
 
+void verbs_direct_channel::complete(verbs_world& world, std::uint32_t plan_id) { world.complete(plan_id); }
 void verbs_channel::complete(verbs_world& world, std::uint32_t plan_id) { world.complete(plan_id); }
 
 std::uint64_t verbs_channel::receives() const noexcept { return end_->receives; }

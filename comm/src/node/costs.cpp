@@ -14,6 +14,7 @@
 #include <halocline/comm/take_line.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -227,6 +228,13 @@ costs measure(const job& j) {
     const double flag = one.exchange_seconds();
     c.flag_seconds = one.shares_memory() ? std::min(flag, most) : flag;
     c.message_seconds = std::max(0.0, (several.exchange_seconds() - flag) / (many - 1));
+    if (j.ranks() > 1 &&
+        j.core().greets) { // some rank has a peer over a network; across the middle of the job nodes differ, if any do
+        const int across = j.rank() ^ static_cast<int>(std::bit_floor(static_cast<unsigned>(j.ranks() - 1)));
+        probe far(j, across < j.ranks() ? across : -1, 1, 8);
+        const double seconds = far.exchange_seconds();
+        if (!far.shares_memory()) c.far_flag_seconds = seconds;
+    }
     std::byte own{};
     std::uint64_t keep = ~std::uint64_t{0};
     for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
@@ -273,7 +281,8 @@ const costs& measured_costs(const job& j) {
                      .cached = median_write(&costs::cached),
                      .streamed = median_write(&costs::streamed),
                      .take_seconds = median([](const costs& c) { return c.take_seconds; }),
-                     .keep_seconds = median([](const costs& c) { return c.keep_seconds; })};
+                     .keep_seconds = median([](const costs& c) { return c.keep_seconds; }),
+                     .far_flag_seconds = median([](const costs& c) { return c.far_flag_seconds; })};
     return *core.measured;
 }
 

@@ -27,14 +27,17 @@ ofi_end& ofi_world::open(std::pmr::memory_resource&, int, std::uint32_t, std::si
 }
 std::string ofi_world::card(const ofi_end&) const { return {}; }
 void ofi_world::connect(ofi_end&, const std::string&) {}
+void ofi_world::open_values(ofi_end&, std::span<const direct_write>) {}
 void ofi_world::greet(ofi_end&) noexcept {}
 void ofi_world::send(ofi_end&, std::uint64_t, std::size_t) noexcept {}
+void ofi_world::send_values(ofi_end&) noexcept {}
 void ofi_world::say_farewell(ofi_end&) noexcept {}
 void ofi_world::poll() noexcept {}
 void ofi_world::release(ofi_end&) noexcept {}
 void ofi_world::finish(const std::function<bool()>&) noexcept {}
 std::string ofi_world::describe(int) const { return {}; }
 std::unique_ptr<bulk_link> ofi_world::open_bulk(const slab&, int, std::uint32_t) { return nullptr; }
+bool ofi_world::writes_memory() const { return false; }
 std::shared_ptr<const exposed_memory> ofi_world::expose(std::span<std::byte>) { return nullptr; }
 void ofi_world::sweep() noexcept {}
 void ofi_world::cut() noexcept {}

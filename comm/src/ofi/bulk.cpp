@@ -28,13 +28,16 @@ std::unique_ptr<bulk_link> ofi_world::open_bulk(const slab& memory, int peer, st
     return std::make_unique<ofi_bulk_link>(*this, memory, peer, count);
 }
 
+bool ofi_world::writes_memory() const { return !endpoint_->provider.tagged; }
+
 std::shared_ptr<const exposed_memory> ofi_world::expose(std::span<std::byte> memory) {
     if (endpoint_->provider.tagged) return nullptr;
     auto e = std::make_shared<ofi_exposed_memory>();
     e->registered = register_memory(endpoint_->domain, endpoint_->ep, endpoint_->provider.list->domain_attr->mr_mode,
-                                    FI_REMOTE_WRITE, memory.data(), memory.size(), endpoint_->next_key++);
+                                    FI_WRITE | FI_REMOTE_WRITE, memory.data(), memory.size(), endpoint_->next_key++);
     endpoint_->require(e->registered.error, e->registered.call);
     e->ticket = {e->registered.base, e->registered.key};
+    e->local = reinterpret_cast<std::uintptr_t>(e->registered.descriptor);
     return e;
 }
 

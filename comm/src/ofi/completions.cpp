@@ -103,6 +103,8 @@ void ofi_world::arrive(ofi_end& e, std::uint32_t tag) noexcept {
         e.greeted = true;
     } else if (tag == ofi_tags::farewell) {
         e.farewell_came = true;
+    } else if (tag == ofi_tags::values) {
+        ++e.values_came;
     } else if (++e.pieces[tag] == e.pieces_in) {
         e.pieces[tag] = 0;
         ++e.came[tag];

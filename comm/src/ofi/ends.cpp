@@ -89,6 +89,13 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::uint3
     return e;
 }
 
+void ofi_world::open_values(ofi_end& e, std::span<const direct_write> writes) {
+    e.values.writes = direct_values::split(writes, endpoint_->largest_write);
+    e.next_value = static_cast<std::uint32_t>(e.values.writes.size());
+    e.operations.resize(e.operations.size() + e.values.writes.size());
+    for (ofi_operation& o : e.operations) o.end = &e;
+}
+
 std::string ofi_world::card(const ofi_end& e) const {
     return wire_writer().number(e.id).number(e.key).number(e.base).take();
 }

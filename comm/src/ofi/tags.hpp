@@ -7,9 +7,10 @@
 
 namespace halocline::comm::ofi_tags {
 
-constexpr std::uint32_t bits = 2, mask = (1u << bits) - 1;
+constexpr std::uint32_t bits = 3, mask = (1u << bits) - 1;
 constexpr std::uint32_t message = 0; ///< into slot 0; 1: into slot 1
 constexpr std::uint32_t greeting = 2, farewell = 3;
+constexpr std::uint32_t values = 4; ///< of a direct channel, into fields
 constexpr std::uint32_t bulk = std::uint32_t{1} << 31, record_bits = 6;
 constexpr std::uint32_t most_ends = bulk >> bits, most_links = bulk >> record_bits;
 

@@ -45,7 +45,7 @@ struct ofi_operation {
 /// What a channel's end tells beside messages: its greeting and its farewell, two writes of 8 bytes.
 struct ofi_handshake {
     std::uint64_t greeting = 1;
-    std::uint64_t messages_sent = 0; ///< the farewell: nothing follows that many
+    std::uint64_t messages_sent = 0; ///< the farewell: nothing follows that many, writes of values among them
     std::uint64_t unused[6]{};
 };
 static_assert(sizeof(ofi_handshake) == 64);
@@ -63,14 +63,17 @@ struct ofi_end : network_end {
     std::uint64_t peer_key = 0, peer_base = 0;
 
     // Written by ofi_world::poll().
-    std::uint64_t came[2]{};   ///< messages that are whole, per slot
-    std::uint32_t pieces[2]{}; ///< of the message that is not
+    std::uint64_t came[2]{};       ///< messages that are whole, per slot
+    std::uint32_t pieces[2]{};     ///< of the message that is not
+    std::uint64_t values_came = 0; ///< writes
 
     // What is to be written, in this order.
     bool greeting_due = false, farewell_due = false;
     std::size_t now_bytes = 0;    ///< of message started: send_message, or less
     std::uint32_t next_piece = 0; ///< pieces_out: all of it is under way
-    std::uint32_t under_way = 0;  ///< writes that have not completed
+    std::uint32_t next_value = 0; ///< of values.writes; all of them are under way, or none is due: their number
+    std::uint64_t values_sent = 0;
+    std::uint32_t under_way = 0; ///< writes that have not completed
     // Tagged messages, where the provider has no RMA: receives posted by the world, in place of the peer's writes.
     bool tagged = false, cancelled = false;
     std::uint32_t handshakes_posted = 0;
@@ -78,15 +81,21 @@ struct ofi_end : network_end {
     std::uint32_t receives_posted = 0;     ///< that have not completed
     std::vector<ofi_operation> receives;   // of pieces: slot 0, slot 1; greeting, farewell
     bool waiting = false;                  // in the world's queue, for room
-    std::vector<ofi_operation> operations; // pieces, greeting, farewell
+    std::vector<ofi_operation> operations; // pieces, greeting, farewell, values
 
     /// Slot 1 gets the epochs 1, 3, 5, ..., slot 0 gets 2, 4, 6, ...
     [[nodiscard]] bool has(std::uint64_t epoch) const { return came[epoch & 1] >= (epoch + 1) / 2; }
     /// Has the peer's farewell come, and all that it sent before? Writes may overtake each other.
-    [[nodiscard]] bool over() const { return farewell_came && came[0] + came[1] >= handshake_in().messages_sent; }
-    [[nodiscard]] bool has_room() const {
-        return under_way == 0 && next_piece == pieces_out && !greeting_due && !farewell_due;
+    [[nodiscard]] bool over() const {
+        return farewell_came && came[0] + came[1] + values_came >= handshake_in().messages_sent;
     }
+    /// No write of epoch + 1 comes before this rank has freed its fields for that.
+    [[nodiscard]] bool has_values(std::uint64_t epoch) const { return values_came >= epoch * values.writes_in; }
+    [[nodiscard]] bool has_room() const {
+        return under_way == 0 && next_piece == pieces_out && next_value == values.writes.size() && !greeting_due &&
+               !farewell_due;
+    }
+    [[nodiscard]] bool values_gone() const { return has_room(); }
     [[nodiscard]] bool greeting_done() const { return has_room(); }
 
     [[nodiscard]] ofi_handshake& handshake_in() const { return *std::launder(reinterpret_cast<ofi_handshake*>(block)); }
@@ -129,9 +138,13 @@ class ofi_world {
     [[nodiscard]] std::string card(const ofi_end& end) const;
     void connect(ofi_end& end, const std::string& peer_card);
 
+    /// Makes it the end of a direct channel, which writes that.  Pre: its fields are known.
+    void open_values(ofi_end& end, std::span<const direct_write> writes);
     void greet(ofi_end& end) noexcept;
     /// Writes so much of the message into the peer's slot of that epoch, as poll() finds room.  Pre: end.has_room().
     void send(ofi_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
+    /// Writes the values of a direct message.
+    void send_values(ofi_end& end) noexcept;
     void say_farewell(ofi_end& end) noexcept;
     /// Takes completions, then writes what waits for room.
     void poll() noexcept;
@@ -148,6 +161,7 @@ class ofi_world {
 
     /// Large messages to and from that rank.
     [[nodiscard]] std::unique_ptr<bulk_link> open_bulk(const slab& memory, int peer, std::uint32_t records);
+    [[nodiscard]] bool writes_memory() const; ///< else it only sends
     /// Memory for peers to write at any time.  nullptr: the provider has no RMA.  Err: job_error.
     [[nodiscard]] std::shared_ptr<const exposed_memory> expose(std::span<std::byte> memory);
     /// The job has ended: libfabric does not touch this rank's memory any more.
@@ -170,6 +184,7 @@ class ofi_world {
     void arrive(std::uint64_t data) noexcept;
     void arrive(ofi_end& end, std::uint32_t tag) noexcept;
     int post_receives(ofi_end& end) noexcept;
+    int write_value(ofi_end& end, const direct_write& value, ofi_operation& operation) noexcept;
     /// nullptr: all ends.
     void fail(ofi_end* end, int code, const char* text) noexcept;
     /// 0, or libfabric's code: -FI_EAGAIN if there is no room now.

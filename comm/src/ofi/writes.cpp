@@ -26,6 +26,21 @@ int ofi_world::write(ofi_end& e, const std::byte* from, std::size_t bytes, std::
     return static_cast<int>(code);
 }
 
+int ofi_world::write_value(ofi_end& e, const direct_write& w, ofi_operation& operation) noexcept {
+    const direct_memory::field& from = e.values.source(w);
+    const bulk_ticket& to = e.values.target(w);
+    const ssize_t code =
+        fi_writedata(endpoint_->ep, from.start + w.from, w.bytes, reinterpret_cast<void*>(from.registered->local),
+                     e.peer_id << ofi_tags::bits | ofi_tags::values, endpoint_->peers[e.peer], to.address + w.to,
+                     to.key, &operation);
+    if (code == 0) {
+        ++e.under_way;
+        ++e.writes;
+        ++e.values_sent;
+    }
+    return static_cast<int>(code);
+}
+
 /// Tagged messages, in place of the peer's writes: receives of what it may send next, a message per slot, the greeting and
 /// the farewell. Returns as push_all() does.
 int ofi_world::post_receives(ofi_end& e) noexcept {
@@ -54,7 +69,7 @@ int ofi_world::post_receives(ofi_end& e) noexcept {
     return 0;
 }
 
-/// Writes what is due, in this order: greeting, the pieces of a message, farewell. Returns the first code that is not 0;
+/// Writes what is due, in this order: greeting, the pieces of a message, values, farewell. Returns the first code that is not 0;
 /// what was written until then is not due any more, so after -FI_EAGAIN the next call goes on where this one stopped.
 int ofi_world::push_all(ofi_end& e) noexcept {
     if (e.tagged) {
@@ -74,6 +89,10 @@ int ofi_world::push_all(ofi_end& e) noexcept {
         const auto slot = static_cast<std::uint32_t>(e.started & 1);
         const int code = write(e, e.outgoing() + start, bytes, e.place_at_peer(slot) + start, ofi_tags::message + slot,
                                e.next_piece, e.operations[e.next_piece]);
+        if (code != 0) return code;
+    }
+    for (; e.next_value < e.values.writes.size(); ++e.next_value) {
+        const int code = write_value(e, e.values.writes[e.next_value], e.operations[e.pieces_out + 2 + e.next_value]);
         if (code != 0) return code;
     }
     if (e.farewell_due) {
@@ -98,8 +117,13 @@ void ofi_world::send(ofi_end& e, std::uint64_t epoch, std::size_t bytes) noexcep
     push(e);
 }
 
+void ofi_world::send_values(ofi_end& e) noexcept {
+    e.next_value = 0;
+    push(e);
+}
+
 void ofi_world::say_farewell(ofi_end& e) noexcept {
-    e.handshake_out().messages_sent = e.started;
+    e.handshake_out().messages_sent = e.started + e.values_sent + (e.values.writes.size() - e.next_value);
     e.farewell_due = true;
     push(e);
 }

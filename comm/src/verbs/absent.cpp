@@ -29,8 +29,10 @@ verbs_end& verbs_world::open(std::pmr::memory_resource&, int, std::uint32_t, std
 void verbs_world::complete(std::uint32_t) {}
 std::string verbs_world::card(const verbs_end&) const { return {}; }
 void verbs_world::connect(verbs_end&, const std::string&) {}
+void verbs_world::open_values(verbs_end&, std::span<const direct_write>) {}
 void verbs_world::greet(verbs_end&) noexcept {}
 void verbs_world::send(verbs_end&, std::uint64_t, std::size_t) noexcept {}
+void verbs_world::send_values(verbs_end&) noexcept {}
 void verbs_world::say_farewell(verbs_end&) noexcept {}
 void verbs_world::poll(verbs_end&) noexcept {}
 void verbs_world::release(verbs_end&) noexcept {}

@@ -37,6 +37,7 @@ void verbs_world::take(const ibv_wc& c) noexcept {
     }
     switch (c.wr_id & (link::kinds - 1)) {
     case link::message: l.done += l.signal_every; return; // sends complete in order: those before it, too
+    case link::values_of: ++l.values_done; return;
     case link::greeting: l.greeting_delivered = true; return;
     case link::farewell: l.farewell_delivered = true; return;
     default: break;
@@ -62,6 +63,7 @@ void verbs_world::arrive(link& l, std::uint32_t immediate, std::uint32_t bytes) 
         break;
     }
     case verbs_tags::labelled: ++l.came; break;
+    case verbs_tags::values: ++l.values_came; break;
     case verbs_tags::greeting:
         if (verbs_tags::number_near(l.plan->id, immediate) != l.plan->id)
             fail(l, -EPROTO, "a greeting of another plan");

@@ -27,15 +27,16 @@ struct verbs_plan {
 };
 
 struct verbs_world::link : verbs_end {
-    // A greeting, two messages and a farewell may arrive before this rank looks: the protocol allows no more.
+    // A greeting, two messages, the values of one and a farewell may arrive before this rank looks: the protocol allows
+    // no more.
     static constexpr std::uint32_t batch = 16, receive_depth = 2 * batch;
-    static_assert(receive_depth - batch >= 4);
+    static_assert(receive_depth - batch >= 5);
     // Small messages are copied into the work request (inline), so that the next may be filled at once. Of these only every
     // 16th is signalled when it is delivered, and twice as many may be under way.
     static constexpr std::uint32_t told_every = 16;
 
     // The low bits of a work request's id, beside the address of its link.
-    enum kind : std::uint64_t { message, receive, greeting, farewell, kinds };
+    enum kind : std::uint64_t { message, receive, greeting, farewell, values_of, kinds = 8 };
 
     std::shared_ptr<verbs_plan> plan;
     ibv_qp* queue_pair = nullptr;
@@ -52,6 +53,8 @@ struct verbs_world::link : verbs_end {
         std::uint32_t count = 0; ///< of pieces that those bytes need
     };
     std::array<message_writes, 2> prepared; ///< by slot
+    std::vector<ibv_send_wr> value_writes;  ///< chained
+    std::vector<ibv_sge> value_places;
     std::uint32_t peer_key = 0;
     std::uint64_t peer_block = 0;
     std::array<ibv_recv_wr, batch> receives_chained{};
@@ -63,7 +66,9 @@ struct verbs_world::link : verbs_end {
         room = yes ? 2 * told_every : 1;
     }
     /// Writes of messages, greeting and farewell that may be under way.
-    [[nodiscard]] std::uint32_t send_depth() const { return pieces * static_cast<std::uint32_t>(room) + 2; }
+    [[nodiscard]] std::uint32_t send_depth() const {
+        return pieces * static_cast<std::uint32_t>(room) + 2 + static_cast<std::uint32_t>(value_writes.size());
+    }
     /// That may come before somebody looks: when a queue pair fails, all of its requests do, also those not signalled.
     [[nodiscard]] std::size_t most_completions() const { return std::size_t{receive_depth} + send_depth(); }
 

@@ -42,6 +42,30 @@ verbs_end& verbs_world::open(std::pmr::memory_resource& memory, int peer, std::u
     return l;
 }
 
+void verbs_world::open_values(verbs_end& end, std::span<const direct_write> writes) {
+    link& l = linked(end);
+    l.values.writes = direct_values::split(writes, port_->largest_write);
+    const std::size_t count = l.values.writes.size();
+    if (count + l.send_depth() > static_cast<std::size_t>(port_->device.max_qp_wr))
+        throw job_error("verbs (" + port_->name + "): a direct message to rank " + std::to_string(l.peer) + " is " +
+                        std::to_string(count) + " writes, the device queues " +
+                        std::to_string(port_->device.max_qp_wr));
+    l.value_writes.resize(count);
+    l.value_places.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const bool last = i + 1 == count;
+        l.value_places[i].length = static_cast<std::uint32_t>(l.values.writes[i].bytes);
+        ibv_send_wr& w = l.value_writes[i];
+        w = {};
+        w.wr_id = l.id(link::values_of);
+        w.next = last ? nullptr : &l.value_writes[i + 1];
+        w.sg_list = &l.value_places[i];
+        w.num_sge = 1;
+        w.opcode = last ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+        w.send_flags = last ? unsigned{IBV_SEND_SIGNALED} : 0U;
+    }
+}
+
 ibv_mr* verbs_world::register_for_peers(std::span<std::byte> memory, const std::string& what_for) const {
     ibv_mr* const region = port_->lib.reg_mr(port_->domain, memory.data(), memory.size(),
                                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);

@@ -80,6 +80,25 @@ void verbs_world::send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) n
     if (code != 0) fail(l, -code, "ibv_post_send");
 }
 
+void verbs_world::send_values(verbs_end& end) noexcept {
+    link& l = linked(end);
+    for (std::size_t i = 0; i < l.value_writes.size(); ++i) {
+        const direct_write& w = l.values.writes[i];
+        const direct_memory::field& from = l.values.source(w);
+        const bulk_ticket& to = l.values.target(w);
+        l.value_places[i].addr = reinterpret_cast<std::uintptr_t>(from.start + w.from);
+        l.value_places[i].lkey = static_cast<std::uint32_t>(from.registered->local);
+        l.value_writes[i].wr.rdma.remote_addr = to.address + w.to;
+        l.value_writes[i].wr.rdma.rkey = static_cast<std::uint32_t>(to.key);
+    }
+    l.value_writes.back().imm_data = htonl(verbs_tags::immediate(verbs_tags::values, l.values.given));
+    ++l.values_posted;
+    ibv_send_wr* bad = nullptr;
+    const int code = ibv_post_send(l.queue_pair, l.value_writes.data(), &bad);
+    l.writes += l.value_writes.size();
+    if (code != 0) fail(l, -code, "ibv_post_send");
+}
+
 void verbs_world::replenish(link& l) noexcept {
     ibv_recv_wr* bad = nullptr;
     const int code = ibv_post_recv(l.queue_pair, l.receives_chained.data(), &bad);

@@ -36,10 +36,11 @@ struct verbs_plan;    // private: comm/src/verbs/end.hpp
 
 /// Messages arrive in the order in which they were sent, and so do completions of sends.
 struct verbs_end : network_end {
-    std::uint64_t posted = 0; ///< messages given to the device
-    std::uint64_t done = 0;   ///< of these, known to be delivered
-    std::uint64_t came = 0;   ///< messages that are here
-    std::uint64_t room = 1;   ///< so many messages may be posted and not done
+    std::uint64_t posted = 0;                                          ///< messages given to the device
+    std::uint64_t done = 0;                                            ///< of these, known to be delivered
+    std::uint64_t came = 0;                                            ///< messages that are here
+    std::uint64_t room = 1;                                            ///< so many messages may be posted and not done
+    std::uint64_t values_posted = 0, values_done = 0, values_came = 0; ///< messages of a direct channel
     bool greeting_delivered = false, farewell_delivered = false;
 
     std::uint64_t receives = 0, completions = 0;
@@ -47,6 +48,8 @@ struct verbs_end : network_end {
     [[nodiscard]] bool has(std::uint64_t epoch) const { return came >= epoch; }
     [[nodiscard]] bool over() const { return farewell_came; } ///< the peer has sent all that it will
     [[nodiscard]] bool has_room() const { return posted - done < room; }
+    [[nodiscard]] bool has_values(std::uint64_t epoch) const { return values.writes_in == 0 || values_came >= epoch; }
+    [[nodiscard]] bool values_gone() const { return values_done == values_posted; }
     [[nodiscard]] bool greeting_done() const { return greeting_delivered; }
     /// Nothing will be written from here or to here any more.
     [[nodiscard]] bool ended() const { return error != 0 || (farewell_came && farewell_delivered); }
@@ -77,10 +80,14 @@ class verbs_world {
     [[nodiscard]] std::string card(const verbs_end& end) const;
     void connect(verbs_end& end, const std::string& peer_card);
 
+    /// Makes it the end of a direct channel, which writes that.  Pre: its fields are known.  Err: job_error.
+    void open_values(verbs_end& end, std::span<const direct_write> writes);
     void greet(verbs_end& end) noexcept;
     /// Writes so much of the message into the peer's slot of that epoch, without its label where the immediate and the
     /// length say all that is in it.  Pre: end.has_room(); bytes counts the label.
     void send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
+    /// Writes the values of a direct message.
+    void send_values(verbs_end& end) noexcept;
     void say_farewell(verbs_end& end) noexcept;
     /// Takes completions of the plan to which the end belongs.
     void poll(verbs_end& end) noexcept;

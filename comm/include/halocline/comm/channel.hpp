@@ -36,15 +36,17 @@ concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t
 
 /// A channel between ranks that can't map each other's memory (channels without cards are joined through mapped slabs).
 /// Set-up, in this order:
-///   C(world, memory, …)       makes this rank's end, in its world of the transport
+///   C(world, …)               makes this rank's end, in its world of the transport
 ///   complete(world, plan id)  only if a transport has something to make for all of a plan's ends
 ///   card()                    what the peer's end must know to connect; the two cards cross
 ///   connect(peer's card)      or connect_all(lane, cards), if the order among a plan's ends matters
 ///   connected()               until it is true
 // clang-format off
 template <class C>
-concept carded_channel = channel<C> && requires(C& c, const C& view, const std::string& card) {
+concept carded_channel = std::movable<C> && requires(C& c, const C& view, const std::string& card) {
     typename C::world_type;
+    { view.index() } noexcept -> std::same_as<std::size_t>;
+    { view.peer() } noexcept -> std::same_as<int>;
     { view.card() } -> std::same_as<std::string>;
     c.connect(card);                                  ///< local
     { c.connected() } noexcept -> std::same_as<bool>; ///< asked of all, then of each until true: reached, or trouble()

@@ -36,14 +36,18 @@ struct channel_request {
     std::size_t send_bytes = 0;    ///< payload per message
     std::size_t receive_bytes = 0; ///< payload per message
     std::string label;             ///< in error messages, e.g. "t-high"
-    /// Each end writes in place, into fields of the other: a direct_channel, without slots. Only over shm and self.
+    /// Each end writes in place, into fields of the other, without slots: a direct_channel, or over a network a
+    /// far_direct_channel. Only where direct_obstacle() knows of none.
     bool direct = false;
+    // Of a direct channel over a network.
+    std::vector<direct_write> writes{}; ///< of a message
+    std::shared_ptr<const direct_memory> fields{};
 };
 
 struct channel_set_options {
     std::string name;  ///< of the plan, in error messages
     std::string shape; ///< anything else that both ends must agree on; compared as text
-    /// Slab memory that peers write through direct channels. If it is freed before they have said farewell, the slab
+    /// Slab memory that peers of this node write through direct channels. If it is freed before they have said farewell, the slab
     /// keeps it until then.
     std::vector<const void*> written_by_peers{};
 };
@@ -98,6 +102,21 @@ class channel_set {
     void for_each_direct(Visit&& visit) const noexcept {
         for_each_lane([&]<class C>(const std::vector<C>& lane) {
             if constexpr (direct_channel<C>)
+                for (const C& c : lane) visit(c);
+        });
+    }
+    /// The same for those over networks.
+    template <class Visit>
+    void for_each_far_direct(Visit&& visit) noexcept {
+        for_each_lane([&]<class C>(std::vector<C>& lane) {
+            if constexpr (far_direct_channel<C>)
+                for (C& c : lane) visit(c);
+        });
+    }
+    template <class Visit>
+    void for_each_far_direct(Visit&& visit) const noexcept {
+        for_each_lane([&]<class C>(const std::vector<C>& lane) {
+            if constexpr (far_direct_channel<C>)
                 for (const C& c : lane) visit(c);
         });
     }
@@ -195,7 +214,8 @@ class channel_set {
 
     std::tuple<std::vector<self_channel>, std::vector<shm_channel>, std::vector<verbs_channel>,
                std::vector<ofi_channel>, std::vector<mpi_channel>, std::vector<self_direct_channel>,
-               std::vector<shm_direct_channel>, std::vector<mock_channel>>
+               std::vector<shm_direct_channel>, std::vector<verbs_direct_channel>, std::vector<ofi_direct_channel>,
+               std::vector<mock_channel>>
         lanes_;
     std::vector<channel_request> requests_;
     channel_set_options options_;

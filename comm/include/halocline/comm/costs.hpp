@@ -38,6 +38,8 @@ struct costs {
     /// What ticks_to_take() (take_line.hpp) takes for a line of such a message, which the peer has read (0 if the above
     /// are), and for a line that only this core has used.
     double take_seconds = 0, keep_seconds = 0;
+    /// flag_seconds between ranks that a network joins; 0 if none does.
+    double far_flag_seconds = 0;
 
     [[nodiscard]] double cached_seconds(const written_lines& l) const { return cached.seconds(l.whole + l.part); }
     [[nodiscard]] double streamed_seconds(const written_lines& l) const {

@@ -75,6 +75,6 @@ class mock_channel {
     std::byte* buffer_ = nullptr; // what is sent, then the zeros that arrived
     int peer_ = 0;
 };
-static_assert(carded_channel<mock_channel>);
+static_assert(channel<mock_channel> && carded_channel<mock_channel>);
 
 } // namespace halocline::comm

@@ -28,6 +28,6 @@ class mpi_channel : public network_channel<mpi_world, mpi_end> {
     /// Of what the peer sends here; no other channel of this world has it.
     [[nodiscard]] int tag() const noexcept;
 };
-static_assert(carded_channel<mpi_channel>);
+static_assert(channel<mpi_channel> && carded_channel<mpi_channel>);
 
 } // namespace halocline::comm

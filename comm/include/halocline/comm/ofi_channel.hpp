@@ -5,6 +5,7 @@
 
 #include <halocline/comm/channel.hpp>
 #include <halocline/comm/network_channel.hpp>
+#include <halocline/comm/network_direct_channel.hpp>
 
 namespace halocline::comm {
 
@@ -16,6 +17,15 @@ class ofi_channel : public network_channel<ofi_world, ofi_end> {
     static constexpr const char* transport = "ofi";
     using network_channel::network_channel;
 };
-static_assert(carded_channel<ofi_channel>);
+static_assert(channel<ofi_channel> && carded_channel<ofi_channel>);
+
+/// From field to field.
+class ofi_direct_channel : public network_direct_channel<ofi_world, ofi_end> {
+  public:
+    static constexpr const char* transport = "ofi";
+    using network_direct_channel::network_direct_channel;
+};
+static_assert(far_direct_channel<ofi_direct_channel> && carded_channel<ofi_direct_channel>);
+static_assert(!channel<ofi_direct_channel>);
 
 } // namespace halocline::comm

@@ -12,7 +12,7 @@ enum class path : std::uint8_t {
     automatic, ///< as costs say
     direct,    ///< one copy through the cache, from the source into the peer's memory
     streamed,  ///< the same copy with stores that bypass the cache: between cores that are far apart (decision 0030)
-    packed,    ///< of ghosts in a field: through a slot at the peer, which unpacks it. Every other transport does that
+    packed,    ///< of ghosts in a field: through a slot at the peer, which unpacks it (over networks see decision 0041)
 };
 
 constexpr std::string_view to_string(path p) {

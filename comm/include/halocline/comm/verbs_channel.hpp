@@ -6,6 +6,7 @@
 
 #include <halocline/comm/channel.hpp>
 #include <halocline/comm/network_channel.hpp>
+#include <halocline/comm/network_direct_channel.hpp>
 
 #include <cstdint>
 
@@ -25,6 +26,17 @@ class verbs_channel : public network_channel<verbs_world, verbs_end> {
     [[nodiscard]] std::uint64_t receives() const noexcept;
     [[nodiscard]] std::uint64_t completions() const noexcept;
 };
-static_assert(carded_channel<verbs_channel>);
+static_assert(channel<verbs_channel> && carded_channel<verbs_channel>);
+
+/// From field to field.
+class verbs_direct_channel : public network_direct_channel<verbs_world, verbs_end> {
+  public:
+    static constexpr const char* transport = "verbs";
+    using network_direct_channel::network_direct_channel;
+    /// As of verbs_channel.
+    static void complete(verbs_world& world, std::uint32_t plan_id);
+};
+static_assert(far_direct_channel<verbs_direct_channel> && carded_channel<verbs_direct_channel>);
+static_assert(!channel<verbs_direct_channel>);
 
 } // namespace halocline::comm

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fields that a network's device reads and writes itself: registered with it, and pinned in their slab for as long as a
+// peer may write them. Both ends of a direct channel over a network have such memory, and say which of it goes where.
+#pragma once
+
+#include <halocline/comm/job.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace halocline::comm {
+
+/// One write of a direct message: to the peer's field `field`, counted from the one that both ends agree on in each epoch.
+struct direct_write {
+    std::uint32_t field = 0;
+    std::size_t from = 0, to = 0; ///< in the own field, in the peer's
+    std::size_t bytes = 0;
+
+    friend bool operator==(const direct_write&, const direct_write&) = default;
+};
+
+/// Registered fields. What holds one keeps their memory: the plan, and then each channel until its peer's farewell.
+class direct_memory;
+
+/// Registers fields of this rank's slab for the peers that `transport` serves. Local.
+/// Pre: nothing, or all of them in the slab.  Err: job_error: the network can't take them.
+/// Cost: a system call per field, which locks its pages in memory where a device reads them.
+[[nodiscard]] std::shared_ptr<const direct_memory> register_fields(const job& j, const std::string& transport,
+                                                                   std::span<const std::span<std::byte>> fields);
+
+/// Why no fields can be written in place between this rank and that peer: "over mpi ..."; empty: they can.
+/// The same at both ends.
+[[nodiscard]] std::string direct_obstacle(const job& j, int peer);
+
+} // namespace halocline::comm

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registered fields (the public header says what for), as the ends of direct channels see them.
+#pragma once
+
+#include "bulk_link.hpp"
+#include "node/node_slab.hpp"
+
+#include <halocline/comm/direct_memory.hpp>
+
+#include <vector>
+
+namespace halocline::comm {
+
+class direct_memory {
+  public:
+    struct field {
+        std::byte* start = nullptr;
+        std::shared_ptr<const exposed_memory> registered;
+    };
+    explicit direct_memory(std::shared_ptr<node_slab> slab) : slab_(std::move(slab)) {}
+    ~direct_memory() {
+        for (field& f : fields_) f.registered = nullptr; // before its memory may be used for something else
+        for (const field& f : fields_) slab_->unpin(f.start);
+    }
+    direct_memory(const direct_memory&) = delete;
+    direct_memory& operator=(const direct_memory&) = delete;
+
+    void add(std::byte* start, std::shared_ptr<const exposed_memory> registered) {
+        fields_.push_back({start, std::move(registered)});
+        slab_->pin(start);
+    }
+    [[nodiscard]] const std::vector<field>& fields() const { return fields_; }
+
+  private:
+    std::shared_ptr<node_slab> slab_;
+    std::vector<field> fields_;
+};
+
+} // namespace halocline::comm
