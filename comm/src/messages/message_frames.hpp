@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages over a network, in frames (network/frame_stream.hpp; docs/decisions/0025-messages-over-networks.md).
-//
-// A message that fits into a frame goes at once. For a longer one only its announcement goes; the receive that it meets
-// calls for the bytes, which then come in pieces, or invites the sender to write them straight into its memory.
+// The frames between this rank and one peer (network/frame_stream.hpp), as messages use them: what their items are, and
+// what their heads say.
 //
 // Credit: each frame says how many messages its reader may have sent in all, so that whatever comes finds room and frames
-// are always taken whole. One that is too long to be kept among the unexpected ones has a place of its own at the
-// receiver, that of its send record; the record is given back when a receive has its bytes.
+// are always taken whole. A message that is too long to be kept among the unexpected ones has a place of its own at the
+// receiver, that of its send record, which the head gives back when a receive has its bytes.
 #pragma once
 
-#include "message_layout.hpp"
-#include "network/bulk_link.hpp"
+#include "matching.hpp"
+#include "messenger_core.hpp"
 #include "network/frame_stream.hpp"
-#include "request_list.hpp"
+#include "operation_list.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <memory>
+#include <span>
+#include <string>
 
 namespace halocline::comm {
 
@@ -46,47 +44,90 @@ struct frame_item {
 };
 static_assert(sizeof(frame_head) % 8 == 0 && sizeof(frame_item) % 8 == 0);
 
-/// The frames between this rank and one peer, and the messages that go through them.
-struct frame_link : frame_stream {
-    frame_link() { head = sizeof(frame_head); }
+class message_frames {
+  public:
+    static constexpr std::size_t frames = frame_stream::frames;
+    /// `room`: bytes of a frame.
+    message_frames(messenger_core& core, const matching& m, int peer, std::size_t room);
+    void connect(frame_channel c) { stream_.channel.push_back(c); }
 
-    // Credit, in messages since set-up.
-    std::uint64_t messages_sent = 0, may_send = 0;    ///< to the peer, and as many as it allows
-    std::uint64_t messages_came = 0, credit_told = 0; ///< from the peer, and as many as it was allowed
-    // Sends and receives by how far they are (message_request::state).
-    request_list framed;                                ///< sends that are whole in `frame`: done when that goes
-    message_request* announced[link_layout::records]{}; ///< sends, by record
-    request_list streaming;                             ///< sends whose receiver has called
-    message_request* receiving[link_layout::records]{}; ///< receives that have called, by the sender's record
-    // Whole messages: a bit for each record.
-    std::uint64_t sent_whole = 0;      ///< records of this end's that hold one, until the peer gives them back
-    std::uint64_t give_back = 0;       ///< the peer's that a receive has emptied: to be told in the next head
-    std::unique_ptr<std::byte[]> kept; ///< those without receive: most_whole() bytes for each of the peer's records
-    // Large messages, straight into the receiver's memory (message_bulk.cpp).
-    std::unique_ptr<bulk_link> bulk;            ///< nullptr: all goes in frames
-    request_list invited;                       ///< receives whose memory is open to the peer
-    request_list writing;                       ///< sends to memory that is open here
-    bulk_ticket ticket[link_layout::records]{}; ///< of these, by record
-    std::uint64_t declines = 0; ///< invited records that will not be written: a bit each, until the peer is told
-    static_assert(link_layout::records == 64);
-    bool closed = false; ///< nothing is taken any more: the peer has said farewell, or the channel failed
-
+    [[nodiscard]] int peer() const noexcept { return peer_; }
+    [[nodiscard]] std::size_t room() const noexcept { return stream_.room; }
     /// Bytes of a message that fits into one frame.
-    [[nodiscard]] std::size_t most_whole() const noexcept { return (room - head - sizeof(frame_item)) / 8 * 8; }
-    /// Copies a message's bytes out of the frame that they came in, if they did.
-    void keep(announcement& a, std::uint64_t bytes) noexcept {
-        if (a.address == 0) return;
-        std::byte* const place = kept.get() + a.record * most_whole();
-        std::memcpy(place, reinterpret_cast<const std::byte*>(a.address), bytes);
-        a.address = reinterpret_cast<std::uint64_t>(place);
+    [[nodiscard]] std::size_t most_whole() const noexcept {
+        return (stream_.room - stream_.head - sizeof(frame_item)) / 8 * 8;
     }
-    bool append(const frame_item& what, const std::byte* payload, std::size_t bytes) noexcept {
-        return append_item(what, payload, bytes);
+
+    // What goes.
+    [[nodiscard]] bool has_credit() const noexcept { return messages_sent_ != may_send_; }
+    void use_credit() noexcept { ++messages_sent_; }
+    /// False: no frame may be filled now, or this one has no room.
+    bool append(const frame_item& what, const std::byte* payload = nullptr, std::size_t bytes = 0) noexcept {
+        return stream_.append_item(what, payload, bytes);
     }
     /// Bytes of payload for which append() has room.
     [[nodiscard]] std::size_t payload_room() noexcept {
-        return open() && used + sizeof(frame_item) < room ? (room - used - sizeof(frame_item)) / 8 * 8 : 0;
+        return stream_.open() && stream_.used + sizeof(frame_item) < stream_.room
+                   ? (stream_.room - stream_.used - sizeof(frame_item)) / 8 * 8
+                   : 0;
     }
+    /// The last bytes of a send were appended: it is done when their frame goes.
+    void finish_with_frame(message_operation& s) noexcept {
+        s.state = operation_state::framed;
+        framed_.push(s);
+    }
+    void withdraw(message_operation& s) noexcept { framed_.remove(s); }
+    /// The next head gives this record back to the peer.
+    void give_back(std::uint32_t record) noexcept { give_back_ |= std::uint64_t{1} << record; }
+    /// Lets the frame go, if something is in it or due to be told, and it may.  False: it stays.
+    bool flush() noexcept { return send(false); }
+    /// Sends the empty ones that the peer needs so that it can go on.
+    void answer() noexcept {
+        while (stream_.owes_answer() && stream_.open()) send(true);
+    }
+
+    // What comes.
+    /// Calls read(frame), which gives a status, with each that has come, until one is bad or the peer has left.
+    template <class Read>
+    void take(Read&& read) noexcept {
+        for (bool ask = true; !closed_; ask = false) { // the network once: what came with a frame is known by then
+            if (!stream_.arrived(ask)) return;
+            status s = stream_.check();
+            if (s == status::ok) s = read(stream_.received());
+            if (s == status::ok) {
+                ++stream_.taken;
+                ++core_.moved;
+            } else {
+                stop(s);
+            }
+        }
+    }
+    /// Takes the credit of a head, and the head off the frame.  False: there is none.
+    [[nodiscard]] bool read_head(std::span<const std::byte>& frame, std::uint64_t& given_back) noexcept;
+    /// A message has come for which the peer had credit.
+    void take_message() noexcept { ++messages_came_; }
+
+    /// Nothing is taken any more: the peer has said farewell, or the channel failed.
+    [[nodiscard]] bool is_closed() const noexcept { return closed_; }
+    /// The peer can't be reached.
+    void lose(const std::string& why);
+    /// The messenger ends.
+    void abandon() noexcept { framed_.finish_all(); }
+
+  private:
+    bool send(bool also_empty) noexcept;
+    void stop(status s) noexcept;
+
+    messenger_core& core_;
+    const matching& matching_;
+    int peer_;
+    frame_stream stream_;
+    // Credit, in messages since set-up.
+    std::uint64_t messages_sent_ = 0, may_send_;    ///< to the peer, and as many as it allows
+    std::uint64_t messages_came_ = 0, credit_told_; ///< from the peer, and as many as it was allowed
+    std::uint64_t give_back_ = 0; ///< the peer's records that a receive has emptied: to be told in the next head
+    operation_list framed_;       ///< sends whose last bytes are in the frame that is being filled
+    bool closed_ = false;
 };
 
 } // namespace halocline::comm

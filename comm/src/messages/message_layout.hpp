@@ -139,10 +139,15 @@ constexpr std::size_t block_bytes(int ranks) {
            (sizeof(link_layout) + link_layout::staging_pieces * link_layout::staging_bytes);
 }
 inline link_layout* link_of(std::byte* block, int peer) { return reinterpret_cast<link_layout*>(block) + peer; }
-inline std::byte* staging_of(std::byte* block, int ranks, int peer, std::uint64_t piece) {
+/// Where a rank stages what goes to a peer.
+inline std::byte* staging_of(std::byte* block, int ranks, int peer) {
     return block + static_cast<std::size_t>(ranks) * sizeof(link_layout) +
-           (static_cast<std::size_t>(peer) * link_layout::staging_pieces + piece % link_layout::staging_pieces) *
-               link_layout::staging_bytes;
+           static_cast<std::size_t>(peer) * link_layout::staging_pieces * link_layout::staging_bytes;
+}
+/// Piece number `piece` of a message in a staging area.
+template <class Byte>
+Byte* staged_piece(Byte* staging, std::uint64_t piece) {
+    return staging + piece % link_layout::staging_pieces * link_layout::staging_bytes;
 }
 
 } // namespace halocline::comm

@@ -73,17 +73,20 @@ class ring_reader {
         const message_cell* cell = nullptr; ///< nullptr: none has come
         const message_slot* slot = nullptr; ///< whose cell it is; nullptr: the ring's
     };
+    enum class arrival { none, in_cell, in_slot };
     /// The two places where the next message may come, looked up once for many polls.
     class awaited {
       public:
         awaited(const message_cell& cell, const message_slot& slot, std::uint64_t number)
             : cell_(&cell), slot_(&slot), number_(number) {}
-        [[nodiscard]] place look() const noexcept {
+        [[nodiscard]] arrival look() const noexcept {
             const bool in_cell = cell_->number.load(std::memory_order_acquire) == number_,
                        in_slot = slot_->cell.number.load(std::memory_order_acquire) == number_;
-            if (!(in_cell | in_slot)) return {}; // one branch: a core guesses when it is taken, and goes on with that
-            return in_cell ? place{cell_, nullptr} : place{&slot_->cell, slot_};
+            if (!(in_cell | in_slot)) return arrival::none; // one branch: a core guesses it, and goes on with that
+            return in_cell ? arrival::in_cell : arrival::in_slot;
         }
+        [[nodiscard]] place cell() const noexcept { return {cell_, nullptr}; }
+        [[nodiscard]] place slot() const noexcept { return {&slot_->cell, slot_}; }
 
       private:
         const message_cell* cell_;
@@ -93,7 +96,15 @@ class ring_reader {
     [[nodiscard]] awaited await() const noexcept {
         return {ring_->of(cells_taken_), slots_[slots_taken_ % link_layout::slots], cells_taken_ + slots_taken_ + 1};
     }
-    [[nodiscard]] place next() const noexcept { return await().look(); }
+    [[nodiscard]] place next() const noexcept {
+        const awaited message = await();
+        switch (message.look()) {
+        case arrival::in_cell: return message.cell();
+        case arrival::in_slot: return message.slot();
+        case arrival::none: break;
+        }
+        return {};
+    }
     [[nodiscard]] std::uint64_t slots_taken() const noexcept { return slots_taken_; }
     /// What lies there has been copied: the place is the writer's again.  Pre: p is next().
     void take(place p) noexcept {
@@ -113,7 +124,7 @@ class ring_reader {
 /// Copies the payload of an immediate message from a slot.
 void copy_from_slot(std::byte* to, const message_slot& slot, std::size_t bytes) noexcept;
 /// The same from where it lies.
-inline void copy_payload(std::byte* to, ring_reader::place from, std::size_t bytes) noexcept {
+[[gnu::always_inline]] inline void copy_payload(std::byte* to, ring_reader::place from, std::size_t bytes) noexcept {
     if (from.slot != nullptr)
         copy_from_slot(to, *from.slot, bytes);
     else

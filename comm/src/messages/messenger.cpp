@@ -7,7 +7,7 @@
 namespace halocline::comm {
 
 message_request::~message_request() {
-    if (engine_ != nullptr) engine_->withdraw(*this);
+    if (operation_.engine != nullptr) operation_.engine->withdraw(*this);
 }
 
 messenger::messenger(const job& j, const messenger_options& options)

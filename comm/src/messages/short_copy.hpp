@@ -16,7 +16,7 @@ void copy_ends(std::byte* to, const std::byte* from, std::size_t bytes) noexcept
 }
 
 /// Pre: at most 64 bytes.
-inline void copy_line(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+[[gnu::always_inline]] inline void copy_line(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     if (bytes >= 32)
         copy_ends<32>(to, from, bytes);
     else if (bytes >= 16)

@@ -33,6 +33,52 @@ struct message_info {
 
 class message_engine; // private: comm/src/messages/message_engine.hpp
 
+/// How far a send or receive is. For the library's own use, as message_operation is.
+enum class operation_state : std::uint8_t {
+    done,
+    queued,      ///< a send that found no room yet
+    announced,   ///< a send whose buffer the receiver will copy
+    posted,      ///< a receive that no message has matched
+    synergistic, ///< a receive, copied by both ends
+    staged,      ///< a receive, through copies in the sender's slab
+    // Over a network:
+    framed,    ///< a send whose last bytes are in a frame that has not gone
+    streaming, ///< a send that its receiver has called for: goes in frames
+    calling,   ///< a receive that still has to call for its message
+    streamed,  ///< a receive that has called for it: comes in frames
+    invited,   ///< a receive that has told its sender where to write (RDMA)
+    admitted,  ///< a send that has been told so
+    writing,   ///< the same, its bytes given to the network
+};
+
+/// What a request holds of its send or receive, for the parts of the messenger (comm/src/messages).
+struct message_operation {
+    operation_state state = operation_state::done;
+    int peer = any_source, tag = any_tag;
+    std::uint32_t context = 0;
+    std::uint32_t record = 0;    ///< which record of its sender: of a large message
+    std::uint32_t polls = 0;     ///< of a receive that its sender should push: so many before it began
+    std::byte* data = nullptr;   ///< a send's is only read
+    std::size_t bytes = 0;       ///< to send; room of a receive
+    std::uint64_t posted_as = 0; ///< of a receive: its number among this rank's
+    message_operation *next = nullptr, *before = nullptr;
+    message_engine* engine = nullptr; ///< while under way
+    message_info info;
+    // Of a large message within a node:
+    std::uint64_t generation = 0;      ///< of its record
+    std::uint64_t pieces_done = 0;     ///< that this end has copied
+    const std::byte* source = nullptr; ///< of a receive that its sender should push: until that begins
+    // Of one over a network:
+    std::uint64_t asked_bytes = 0; ///< that its receiver wants
+    std::uint64_t moved_bytes = 0; ///< of them, in frames
+
+    [[nodiscard]] bool done() const noexcept { return state == operation_state::done; }
+    void finish() noexcept {
+        state = operation_state::done;
+        engine = nullptr;
+    }
+};
+
 /// One send or receive under way. It lies in the caller's memory, so any number of them may be under way; it must not move
 /// until it is done, and may then be used again. Destroying it earlier withdraws it. Within a node a peer may still read or
 /// write its buffer afterwards. Over a network nobody will: if the bytes are already on their way, the destructor waits.
@@ -44,48 +90,13 @@ class message_request {
     message_request& operator=(const message_request&) = delete;
 
     /// Also true before the first use.
-    [[nodiscard]] bool done() const noexcept { return state_ == state::done; }
+    [[nodiscard]] bool done() const noexcept { return operation_.done(); }
     /// Pre: this is a receive that is done.
-    [[nodiscard]] const message_info& info() const noexcept { return info_; }
+    [[nodiscard]] const message_info& info() const noexcept { return operation_.info; }
 
   private:
     friend class message_engine;
-    friend struct request_list;
-    enum class state : std::uint8_t {
-        done,
-        queued,      ///< a send that found no room yet
-        announced,   ///< a send whose buffer the receiver will copy
-        posted,      ///< a receive that no message has matched
-        synergistic, ///< a receive, copied by both ends
-        staged,      ///< a receive, through copies in the sender's slab
-        // Over a network:
-        framed,    ///< a send whose last bytes are in a frame that has not gone
-        streaming, ///< a send that its receiver has called for: goes in frames
-        calling,   ///< a receive that still has to call for its message
-        streamed,  ///< a receive that has called for it: comes in frames
-        invited,   ///< a receive that has told its sender where to write (RDMA)
-        admitted,  ///< a send that has been told so
-        writing,   ///< the same, its bytes given to the network
-    };
-
-    state state_ = state::done;
-    int peer_ = any_source, tag_ = any_tag;
-    std::uint32_t context_ = 0;
-    std::uint32_t record_ = 0;    ///< which record of its sender: of a large message
-    std::uint32_t polls_ = 0;     ///< of a receive that its sender should push: so many before it began
-    std::byte* data_ = nullptr;   ///< a send's is only read
-    std::size_t bytes_ = 0;       ///< to send; room of a receive
-    std::uint64_t posted_as_ = 0; ///< of a receive: its number among this rank's
-    message_request *next_ = nullptr, *before_ = nullptr;
-    message_engine* engine_ = nullptr; ///< while under way
-    message_info info_;
-    // Of a large message within a node:
-    std::uint64_t generation_ = 0;      ///< of its record
-    std::uint64_t pieces_done_ = 0;     ///< that this end has copied
-    const std::byte* source_ = nullptr; ///< of a receive that its sender should push: until that begins
-    // Of one over a network:
-    std::uint64_t asked_bytes_ = 0; ///< that its receiver wants
-    std::uint64_t moved_bytes_ = 0; ///< of them, in frames
+    message_operation operation_;
 };
 static_assert(sizeof(message_request) <= 128, "two cache lines; what every message needs comes first");
 

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frame_rendezvous.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace halocline::comm {
+
+void frame_rendezvous::announced(message_operation& s, std::uint32_t record) noexcept {
+    s.record = record;
+    s.state = operation_state::announced;
+    announced_[record] = &s;
+}
+
+void frame_rendezvous::receive(message_operation& r, std::uint32_t record, std::uint64_t bytes) noexcept {
+    r.peer = frames_.peer();
+    r.record = record;
+    r.asked_bytes = bytes;
+    r.moved_bytes = 0;
+    r.state = operation_state::calling;
+    calling_.push(r);
+    ++core_.counts.called;
+    call(r);
+}
+
+void frame_rendezvous::progress() noexcept {
+    streaming_.for_each([this](message_operation& s) { stream(s); });
+    if (rdma_) rdma_->progress(streaming_);
+    calling_.for_each([this](message_operation& r) { call(r); });
+}
+
+/// Asks the sender of a large message for its bytes: invites it to write them, or calls for them in pieces. A receive
+/// that wants none (the message is longer than its room) calls, too, so that the sender gets its record back. What can't
+/// be said now is tried again by progress().
+void frame_rendezvous::call(message_operation& r) noexcept {
+    if (rdma_ && r.asked_bytes >= core_.options.direct_bytes) {
+        switch (rdma_->invite(r, calling_)) {
+        case rdma_rendezvous::invitation::later: return;
+        case rdma_rendezvous::invitation::said: frames_.flush(); return;
+        case rdma_rendezvous::invitation::refused: break;
+        }
+    }
+    if (!frames_.append({.kind = frame_item::call, .record = r.record, .bytes = r.asked_bytes})) return;
+    calling_.remove(r);
+    if (r.asked_bytes == 0)
+        r.finish();
+    else
+        expect_pieces(r);
+    frames_.flush();
+}
+
+void frame_rendezvous::expect_pieces(message_operation& r) noexcept {
+    r.state = operation_state::streamed;
+    receiving_[r.record] = &r;
+}
+
+/// Sends pieces of a message for which its receiver has called, as far as frames may go. A piece ends with the message, or
+/// fills the rest of a frame; less than `smallest_piece` of that is left unused.
+void frame_rendezvous::stream(message_operation& s) noexcept {
+    constexpr std::uint64_t smallest_piece = 512;
+    if (rdma_ && rdma_->owes_decline(s.record)) return; // the receiver must know first that pieces come
+    while (s.moved_bytes < s.asked_bytes) {
+        const std::uint64_t left = s.asked_bytes - s.moved_bytes;
+        std::uint64_t n = std::min<std::uint64_t>(left, frames_.payload_room());
+        if (n < std::min<std::uint64_t>(left, smallest_piece)) n = 0;
+        if (n > 0) {
+            frames_.append({.kind = frame_item::piece, .record = s.record, .bytes = n}, s.data + s.moved_bytes, n);
+            s.moved_bytes += n;
+        }
+        if (n < left && !frames_.flush()) return;
+    }
+    // The receiver counts bytes by record: the record may be used again as soon as the last piece is in a frame.
+    streaming_.remove(s);
+    records_.give_back(s.record);
+    if (s.asked_bytes == 0)
+        s.finish();
+    else
+        frames_.finish_with_frame(s);
+}
+
+bool frame_rendezvous::take_call(std::uint32_t record, std::uint64_t bytes) noexcept {
+    message_operation* const s = announced_[record];
+    if (s == nullptr) return true; // withdrawn: its receive waits for ever, as decision 0025 says
+    if (bytes > s->bytes) return false;
+    announced_[record] = nullptr;
+    s->asked_bytes = bytes;
+    s->moved_bytes = 0;
+    s->state = operation_state::streaming;
+    streaming_.push(*s);
+    return true;
+}
+
+bool frame_rendezvous::take_piece(std::uint32_t record, const std::byte* payload, std::uint64_t bytes) noexcept {
+    message_operation* const r = receiving_[record];
+    if (r == nullptr) return true; // withdrawn: its sender streams to the end, for nobody
+    if (bytes > r->asked_bytes - r->moved_bytes) return false;
+    std::memcpy(r->data + r->moved_bytes, payload, bytes);
+    ++core_.counts.frame_pieces;
+    r->moved_bytes += bytes;
+    if (r->moved_bytes == r->asked_bytes) {
+        receiving_[record] = nullptr;
+        r->finish();
+    }
+    return true;
+}
+
+bool frame_rendezvous::take_invitation(std::uint32_t record, std::uint64_t bytes, const std::byte* ticket) noexcept {
+    if (!rdma_) return false;
+    message_operation* const s = announced_[record];
+    if (s == nullptr) { // withdrawn
+        rdma_->decline(record);
+        return true;
+    }
+    if (bytes > s->bytes) return false;
+    announced_[record] = nullptr;
+    bulk_ticket where;
+    std::memcpy(&where, ticket, sizeof where);
+    rdma_->admit(*s, bytes, where);
+    return true;
+}
+
+bool frame_rendezvous::take_decline(std::uint32_t record) noexcept {
+    if (!rdma_) return false;
+    if (message_operation* const r = rdma_->declined(record)) expect_pieces(*r); // as if it had called
+    return true;
+}
+
+void frame_rendezvous::withdraw(message_operation& o) noexcept {
+    switch (o.state) {
+    case operation_state::announced: announced_[o.record] = nullptr; return; // the record stays with the receiver
+    case operation_state::streaming: streaming_.remove(o); return;
+    case operation_state::calling: calling_.remove(o); return;
+    case operation_state::invited:
+    case operation_state::admitted:
+    case operation_state::writing: rdma_->withdraw(o); break;
+    default: break;
+    }
+    if (o.state == operation_state::streamed) receiving_[o.record] = nullptr;
+}
+
+void frame_rendezvous::abandon() noexcept {
+    if (rdma_) rdma_->abandon();
+    streaming_.finish_all();
+    calling_.finish_all();
+    for (auto* all : {&announced_, &receiving_}) {
+        for (message_operation*& o : *all)
+            if (o != nullptr) std::exchange(o, nullptr)->finish();
+    }
+}
+
+} // namespace halocline::comm

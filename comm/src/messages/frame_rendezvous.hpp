@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between this rank and a peer over a network that don't fit into a frame. Only the announcement of such a message
+// goes at once; the receive that it meets calls for the bytes, which then come in frames, piece by piece; or it invites the
+// sender to write them straight into its memory (rdma_rendezvous.hpp).
+#pragma once
+
+#include "message_frames.hpp"
+#include "messenger_core.hpp"
+#include "operation_list.hpp"
+#include "rdma_rendezvous.hpp"
+#include "send_records.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace halocline::comm {
+
+class frame_rendezvous {
+  public:
+    frame_rendezvous(messenger_core& core, message_frames& frames, send_records& records)
+        : core_(core), frames_(frames), records_(records) {}
+    /// The network can write straight into memory; without, all goes in frames.
+    void connect(std::unique_ptr<bulk_link> bulk) { rdma_.emplace(core_, frames_, records_, std::move(bulk)); }
+
+    /// Sender: the announcement of a send is in a frame, by this record.
+    void announced(message_operation& s, std::uint32_t record) noexcept;
+    /// Receiver: wants so many bytes of an announced message.
+    void receive(message_operation& r, std::uint32_t record, std::uint64_t bytes) noexcept;
+    /// Says what waits to be said, and sends pieces.
+    void progress() noexcept;
+
+    // What the peer says.  False: that can't be.
+    [[nodiscard]] bool take_call(std::uint32_t record, std::uint64_t bytes) noexcept;
+    [[nodiscard]] bool take_piece(std::uint32_t record, const std::byte* payload, std::uint64_t bytes) noexcept;
+    [[nodiscard]] bool take_invitation(std::uint32_t record, std::uint64_t bytes, const std::byte* ticket) noexcept;
+    [[nodiscard]] bool take_decline(std::uint32_t record) noexcept;
+
+    void withdraw(message_operation& o) noexcept;
+    void abandon() noexcept;
+    [[nodiscard]] std::string describe() const { return rdma_ ? rdma_->describe() : ""; }
+
+  private:
+    void call(message_operation& r) noexcept;
+    void stream(message_operation& s) noexcept;
+    /// The receive has called: its bytes come in pieces.
+    void expect_pieces(message_operation& r) noexcept;
+
+    messenger_core& core_;
+    message_frames& frames_;
+    send_records& records_;
+    message_operation* announced_[send_records::records]{}; ///< sends, by record
+    operation_list streaming_;                              ///< sends whose receiver has called
+    operation_list calling_;                                ///< receives that still have to call
+    message_operation* receiving_[send_records::records]{}; ///< receives that have called, by the sender's record
+    std::optional<rdma_rendezvous> rdma_;
+};
+
+} // namespace halocline::comm

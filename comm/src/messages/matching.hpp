@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which message meets which receive: MPI's rule, kept by plain lists in order of posting and of arrival. Knows nothing of
+// how bytes move: what an unexpected message brings with it is up to the link that it came through.
+#pragma once
+
+#include "messenger_core.hpp"
+#include "operation_list.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace halocline::comm {
+
+[[nodiscard]] inline bool matches(int tag, std::uint32_t context, int message_tag,
+                                  std::uint32_t message_context) noexcept {
+    return context == message_context && (tag == any_tag || tag == message_tag);
+}
+
+/// The header of an unexpected message (one without a receive); what its link keeps of it follows. Without initialisers, so
+/// that making a queue does not touch its memory.
+struct unexpected_message {
+    std::int32_t source, tag;
+    std::uint32_t context;
+    std::uint64_t bytes;
+    std::uint64_t arrival; ///< its number among all unexpected ones: orders those of several peers
+    unexpected_message *next, *before;
+    [[nodiscard]] std::byte* payload() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+    [[nodiscard]] envelope what() const noexcept { return {source, tag, context, bytes}; }
+};
+
+/// The messages of one peer that wait for a receive, oldest first: a fixed number, whose memory is touched when it is first
+/// used.
+class unexpected_queue {
+  public:
+    unexpected_queue(std::size_t room, std::size_t largest_payload)
+        : room_(room), stride_((sizeof(unexpected_message) + largest_payload + 63) / 64 * 64),
+          all_(new std::byte[room * stride_]) {}
+    /// nullptr: no room.
+    unexpected_message* push() noexcept;
+    void remove(unexpected_message& m) noexcept;
+    [[nodiscard]] unexpected_message* first() const noexcept { return first_; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  private:
+    std::size_t room_, stride_, used_ = 0, size_ = 0;
+    std::unique_ptr<std::byte[]> all_;
+    unexpected_message *first_ = nullptr, *last_ = nullptr, *free_ = nullptr;
+};
+
+class matching {
+  public:
+    /// `room`: unexpected messages of each peer; `largest_payload`: what a link keeps of one.
+    matching(int ranks, std::size_t room, std::size_t largest_payload, message_counts& counts);
+
+    // For receives.
+    /// The oldest unexpected message that such a receive gets, which stays until it is removed. nullptr: none.
+    [[nodiscard]] unexpected_message* find(int from, int tag, std::uint32_t context) const noexcept;
+    void remove(unexpected_message& m) noexcept { of(m.source).unexpected.remove(m); }
+    /// Pre: no message is there for it.
+    void post(message_operation& receive) noexcept;
+    void withdraw(message_operation& receive) noexcept { posted_for(receive).remove(receive); }
+    /// The messenger ends: all posted receives with it.
+    void abandon() noexcept;
+    /// Does a message that comes from that rank meet the next receive from it? Then matching need not be asked.
+    [[nodiscard]] bool nothing_waits(int source) const noexcept {
+        const peer& p = of(source);
+        return p.posted.empty() && posted_any_.empty() && p.unexpected.first() == nullptr;
+    }
+
+    // For messages as they come: either of the two is told of each.
+    /// The oldest posted receive that matches, which is posted no more. nullptr: none; the message is unexpected.
+    [[nodiscard]] message_operation* match(const envelope& m) noexcept;
+    /// Keeps an unexpected message, whose link fills payload(). nullptr: no room; ask again.
+    [[nodiscard]] unexpected_message* keep(const envelope& m) noexcept;
+
+    [[nodiscard]] std::size_t kept(int source) const noexcept { return of(source).unexpected.size(); }
+    /// The oldest that is kept of a rank; others follow.
+    [[nodiscard]] unexpected_message* first_kept(int source) const noexcept { return of(source).unexpected.first(); }
+
+  private:
+    struct peer {
+        operation_list posted; ///< receives from it alone
+        unexpected_queue unexpected;
+    };
+    [[nodiscard]] const peer& of(int rank) const noexcept { return peers_[static_cast<std::size_t>(rank)]; }
+    [[nodiscard]] peer& of(int rank) noexcept { return peers_[static_cast<std::size_t>(rank)]; }
+    [[nodiscard]] operation_list& posted_for(const message_operation& receive) noexcept {
+        return receive.peer == any_source ? posted_any_ : of(receive.peer).posted;
+    }
+
+    std::vector<peer> peers_;
+    operation_list posted_any_;               ///< receives from any rank
+    std::uint64_t posted_ = 0, arrivals_ = 0; ///< ever: they order what several lists hold
+    message_counts& counts_;
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// All messages between this rank and one other: by one of three ways, and in the order in which they were sent.
+#pragma once
+
+#include "network_link.hpp"
+#include "operation_list.hpp"
+#include "self_link.hpp"
+#include "shm_link.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+namespace halocline::comm {
+
+struct message_link {
+    explicit message_link(int rank) : peer(rank) {}
+
+    int peer;
+    operation_list queued; ///< sends that found no room yet: later ones wait behind them
+    // One of these is there; which one was agreed at set-up.
+    std::optional<shm_link> shm;
+    std::unique_ptr<network_link> network;
+    std::optional<self_link> self;
+
+    void send(message_operation& s) noexcept {
+        if (queued.empty() && begin(s)) return;
+        s.state = operation_state::queued;
+        queued.push(s);
+    }
+    /// Looks for what has come, and moves on what goes.
+    void progress() noexcept {
+        if (shm) shm->progress();
+        if (network) network->progress();
+        while (!queued.empty()) {
+            message_operation& s = *queued.first;
+            queued.remove(s); // it may get into a list of the link's
+            if (begin(s)) continue;
+            s.state = operation_state::queued;
+            queued.push_front(s);
+            break;
+        }
+    }
+    /// A receive meets a message that came before it.
+    void receive_kept(message_operation& r, unexpected_message& m) noexcept {
+        with([&](auto& way) { way.receive_kept(r, m); });
+    }
+    /// Takes back what has begun: not what is queued here, nor a receive that is posted.
+    void withdraw(message_operation& o) noexcept {
+        with([&](auto& way) { way.withdraw(o); });
+    }
+    [[nodiscard]] bool peer_has_left() const noexcept {
+        return shm ? shm->peer_has_left() : network && network->peer_has_left();
+    }
+    [[nodiscard]] std::string describe() const { return shm ? shm->describe() : network ? network->describe() : ""; }
+
+  private:
+    template <class Work>
+    std::invoke_result_t<Work&, self_link&> with(Work&& work) noexcept {
+        return shm ? work(*shm) : network ? work(*network) : work(*self);
+    }
+    /// Hands a send to its receiver: the message itself, or an announcement of it.  False: no room yet.
+    bool begin(message_operation& s) noexcept {
+        return with([&](auto& way) { return way.send(s); });
+    }
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "network_link.hpp"
+
+#include <bit>
+#include <cstring>
+
+namespace halocline::comm {
+
+network_link::network_link(messenger_core& core, matching& m, int peer, std::size_t frame_bytes)
+    : core_(core), matching_(m), frames_(core, m, peer, frame_bytes),
+      whole_(std::make_unique_for_overwrite<std::byte[]>(send_records::records * frames_.most_whole())), // not touched
+      large_(core, frames_, records_) {}
+
+bool network_link::send(message_operation& s) noexcept {
+    const bool immediate = core_.is_immediate(s.bytes);
+    if (!frames_.has_credit() || (!immediate && records_.all_taken())) return false;
+    const std::uint32_t record = immediate ? 0 : records_.next();
+    const bool whole = !immediate && s.bytes <= frames_.most_whole();
+    if (!frames_.append({whole ? frame_item::whole : frame_item::message, record, s.tag, s.context, s.bytes}, s.data,
+                        immediate || whole ? s.bytes : 0))
+        return false;
+    frames_.use_credit();
+    if (!immediate) records_.take();
+    if (whole) sent_whole_ |= std::uint64_t{1} << record;
+    if (immediate || whole)
+        frames_.finish_with_frame(s);
+    else
+        large_.announced(s, record);
+    frames_.flush();
+    return true;
+}
+
+void network_link::progress() noexcept {
+    frames_.take([this](std::span<const std::byte> frame) { return read_frame(frame); });
+    large_.progress();
+    frames_.answer();
+    frames_.flush();
+}
+
+/// What came over the wire is checked before it is believed: a wrong frame ends the job, not this process.
+status network_link::read_frame(std::span<const std::byte> frame) noexcept {
+    std::uint64_t given_back = 0;
+    if (!frames_.read_head(frame, given_back) || !take_back(given_back)) return status::wrong_data;
+    while (frame.size() >= sizeof(frame_item)) {
+        frame_item i;
+        std::memcpy(&i, frame.data(), sizeof i);
+        frame = frame.subspan(sizeof i);
+        const bool carries = i.kind == frame_item::piece || i.kind == frame_item::whole ||
+                             (i.kind == frame_item::message && core_.is_immediate(i.bytes));
+        const std::size_t payload = i.kind == frame_item::invite ? sizeof(bulk_ticket) : carries ? i.bytes : 0;
+        if (i.record >= send_records::records || !frame_stream::holds(frame.size(), payload)) return status::wrong_data;
+        if (!read_item(i, frame.data())) return status::wrong_data;
+        frame = frame.subspan(frame_stream::padded(payload));
+    }
+    return status::ok;
+}
+
+bool network_link::take_back(std::uint64_t given_back) noexcept {
+    if ((given_back & ~sent_whole_) != 0) return false;
+    sent_whole_ &= ~given_back;
+    for (; given_back != 0; given_back &= given_back - 1)
+        records_.give_back(static_cast<std::uint32_t>(std::countr_zero(given_back)));
+    return true;
+}
+
+bool network_link::read_item(const frame_item& i, const std::byte* payload) noexcept {
+    switch (i.kind) {
+    case frame_item::whole:
+    case frame_item::message: return read_message(i, payload);
+    case frame_item::call: return large_.take_call(i.record, i.bytes);
+    case frame_item::piece: return large_.take_piece(i.record, payload, i.bytes);
+    case frame_item::invite: return large_.take_invitation(i.record, i.bytes, payload);
+    case frame_item::decline: return large_.take_decline(i.record);
+    default: return false;
+    }
+}
+
+bool network_link::read_message(const frame_item& i, const std::byte* payload) noexcept {
+    frames_.take_message();
+    const envelope m{frames_.peer(), i.tag, i.context, i.bytes};
+    const bool whole = i.kind == frame_item::whole, immediate = core_.is_immediate(i.bytes);
+    if (whole && immediate) return false;
+    if (message_operation* const r = matching_.match(m)) {
+        if (immediate)
+            receive_immediate(*r, m, payload);
+        else if (whole)
+            receive_whole(*r, m, i.record, payload);
+        else
+            large_.receive(*r, i.record, core_.begin_receive(*r, m));
+        return true;
+    }
+    unexpected_message* const kept = matching_.keep(m);
+    if (kept == nullptr) return false; // more than its credit allows
+    if (immediate) {
+        copy_bytes(kept->payload(), payload, i.bytes);
+        return true;
+    }
+    const kept_message k{i.record, whole};
+    std::memcpy(kept->payload(), &k, sizeof k);
+    if (whole) copy_bytes(place_of(i.record), payload, i.bytes);
+    return true;
+}
+
+void network_link::receive_kept(message_operation& r, unexpected_message& m) noexcept {
+    if (core_.is_immediate(m.bytes)) return receive_immediate(r, m.what(), m.payload());
+    kept_message k;
+    std::memcpy(&k, m.payload(), sizeof k);
+    if (k.whole)
+        receive_whole(r, m.what(), k.record, place_of(k.record));
+    else
+        large_.receive(r, k.record, core_.begin_receive(r, m.what()));
+}
+
+void network_link::receive_immediate(message_operation& r, const envelope& m, const std::byte* payload) noexcept {
+    copy_bytes(r.data, payload, core_.begin_receive(r, m));
+    ++core_.counts.immediate;
+    r.finish();
+}
+
+void network_link::receive_whole(message_operation& r, const envelope& m, std::uint32_t record,
+                                 const std::byte* payload) noexcept {
+    copy_bytes(r.data, payload, core_.begin_receive(r, m));
+    frames_.give_back(record);
+    ++core_.counts.whole;
+    r.finish();
+}
+
+void network_link::withdraw(message_operation& o) noexcept {
+    if (o.state == operation_state::framed)
+        frames_.withdraw(o);
+    else
+        large_.withdraw(o);
+}
+
+void network_link::abandon() noexcept {
+    large_.abandon();
+    frames_.abandon();
+}
+
+std::string network_link::describe() const {
+    const std::string& transport = core_.job.members[static_cast<std::size_t>(frames_.peer())].transport;
+    return "over " + transport + ", frames of " + std::to_string(frames_.room()) +
+           " bytes; messages that don't fit when their receive calls for them" + large_.describe();
+}
+
+} // namespace halocline::comm

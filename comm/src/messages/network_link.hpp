@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between this rank and a peer over a network (docs/decisions/0025-messages-over-networks.md). One that fits into a
+// frame goes at once (message_frames.hpp). If it is longer than an immediate one it has a record, and with that a place at its
+// receiver, where it lies if it is unexpected. Larger ones are frame_rendezvous's.
+#pragma once
+
+#include "frame_rendezvous.hpp"
+#include "matching.hpp"
+#include "message_frames.hpp"
+#include "messenger_core.hpp"
+#include "send_records.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace halocline::comm {
+
+class network_link {
+  public:
+    /// `frame_bytes`: room of a frame.
+    network_link(messenger_core& core, matching& m, int peer, std::size_t frame_bytes);
+    network_link(const network_link&) = delete; // its parts know each other
+    network_link& operator=(const network_link&) = delete;
+    /// One channel of the frames, in their order.
+    void connect(frame_channel c) { frames_.connect(c); }
+    void connect(std::unique_ptr<bulk_link> bulk) { large_.connect(std::move(bulk)); }
+
+    [[nodiscard]] std::size_t frame_bytes() const noexcept { return frames_.room(); }
+    /// Sends a message, or announces it.  False: no room yet.
+    [[nodiscard]] bool send(message_operation& s) noexcept;
+    /// Takes what has come, and sends what is due.
+    void progress() noexcept;
+    /// A receive meets a message that came before it.
+    void receive_kept(message_operation& r, unexpected_message& m) noexcept;
+    void withdraw(message_operation& o) noexcept;
+    /// The messenger ends.
+    void abandon() noexcept;
+    [[nodiscard]] bool peer_has_left() const noexcept { return frames_.is_closed(); }
+    [[nodiscard]] std::string describe() const;
+
+  private:
+    /// What is kept of an unexpected message that is not immediate.
+    struct kept_message {
+        std::uint32_t record = 0;
+        bool whole = false; ///< it lies in place_of(record)
+    };
+
+    status read_frame(std::span<const std::byte> frame) noexcept;
+    /// Takes back records of this end's.  False: not all of them hold a message.
+    [[nodiscard]] bool take_back(std::uint64_t given_back) noexcept;
+    /// False: that can't be.
+    bool read_item(const frame_item& i, const std::byte* payload) noexcept;
+    bool read_message(const frame_item& i, const std::byte* payload) noexcept;
+    void receive_immediate(message_operation& r, const envelope& m, const std::byte* payload) noexcept;
+    void receive_whole(message_operation& r, const envelope& m, std::uint32_t record,
+                       const std::byte* payload) noexcept;
+    [[nodiscard]] std::byte* place_of(std::uint32_t record) noexcept {
+        return whole_.get() + record * frames_.most_whole();
+    }
+
+    messenger_core& core_;
+    matching& matching_;
+    message_frames frames_;
+    send_records records_;
+    std::uint64_t sent_whole_ = 0; ///< a bit for each record that holds a whole message, until the peer gives it back
+    std::unique_ptr<std::byte[]>
+        whole_; ///< those that are unexpected: most_whole() bytes for each of the peer's records
+    frame_rendezvous large_;
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <halocline/comm/messenger.hpp>
+
+namespace halocline::comm {
+
+/// Operations in the order in which they came. The list's pointers are in them: an operation is in at most one list.
+struct operation_list {
+    message_operation *first = nullptr, *last = nullptr;
+
+    [[nodiscard]] bool empty() const noexcept { return first == nullptr; }
+    void push(message_operation& o) noexcept {
+        o.next = nullptr;
+        o.before = last;
+        (last ? last->next : first) = &o;
+        last = &o;
+    }
+    void push_front(message_operation& o) noexcept {
+        o.before = nullptr;
+        o.next = first;
+        (first ? first->before : last) = &o;
+        first = &o;
+    }
+    void remove(message_operation& o) noexcept {
+        (o.before ? o.before->next : first) = o.next;
+        (o.next ? o.next->before : last) = o.before;
+    }
+    /// visit may remove the operation that it gets.
+    template <class Visit>
+    void for_each(Visit&& visit) {
+        for (message_operation *o = first, *next; o != nullptr; o = next) {
+            next = o->next;
+            visit(*o);
+        }
+    }
+    void finish_all() noexcept {
+        for_each([](message_operation& o) { o.finish(); });
+        *this = {};
+    }
+};
+
+} // namespace halocline::comm

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rdma_rendezvous.hpp"
+
+#include "job/waiting.hpp"
+
+#include <bit>
+
+namespace halocline::comm {
+
+rdma_rendezvous::invitation rdma_rendezvous::invite(message_operation& r, operation_list& calling) noexcept {
+    bulk_ticket ticket;
+    // Asked first: once memory is open, the sender must hear of it.
+    if (frames_.payload_room() < sizeof ticket) return invitation::later;
+    switch (bulk_->receive(r.record, {r.data, r.asked_bytes}, ticket)) {
+    case bulk_link::opening::busy: return invitation::later;
+    case bulk_link::opening::refused: ++core_.counts.not_registered; return invitation::refused;
+    case bulk_link::opening::open: break;
+    }
+    frames_.append({.kind = frame_item::invite, .record = r.record, .bytes = r.asked_bytes},
+                   reinterpret_cast<const std::byte*>(&ticket), sizeof ticket);
+    calling.remove(r);
+    r.state = operation_state::invited;
+    invited_.push(r);
+    return invitation::said;
+}
+
+message_operation* rdma_rendezvous::declined(std::uint32_t record) noexcept {
+    message_operation* declined = nullptr;
+    invited_.for_each([&](message_operation& r) {
+        if (r.record != record) return;
+        bulk_->give_up(record);
+        invited_.remove(r);
+        declined = &r;
+    });
+    return declined;
+}
+
+void rdma_rendezvous::admit(message_operation& s, std::uint64_t bytes, const bulk_ticket& ticket) noexcept {
+    ticket_[s.record] = ticket;
+    s.asked_bytes = bytes;
+    s.moved_bytes = 0;
+    s.state = operation_state::admitted;
+    writing_.push(s);
+}
+
+void rdma_rendezvous::progress(operation_list& streaming) noexcept {
+    tell_declines();
+    if (invited_.empty() && writing_.empty()) return;
+    const std::uint64_t moved = bulk_->moved(), writes = bulk_->writes();
+    bulk_->poll();
+    look_for_received();
+    writing_.for_each([&](message_operation& s) { write(s, streaming); });
+    core_.moved += bulk_->moved() - moved;
+    core_.counts.writes += bulk_->writes() - writes;
+    if (bulk_->failed() && !frames_.is_closed() && core_.broken == status::ok) frames_.lose(bulk_->trouble());
+}
+
+/// Before the pieces that come instead, which wait for it.
+void rdma_rendezvous::tell_declines() noexcept {
+    for (; declines_ != 0; declines_ &= declines_ - 1) {
+        const auto record = static_cast<std::uint32_t>(std::countr_zero(declines_));
+        if (!frames_.append({.kind = frame_item::decline, .record = record})) return;
+    }
+}
+
+void rdma_rendezvous::look_for_received() noexcept {
+    invited_.for_each([&](message_operation& r) {
+        if (!bulk_->received(r.record)) return;
+        invited_.remove(r);
+        ++core_.counts.written;
+        r.finish();
+    });
+}
+
+void rdma_rendezvous::write(message_operation& s, operation_list& streaming) noexcept {
+    if (s.state == operation_state::admitted) {
+        switch (bulk_->send(s.record, {s.data, s.asked_bytes}, ticket_[s.record])) {
+        case bulk_link::opening::busy: return;
+        case bulk_link::opening::refused:
+            ++core_.counts.not_registered;
+            writing_.remove(s);
+            decline(s.record);
+            s.state = operation_state::streaming; // once the decline is said, as if the peer had called
+            streaming.push(s);
+            return;
+        case bulk_link::opening::open: break;
+        }
+        s.state = operation_state::writing;
+    }
+    if (!bulk_->sent(s.record)) return;
+    // The receiver knows by itself when all is there: it is told nothing, and the record may be used again.
+    writing_.remove(s);
+    records_.give_back(s.record);
+    s.finish();
+}
+
+void rdma_rendezvous::withdraw(message_operation& o) noexcept {
+    if (o.state == operation_state::admitted) {
+        writing_.remove(o);
+        decline(o.record);
+        return;
+    }
+    const auto under_way = [&] { return o.state == operation_state::invited || o.state == operation_state::writing; };
+    waiter waiting(core_.job);
+    bool over = false, left = false;
+    while (under_way() && !over && !left) {
+        left = frames_.is_closed();
+        over = waiting.again(frames_.peer()) != status::ok; // every wait of the rank moves its messages on
+    }
+    if (!under_way()) return;
+    // The end of the job, or the peer's: then it has written what it ever will.
+    if (over) bulk_->cut();
+    if (o.state == operation_state::invited) bulk_->give_up(o.record);
+    (o.state == operation_state::invited ? invited_ : writing_).remove(o);
+}
+
+void rdma_rendezvous::abandon() noexcept {
+    for (operation_list* all : {&invited_, &writing_}) {
+        all->for_each([this](message_operation& o) {
+            withdraw(o);
+            o.finish();
+        });
+    }
+}
+
+std::string rdma_rendezvous::describe() const {
+    return "; from " + std::to_string(core_.options.direct_bytes) +
+           " bytes straight into the receiver's memory: " + bulk_->describe();
+}
+
+} // namespace halocline::comm

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Large messages over a network, from memory to memory: the receiver opens its memory and invites the sender, which writes
+// (network/bulk_link.hpp). What is announced, and what goes in frames instead, is frame_rendezvous's.
+#pragma once
+
+#include "message_frames.hpp"
+#include "messenger_core.hpp"
+#include "network/bulk_link.hpp"
+#include "operation_list.hpp"
+#include "send_records.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace halocline::comm {
+
+class rdma_rendezvous {
+  public:
+    rdma_rendezvous(messenger_core& core, message_frames& frames, send_records& records,
+                    std::unique_ptr<bulk_link> bulk)
+        : core_(core), frames_(frames), records_(records), bulk_(std::move(bulk)) {}
+
+    // Receiver.
+    enum class invitation {
+        said,   ///< the receive is invited, and this part's
+        later,  ///< no frame has room, or the network is busy with that record: try again
+        refused ///< the memory can't be registered: the message has to come in frames
+    };
+    /// `calling`: the list that the receive is in, and leaves if that is said.
+    [[nodiscard]] invitation invite(message_operation& r, operation_list& calling) noexcept;
+    /// The sender will not write: the receive that had invited it, which is this part's no more. nullptr: there is none.
+    [[nodiscard]] message_operation* declined(std::uint32_t record) noexcept;
+
+    // Sender.
+    /// The receiver has invited so many bytes of a send.
+    void admit(message_operation& s, std::uint64_t bytes, const bulk_ticket& ticket) noexcept;
+    /// Nothing will be written for that record, of which the receiver has to be told.
+    void decline(std::uint32_t record) noexcept { declines_ |= std::uint64_t{1} << record; }
+    /// The receiver has not been told yet: no other use of that record may go before.
+    [[nodiscard]] bool owes_decline(std::uint32_t record) const noexcept { return (declines_ >> record & 1) != 0; }
+
+    /// Moves all of them on. Sends whose memory can't be registered are declined and appended to `streaming`: they go in
+    /// frames.
+    void progress(operation_list& streaming) noexcept;
+    /// Nobody reads or writes the operation's memory when this returns. It may have been declined meanwhile: then it is
+    /// streamed, and not this part's.
+    void withdraw(message_operation& o) noexcept;
+    /// The messenger ends: all are withdrawn.
+    void abandon() noexcept;
+    [[nodiscard]] std::string describe() const;
+
+  private:
+    void tell_declines() noexcept;
+    void look_for_received() noexcept;
+    void write(message_operation& s, operation_list& streaming) noexcept;
+
+    messenger_core& core_;
+    message_frames& frames_;
+    send_records& records_;
+    std::unique_ptr<bulk_link> bulk_;
+    operation_list invited_;                      ///< receives whose memory is open to the peer
+    operation_list writing_;                      ///< sends to memory that is open here: admitted, or under way
+    bulk_ticket ticket_[send_records::records]{}; ///< of these, by record
+    std::uint64_t declines_ = 0;                  ///< a bit for each record that is declined, until the peer is told
+    static_assert(send_records::records == 64);
+    static_assert(send_records::records == bulk_link::records); // a send's record is that of its bytes here, too
+};
+
+} // namespace halocline::comm

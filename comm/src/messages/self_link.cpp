@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "self_link.hpp"
+
+#include <cstring>
+
+namespace halocline::comm {
+namespace {
+
+/// What is kept of a large message.
+message_operation* send_of(unexpected_message& m) {
+    message_operation* send = nullptr;
+    std::memcpy(&send, m.payload(), sizeof send);
+    return send;
+}
+
+} // namespace
+
+bool self_link::send(message_operation& s) noexcept {
+    const bool immediate = core_.is_immediate(s.bytes);
+    const envelope m{core_.job.rank, s.tag, s.context, s.bytes};
+    if (message_operation* const r = matching_.match(m)) {
+        copy_bytes(r->data, s.data, core_.begin_receive(*r, m));
+        ++(immediate ? core_.counts.immediate : core_.counts.direct);
+        r->finish();
+        s.finish();
+        return true;
+    }
+    unexpected_message* const kept = matching_.keep(m);
+    if (kept == nullptr) return false;
+    if (immediate) {
+        copy_bytes(kept->payload(), s.data, s.bytes);
+        s.finish();
+    } else {
+        message_operation* const send = &s;
+        std::memcpy(kept->payload(), &send, sizeof send);
+        s.state = operation_state::announced;
+        announced_.push(s);
+    }
+    return true;
+}
+
+void self_link::receive_kept(message_operation& r, unexpected_message& m) noexcept {
+    const std::uint64_t bytes = core_.begin_receive(r, m.what());
+    if (core_.is_immediate(m.bytes)) {
+        copy_bytes(r.data, m.payload(), bytes);
+        ++core_.counts.immediate;
+    } else {
+        message_operation& send = *send_of(m);
+        copy_bytes(r.data, send.data, bytes);
+        ++core_.counts.direct;
+        announced_.remove(send);
+        send.finish();
+    }
+    r.finish();
+}
+
+void self_link::withdraw(message_operation& s) noexcept {
+    announced_.remove(s);
+    for (unexpected_message* m = matching_.first_kept(core_.job.rank); m != nullptr; m = m->next) {
+        if (core_.is_immediate(m->bytes) || send_of(*m) != &s) continue;
+        matching_.remove(*m);
+        return;
+    }
+}
+
+} // namespace halocline::comm

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shm_link.hpp"
+
+#include <cstring>
+
+namespace halocline::comm {
+
+shm_link::shm_link(messenger_core& core, matching& m, int peer, std::byte* own, std::byte* theirs,
+                   const peer_memory& memory, const streaming_watch& pushed, std::uint32_t id)
+    : in_(*link_of(own, peer), *link_of(theirs, core.job.rank)),
+      out_(*link_of(theirs, core.job.rank), *link_of(own, peer)), core_(core), matching_(m), peer_(peer),
+      farewell_(0, peer, id, 0, 0, reinterpret_cast<std::byte*>(&link_of(theirs, core.job.rank)->farewell),
+                reinterpret_cast<std::byte*>(&link_of(own, peer)->farewell)),
+      large_(core, peer, own, theirs, memory, pushed) {}
+
+bool shm_link::send(message_operation& s) noexcept {
+    if (core_.is_immediate(s.bytes)) {
+        if (!send_now({s.data, s.bytes}, s.tag, s.context)) return false;
+        s.finish();
+        return true;
+    }
+    if (large_.is_full() || !out_.has_cell()) return false;
+    out_.announce(large_.announce(s), label_for(s.tag, s.context));
+    return true;
+}
+
+bool shm_link::arrive(ring_reader::place p) noexcept {
+    const message_cell& cell = *p.cell;
+    const envelope m{peer_, cell.tag, cell.context, cell.message_bytes()};
+    const bool immediate = core_.is_immediate(m.bytes);
+    if (message_operation* const r = matching_.match(m)) {
+        if (immediate) {
+            copy_payload(r->data, p, core_.begin_receive(*r, m));
+            ++core_.counts.immediate;
+            r->finish();
+        } else {
+            receive_announced(*r, m, cell.payload);
+        }
+    } else {
+        unexpected_message* const kept = matching_.keep(m);
+        if (kept == nullptr) return false;
+        if (immediate)
+            copy_payload(kept->payload(), p, m.bytes);
+        else
+            std::memcpy(kept->payload(), cell.payload, sizeof(announcement));
+    }
+    take(p);
+    return true;
+}
+
+void shm_link::receive_kept(message_operation& r, unexpected_message& m) noexcept {
+    if (!core_.is_immediate(m.bytes)) return receive_announced(r, m.what(), m.payload());
+    copy_bytes(r.data, m.payload(), core_.begin_receive(r, m.what()));
+    ++core_.counts.immediate;
+    r.finish();
+}
+
+void shm_link::receive_announced(message_operation& r, const envelope& m, const std::byte* payload) noexcept {
+    announcement a;
+    std::memcpy(&a, payload, sizeof a);
+    large_.receive(r, core_.begin_receive(r, m), a); // though it asks for nothing, so that the send ends
+}
+
+const control_line* shm_link::close() noexcept {
+    large_.abandon();
+    farewell_.close();
+    return farewell_.line();
+}
+
+} // namespace halocline::comm

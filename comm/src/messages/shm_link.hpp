@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between this rank and a peer that shares its memory: immediate ones go through a ring of cells and a few slots
+// (message_ring.hpp), as do the announcements of large ones (shm_rendezvous.hpp).
+#pragma once
+
+#include "matching.hpp"
+#include "message_ring.hpp"
+#include "messenger_core.hpp"
+#include "shm_rendezvous.hpp"
+
+#include <halocline/comm/pause.hpp>
+#include <halocline/comm/shm_channel.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace halocline::comm {
+
+class shm_link {
+  public:
+    /// `own` and `theirs`: the two ranks' blocks (message_layout.hpp). `id`: the messenger's, same on every rank.
+    shm_link(messenger_core& core, matching& m, int peer, std::byte* own, std::byte* theirs, const peer_memory& memory,
+             const streaming_watch& pushed, std::uint32_t id);
+
+    // In line: they are all that an immediate message takes.
+    /// Sends an immediate message.  False: no room yet.
+    bool send_now(std::span<const std::byte> data, int tag, std::uint32_t context) noexcept {
+        return out_.send(data, label_for(tag, context));
+    }
+    /// Receives the peer's next message if it comes within so many polls, is immediate, matches and fits.
+    /// Pre: matching::nothing_waits().
+    [[gnu::always_inline]] bool receive_now(std::span<std::byte> into, int tag, std::uint32_t context, int patience,
+                                            message_info& info) noexcept {
+        const ring_reader::awaited next = in_.await();
+        for (int polls = 0; polls < patience; ++polls) {
+            if (polls > 0) pause();
+            // Two branches with a copy of what follows in each. An address that depends on what was polled would keep the
+            // core from guessing, and from asking for the payload before the number is there.
+            switch (next.look()) {
+            case ring_reader::arrival::in_cell: return receive_now(next.cell(), into, tag, context, info);
+            case ring_reader::arrival::in_slot: return receive_now(next.slot(), into, tag, context, info);
+            case ring_reader::arrival::none: break;
+            }
+        }
+        return false;
+    }
+
+    /// Sends a message, or announces it.  False: no room yet.
+    [[nodiscard]] bool send(message_operation& s) noexcept;
+    /// Looks for what has come, and moves large messages on.
+    void progress() noexcept {
+        while (take_next()) {
+        }
+        large_.progress();
+    }
+    /// A receive meets a message that came before it.
+    void receive_kept(message_operation& r, unexpected_message& m) noexcept;
+    void withdraw(message_operation& o) noexcept { large_.withdraw(o); }
+    /// The messenger ends: says farewell. Where the peer's farewell will come.
+    const control_line* close() noexcept;
+    [[nodiscard]] bool peer_has_left() const noexcept { return shm_channel::closed(*farewell_.line()); }
+    [[nodiscard]] std::string describe() const { return large_.describe(); }
+
+  private:
+    [[gnu::always_inline]] bool receive_now(ring_reader::place p, std::span<std::byte> into, int tag,
+                                            std::uint32_t context, message_info& info) noexcept {
+        if (!matches(tag, context, p.cell->tag, p.cell->context)) return false;
+        const std::uint32_t bytes = p.cell->bytes;
+        if (bytes == message_cell::announced || bytes > into.size()) return false;
+        copy_payload(into.data(), p, bytes);
+        info = {peer_, p.cell->tag, bytes};
+        take(p);
+        ++core_.counts.arrived;
+        ++core_.counts.immediate;
+        return true;
+    }
+    [[nodiscard]] ring_writer::label label_for(int tag, std::uint32_t context) const noexcept {
+        return {tag, context, in_.slots_taken()};
+    }
+    /// Frees a place of the ring: what lay there has been copied.
+    void take(ring_reader::place p) noexcept {
+        out_.credit(p.cell->slots_taken);
+        in_.take(p);
+    }
+    /// False: nothing has come, or what has come stays where it is.
+    bool take_next() noexcept {
+        const ring_reader::awaited next = in_.await();
+        switch (next.look()) { // as in receive_now()
+        case ring_reader::arrival::in_cell: return arrive(next.cell());
+        case ring_reader::arrival::in_slot: return arrive(next.slot());
+        case ring_reader::arrival::none: break;
+        }
+        return false;
+    }
+    /// Gives a message to the receive that waits for it, or keeps it.  False: no room; it stays where it is.
+    bool arrive(ring_reader::place p) noexcept;
+    void receive_announced(message_operation& r, const envelope& m, const std::byte* payload) noexcept;
+
+    ring_reader in_;
+    ring_writer out_;
+    messenger_core& core_;
+    matching& matching_;
+    int peer_;
+    shm_channel farewell_; ///< nothing else goes through it
+    shm_rendezvous large_;
+};
+
+} // namespace halocline::comm

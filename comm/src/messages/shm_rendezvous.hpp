@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Large messages between this rank and a peer that shares its memory. Their announcement comes through the ring
+// (shm_link.hpp); then the receiver copies out of the sender's memory, or both copy pieces of the message, or the sender
+// alone past its cache, or both through a staging area. The send's record, in its sender's slab, is where the two ends
+// meet (docs/decisions/0015-matched-messages.md).
+#pragma once
+
+#include "message_layout.hpp"
+#include "messenger_core.hpp"
+#include "operation_list.hpp"
+#include "peer_memory.hpp"
+#include "send_records.hpp"
+
+#include <halocline/comm/streaming_watch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace halocline::comm {
+
+class shm_rendezvous {
+  public:
+    /// Smallest message that its sender may be left to copy past its cache.
+    static constexpr std::size_t least_pushed = least_streamed;
+    /// `own` and `theirs`: the two ranks' blocks (message_layout.hpp). `pushed`: for messages of least_pushed bytes.
+    shm_rendezvous(messenger_core& core, int peer, std::byte* own, std::byte* theirs, const peer_memory& memory,
+                   const streaming_watch& pushed);
+
+    /// Sender: no further send can be announced now.
+    [[nodiscard]] bool is_full() const noexcept { return free_.all_taken(); }
+    /// What the receiver is to be told of a send.  Pre: !is_full().
+    [[nodiscard]] announcement announce(message_operation& send) noexcept;
+    /// Receiver: takes `bytes` of an announced message, in whichever way reaches them.
+    void receive(message_operation& r, std::uint64_t bytes, const announcement& a) noexcept;
+    /// The next steps of the sends that are announced, and of the receives in which their sender has a part.
+    void progress() noexcept {
+        if (!announced_.empty()) announced_.for_each([this](message_operation& s) { follow(s); });
+        if (!receiving_.empty()) receiving_.for_each([this](message_operation& r) { go_on(r); });
+    }
+    void withdraw(message_operation& o) noexcept;
+    void abandon() noexcept;
+    [[nodiscard]] std::string describe() const;
+
+  private:
+    // Receiver.
+    void look_for_sender(send_record& record, std::uint64_t bytes) noexcept;
+    /// True if the sender of so many bytes should write them past its cache.
+    [[nodiscard]] bool wants_push(std::uint64_t bytes) const noexcept;
+    /// Lets the sender copy a part, or all.  False: that would not pay, or the receiver's memory is not mapped there.
+    bool share_copy(message_operation& r, send_record& record, const std::byte* source, std::uint64_t bytes) noexcept;
+    /// The next step of a receive in which its sender has a part.
+    void go_on(message_operation& r) noexcept;
+    /// False: pieces are still to come.
+    bool copied_by_both(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
+    bool copied_from_staging(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
+    // Sender.
+    /// Does what the receiver of an announced message asks for.
+    void follow(message_operation& s) noexcept;
+    void help_copy(message_operation& s, send_record& record, bool streaming) noexcept;
+    void stage(message_operation& s, send_record& record) noexcept;
+
+    messenger_core& core_;
+    int peer_;
+    peer_memory memory_;
+    // Of what goes.
+    send_record* records_; ///< in this rank's slab
+    send_records free_;
+    std::uint64_t generation_ = 0; ///< of the last announcement
+    operation_list announced_;
+    message_operation* staged_ = nullptr; ///< whose pieces lie in the staging area
+    std::byte* staging_;
+    // Of what comes.
+    send_record* their_records_;
+    const std::byte* their_staging_;
+    operation_list receiving_; ///< those in which their sender has a part
+    streaming_watch pushed_;   ///< do large messages go past their sender's cache?
+};
+
+} // namespace halocline::comm
