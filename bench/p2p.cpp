@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a message between two cores cost, by size?  scripts/bench.sh p2p
-//   (halocline-run -n 2 -- bench_p2p [--peer 'NAME=COMMAND'])
+//   (halocline-run -n 2 -- bench_p2p [--transport NAME] [--peer 'NAME=COMMAND']; mpi: under an mpirun)
 //
 // Patterns (p2p/patterns.hpp): latency (half a round trip), one-way (a window of messages), both-ways, overhead (of
-// isend and irecv). Contenders in turn: slot, copy and nomatch (p2p/limits.hpp); our matched messages; our channel, the
-// path of plans, and our windows; each MPI. What matching costs is 1 - time of nomatch / time of messages.
+// isend and irecv). Contenders in turn: the limits, over shm slot, copy and nomatch (p2p/limits.hpp), over libfabric and
+// MPI a plain TCP socket (p2p/socket_endpoint.hpp); our matched messages; our channel, the path of plans, and our
+// windows; each MPI. What matching costs is 1 - time of nomatch / time of messages.
 #include "p2p/channel_endpoint.hpp"
 #include "p2p/limits.hpp"
 #include "p2p/options.hpp"
 #include "p2p/patterns.hpp"
+#include "p2p/socket_endpoint.hpp"
 #include "p2p/two_sided_endpoint.hpp"
 #include "p2p/window_endpoint.hpp"
 #include "support/command_line.hpp"
@@ -25,6 +27,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <sstream>
 
 namespace {
@@ -36,13 +39,15 @@ using p2p::bench_options;
 class driver {
   public:
     driver(const comm::job& j, const bench_options& o)
-        : job_(j), options_(o), probe_(j), pair_(j), ours_(j, o.messages),
+        : job_(j), options_(o), probe_(j), ours_(j, o.messages),
           messages_(ours_, [this](std::vector<double> mine) { return slowest(job_, mine); }) {
         for (const std::string& text : o.compare) {
             others_.emplace_back(j, p2p::thresholds(text));
             other_messages_.emplace_back(others_.back(),
                                          [this](std::vector<double> mine) { return slowest(job_, mine); });
         }
+        if (o.transport == "shm") pair_.emplace(j);
+        if (o.transport == "ofi" || o.transport == "mpi") socket_.emplace(j);
         const std::vector<int> processors = processors_of(j);
         j.collectively([&] {
             if (j.rank() == 0) json_ = output_file(o.json), svg_ = output_file(o.svg);
@@ -62,7 +67,9 @@ class driver {
             panels.push_back(std::move(panel));
         }
         if (svg_.stream() != nullptr)
-            std::fputs(svg_chart("Messages between two cores", "µs per message", panels).c_str(), svg_.stream());
+            std::fputs(
+                svg_chart("Messages between two cores, over " + options_.transport, "µs per message", panels).c_str(),
+                svg_.stream());
         json_.close(program);
         svg_.close(program);
         if (job_.rank() == 0) std::fputs(ours_.messages().describe().c_str(), stderr);
@@ -78,23 +85,29 @@ class driver {
                                return p2p::measurement(endpoint, order).run();
                            }});
         };
-        if (pattern == "latency" || pattern == "both-ways")
-            add("limit", "slot", "none", [this] { return p2p::slot_endpoint(pair_); });
-        if (pattern != "overhead") {
-            add("limit", "copy", "none", [this] { return p2p::copy_endpoint(pair_); });
-            add("limit", "nomatch", "none", [this] {
-                return p2p::nomatch_endpoint(pair_, options_.messages.immediate_bytes,
-                                             options_.messages.synergistic_bytes);
-            });
+        const bool by_message = pattern == "latency" || pattern == "both-ways"; // not by windows of messages
+        if (pair_) {
+            if (by_message) add("limit", "slot", "none", [this] { return p2p::slot_endpoint(*pair_); });
+            if (pattern != "overhead") {
+                add("limit", "copy", "none", [this] { return p2p::copy_endpoint(*pair_); });
+                add("limit", "nomatch", "none", [this] {
+                    return p2p::nomatch_endpoint(*pair_, options_.messages.immediate_bytes,
+                                                 options_.messages.synergistic_bytes);
+                });
+            }
         }
+        if (socket_ && by_message)
+            add(
+                "limit", "socket", "tcp", [this]() -> auto& { return *socket_; });
+        const char* const transport = options_.transport.c_str();
         add(
-            "ours", "messages", "shm", [this]() -> auto& { return messages_; });
+            "ours", "messages", transport, [this]() -> auto& { return messages_; });
         for (std::size_t i = 0; i < other_messages_.size(); ++i)
             add(
-                "ours", options_.compare[i].c_str(), "shm", [ this, i ]() -> auto& { return other_messages_[i]; });
-        if (pattern == "latency" || pattern == "both-ways") {
-            add("ours", "channel", "shm", [this, bytes] { return p2p::channel_endpoint(job_, bytes); });
-            add("ours", "window", "shm", [this, bytes] { return p2p::window_endpoint(job_, bytes); });
+                "ours", options_.compare[i].c_str(), transport, [ this, i ]() -> auto& { return other_messages_[i]; });
+        if (by_message) {
+            add("ours", "channel", transport, [this, bytes] { return p2p::channel_endpoint(job_, bytes); });
+            add("ours", "window", transport, [this, bytes] { return p2p::window_endpoint(job_, bytes); });
         }
         for (peer_program& peer : peers_)
             all.push_back({peer.name(), "two-sided", "mpi", [this, pattern, bytes, &peer](double seconds) {
@@ -195,7 +208,8 @@ class driver {
     const bench_options& options_;
     output_file json_, svg_; ///< rank 0's
     flag_probe probe_;
-    p2p::pair_memory pair_;
+    std::optional<p2p::pair_memory> pair_;       ///< for the limits of shared memory
+    std::optional<p2p::socket_endpoint> socket_; ///< the limit of networks over TCP
     comm::two_sided::communicator ours_;
     using messages_endpoint = p2p::two_sided_endpoint<std::function<std::vector<double>(std::vector<double>)>>;
     messages_endpoint messages_;
@@ -209,7 +223,8 @@ int measure(app::program& program, int argc, const char* const* argv) {
     if (argc == 2 && std::string_view(argv[1]) == "--help") return program.print(p2p::usage_text), 0;
     const bench_options o = p2p::parse(argc, argv);
     comm::job_options job_options;
-    job_options.transports = {"shm"};
+    job_options.transports = {o.transport};
+    job_options.ofi_provider = o.provider;
     const comm::job& j = program.join(job_options);
     if (j.ranks() != 2) throw input_error(std::to_string(j.ranks()) + " ranks; halocline-run -n 2 -- bench_p2p");
     driver(j, o).run(program);

@@ -2,7 +2,8 @@
 // Are the targets met?  scripts/bench.sh targets  (bench_targets RUN…)
 //
 // RUN is a file of JSON lines that other benches wrote in one go. Ratios are taken within a run; over the runs a figure
-// is the median, with its range. Prints a table in Markdown, that of docs/status.md; --json FILE has a line per figure.
+// is the median, with its range. Prints two tables in Markdown: a row per target with its worst figure, that of
+// docs/status.md, and all figures, that of docs/measurements.md; --json FILE has a line per figure.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/output_file.hpp"
@@ -53,6 +54,10 @@ struct pooled {
     [[nodiscard]] bool is_met() const {
         return met(value(), first.bound, first.side) ||
                (first.limit_suffices && limit_misses() && met(value(), middle(limits), first.side));
+    }
+    /// How far on the right side of the bound: below 1 it is missed, but for the limit's sake. Negative times are good.
+    [[nodiscard]] double margin() const {
+        return first.side == wanted::at_least ? value() / first.bound : 2 - value() / first.bound;
     }
     [[nodiscard]] bool limit_misses() const { return !limits.empty() && !met(middle(limits), first.bound, first.side); }
     /// "8^4 1.05", "8^4 **1.25** (1.1–1.4)", "8^4 1.5, limit 1.4", "8^4 1.05 *n*" (noisy).
@@ -135,14 +140,41 @@ std::vector<row> rows_of(const std::vector<pooled>& all) {
     return ordered;
 }
 
-void print_table(const std::vector<pooled>& all) {
-    std::puts("| target | of | fast mode | slow mode | either |\n|---|---|---|---|---|");
-    for (row& r : rows_of(all)) {
-        std::string bound = printed(r.least_bound);
-        if (printed(r.most_bound) != bound) bound += " to " + printed(r.most_bound);
-        std::printf("| %s %s %s | %s | %s | %s | %s |\n", r.target.c_str(), r.side == wanted::at_most ? "≤" : "≥",
-                    bound.c_str(), r.of.c_str(), r.cell("fast").c_str(), r.cell("slow").c_str(), r.cell("").c_str());
+std::string bounds_of(const row& r) {
+    std::string text = printed(r.least_bound);
+    if (printed(r.most_bound) != text) text += " to " + printed(r.most_bound);
+    return (r.side == wanted::at_most ? "≤ " : "≥ ") + text;
+}
+
+/// A row per target: how many of its figures meet it, and the worst of them, a missed one if there is any.
+void print_summary(std::vector<row> rows) {
+    std::puts("| target | of | met | worst |\n|---|---|---|---|");
+    for (row& r : rows) {
+        std::vector<const pooled*> points;
+        for (const auto& [speed, of_speed] : r.figures) points.insert(points.end(), of_speed.begin(), of_speed.end());
+        const auto is_met = [](const pooled* p) { return p->is_met(); };
+        const auto count = std::ranges::count_if(points, is_met);
+        const pooled* const worst =
+            *std::ranges::min_element(points, {}, [](const pooled* p) { return std::pair(p->is_met(), p->margin()); });
+        const bool all_met = static_cast<std::size_t>(count) == points.size();
+        std::printf("| %s %s | %s | %s%td of %zu%s | %s%s%s |\n", r.target.c_str(), bounds_of(r).c_str(), r.of.c_str(),
+                    all_met ? "" : "**", count, points.size(), all_met ? "" : "**", worst->first.speed.c_str(),
+                    worst->first.speed.empty() ? "" : " ", worst->cell().c_str());
     }
+}
+
+void print_figures(std::vector<row> rows) {
+    std::puts("| target | of | fast mode | slow mode | either |\n|---|---|---|---|---|");
+    for (row& r : rows)
+        std::printf("| %s %s | %s | %s | %s | %s |\n", r.target.c_str(), bounds_of(r).c_str(), r.of.c_str(),
+                    r.cell("fast").c_str(), r.cell("slow").c_str(), r.cell("").c_str());
+}
+
+void print_tables(const std::vector<pooled>& all) {
+    const std::vector<row> rows = rows_of(all);
+    print_summary(rows);
+    std::puts("");
+    print_figures(rows);
     const auto missed = std::ranges::count_if(all, [](const pooled& p) { return !p.is_met(); });
     std::printf(
         "\n%zu figures, %zu met, %zu missed (bold); in brackets the range over runs; limit: the one-copy limit's own\n"
@@ -159,7 +191,7 @@ int judge(app::program& program, int argc, const char* const* argv) {
     program.parse(cli, argc, argv);
     const std::vector<pooled> all = pool(runs);
     output_file json_file(json);
-    print_table(all);
+    print_tables(all);
     if (std::FILE* const to = json_file.stream())
         for (const pooled& p : all) std::fprintf(to, "%s\n", p.json().c_str());
     json_file.close(program);

@@ -8,7 +8,9 @@
 #                 points first: 10 minutes, at most a point more; --quick: one minute
 #   halo_network  exchanges over libfabric's tcp on loopback beside each MPI told to use tcp: 3 minutes; --seconds S,
 #                 --provider NAME
-#   p2p           messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE
+#   p2p           messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE;
+#                 --transport ofi: over libfabric's tcp beside MPIs told to use tcp; mpi: over each MPI beside itself;
+#                 verbs; all: shm, ofi and mpi, 8 minutes, to files
 #   sum           global sums of 1 to 64 doubles beside a hand-written one and MPI_Allreduce; --np N ranks (default 2)
 #   network_messages  large messages over loopback, by each MPI and libfabric's tcp, straight and in frames;
 #                 2 minutes; --seconds S each
@@ -50,10 +52,11 @@ unset OMP_NUM_THREADS # halocline-run would give each rank so many processors, a
 # variables takes itself for one of its ranks.
 declare -A tcp=([openmpi]='OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo'
                 [mpich]='UCX_TLS=tcp,self UCX_NET_DEVICES=lo')
-tcp_peer() { # MPI, program without its suffix: a command
+bare_peer() { # MPI, program without its suffix, variables: a command
   local clean="env -i PATH='$PATH' HOME='$HOME' $(env | grep -E '^(OMPI_ALLOW|OMPI_MCA)' | tr '\n' ' ')"
-  echo "$clean ${tcp[$1]} mpirun.$1 -n 2 '$bin/$2_$1'"
+  echo "$clean ${3:-} mpirun.$1 -n 2 '$bin/$2_$1'"
 }
+tcp_peer() { bare_peer "$1" "$2" "${tcp[$1]}"; }
 # The MPIs here for which PROGRAM_<mpi> was built, a line each.
 mpis_with() { # PROGRAM
   local mpi
@@ -156,15 +159,40 @@ case $question in
       --layout appended --bytes 96 --L 4,8,12,16 --json "$bin/../bench-halo-network.json" "${peers[@]}" "$@" ;;
   p2p)
     # Tuned: what this machine's small and middle sizes want. Eager up to 32 KiB, single copies by the kernel off.
-    peers=()
     declare -A tuned=(
       [openmpi]='OMPI_MCA_btl_vader_eager_limit=32768 OMPI_MCA_btl_vader_single_copy_mechanism=none'
       [mpich]='UCX_RNDV_THRESH=32768 UCX_TLS=^cma')
-    for mpi in $(mpis_with bench_p2p); do
-      peers+=(--peer "$mpi=mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
-      peers+=(--peer "$mpi-tuned=env ${tuned[$mpi]} mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
-    done
-    exec "$bin/halocline-run" -n 2 -- "$bin/bench_p2p" --git "$git" "${peers[@]}" "$@" ;;
+    over() { # transport, options: lines of JSON, but to files if their names are among the options
+      local transport=$1 mpi peers=()
+      shift
+      for mpi in $(mpis_with bench_p2p); do
+        case $transport in
+          shm)
+            peers+=(--peer "$mpi=mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'")
+            peers+=(--peer "$mpi-tuned=env ${tuned[$mpi]} mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'") ;;
+          ofi) peers+=(--peer "$mpi=$(tcp_peer "$mpi" bench_p2p)") ;;
+          mpi-"$mpi")
+            "mpirun.$mpi" -n 2 "$bin/bench_p2p" --git "$git" --transport mpi --peer "$mpi=$(bare_peer "$mpi" bench_p2p)" "$@" ;;
+        esac
+      done
+      [[ $transport == mpi-* ]] ||
+        "$bin/halocline-run" -n 2 -- "$bin/bench_p2p" --git "$git" --transport "$transport" "${peers[@]}" "$@"
+    }
+    transport=shm
+    if [[ ${1:-} == --transport ]]; then transport=${2:?--transport needs a name}; shift 2; fi
+    case $transport in
+      mpi) for mpi in $(mpis_with bench_p2p); do over "mpi-$mpi" "$@"; done ;;
+      all)
+        for transport in shm ofi $(mpis_with bench_p2p | sed s/^/mpi-/); do
+          over "$transport" --json "$bin/../bench-p2p-$transport.json" --svg "$bin/../bench-p2p-$transport.svg" --seconds 120 "$@"
+        done
+        echo "bench.sh: lines of JSON and charts are build/release/bench-p2p-{shm,ofi,mpi-openmpi,mpi-mpich}.{json,svg}" >&2 ;;
+      verbs)
+        p2p=("$bin/halocline-run" -n 2 -- "$bin/bench_p2p" --git "$git" --transport verbs "$@")
+        if compgen -G '/sys/class/infiniband/*' >/dev/null; then exec "${p2p[@]}"; fi
+        VERBS_VM_SECONDS=600 exec "$here/scripts/verbs-vm.sh" "$(printf '%q ' "${p2p[@]}")" ;;
+      *) over "$transport" "$@" ;;
+    esac ;;
   sum)
     np=2
     if [[ ${1:-} == --np ]]; then np=${2:?--np needs a number}; shift 2; fi

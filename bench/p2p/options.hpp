@@ -23,14 +23,15 @@ struct bench_options {
     std::vector<std::size_t> sizes{8, 64, 256, 512, 1024, 2048, 4096, 8192, 32768, 131072, 524288, 2097152, 8388608};
     std::string json, svg, git = "unknown";
     std::vector<std::string> peers;
+    std::string transport = "shm", provider; ///< provider: of libfabric, "" is its choice
     comm::messenger_options messages;
 };
 
-inline constexpr const char* usage_text =
-    "usage: bench_p2p [--seconds S] [--patterns latency,one-way,both-ways,overhead] "
-    "[--sizes 8,64,...] [--quick] [--json FILE] [--svg FILE] [--git HASH] "
-    "[--peer NAME=COMMAND]... [--compare IMMEDIATE,SYNERGISTIC,STREAMED]...\n"
-    "--compare: our messages with other thresholds take part, too";
+inline constexpr const char* usage_text = "usage: bench_p2p [--transport shm|ofi|mpi|verbs] [--provider NAME] "
+                                          "[--seconds S] [--patterns latency,one-way,both-ways,overhead] "
+                                          "[--sizes 8,64,...] [--quick] [--json FILE] [--svg FILE] [--git HASH] "
+                                          "[--peer NAME=COMMAND]... [--compare IMMEDIATE,SYNERGISTIC,STREAMED]...\n"
+                                          "--compare: our messages with other thresholds take part, too";
 
 [[noreturn]] inline void usage(const std::string& wrong) { throw input_error(wrong + "\n" + usage_text); }
 
@@ -72,6 +73,10 @@ inline bench_options parse(int argc, const char* const* argv) {
             o.svg = value;
         else if (flag == "--git")
             o.git = value;
+        else if (flag == "--transport")
+            o.transport = value;
+        else if (flag == "--provider")
+            o.provider = value;
         else if (flag == "--peer")
             o.peers.push_back(value);
         else if (flag == "--compare")
