@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost model: which path a message takes, and which route edges and corners, by costs measured in the job.
-//   direct     2 flags + 1 copy    the peer's "free", then "it is here"
+//   direct     2 flags + 1 copy    the peer's "free", then "it is here"; and lines in which ghosts lie beside sites of
+//                                  the peer go back and forth once more
 //   packed     1 flag + 2 copies   into the slot, out of the slot
 //   over a network: direct 2 flags, and nothing is copied; packed 1 flag + 2 copies
 //   streamed   a fixed cost + a cost per cache line, as measured; against the same through the cache, by which go also
@@ -34,15 +35,17 @@ struct verdict {
     std::string why;
 };
 
-/// Direct or packed, for what one rank sends to a peer. Direct is used if both ends choose it.
-inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::int64_t runs) {
+/// Direct or packed, for the message between this rank and a peer. Direct is used if both ends choose it.
+/// Pre: bytes and runs are of what is sent; the lines are those of this rank in which ghosts lie beside own sites.
+inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::int64_t runs, double shared_lines) {
     const double copy =
         c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs);
-    if (copy > c.flag_seconds)
-        return {path::direct, "a second copy, " + microseconds(copy) + ", costs more than a free flag, " +
-                                  microseconds(c.flag_seconds)};
-    return {path::packed, "a second copy, " + microseconds(copy) + ", costs no more than a free flag, " +
-                              microseconds(c.flag_seconds)};
+    const double shared = shared_lines * std::max(0.0, c.scattered_line_seconds - c.cached.line_seconds);
+    const std::string what = "a free flag, " + microseconds(c.flag_seconds) +
+                             (shared > 0 ? ", and lines that ghosts share with sites, " + microseconds(shared) : "");
+    if (copy > c.flag_seconds + shared)
+        return {path::direct, "a second copy, " + microseconds(copy) + ", costs more than " + what};
+    return {path::packed, "a second copy, " + microseconds(copy) + ", costs no more than " + what};
 }
 
 /// The same over a network, whose device writes runs from field to field: what is spared is packing here and unpacking

@@ -186,6 +186,39 @@ void make_direct(region_message& m, const end_of_message& mine, const binding& f
     }
 }
 
+/// Is the site at a position of a field's storage sent to anybody? Of storage with lanes that is not told.
+std::vector<bool> sent_sites(const std::vector<end_of_message>& ends, std::size_t f, const lattice::site_order& order) {
+    std::vector<bool> sent;
+    if (order.lane_width() > 1) return sent;
+    sent.resize(static_cast<std::size_t>(order.volume()));
+    for (const end_of_message& end : ends)
+        for (const position_run& r : end.out[f].runs())
+            for (std::int64_t i = 0; i < r.count; ++i) {
+                const auto first = sent.begin() + (r.first + i * r.stride);
+                std::fill(first, first + r.sites, true);
+            }
+    return sent;
+}
+
+/// The lines that ghosts share with own sites beside them: sites next to ghosts are sent.
+double shared_lines(const position_list& ghosts, const field_view& field, const std::vector<bool>& sent) {
+    constexpr std::int64_t line = 64;
+    const auto start = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(field.data) % line);
+    const auto bytes = static_cast<std::int64_t>(field.shape.bytes()), sites = std::ssize(sent);
+    const auto is_sent = [&](std::int64_t site) {
+        return site >= 0 && site < sites && sent[static_cast<std::size_t>(site)];
+    };
+    std::int64_t lines = 0;
+    for (const position_run& r : ghosts.runs())
+        for (std::int64_t i = 0; i < r.count; ++i) {
+            const std::int64_t first = r.first + i * r.stride, last = first + r.sites;
+            const std::int64_t begin = start + first * bytes, end = start + last * bytes;
+            const bool head = begin % line != 0 && is_sent(first - 1), tail = end % line != 0 && is_sent(last);
+            lines += head + (tail && !(head && begin / line == end / line));
+        }
+    return static_cast<double>(lines);
+}
+
 /// The lines that this rank writes of its message: of the peer's first fields, or of the slot.  Pre: they can be streamed.
 comm::written_lines lines_of(const region_message& m, const binding& fields) {
     std::size_t message_bytes = 0;
@@ -243,6 +276,8 @@ class setup {
     [[nodiscard]] verdict<path> verdict_on(const end_of_message& mine) const;
     /// Makes the fields known to the network of that end's peer, once.  False: it can't take them.
     bool register_fields(const end_of_message& end);
+    /// Ghosts of that message with own sites of this rank.
+    [[nodiscard]] double lines_shared_by(const end_of_message& mine) const;
     [[nodiscard]] std::string outline_of(const end_of_message& mine) const;
     void compare(const end_of_message& mine, outline_reader& theirs) const;
     [[nodiscard]] region_message message_of(const end_of_message& mine, outline_reader& theirs) const;
@@ -256,6 +291,7 @@ class setup {
     const region_plan_options& options_;
     const comm::costs* costs_ = nullptr;
     std::vector<end_of_message> ends_;                                        // by peer
+    std::vector<std::vector<bool>> sent_;                                     // by field
     std::vector<std::string> theirs_;                                         // outlines of the other ends
     std::map<std::string, std::shared_ptr<const comm::direct_memory>> known_; // by transport; nullptr: it can't be
     std::string why_not_known_;
@@ -287,6 +323,8 @@ void setup::find_peers() {
 /// Judges what pays with each peer, and tells it: both ends must find that direct pays.
 void setup::swap_outlines() {
     costs_ = &comm::measured_costs(j_); // collective: whatever the options say here
+    for (std::size_t f = 0; f < fields().source.size(); ++f)
+        sent_.push_back(sent_sites(ends_, f, *fields().source[f].order));
     std::vector<int> peers;
     std::vector<std::string> mine;
     for (end_of_message& end : ends_) {
@@ -372,7 +410,18 @@ verdict<path> setup::verdict_on(const end_of_message& mine) const {
         bytes += static_cast<std::size_t>(mine.out[f].size()) * source.shape.bytes();
         runs += source.order->lane_width() == 1 ? mine.out[f].count_runs() : mine.out[f].size();
     }
-    return mine.far ? choose_far_path(*costs_, bytes, runs) : choose_path(*costs_, bytes, runs);
+    return mine.far ? choose_far_path(*costs_, bytes, runs) : choose_path(*costs_, bytes, runs, lines_shared_by(mine));
+}
+
+double setup::lines_shared_by(const end_of_message& mine) const {
+    if (costs_->scattered_line_seconds <= costs_->cached.line_seconds) return 0; // whatever their number
+    double lines = 0;
+    for (std::size_t f = 0; f < mine.in.size(); ++f) {
+        const field_view& field = fields().destination[f];
+        if (field.order->lane_width() > 1 || fields().source[f].data != field.data) continue; // no sites among ghosts
+        lines += shared_lines(mine.in[f], field, sent_.at(f));
+    }
+    return lines;
 }
 
 /// What compare() and message_of() read there, in their order.

@@ -344,9 +344,45 @@ TEST(PathModel, CopiesDirectlyWhatTakesLongerThanAFlag) {
     const comm::costs c{
         .flag_seconds = 1e-6, .message_seconds = 1e-7, .copy_seconds_per_byte = 1e-10, .run_seconds = 1e-8};
 
-    EXPECT_EQ(halo::choose_path(c, 9'000, 1).choice, path::packed);  // 0.91 us
-    EXPECT_EQ(halo::choose_path(c, 10'000, 1).choice, path::direct); // 1.01 us
-    EXPECT_EQ(halo::choose_path(c, 100, 100).choice, path::direct);  // many short runs
+    EXPECT_EQ(halo::choose_path(c, 9'000, 1, 0).choice, path::packed);  // 0.91 us
+    EXPECT_EQ(halo::choose_path(c, 10'000, 1, 0).choice, path::direct); // 1.01 us
+    EXPECT_EQ(halo::choose_path(c, 100, 100, 0).choice, path::direct);  // many short runs
+}
+
+TEST(PathModel, PacksWhatWouldShareTooManyLinesWithSitesOfThePeer) {
+    comm::costs c{
+        .flag_seconds = 1e-6, .copy_seconds_per_byte = 1e-10, .cached = {0, 8e-9}, .scattered_line_seconds = 2e-8};
+
+    EXPECT_EQ(halo::choose_path(c, 20'000, 1, 80).choice, path::direct);  // 2 us; 1 + 0.96
+    EXPECT_EQ(halo::choose_path(c, 20'000, 1, 100).choice, path::packed); // 1 + 1.2
+
+    c.scattered_line_seconds = 7e-9; // not dearer than others, by a rough measurement
+    EXPECT_EQ(halo::choose_path(c, 20'000, 1, 1000).choice, path::direct);
+}
+
+/// Where the costs say that shared lines are dear: faces in x of a field with ghosts in it, whose runs of 96 bytes share
+/// their lines with own sites, are packed, those in t, which are contiguous, are not.
+TEST(PathModel, CountsTheLinesThatGhostsShareWithSites) {
+    for (const int mu : {0, 3}) {
+        lattice::coordinate global{8, 8, 8, 8}, ranks{1, 1, 1, 1};
+        global[mu] *= 2;
+        ranks[mu] = 2;
+        const auto cut = decomposition::even(global, ranks);
+        run(2, [&](const comm::job& j) {
+            comm::assume_costs(j, {.flag_seconds = 1e-7,
+                                   .copy_seconds_per_byte = 1e-10,
+                                   .cached = {0, 8e-9},
+                                   .streamed = {0, 8e-9},
+                                   .scattered_line_seconds = 1e-6});
+            field<float> x(site_order::lexicographic(halo::grown(cut.local_box(j.rank()), {}).extents), 24,
+                           &j.memory());
+
+            const shell_plan ghosts(j, cut, {}, {halo::bind(x)});
+
+            const std::string text = ghosts.describe();
+            EXPECT_EQ(text.find("packed") != std::string::npos, mu == 0) << text;
+        });
+    }
 }
 
 TEST(PathModel, TakesTheRouteWithTheShorterSum) {

@@ -34,6 +34,13 @@ double least_seconds(int attempts, Work&& work) {
     return seconds(least);
 }
 
+/// How a message is written.
+enum class writes {
+    cached,   ///< lines claimed, then filled
+    streamed, ///< lines filled past the cache
+    scattered ///< by half, in leaps, which no prefetcher follows; the receiver writes the other halves
+};
+
 /// Messages of `bytes` or less between this rank and its partner, if it has one; the larger ones in shared memory only.
 class probe {
   public:
@@ -49,15 +56,15 @@ class probe {
     }
     /// Of an exchange of next to nothing; 0 on a rank without a partner.
     [[nodiscard]] double exchange_seconds() {
-        return set_.size() == 0 ? 0 : seconds_of([&] { step(0, false); });
+        return set_.size() == 0 ? 0 : seconds_of([&] { step(0, writes::cached); });
     }
     [[nodiscard]] bool shares_memory() const { return shared_; }
     /// 0 where the partner shares no memory.
-    [[nodiscard]] write_cost write_seconds(bool streaming) {
+    [[nodiscard]] write_cost write_seconds(writes how) {
         if (!shared_) return {};
         constexpr std::size_t small_bytes = 1024;
-        const double small = seconds_of([&] { step(small_bytes, streaming); });
-        const double large = seconds_of([&] { step(source_.size(), streaming); });
+        const double small = seconds_of([&] { step(small_bytes, how); });
+        const double large = seconds_of([&] { step(source_.size(), how); });
         write_cost cost;
         cost.line_seconds = std::max(0.0, large - small) / static_cast<double>((source_.size() - small_bytes) / line);
         cost.message_seconds = std::max(0.0, small - cost.line_seconds * static_cast<double>(small_bytes / line));
@@ -71,13 +78,14 @@ class probe {
         for (int i = 0; i < 8; ++i) {
             set_.for_each(
                 [&](auto& c) { least_ticks = std::min(least_ticks, ticks_to_take(c.target(epoch_ + 1) + bytes / 2)); });
-            step(bytes, false);
+            step(bytes, writes::cached);
         }
         return seconds(least_ticks);
     }
 
   private:
     static constexpr std::size_t line = 64, least = 8;
+    static constexpr std::size_t leap = 15; ///< odd: it comes to each of 2^n lines
     template <class Step>
     double seconds_of(Step&& step) {
         constexpr int steps = 4;
@@ -88,24 +96,33 @@ class probe {
                steps;
     }
     /// The source changes, travels, and is read.
-    void step(std::size_t bytes, bool streaming) {
+    void step(std::size_t bytes, writes how) {
         ++epoch_;
         for (std::size_t i = 0; i < bytes; i += line) source_[i] = static_cast<std::byte>(epoch_);
         set_.for_each([&](auto& c) {
             std::byte* const target = c.target(epoch_);
-            if (streaming) {
+            if (how == writes::streamed) {
                 stream_bytes(target, source_.data(), bytes);
                 finish_streams();
-            } else {
+            } else if (how == writes::cached) {
                 claim_lines(target, target + bytes);
                 std::memcpy(target, source_.data(), bytes);
+            } else {
+                for (std::size_t i = 0; i < bytes; i += line) {
+                    const std::size_t at = leap * i % bytes;
+                    std::memcpy(target + at, &source_[at], line / 2);
+                }
             }
             c.send(epoch_, 0);
         });
         if (const status s = set_.wait(epoch_); s != status::ok) job_.fail(s, set_.pending(epoch_));
         set_.for_each([&](auto& c) {
-            const std::byte* const message = c.received(epoch_);
-            for (std::size_t i = 0; i < bytes; i += line) (void)*const_cast<const volatile std::byte*>(message + i);
+            auto* const message = const_cast<volatile std::byte*>(c.received(epoch_));
+            for (std::size_t i = 0; i < bytes; i += line) {
+                const std::size_t at = how == writes::scattered ? leap * i % bytes : i;
+                (void)message[at];
+                if (how == writes::scattered) message[at + line - 1] = static_cast<std::byte>(epoch_);
+            }
         });
     }
 
@@ -240,12 +257,13 @@ costs measure(const job& j) {
     for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
     c.keep_seconds = seconds(keep);
     if (const std::optional<timing> mine = timing_of(j)) {
-        probe writes(j, mine->partner, 1, std::size_t{16} << 10);
+        probe pair(j, mine->partner, 1, std::size_t{16} << 10);
         if (mine->partner < 0) return c;
         const core_for_now alone(j.core(), mine->processor);
-        c.cached = writes.write_seconds(false);
-        c.streamed = writes.write_seconds(true);
-        c.take_seconds = writes.take_seconds();
+        c.cached = pair.write_seconds(writes::cached);
+        c.streamed = pair.write_seconds(writes::streamed);
+        c.scattered_line_seconds = pair.write_seconds(writes::scattered).line_seconds;
+        c.take_seconds = pair.take_seconds();
     }
     return c;
 }
@@ -280,6 +298,7 @@ const costs& measured_costs(const job& j) {
                      .run_seconds = median([](const costs& c) { return c.run_seconds; }),
                      .cached = median_write(&costs::cached),
                      .streamed = median_write(&costs::streamed),
+                     .scattered_line_seconds = median([](const costs& c) { return c.scattered_line_seconds; }),
                      .take_seconds = median([](const costs& c) { return c.take_seconds; }),
                      .keep_seconds = median([](const costs& c) { return c.keep_seconds; }),
                      .far_flag_seconds = median([](const costs& c) { return c.far_flag_seconds; })};

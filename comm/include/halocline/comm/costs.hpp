@@ -35,6 +35,9 @@ struct costs {
     /// Writing into the peer's memory: through the cache, with lines claimed first (claim_lines.hpp), and by streaming
     /// stores (stream_bytes.hpp), each between two cores. Both 0 if no two ranks share memory, or all share one core.
     write_cost cached{}, streamed{};
+    /// A line of a message through the cache whose lines lie apart, and which the receiver writes, too, each rank its
+    /// half: as where ghosts in short runs lie beside own sites.
+    double scattered_line_seconds = 0;
     /// What ticks_to_take() (take_line.hpp) takes for a line of such a message, which the peer has read (0 if the above
     /// are), and for a line that only this core has used.
     double take_seconds = 0, keep_seconds = 0;

@@ -3,8 +3,8 @@
 
 namespace halocline::comm {
 
-/// Begins to bring the cache line of `at` to this core for writing. Nothing is stored, unlike by claim_lines(): what lies
-/// there may not have been read yet.
+/// Begins to bring the cache line of `at` to this core for writing. Nothing is stored, unlike by claim_lines() on some
+/// cores: what lies there may not have been read yet.
 /// Cost: a nanosecond; the line comes while other things are done.
 inline void prefetch_for_writing(const void* at) noexcept {
 #if defined(__x86_64__)
