@@ -38,7 +38,7 @@ double least_seconds(int attempts, Work&& work) {
 enum class writes {
     cached,   ///< lines claimed, then filled
     streamed, ///< lines filled past the cache
-    scattered ///< by half, in leaps, which no prefetcher follows; the receiver writes the other halves
+    scattered ///< few lines of each page, by half; the receiver writes the other halves
 };
 
 /// Messages of `bytes` or less between this rank and its partner, if it has one; the larger ones in shared memory only.
@@ -63,10 +63,11 @@ class probe {
     [[nodiscard]] write_cost write_seconds(writes how) {
         if (!shared_) return {};
         constexpr std::size_t small_bytes = 1024;
+        const std::size_t large_bytes = how == writes::scattered ? 4096 : 16384;
         const double small = seconds_of([&] { step(small_bytes, how); });
-        const double large = seconds_of([&] { step(source_.size(), how); });
+        const double large = seconds_of([&] { step(large_bytes, how); });
         write_cost cost;
-        cost.line_seconds = std::max(0.0, large - small) / static_cast<double>((source_.size() - small_bytes) / line);
+        cost.line_seconds = std::max(0.0, large - small) / static_cast<double>((large_bytes - small_bytes) / line);
         cost.message_seconds = std::max(0.0, small - cost.line_seconds * static_cast<double>(small_bytes / line));
         return cost;
     }
@@ -85,7 +86,7 @@ class probe {
 
   private:
     static constexpr std::size_t line = 64, least = 8;
-    static constexpr std::size_t leap = 15; ///< odd: it comes to each of 2^n lines
+    static constexpr std::size_t leap = 15; ///< lines, as from row to row of a small box with ghosts
     template <class Step>
     double seconds_of(Step&& step) {
         constexpr int steps = 4;
@@ -109,8 +110,7 @@ class probe {
                 std::memcpy(target, source_.data(), bytes);
             } else {
                 for (std::size_t i = 0; i < bytes; i += line) {
-                    const std::size_t at = leap * i % bytes;
-                    std::memcpy(target + at, &source_[at], line / 2);
+                    std::memcpy(target + leap * i, &source_[i], line / 2);
                 }
             }
             c.send(epoch_, 0);
@@ -119,7 +119,7 @@ class probe {
         set_.for_each([&](auto& c) {
             auto* const message = const_cast<volatile std::byte*>(c.received(epoch_));
             for (std::size_t i = 0; i < bytes; i += line) {
-                const std::size_t at = how == writes::scattered ? leap * i % bytes : i;
+                const std::size_t at = how == writes::scattered ? leap * i : i;
                 (void)message[at];
                 if (how == writes::scattered) message[at + line - 1] = static_cast<std::byte>(epoch_);
             }
@@ -257,7 +257,7 @@ costs measure(const job& j) {
     for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
     c.keep_seconds = seconds(keep);
     if (const std::optional<timing> mine = timing_of(j)) {
-        probe pair(j, mine->partner, 1, std::size_t{16} << 10);
+        probe pair(j, mine->partner, 1, std::size_t{64} << 10);
         if (mine->partner < 0) return c;
         const core_for_now alone(j.core(), mine->processor);
         c.cached = pair.write_seconds(writes::cached);
