@@ -40,8 +40,7 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
         "passed.",
         p.name()};
     command_line result;
-    std::string config;
-    add_text_flag(cli, "config", config, "FILE", "config file (configs/demo.toml explains every key)");
+    add_text_flag(cli, "config", result.config, "FILE", "config file (configs/demo.toml explains every key)");
     std::array<std::string, flags.size()> texts;
     std::array<CLI::Option*, flags.size()> options{};
     const settings defaults;
@@ -56,7 +55,7 @@ command_line read_command_line(const program& p, int argc, const char* const* ar
     add_text_flag(cli, "--json", result.json, "FILE", "write the result as one JSON object to this file");
 
     p.parse(cli, argc, argv);
-    result.reader.read_surroundings(config);
+    result.reader.read_surroundings(result.config);
     for (std::size_t i = 0; i < flags.size(); ++i) {
         if (options[i]->count() == 0) continue;
         refuse_empty(flags[i].name, texts[i], flags[i].value);

@@ -11,6 +11,7 @@ namespace halocline::app {
 
 struct command_line {
     settings_reader reader; ///< config file, environment and flags, already merged
+    std::string config;     ///< that it was read from; empty: none
     bool dry_run = false;
     std::string json;     ///< empty: none
     std::string solution; ///< empty: none

@@ -14,6 +14,7 @@
 #include <halocline_app/main.hpp>
 #include <halocline_app/output_file.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -91,10 +92,9 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
         for (const auto& warning : problem.source->warnings)
             p.print("warning: '" + problem.source->path + "': " + warning);
     dirac::verified_links verified = dirac::read_configuration(j, problem.cut, problem.file);
-    char text[200];
-    std::snprintf(text, sizeof text, "read %s '%s': plaquette %.10f", lattice::to_string(problem.file.format).c_str(),
-                  problem.file.path.c_str(), verified.plaquette);
-    p.print(text);
+    char plaquette[32];
+    std::snprintf(plaquette, sizeof plaquette, "%.10f", verified.plaquette);
+    p.print("read " + lattice::to_string(problem.file.format) + " '" + problem.file.path + "': plaquette " + plaquette);
     return verified;
 }
 
@@ -107,6 +107,20 @@ void apply_to_ones(const comm::job& j, const problem& problem, settings s, dirac
     reference.apply(d_one, one);
     result.operator_ones_norm = total.norm(d_one);
     result.operator_ones_inner = total.inner(one, d_one);
+}
+
+/// Squares of components are summed, of residuals too. Collective.  Err: input_error: that would leave the range of doubles.
+void check_range(const field<double>& b, const settings& s, totals& total) {
+    constexpr double least = 1e-130, most = 1e130;
+    const auto values = b.values();
+    const auto zeros = std::count(values.begin(), values.end(), 0.0);
+    const double others = total.reduce({static_cast<double>(values.size()) - static_cast<double>(zeros), 0}).real();
+    const double norm = total.norm(b);
+    if (others == 0 || (norm >= least && norm <= most)) return;
+    char text[160];
+    std::snprintf(text, sizeof text, "the norm of its field, from squares, is %.3g: scale it to between %g and %g",
+                  norm, least, most);
+    throw input_error("--rhs " + value_of("solver.rhs", s) + ": " + text);
 }
 
 /// The plain reference operator judges the fast one's work.
@@ -125,13 +139,19 @@ void judge(const comm::job& j, const problem& problem, const settings& s, dirac:
     result.converged = result.solve.converged() && result.true_relative_residual <= s.tolerance * (1 + 1e-3);
 }
 
+/// What an output of the run must not replace: what it reads, and its other output.
+flagged_files inputs_and(const std::string& flag, const std::string& output, const command_line& command) {
+    const settings& s = command.reader.values();
+    return {{"--rhs", s.rhs.path}, {"--gauge", s.gauge}, {"the config", command.config}, {flag, output}};
+}
+
 int solve(program& p, int argc, const char* const* argv) {
     const command_line command = read_command_line(p, argc, argv);
     const settings& s = command.reader.values();
     const comm::job& j = p.join(job_options_of(s));
     j.agree("configuration of the run", command.reader.effective() + "--solution = " + command.solution + "\n");
-    check_solution_file(p, command);
-    const text_output json(p, "--json", command.json);
+    check_output(p, "--solution", command.solution, inputs_and("--json", command.json, command));
+    const text_output json(p, "--json", command.json, inputs_and("--solution", command.solution, command));
 
     const problem problem =
         define_problem(j, command.reader, command.dry_run, [&](std::string_view line) { p.print(line); });
@@ -152,6 +172,7 @@ int solve(program& p, int argc, const char* const* argv) {
     result.plaquette = verified.plaquette;
     apply_to_ones(j, problem, s, reference, total, result);
     const auto b = make_right_hand_side(j, problem, s); // a file may be damaged: told before the work
+    check_range(b, s, total);
 
     amg::solver solver(j, problem.cut, links, s.op, amg_options_of(s, problem.blocks));
     solver.on_progress([&](const amg::progress& now) {

@@ -2,7 +2,6 @@
 #include "solution_file.hpp"
 
 #include <halocline/dirac/spinor_field.hpp>
-#include <halocline_app/output_file.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -42,12 +41,6 @@ void write_and_verify(const comm::job& j, const problem& problem, const settings
 
 std::string value_of(const std::string& key_path, const settings& s) {
     return std::ranges::find(setting_keys(), key_path, [](const auto& k) { return k.path(); })->show(s);
-}
-
-void check_solution_file(const program& p, const command_line& command) {
-    const settings& s = command.reader.values();
-    check_output(p, "--solution", command.solution,
-                 {{"--rhs", s.rhs.path}, {"--gauge", s.gauge}, {"--json", command.json}});
 }
 
 bool write_solution(const program& p, const problem& problem, const settings& s, const lattice::field<double>& x,

@@ -2,9 +2,10 @@
 // --solution FILE: the field that was solved for, with what it solves.
 #pragma once
 
-#include "command_line.hpp"
 #include "problem.hpp"
 #include "report.hpp"
+
+#include <halocline_app/main.hpp>
 
 #include <string>
 
@@ -12,10 +13,6 @@ namespace halocline::app {
 
 /// The text of a setting, as --help and halocline-info show it.  Pre: there is such a key.
 std::string value_of(const std::string& key_path, const settings& s);
-
-/// Before the work: --solution can be written, and takes the place of no file that this run reads or writes. Collective.
-/// Err: input_error.
-void check_solution_file(const program& p, const command_line& command);
 
 /// Writes x, reads it back and compares checksums. A solution that did not converge is written too, and says so.
 /// "": nothing to do. False: no such file now; what can't be written is lost output of the program. Collective.

@@ -13,8 +13,8 @@
 namespace halocline::app {
 namespace {
 
-using config::choice_key, config::integer_key, config::key_name, config::make_key, config::real_key, config::switch_key,
-    config::text_key;
+using config::choice_key, config::integer_key, config::key_name, config::list, config::make_key, config::real_key,
+    config::switch_key, config::text_key;
 using lattice::coordinate;
 
 setting_key tolerance_key(key_name key, double settings::*member) {
@@ -22,9 +22,9 @@ setting_key tolerance_key(key_name key, double settings::*member) {
 }
 
 setting_key coordinate_key(key_name key, std::optional<coordinate> settings::*member) {
-    return make_key<settings>(std::move(key), member, read_coordinate, [](const std::optional<coordinate>& c) {
+    return list(make_key<settings>(std::move(key), member, read_coordinate, [](const std::optional<coordinate>& c) {
         return c ? lattice::to_string(*c) : std::string("chosen");
-    });
+    }));
 }
 
 setting_key boundaries_key(key_name key) {
@@ -32,7 +32,7 @@ setting_key boundaries_key(key_name key) {
     const std::vector<choice<boundary>> choices{
         {"periodic", boundary::periodic}, {"antiperiodic", boundary::antiperiodic}, {"open", boundary::open}};
     using boundaries = decltype(dirac::wilson_parameters::boundaries);
-    return make_key<settings>(
+    return list(make_key<settings>(
         std::move(key), [](auto& s) -> auto& { return s.op.boundaries; },
         [=](const std::string& text) {
             const auto names = read_list(text);
@@ -45,7 +45,7 @@ setting_key boundaries_key(key_name key) {
             std::vector<std::string> names;
             for (auto b : values) names.push_back(show_choice(b, choices));
             return show_list(names);
-        });
+        }));
 }
 
 setting_key right_hand_side_key(key_name key) {
@@ -73,8 +73,9 @@ std::vector<setting_key> lattice_and_operator_keys() {
                         "global extents; with a gauge file they must be the file's, without one the demo configuration "
                         "is repeated (multiples of 8)"},
                        &settings::grid),
-        make_key<settings>(key_name{"lattice", "tile", "how often the gauge file is repeated per dimension"},
-                           &settings::tile, read_coordinate, [](const coordinate& c) { return lattice::to_string(c); }),
+        list(make_key<settings>(key_name{"lattice", "tile", "how often the gauge file is repeated per dimension"},
+                                &settings::tile, read_coordinate,
+                                [](const coordinate& c) { return lattice::to_string(c); })),
         coordinate_key({"lattice", "mpi", "rank grid; its product is the number of ranks"}, &settings::rank_grid),
         choice_key<settings, bool>(
             {"lattice", "rank_order",

@@ -160,7 +160,7 @@ int run(app::program& p, int argc, const char* const* argv) {
     const comm::job& j = p.join(app::job_options_of_environment(a.transport));
     p.agree_on(argc, argv);
     app::check_output(p, "--output", a.output, {{"--json", a.json}});
-    const app::text_output json(p, "--json", a.json);
+    const app::text_output json(p, "--json", a.json, {{"--output", a.output}});
 
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
     const lattice::box local = cut.local_box(j.rank());
@@ -191,7 +191,8 @@ int run(app::program& p, int argc, const char* const* argv) {
     result["last_plaquette"] = last;
     result["output"] = written ? a.output : "";
     result["seconds"] = watch.seconds();
-    json.write(result.dump(2) + "\n");
+    // The name of the file need not be UTF-8.
+    json.write(result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     return app::exit_success;
 }
 

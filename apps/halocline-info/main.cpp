@@ -20,6 +20,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 
@@ -40,9 +41,8 @@ std::string memlock_limit() {
 }
 
 void print_row(const program& p, const std::string& name, const std::string& text) {
-    char line[512];
-    std::snprintf(line, sizeof line, "  %-26s %s", name.c_str(), text.c_str());
-    p.print(line);
+    constexpr std::size_t width = 26;
+    p.print("  " + name + std::string(width - std::min(width, name.size()), ' ') + " " + text);
 }
 
 void print_build(const program& p) {

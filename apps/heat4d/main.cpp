@@ -115,7 +115,7 @@ int run(app::program& p, int argc, const char* const* argv) {
     const coordinate global = app::parse_extents("--grid", a.grid);
     const comm::job& j = p.join(app::job_options_of_environment(a.transport));
     p.agree_on(argc, argv);
-    const app::text_output json(p, "--json", a.json);
+    const app::text_output json(p, "--json", a.json, {});
     const lattice::decomposition cut = app::decompose(global, a.rank_grid, j);
 
     j.barrier();

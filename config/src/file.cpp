@@ -37,7 +37,7 @@ std::string text_of(const toml::node& node) {
 }
 
 file_entry entry_of(const std::string& path, const toml::key& key, const toml::node& node) {
-    file_entry e{std::string(key.str()), "", position(path, node.source())};
+    file_entry e{std::string(key.str()), "", position(path, node.source()), node.is_array()};
     try {
         e.text = text_of(node);
     } catch (const std::invalid_argument& problem) {

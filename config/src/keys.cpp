@@ -2,8 +2,8 @@
 #include <halocline/config/reader.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
-#include <cstring>
 #include <numeric>
 #include <string_view>
 
@@ -81,6 +81,37 @@ void refuse_loose_keys(const file_section& loose, const std::vector<key_name>& k
     }
 }
 
+/// Variables that are no keys (docs/running.md).
+constexpr std::array other_variables{
+    "HALOCLINE_CONFIG", "HALOCLINE_DATA_DIR",    "HALOCLINE_BOOTSTRAP", "HALOCLINE_NETWORK",  "HALOCLINE_NODE",
+    "HALOCLINE_MPI",    "HALOCLINE_MODULE_PATH", "HALOCLINE_GRACE_MS",  "HALOCLINE_STALL_MS", "HALOCLINE_CHECK"};
+
+/// What someone who set `variable` meant; "" if it is known, or may be anybody's.
+std::string meant_by(const std::string& variable, const std::vector<key_name>& known) {
+    constexpr std::string_view prefix = "HALOCLINE_";
+    if (!variable.starts_with(prefix) || std::ranges::count(other_variables, variable) > 0 ||
+        std::ranges::count(known, variable, &key_name::environment) > 0)
+        return "";
+    const auto is_near = [&](const std::string& name) { return edit_distance(name, variable) <= 1; };
+    const auto is_of_section = [&](const key_name& k) {
+        const std::string name = k.environment();
+        return variable.starts_with(name.substr(0, name.find('_', prefix.size()) + 1)); // HALOCLINE_COMM_
+    };
+    const auto distance = [&](const key_name& k) { return edit_distance(k.environment(), variable); };
+    if (std::ranges::any_of(known, is_of_section)) return std::ranges::min_element(known, {}, distance)->environment();
+
+    if (const auto* other = std::ranges::find_if(other_variables, is_near); other != other_variables.end())
+        return *other;
+    // HALOCLINE_TRANSPORTS; a short word, as in HALOCLINE_PATH, may mean something else.
+    constexpr std::size_t long_enough = 8;
+    const auto lacks_section = [&](const key_name& k) {
+        const std::string name = k.environment();
+        return k.name.size() >= long_enough && is_near(std::string(prefix) + name.substr(name.size() - k.name.size()));
+    };
+    const auto key = std::ranges::find_if(known, lacks_section);
+    return key == known.end() ? "" : key->environment();
+}
+
 } // namespace
 
 std::string key_name::environment() const {
@@ -121,18 +152,12 @@ bool is_known_section(const file_section& section, const std::vector<key_name>& 
 }
 
 void refuse_misspelt_variables(const std::vector<key_name>& known) {
-    const auto start_of = [](const std::string& variable) { // HALOCLINE_COMM_
-        return variable.substr(0, variable.find('_', std::strlen("HALOCLINE_")) + 1);
-    };
     for (char** entry = environ; *entry != nullptr; ++entry) {
         const std::string_view text(*entry);
         const std::string variable(text.substr(0, text.find('=')));
-        const bool ours = std::ranges::any_of(
-            known, [&](const key_name& k) { return variable.starts_with(start_of(k.environment())); });
-        if (!ours || std::ranges::find(known, variable, &key_name::environment) != known.end()) continue;
-        const auto distance = [&](const key_name& k) { return edit_distance(k.environment(), variable); };
-        throw config_error(variable, "environment: unknown variable '" + variable + "'; the nearest known one is '" +
-                                         std::ranges::min_element(known, {}, distance)->environment() + "'");
+        if (const std::string meant = meant_by(variable, known); !meant.empty())
+            throw config_error(variable, "environment: unknown variable '" + variable +
+                                             "'; the nearest known one is '" + meant + "'");
     }
 }
 

@@ -247,11 +247,20 @@ TEST(Programs, StandardStreamsMayBeClosed) {
 }
 
 TEST(Programs, VariablesWithAWrongNameAreRefusedWithTheNearest) {
-    const auto wrong = run_command("env HALOCLINE_COMM_TRANSPORT=shm " + run2 + "coarse_solve --dry-run");
-    const auto foreign = run_command("env HALOCLINE_ROOT=/opt " + run2 + "coarse_solve --dry-run");
+    const std::pair<std::string, std::string> wrong[] = {{"HALOCLINE_COMM_TRANSPORT", "HALOCLINE_COMM_TRANSPORTS"},
+                                                         {"HALOCLINE_TRANSPORT", "HALOCLINE_COMM_TRANSPORTS"},
+                                                         {"HALOCLINE_DEADLINE_MS", "HALOCLINE_FAULTS_DEADLINE_MS"},
+                                                         {"HALOCLINE_CHECKS", "HALOCLINE_CHECK"},
+                                                         {"HALOCLINE_DATADIR", "HALOCLINE_DATA_DIR"}};
+    for (const auto& [variable, meant] : wrong) {
+        const auto run = run_command("env " + variable + "=shm " + run2 + "heat4d --grid 4.4.4.4 --steps 1");
 
-    EXPECT_EQ(wrong.exit_code, 2) << wrong.err;
-    EXPECT_TRUE(contains(wrong.err, "nearest known one is 'HALOCLINE_COMM_TRANSPORTS'")) << wrong.err;
+        EXPECT_EQ(run.exit_code, 2) << variable << run.err;
+        EXPECT_TRUE(contains(run.err, "'" + variable + "'; the nearest known one is '" + meant + "'")) << run.err;
+    }
+    const auto foreign =
+        run_command("env HALOCLINE_ROOT=/opt HALOCLINE_PATH=/opt HALOCLINE_HOME=/opt HALOCLINE_DIR=/opt " + run2 +
+                    "coarse_solve --dry-run");
     EXPECT_EQ(foreign.exit_code, 0) << foreign.err;
 }
 
@@ -372,6 +381,21 @@ TEST(Programs, BadInputOfOneRankIsOneErrorOfTheJob) {
     }
 }
 
+TEST(Programs, AWrongVariableOfOneRankIsOneErrorOfTheJobBeforeTheWork) {
+    for (const std::string variable :
+         {"HALOCLINE_GRACE_MS=wrong", "HALOCLINE_CHECK=wrong", "HALOCLINE_BOOTSTRAP=wrong"}) {
+        const std::string ranks = "test $HALOCLINE_RANK = 1 && export " + variable + "; exec " + bin;
+        const auto run =
+            run_command(bin + "halocline-run -n 2 -- sh -c '" + ranks + "heat4d --grid 4.4.4.4 --steps 1'");
+
+        EXPECT_EQ(run.exit_code, 2) << variable << run.err;
+        EXPECT_TRUE(run.err.starts_with("heat4d: error: rank 1 on ")) << variable << run.err;
+        EXPECT_TRUE(contains(run.err, "'wrong'")) << run.err;
+        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+        EXPECT_TRUE(run.out.empty()) << run.out;
+    }
+}
+
 #ifdef HALOCLINE_WITH_OFI
 /// A connection for which a descriptor is wanting is never made, and libfabric tells nobody.
 TEST(Programs, TooFewDescriptorsForLibfabricAreOneErrorWithTheRemedy) {
@@ -412,6 +436,27 @@ TEST(Programs, HostsThatCannotBeReachedAreBadInputAndEndTheOthersAtOnce) {
         EXPECT_TRUE(contains(run.err, "ended with exit code 255; check the name")) << run.err;
         EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
         EXPECT_TRUE(run.out.empty()) << run.out;
+    }
+}
+
+/// In a tree of its own, where nothing is built and the launcher says what it was given.
+TEST(Scripts, RunFromAnyFolderThroughALinkInAPathWithSpaces) {
+    const scratch_folder scratch;
+    const std::string tree = scratch / "a tree", programs = tree + "/build/release/bin";
+    std::filesystem::create_directories(tree + "/scripts");
+    std::filesystem::create_directories(programs);
+    std::filesystem::copy_file(HALOCLINE_SOURCE "/scripts/demo.sh", tree + "/scripts/demo.sh");
+    std::ofstream(tree + "/scripts/build.sh") << "#!/bin/sh\n";
+    std::ofstream(programs + "/halocline-run") << "#!/bin/sh\nprintf '%s\\n' \"$*\"\n";
+    for (const std::string& file : {tree + "/scripts/build.sh", programs + "/halocline-run"})
+        std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    std::filesystem::create_symlink(tree + "/scripts/demo.sh", scratch / "a link");
+
+    for (const std::string script : {"./a link", "a tree/scripts/demo.sh"}) {
+        const auto run = shell("cd " + (scratch / "") + " && CDPATH=/:/usr \"" + script + "\" --np 3 --m0 0");
+
+        EXPECT_EQ(run.exit_code, 0) << run.err;
+        EXPECT_EQ(run.out, "-n 3 -- " + programs + "/coarse_solve --m0 0\n") << run.err;
     }
 }
 

@@ -124,13 +124,14 @@ void program::print_progress(std::string_view line) const {
 }
 
 void append_line(std::string& out, const char* format, ...) {
-    char text[512];
-    va_list arguments;
+    va_list arguments, again;
     va_start(arguments, format);
-    std::vsnprintf(text, sizeof text, format, arguments);
+    va_copy(again, arguments);
+    std::string line(static_cast<std::size_t>(std::vsnprintf(nullptr, 0, format, arguments)), '\0');
+    std::vsnprintf(line.data(), line.size() + 1, format, again);
+    va_end(again);
     va_end(arguments);
-    out += text;
-    out += '\n';
+    out += line + '\n';
 }
 
 int run_program(int argc, const char* const* argv,

@@ -43,6 +43,17 @@ bool same_file(const std::string& a, const std::string& b) {
     return std::filesystem::equivalent(a, b, none) || place(a) == place(b);
 }
 
+/// A partial file is replaced too, as if a killed run had left it.
+void check_others(const std::string& flag, const std::string& path, const flagged_files& others) {
+    for (const auto& [other, file] : others) {
+        const std::string partial = lattice::partial_name(path);
+        const bool same = same_file(path, file);
+        if (same || same_file(partial, file))
+            throw input_error(flag + " " + path + ": is " + (same ? "" : "written as '" + partial + "', ") +
+                              "the file of " + other + ", whose place it would take; give it another name");
+    }
+}
+
 void check_file(const std::string& flag, const std::string& path) {
     const std::string temporary = temporary_beside(path);
     const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -91,15 +102,11 @@ int write_all(int file, std::string_view text) {
 
 } // namespace
 
-void check_output(const program& p, const std::string& flag, const std::string& path,
-                  const std::vector<std::pair<std::string, std::string>>& others) {
+void check_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others) {
     if (path.empty()) return;
     p.job().collectively([&] {
         if (p.rank() != 0) return;
-        for (const auto& [other, file] : others)
-            if (same_file(path, file))
-                throw input_error(flag + " " + path + ": is the file of " + other +
-                                  ", whose place it would take; give it another name");
+        check_others(flag, path, others);
         if (is_folder(path)) throw input_error(wrong(flag, path, "it is a folder"));
         if (is_stream(path)) throw input_error(wrong(flag, path, "it is no regular file"));
         check_file(flag, path);
@@ -107,11 +114,12 @@ void check_output(const program& p, const std::string& flag, const std::string& 
     });
 }
 
-text_output::text_output(const program& p, const std::string& flag, const std::string& path)
+text_output::text_output(const program& p, const std::string& flag, const std::string& path,
+                         const flagged_files& others)
     : program_(p), flag_(flag), path_(path) {
     if (path_.empty()) return;
     p.job().collectively([&] {
-        if (p.rank() == 0) open();
+        if (p.rank() == 0) open(others);
     });
 }
 
@@ -119,7 +127,7 @@ text_output::~text_output() {
     if (stream_ >= 0) ::close(stream_);
 }
 
-void text_output::open() {
+void text_output::open(const flagged_files& others) {
     if (is_folder(path_)) throw input_error(wrong(flag_, path_, "it is a folder"));
     if (is_stream(path_)) {
         stream_ = open_stream(flag_, path_);
@@ -127,6 +135,7 @@ void text_output::open() {
     }
     std::error_code none; // a link stays, and what it leads to is replaced
     if (auto target = std::filesystem::canonical(path_, none); !none) path_ = target;
+    check_others(flag_, path_, others);
     check_file(flag_, path_);
     check_partial(program_, flag_, path_);
 }

@@ -20,7 +20,7 @@ using option_key = config::key<job_options>;
 constexpr double gib = 1073741824.0, default_slab_gib = 64;
 
 option_key transports_key() {
-    return config::make_key<job_options>(
+    return config::list(config::make_key<job_options>(
         {"comm", "transports", "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi"},
         &job_options::transports,
         [](const std::string& text) {
@@ -29,7 +29,7 @@ option_key transports_key() {
                 expected("transports that move something, unlike mock");
             return names;
         },
-        config::show_list);
+        config::show_list));
 }
 
 std::size_t bytes_of(double size) { return static_cast<std::size_t>(size * gib); }

@@ -25,12 +25,18 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
     write_smooth(scratch / "4444.ildg", {4, 4, 4, 4});
     write_source(scratch / "small.lime", {2, 2, 2, 2});
     write_source(scratch / "4444.lime", {4, 4, 4, 4});
+    write_source(scratch / "tiny.lime", {4, 4, 4, 4}, 1e-200);
+    write_source(scratch / "huge.lime", {4, 4, 4, 4}, 1e200);
     damage_sources(scratch / "4444.lime", scratch / "");
+    std::filesystem::copy_file(scratch / "4444.ildg", scratch / "4444.ildg.partial");
+    std::ofstream(scratch / "4444.toml") << "[lattice]\ngauge = '" << scratch / "4444.ildg"
+                                         << "'\n";
     std::ofstream(scratch / "ranks.toml") << "[lattice]\nmpi = [3, 1, 1, 1]\n";
     std::ofstream(scratch / "grid.toml") << "[lattice]\n\ngrid = [12, 8, 8, 8]\n";
     std::ofstream(scratch / "other-grid.toml") << "[lattice]\ngauge = '" << scratch / "small.ildg"
                                                << "'\ngrid = [4, 2, 2, 2]\n";
     std::ofstream(scratch / "tile.toml") << "[lattice]\ntile = [2, 1, 1, 1]\n";
+    std::ofstream(scratch / "array.toml") << "[operator]\nm0 = [1, 2]\n";
     std::ofstream(scratch / "zero.toml") << "[lattice]\ngauge = \"a\\u0000b\"\n";
     std::ofstream(scratch / "blocks.toml") << "[[level]]\nblocks = [3, 4, 4, 4]\n";
     std::filesystem::create_directory(scratch / "taken.lime.partial");
@@ -60,6 +66,9 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         {"--gauge HERE/4444.ildg --rhs file:HERE/flipped.lime", "SciDAC checksum of the data is"},
         {"--gauge HERE/4444.ildg --rhs file:HERE/nan.lime", "holds a NaN or an infinity at site 1.2.3.0"},
         {"--gauge HERE/4444.ildg --rhs file:HERE/propagator.lime", "<spins> as 1"},
+        {"--gauge HERE/4444.ildg --rhs file:HERE/tiny.lime",
+         "from squares, is 0: scale it to between 1e-130 and 1e+130"},
+        {"--gauge HERE/4444.ildg --rhs file:HERE/huge.lime", "huge.lime: the norm of its field, from squares, is inf"},
         {"--solution /nowhere/x.lime", "--solution /nowhere/x.lime: can't be written: No such file"},
         {"--solution HERE/", "is a folder"},
         {"--solution /dev/null", "it is no regular file"},
@@ -68,6 +77,16 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         {"--gauge HERE/4444.ildg --solution HERE/4444.ildg", "is the file of --gauge, whose place it would take"},
         {"--gauge HERE/4444.ildg --rhs file:HERE/4444.lime --solution HERE/./4444.lime", "is the file of --rhs"},
         {"--json HERE/never.json --solution HERE/never.json", "is the file of --json"},
+        {"--gauge HERE/4444.ildg --json HERE/4444.ildg",
+         "4444.ildg: is the file of --gauge, whose place it would take"},
+        {"--gauge HERE/4444.ildg --rhs file:HERE/4444.lime --json HERE/./4444.lime", "is the file of --rhs"},
+        {"HERE/4444.toml --json HERE/4444.toml", "is the file of the config"},
+        {"HERE/4444.toml --solution HERE/4444.toml", "is the file of the config"},
+        {"--gauge HERE/4444.ildg.partial --solution HERE/4444.ildg", "4444.ildg.partial', the file of --gauge"},
+        {"--gauge HERE/4444.ildg --json HERE/never.json.partial --solution HERE/never.json",
+         "never.json.partial', the file of --json"},
+        {"--gauge HERE/4444.ildg --json HERE/never.json --solution HERE/never.json.partial",
+         "never.json.partial', the file of --solution"},
         {"--transport carrier-pigeon", "carrier-pigeon"},
         {"--transport mpi", "mpirun -n 2"},
         {"--gauge /nowhere/at/all", "/nowhere/at/all"},
@@ -81,6 +100,7 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         {"HERE/grid.toml", "grid.toml:3:8: [lattice] grid = 12.8.8.8: without"},
         {"HERE/other-grid.toml", "other-grid.toml:3:8: [lattice] grid = 4.2.2.2 disagrees"},
         {"HERE/tile.toml", "tile.toml:2:8: [lattice] tile = 2.1.1.1: repeats a gauge file"},
+        {"HERE/array.toml", "array.toml:2:6: [operator] m0: expected one string, number or boolean"},
         {"HERE/zero.toml", "zero.toml:2:9: [lattice] gauge: expected a text without zero bytes"},
         {"HERE/blocks.toml", "blocks.toml:2:10: [[level]] number 0, blocks = 3.4.4.4 does not divide"},
         {"HERE/transports.toml",
@@ -116,6 +136,8 @@ TEST(BadInput, IsOneClearErrorWithExitCodeTwo) {
         EXPECT_LT(seconds, 1) << arguments;
     }
     EXPECT_FALSE(std::filesystem::exists(scratch / "never.json"));
+    EXPECT_EQ(halocline_test::read_text(scratch / "4444.ildg"),
+              halocline_test::read_text(scratch / "4444.ildg.partial"));
 }
 
 TEST(BadInput, RanksThatTheBlocksForbidAreToldWhichBlocksAllowThem) {

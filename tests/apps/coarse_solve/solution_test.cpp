@@ -67,6 +67,21 @@ TEST(Solution, OfASourceFromAFileSolvesItOnAnyNumberOfRanks) {
     }
 }
 
+TEST(Solution, ResultsAreWrittenWhateverBytesAreInNamesOfFilesHoweverLong) {
+    const scratch_folder scratch;
+    const std::string folder = scratch / (std::string(240, 'd') + "/" + std::string(240, 'e') + "/");
+    const std::string gauge = folder + "g\xff.ildg", solution = folder + "x\xfe.lime";
+    std::filesystem::create_directories(folder);
+    write_smooth(gauge, extents);
+
+    const json r = solve(ranks(1), quick + "--gauge '" + gauge + "' --solution '" + solution + "'");
+
+    EXPECT_EQ(r["gauge"], folder + "g\uFFFD.ildg");
+    EXPECT_TRUE(std::filesystem::exists(solution));
+    const auto dry = run_command(on_ranks(1, quick + "--gauge '" + gauge + "' --dry-run"));
+    EXPECT_NE(dry.out.find("'" + gauge + "'"), std::string::npos) << dry.out << dry.err;
+}
+
 TEST(Solution, IsTheSourceOfASecondSolve) {
     const scratch_folder scratch;
     const std::string gauge = scratch / "g.ildg", first = scratch / "x.lime", second = scratch / "y.lime";

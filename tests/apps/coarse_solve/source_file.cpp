@@ -10,11 +10,11 @@ namespace coarse_solve_test {
 
 using namespace halocline::lattice;
 
-void write_source(const std::string& path, const coordinate& extents) {
+void write_source(const std::string& path, const coordinate& extents, double factor) {
     field<double> b(site_order::lexicographic(extents), spinor_components);
     for (std::int64_t site = 0; site < b.volume(); ++site) {
         site_random random(3, 1, static_cast<std::uint64_t>(site));
-        for (int c = 0; c < spinor_components; ++c) b.at(site, c) = random.normal();
+        for (int c = 0; c < spinor_components; ++c) b.at(site, c) = factor * random.normal();
     }
     spinor_writer writer(path, extents, {{"field", "random source"}});
     writer.create();

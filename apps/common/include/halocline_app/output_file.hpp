@@ -10,19 +10,21 @@
 
 namespace halocline::app {
 
+/// Files of a run by the flags that name them; "" is no file.
+using flagged_files = std::vector<std::pair<std::string, std::string>>;
+
 /// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing; leaves
 /// nothing behind. A part that a killed run left is told, and stays until it is replaced. "" is no file. Collective.
-/// `others`: flags and files that it must not be, as it would take their place, or they its own.
+/// `others`: what the run reads and writes besides. Neither the file nor its partial one may take their place.
 /// Err: input_error that names the flag, and the process that is writing the same file if there is one.
-void check_output(const program& p, const std::string& flag, const std::string& path,
-                  const std::vector<std::pair<std::string, std::string>>& others);
+void check_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others);
 
 /// A text that rank 0 writes. A pipe or a device (/dev/null, /dev/stdout) will do too: it is opened before the work, so
 /// that a pipe that nobody reads is told then, and written to in the end. Pre: p.joined(), and p outlives it.
 class text_output {
   public:
-    /// "" is no file. Collective.  Err: input_error that names the flag.
-    text_output(const program& p, const std::string& flag, const std::string& path);
+    /// "" is no file. `others` as for check_output(). Collective.  Err: input_error that names the flag.
+    text_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others);
     ~text_output();
     text_output(const text_output&) = delete;
     text_output& operator=(const text_output&) = delete;
@@ -31,7 +33,7 @@ class text_output {
     void write(const std::string& text) const;
 
   private:
-    void open();
+    void open(const flagged_files& others);
 
     const program& program_;
     std::string flag_, path_;

@@ -13,7 +13,8 @@ namespace halocline::config {
 /// numbers with '.'.
 struct file_entry {
     std::string name, text;
-    std::string where;   ///< FILE:LINE:COLUMN
+    std::string where; ///< FILE:LINE:COLUMN
+    bool is_list = false;
     std::string wrong{}; ///< what was expected, if the value is of a kind that has no such text: a table, a date
 };
 

@@ -30,7 +30,15 @@ struct key : key_name {
     std::function<void(Settings&, const std::string&)> read; ///< Err: std::invalid_argument with what would be right
     std::function<std::string(const Settings&)> show;        ///< as read() takes it
     bool of_host = false;                                    ///< ranks may differ: which device or network a host has
+    bool of_list = false;                                    ///< in a file it may be an array
 };
+
+/// The same key with several values.
+template <class Settings>
+key<Settings> list(key<Settings> one) {
+    one.of_list = true;
+    return one;
+}
 
 /// May the ranks of a job have other values of a key?
 enum class may_differ : bool { no, between_hosts };

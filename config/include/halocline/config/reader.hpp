@@ -36,7 +36,8 @@ enum class other_sections {
 /// Is this section one of those of `known`?  Err: config_error, as `others` has it.
 [[nodiscard]] bool is_known_section(const file_section& section, const std::vector<key_name>& known,
                                     other_sections others);
-/// HALOCLINE_COMM_TRANSPORT is meant for us and means nothing; HALOCLINE_ROOT may be anybody's.  Err: config_error.
+/// HALOCLINE_COMM_TRANSPORT and HALOCLINE_TRANSPORTS are meant for us and mean nothing; HALOCLINE_ROOT may be anybody's.
+/// Err: config_error.
 void refuse_misspelt_variables(const std::vector<key_name>& known);
 
 /// Reads settings by a table of keys.  Pre: the table outlives it.
@@ -52,9 +53,12 @@ class reader {
             if (!is_known_section(section, names_, others)) continue;
             for (const file_entry& e : section.entries) {
                 const std::string key_path = section.name + "." + e.name;
-                (void)place_of(key_path, names_, e.where); // an unknown key is told before its value
+                const auto& found = (*keys_)[place_of(key_path, names_, e.where)]; // told before a wrong value
                 if (!e.wrong.empty())
                     throw config_error(key_path, e.where + ": " + name_in_file(key_path) + ": " + e.wrong);
+                if (e.is_list && !found.of_list) // as text [1, 2] is 1.2
+                    throw config_error(key_path, e.where + ": " + name_in_file(key_path) +
+                                                     ": expected one string, number or boolean");
                 set(key_path, e.text, e.where);
             }
         }
