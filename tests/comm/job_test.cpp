@@ -59,7 +59,7 @@ TEST(Processes, DisagreementOfSeveralLinesShowsTheOneThatDiffers) {
     } catch (const input_error& e) {
         text = e.what();
     }
-    EXPECT_EQ(text, "ranks disagree on much: rank 0 has 'b = 2', rank 1 has 'b = 23'");
+    EXPECT_EQ(text, "ranks disagree on much: rank 0 has 'b = 2', rank 1 has 'b = 23'; give every rank the same");
 }
 
 TEST(Processes, TheLowestRankThatFailedSpeaksForAll) {
