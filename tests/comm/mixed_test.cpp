@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four transports in one job: an MPI's launcher starts three pretended nodes of one host, of which the last has no such
-// provider of libfabric. So the own rank is served by self, those of the node by shm, of the other node that has the
+// Four transports in one job: an MPI's launcher starts three pretended nodes of one host, of which the last has no provider
+// of libfabric. So the own rank is served by self, those of the node by shm, of the other node that has the
 // provider by ofi, and of the last one by mpi.
 #include "mixed_bodies.hpp"
 
@@ -20,7 +20,7 @@ std::string expected_transport(int from, int to) {
     return node_of(from) == last_node || node_of(to) == last_node ? "mpi" : "ofi";
 }
 
-lacking expected_lack() { return {"libfabric has no provider 'tcp;ofi_rxm'", "mpi"}; }
+lacking expected_lack() { return {"libfabric has no provider that can do", "mpi"}; }
 
 const job& mixed_job() {
     static const job j = [] {
@@ -29,10 +29,9 @@ const job& mixed_job() {
             if (const char* text = std::getenv(variable)) rank = std::atoi(text);
         }
         setenv("HALOCLINE_NODE", ("node" + std::to_string(node_of(rank))).c_str(), 1);
-        if (node_of(rank) == last_node) setenv("FI_PROVIDER", "sockets", 1); // libfabric then has no other
+        if (node_of(rank) == last_node) setenv("FI_PROVIDER", "none", 1); // there is none of that name
         job_options options;
         options.transports = {"shm", "ofi", "mpi"};
-        options.ofi_provider = "tcp;ofi_rxm";
         options.deadline = std::chrono::seconds(30);
         return job::from_environment(options);
     }();

@@ -138,8 +138,8 @@ ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address
         p.tagged = true;
     }
     if (!p.list) {
-        throw input_error("libfabric has no provider '" + std::string(wish) +
-                          "' that can do RMA writes with remote completion data or tagged messages on reliable " +
+        throw input_error("libfabric has no provider " + (wish.empty() ? "" : "'" + std::string(wish) + "' ") +
+                          "that can do RMA writes with remote completion data or tagged messages on reliable " +
                           "datagrams; it has " + ofi_provider_names());
     }
     if (goes_over_ip(*p.list)) p.list = at_address(std::move(p.list), p.tagged, std::string(address));
