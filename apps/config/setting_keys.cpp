@@ -127,7 +127,7 @@ std::vector<setting_key> job_keys() {
     std::vector<setting_key> keys;
     for (const auto& k : comm::option_keys())
         keys.push_back({k, [read = k.read](settings& s, const std::string& text) { read(s.job, text); },
-                        [show = k.show](const settings& s) { return show(s.job); }, k.of_host});
+                        [show = k.show](const settings& s) { return show(s.job); }, k.of_host, k.of_list});
     return keys;
 }
 

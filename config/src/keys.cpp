@@ -132,7 +132,11 @@ std::string name_in_file(const std::string& key_path) {
 std::size_t place_of(const std::string& key_path, const std::vector<key_name>& known, const std::string& where) {
     const auto found = std::ranges::find(known, key_path, &key_name::path);
     if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
-    const auto distance = [&](const key_name& k) { return edit_distance(k.path(), key_path); };
+    const std::string name = key_path.substr(key_path.rfind('.') + 1);
+    const auto distance = [&](const key_name& k) { // the right name in a wrong section is nearer than it looks
+        constexpr std::size_t other_section = 2;
+        return std::min(edit_distance(k.path(), key_path), edit_distance(k.name, name) + other_section);
+    };
     throw config_error(key_path, where + ": unknown key '" + name_in_file(key_path) + "'; the nearest known one is '" +
                                      name_in_file(std::ranges::min_element(known, {}, distance)->path()) + "'");
 }

@@ -414,7 +414,8 @@ verdict<path> setup::verdict_on(const end_of_message& mine) const {
 }
 
 double setup::lines_shared_by(const end_of_message& mine) const {
-    if (costs_->scattered_line_seconds <= costs_->cached.line_seconds) return 0; // whatever their number
+    const bool dear = costs_->scattered_line_seconds > costs_->cached.line_seconds;
+    if (!dear || mine.peer == j_.rank()) return 0; // whatever their number; or between this core and itself
     double lines = 0;
     for (std::size_t f = 0; f < mine.in.size(); ++f) {
         const field_view& field = fields().destination[f];

@@ -141,7 +141,7 @@ void site_copy::claim(std::byte* to, const site_shape& shape, std::int64_t first
     const auto bytes = static_cast<std::int64_t>(shape.bytes());
     const auto claim_sites = [&](std::int64_t begin, std::int64_t end) {
         std::byte* const at = to + begin * bytes;
-        *const_cast<volatile std::byte*>(at) = std::byte{0}; // the line in which the run starts
+        comm::claim_line(at); // in which the run starts
         comm::claim_lines(at, to + end * bytes);
     };
     if (first >= last) return;

@@ -252,7 +252,9 @@ TEST(RegionPlan, NamesBothEndsOfATransferThatDisagree) {
             {{other, 9, j.rank() == 0 ? std::vector<std::int32_t>{4, 5} : std::vector<std::int32_t>{4, 5, 6}}},
             {halo::bind(x)}, {.name = "uneven"});
     });
-    EXPECT_EQ(text, "'uneven': rank 0 sends 2 sites as tag 9 to rank 1, which expects 3 sites");
+    EXPECT_EQ(text,
+              "'uneven': rank 0 sends 2 sites as tag 9 to rank 1, which expects 3 sites; list the transfer on both "
+              "ranks, with the same tag and number of sites");
 }
 
 TEST(RegionPlan, RefusesSitesThatAreNotInTheField) {

@@ -2,6 +2,7 @@
 // Copies and sums along lists of sites against plain loops: random lists, sizes, lanes, ranges; on every SIMD target.
 #include "pack_reference.hpp"
 
+#include <halocline/comm/claim_lines.hpp>
 #include <halocline/halo/site_copy.hpp>
 #include <halocline_test/simd_targets.hpp>
 
@@ -147,9 +148,10 @@ TEST(SiteCopy, ClaimsEachLineThatACopyFillsAndNoOtherByte) {
         }
         if (claimed.empty()) continue;
         ++claimed_cases;
+        ASSERT_FALSE(comm::detail::claims_by_prefetch) << "that stores nothing";
         ASSERT_EQ(claimed, lines) << "case " << k << ": " << c.text;
     }
-    EXPECT_GT(claimed_cases, 500);
+    if (!comm::detail::claims_by_prefetch) EXPECT_GT(claimed_cases, 500); // else no byte may be another
 }
 
 TEST(SiteCopy, CountsTheLinesThatAStreamFillsWholeAndInPart) {

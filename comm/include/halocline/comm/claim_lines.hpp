@@ -13,6 +13,14 @@ namespace detail {
 extern const bool claims_by_prefetch; ///< the quicker way of these cores, for which see claim_lines()
 }
 
+/// Claims the cache line of `at`, as claim_lines() does.  Pre: *at is going to be written anyway.
+inline void claim_line(std::byte* at) noexcept {
+    if (detail::claims_by_prefetch)
+        prefetch_for_writing(at);
+    else
+        *const_cast<volatile std::byte*>(at) = std::byte{0};
+}
+
 /// Claims each cache line that starts in [first, last), before the whole is filled. Lines that another core holds are
 /// then under way together; filled one after the other, each line would take several entries of the store queue. By a
 /// store of a byte to each, of which as many are under way as that queue has entries; on Intel's cores, whose stores

@@ -71,7 +71,7 @@ class site_copy {
                 std::int64_t last) const noexcept {
         stream_(list(shape), from, to, first, last);
     }
-    /// Stores a byte to each cache line that copy() of the same sites is going to fill (claim_lines.hpp). Nothing where
+    /// Claims each cache line that copy() of the same sites is going to fill (claim_lines.hpp). Nothing where
     /// sites go to scattered places or lanes, one by one: there the look-up costs what claiming gains.
     void claim(std::byte* to, const site_shape& shape, std::int64_t first, std::int64_t last) const noexcept;
     /// Only lists of runs can be streamed.
