@@ -148,10 +148,10 @@ TEST(SiteCopy, ClaimsEachLineThatACopyFillsAndNoOtherByte) {
         }
         if (claimed.empty()) continue;
         ++claimed_cases;
-        ASSERT_FALSE(comm::detail::claims_by_prefetch) << "that stores nothing";
+        ASSERT_FALSE(halocline::comm::detail::claims_by_prefetch) << "that stores nothing";
         ASSERT_EQ(claimed, lines) << "case " << k << ": " << c.text;
     }
-    if (!comm::detail::claims_by_prefetch) EXPECT_GT(claimed_cases, 500); // else no byte may be another
+    if (!halocline::comm::detail::claims_by_prefetch) EXPECT_GT(claimed_cases, 500); // else no byte may be another
 }
 
 TEST(SiteCopy, CountsTheLinesThatAStreamFillsWholeAndInPart) {
