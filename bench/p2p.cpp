@@ -105,10 +105,10 @@ class driver {
         for (std::size_t i = 0; i < other_messages_.size(); ++i)
             add(
                 "ours", options_.compare[i].c_str(), transport, [ this, i ]() -> auto& { return other_messages_[i]; });
-        if (by_message) {
+        // Over a network an end of a channel waits for its own message, too, so it can't answer.
+        if (pattern == "both-ways" || (pair_ && by_message))
             add("ours", "channel", transport, [this, bytes] { return p2p::channel_endpoint(job_, bytes); });
-            add("ours", "window", transport, [this, bytes] { return p2p::window_endpoint(job_, bytes); });
-        }
+        if (by_message) add("ours", "window", transport, [this, bytes] { return p2p::window_endpoint(job_, bytes); });
         for (peer_program& peer : peers_)
             all.push_back({peer.name(), "two-sided", "mpi", [this, pattern, bytes, &peer](double seconds) {
                                std::ostringstream order;
