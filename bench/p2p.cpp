@@ -186,8 +186,9 @@ class driver {
         double mpi = 0;
         for (const contender& c : all) {
             const double value = of(c.who + " " + c.mode);
-            if (c.transport == "mpi" && value > 0) mpi = mpi > 0 ? std::min(mpi, value) : value;
-            const std::string& label = c.transport == "mpi" ? c.who : c.mode;
+            const bool is_mpi = c.who != "ours" && c.who != "limit"; // a program of its own
+            if (is_mpi && value > 0) mpi = mpi > 0 ? std::min(mpi, value) : value;
+            const std::string& label = is_mpi ? c.who : c.mode;
             if (value > 0)
                 std::fprintf(stderr, " %s %.3f", label.c_str(), value);
             else
