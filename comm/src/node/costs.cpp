@@ -109,9 +109,7 @@ class probe {
                 claim_lines(target, target + bytes);
                 std::memcpy(target, source_.data(), bytes);
             } else {
-                for (std::size_t i = 0; i < bytes; i += line) {
-                    std::memcpy(target + leap * i, &source_[i], line / 2);
-                }
+                for (std::size_t i = 0; i < bytes; i += line) std::memcpy(target + leap * i, &source_[i], line / 2);
             }
             c.send(epoch_, 0);
         });
@@ -245,8 +243,8 @@ costs measure(const job& j) {
     const double flag = one.exchange_seconds();
     c.flag_seconds = one.shares_memory() ? std::min(flag, most) : flag;
     c.message_seconds = std::max(0.0, (several.exchange_seconds() - flag) / (many - 1));
-    if (j.ranks() > 1 &&
-        j.core().greets) { // some rank has a peer over a network; across the middle of the job nodes differ, if any do
+    // Some rank has a peer over a network: across the middle of the job nodes differ, if any do.
+    if (j.ranks() > 1 && j.core().greets) {
         const int across = j.rank() ^ static_cast<int>(std::bit_floor(static_cast<unsigned>(j.ranks() - 1)));
         probe far(j, across < j.ranks() ? across : -1, 1, 8);
         const double seconds = far.exchange_seconds();
