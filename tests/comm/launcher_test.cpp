@@ -207,14 +207,14 @@ TEST(Launcher, BindsNoRanksToWhatAnotherJobHas) {
         const std::string two = "taskset -c " + first + "," + second + " " + launcher_program();
         const command_result run =
             run_command("sh -c \"unset OMP_NUM_THREADS; " + two + " -n 1 -- " + two + " " + job +
-                        " -- sh -c 'grep -o Cpus_allowed_list.* /proc/self/status; echo \\$OMP_NUM_THREADS'\"");
+                        " -- sh -c 'echo \\$(grep Cpus_allowed_list: /proc/self/status) \\$OMP_NUM_THREADS'\"");
         return run.out + run.err;
     };
-    const std::string begin = "Cpus_allowed_list:\t", both = halocline::comm::to_text({usable[0], usable[1]});
+    const std::string begin = "Cpus_allowed_list: ", both = halocline::comm::to_text({usable[0], usable[1]});
 
-    EXPECT_EQ(inside("-n 1"), begin + second + "\n\n");
-    EXPECT_EQ(inside("-n 1 --no-bind"), begin + both + "\n\n");
-    const std::string left_to_the_scheduler = begin + both + "\n1\n";
+    EXPECT_EQ(inside("-n 1"), begin + second + "\n");
+    EXPECT_EQ(inside("-n 1 --no-bind"), begin + both + "\n");
+    const std::string left_to_the_scheduler = begin + both + " 1\n";
     EXPECT_EQ(inside("-n 2"), left_to_the_scheduler + left_to_the_scheduler) << "one is not enough for two";
     EXPECT_EQ(processors_of_ranks("-u OMP_NUM_THREADS", "-n 1"), std::vector{first}) << "what has ended has nothing";
 }

@@ -102,9 +102,9 @@ TEST(Plan, ComputesWhileThePeerIsLate) {
             p.start(x); // must not wait for the peer
             for (int i = 0; i < units; ++i) {
                 EXPECT_FALSE(p.test());
+                EXPECT_FALSE(peer_started);
                 ++done;
             }
-            EXPECT_FALSE(peer_started);
         } else {
             while (done < units) std::this_thread::yield(); // the peer starts when all interior work is done
             peer_started = true;
