@@ -94,7 +94,11 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
     dirac::verified_links verified = dirac::read_configuration(j, problem.cut, problem.file);
     char plaquette[32];
     std::snprintf(plaquette, sizeof plaquette, "%.10f", verified.plaquette);
-    p.print("read " + lattice::to_string(problem.file.format) + " '" + problem.file.path + "': plaquette " + plaquette);
+    p.print("read " + lattice::to_string(verified.format) + " '" + problem.file.path + "': plaquette " + plaquette);
+    if (verified.open_in_t)
+        p.print("warning: its links in t of the last time slice are zero, an open boundary: no fermion crosses it, "
+                "whatever "
+                "[operator] boundary says, and no improvement term stands there");
     return verified;
 }
 

@@ -67,7 +67,8 @@ setting_key right_hand_side_key(key_name key) {
 std::vector<setting_key> lattice_and_operator_keys() {
     return {
         text_key<settings>(
-            {"lattice", "gauge", "gauge file (DDalphaAMG, NERSC, ILDG); empty: the demo's own 8.8.8.8 at beta 6.0"},
+            {"lattice", "gauge",
+             "gauge file (DDalphaAMG, NERSC, ILDG, MILC, openQCD); empty: the demo's own 8.8.8.8 at beta 6.0"},
             &settings::gauge),
         coordinate_key({"lattice", "grid",
                         "global extents; with a gauge file they must be the file's, without one the demo configuration "

@@ -63,7 +63,7 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
                        "in order of preference; for each peer the first that reaches it: shm, verbs, ofi, mpi");
     app::add_text_flag(cli, "--output", a.output, "FILE", "file to write (default: none)");
     cli.add_option("--format", a.format, "of the file")
-        ->check(CLI::IsMember({"ildg", "ddalphaamg"}))
+        ->check(CLI::IsMember({"ildg", "nersc", "ddalphaamg"}))
         ->capture_default_str();
     app::add_text_flag(cli, "--json", a.json, "FILE", "write the result as one JSON object to this file");
     p.parse(cli, argc, argv);
@@ -73,7 +73,9 @@ arguments read_command_line(const app::program& p, int argc, const char* const* 
 /// Writes the links, then reads the file back with all its checks and compares every bit. Collective.  Err: file_error.
 void write_and_verify(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,
                       double plaquette, const arguments& a) {
-    const auto format = a.format == "ildg" ? lattice::gauge_format::ildg : lattice::gauge_format::ddalphaamg;
+    const auto format = a.format == "ildg"    ? lattice::gauge_format::ildg
+                        : a.format == "nersc" ? lattice::gauge_format::nersc
+                                              : lattice::gauge_format::ddalphaamg;
     dirac::write_configuration(j, cut, links, plaquette, format, a.output);
 
     lattice::gauge_file file;

@@ -8,30 +8,62 @@
 
 #include <cmath>
 #include <cstdio>
+#include <optional>
+#include <utility>
 
 namespace halocline::dirac {
 
-verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut,
-                                  const lattice::gauge_file& file) {
+namespace {
+
+/// Links as they were read, and what contradicts the file's own figures.
+struct reading {
+    verified_links found;
+    std::optional<file_error> contradiction; ///< the same on every rank
+};
+
+/// Collective.  Err: file_error: unreadable.
+reading read_as(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_file& file) {
     const lattice::box local = cut.local_box(j.rank());
-    verified_links result;
+    reading r;
+    verified_links& found = r.found;
+    found.format = file.format;
     lattice::gauge_totals mine;
     j.collectively([&] {
-        result.links =
+        found.links =
             lattice::gauge_field(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
-        mine = lattice::read_links(file, local, result.links);
+        mine = lattice::read_links(file, local, found.links);
     });
-    lattice::check_totals(file, reduce_totals(j, mine)); // the same totals, so the same verdict on every rank
+    const lattice::gauge_totals totals = reduce_totals(j, mine);
+    found.open_in_t = totals.open_links > 0;
+    try {
+        lattice::check_totals(file, totals);
+    } catch (const file_error& e) {
+        r.contradiction = e;
+        return r;
+    }
 
-    result.plaquette = plaquette(j, cut, padded_links(j, cut, result.links));
+    found.plaquette = plaquette(j, cut, padded_links(j, cut, found.links));
     const double tolerance = lattice::plaquette_tolerance(file);
-    if (file.plaquette && !(std::abs(result.plaquette - *file.plaquette) <= tolerance)) {
+    if (file.plaquette && !(std::abs(found.plaquette - *file.plaquette) <= tolerance)) {
         char text[160];
         std::snprintf(text, sizeof text, "plaquette %.12f, but the file says %.12f (tolerance %.0e): corrupted links",
-                      result.plaquette, *file.plaquette, tolerance);
-        throw file_error(file.path, text);
+                      found.plaquette, *file.plaquette, tolerance);
+        r.contradiction = file_error(file.path, text);
     }
-    return result;
+    return r;
+}
+
+} // namespace
+
+verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut,
+                                  const lattice::gauge_file& file) {
+    reading r = read_as(j, cut, file);
+    if (!r.contradiction) return std::move(r.found);
+    const auto other = lattice::as_openqcd(file);
+    if (!other) throw *r.contradiction;
+    reading as_openqcd = read_as(j, cut, *other);
+    if (!as_openqcd.contradiction) return std::move(as_openqcd.found);
+    throw *r.contradiction;
 }
 
 void write_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // DDalphaAMG: int32 nt, nz, ny, nx and float64 3 * plaquette, then the links T, Z, Y, X of every site; little endian.
+// openQCD has the same head (gauge_openqcd.cpp).
 #include "gauge_layout.hpp"
 
 namespace halocline::lattice {
 namespace {
 
 constexpr std::size_t head_bytes = 24;
-/// First word of a MILC v5 file, in its own byte order.
-constexpr std::uint32_t milc_magic = 20103;
 
 } // namespace
 
@@ -15,9 +14,6 @@ gauge_file open_ddalphaamg(const binary_file& file) {
     if (file.size() < head_bytes)
         throw file_error(file.path(), "has " + std::to_string(file.size()) + " bytes: too few for any gauge file");
     const std::string head = file.read_text(0, head_bytes);
-    const auto first = load<std::uint32_t>(head.data(), false);
-    if (first == milc_magic || reverse_bytes(first) == milc_magic)
-        throw file_error(file.path(), "is a MILC file; DDalphaAMG, NERSC and ILDG files can be read");
 
     gauge_file g;
     g.path = file.path();
@@ -29,7 +25,7 @@ gauge_file open_ddalphaamg(const binary_file& file) {
     try {
         check_size(g, file.size());
     } catch (const file_error& e) {
-        throw file_error(g.path, std::string("is neither LIME nor NERSC, and not DDalphaAMG: ") +
+        throw file_error(g.path, std::string("is neither LIME nor NERSC nor MILC, and not DDalphaAMG: ") +
                                      std::string(e.what()).substr(g.path.size() + 4));
     }
     // Re tr of an SU(3) matrix is in [-3/2, 3]; written so that a NaN is refused too.

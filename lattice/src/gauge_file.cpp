@@ -25,6 +25,8 @@ std::string to_string(gauge_format f) {
     case gauge_format::ddalphaamg: return "DDalphaAMG";
     case gauge_format::nersc: return "NERSC";
     case gauge_format::ildg: return "ILDG";
+    case gauge_format::milc: return "MILC";
+    case gauge_format::openqcd: return "openQCD";
     }
     return "unknown";
 }
@@ -32,9 +34,13 @@ std::string to_string(gauge_format f) {
 gauge_totals combine(const gauge_totals& a, const gauge_totals& b) {
     gauge_totals sum;
     sum.nersc_sum = a.nersc_sum + b.nersc_sum;
-    for (std::size_t i = 0; i < 2; ++i) sum.scidac_xor[i] = a.scidac_xor[i] ^ b.scidac_xor[i];
+    for (std::size_t i = 0; i < 2; ++i) {
+        sum.scidac_xor[i] = a.scidac_xor[i] ^ b.scidac_xor[i];
+        sum.milc_xor[i] = a.milc_xor[i] ^ b.milc_xor[i];
+    }
     sum.link_trace_sum = a.link_trace_sum + b.link_trace_sum;
     sum.links = a.links + b.links;
+    sum.open_links = a.open_links + b.open_links;
     sum.max_su3_error = std::max(a.max_su3_error, b.max_su3_error);
     sum.finite = a.finite && b.finite;
     return sum;
@@ -43,7 +49,9 @@ gauge_totals combine(const gauge_totals& a, const gauge_totals& b) {
 gauge_file open_gauge_file(const std::string& path) {
     const binary_file file = binary_file::open_to_read(path);
     const std::string start = file.read_text(0, std::min<std::uint64_t>(file.size(), nersc_begin.size()));
-    if (start.size() >= 4 && load<std::uint32_t>(start.data(), true) == lime_magic) return open_ildg(file);
+    const std::uint32_t first = start.size() >= 4 ? load<std::uint32_t>(start.data(), true) : 0;
+    if (first == lime_magic) return open_ildg(file);
+    if (first == milc_magic || reverse_bytes(first) == milc_magic) return open_milc(file);
     if (start == nersc_begin) return open_nersc(file);
     return open_ddalphaamg(file); // it has no magic: sizes that fit are its mark
 }
@@ -51,10 +59,11 @@ gauge_file open_gauge_file(const std::string& path) {
 gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& links) {
     check_field(local, links, gauge_components, "links");
     const binary_file data = binary_file::open_to_read(file.path);
-    const box whole{{0, 0, 0, 0}, file.extents};
+    if (file.format == gauge_format::openqcd) return read_openqcd(file, data, local, links);
     const int bytes = site_bytes(file);
     const std::int64_t most = std::min(std::max<std::int64_t>(1, run_bytes / bytes), local.volume());
     std::vector<std::byte> buffer(static_cast<std::size_t>(most * bytes));
+    const box whole{{0, 0, 0, 0}, file.extents};
     gauge_totals totals;
     for_each_run(local, file.extents, most, [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
         data.read(static_cast<std::uint64_t>(file.data_offset + file_site * bytes),
@@ -63,7 +72,9 @@ gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& l
             const std::byte* stored = buffer.data() + i * bytes;
             double* u = links.outer(local_site + i);
             decode_site(file, stored, u);
-            add_site(totals, file, file_site + i, stored, u, whole.contains(global_coordinate(local, local_site + i)));
+            const coordinate x = global_coordinate(local, local_site + i);
+            add_links(totals, file, x, u);
+            if (whole.contains(x)) add_checksum(totals, file, file_site + i, stored);
         }
     });
     return totals;
@@ -79,6 +90,15 @@ void check_totals(const gauge_file& file, const gauge_totals& totals) {
         throw file_error(file.path, "CHECKSUM of the data is " + to_hex(totals.nersc_sum) + ", the header says " +
                                         to_hex(*file.nersc_checksum) + ": it is corrupted");
     check_scidac_sums(file.path, file.scidac_checksum, totals.scidac_xor);
+    if (file.milc_checksum && *file.milc_checksum != totals.milc_xor)
+        throw file_error(file.path, "checksums of the data are " + to_hex(totals.milc_xor[0]) + " " +
+                                        to_hex(totals.milc_xor[1]) + ", the head says " +
+                                        to_hex((*file.milc_checksum)[0]) + " " + to_hex((*file.milc_checksum)[1]) +
+                                        ": it is corrupted");
+    const std::int64_t last_slice = volume(file.extents) / file.extents[3];
+    if (totals.open_links != 0 && totals.open_links != last_slice)
+        throw file_error(file.path, std::to_string(totals.open_links) + " of the " + std::to_string(last_slice) +
+                                        " links in t of its last time slice are zero: an open boundary has all");
     if (!(totals.max_su3_error <= su3_tolerance(file)))
         throw file_error(file.path, "a link misses SU(3) by " + scientific(totals.max_su3_error) + ", at most " +
                                         scientific(su3_tolerance(file)) +

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gauge_layout.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -86,22 +87,37 @@ void encode_site(const gauge_file& file, const double* links, std::byte* stored)
     }
 }
 
-void add_site(gauge_totals& totals, const gauge_file& file, std::int64_t file_site, const std::byte* stored,
-              const double* links, bool in_file) {
+void add_links(gauge_totals& totals, const gauge_file& file, const coordinate& x, const double* links) {
+    constexpr int t = 3;
+    const bool in_file = box{{0, 0, 0, 0}, file.extents}.contains(x);
     for (int i = 0; i < gauge_components; ++i)
         if (!std::isfinite(links[i])) totals.finite = false;
-    for (int mu = 0; mu < dimensions; ++mu)
-        totals.max_su3_error = std::max(totals.max_su3_error, su3_error(links + mu * link_components));
-    if (!in_file) return;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        const double* u = links + mu * link_components;
+        const bool may_be_open = file.format == gauge_format::openqcd && mu == t && (x[t] + 1) % file.extents[t] == 0;
+        if (may_be_open && std::all_of(u, u + link_components, [](double v) { return v == 0; })) {
+            totals.open_links += in_file ? 1 : 0;
+            continue;
+        }
+        totals.max_su3_error = std::max(totals.max_su3_error, su3_error(u));
+        for (int c = 0; in_file && c < 3; ++c) totals.link_trace_sum += element(u, c, c).real();
+    }
+    totals.links += in_file ? dimensions : 0;
+}
 
-    totals.links += dimensions;
-    for (int mu = 0; mu < dimensions; ++mu)
-        for (int c = 0; c < 3; ++c) totals.link_trace_sum += element(links + mu * link_components, c, c).real();
+void add_checksum(gauge_totals& totals, const gauge_file& file, std::int64_t file_site, const std::byte* stored) {
     const int bytes = site_bytes(file);
     if (file.format == gauge_format::nersc)
         for (int b = 0; b < bytes; b += 4) totals.nersc_sum += load<std::uint32_t>(stored + b, file.big_endian);
     if (file.format == gauge_format::ildg)
         add_to_scidac_sums(totals.scidac_xor, file_site, {stored, static_cast<std::size_t>(bytes)});
+    if (file.format == gauge_format::milc)
+        for (int b = 0; b < bytes; b += 4) {
+            const auto word = load<std::uint32_t>(stored + b, file.big_endian);
+            const std::int64_t i = file_site * (bytes / 4) + b / 4; // of all words in the file
+            totals.milc_xor[0] ^= std::rotl(word, static_cast<int>(i % 29));
+            totals.milc_xor[1] ^= std::rotl(word, static_cast<int>(i % 31));
+        }
 }
 
 } // namespace halocline::lattice

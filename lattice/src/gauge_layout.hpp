@@ -19,8 +19,11 @@ namespace halocline::lattice {
 gauge_file open_ddalphaamg(const binary_file& file);
 gauge_file open_nersc(const binary_file& file);
 gauge_file open_ildg(const binary_file& file);
+gauge_file open_milc(const binary_file& file);
 
 inline constexpr std::string_view nersc_begin = "BEGIN_HEADER";
+/// First word of a MILC v5 file, in its own byte order.
+inline constexpr std::uint32_t milc_magic = 20103;
 
 /// Bytes of the four links of a site.
 int site_bytes(const gauge_file& file);
@@ -33,8 +36,12 @@ void check_size(gauge_file& file, std::uint64_t file_size);
 /// Stored bytes of one site -> 72 doubles, in the order of gauge_field, and back (3 rows only).
 void decode_site(const gauge_file& file, const std::byte* stored, double* links);
 void encode_site(const gauge_file& file, const double* links, std::byte* stored);
-/// Adds what one site contributes.  `in_file`: it counts for checksums, traces and counts.
-void add_site(gauge_totals& totals, const gauge_file& file, std::int64_t file_site, const std::byte* stored,
-              const double* links, bool in_file);
+/// Adds what the links of the site at `x` contribute; to traces and counts only inside the file, not its repetitions.
+void add_links(gauge_totals& totals, const gauge_file& file, const coordinate& x, const double* links);
+/// Adds what the stored bytes of a site contribute to the checksum of the format.
+void add_checksum(gauge_totals& totals, const gauge_file& file, std::int64_t file_site, const std::byte* stored);
+
+/// read_links() of openQCD, which does not store site by site.
+gauge_totals read_openqcd(const gauge_file& file, const binary_file& data, const box& local, gauge_field& links);
 
 } // namespace halocline::lattice

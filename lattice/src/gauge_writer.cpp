@@ -4,6 +4,8 @@
 #include "binary_file.hpp"
 #include "gauge_layout.hpp"
 
+#include <cstdio>
+
 namespace halocline::lattice {
 namespace {
 
@@ -20,39 +22,63 @@ std::string ildg_head(const coordinate& extents, std::uint64_t bytes) {
            lime_head("ildg-binary-data", bytes, message_middle);
 }
 
-/// int32 nt, nz, ny, nx and a float64 that finish() fills in.
-std::string ddalphaamg_head(const coordinate& extents) {
+std::string ddalphaamg_head(const coordinate& extents, double plaquette) {
     std::string head(24, '\0');
     for (int mu = 0; mu < dimensions; ++mu)
         store(head.data() + 4 * (3 - mu), static_cast<std::uint32_t>(extents[mu]), false);
+    store(head.data() + 16, std::bit_cast<std::uint64_t>(3 * plaquette), false);
     return head;
+}
+
+/// Of the same length whatever the figures. Other readers want the keys that say nothing here, too.
+std::string nersc_head(const coordinate& extents, const gauge_totals& totals, double plaquette) {
+    const double trace = totals.links > 0 ? totals.link_trace_sum / (3 * static_cast<double>(totals.links)) : 0;
+    char figures[128];
+    std::snprintf(figures, sizeof figures, "LINK_TRACE = %17.14f\nPLAQUETTE = %17.14f\nCHECKSUM = %08x\n", trace,
+                  plaquette, totals.nersc_sum);
+    std::string head =
+        std::string(nersc_begin) + "\nHDR_VERSION = 1.0\nDATATYPE = 4D_SU3_GAUGE_3x3\nSTORAGE_FORMAT = 1.0\n";
+    for (int mu = 0; mu < dimensions; ++mu)
+        head += "DIMENSION_" + std::to_string(mu + 1) + " = " + std::to_string(extents[mu]) + "\n";
+    for (int mu = 0; mu < dimensions; ++mu) head += "BOUNDARY_" + std::to_string(mu + 1) + " = PERIODIC\n";
+    return head + figures +
+           "ENSEMBLE_ID = none\nENSEMBLE_LABEL = none\nSEQUENCE_NUMBER = 0\nCREATOR = Halocline\n"
+           "FLOATING_POINT = IEEE64BIG\nEND_HEADER\n";
+}
+
+/// What stands before the links. The figures may come later: its length is the same.
+std::string head_text(const gauge_file& layout, const gauge_totals& totals, double plaquette) {
+    switch (layout.format) {
+    case gauge_format::ildg: return ildg_head(layout.extents, static_cast<std::uint64_t>(link_bytes(layout)));
+    case gauge_format::nersc: return nersc_head(layout.extents, totals, plaquette);
+    default: return ddalphaamg_head(layout.extents, plaquette);
+    }
 }
 
 } // namespace
 
 gauge_writer::gauge_writer(const std::string& path, gauge_format format, const coordinate& extents) : partial_(path) {
-    if (format == gauge_format::nersc)
-        throw input_error("'" + path + "': NERSC files aren't written; ILDG and DDalphaAMG files are");
+    if (format == gauge_format::milc || format == gauge_format::openqcd)
+        throw input_error("'" + path + "': " + to_string(format) +
+                          " files aren't written; ILDG, NERSC and DDalphaAMG files are");
     layout_.path = path;
     layout_.format = format;
     layout_.extents = extents;
-    layout_.big_endian = format == gauge_format::ildg;
+    layout_.big_endian = format != gauge_format::ddalphaamg;
     const uint128 bytes = link_bytes(layout_);
     if (bytes > std::uint64_t{1} << 62)
         throw input_error("'" + path + "': " + to_string(extents) + " sites need " + to_string(bytes) +
                           " bytes: no file can hold them");
-    layout_.data_offset = static_cast<std::int64_t>(format == gauge_format::ildg ? ildg_head(extents, 0).size()
-                                                                                 : ddalphaamg_head(extents).size());
+    layout_.data_offset = static_cast<std::int64_t>(head_text(layout_, {}, 0).size());
 }
 
 void gauge_writer::create() {
     partial_.create();
     const binary_file file = binary_file::open_to_write(partial_.name());
     const auto bytes = static_cast<std::uint64_t>(link_bytes(layout_));
-    const bool ildg = layout_.format == gauge_format::ildg;
-    const std::uint64_t tail = ildg ? scidac_checksum_text({}).size() : 0;
+    const std::uint64_t tail = layout_.format == gauge_format::ildg ? scidac_checksum_text({}).size() : 0;
     file.reserve(static_cast<std::uint64_t>(layout_.data_offset) + bytes + tail);
-    file.write_text(0, ildg ? ildg_head(layout_.extents, bytes) : ddalphaamg_head(layout_.extents));
+    file.write_text(0, head_text(layout_, {}, 0));
 }
 
 gauge_totals gauge_writer::write(const box& local, const gauge_field& links) {
@@ -63,16 +89,17 @@ gauge_totals gauge_writer::write(const box& local, const gauge_field& links) {
     const std::int64_t most = std::min(run_bytes / bytes, local.volume());
     std::vector<std::byte> buffer(static_cast<std::size_t>(most * bytes));
     gauge_totals totals;
-    for_each_run(local, layout_.extents, most,
-                 [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
-                     for (std::int64_t i = 0; i < sites; ++i) {
-                         std::byte* stored = buffer.data() + i * bytes;
-                         encode_site(layout_, links.outer(local_site + i), stored);
-                         add_site(totals, layout_, file_site + i, stored, links.outer(local_site + i), true);
-                     }
-                     file.write(static_cast<std::uint64_t>(layout_.data_offset + file_site * bytes),
-                                std::span(buffer).first(static_cast<std::size_t>(sites * bytes)));
-                 });
+    for_each_run(
+        local, layout_.extents, most, [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
+            for (std::int64_t i = 0; i < sites; ++i) {
+                std::byte* stored = buffer.data() + i * bytes;
+                encode_site(layout_, links.outer(local_site + i), stored);
+                add_links(totals, layout_, global_coordinate(local, local_site + i), links.outer(local_site + i));
+                add_checksum(totals, layout_, file_site + i, stored);
+            }
+            file.write(static_cast<std::uint64_t>(layout_.data_offset + file_site * bytes),
+                       std::span(buffer).first(static_cast<std::size_t>(sites * bytes)));
+        });
     file.sync();
     return totals;
 }
@@ -86,15 +113,11 @@ void gauge_writer::finish(const gauge_totals& totals, double plaquette) {
     }
     {
         const binary_file file = binary_file::open_to_write(partial_.name());
-        if (layout_.format == gauge_format::ildg) {
+        file.write_text(0, head_text(layout_, totals, plaquette));
+        if (layout_.format == gauge_format::ildg)
             file.write_text(static_cast<std::uint64_t>(layout_.data_offset) +
                                 static_cast<std::uint64_t>(link_bytes(layout_)),
                             scidac_checksum_text(totals.scidac_xor));
-        } else {
-            std::byte head[sizeof(double)];
-            store(head, std::bit_cast<std::uint64_t>(3 * plaquette), false);
-            file.write(16, head);
-        }
         file.sync();
     }
     partial_.publish();

@@ -85,7 +85,7 @@ TEST_F(GenerateGauge, BadInputIsOneMessageAndExitCodeTwo) {
         {"--grid 4.4.4.4 --seed=", "--seed takes one value"},
         {"--grid 4.4.4.4 --thermalisation 2147483647 --sweeps 1", "--thermalisation '2147483647': expected"},
         {"--grid 4.4.4.4 --sweep 3", "--sweep"},
-        {"--grid 4.4.4.4 --format nersc", "nersc"},
+        {"--grid 4.4.4.4 --format milc", "milc"},
         {"--grid 4.4.4.4 --thermalisation 0 --sweeps 1 --output /nowhere/links", "/nowhere/links"},
         {"--grid 4.4.4.4 --thermalisation 0 --sweeps 1 --output same --json ./same", "is the file of --json"},
     };

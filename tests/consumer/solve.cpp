@@ -8,7 +8,7 @@
 int main(int argc, char** argv) {
     using namespace halocline;
     const auto job = comm::job::from_environment();
-    const auto file = lattice::open_gauge_file(argc > 1 ? argv[1] : "config.ildg"); // or DDalphaAMG, NERSC
+    const auto file = lattice::open_gauge_file(argc > 1 ? argv[1] : "config.ildg"); // or another format
     const auto blocks = amg::default_blocks(file.extents); // Schwarz blocks; ranks own whole ones
     const auto grid = lattice::choose_rank_grid(file.extents, job.ranks(), {.granularity = blocks});
     const auto cut = lattice::decomposition::even(file.extents, grid.rank_grid, blocks);

@@ -121,7 +121,8 @@ TEST(GaugeFile, RefusesWrongHeads) {
     EXPECT_THROW(load(replaced(ildg(8), "<precision>64", "<precision>32")), file_error);
     EXPECT_THROW(load(replaced(ildg(8), "<ly>3</ly>", "<ly>3</ly><ly>3</ly>")), file_error);
     EXPECT_THROW(load(replaced(ildg(8), "<suma>", "<suma>z")), file_error);
-    EXPECT_THROW(load(bytes_of(20103, 4, false) + std::string(200, '\0')), file_error); // MILC
+    EXPECT_THROW(load(bytes_of(20103, 4, false) + std::string(200, '\0')), file_error); // MILC without extents
+    EXPECT_THROW(load(milc(true, true, 1)), file_error); // sites in the order of the nodes that wrote them
     EXPECT_THROW(load(std::string("BEGIN_HEADER\n") + std::string(200000, 'x')), file_error);
     std::string plaquette = ddalphaamg();
     EXPECT_THROW(load(plaquette.replace(16, 8, real(std::nan(""), 8, false))), file_error);

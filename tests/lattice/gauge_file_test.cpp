@@ -75,6 +75,20 @@ TEST(GaugeFile, ReadsIldgOfBothPrecisions) {
     }
 }
 
+TEST(GaugeFile, ReadsMilcOfBothByteOrders) {
+    for (const bool big : {false, true}) {
+        const temporary_file t(milc(big));
+        const gauge_file file = open_gauge_file(t.path());
+
+        EXPECT_EQ(file.format, gauge_format::milc);
+        EXPECT_EQ(file.extents, extents);
+        EXPECT_EQ(file.big_endian, big);
+        EXPECT_TRUE(file.milc_checksum);
+        EXPECT_TRUE(file.warnings.empty());
+        expect_links(load(milc(big)), whole, 1e-7);
+    }
+}
+
 TEST(GaugeFile, WarnsOfWhatIsNotRecorded) {
     nersc_options zeros;
     zeros.recorded = false;
@@ -82,6 +96,8 @@ TEST(GaugeFile, WarnsOfWhatIsNotRecorded) {
     EXPECT_NO_THROW(load(nersc(zeros)));
     EXPECT_EQ(warnings_of(ildg(8, false)).size(), 1U);
     EXPECT_NO_THROW(load(ildg(8, false)));
+    EXPECT_EQ(warnings_of(milc(true, false)).size(), 1U);
+    EXPECT_NO_THROW(load(milc(true, false)));
 }
 
 TEST(GaugeFile, TellsBoundariesOfItsFermionsThatAreNotUsed) {
@@ -134,6 +150,7 @@ TEST(GaugeFile, PartsAddUpToTheWholeForEveryCut) {
             }
             EXPECT_EQ(sum.nersc_sum, expected.nersc_sum);
             EXPECT_EQ(sum.scidac_xor, expected.scidac_xor);
+            EXPECT_EQ(sum.milc_xor, expected.milc_xor);
             EXPECT_EQ(sum.links, expected.links);
             EXPECT_NEAR(sum.link_trace_sum, expected.link_trace_sum, 1e-10);
             EXPECT_EQ(sum.max_su3_error, expected.max_su3_error);

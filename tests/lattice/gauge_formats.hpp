@@ -151,6 +151,24 @@ inline std::string ildg(int real_bytes, bool with_checksum = true) {
            (with_checksum ? lime_record("scidac-checksum", scidac_checksum(data, real_bytes), 0x4000) : "");
 }
 
+inline std::string milc(bool big, bool with_checksum = true, std::uint32_t order = 0) {
+    const std::string data = link_data({0, 1, 2, 3}, 3, 4, big);
+    std::uint32_t sum29 = 0, sum31 = 0;
+    for (std::size_t i = 0; i < data.size() / 4; ++i) {
+        std::uint32_t word = 0;
+        for (std::size_t b = 0; b < 4; ++b)
+            word |= std::uint32_t{static_cast<unsigned char>(data[4 * i + b])} << (8 * (big ? 3 - b : b));
+        sum29 ^= std::rotl(word, static_cast<int>(i % 29));
+        sum31 ^= std::rotl(word, static_cast<int>(i % 31));
+    }
+    std::string head = bytes_of(20103, 4, big);
+    for (const std::uint64_t e : {2, 3, 4, 5}) head += bytes_of(e, 4, big);
+    std::string stamp = "Thu Nov 12 10:11:12 2009";
+    stamp.resize(64);
+    return head + stamp + bytes_of(order, 4, big) + bytes_of(with_checksum ? sum29 : 0, 4, big) +
+           bytes_of(with_checksum ? sum31 : 0, 4, big) + data;
+}
+
 /// A file that is gone at the end of the test.
 class temporary_file {
   public:
@@ -202,7 +220,8 @@ struct format_case {
 inline std::vector<format_case> all_formats() {
     return {{"DDalphaAMG", ddalphaamg(), false, sites * 576},
             {"NERSC", nersc({}), true, sites * 192},
-            {"ILDG", ildg(8), true, sites * 576}};
+            {"ILDG", ildg(8), true, sites * 576},
+            {"MILC", milc(false), true, sites * 288}};
 }
 
 } // namespace halocline_test

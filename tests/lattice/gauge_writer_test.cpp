@@ -14,7 +14,7 @@ using halocline::input_error;
 namespace {
 
 TEST(GaugeWriter, WritesInPartsWhatReadersRead) {
-    for (gauge_format format : {gauge_format::ildg, gauge_format::ddalphaamg}) {
+    for (gauge_format format : {gauge_format::ildg, gauge_format::ddalphaamg, gauge_format::nersc}) {
         const temporary_file t;
         gauge_writer writer(t.path(), format, extents);
         const auto cut = decomposition::even(extents, {2, 1, 2, 3});
@@ -43,6 +43,13 @@ TEST(GaugeWriter, WritesInPartsWhatReadersRead) {
         } else {
             EXPECT_DOUBLE_EQ(file.plaquette.value(), 0.125);
         }
+        if (format == gauge_format::nersc) {
+            const temporary_file same(nersc({3, 8, true}));
+            const gauge_file expected = open_gauge_file(same.path());
+            EXPECT_EQ(file.rows, 3);
+            EXPECT_EQ(file.nersc_checksum, expected.nersc_checksum);
+            EXPECT_NEAR(file.link_trace.value(), expected.link_trace.value(), 1e-13);
+        }
         gauge_field back(site_order::lexicographic(extents), gauge_components);
         check_totals(file, read_links(file, whole, back));
         expect_links(back, whole, 0);
@@ -63,7 +70,8 @@ TEST(GaugeWriter, LeavesNothingBehindWhenItDoesNotFinish) {
 }
 
 TEST(GaugeWriter, RefusesWhatItCannotWrite) {
-    EXPECT_THROW(gauge_writer("x", gauge_format::nersc, extents), input_error);
+    for (const gauge_format format : {gauge_format::milc, gauge_format::openqcd})
+        EXPECT_THROW(gauge_writer("x", format, extents), input_error);
     EXPECT_THROW(gauge_writer("x", gauge_format::ildg, {0, 1, 1, 1}), input_error);
     gauge_writer nowhere("/nonexistent/file", gauge_format::ildg, extents);
     EXPECT_THROW(nowhere.create(), file_error);

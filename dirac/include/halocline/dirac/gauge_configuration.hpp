@@ -15,9 +15,12 @@ namespace halocline::dirac {
 /// Links of this rank's box (lexicographic), checked: lengths, checksums, link trace, unitarity, plaquette.
 struct verified_links {
     lattice::gauge_field links;
-    double plaquette = 0; ///< Re tr / 3
+    double plaquette = 0;           ///< Re tr / 3; with an open boundary in t, its plaquettes count as zero
+    lattice::gauge_format format{}; ///< in which it was found; openQCD's files open as DDalphaAMG's
+    bool open_in_t = false;         ///< the links in t of the last time slice are zero (openQCD)
 };
 /// Reads a file that lattice::open_gauge_file() opened. Collective.  Err: file_error on every rank.
+/// Cost: a file of openQCD is read twice: its head does not tell it from DDalphaAMG's, its plaquette does.
 verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut,
                                   const lattice::gauge_file& file);
 

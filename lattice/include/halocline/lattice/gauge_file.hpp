@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gauge files: DDalphaAMG, NERSC and ILDG/LIME, recognised by content; every rank reads only the sites of its own box.
+// Gauge files: DDalphaAMG, NERSC, ILDG/LIME, MILC v5 and openQCD; every rank reads only the sites of its own box.
 // A reader returns *partial* checksums and sums of what it read; the caller reduces them over ranks (lattice/ sees no
 // communication) and hands the totals to check_totals().
 #pragma once
@@ -15,8 +15,8 @@
 
 namespace halocline::lattice {
 
-enum class gauge_format : std::uint8_t { ddalphaamg, nersc, ildg };
-std::string to_string(gauge_format f); ///< "DDalphaAMG", "NERSC", "ILDG"
+enum class gauge_format : std::uint8_t { ddalphaamg, nersc, ildg, milc, openqcd };
+std::string to_string(gauge_format f); ///< "DDalphaAMG", "NERSC", "ILDG", "MILC", "openQCD"
 
 /// What a gauge file says of itself; made by open_gauge_file() from the head (and LIME records) alone.
 struct gauge_file {
@@ -33,6 +33,7 @@ struct gauge_file {
     double link_trace_digit = 0;
     std::optional<std::uint32_t> nersc_checksum;
     std::optional<std::array<std::uint32_t, 2>> scidac_checksum; ///< suma, sumb
+    std::optional<std::array<std::uint32_t, 2>> milc_checksum;   ///< sum29, sum31
     /// BOUNDARY_1 … 4 of NERSC: of the fermions with which the links were made, which have no sign of it.
     std::array<std::string, dimensions> fermion_boundaries;
     std::vector<std::string> warnings; ///< trailing bytes, checksums that are not recorded, …
@@ -43,8 +44,10 @@ struct gauge_file {
 struct gauge_totals {
     std::uint32_t nersc_sum = 0;               ///< sum
     std::array<std::uint32_t, 2> scidac_xor{}; ///< xor
+    std::array<std::uint32_t, 2> milc_xor{};   ///< xor
     double link_trace_sum = 0;                 ///< sum of Re tr U
     std::int64_t links = 0;                    ///< sum; links that the checksums and the trace cover
+    std::int64_t open_links = 0;               ///< sum; those among them that are zero: openQCD's open boundary in t
     double max_su3_error = 0;                  ///< max |U U^dagger - 1|, |row 3 - (row 1 x row 2)^*|; never NaN
     bool finite = true;                        ///< and
 };
@@ -52,18 +55,24 @@ struct gauge_totals {
 gauge_totals combine(const gauge_totals& a, const gauge_totals& b);
 
 /// Looks at the head of a file: format, sizes (held against the file's before anything is allocated), recorded sums.
+/// A head that openQCD may have written too is called DDalphaAMG's: as_openqcd().
 /// Err: file_error for anything that is not a whole gauge file: missing, too short, impossible sizes, unknown format.
 gauge_file open_gauge_file(const std::string& path);
+
+/// The same file as one of openQCD, of which DDalphaAMG has its head: which of the two it is, only the plaquette tells
+/// (dirac::read_configuration()). Nothing if it has another format or an odd extent.
+std::optional<gauge_file> as_openqcd(const gauge_file& file);
 
 /// Reads the links of `local`, a box of the lattice that the file repeated periodically covers, into `links`.
 /// Checksums, traces and counts take each site of the *file* once over all ranks: global coordinate < extents.
 /// Shape: links has local.extents, lexicographic order, 72 components.
 /// Err:   file_error (short read, vanished file), input_error (wrong shape).
-/// Cost:  one pread per contiguous run of at most 4 MiB.
+/// Cost:  one pread per contiguous run of at most 4 MiB; of openQCD's, which stores odd sites with the links that end there,
+///        a row more in each direction.
 gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& links);
 
 /// Compares the totals of all ranks with what the file recorded: finiteness, checksums, SU(3) (1e-5 / 1e-10 for
-/// 32- / 64-bit files), link trace (as a plaquette).  The plaquette is compared by the caller (tolerance below).
+/// 32- / 64-bit files), link trace (as a plaquette), a boundary in t that is open everywhere or nowhere.  The plaquette is compared by the caller (tolerance below).
 /// Err: file_error; input_error when the totals do not cover the file exactly once.
 void check_totals(const gauge_file& file, const gauge_totals& totals);
 /// What the file says of its fermions and `used` contradicts, a sentence per direction. PERIODIC contradicts nothing:
@@ -72,7 +81,7 @@ std::vector<std::string> boundary_warnings(const gauge_file& file, const std::ar
 /// 1e-6 for 32-bit files, 1e-10 for 64-bit ones; and what a decimal number has lost by its last digit.
 double plaquette_tolerance(const gauge_file& file);
 
-/// Writes DDalphaAMG or ILDG (64-bit) so that ranks can write their own parts in parallel: one rank creates the file,
+/// Writes DDalphaAMG, ILDG or NERSC (three rows), of 64 bits, so that ranks can write their own parts in parallel: one rank creates the file,
 /// everyone writes its sites, the same one rank finishes it. Until then it is `path`.partial (partial_file.hpp), which
 /// the creator removes if it is destroyed before finish().
 class gauge_writer {
@@ -88,10 +97,10 @@ class gauge_writer {
     /// On every rank, after create() returned on the creator; on return the part is on disk.
     /// Returns the part's totals, as read_links() would.  Pre: as read_links(), `local` inside the lattice.
     gauge_totals write(const box& local, const gauge_field& links);
-    /// On the creator, last, after every write() returned: checksum record (ILDG) or plaquette (DDalphaAMG), fsync,
-    /// rename to `path`.  `totals`: reduced over ranks.  `plaquette`: Re tr / 3; ILDG has no place for it.
-    /// Err: file_error; input_error when the totals do not cover the lattice, or a link
-    /// is less unitary than a reader of a 64-bit file accepts.
+    /// On the creator, last, after every write() returned: checksums and sums of the format, fsync, rename to `path`.
+    /// `totals`: reduced over ranks.  `plaquette`: Re tr / 3; ILDG has no place for it.
+    /// Err: file_error; input_error when the totals do not cover the lattice, or a link is less unitary than a reader of a
+    /// 64-bit file accepts.
     void finish(const gauge_totals& totals, double plaquette);
 
   private:

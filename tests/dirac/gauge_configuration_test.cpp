@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gauge files read by all ranks: what the plaquette tells, of corruption and of formats with the same head.
+#include "../lattice/openqcd_format.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/dirac/gauge_configuration.hpp>
+#include <halocline/dirac/reference.hpp>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+namespace {
+
+using namespace halocline;
+using namespace halocline_test;
+using link_function = std::function<matrix(std::int64_t site, int mu)>;
+
+const coordinate lattice_extents{4, 2, 6, 4};
+
+/// With T links of the last time slice that are zero.
+matrix open_link(std::int64_t site, int mu) {
+    const bool last = lexicographic_coordinate(site, lattice_extents)[3] == lattice_extents[3] - 1;
+    return mu == 3 && last ? matrix{} : random_link(site, mu);
+}
+
+double plaquette_of(const link_function& link) {
+    double value = 0;
+    comm::run_threads(1, [&](const comm::job& j) {
+        const auto cut = decomposition::even(lattice_extents, {1, 1, 1, 1});
+        gauge_field links(site_order::lexicographic(lattice_extents), gauge_components);
+        for (std::int64_t s = 0; s < links.volume(); ++s)
+            for (int mu = 0; mu < 4; ++mu) {
+                const matrix u = link(s, mu);
+                for (int k = 0; k < 9; ++k) {
+                    links.at(s, 18 * mu + 2 * k) = u[k].real();
+                    links.at(s, 18 * mu + 2 * k + 1) = u[k].imag();
+                }
+            }
+        value = dirac::plaquette(j, cut, dirac::padded_links(j, cut, links));
+    });
+    return value;
+}
+
+std::string ddalphaamg_file(double plaquette) {
+    std::string out;
+    for (int mu = 3; mu >= 0; --mu) out += bytes_of(static_cast<std::uint64_t>(lattice_extents[mu]), 4, false);
+    out += real(3 * plaquette, 8, false);
+    for (std::int64_t site = 0; site < volume(lattice_extents); ++site)
+        for (int mu = 3; mu >= 0; --mu)
+            for (const std::complex<double>& z : random_link(site, mu))
+                out += real(z.real(), 8, false) + real(z.imag(), 8, false);
+    return out;
+}
+
+/// Reads on 1 and 4 ranks; check(what was read, its rank's box).
+template <class Check>
+void read(const std::string& content, Check&& check) {
+    const temporary_file t(content);
+    for (const coordinate& grid : {coordinate{1, 1, 1, 1}, coordinate{2, 1, 1, 2}})
+        comm::run_threads(static_cast<int>(volume(grid)), [&](const comm::job& j) {
+            const auto cut = decomposition::even(lattice_extents, grid);
+            check(dirac::read_configuration(j, cut, open_gauge_file(t.path())), cut.local_box(j.rank()));
+        });
+}
+
+void expect_links_of(const link_function& link, const gauge_field& links, const box& local) {
+    for (std::int64_t s = 0; s < local.volume(); ++s) {
+        coordinate x = lexicographic_coordinate(s, local.extents);
+        for (int mu = 0; mu < 4; ++mu) x[mu] += local.origin[mu];
+        for (int mu = 0; mu < 4; ++mu)
+            ASSERT_EQ(links.at(s, 18 * mu), link(lexicographic_index(x, lattice_extents), mu)[0].real());
+    }
+}
+
+TEST(GaugeConfiguration, ThePlaquetteTellsOpenQcdFromDDalphaAMG) {
+    const double p = plaquette_of(random_link);
+
+    read(ddalphaamg_file(p), [](const dirac::verified_links& v, const box& local) {
+        EXPECT_EQ(v.format, gauge_format::ddalphaamg);
+        expect_links_of(random_link, v.links, local);
+    });
+    read(openqcd(lattice_extents, random_link, p), [&](const dirac::verified_links& v, const box& local) {
+        EXPECT_EQ(v.format, gauge_format::openqcd);
+        EXPECT_FALSE(v.open_in_t);
+        EXPECT_NEAR(v.plaquette, p, 1e-14);
+        expect_links_of(random_link, v.links, local);
+    });
+}
+
+TEST(GaugeConfiguration, TellsAnOpenBoundary) {
+    read(openqcd(lattice_extents, open_link, plaquette_of(open_link)),
+         [](const dirac::verified_links& v, const box& local) {
+             EXPECT_EQ(v.format, gauge_format::openqcd);
+             EXPECT_TRUE(v.open_in_t);
+             expect_links_of(open_link, v.links, local);
+         });
+}
+
+TEST(GaugeConfiguration, WhatIsWrongInBothFormatsIsRefused) {
+    std::string flipped = openqcd(lattice_extents, random_link, plaquette_of(random_link));
+    flipped[24 + 8 * 500 + 6] ^= 0x10;
+
+    for (const std::string& content : {flipped, ddalphaamg_file(0.1)})
+        EXPECT_THROW(read(content, [](const dirac::verified_links&, const box&) {}), file_error);
+}
+
+} // namespace
