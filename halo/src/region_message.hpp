@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a region_plan knows of its message with one peer, and how the two ends come to agree on it.
+// What a region_plan knows of its message with one peer, once both ends agree on it: region_end is what this rank has,
+// region_outline what it tells the peer, region_message what comes of both.
 #pragma once
 
+#include "region_paths.hpp"
+
+#include <halocline/comm/costs.hpp>
 #include <halocline/comm/direct_memory.hpp>
 #include <halocline/halo/path_watch.hpp>
 #include <halocline/halo/region_plan.hpp>
@@ -32,6 +36,14 @@ struct region_message {
     bool there = false;                 ///< this exchange's values are in place
     const std::byte* arrived = nullptr; ///< the message of this exchange, for adding
 };
+
+/// The copies of a message whose path is packed.  Pre: its numbers of sites are known.
+void make_packed(region_message& m, const region_end& end, const binding& fields);
+/// The copies of one whose path is direct, or the writes of a network's device.
+void make_direct(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs);
+/// Written through the cache, with lines claimed or not, or past it?  Pre: it has its copies; the peer's memory is shared.
+void choose_stores(region_message& m, path wish, const comm::costs& costs, const binding& fields,
+                   const region_plan_options& options);
 
 /// One message per peer that is named in either list, by rank. Collective, see region_plan's constructor.
 std::vector<region_message> make_messages(const comm::job& j, const std::vector<transfer>& sends,

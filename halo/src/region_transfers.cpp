@@ -111,23 +111,27 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
     }
 }
 
-void compare_transfers(const std::vector<transfer>& list, const by_tag& mine,
-                       const std::map<std::uint32_t, std::int64_t>& theirs, int from, int to, bool sending,
+sites_by_tag count_sites(const std::vector<transfer>& list, const by_tag& tags) {
+    sites_by_tag sites;
+    for (const auto& [tag, i] : tags) sites.emplace(tag, std::ssize(list[i].sites));
+    return sites;
+}
+
+void compare_transfers(const sites_by_tag& sent, const sites_by_tag& expected, int from, int to,
                        const std::string& name) {
-    const auto text = [&](std::uint32_t tag, std::int64_t sent, std::int64_t expected) {
-        const auto sites = [](std::int64_t n) { return n < 0 ? std::string("nothing") : std::to_string(n) + " sites"; };
-        return "'" + name + "': " + rank_text(from) + " sends " + sites(sent) + " as tag " + std::to_string(tag) +
-               " to " + rank_text(to) + ", which expects " + sites(expected) +
-               "; list the transfer on both ranks, with the same tag and number of sites";
+    const auto text = [](const sites_by_tag& all, std::uint32_t tag) {
+        const auto place = all.find(tag);
+        return place == all.end() ? "nothing" : std::to_string(place->second) + " sites";
     };
-    for (const auto& [tag, i] : mine) {
-        const auto it = theirs.find(tag);
-        const std::int64_t here = static_cast<std::int64_t>(list[i].sites.size()),
-                           there = it == theirs.end() ? -1 : it->second;
-        if (here != there) throw input_error(sending ? text(tag, here, there) : text(tag, there, here));
+    sites_by_tag either = sent;
+    either.insert(expected.begin(), expected.end());
+    for (const auto& [tag, sites] : either) {
+        const std::string here = text(sent, tag), there = text(expected, tag);
+        if (here != there)
+            throw input_error("'" + name + "': " + rank_text(from) + " sends " + here + " as tag " +
+                              std::to_string(tag) + " to " + rank_text(to) + ", which expects " + there +
+                              "; list the transfer on both ranks, with the same tag and number of sites");
     }
-    for (const auto& [tag, there] : theirs)
-        if (!mine.contains(tag)) throw input_error(sending ? text(tag, -1, there) : text(tag, there, -1));
 }
 
 position_list positions(const std::vector<transfer>& list, const by_tag& tags, const lattice::site_order& order) {

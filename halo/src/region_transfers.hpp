@@ -35,10 +35,11 @@ by_peer sorted_transfers(const std::vector<transfer>& list, const char* verb, co
 /// both sent and received.
 void check_transfers(const std::vector<transfer>& sends, const std::vector<transfer>& receives,
                      const std::vector<binding>& bindings, const region_plan_options& options);
-/// Err: input_error unless both ends name the same transfers, with the same number of sites each; sending: mine are
-/// sent, theirs expected.
-void compare_transfers(const std::vector<transfer>& list, const by_tag& mine,
-                       const std::map<std::uint32_t, std::int64_t>& theirs, int from, int to, bool sending,
+/// Sites by tag: what the two ends of a message compare.
+using sites_by_tag = std::map<std::uint32_t, std::int64_t>;
+sites_by_tag count_sites(const std::vector<transfer>& list, const by_tag& tags);
+/// Err: input_error unless one rank sends to the other what that expects.
+void compare_transfers(const sites_by_tag& sent, const sites_by_tag& expected, int from, int to,
                        const std::string& name);
 
 /// Storage positions of their sites, transfers by tag.

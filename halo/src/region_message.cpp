@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "region_message.hpp"
+
+#include "path_model.hpp"
+
+#include <algorithm>
+
+namespace halocline::halo {
+namespace {
+
+/// Visits the runs of a list one by one.
+class run_walk {
+  public:
+    explicit run_walk(const position_list& list) : runs_(list.runs()) {}
+    [[nodiscard]] bool at_end() const { return next_ == runs_.size(); }
+    [[nodiscard]] std::int64_t position() const { return runs_[next_].first + at_ * runs_[next_].stride + inside_; }
+    [[nodiscard]] std::int64_t left() const { return runs_[next_].sites - inside_; } ///< sites of this run
+    void advance(std::int64_t sites) {
+        inside_ += sites;
+        if (left() > 0) return;
+        inside_ = 0;
+        if (++at_ < runs_[next_].count) return;
+        at_ = 0;
+        ++next_;
+    }
+
+  private:
+    std::span<const position_run> runs_;
+    std::size_t next_ = 0;
+    std::int64_t at_ = 0, inside_ = 0;
+};
+
+/// What the device writes to the peer of these sites of field f: runs that neither end interrupts.
+void add_writes(std::vector<comm::direct_write>& writes, std::size_t f, const position_list& from,
+                const position_list& to, std::size_t site_bytes) {
+    for (run_walk source(from), target(to); !source.at_end();) {
+        const std::int64_t sites = std::min(source.left(), target.left());
+        writes.push_back({static_cast<std::uint32_t>(f), static_cast<std::size_t>(source.position()) * site_bytes,
+                          static_cast<std::size_t>(target.position()) * site_bytes,
+                          static_cast<std::size_t>(sites) * site_bytes});
+        source.advance(sites);
+        target.advance(sites);
+    }
+}
+
+/// The lines that this rank writes of its message: of the peer's first fields, or of the slot.  Pre: they can be streamed.
+comm::written_lines lines_of(const region_message& m, const binding& fields) {
+    std::size_t message_bytes = 0;
+    comm::written_lines lines;
+    for (std::size_t f = 0; f < m.out.size(); ++f) {
+        const site_shape& shape = fields.source[f].shape;
+        const std::size_t offset = m.path == path::direct ? m.targets[0][f] : message_bytes;
+        const comm::written_lines of_field = m.out[f].lines(offset, shape);
+        lines.whole += of_field.whole;
+        lines.part += of_field.part;
+        message_bytes += static_cast<std::size_t>(m.send_sites) * shape.bytes();
+    }
+    return lines;
+}
+
+} // namespace
+
+void make_packed(region_message& m, const region_end& end, const binding& fields) {
+    const position_list sent = position_list::counted(m.send_sites), come = position_list::counted(m.receive_sites);
+    for (std::size_t f = 0; f < fields.source.size(); ++f) {
+        m.out.emplace_back(end.out[f], fields.source[f].order->lane_width(), sent, 1);
+        m.in.emplace_back(come, 1, end.in[f], fields.destination[f].order->lane_width());
+    }
+}
+
+void make_direct(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs) {
+    m.targets = theirs.targets;
+    for (std::size_t f = 0; f < fields.source.size(); ++f) {
+        const int lanes = theirs.filled[f].lanes;
+        const position_list& filled = theirs.filled[f].positions;
+        const field_view& source = fields.source[f];
+        if (end.far) {
+            add_writes(m.writes, f, end.out[f], filled, source.shape.bytes());
+            continue;
+        }
+        if (m.out.empty() && filled.size() > 0) m.middle = source.shape.offset(filled.inner(), lanes);
+        m.out.emplace_back(end.out[f], source.order->lane_width(), filled, lanes);
+    }
+}
+
+void choose_stores(region_message& m, path wish, const comm::costs& costs, const binding& fields,
+                   const region_plan_options& options) {
+    std::size_t bytes = 0;
+    bool can = m.send_sites > 0;
+    for (std::size_t f = 0; f < m.out.size(); ++f) {
+        bytes += static_cast<std::size_t>(m.send_sites) * fields.source[f].shape.bytes();
+        can = can && m.out[f].streams();
+    }
+    if (m.path != path::direct) m.middle = bytes / 2;
+    if (options.path == path::streamed) {
+        if (can) m.watch = path_watch::always_streamed();
+        if (!can) m.why += "; sites too scattered to be streamed";
+        return;
+    }
+    const bool asked = options.path == path::direct;
+    const writing w =
+        asked || !can ? choose_writing(path::direct, costs, bytes) : choose_writing(wish, costs, lines_of(m, fields));
+    m.watch = w.watch;
+    if (m.path == path::direct && !(can && claiming_pays(lines_of(m, fields)))) m.watch.never_claim();
+    if (asked || m.send_sites == 0) return;
+    m.why += can ? (m.watch.streamed() ? "; streamed: " : "; not streamed: ") + w.why
+                 : "; sites too scattered to be streamed";
+}
+
+} // namespace halocline::halo

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "region_outline.hpp"
+
+#include <halocline/base/error.hpp>
+
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace halocline::halo {
+namespace {
+
+template <class Row, class Run>
+void run(Row& row, Run& r) {
+    row.number(r.first);
+    row.number(r.stride);
+    row.number(r.sites);
+    row.number(r.count);
+}
+
+/// Numbers in a row. The reader below has the same members, so that one function says what is in the row, and in which
+/// order, for both.
+class row_writer {
+  public:
+    template <class T>
+    void number(const T& n) {
+        numbers_.push_back(static_cast<std::int64_t>(n));
+    }
+    template <class T, class Each>
+    void list(const std::vector<T>& all, Each&& each) {
+        number(all.size());
+        for (const T& one : all) each(one);
+    }
+    void map(const sites_by_tag& all) {
+        number(all.size());
+        for (const auto& [tag, sites] : all) {
+            number(tag);
+            number(sites);
+        }
+    }
+    void positions(const position_list& all) {
+        number(all.runs().size());
+        for (const position_run& r : all.runs()) run(*this, r);
+    }
+    [[nodiscard]] std::string bytes() const {
+        return {reinterpret_cast<const char*>(numbers_.data()), numbers_.size() * sizeof(std::int64_t)};
+    }
+
+  private:
+    std::vector<std::int64_t> numbers_;
+};
+
+class row_reader {
+  public:
+    explicit row_reader(std::string_view bytes) : rest_(bytes) {}
+    template <class T>
+    void number(T& n) {
+        std::int64_t next = 0;
+        if (rest_.size() < sizeof next) refuse();
+        std::memcpy(&next, rest_.data(), sizeof next);
+        rest_.remove_prefix(sizeof next);
+        n = static_cast<T>(next);
+    }
+    template <class T, class Each>
+    void list(std::vector<T>& all, Each&& each) {
+        all.resize(length());
+        for (T& one : all) each(one);
+    }
+    void map(sites_by_tag& all) {
+        for (std::size_t n = length(); n > 0; --n) {
+            std::uint32_t tag = 0;
+            number(tag);
+            number(all[tag]);
+        }
+    }
+    void positions(position_list& all) {
+        std::vector<position_run> runs(length());
+        for (position_run& r : runs) run(*this, r);
+        all = position_list(std::move(runs));
+    }
+    void end() const {
+        if (!rest_.empty()) refuse();
+    }
+
+  private:
+    [[noreturn]] static void refuse() {
+        throw error("what a peer says of its regions has another length: the ranks run different programs");
+    }
+    /// Of a list: each of its entries takes a number or more.
+    std::size_t length() {
+        std::size_t n = 0;
+        number(n);
+        if (n > rest_.size() / sizeof(std::int64_t)) refuse();
+        return n;
+    }
+
+    std::string_view rest_;
+};
+
+/// The outline as a row.  Outline: const for the writer.
+template <class Row, class Outline>
+void pass(Row& row, Outline& o) {
+    row.list(o.shapes, [&](auto& shape) {
+        row.number(shape.components);
+        row.number(shape.component_bytes);
+        row.number(shape.kind);
+    });
+    row.number(o.asked);
+    row.map(o.sends);
+    row.map(o.receives);
+    row.number(o.offers_direct);
+    row.number(o.in_the_way);
+    row.list(o.targets, [&](auto& fields) { row.list(fields, [&](auto& offset) { row.number(offset); }); });
+    row.list(o.filled, [&](auto& field) {
+        row.number(field.lanes);
+        row.positions(field.positions);
+    });
+}
+
+} // namespace
+
+std::string encoded(const region_outline& o) {
+    row_writer row;
+    pass(row, o);
+    return row.bytes();
+}
+
+region_outline decoded(const std::string& bytes) {
+    region_outline o;
+    row_reader row(bytes);
+    pass(row, o);
+    row.end();
+    return o;
+}
+
+} // namespace halocline::halo

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "region_paths.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/comm/slab.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace halocline::halo {
+namespace {
+
+bool in_slab(const comm::job& j, const field_view& f) {
+    return j.memory().contains(f.data) && j.memory().contains(f.data + std::max<std::size_t>(f.bytes(), 1) - 1);
+}
+
+/// Can a message of theirs be direct? Of a network also the sources count: its device reads them.
+bool all_in_slab(const comm::job& j, const std::vector<binding>& bindings, bool sources) {
+    for (const binding& b : bindings) {
+        for (const field_view& f : b.destination)
+            if (!in_slab(j, f)) return false;
+        for (const field_view& f : b.source)
+            if (sources && !in_slab(j, f)) return false;
+    }
+    return true;
+}
+
+/// A network's device writes runs of bytes, each a write of its own.
+constexpr std::int64_t most_runs = 64;
+
+/// Do the sites of these lists lie in few runs of bytes, in each field?
+bool in_few_runs(const std::vector<position_list>& sites, const std::vector<field_view>& fields) {
+    std::int64_t runs = 0;
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+        if (fields[f].order->lane_width() > 1 && sites[f].size() > 0) return false;
+        runs += sites[f].count_runs();
+    }
+    return runs <= most_runs;
+}
+
+/// Is the site at a position of field f's storage sent to anybody? Of storage with lanes that is not told.
+std::vector<bool> sent_sites(const std::vector<region_end>& ends, std::size_t f, const lattice::site_order& order) {
+    std::vector<bool> sent;
+    if (order.lane_width() > 1) return sent;
+    sent.resize(static_cast<std::size_t>(order.volume()));
+    for (const region_end& end : ends)
+        for (const position_run& r : end.out[f].runs())
+            for (std::int64_t i = 0; i < r.count; ++i) {
+                const auto first = sent.begin() + (r.first + i * r.stride);
+                std::fill(first, first + r.sites, true);
+            }
+    return sent;
+}
+
+/// The lines that ghosts share with own sites beside them: sites next to ghosts are sent.
+double shared_lines(const position_list& ghosts, const field_view& field, const std::vector<bool>& sent) {
+    constexpr std::int64_t line = 64;
+    const auto start = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(field.data) % line);
+    const auto bytes = static_cast<std::int64_t>(field.shape.bytes()), sites = std::ssize(sent);
+    const auto is_sent = [&](std::int64_t site) {
+        return site >= 0 && site < sites && sent[static_cast<std::size_t>(site)];
+    };
+    std::int64_t lines = 0;
+    for (const position_run& r : ghosts.runs())
+        for (std::int64_t i = 0; i < r.count; ++i) {
+            const std::int64_t first = r.first + i * r.stride, last = first + r.sites;
+            const std::int64_t begin = start + first * bytes, end = start + last * bytes;
+            const bool head = begin % line != 0 && is_sent(first - 1), tail = end % line != 0 && is_sent(last);
+            lines += head + (tail && !(head && begin / line == end / line));
+        }
+    return static_cast<double>(lines);
+}
+
+} // namespace
+
+region_paths::region_paths(const comm::job& j, const std::vector<binding>& bindings, const region_plan_options& options,
+                           const comm::costs& costs, const std::vector<region_end>& ends)
+    : j_(j), bindings_(bindings), options_(options), costs_(costs) {
+    for (std::size_t f = 0; f < fields().source.size(); ++f)
+        sent_.push_back(sent_sites(ends, f, *fields().source[f].order));
+}
+
+path_choice region_paths::choose(const region_end& end) {
+    const obstacle seen = obstacle_of(end);
+    const verdict<path> found = verdict_on(end, seen);
+    if (!end.far || found.choice != path::direct || register_fields(end)) return {seen, found};
+    return {obstacle::not_registered, verdict_on(end, obstacle::not_registered)};
+}
+
+obstacle region_paths::obstacle_of(const region_end& end) const {
+    if (options_.add) return obstacle::added;
+    if (!comm::direct_obstacle(j_, end.peer).empty()) return obstacle::transport;
+    if (end.far && options_.path == path::streamed) return obstacle::streaming;
+    if (!all_in_slab(j_, bindings_, end.far)) return obstacle::outside_slab;
+    if (end.far && !(in_few_runs(end.out, fields().source) && in_few_runs(end.in, fields().destination)))
+        return obstacle::scattered;
+    return obstacle::none;
+}
+
+std::string region_paths::reason(obstacle o, const region_end& end, int rank) const {
+    switch (o) {
+    case obstacle::none: return {};
+    case obstacle::added: return "what is added waits in slots";
+    case obstacle::transport: return comm::direct_obstacle(j_, end.peer);
+    case obstacle::streaming: return "over " + end.transport + " there are no stores that could bypass a cache";
+    case obstacle::outside_slab: return "a field of " + rank_text(rank) + " is not in its slab";
+    case obstacle::scattered:
+        return "over " + end.transport + " only sites that lie in at most " + std::to_string(most_runs) +
+               " runs can be written in place, those of " + rank_text(rank) + " do not";
+    case obstacle::not_registered:
+        return "a field of " + rank_text(rank) + " can't be registered" +
+               (rank == j_.rank() ? ": " + why_not_registered_ : std::string());
+    }
+    return {};
+}
+
+verdict<path> region_paths::verdict_on(const region_end& end, obstacle in_the_way) const {
+    if (in_the_way != obstacle::none) return {path::packed, reason(in_the_way, end, j_.rank())};
+    if (options_.path == path::streamed) return {path::direct, "asked for"};
+    if (options_.path != path::automatic) return {options_.path, "asked for"};
+    if (j_.options().path == path::packed) return {path::packed, "the job asks for it"};
+    std::size_t bytes = 0;
+    std::int64_t runs = 0;
+    for (std::size_t f = 0; f < end.out.size(); ++f) {
+        const field_view& source = fields().source[f];
+        bytes += static_cast<std::size_t>(end.out[f].size()) * source.shape.bytes();
+        runs += source.order->lane_width() == 1 ? end.out[f].count_runs() : end.out[f].size();
+    }
+    return end.far ? choose_far_path(costs_, bytes, runs) : choose_path(costs_, bytes, runs, lines_shared_by(end));
+}
+
+bool region_paths::register_fields(const region_end& end) {
+    const auto [place, fresh] = registered_.emplace(end.transport, nullptr);
+    if (!fresh) return place->second != nullptr;
+    std::vector<std::span<std::byte>> memory;
+    for (const auto which : {&binding::destination, &binding::source})
+        for (const binding& b : bindings_)
+            for (const field_view& f : b.*which) memory.emplace_back(f.data, std::max<std::size_t>(f.bytes(), 1));
+    try {
+        place->second = comm::register_fields(j_, end.transport, memory);
+    } catch (const job_error& e) {
+        why_not_registered_ = e.what();
+    }
+    return place->second != nullptr;
+}
+
+std::shared_ptr<const comm::direct_memory> region_paths::registered(const region_end& end) const {
+    const auto place = registered_.find(end.transport);
+    return place == registered_.end() ? nullptr : place->second;
+}
+
+double region_paths::lines_shared_by(const region_end& end) const {
+    const bool dear = costs_.scattered_line_seconds > costs_.cached.line_seconds;
+    if (!dear || end.peer == j_.rank()) return 0; // whatever their number; or between this core and itself
+    double lines = 0;
+    for (std::size_t f = 0; f < end.in.size(); ++f) {
+        const field_view& field = fields().destination[f];
+        if (field.order->lane_width() > 1 || fields().source[f].data != field.data) continue; // no sites among ghosts
+        lines += shared_lines(end.in[f], field, sent_.at(f));
+    }
+    return lines;
+}
+
+} // namespace halocline::halo
