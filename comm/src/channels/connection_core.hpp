@@ -4,6 +4,7 @@
 
 #include <halocline/comm/connection.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,6 +12,18 @@
 namespace halocline::comm {
 
 class window_end;
+
+/// One end of a window, as its user asks for it.
+struct window_request {
+    bool sends = false;
+    std::string element;
+    std::size_t element_bytes = 0, count = 0;
+    std::byte* buffer = nullptr; // of the user; nullptr: the channel's slots are the buffer
+
+    [[nodiscard]] std::size_t bytes() const noexcept { return element_bytes * count; }
+    [[nodiscard]] std::size_t bytes_out() const noexcept { return sends ? bytes() : 0; }
+    [[nodiscard]] std::size_t bytes_in() const noexcept { return sends ? 0 : bytes(); }
+};
 
 class connection_core {
   public:

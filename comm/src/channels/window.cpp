@@ -21,7 +21,7 @@ std::string element_name(char kind, std::size_t bytes) {
 
 window::window(connection& c, const spec& s)
     : end_(std::make_unique<window_end>(c.core(),
-                                        window_end::request{s.sends, s.element, s.element_bytes, s.count, s.buffer})) {}
+                                        window_request{s.sends, s.element, s.element_bytes, s.count, s.buffer})) {}
 window::window(window&&) noexcept = default;
 window& window::operator=(window&&) noexcept = default;
 window::~window() = default;

@@ -7,31 +7,24 @@
 #pragma once
 
 #include "connection_core.hpp"
-#include "job/job_core.hpp"
+#include "far_window_end.hpp"
+#include "near_window_end.hpp"
 
 #include <halocline/comm/mpi_channel.hpp>
 #include <halocline/comm/ofi_channel.hpp>
-#include <halocline/comm/shm_channel.hpp>
-#include <halocline/comm/streaming_watch.hpp>
 #include <halocline/comm/verbs_channel.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <string_view>
 #include <variant>
 
 namespace halocline::comm {
 
 class window_end {
   public:
-    struct request {
-        bool sends = false;
-        std::string element;
-        std::size_t element_bytes = 0, count = 0;
-        std::byte* buffer = nullptr; // of the user; nullptr: the channel's slots are the buffer
-    };
     /// Local: memory, and a card on its way to the peer.
-    window_end(std::shared_ptr<connection_core> c, request r);
+    window_end(std::shared_ptr<connection_core> c, window_request r);
     ~window_end();
     window_end(const window_end&) = delete;
     window_end& operator=(const window_end&) = delete;
@@ -57,52 +50,41 @@ class window_end {
     [[nodiscard]] std::uint32_t number() const { return number_; }
     [[nodiscard]] std::size_t came_bytes() const noexcept { return came_bytes_; }
     [[nodiscard]] std::byte* buffer() const noexcept { return buffer_; }
-    /// A thread's part of a message, to where the peer reads it, by what is the better way now.
+    /// A thread's part of a message, to where the peer reads it.
     void write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
     [[nodiscard]] status state() const noexcept { return status_; }
 
   private:
+    /// The way of the messages: one kind per transport, chosen when the window is made.
+    using way = std::variant<near_window_end, far_window_end<verbs_channel>, far_window_end<ofi_channel>,
+                             far_window_end<mpi_channel>>;
     enum class phase : std::uint8_t { made, idle, begun, posted };
-    [[nodiscard]] std::size_t bytes() const { return request_.element_bytes * request_.count; }
+
+    [[nodiscard]] way make_way();
     [[nodiscard]] job_core& core() const { return connection_->owner.core(); }
-    /// Makes the channel, if that transport serves the peer; `card` is for its other end.
-    template <class Channel>
-    bool open(std::string& card);
-    /// Over shared memory; where the peer's control line and, if it receives there, its buffer lie in its slab.
-    void connect_lines(std::uint64_t block_offset, std::uint64_t buffer_offset);
-    template <class Work>
-    bool with_channel(Work&& work);
+    [[nodiscard]] const std::string& transport() const { return core().members[connection_->peer].transport; }
+    [[nodiscard]] std::uint32_t agreed_id() const;
     template <class Done>
     status until(Done done) noexcept;
-    template <class Channel>
-    bool may_write(Channel& c) noexcept;
-    [[nodiscard]] bool streamed() const noexcept { return streaming_.streamed(); }
-    /// Looks now and then how far the peer is (docs/decisions/0032); the bytes from `to` on are about to be written.
-    void look_for_peer(std::byte* to, std::size_t bytes) noexcept;
-    void expect_token(std::uint64_t token) noexcept;
-    template <class Channel>
-    bool is_good(Channel& c, std::uint64_t epoch) noexcept;
-    template <class Channel>
-    bool send(Channel& c) noexcept;
+    /// False: it became the window's status.
+    template <class Way>
+    bool is_good(Way& w, std::uint64_t epoch) noexcept;
+    /// May this step's payload be written to where it goes?
+    template <class Way>
+    bool may_write(Way& w) noexcept;
+    template <class Way>
+    bool send(Way& w) noexcept;
+    /// A message that is here: to the user, who may have a buffer for it.
+    template <class Way>
+    void take(Way& w) noexcept;
     bool done() noexcept;
     void send_later() noexcept;
-    /// Looks for the peer's word that it has connected its end.
-    bool peer_connected() noexcept;
     status misused(const char* how) noexcept;
-    [[nodiscard]] std::uint32_t agreed_id() const;
 
     std::shared_ptr<connection_core> connection_;
-    request request_;
+    window_request request_;
     std::uint32_t number_ = 0; // among the windows of this direction of the connection
-
-    std::variant<std::monostate, shm_channel, verbs_channel, ofi_channel, mpi_channel> channel_;
-    std::byte* block_ = nullptr; // shm: control line, and slots unless direct
-    std::size_t block_bytes_ = 0;
-    bool direct_ = false;         // shm: payloads go into the receiver's own buffer
-    std::byte* remote_ = nullptr; // that buffer, at the sender
-    streaming_watch streaming_;   // shm, of a sender
-    bool claims_ = false;         // likewise: lines that the peer has read (docs/decisions/0010)
-    bool peer_connected_ = true;  // verbs: nothing may be written before that
+    way way_;
 
     std::uint64_t step_ = 0, stamp_ = 0;
     std::size_t post_bytes_ = 0, came_bytes_ = 0;

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "near_window_end.hpp"
+
+#include "node/copy_claimed.hpp"
+
+#include <halocline/comm/claim_lines.hpp>
+#include <halocline/comm/stream_bytes.hpp>
+#include <halocline/comm/take_line.hpp>
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace halocline::comm {
+namespace {
+
+constexpr std::uint64_t nowhere = ~std::uint64_t{0};
+
+/// Through slots nobody waits for this step's token; up to here that saves more than the receiver's copy costs
+/// (docs/decisions/0011-windows.md).
+constexpr std::size_t largest_in_slot = 1024;
+
+} // namespace
+
+near_window_end::near_window_end(job_core& core, const window_request& r)
+    : core_(core), request_(r), direct_(r.bytes_in() > largest_in_slot && core.memory->contains(r.buffer)),
+      block_bytes_(shm_channel::block_bytes(direct_ ? 0 : r.bytes_in())) {
+    block_ = static_cast<std::byte*>(core.memory->allocate_for_peers(block_bytes_, alignof(control_line)));
+    new (block_) control_line;
+    if (direct_) core.memory->pin(r.buffer);
+}
+
+near_window_end::~near_window_end() {
+    const closing_scope closing(core_.doing);
+    if (channel_) channel_->close();
+    parked_block parked{block_, block_bytes_, {reinterpret_cast<const control_line*>(block_)}};
+    if (direct_ && !request_.sends) parked.pinned.push_back(request_.buffer);
+    core_.parked.push_back(std::move(parked));
+    core_.sweep();
+}
+
+void near_window_end::tell(wire_writer& card) const {
+    const auto offset = [&](const std::byte* p) { return static_cast<std::uint64_t>(p - core_.memory->base()); };
+    card.number(offset(block_)).number(direct_ ? offset(request_.buffer) : nowhere);
+}
+
+void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
+    std::byte* const base = core_.peer_base[peer];
+    std::byte* const remote_block = base + card.number<std::uint64_t>();
+    if (const auto buffer = card.number<std::uint64_t>(); request_.sends && buffer != nowhere) {
+        direct_ = true;
+        remote_ = base + buffer;
+    }
+    const std::size_t out = direct_ ? 0 : request_.bytes_out(), in = direct_ ? 0 : request_.bytes_in();
+    channel_.emplace(std::size_t{0}, peer, id, out, in, remote_block, block_);
+    if (!request_.sends) return;
+    const std::size_t bytes = request_.bytes();
+    const path wish = core_.options.path;
+    const costs c = leaves_streaming(wish) && core_.measured ? *core_.measured : costs{};
+    streaming_ = streaming_watch(c, bytes, streaming_pays(wish, c, bytes));
+    claims_ = bytes > largest_in_slot && bytes <= largest_claimed();
+}
+
+void near_window_end::look_for_peer(std::byte* to, std::size_t bytes, std::uint64_t stamp) noexcept {
+    if (bytes == 0 || !streaming_.due(stamp)) return;
+    std::byte* const middle = to + bytes / 2;
+    streaming_.read(ticks_to_take(middle, *middle), stamp);
+}
+
+void near_window_end::write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    if (streaming_.streamed()) {
+        stream_bytes(to, from, bytes);
+        finish_streams();
+        return;
+    }
+    if (claims_)
+        copy_claimed(to, from, bytes);
+    else
+        std::memcpy(to, from, bytes);
+}
+
+std::string near_window_end::describe() const {
+    std::string how = direct_ ? "into the receiver's buffer" : "into the receiver's slot";
+    if (!request_.sends && !direct_ && request_.buffer != nullptr) how += ", copied from there";
+    if (streaming_.streamed()) how += ", past the sender's cache";
+    if (const std::string when = streaming_.describe(); !when.empty()) how += "; " + when;
+    return how;
+}
+
+} // namespace halocline::comm

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of a window's messages to a peer whose memory is mapped here, which may be this rank itself: through the slots
+// of a shm_channel, or straight into the receiver's own buffer where that lies in its slab.
+#pragma once
+
+#include "connection_core.hpp"
+#include "control/wire.hpp"
+#include "job/job_core.hpp"
+
+#include <halocline/comm/shm_channel.hpp>
+#include <halocline/comm/streaming_watch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace halocline::comm {
+
+class near_window_end {
+  public:
+    /// Local: memory that the peer may write.  Lifetime: refers to the request.
+    near_window_end(job_core& core, const window_request& r);
+    /// Says farewell. The memory is parked until the peer has said it, too.
+    ~near_window_end();
+    near_window_end(const near_window_end&) = delete;
+    near_window_end& operator=(const near_window_end&) = delete;
+
+    /// On the card for the other end: where the peer may write.
+    void tell(wire_writer& card) const;
+    /// Pre: the rest of `card` is what the other end told.
+    void connect(wire_reader& card, int peer, std::uint32_t id);
+    [[nodiscard]] bool is_connected(status&) noexcept { return true; }
+
+    // Of a step.  Pre: connect().
+    [[nodiscard]] shm_channel& channel() noexcept { return *channel_; }
+    [[nodiscard]] status check(std::uint64_t epoch) const noexcept { return channel_->check_part(epoch); }
+    /// The token after which this step's message may be written to target(); 0: at once.
+    [[nodiscard]] std::uint64_t token_before(std::uint64_t step) const noexcept { return direct_ ? step : step - 1; }
+    [[nodiscard]] std::byte* target(std::uint64_t step) noexcept { return direct_ ? remote_ : channel_->target(step); }
+    /// Does the message arrive in the user's buffer?
+    [[nodiscard]] bool lands_in_place() const noexcept { return direct_; }
+    /// The sender's step begins, or has ended: fetches the line of the token that post() looks at next, which is there by
+    /// now if all goes well.
+    void step_begins(std::uint64_t step) const noexcept {
+        if (direct_) prefetch_token(step);
+    }
+    void step_ended(std::uint64_t step) const noexcept {
+        if (!direct_) prefetch_token(step);
+    }
+    /// Looks now and then how far away the peer is (docs/decisions/0032); the bytes from `to` on are about to be written
+    /// in a step that began at `stamp`.
+    void look_for_peer(std::byte* to, std::size_t bytes, std::uint64_t stamp) noexcept;
+    /// A thread's part of a message, to where the peer reads it, by what is the better way now.
+    void write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+
+    [[nodiscard]] std::string describe() const;
+
+  private:
+    void prefetch_token(std::uint64_t token) const noexcept { __builtin_prefetch(&channel_->header(token)); }
+
+    job_core& core_;
+    const window_request& request_;
+    bool direct_ = false;        // into the receiver's own buffer
+    std::byte* block_ = nullptr; // in the own slab: control line, and slots unless direct
+    std::size_t block_bytes_ = 0;
+    std::byte* remote_ = nullptr;        // of a direct sender: that buffer
+    std::optional<shm_channel> channel_; // once connected
+    streaming_watch streaming_;          // of a sender
+    bool claims_ = false;                // likewise: lines that the peer has read (docs/decisions/0010)
+};
+
+} // namespace halocline::comm
