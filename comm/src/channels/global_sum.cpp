@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/comm/global_sum.hpp>
 
+#include "sum_label.hpp"
+#include "sum_tree.hpp"
+
 #include <halocline/base/error.hpp>
 #include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/clock.hpp>
@@ -9,51 +12,13 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 namespace halocline::comm {
 namespace {
 
-constexpr int most_values = 1024;
 /// In a wait, and in a loop around test(): how often to look for a mismatch.
 constexpr unsigned polls_per_look = 4096, tests_per_look = 256;
 constexpr auto plus = [](double a, double b) { return a + b; };
-
-/// The tag in the header of a part, by which a rank tells parts of this sum from those of another: the number of values
-/// in the low bits, the ordinal number of the sum in the others (modulo 2^21).
-constexpr int value_bits = 11;
-constexpr std::uint32_t value_mask = (std::uint32_t{1} << value_bits) - 1;
-std::uint32_t tag_of(std::uint64_t ordinal, std::size_t values) {
-    return static_cast<std::uint32_t>(ordinal << value_bits) | static_cast<std::uint32_t>(values);
-}
-std::size_t values_of(std::uint32_t tag) { return tag & value_mask; }
-bool is_of_sum(std::uint32_t tag, std::uint64_t ordinal) { return (tag & ~value_mask) == tag_of(ordinal, 0); }
-
-/// In place of a number of values: the message says of two ranks how many values each sums.
-constexpr std::size_t refusal = value_mask;
-static_assert(most_values < refusal);
-struct summed {
-    int rank = 0;
-    std::size_t values = 0;
-    /// Exact: 31 + 11 bits.
-    [[nodiscard]] double packed() const {
-        return static_cast<double>((static_cast<std::uint64_t>(rank) << value_bits) + values);
-    }
-    static summed of(double packed) {
-        const auto bits = static_cast<std::uint64_t>(packed);
-        return {static_cast<int>(bits >> value_bits), bits & value_mask};
-    }
-};
-
-/// Leaves [first, last) of the tree.
-struct interval {
-    std::size_t first, last;
-    [[nodiscard]] std::size_t size() const { return last - first; }
-    [[nodiscard]] std::size_t middle() const { return first + size() / 2; }
-    [[nodiscard]] interval half_with(std::size_t leaf) const {
-        return leaf < middle() ? interval{first, middle()} : interval{middle(), last};
-    }
-};
 
 /// Ranks that swap all they have take one step instead of one per level: while the messages of that step, one to each
 /// other rank, cost less than further steps. By 2 cores: in shared memory 32 ranks take 61 us so and 89 in groups of 8; over
@@ -66,44 +31,6 @@ std::size_t usual_group(const job& j) {
     return one_memory ? 32 : 8;
 }
 
-/// Leaves with which this one swaps where two halves meet: the one at the same place. A second half that is larger by one
-/// has its last leaf served by the last of the first.
-std::vector<std::size_t> partners(const interval& both, std::size_t leaf) {
-    const std::size_t middle = both.middle(), left = middle - both.first, right = both.last - middle;
-    if (leaf >= middle) return {both.first + std::min(leaf - middle, left - 1)};
-    const std::size_t place = leaf - both.first;
-    std::vector<std::size_t> all{middle + place};
-    if (place + 1 == left && right > left) all.push_back(both.last - 1);
-    return all;
-}
-
-/// With whom a leaf swaps all it has.
-struct swap_step {
-    std::vector<std::size_t> partners;
-    bool left = false; ///< above the group: is the leaf in the first half?
-};
-struct leaf_steps {
-    interval group;
-    std::vector<swap_step> steps; ///< the group's, then upwards
-};
-
-/// All leaves get the same number of steps, because their channels are made collectively: a leaf that has a level less than
-/// others gets a step without partners.
-leaf_steps steps_of(std::size_t leaf, std::size_t leaves, std::size_t largest_group) {
-    std::size_t levels = 0; // above the groups, of the leaf that has the most
-    for (std::size_t size = leaves; size > largest_group; size -= size / 2) ++levels; // the second half is the larger
-    std::vector<interval> halved;                                                     // from the top
-    interval group{0, leaves};
-    for (; group.size() > largest_group; group = group.half_with(leaf)) halved.push_back(group);
-
-    leaf_steps all{group, std::vector<swap_step>(levels + 1)};
-    for (std::size_t l = group.first; l < group.last; ++l)
-        if (l != leaf) all.steps.front().partners.push_back(l);
-    for (std::size_t level = 0; level < halved.size(); ++level)
-        all.steps[levels - level] = {partners(halved[level], leaf), leaf < halved[level].middle()};
-    return all;
-}
-
 channel_set channels_to(const job& j, std::span<const int> peers, std::size_t values, std::string name) {
     std::vector<channel_request> requests;
     for (const int peer : peers) {
@@ -114,50 +41,11 @@ channel_set channels_to(const job& j, std::span<const int> peers, std::size_t va
     return channel_set(j, requests, {std::move(name), ""});
 }
 
-/// The fixed tree over parts [first, last), halves recursively, for n elements.  `scratch`: room for n doubles per level.
-template <class Combine>
-void over_ranks(const double* const* parts, std::size_t first, std::size_t last, std::size_t n, double* result,
-                double* scratch, Combine combine) noexcept {
-    if (last - first == 1) {
-        std::copy_n(parts[first], n, result);
-        return;
-    }
-    const std::size_t middle = first + (last - first) / 2;
-    const double *left = parts[first], *right = parts[middle];
-    if (middle - first > 1) {
-        over_ranks(parts, first, middle, n, result, scratch, combine);
-        left = result;
-    }
-    if (last - middle > 1) {
-        over_ranks(parts, middle, last, n, scratch, scratch + n, combine);
-        right = scratch;
-    }
-    for (std::size_t i = 0; i < n; ++i) result[i] = combine(left[i], right[i]);
-}
-
-/// Leaf of each rank.  Err: input_error.
-std::vector<std::size_t> leaves(std::span<const int> rank_order, int ranks) {
-    constexpr auto none = static_cast<std::size_t>(-1);
-    std::vector<std::size_t> leaf_of(static_cast<std::size_t>(ranks), none);
-    if (rank_order.empty()) std::iota(leaf_of.begin(), leaf_of.end(), std::size_t{0});
-    for (std::size_t leaf = 0; leaf < rank_order.size(); ++leaf) {
-        const int rank = rank_order[leaf];
-        if (rank < 0 || rank >= ranks || leaf_of[static_cast<std::size_t>(rank)] != none)
-            throw input_error("rank order of a global sum: rank " + std::to_string(rank) + " is none of 0 to " +
-                              std::to_string(ranks - 1) + " or is named twice");
-        leaf_of[static_cast<std::size_t>(rank)] = leaf;
-    }
-    if (std::ranges::find(leaf_of, none) != leaf_of.end())
-        throw input_error("rank order of a global sum: it names " + std::to_string(rank_order.size()) + " of " +
-                          std::to_string(ranks) + " ranks; it must name all");
-    return leaf_of;
-}
-
 } // namespace
 
 global_sum::global_sum(const job& j, int max_values, std::span<const int> rank_order, int largest_group)
     : job_(j), max_values_(static_cast<std::size_t>(std::max(max_values, 0))), own_(max_values_), sum_(max_values_),
-      leaf_of_(leaves(rank_order, j.ranks())) {
+      leaf_of_(leaf_of_each(rank_order, j.ranks())) {
     j.agree("the largest global sum", std::to_string(max_values));
     j.agree("the largest group of a global sum", std::to_string(largest_group));
     if (max_values < 1 || max_values > most_values) {
@@ -230,13 +118,13 @@ void global_sum::publish(std::span<const double> values, std::uint64_t stamp) no
 void global_sum::send(step& to, std::span<const double> values, std::uint64_t stamp) noexcept {
     constexpr std::size_t line = 64;
     const std::uint64_t k = epoch();
-    const std::uint32_t tag = tag_of(small_epoch_ + large_epoch_, own_count_);
+    const sum_label label(small_epoch_ + large_epoch_, own_count_);
     const std::size_t bytes = values.size_bytes();
     channel_set& set = to.of(own_count_);
     if (bytes > line) set.for_each([&](auto& c) { claim_lines(c.target(k), c.target(k) + bytes); });
     set.for_each([&](auto& c) {
         std::memcpy(c.target(k), values.data(), bytes);
-        c.send(k, stamp, tag);
+        c.send(k, stamp, label.field_index());
     });
     statistics_.bytes += bytes * set.size();
 }
@@ -250,9 +138,9 @@ void global_sum::note_mismatch(int rank, std::size_t values) noexcept {
 template <class Channel>
 void global_sum::compare(Channel& c, std::uint64_t its_epoch) noexcept {
     if (status_ != status::ok) return;
-    const std::uint32_t tag = c.header(its_epoch).field_index;
-    if (tag == tag_of(small_epoch_ + large_epoch_, own_count_)) return;
-    if (values_of(tag) != refusal) return note_mismatch(c.peer(), values_of(tag));
+    const sum_label label(c.header(its_epoch).field_index);
+    if (label == sum_label(small_epoch_ + large_epoch_, own_count_)) return;
+    if (!label.is_refusal()) return note_mismatch(c.peer(), label.values());
     double said[2];
     std::memcpy(said, c.received(its_epoch), sizeof said);
     for (const double one : said)
@@ -265,19 +153,19 @@ void global_sum::look_for_mismatch(step& in) noexcept {
     (small ? in.large : in.small).for_each([&](auto& c) {
         if (status_ != status::ok || !c.arrived(k) || c.check(k) != status::ok) return;
         // A peer that has finished this sum may be in the next, which is no mistake.
-        if (is_of_sum(c.header(k).field_index, small_epoch_ + large_epoch_)) compare(c, k);
+        if (sum_label(c.header(k).field_index).is_of_sum(small_epoch_ + large_epoch_)) compare(c, k);
     });
 }
 
 void global_sum::refuse(std::size_t from_step) noexcept {
     // In either set, as the next sum there: they wait for what they sum.
     const bool small = own_count_ <= small_values;
-    const std::uint32_t tag = tag_of(small_epoch_ + large_epoch_, refusal);
+    const sum_label label = sum_label::of_refusal(small_epoch_ + large_epoch_);
     const double said[]{summed{job_.rank(), own_count_}.packed(), summed{other_, other_count_}.packed()};
     const auto say = [&](channel_set& set, std::uint64_t k) {
         set.for_each([&](auto& c) {
             std::memcpy(c.target(k), said, sizeof said);
-            c.send(k, 0, tag);
+            c.send(k, 0, label.field_index());
         });
     };
     for (std::size_t s = from_step; s < steps_.size(); ++s) {
@@ -311,7 +199,7 @@ void global_sum::combine_step(std::span<double> values, Combine combine) noexcep
     if (due_ == 0) {
         parts_[leaf_of_[job_.rank()] - first_leaf_] = own_.data();
         s.of(n).for_each([&](auto& c) { parts_[leaf_of_[c.peer()] - first_leaf_] = received(c); });
-        over_ranks(parts_.data(), 0, parts_.size(), n, values.data(), scratch_.data(), combine);
+        over_leaves(parts_.data(), {0, parts_.size()}, n, values.data(), scratch_.data(), combine);
     } else {
         const double* other = nullptr; // two have the same
         s.of(n).for_each([&](auto& c) { other = received(c); });
