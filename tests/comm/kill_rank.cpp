@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_core.hpp"
-#include "killed_job.hpp"
 
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/one_sided.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline/comm/window.hpp>
+#include <halocline_test/killed_job.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens when ranks die: real kills of real processes.
-#include "killed_job.hpp"
 
 #include <gtest/gtest.h>
+#include <halocline_test/killed_job.hpp>
 #include <halocline_test/send_signal.hpp>
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How halocline-run ends: its exit codes, what it says of ranks that don't, and what it leaves behind.
-#include "killed_job.hpp"
 
 #include <halocline/comm/processor_quota.hpp>
 #include <halocline/comm/processors.hpp>
 
 #include <gtest/gtest.h>
+#include <halocline_test/killed_job.hpp>
 #include <halocline_test/run_command.hpp>
 #include <halocline_test/send_signal.hpp>
 

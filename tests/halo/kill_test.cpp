@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// A neighbour is killed while faces go from field to field: by the writing core, or by a network's device, where whoever
+// waits does so for "free" or for the writes. This program is both the tests and the ranks of their jobs.
+#include <halocline/halo/region_plan.hpp>
+#include <halocline/lattice/field.hpp>
+
+#include <gtest/gtest.h>
+#include <halocline_test/killed_job.hpp>
+#include <halocline_test/send_signal.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace halocline_test {
+
+using namespace halocline;
+using clock_type = std::chrono::steady_clock;
+
+/// So long a rank takes at most from the end of one exchange to the start of the next.
+constexpr std::chrono::milliseconds later(200);
+
+/// "TRANSPORT-WAIT": a ring, exchanged for ever; or rank 1 stops after three exchanges, before it has said that its own
+/// field may be written ("free"), or before it has written into the others' ("writes").
+int be_rank(std::string mode) {
+    const auto dash = mode.find('-');
+    const std::string transport = mode.substr(0, dash), wait = mode.substr(dash + 1);
+    constexpr int before = 3;
+    try {
+        comm::job_options options;
+        options.transports = {transport};
+        if (transport == "ofi") options.ofi_provider = "tcp;ofi_rxm";
+        const comm::job j = comm::job::from_environment(options);
+        const auto announce = [&] {
+            std::printf("pid %d %d\n", j.rank(), static_cast<int>(getpid()));
+            std::fflush(stdout);
+        };
+        // A row of 4 sites of 256 KiB: 1 and 2 are own, 0 is a copy of the lower neighbour's 2, 3 of the upper one's 1.
+        const int up = (j.rank() + 1) % j.ranks(), down = (j.rank() + j.ranks() - 1) % j.ranks();
+        lattice::field<double> x(lattice::site_order::lexicographic({4, 1, 1, 1}), 1 << 15, &j.memory());
+        halo::region_plan plan(j, {{up, 0, {2}}, {down, 1, {1}}}, {{down, 0, {0}}, {up, 1, {3}}}, {halo::bind(x)},
+                               {.name = "faces", .path = halo::path::direct});
+        for (int k = 0; k < before; ++k) {
+            plan.start();
+            plan.finish_or_throw();
+        }
+        if (wait == "writes" && j.rank() == 1) plan.start();
+        if (wait == "writes" && j.rank() != 1) std::this_thread::sleep_for(later); // rank 1 can't have written yet
+        announce();
+        if (wait != "any" && j.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(20)); // until it is killed
+        for (;;) {
+            plan.start();
+            plan.finish_or_throw();
+        }
+    } catch (const comm::rank_failure& e) {
+        std::printf("failure of %d: %s\n", e.culprit(), e.what());
+        std::fflush(stdout);
+        return 3;
+    }
+}
+
+namespace {
+
+class KilledAmongFaces : public testing::TestWithParam<const char*> {};
+
+TEST_P(KilledAmongFaces, SurvivorsNameTheDeadWithinASecond) {
+    const std::string mode = GetParam();
+    const bool over_verbs = mode.starts_with("verbs-"), any = mode.ends_with("-any");
+    if (over_verbs && !std::filesystem::exists("/sys/class/infiniband"))
+        GTEST_SKIP() << "no RDMA device; see comm.verbs_vm";
+    std::mt19937 random(7);
+    std::vector<clock_type::duration> times;
+    for (int round = 0; round < 5; ++round) {
+        running_job job_under_test(3, mode, 3);
+        const int victim = any ? static_cast<int>(random() % 3) : 1;
+        std::this_thread::sleep_for(any ? std::chrono::microseconds(random() % 20'000) : std::chrono::milliseconds(50));
+
+        const auto begin = clock_type::now();
+        send_signal(job_under_test.ranks[static_cast<std::size_t>(victim)], SIGKILL);
+        const int code = job_under_test.wait();
+        times.push_back(clock_type::now() - begin);
+
+        EXPECT_LT(times.back(), under_load);
+        EXPECT_EQ(code, 3) << job_under_test.said;
+        ASSERT_EQ(job_under_test.failures.size(), 2u) << job_under_test.said;
+        for (const std::string& f : job_under_test.failures) {
+            EXPECT_NE(f.find(job_under_test.name_of(victim)), std::string::npos) << f;
+            EXPECT_NE(f.find("while this rank waited for regions 'faces' epoch "), std::string::npos) << f;
+            if (any) continue;
+            EXPECT_NE(f.find("epoch 4: "), std::string::npos) << f;
+            EXPECT_NE(f.find("from rank 1 over "), std::string::npos) << f;
+        }
+        EXPECT_FALSE(job_under_test.anybody_alive());
+    }
+    std::ranges::sort(times);
+    if (!over_verbs) { // that device may be in an emulated machine
+        EXPECT_LT(times[2], promised) << "the median";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(OverShm, KilledAmongFaces, testing::Values("shm-any", "shm-free", "shm-writes"));
+#ifdef HALOCLINE_WITH_OFI
+INSTANTIATE_TEST_SUITE_P(OverOfi, KilledAmongFaces, testing::Values("ofi-any", "ofi-free", "ofi-writes"));
+#endif
+#ifdef HALOCLINE_WITH_VERBS
+INSTANTIATE_TEST_SUITE_P(OverVerbs, KilledAmongFaces, testing::Values("verbs-any", "verbs-free", "verbs-writes"));
+#endif
+
+} // namespace
+} // namespace halocline_test
+
+int main(int argc, char** argv) {
+    if (argc == 3 && std::string_view(argv[1]) == "rank") return halocline_test::be_rank(argv[2]);
+    testing::InitGoogleTest(&argc, argv);
+    halocline_test::launcher_program() = argc > 1 ? argv[1] : "halocline-run";
+    return RUN_ALL_TESTS();
+}
