@@ -269,6 +269,45 @@ TEST(Messenger, ARequestMayBeDestroyedEarly) {
     });
 }
 
+/// A send that is destroyed when its receive has called for it, or will: that ends, and the job goes on.
+TEST(MessengerOverNetwork, AReceiveWhoseSendIsWithdrawnIsAborted) {
+    on_ranks({}, [](const job& j) {
+        const int peer = j.rank() ^ 1;
+        constexpr std::size_t n = 4 << 20;
+        int aborted = 0;
+        for (const std::size_t direct_bytes : {std::size_t{16} << 10, 2 * n}) { // written by the network; in pieces
+            for (int round = 0; round < 12; ++round) {
+                messenger m(j, {.frame_bytes = 16 << 10, .direct_bytes = direct_bytes});
+                bytes data(n, &j.memory());
+                if (peer < j.ranks() && j.rank() < peer) {
+                    message_request send;
+                    fill(data, j.rank(), 0);
+                    m.isend(send, data, peer, 5);
+                    if (round == 0) ok_or_fail(m, m.send({}, peer, 4));
+                    for (int i = 1; i < round && !send.done(); ++i) (void)m.test(send);
+                } else if (peer < j.ranks()) {
+                    if (round == 0) ok_or_fail(m, m.recv({}, peer, 4)); // the announcement came before that
+                    const status s = m.recv(data, peer, 5);
+                    if (s == status::ok) {
+                        EXPECT_EQ(wrong(data, peer, 0), 0u);
+                    } else {
+                        ++aborted;
+                        EXPECT_EQ(s, status::aborted) << m.pending();
+                        EXPECT_NE(m.pending().find("from rank " + std::to_string(peer) +
+                                                   ", tag 5, whose message its sender withdrew"),
+                                  std::string::npos)
+                            << m.pending();
+                    }
+                }
+                j.barrier(); // the sender's messenger is there until then
+            }
+        }
+        if (peer < j.rank()) {
+            EXPECT_GE(aborted, 2) << "at least those whose sender did nothing for them";
+        }
+    });
+}
+
 // Below: what ends a messenger or the job; ranks as threads only.
 
 std::string failure_of(int ranks, int rank, const std::function<void(const job&)>& body) {

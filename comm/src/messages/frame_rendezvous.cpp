@@ -2,6 +2,7 @@
 #include "frame_rendezvous.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -25,6 +26,7 @@ void frame_rendezvous::receive(message_operation& r, std::uint32_t record, std::
 }
 
 void frame_rendezvous::progress() noexcept {
+    tell_refused();
     streaming_.for_each([this](message_operation& s) { stream(s); });
     if (rdma_) rdma_->progress(streaming_);
     calling_.for_each([this](message_operation& r) { call(r); });
@@ -81,7 +83,10 @@ void frame_rendezvous::stream(message_operation& s) noexcept {
 
 bool frame_rendezvous::take_call(std::uint32_t record, std::uint64_t bytes) noexcept {
     message_operation* const s = announced_[record];
-    if (s == nullptr) return true; // withdrawn: its receive waits for ever, as decision 0025 says
+    if (s == nullptr) {
+        refuse(record);
+        return true;
+    }
     if (bytes > s->bytes) return false;
     announced_[record] = nullptr;
     s->asked_bytes = bytes;
@@ -108,8 +113,8 @@ bool frame_rendezvous::take_piece(std::uint32_t record, const std::byte* payload
 bool frame_rendezvous::take_invitation(std::uint32_t record, std::uint64_t bytes, const std::byte* ticket) noexcept {
     if (!rdma_) return false;
     message_operation* const s = announced_[record];
-    if (s == nullptr) { // withdrawn
-        rdma_->decline(record);
+    if (s == nullptr) {
+        refuse(record);
         return true;
     }
     if (bytes > s->bytes) return false;
@@ -126,13 +131,34 @@ bool frame_rendezvous::take_decline(std::uint32_t record) noexcept {
     return true;
 }
 
+void frame_rendezvous::take_withdrawn(std::uint32_t record) noexcept {
+    message_operation* r = std::exchange(receiving_[record], nullptr);
+    if (r == nullptr && rdma_) r = rdma_->declined(record);
+    if (r != nullptr) core_.fail_withdrawn(*r); // else it was withdrawn, too, or wanted no bytes
+}
+
+void frame_rendezvous::tell_refused() noexcept {
+    for (; refused_ != 0; refused_ &= refused_ - 1) {
+        const auto record = static_cast<std::uint32_t>(std::countr_zero(refused_));
+        if (!frames_.append({.kind = frame_item::withdrawn, .record = record})) return;
+        records_.give_back(record);
+    }
+}
+
 void frame_rendezvous::withdraw(message_operation& o) noexcept {
     switch (o.state) {
-    case operation_state::announced: announced_[o.record] = nullptr; return; // the record stays with the receiver
-    case operation_state::streaming: streaming_.remove(o); return;
+    case operation_state::announced: announced_[o.record] = nullptr; return; // the receiver is told when it calls
+    case operation_state::streaming:
+        streaming_.remove(o);
+        if (rdma_) rdma_->decline_no_more(o.record);
+        refuse(o.record);
+        return;
     case operation_state::calling: calling_.remove(o); return;
-    case operation_state::invited:
     case operation_state::admitted:
+        rdma_->withdraw(o);
+        refuse(o.record);
+        return;
+    case operation_state::invited:
     case operation_state::writing: rdma_->withdraw(o); break;
     default: break;
     }

@@ -37,6 +37,7 @@ class frame_rendezvous {
     [[nodiscard]] bool take_piece(std::uint32_t record, const std::byte* payload, std::uint64_t bytes) noexcept;
     [[nodiscard]] bool take_invitation(std::uint32_t record, std::uint64_t bytes, const std::byte* ticket) noexcept;
     [[nodiscard]] bool take_decline(std::uint32_t record) noexcept;
+    void take_withdrawn(std::uint32_t record) noexcept;
 
     void withdraw(message_operation& o) noexcept;
     void abandon() noexcept;
@@ -47,6 +48,9 @@ class frame_rendezvous {
     void stream(message_operation& s) noexcept;
     /// The receive has called: its bytes come in pieces.
     void expect_pieces(message_operation& r) noexcept;
+    /// The receiver has called for a send that was withdrawn: it is told, before the record is used again.
+    void refuse(std::uint32_t record) noexcept { refused_ |= std::uint64_t{1} << record; }
+    void tell_refused() noexcept;
 
     messenger_core& core_;
     message_frames& frames_;
@@ -55,6 +59,7 @@ class frame_rendezvous {
     operation_list streaming_;                              ///< sends whose receiver has called
     operation_list calling_;                                ///< receives that still have to call
     message_operation* receiving_[send_records::records]{}; ///< receives that have called, by the sender's record
+    std::uint64_t refused_ = 0;                             ///< a bit for each record, until the peer is told
     std::optional<rdma_rendezvous> rdma_;
 };
 

@@ -181,7 +181,7 @@ bool message_engine::probe(int from, int tag, std::uint32_t context, message_inf
     }
     if (core_.state != status::ok) return false;
     core_.state = core_.broken != status::ok ? core_.broken : found_nothing(core_.job, calls_for_nothing_, from);
-    if (core_.state != status::ok) core_.failed = {false, from, tag, 0, 0, 0};
+    if (core_.state != status::ok) core_.failed = {false, from, tag};
     return false;
 }
 

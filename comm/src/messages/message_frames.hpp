@@ -29,12 +29,13 @@ struct frame_head {
 /// What follows the head, with its payload behind it.
 struct frame_item {
     enum : std::uint32_t {
-        message, ///< sender: with its bytes if it is immediate; else its announcement, for which the peer may call
-        whole,   ///< sender: a longer one with its bytes
-        call,    ///< receiver: send the first `bytes` of the message with that send record, in pieces
-        piece,   ///< sender: the next `bytes` of that message
-        invite,  ///< receiver: write the first `bytes` of that message where the ticket says, which follows
-        decline, ///< sender: nothing will be written there: the message was withdrawn, or comes in pieces
+        message,   ///< sender: with its bytes if it is immediate; else its announcement, for which the peer may call
+        whole,     ///< sender: a longer one with its bytes
+        call,      ///< receiver: send the first `bytes` of the message with that send record, in pieces
+        piece,     ///< sender: the next `bytes` of that message
+        invite,    ///< receiver: write the first `bytes` of that message where the ticket says, which follows
+        decline,   ///< sender: nothing will be written there: the message comes in pieces
+        withdrawn, ///< sender: the message is called for in vain, no (further) byte of it will come
     };
     std::uint32_t kind = message;
     std::uint32_t record = 0; ///< of the send, at its sender

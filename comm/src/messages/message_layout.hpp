@@ -116,6 +116,7 @@ struct send_record {
     } receiver;
     alignas(64) std::atomic<std::uint64_t> next{0};          ///< next piece to copy, by either; staging: pieces read
     alignas(64) std::atomic<std::uint64_t> sender_pieces{0}; ///< copied by the sender
+    static constexpr std::uint64_t withdrawn = std::uint64_t{1} << 63; ///< in sender_pieces: there will be no more
 };
 
 struct link_layout {

@@ -24,7 +24,7 @@ bool is_send(operation_state s) {
 void messenger_core::fail(status why, const message_operation& o, std::size_t more,
                           std::uint64_t message_bytes) noexcept {
     state = why;
-    failed = {is_send(o.state), o.peer, o.tag, o.bytes, message_bytes, more};
+    failed = {is_send(o.state), o.peer, o.tag, o.bytes, message_bytes, more, false};
 }
 
 std::string message_engine::pending() const {
@@ -39,6 +39,7 @@ std::string message_engine::pending() const {
     text += ", " + (failed.tag == any_tag ? std::string("any tag") : "tag " + std::to_string(failed.tag));
     if (core_.state == status::misused)
         text += ": ranks are 0 to " + std::to_string(core_.job.ranks - 1) + ", tags not negative";
+    if (failed.withdrawn) text += ", whose message its sender withdrew";
     if (failed.more > 0) text += ", and " + std::to_string(failed.more) + " more";
     return text;
 }

@@ -24,7 +24,8 @@ struct failed_wait {
     bool is_send = false;
     int peer = 0, tag = 0;
     std::uint64_t room = 0, message_bytes = 0;
-    std::size_t more = 0; ///< other operations that it waited for, too
+    std::size_t more = 0;   ///< other operations that it waited for, too
+    bool withdrawn = false; ///< by its sender
 };
 
 /// Nothing but memcpy: string moves and AVX-512 loops were within 3 % of it, non-temporal stores up to 3 times slower.
@@ -51,11 +52,19 @@ struct messenger_core {
         return 0;
     }
     void fail(status why, const message_operation& o, std::size_t more, std::uint64_t message_bytes = 0) noexcept;
+    /// The message that a receive was getting was withdrawn by its sender.
+    void fail_withdrawn(message_operation& receive) noexcept {
+        if (state == status::ok) {
+            fail(status::aborted, receive, 0);
+            failed.withdrawn = true;
+        }
+        receive.finish();
+    }
     /// Fails with status::misused: no such peer or tag.
     void misuse(bool is_send, int peer, int tag) noexcept {
         if (state != status::ok) return;
         state = status::misused;
-        failed = {is_send, peer, tag, 0, 0, 0};
+        failed = {is_send, peer, tag};
     }
 };
 

@@ -71,6 +71,7 @@ bool network_link::read_item(const frame_item& i, const std::byte* payload) noex
     case frame_item::piece: return large_.take_piece(i.record, payload, i.bytes);
     case frame_item::invite: return large_.take_invitation(i.record, i.bytes, payload);
     case frame_item::decline: return large_.take_decline(i.record);
+    case frame_item::withdrawn: large_.take_withdrawn(i.record); return true;
     default: return false;
     }
 }

@@ -97,7 +97,6 @@ void rdma_rendezvous::write(message_operation& s, operation_list& streaming) noe
 void rdma_rendezvous::withdraw(message_operation& o) noexcept {
     if (o.state == operation_state::admitted) {
         writing_.remove(o);
-        decline(o.record);
         return;
     }
     const auto under_way = [&] { return o.state == operation_state::invited || o.state == operation_state::writing; };

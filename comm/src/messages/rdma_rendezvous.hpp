@@ -35,8 +35,9 @@ class rdma_rendezvous {
     // Sender.
     /// The receiver has invited so many bytes of a send.
     void admit(message_operation& s, std::uint64_t bytes, const bulk_ticket& ticket) noexcept;
-    /// Nothing will be written for that record, of which the receiver has to be told.
+    /// Nothing will be written for that record, of which the receiver has to be told; or is told otherwise.
     void decline(std::uint32_t record) noexcept { declines_ |= std::uint64_t{1} << record; }
+    void decline_no_more(std::uint32_t record) noexcept { declines_ &= ~(std::uint64_t{1} << record); }
     /// The receiver has not been told yet: no other use of that record may go before.
     [[nodiscard]] bool owes_decline(std::uint32_t record) const noexcept { return (declines_ >> record & 1) != 0; }
 

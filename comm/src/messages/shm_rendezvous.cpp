@@ -135,7 +135,7 @@ void shm_rendezvous::go_on(message_operation& r) noexcept {
 }
 
 bool shm_rendezvous::copied_by_both(message_operation& r, send_record& record, std::uint64_t bytes) noexcept {
-    const std::uint64_t theirs = record.sender_pieces.load(std::memory_order_acquire);
+    const std::uint64_t theirs = record.sender_pieces.load(std::memory_order_acquire) & ~send_record::withdrawn;
     if (r.pieces_done + theirs >= pieces_of(bytes, piece_bytes(bytes))) return true;
     // A sender that doesn't begin to push computes, or waits elsewhere: then this end copies.
     if (r.source != nullptr && ++r.polls >= patience && record.next.load(std::memory_order_relaxed) == 0)
@@ -146,13 +146,17 @@ bool shm_rendezvous::copied_by_both(message_operation& r, send_record& record, s
 /// `sender_pieces` says how many pieces were ever there, `next` how many of them were read.
 bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& record, std::uint64_t bytes) noexcept {
     constexpr std::uint64_t piece = link_layout::staging_bytes;
-    const std::uint64_t theirs = record.sender_pieces.load(std::memory_order_acquire);
+    const std::uint64_t said = record.sender_pieces.load(std::memory_order_acquire);
+    const std::uint64_t theirs = said & ~send_record::withdrawn;
     for (; r.pieces_done < theirs; ++r.pieces_done) {
         const std::uint64_t start = r.pieces_done * piece;
         copy_bytes(r.data + start, staged_piece(their_staging_, r.pieces_done), std::min(piece, bytes - start));
         record.next.store(r.pieces_done + 1, std::memory_order_release);
     }
-    return r.pieces_done >= pieces_of(bytes, piece);
+    if (r.pieces_done >= pieces_of(bytes, piece)) return true;
+    if (said == theirs) return false;
+    core_.fail_withdrawn(r);
+    return true;
 }
 
 void shm_rendezvous::follow(message_operation& s) noexcept {
@@ -200,6 +204,9 @@ void shm_rendezvous::withdraw(message_operation& o) noexcept {
     const bool is_send = o.state == operation_state::announced;
     (is_send ? announced_ : receiving_).remove(o);
     if (staged_ == &o) staged_ = nullptr;
+    // A receiver that reads this process's memory goes on; one that needs copies of it would wait.
+    if (is_send)
+        records_[o.record].sender_pieces.store(o.pieces_done | send_record::withdrawn, std::memory_order_release);
 }
 
 void shm_rendezvous::abandon() noexcept {

@@ -40,6 +40,30 @@ TEST(Ending, AFarewellEndsThePeersWaitAndAllThatWasSentBeforeArrives) {
     });
 }
 
+// As when an exception leaves a plan between start and finish: small messages, and such as are under way for a while.
+TEST(Ending, AnEndThatLeavesAfterItsSendDeliversItAndEndsThePeersNextWait) {
+    on_every_rank([](const job& j) {
+        if (j.ranks() == 1) GTEST_SKIP() << "a rank that says farewell to itself waits for nobody";
+        for (const std::size_t bytes : {std::size_t{200}, std::size_t{3} << 20}) {
+            const tape t(bytes);
+            for (int round = 0; round < 3; ++round) {
+                channel_set set(j, ring(j, bytes), {"ring", ""});
+                fill_and_send(set, t, j.rank(), 1);
+                if (j.rank() == 1) {
+                    set = channel_set();
+                } else {
+                    wait_for(j, set, 1);
+                    EXPECT_EQ(wrong_messages(set, t, 1), 0);
+                    const status expected = is_neighbour(j, 1) ? status::aborted : status::ok;
+                    set.for_each([](auto& c) { c.send(2, ticks()); });
+                    EXPECT_EQ(set.wait(2), expected) << "rank " << j.rank();
+                }
+                j.barrier(); // the job itself goes on
+            }
+        }
+    });
+}
+
 TEST(Ending, AnEndThatNeverSentSaysFarewellToo) {
     on_every_rank([](const job& j) {
         if (j.ranks() == 1) GTEST_SKIP() << "needs two ranks";

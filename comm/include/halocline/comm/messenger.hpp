@@ -82,6 +82,7 @@ struct message_operation {
 /// One send or receive under way. It lies in the caller's memory, so any number of them may be under way; it must not move
 /// until it is done, and may then be used again. Destroying it earlier withdraws it. Within a node a peer may still read or
 /// write its buffer afterwards. Over a network nobody will: if the bytes are already on their way, the destructor waits.
+/// A receive whose message was withdrawn before its bytes came is status::aborted, over a network at least.
 class message_request {
   public:
     message_request() = default;
