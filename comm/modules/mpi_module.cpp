@@ -111,10 +111,16 @@ int open(const void* communicator, size_t bytes, halocline_mpi_give_up give_up, 
     return MPI_Type_commit(&w->unit);
 }
 
-// Communicators are not freed: that is collective, and the world of a job lives as long as the job.
-void close(halocline_mpi_world* world) {
-    if (world) --open_worlds;
-    if (world && !abandoned && is_initialized() && world->unit != MPI_DATATYPE_NULL) MPI_Type_free(&world->unit);
+// Freeing communicators is collective, so it happens in the same order on each rank: when its job ends. Neither Open MPI nor
+// MPICH waits for the others in it; both make a new communicator only of a number that is free on all of its ranks.
+void close(halocline_mpi_world* world, int clean) {
+    if (world == nullptr) return;
+    --open_worlds;
+    if (!abandoned && is_initialized()) {
+        if (world->unit != MPI_DATATYPE_NULL) MPI_Type_free(&world->unit);
+        for (MPI_Comm* communicator : {&world->setup, &world->data})
+            if (clean != 0 && *communicator != MPI_COMM_NULL) MPI_Comm_free(communicator);
+    }
     delete world;
 }
 

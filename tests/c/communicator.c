@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs of an MPI program's own communicator, from C: ranks the other way round, sums by MPI_Put. */
+/* Jobs of an MPI program's own communicator, from C: ranks the other way round, sums by MPI_Put; and so many one after the
+ * other as the argument says. */
 #include <halocline.h>
 
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A mode that is not the same on all ranks is refused with both: each gave its own. */
@@ -20,6 +22,33 @@ static int mode_is_agreed_on(MPI_Comm comm, int rank) {
 static int check(halocline_status s) {
     if (s != HALOCLINE_OK) fprintf(stderr, "%s\n", halocline_error());
     return s == HALOCLINE_OK;
+}
+
+/* A communicator that is made after a job gets a place near the one that it would have got without: those of the job are
+ * free. MPICH has 2048. */
+static int communicators_come_back(MPI_Comm comm, int jobs) {
+    int first = 0;
+    for (int n = 0; n < jobs; ++n) {
+        const halocline_job_options over_mpi = {.transports = "mpi"};
+        halocline_job* job = NULL;
+        halocline_sum* sum = NULL;
+        double one = 1.0;
+        const int good = check(halocline_job_from_mpi(&comm, sizeof comm, &over_mpi, &job)) &&
+                         check(halocline_sum_create(job, 1, &sum)) && check(halocline_sum_over_ranks(sum, &one, 1));
+        halocline_sum_free(sum);
+        halocline_job_free(job);
+        if (!good) return 0;
+
+        MPI_Comm probe;
+        MPI_Comm_dup(comm, &probe);
+        const int place = MPI_Comm_c2f(probe);
+        MPI_Comm_free(&probe);
+        if (n == 0) first = place;
+        if (abs(place - first) < 8) continue;
+        fprintf(stderr, "after job %d a communicator has place %d, after the first it had %d\n", n, place, first);
+        return 0;
+    }
+    return 1;
 }
 
 int main(int argc, char** argv) {
@@ -42,6 +71,7 @@ int main(int argc, char** argv) {
     }
     halocline_sum_free(sum);
     halocline_job_free(job);
+    good = good && communicators_come_back(comm, argc > 1 ? atoi(argv[1]) : 20);
     MPI_Comm_free(&comm);
     MPI_Finalize();
     return good ? 0 : 1;

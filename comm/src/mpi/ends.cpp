@@ -128,7 +128,7 @@ void mpi_world::release(mpi_end& e) noexcept {
     std::erase_if(ends_, [&](const auto& end) { return end.get() == &e; });
 }
 
-void mpi_world::close_end(mpi_end& e) noexcept {
+bool mpi_world::close_end(mpi_end& e) noexcept {
     const bool joined = e.requests != nullptr, clean = !joined || closed(e);
     const bool idle = module_->channel_close(e.requests) != 0;
     // If not, a message may still come with this tag, or be read from this memory: they stay taken. So does the tag of
@@ -136,6 +136,7 @@ void mpi_world::close_end(mpi_end& e) noexcept {
     if (joined && clean && idle) return_tag(e.tag);
     if (idle) e.deallocate();
     if (clean && idle && e.windows) --e.windows->channels;
+    return clean && idle;
 }
 
 void mpi_world::sweep() noexcept {

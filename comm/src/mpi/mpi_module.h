@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Raised with every change below; a module of another number is refused. */
-#define HALOCLINE_MPI_MODULE_ABI 7u
+#define HALOCLINE_MPI_MODULE_ABI 8u
 #define HALOCLINE_MPI_MODULE_ENTRY "halocline_mpi_module_table"
 
 /* TRUNCATED: a message was longer than its receive. NO_COMMUNICATOR: not of this MPI, or MPI is not initialised.
@@ -68,7 +68,9 @@ typedef struct halocline_mpi_module {
      * Finalises at exit() what it initialised, unless leave() was called or a world is still open then. */
     int (*open)(const void* communicator, size_t bytes, halocline_mpi_give_up, void* context,
                 halocline_mpi_world** world);
-    void (*close)(halocline_mpi_world*);
+    /* clean: nothing is under way here in its communicators, and nothing will come: they are given back to MPI, on which
+     * no MPI known waits for other ranks. Else they stay, so that no later one gets what was meant for them. */
+    void (*close)(halocline_mpi_world*, int clean);
     /* The job failed: this process will not call MPI again, not even MPI_Finalize, which would wait for the dead. */
     void (*leave)(void);
     /* Ends the job through MPI_Abort. */

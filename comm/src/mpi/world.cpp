@@ -80,8 +80,9 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
 }
 
 mpi_world::~mpi_world() {
-    for (auto& end : ends_) close_end(*end);
-    module_->close(world_);
+    bool clean = true;
+    for (auto& end : ends_) clean = close_end(*end) && clean;
+    module_->close(world_, clean ? 1 : 0);
 }
 
 std::string mpi_world::describe(int code) const {

@@ -108,7 +108,8 @@ class mpi_world {
   private:
     bool post(mpi_end& end, std::uint64_t epoch) noexcept;
     bool closed(mpi_end& end) noexcept;
-    void close_end(mpi_end& end) noexcept;
+    /// True: nothing of it is under way any more.
+    bool close_end(mpi_end& end) noexcept;
     static void fail(mpi_end& end, int code) noexcept;
     void sweep() noexcept;
     void require(int code, std::string_view call) const;
