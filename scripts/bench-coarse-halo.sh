@@ -5,6 +5,7 @@
 # over the rounds the median of the ratio to shm, of the whole solve, of its coarse level and of that level's halo
 # exchanges.
 set -euo pipefail
+[[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 bin=$1 np=2 rounds=7
 shift
 while [[ ${1:-} == --np || ${1:-} == --rounds ]]; do

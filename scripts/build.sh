@@ -2,6 +2,7 @@
 # Configures and builds one preset (default: release) with everything installed that it needs.
 # usage: scripts/build.sh [preset] [target ...]
 set -euo pipefail
+[[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 cd "$(dirname "$(readlink -f "$0")")/.."
 preset=${1:-release}
 shift || true

@@ -7,6 +7,7 @@
 #   scripts/demo.sh --np 3 --blocks 2.2.2.2
 #   MPIRUN=mpirun.mpich scripts/demo.sh --transport mpi
 set -euo pipefail
+[[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 here=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
 
 np=2

@@ -3,6 +3,7 @@
 # usage: scripts/format.sh [FILE ...]
 #        scripts/format.sh --check       all of the project's sources; changes nothing, exit 1 if one is not formatted
 set -euo pipefail
+[[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 cd "$(dirname "$(readlink -f "$0")")/.."
 if [[ ${1:-} == --check ]]; then
   git ls-files -z -- '*.cpp' '*.hpp' '*.h' | xargs -0 clang-format-14 --style=file --dry-run --Werror

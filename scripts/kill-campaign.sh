@@ -2,6 +2,7 @@
 # Kills random ranks of three at random moments, over every transport, and says how long survivors take to name them.
 # usage: scripts/kill-campaign.sh [rounds]        default: 1000, some minutes for each transport
 set -euo pipefail
+[[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 cd "$(dirname "$(readlink -f "$0")")/.."
 rounds=${1:-1000}
 build=${BUILD:-build/release}

@@ -3,6 +3,7 @@
 # usage: scripts/test.sh [ctest options]        e.g. scripts/test.sh -R halo
 #        PRESET=tsan scripts/test.sh -L threads
 set -euo pipefail
+[[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 here=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
 cd "$here"
 preset=${PRESET:-release}

@@ -3,6 +3,7 @@
 # device: lines of JSON, then the medians of the rounds' ratios.
 # usage: scripts/verbs-latency.sh FOLDER-OF-BENCH_VERBS [ROUNDS]      scripts/bench.sh verbs calls it
 set -euo pipefail
+[[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 bin=${1:?usage: scripts/verbs-latency.sh FOLDER [ROUNDS]}
 rounds=${2:-9}
 command -v ib_write_lat >/dev/null || { echo "verbs-latency: no ib_write_lat (package perftest)" >&2; exit 1; }

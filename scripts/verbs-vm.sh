@@ -7,6 +7,7 @@
 #   VERBS_VM_SECONDS (300)   for boot and command         VERBS_VM_CPUS (2), VERBS_VM_MEMORY (3072, MiB)
 #   VERBS_VM_CACHE           where the kernel is kept     (~/.cache/halocline/verbs-vm)
 set -euo pipefail
+[[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 command=${1:?usage: scripts/verbs-vm.sh \'COMMAND\'}
 seconds=${VERBS_VM_SECONDS:-300}
 cache=${VERBS_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/halocline/verbs-vm}

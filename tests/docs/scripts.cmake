@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every script says how it is used when it is asked, and does nothing else: else `test.sh --help` would build for minutes.
+file(GLOB scripts ${SOURCE}/scripts/*.sh)
+list(LENGTH scripts count)
+if(count EQUAL 0)
+  message(FATAL_ERROR "no scripts in ${SOURCE}/scripts")
+endif()
+foreach(script ${scripts})
+  foreach(flag --help -h)
+    execute_process(COMMAND ${script} ${flag} TIMEOUT 10 RESULT_VARIABLE result OUTPUT_VARIABLE out ERROR_VARIABLE err)
+    cmake_path(GET script FILENAME name)
+    if(NOT result EQUAL 0 OR NOT out MATCHES "usage: [a-z/]*${name}" OR NOT err STREQUAL "")
+      message(SEND_ERROR "${name} ${flag}: '${result}', without its usage: ${out}${err}")
+    endif()
+  endforeach()
+endforeach()
