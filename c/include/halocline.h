@@ -47,7 +47,7 @@ typedef struct halocline_job halocline_job;
 typedef struct halocline_job_options {
     const char* transports;   /* in order of preference: "shm,ofi,mpi"; NULL: "shm,verbs,mpi,ofi", as built */
     const char* ofi_provider; /* libfabric's provider for transport ofi; NULL: the first that fits */
-    int64_t deadline_ms;      /* longest wait for a peer that is alive; 0: a minute */
+    int64_t deadline_ms;      /* longest wait for a peer that is alive; 0: a minute; at most 11 days */
     size_t slab_bytes;        /* address space of each rank's shared memory; 0: 64 GiB, used as needed */
     const char* mpi_mode;     /* of transport mpi: "two-sided" or "one-sided"; NULL: two-sided */
     int fixed;                /* not 0: neither a file nor the environment overrides these */
@@ -164,7 +164,8 @@ int halocline_plan_faces(const halocline_plan* plan);
 halocline_status halocline_plan_face(const halocline_plan* plan, int face, halocline_face* what);
 
 /* Starts an exchange; after a failure it does nothing, and finish returns the status. The field has bytes_per_site for
- * each site of the box, x fastest, and must not be written until finish. */
+ * each site of the box, x fastest, and must not be written until finish. NULL:
+ * finish returns HALOCLINE_MISUSED. */
 void halocline_plan_start(halocline_plan* plan, const void* field);
 void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void* context);
 /* 1 if finish would return at once. */
@@ -182,10 +183,12 @@ typedef struct halocline_sum halocline_sum;
 /* Collective; sums of up to max_values <= 1024 doubles. */
 halocline_status halocline_sum_create(halocline_job* job, int max_values, halocline_sum** sum);
 void halocline_sum_free(halocline_sum* sum);
-/* values <- sum, or maximum, over all ranks: the same bits on each. */
+/* values <- sum, or maximum, over all ranks: the same bits on each. HALOCLINE_WRONG_DATA: not the
+ * same call everywhere. */
 halocline_status halocline_sum_over_ranks(halocline_sum* sum, double* values, size_t count);
 halocline_status halocline_maximum_over_ranks(halocline_sum* sum, double* values, size_t count);
-/* The same sum in pieces. start copies the values; one sum is under way at a time; finish gets as many as start. */
+/* The same sum in pieces. start copies the values; one sum is under way at a time; finish gets as many as start, else it
+ * returns HALOCLINE_MISUSED. */
 void halocline_sum_start(halocline_sum* sum, const double* values, size_t count);
 /* 1 if finish would return at once. */
 int halocline_sum_test(halocline_sum* sum);

@@ -10,8 +10,11 @@ using c::guarded, c::present, c::with;
 struct halocline_plan {
     halo::plan value;
     lattice::box box;
-    halocline_status finished(comm::status s) const noexcept {
-        return c::checked(s, value.owner(), [this] { return "the halo '" + value.options().name + "'"; });
+    /// `s`: of finish(). It is sticky, so that the text is that of finish_or_throw().
+    halocline_status finished(comm::status s) noexcept {
+        if (s == comm::status::ok) return HALOCLINE_OK;
+        guarded([this] { value.finish_or_throw(); });
+        return c::code_of(s);
     }
 };
 
@@ -77,6 +80,7 @@ void halocline_plan_start(halocline_plan* plan, const void* field) {
 }
 
 void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void* context) {
+    if (pack == nullptr) return plan->value.start_bytes(nullptr); // misused
     const std::size_t bytes = plan->value.options().bytes_per_site;
     const auto messages = plan->value.messages();
     plan->value.start([=](int message, std::int64_t first, std::int64_t last, std::byte* target) {

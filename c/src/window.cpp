@@ -38,13 +38,17 @@ struct halocline_window final : comm::window {
         : window(c, {sender, e.name, e.bytes, n, user}), owner(c.owner()), element_bytes(e.bytes), count(n),
           fills(sender && user == nullptr), sends(sender) {}
     comm::status init() noexcept { return fills ? fill() : begin(); }
-    comm::status post(std::size_t n) noexcept { return post_bytes((sends ? n : count) * element_bytes); }
+    comm::status post(std::size_t n) noexcept {
+        return post_bytes(!sends ? count * element_bytes : n > count ? too_many : n * element_bytes);
+    }
     [[nodiscard]] std::size_t came() const noexcept { return came_bytes() / element_bytes; }
     using window::buffer;
     halocline_status checked(comm::status s) const noexcept {
         return c::checked(s, owner, [this] { return pending(); });
     }
 
+    static constexpr std::size_t too_many =
+        static_cast<std::size_t>(-1); // no number of bytes is small because it wraps
     comm::job owner;
     std::size_t element_bytes, count;
     bool fills, sends; // fills: its own buffer, which the caller fills

@@ -10,8 +10,16 @@ void field_check::refuse(std::size_t fields, const source_field* unfit) noexcept
     if (unfit->order) refused_->extents = unfit->order->extents();
 }
 
+void field_check::refuse_bytes(bool there) noexcept {
+    refused_.reset();
+    bytes_there_ = there;
+}
+
 std::string field_check::describe_refused() const {
     const std::string fields = std::to_string(fields_) + (fields_ == 1 ? " field" : " fields");
+    if (!refused_ && !bytes_there_)
+        return "start_bytes() was given no address; it sends " + std::to_string(site_bytes_) +
+               " bytes per site of a box of " + lattice::to_string(extents_);
     if (!refused_)
         return "start_bytes() sends one field in lexicographic order; the plan was made for " +
                (ordered_ ? "another order" : fields);

@@ -19,8 +19,10 @@ std::byte* plan::target(face f) noexcept {
 }
 
 void plan::start_bytes(const std::byte* values, team t) noexcept {
-    if (!accepted_.fits_bytes()) {
-        if (t.index == 0 && status_ == comm::status::ok) status_ = comm::status::misused;
+    if (!accepted_.fits_bytes() || values == nullptr) {
+        if (t.index != 0 || status_ != comm::status::ok) return;
+        accepted_.refuse_bytes(values != nullptr);
+        status_ = comm::status::misused;
         return;
     }
     const source_field source{values, nullptr, {.components = 1, .component_bytes = options_.bytes_per_site}};

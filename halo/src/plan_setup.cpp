@@ -6,6 +6,7 @@
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/region_plan.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace halocline::halo {
@@ -50,8 +51,9 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
             throw input_error(who + std::to_string(options_.fields) + " fields in a message: must be 1 or more");
         if (options_.parity && *options_.parity != 0 && *options_.parity != 1)
             throw input_error(who + "parity " + std::to_string(*options_.parity) + ": must be 0 or 1");
-        const std::size_t bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
         prepare_messages(cut);
+        refuse_wrapping_sizes();
+        const std::size_t bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
         prepare_writers(cut.local_box(job_.rank()).extents);
         for (const plan_message& m : messages_)
             requests.push_back({.peer = m.peer,
@@ -84,6 +86,18 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
 
         message_of_[i] = static_cast<int>(messages_.size());
         messages_.push_back(std::move(m));
+    }
+}
+
+void plan::refuse_wrapping_sizes() const {
+    constexpr std::size_t most = std::size_t{1} << 56; // all slots of all faces of that can still be counted
+    const std::size_t of_site = most / static_cast<std::size_t>(options_.fields) / options_.bytes_per_site;
+    for (const plan_message& m : messages_) {
+        const std::size_t sites = std::max(m.send_sites.size(), static_cast<std::size_t>(m.ghost_sites));
+        if (sites <= of_site) continue;
+        throw input_error("halo '" + options_.name + "': a message of " + std::to_string(sites) + " sites, " +
+                          std::to_string(options_.fields) + " x " + std::to_string(options_.bytes_per_site) +
+                          " bytes each, is larger than any memory");
     }
 }
 

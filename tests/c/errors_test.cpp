@@ -133,6 +133,71 @@ TEST_F(CErrors, WindowsTellMisuseAndUnlikeEnds) {
     halocline_connection_free(c);
 }
 
+TEST_F(CErrors, NoNumberOfBytesIsSmallBecauseItWraps) {
+    halocline_plan_options options{.global = {4, 4, 4, 4},
+                                   .rank_grid = {1, 1, 1, 1},
+                                   .width_low = {0, 0, 0, 1},
+                                   .width_high = {0, 0, 0, 1},
+                                   .open = {},
+                                   .order_by_nodes = 0,
+                                   .self_exchange = 1,
+                                   .bytes_per_site = 0,
+                                   .name = "large"};
+    for (const std::size_t bytes : {std::size_t{1} << 52, std::size_t{1} << 60, ~std::size_t{0}}) {
+        options.bytes_per_site = bytes;
+        halocline_plan* plan = nullptr;
+        EXPECT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_INPUT_ERROR) << bytes;
+        expect_text("64 sites, 1 x " + std::to_string(bytes) + " bytes each, is larger than any memory");
+    }
+
+    halocline_connection* c = nullptr;
+    halocline_window *out = nullptr, *in = nullptr, *bad = nullptr;
+    double values[4]{};
+    ASSERT_EQ(halocline_connection_create(job_, 0, 0, 0, "own", &c), HALOCLINE_OK);
+    EXPECT_EQ(halocline_send_window_create(c, HALOCLINE_DOUBLE, std::size_t{1} << 61, nullptr, &bad),
+              HALOCLINE_INPUT_ERROR);
+    expect_text("larger than any memory");
+    ASSERT_EQ(halocline_send_window_create(c, HALOCLINE_DOUBLE, 4, values, &out), HALOCLINE_OK);
+    ASSERT_EQ(halocline_recv_window_create(c, HALOCLINE_DOUBLE, 4, nullptr, &in), HALOCLINE_OK);
+    ASSERT_EQ(halocline_connection_connect(c), HALOCLINE_OK) << halocline_error();
+    ASSERT_EQ(halocline_window_init(out), HALOCLINE_OK);
+    EXPECT_EQ(halocline_window_post(out, std::size_t{1} << 61), HALOCLINE_MISUSED);
+    expect_text("more elements than the window has");
+    halocline_window_free(in);
+    halocline_window_free(out);
+    halocline_connection_free(c);
+
+    halocline_job_options large{};
+    large.slab_bytes = ~std::size_t{0};
+    halocline_job* job = nullptr;
+    EXPECT_EQ(halocline_job_from_environment(&large, &job), HALOCLINE_INPUT_ERROR);
+    expect_text("a process has 134217728 MiB of address space");
+}
+
+TEST_F(CErrors, AFieldThatIsNullIsMisuse) {
+    const halocline_plan_options options{.global = {4, 4, 4, 4},
+                                         .rank_grid = {1, 1, 1, 1},
+                                         .width_low = {0, 0, 0, 1},
+                                         .width_high = {0, 0, 0, 1},
+                                         .open = {},
+                                         .order_by_nodes = 0,
+                                         .self_exchange = 1,
+                                         .bytes_per_site = 8,
+                                         .name = "phi"};
+    for (const bool packed : {false, true}) {
+        halocline_plan* plan = nullptr;
+        ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();
+        if (packed) {
+            halocline_plan_start_packed(plan, nullptr, nullptr);
+        } else {
+            halocline_plan_start(plan, nullptr);
+        }
+        EXPECT_EQ(halocline_plan_finish(plan), HALOCLINE_MISUSED);
+        expect_text("halo 'phi': start_bytes() was given no address; it sends 8 bytes per site of a box of 4.4.4.4");
+        halocline_plan_free(plan);
+    }
+}
+
 TEST_F(CErrors, StepsAllocateNothing) {
     halocline_connection* c = nullptr;
     halocline_window *out = nullptr, *in = nullptr;

@@ -121,6 +121,17 @@ TEST(Configured, FixedOptionsStay) {
     EXPECT_EQ(configured(options).spin_polls, 0);
 }
 
+/// A clock plus the longest time of all would be a time that has passed.
+TEST(Configured, ADeadlineOfAlwaysIsOneThatClocksCanTell) {
+    job_options options;
+    options.deadline = std::chrono::milliseconds::max();
+
+    const job j = job::from_environment(options);
+    j.barrier();
+
+    EXPECT_EQ(j.options().deadline, std::chrono::milliseconds(1'000'000'000));
+}
+
 TEST(Configured, EveryOptionHasAKeyThatShowsWhatItReads) {
     job_options options;
     const auto set = [&](const std::string& path, const std::string& text) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -205,6 +206,69 @@ TEST(GlobalSum, HalvesThatDisagreeFindOutWhereTheyMeet) {
             j.barrier();
         });
     }
+}
+
+/// One rank adds, the others take the maximum, or the other way round: nobody gets a number.
+TEST(GlobalSum, ASumAndAMaximumAreNotOneSum) {
+    for (const int ranks : {2, 9, 12}) {
+        for (const std::size_t values : {std::size_t{2}, std::size_t{5}}) {
+            run_threads(ranks, [&](const job& j) {
+                const bool adds = j.rank() == ranks / 3;
+                global_sum sum(j, 8, {}, 8);
+                std::vector<double> own(values, 1.0);
+                ASSERT_EQ(sum.maximum(own), status::ok);
+
+                EXPECT_EQ(adds ? sum(own) : sum.maximum(own), status::wrong_data) << "rank " << j.rank();
+
+                const std::string text = sum.pending(), n = std::to_string(values);
+                EXPECT_NE(text.find(adds ? " sums " + n + " values" : " takes the maximum of " + n + " values"),
+                          std::string::npos)
+                    << text;
+                EXPECT_TRUE(text.ends_with(adds ? " takes the maximum of " + n : " sums " + n)) << text;
+                j.barrier();
+            });
+        }
+    }
+}
+
+/// What else a caller could do would give numbers that are nobody's.
+TEST(GlobalSum, CallsInAWrongOrderAreTold) {
+    const auto expect_misused = [](const std::function<status(global_sum&, std::span<double>)>& calls,
+                                   const std::string& text) {
+        run_threads(2, [&](const job& j) {
+            global_sum sum(j, 8);
+            std::vector<double> values(8, 1.0);
+            ASSERT_EQ(sum(values), status::ok);
+
+            EXPECT_EQ(calls(sum, values), status::misused);
+            EXPECT_NE(sum.pending().find(text), std::string::npos) << sum.pending();
+            EXPECT_EQ(sum(values), status::misused) << "sticky";
+            EXPECT_EQ(values, std::vector<double>(8, 2.0)) << "values were written";
+            j.barrier();
+        });
+    };
+
+    expect_misused([](global_sum& sum, std::span<double> values) { return sum.finish(values); }, "without start()");
+    for (const std::size_t started : {std::size_t{2}, std::size_t{5}})
+        expect_misused(
+            [=](global_sum& sum, std::span<double> values) {
+                sum.start(values.first(started));
+                return sum.finish(values);
+            },
+            "another number of values");
+    expect_misused(
+        [](global_sum& sum, std::span<double> values) {
+            sum.start(values);
+            sum.start(values);
+            return sum.finish(values);
+        },
+        "before finish()");
+    expect_misused(
+        [](global_sum& sum, std::span<double> values) {
+            sum.start(values);
+            return sum.maximum(values);
+        },
+        "before finish()");
 }
 
 } // namespace

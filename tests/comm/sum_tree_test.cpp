@@ -98,16 +98,18 @@ TEST(SumTree, RefusesAnOrderThatIsNoPermutation) {
 }
 
 TEST(SumLabel, TellsSumsAndRefusalsApart) {
-    const sum_label label(7, 1024), heard(label.field_index());
+    const sum_label label(7, sum_word(1024, true)), heard(label.field_index());
 
     EXPECT_EQ(heard, label);
-    EXPECT_EQ(heard.values(), 1024U);
+    EXPECT_EQ(heard.what().values(), 1024U);
+    EXPECT_TRUE(heard.what().is_maximum());
+    EXPECT_NE(heard, sum_label(7, sum_word(1024, false)));
     EXPECT_TRUE(heard.is_of_sum(7));
     EXPECT_FALSE(heard.is_of_sum(8));
     EXPECT_FALSE(heard.is_refusal());
     EXPECT_TRUE(sum_label::of_refusal(7).is_refusal());
     EXPECT_TRUE(sum_label::of_refusal(7).is_of_sum(7));
-    const summed most = summed::of(summed{2'147'483'647, 1024}.packed());
+    const summed most = summed::of(summed{2'147'483'647, sum_word(1024, true)}.packed());
     EXPECT_EQ(most.rank, 2'147'483'647);
-    EXPECT_EQ(most.values, 1024U);
+    EXPECT_EQ(most.what, sum_word(1024, true));
 }

@@ -29,6 +29,30 @@ TEST(WindowThreads, PostedMessagesMoveInAnyWait) { run_threads(2, expect_posted_
 
 TEST(WindowThreads, UnlikeEndsAreRefused) { run_threads(2, expect_unlike_ends_are_refused); }
 
+/// Neither knows that the other waits for a connection of other tags; each says what it waits for.
+TEST(WindowThreads, TagsThatDontMeetAreShown) {
+    job_options options;
+    options.deadline = std::chrono::milliseconds(200);
+    const auto body = [](const job& j) {
+        connection c(j, 1 - j.rank(), {"k", j.rank(), 5});
+        std::vector<std::uint64_t> values(4);
+        const send_window<std::uint64_t> w(c, values);
+        std::string text;
+        int culprit = -1;
+        try {
+            c.connect();
+        } catch (const rank_failure& e) {
+            text = e.what();
+            culprit = e.culprit();
+        }
+
+        EXPECT_NE(text.find("(send tag " + std::to_string(j.rank()) + ", receive tag 5 here"), std::string::npos)
+            << text;
+        EXPECT_EQ(text.find(", which is this rank,") != std::string::npos, culprit == j.rank()) << text;
+    };
+    run_threads(2, body, options);
+}
+
 TEST(WindowThreads, MisuseIsTold) { run_threads(1, expect_misuse_is_told); }
 
 TEST(WindowThreads, FarewellEndsTheWait) { run_threads(2, expect_farewell_ends_the_wait); }

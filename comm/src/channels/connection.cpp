@@ -80,7 +80,9 @@ void connection::connect() {
 
     for (window_end* w : c.windows) {
         const std::string card_key = c.peers_key(w->sends() ? 'r' : 's', w->number());
-        const std::string operation = "the other end of " + w->title();
+        const std::string operation = "the other end of " + w->title() + " (send tag " +
+                                      std::to_string(c.options.send_tag) + ", receive tag " +
+                                      std::to_string(c.options.receive_tag) + " here; there the other way round)";
         for (waiter waiting(core); core.letters.find(c.peer, card_key) == nullptr;) {
             core.letters.collect(core.post);
             if (core.letters.find(c.peer, card_key) != nullptr) break;

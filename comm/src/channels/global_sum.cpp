@@ -102,9 +102,19 @@ bool global_sum::test() noexcept {
     return complete();
 }
 
-void global_sum::publish(std::span<const double> values, std::uint64_t stamp) noexcept {
+void global_sum::misused(const char* call) noexcept {
+    if (status_ != status::ok) return;
+    status_ = status::misused;
+    wrong_call_ = call;
+}
+
+std::uint32_t global_sum::own_word() const noexcept { return sum_word(own_count_, maximum_).word(); }
+
+void global_sum::publish(std::span<const double> values, std::uint64_t stamp, bool maximum) noexcept {
+    if (started_) misused("a sum was begun before finish() of the last");
     if (status_ != status::ok) return;
     own_count_ = values.size();
+    maximum_ = maximum;
     due_ = 0;
     if (own_count_ > max_values_) {
         status_ = status::wrong_data;
@@ -118,7 +128,7 @@ void global_sum::publish(std::span<const double> values, std::uint64_t stamp) no
 void global_sum::send(step& to, std::span<const double> values, std::uint64_t stamp) noexcept {
     constexpr std::size_t line = 64;
     const std::uint64_t k = epoch();
-    const sum_label label(small_epoch_ + large_epoch_, own_count_);
+    const sum_label label(small_epoch_ + large_epoch_, sum_word(own_word()));
     const std::size_t bytes = values.size_bytes();
     channel_set& set = to.of(own_count_);
     if (bytes > line) set.for_each([&](auto& c) { claim_lines(c.target(k), c.target(k) + bytes); });
@@ -129,22 +139,22 @@ void global_sum::send(step& to, std::span<const double> values, std::uint64_t st
     statistics_.bytes += bytes * set.size();
 }
 
-void global_sum::note_mismatch(int rank, std::size_t values) noexcept {
+void global_sum::note_mismatch(int rank, std::uint32_t what) noexcept {
     status_ = status::wrong_data;
     other_ = rank;
-    other_count_ = values;
+    other_word_ = what;
 }
 
 template <class Channel>
 void global_sum::compare(Channel& c, std::uint64_t its_epoch) noexcept {
     if (status_ != status::ok) return;
     const sum_label label(c.header(its_epoch).field_index);
-    if (label == sum_label(small_epoch_ + large_epoch_, own_count_)) return;
-    if (!label.is_refusal()) return note_mismatch(c.peer(), label.values());
+    if (label == sum_label(small_epoch_ + large_epoch_, sum_word(own_word()))) return;
+    if (!label.is_refusal()) return note_mismatch(c.peer(), label.what().word());
     double said[2];
     std::memcpy(said, c.received(its_epoch), sizeof said);
     for (const double one : said)
-        if (const summed s = summed::of(one); s.values != own_count_) return note_mismatch(s.rank, s.values);
+        if (const summed s = summed::of(one); s.what.word() != own_word()) return note_mismatch(s.rank, s.what.word());
 }
 
 void global_sum::look_for_mismatch(step& in) noexcept {
@@ -161,7 +171,7 @@ void global_sum::refuse(std::size_t from_step) noexcept {
     // In either set, as the next sum there: they wait for what they sum.
     const bool small = own_count_ <= small_values;
     const sum_label label = sum_label::of_refusal(small_epoch_ + large_epoch_);
-    const double said[]{summed{job_.rank(), own_count_}.packed(), summed{other_, other_count_}.packed()};
+    const double said[]{summed{job_.rank(), sum_word(own_word())}.packed(), summed{other_, sum_word(other_word_)}.packed()};
     const auto say = [&](channel_set& set, std::uint64_t k) {
         set.for_each([&](auto& c) {
             std::memcpy(c.target(k), said, sizeof said);
@@ -223,7 +233,9 @@ status global_sum::finish_steps(std::span<double> values, std::uint64_t begin, C
 
 status global_sum::finish(std::span<double> values) noexcept {
     const std::uint64_t begin = ticks();
-    if (started_ && due_ > 0) std::copy_n(sum_.data(), values.size(), values.data());
+    if (!started_) misused("finish() without start()");
+    if (values.size() != own_count_) misused("finish() of another number of values than start() had");
+    if (status_ == status::ok && due_ > 0) std::copy_n(sum_.data(), own_count_, values.data());
     return finish_steps(values, begin, plus);
 }
 
@@ -235,19 +247,24 @@ status global_sum::operator()(std::span<double> values) noexcept {
 
 status global_sum::maximum(std::span<double> values) noexcept {
     const std::uint64_t begin = ticks();
-    publish(values, begin);
+    publish(values, begin, true);
     // A NaN anywhere is the answer: std::max would lose it.
     return finish_steps(values, begin, [](double a, double b) { return std::isnan(a) || a > b ? a : b; });
 }
 
 std::string global_sum::pending() const {
+    if (status_ == status::misused && wrong_call_ != nullptr) return std::string("'global sum': ") + wrong_call_;
     const auto values = [](std::size_t n) { return std::to_string(n) + (n == 1 ? " value" : " values"); };
+    const auto does = [](std::uint32_t word) {
+        const sum_word what(word);
+        return (what.is_maximum() ? " takes the maximum of " : " sums ") + std::to_string(what.values());
+    };
     if (own_count_ > max_values_) {
         return "'global sum' of " + values(own_count_) + ", made for up to " + std::to_string(max_values_);
     }
     if (other_ >= 0) {
-        return "'global sum': rank " + std::to_string(job_.rank()) + " sums " + values(own_count_) + ", rank " +
-               std::to_string(other_) + " sums " + std::to_string(other_count_);
+        return "'global sum': rank " + std::to_string(job_.rank()) + does(own_word()) +
+               (own_count_ == 1 ? " value, rank " : " values, rank ") + std::to_string(other_) + does(other_word_);
     }
     return steps_[std::min(due_, steps_.size() - 1)].of(own_count_).pending(epoch());
 }

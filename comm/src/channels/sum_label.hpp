@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a message of a global sum says of itself: of which sum it is, and how many values; or, in place of values, that
-// two ranks sum different numbers of them.
+// What a message of a global sum says of itself: of which sum it is, and what is summed; or, in place of values, that two
+// ranks sum different things.
 #pragma once
 
 #include <cstddef>
@@ -8,45 +8,66 @@
 
 namespace halocline::comm {
 
-/// The most values of a sum, and the bits that say how many there are.
-inline constexpr int most_values = 1024, values_bits = 11;
+/// The most values of a sum.
+inline constexpr int most_values = 1024;
 
-/// The number of values in the low bits, the ordinal number of the sum in the others (modulo 2^21): by it a rank tells
-/// parts of this sum from those of another.
+/// What a rank asks of one call, in 12 bits: of how many values, and whether their sum or their maximum.
+class sum_word {
+  public:
+    static constexpr int bits = 12;
+    static constexpr std::uint32_t mask = (std::uint32_t{1} << bits) - 1;
+
+    sum_word(std::size_t values, bool maximum)
+        : word_(static_cast<std::uint32_t>(values) | (maximum ? maximum_bit : 0)) {}
+    /// As it travels.
+    explicit sum_word(std::uint32_t word) : word_(word) {}
+    [[nodiscard]] std::uint32_t word() const { return word_; }
+
+    [[nodiscard]] std::size_t values() const { return word_ & ~maximum_bit; }
+    [[nodiscard]] bool is_maximum() const { return (word_ & maximum_bit) != 0; }
+    friend bool operator==(const sum_word&, const sum_word&) = default;
+
+  private:
+    static constexpr std::uint32_t maximum_bit = std::uint32_t{1} << (bits - 1);
+    static_assert(most_values < maximum_bit && (most_values | maximum_bit) < mask); // mask: a refusal
+    std::uint32_t word_;
+};
+
+/// The word in the low bits, the ordinal number of the sum in the others (modulo 2^20): by it a rank tells parts of this
+/// sum from those of another.
 class sum_label {
   public:
-    sum_label(std::uint64_t ordinal, std::size_t values)
-        : bits_(static_cast<std::uint32_t>(ordinal << values_bits) | static_cast<std::uint32_t>(values)) {}
+    sum_label(std::uint64_t ordinal, sum_word what) : sum_label(ordinal, what.word()) {}
     /// Of a message that says which two ranks disagree.
-    static sum_label of_refusal(std::uint64_t ordinal) { return {ordinal, value_mask}; }
+    static sum_label of_refusal(std::uint64_t ordinal) { return {ordinal, sum_word::mask}; }
     /// As a channel carries it.
     explicit sum_label(std::uint32_t field_index) : bits_(field_index) {}
     [[nodiscard]] std::uint32_t field_index() const { return bits_; }
 
-    [[nodiscard]] std::size_t values() const { return bits_ & value_mask; }
-    [[nodiscard]] bool is_refusal() const { return values() == value_mask; }
+    [[nodiscard]] sum_word what() const { return sum_word(bits_ & sum_word::mask); }
+    [[nodiscard]] bool is_refusal() const { return (bits_ & sum_word::mask) == sum_word::mask; }
     [[nodiscard]] bool is_of_sum(std::uint64_t ordinal) const {
-        return (bits_ & ~value_mask) == sum_label(ordinal, 0).bits_;
+        return (bits_ & ~sum_word::mask) == sum_label(ordinal, 0).bits_;
     }
     friend bool operator==(const sum_label&, const sum_label&) = default;
 
   private:
-    static constexpr std::uint32_t value_mask = (std::uint32_t{1} << values_bits) - 1;
-    static_assert(most_values < value_mask);
+    sum_label(std::uint64_t ordinal, std::uint32_t word)
+        : bits_(static_cast<std::uint32_t>(ordinal << sum_word::bits) | word) {}
     std::uint32_t bits_;
 };
 
-/// How many values a rank sums, as a refusal says it of two: in the place of a value.
+/// What a rank asks for, as a refusal says it of two: in the place of a value.
 struct summed {
     int rank = 0;
-    std::size_t values = 0;
-    /// Exact: 31 + 11 bits.
+    sum_word what{0};
+    /// Exact: 31 + 12 bits.
     [[nodiscard]] double packed() const {
-        return static_cast<double>((static_cast<std::uint64_t>(rank) << values_bits) + values);
+        return static_cast<double>((static_cast<std::uint64_t>(rank) << sum_word::bits) + what.word());
     }
     static summed of(double packed) {
         const auto bits = static_cast<std::uint64_t>(packed);
-        return {static_cast<int>(bits >> values_bits), bits & ((std::uint64_t{1} << values_bits) - 1)};
+        return {static_cast<int>(bits >> sum_word::bits), sum_word(static_cast<std::uint32_t>(bits) & sum_word::mask)};
     }
 };
 

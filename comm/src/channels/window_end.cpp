@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::uint64_t no_stamp = 0; // nobody asks of a window when its sender began
 
+constexpr std::size_t most_bytes = std::size_t{1} << 56; // of a window: its two slots can still be counted
+
 std::string shown(std::size_t count, const std::string& element) { return std::to_string(count) + " of " + element; }
 
 } // namespace
@@ -35,6 +37,7 @@ window_end::window_end(std::shared_ptr<connection_core> c, window_request r)
 }
 
 window_end::way window_end::make_way() {
+    if (request_.count > most_bytes / request_.element_bytes) throw input_error(title() + ": larger than any memory");
     core().sweep();
     const auto far = [&]<class Channel>(std::in_place_type_t<far_window_end<Channel>> kind) {
         return way(kind, *connection_, request_, number_, agreed_id());

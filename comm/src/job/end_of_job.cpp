@@ -137,7 +137,8 @@ job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
     switch (end.why) {
     case status::peer_died: end.text += name_of(end.culprit) + " " + (how.empty() ? "died" : how); break;
     case status::timed_out:
-        end.text += "nothing came" + (end.culprit >= 0 ? " from " + name_of(end.culprit) : std::string()) + " within " +
+        end.text += "nothing came" + (end.culprit >= 0 ? " from " + name_of(end.culprit) : std::string()) +
+                    (end.culprit == rank ? ", which is this rank," : "") + " within " +
                     std::to_string(options.deadline.count()) + " ms, although nobody died,";
         break;
     default:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
@@ -17,6 +18,8 @@ namespace {
 using config::expected, config::may_differ;
 using option_key = config::key<job_options>;
 
+/// 11 days: a time on any clock, however far that has come.
+constexpr std::chrono::milliseconds longest_deadline{1'000'000'000};
 constexpr double gib = 1073741824.0, default_slab_gib = 64;
 
 option_key transports_key() {
@@ -118,7 +121,7 @@ std::vector<option_key> fault_keys() {
     using config::milliseconds_key, config::switch_key;
     return {
         milliseconds_key<job_options>({"faults", "deadline_ms", "longest wait for a peer that is alive"},
-                                      &job_options::deadline, 100, 1'000'000'000),
+                                      &job_options::deadline, 100, longest_deadline.count()),
         milliseconds_key<job_options>({"faults", "link_timeout_ms", "longest silence of the link to another host"},
                                       &job_options::link_timeout, 2000, 3'600'000),
         switch_key<job_options>(
@@ -148,6 +151,7 @@ void require_known_transports(const std::vector<std::string>& names, const std::
 }
 
 job_options configured(job_options options) {
+    options.deadline = std::min(options.deadline, longest_deadline);
     if (options.fixed) return options;
     config::reader<job_options> reader(option_keys(), std::move(options));
     reader.read_file_of_environment();

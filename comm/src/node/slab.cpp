@@ -31,6 +31,9 @@ constexpr std::size_t large_block = std::size_t{1} << 20; // goes behind that
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
+/// No process has more addresses; a size beyond it may wrap to a small one where it is rounded up.
+constexpr std::size_t most_bytes = std::size_t{1} << 47;
+
 std::string mebibytes(std::size_t n) { return std::to_string((n >> 20) + (n % (1 << 20) != 0 ? 1 : 0)) + " MiB"; }
 
 } // namespace
@@ -39,6 +42,18 @@ std::string smaller_slab(const char* limit) {
     return std::string("raise 'ulimit ") + limit +
            "' or choose a smaller slab (job_options::slab_bytes, [comm] slab_gib)";
 }
+
+namespace {
+
+std::size_t slab_size(std::size_t bytes) {
+    if (bytes > most_bytes) {
+        throw input_error("cannot make a slab of " + mebibytes(bytes) + ": a process has " + mebibytes(most_bytes) +
+                          " of address space; choose a smaller one (job_options::slab_bytes, [comm] slab_gib)");
+    }
+    return round_up(bytes, commit_step);
+}
+
+} // namespace
 
 slab_mapping::slab_mapping(int fd, std::size_t bytes) : bytes_(bytes) {
     // At a multiple of a huge page, out of more addresses than are needed: else each of 4 KiB would be mapped.
@@ -74,7 +89,7 @@ slab_mapping::~slab_mapping() {
     if (base_ != nullptr) munmap(base_, bytes_);
 }
 
-node_slab::node_slab(std::size_t bytes) : bytes_(round_up(bytes == 0 ? default_bytes : bytes, commit_step)) {
+node_slab::node_slab(std::size_t bytes) : bytes_(slab_size(bytes == 0 ? default_bytes : bytes)) {
     fd_ = memfd_create("halocline-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd_ < 0) throw error(std::string("cannot make a slab: memfd_create: ") + std::strerror(errno));
     try {

@@ -33,13 +33,14 @@ class global_sum {
     global_sum& operator=(const global_sum&) = delete;
     /// values <- sum over ranks, element by element. Neither allocates nor locks.
     /// Pre:  the same size on every rank, at most max_values.
-    /// Err:  status::wrong_data, within milliseconds, if the sizes differ or are too large; pending() has both sizes.
+    /// Err:  status::wrong_data, within milliseconds, if the sizes differ or are too large, or if ranks of a group take a
+    /// sum and a maximum; pending() has what both do. misused between start() and finish().
     /// Cost: messages of 8 bytes per value (1 or 2 values travel inside the control line): to each other rank of the
     /// group, and to one, seldom two, per level above.
     [[nodiscard]] status operator()(std::span<double> values) noexcept;
     /// The same in two halves, like MPI_Iallreduce and MPI_Wait. Between them every wait and every test() of this rank, of
     /// whatever object, moves the sum on.
-    /// Pre: one sum is under way at a time; finish() gets as many values as start() did.
+    /// Pre: one sum is under way at a time; finish() gets as many values as start() did. If not, finish() returns misused.
     void start(std::span<const double> values) noexcept;
     /// Between start() and finish(): true if finish() would return at once; also, after a while, when somebody died.
     [[nodiscard]] bool test() noexcept;
@@ -61,7 +62,7 @@ class global_sum {
         [[nodiscard]] channel_set& of(std::size_t values) { return values <= small_values ? small : large; }
         [[nodiscard]] const channel_set& of(std::size_t values) const { return values <= small_values ? small : large; }
     };
-    void publish(std::span<const double> values, std::uint64_t stamp) noexcept;
+    void publish(std::span<const double> values, std::uint64_t stamp, bool maximum = false) noexcept;
     void send(step& to, std::span<const double> values, std::uint64_t stamp) noexcept;
     /// Takes all steps that are left: values <- all ranks' values, combined element by element. `begin`: when the call
     /// began, in ticks, for the statistics.
@@ -81,7 +82,10 @@ class global_sum {
     /// Notes a mismatch if a peer's message says that it sums another number of values.
     template <class Channel>
     void compare(Channel& c, std::uint64_t its_epoch) noexcept;
-    void note_mismatch(int rank, std::size_t values) noexcept;
+    void note_mismatch(int rank, std::uint32_t what) noexcept;
+    /// Of the call under way: the number of values, and whether it is a maximum, as tags of parts say it.
+    [[nodiscard]] std::uint32_t own_word() const noexcept;
+    void misused(const char* call) noexcept;
     /// Tells the ranks of later steps, which wait for this one, why the sum fails.
     void refuse(std::size_t from_step) noexcept;
     [[nodiscard]] std::uint64_t epoch() const noexcept {
@@ -96,8 +100,10 @@ class global_sum {
     unsigned fruitless_tests_ = 0;
     std::uint64_t small_epoch_ = 0, large_epoch_ = 0;
     std::size_t max_values_ = 0, own_count_ = 0; // values: most, and of the sum under way
-    int other_ = -1;                             // a rank that sums another number of values, and that number
-    std::size_t other_count_ = 0;
+    bool maximum_ = false;                       // of the sum under way
+    int other_ = -1;                             // a rank that sums another number of values, or takes the maximum
+    std::uint32_t other_word_ = 0;               // what it does, as own_word()
+    const char* wrong_call_ = nullptr;           // why status_ is misused
     std::vector<double> own_, sum_;
     std::vector<std::size_t> leaf_of_; // by rank
     std::size_t first_leaf_ = 0;       // of the group

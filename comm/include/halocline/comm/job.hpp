@@ -58,7 +58,7 @@ struct job_options {
     /// Transports in order of preference; each peer is served by the first that reaches it ("self" always serves the
     /// own rank). If none of them reaches a peer, that is an error, never a silent fallback.
     std::vector<std::string> transports = default_transports();
-    std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive
+    std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive; more than 11 days are 11
     /// Longest silence of the link to another node, at least 2 s. The kernels watch it, so ranks may compute or be
     /// stopped.
     std::chrono::milliseconds link_timeout{5'000};

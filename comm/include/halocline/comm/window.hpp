@@ -74,6 +74,11 @@ class window {
     status begin() noexcept;
     [[nodiscard]] status fill() noexcept; ///< of windows with their own buffer: until it may be written
     status post_bytes(std::size_t bytes) noexcept;
+    /// post_bytes() of count x bytes, which is not few because it wraps.
+    status post_elements(std::size_t count, std::size_t bytes) noexcept {
+        constexpr std::size_t most = static_cast<std::size_t>(-1);
+        return post_bytes(count > most / bytes ? most : count * bytes);
+    }
     [[nodiscard]] std::size_t came_bytes() const noexcept;
     [[nodiscard]] std::byte* buffer() const noexcept;
     /// One of the team's part of `bytes`, cut at cache lines: into the window's own buffer, or out of it.
@@ -98,7 +103,7 @@ class send_window : public window {
     status init() noexcept { return begin(); }
     /// Sends the first `count` elements. Never waits: if they can't go yet, they go in test() or in any window's
     /// wait(). The buffer must not be written until wait() has returned.  Pre: init(); count <= the buffer's.
-    status post(std::size_t count) noexcept { return post_bytes(count * sizeof(T)); }
+    status post(std::size_t count) noexcept { return post_elements(count, sizeof(T)); }
     status post() noexcept { return post(count_); }
     /// init() and post(): where an MPI code has MPI_Isend or MPI_Start.
     status start() noexcept {
@@ -155,7 +160,7 @@ class buffered_send_window : public window {
     }
     /// The buffer of this step, for packing in place; the next step has another one.  Pre: between init() and post().
     [[nodiscard]] std::span<T> target() const noexcept { return {reinterpret_cast<T*>(buffer()), count_}; }
-    status post(std::size_t count) noexcept { return post_bytes(count * sizeof(T)); }
+    status post(std::size_t count) noexcept { return post_elements(count, sizeof(T)); }
     status post() noexcept { return post(count_); }
 
   private:

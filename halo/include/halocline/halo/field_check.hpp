@@ -30,7 +30,9 @@ class field_check {
 
     /// Notes what was given: so many fields, of which `unfit` (null: none) can't be sent.
     void refuse(std::size_t fields, const source_field* unfit) noexcept;
-    /// What was refused last (bytes, unless refuse() was called), and what the plan sends.
+    /// The same of bytes of sites; `there`: at an address that isn't null.
+    void refuse_bytes(bool there) noexcept;
+    /// What was refused last, and what the plan sends.
     [[nodiscard]] std::string describe_refused() const;
 
   private:
@@ -42,7 +44,8 @@ class field_check {
     std::size_t fields_ = 0, site_bytes_ = 0;
     lattice::coordinate extents_{};
     bool ordered_ = false;
-    std::optional<given_fields> refused_;
+    std::optional<given_fields> refused_; ///< nothing: bytes
+    bool bytes_there_ = true;
 };
 
 } // namespace halocline::halo

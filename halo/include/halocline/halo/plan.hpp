@@ -67,7 +67,8 @@ class plan {
     template <class T>
     void start(const lattice::field<T>& x, team t = {}) noexcept;
     /// Starts an exchange of a field in memory of any kind: bytes_per_site for each site of the local box, x fastest.
-    /// Pre: options() has one field and no order. If not, nothing is sent and finish() returns misused.
+    /// Pre: options() has one field and no order, and `values` is not null. If not, nothing is sent and finish() returns
+    /// misused.
     void start_bytes(const std::byte* values, team t = {}) noexcept;
     /// The same for options().fields fields.  Shape: all in one site order.
     template <class T>
@@ -134,6 +135,8 @@ class plan {
   private:
     // Set-up (plan_setup.cpp, plan_paths.cpp).
     void prepare_messages(const lattice::decomposition& cut);
+    /// Err: input_error: the bytes of a message can't be counted.
+    void refuse_wrapping_sizes() const;
     void prepare_writers(const lattice::coordinate& extents);
     void choose_paths();
 
