@@ -68,7 +68,7 @@ std::vector<setting_key> lattice_and_operator_keys() {
     return {
         text_key<settings>(
             {"lattice", "gauge",
-             "gauge file (DDalphaAMG, NERSC, ILDG, MILC, openQCD); empty: the demo's own 8.8.8.8 at beta 6.0"},
+             "gauge file (DDalphaAMG, NERSC, ILDG, MILC, openQCD); without one: the demo's own 8.8.8.8 at beta 6.0"},
             &settings::gauge),
         coordinate_key({"lattice", "grid",
                         "global extents; with a gauge file they must be the file's, without one the demo configuration "

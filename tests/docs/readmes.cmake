@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The README of each library names all of its public headers, and shows examples that are compiled: each block of code
-# stands, but for spaces, in tests/docs/examples/<library>.
+# The README of each library names all of its public headers; it and the pages beside it show examples that are compiled:
+# each block of code stands, but for spaces, in tests/docs/examples/<library>.
 #   cmake -DSOURCE=... [-DFORGET=name: as if no README named that header, and no source held that example] -P readmes.cmake
 cmake_minimum_required(VERSION 3.25)
 set(wrong)
@@ -14,6 +14,13 @@ foreach(library config lattice comm halo dirac solvers amg c)
     if(at EQUAL -1 OR name STREQUAL "${FORGET}.hpp")
       string(APPEND wrong "\n  ${library}/README.md does not name ${name}")
     endif()
+  endforeach()
+
+  file(GLOB pages ${SOURCE}/${library}/*.md)
+  set(page)
+  foreach(file IN LISTS pages)
+    file(READ ${file} text)
+    string(APPEND page "${text}")
   endforeach()
 
   file(GLOB source ${SOURCE}/tests/docs/examples/${library}.c*)
@@ -34,7 +41,7 @@ foreach(library config lattice comm halo dirac solvers amg c)
     string(SUBSTRING "${page}" ${behind} -1 page)
     string(FIND "${compiled}" "${example}" at)
     if(at EQUAL -1 OR library STREQUAL "${FORGET}")
-      string(APPEND wrong "\n  ${library}/README.md shows what ${source} does not hold:\n${example}")
+      string(APPEND wrong "\n  ${library}/*.md shows what ${source} does not hold:\n${example}")
     endif()
   endwhile()
 endforeach()
