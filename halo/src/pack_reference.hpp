@@ -71,6 +71,14 @@ inline std::vector<double> mapped(const block_map& map, std::complex<double> pha
     return out;
 }
 
+/// unpacker::add() of one ghost: y += phase * expansion applied to the reals of a site in a message.
+template <class T>
+void add_expanded(const block_map& expansion, std::complex<double> phase, std::span<const double> message_site,
+                  std::span<T> y) {
+    const std::vector<double> x = mapped(expansion, phase, message_site);
+    for (std::size_t c = 0; c < y.size(); ++c) y[c] += static_cast<T>(x[c]);
+}
+
 /// Sign, exponent and mantissa of the nearest number (ties to even) with so many bits of each, as IEEE 754 writes it.
 inline std::uint16_t encoded(float value, int exponent_bits, int mantissa_bits) {
     const int bias = (1 << (exponent_bits - 1)) - 1, infinity = ((1 << exponent_bits) - 1) << mantissa_bits;

@@ -1,45 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/packer.hpp>
 
-#include "pack_kernels.hpp"
+#include "message_formats.hpp"
 
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
 
 namespace halocline::halo {
-namespace {
-
-/// Reals that change their format together; a site must fit.
-constexpr int chunk_reals = 2048;
-
-/// phase * map, or phase alone on sites of so many components; no rows if that is the identity.
-block_map with_phase(const block_map& map, std::complex<double> phase, int components) {
-    block_map result = map;
-    if (phase == 1.0) return result;
-    if (map.empty()) result = {components, {{{0, 1}}}};
-    for (auto& row : result.rows)
-        for (block_map::term& t : row) t.coefficient *= phase;
-    return result;
-}
-
-void check_map(const block_map& map, int components, const std::string& who) {
-    const auto fail = [&](const std::string& what) { throw input_error(who + what); };
-    if (map.block_reals < 1 || components % map.block_reals != 0)
-        fail("blocks of " + std::to_string(map.block_reals) + " reals do not divide a site of " +
-             std::to_string(components));
-    for (const auto& row : map.rows)
-        for (const block_map::term& t : row) {
-            if (t.block < 0 || t.block >= components / map.block_reals)
-                fail("block " + std::to_string(t.block) + " is not one of the " +
-                     std::to_string(components / map.block_reals) + " of a site");
-            if (t.coefficient.imag() != 0 && map.block_reals % 2 != 0)
-                fail("a complex coefficient needs blocks of pairs (re, im), not of " + std::to_string(map.block_reals) +
-                     " reals");
-        }
-}
-
-} // namespace
 
 std::size_t bytes_per_real(message_format format, std::size_t stored_bytes) {
     return format == message_format::as_stored ? stored_bytes : 2;
@@ -49,7 +17,7 @@ template <class T>
 int packer<T>::reals_per_site(const packer_options& o) {
     const auto first =
         std::find_if(o.projections.begin(), o.projections.end(), [](const block_map& m) { return !m.empty(); });
-    return first == o.projections.end() ? o.components : first->block_reals * static_cast<int>(first->rows.size());
+    return first == o.projections.end() ? o.components : first->reals();
 }
 
 template <class T>
@@ -60,13 +28,15 @@ std::size_t packer<T>::bytes_per_site(const packer_options& o) {
 template <class T>
 packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
                   packer_options options)
-    : options_(std::move(options)), reals_(reals_per_site(options_)), lanes_(order->lane_width()) {
+    : options_(std::move(options)), name_(p.options().name), reals_(reals_per_site(options_)),
+      lanes_(order->lane_width()), fields_(p.options().fields) {
     const std::string who = "packer for halo '" + p.options().name + "': ";
     check_options(who, p, cut, *order);
     for (const plan_message& sent : p.messages()) {
         const std::string where = who + lattice::to_string(sent.where) + ": ";
         const block_map map = map_of(sent.where, cut.wraps(p.owner().rank(), sent.where), where);
         message& m = messages_.emplace_back();
+        m.field_bytes = sent.send_sites.size() * bytes_per_site(options_);
         std::vector<std::int64_t> from;
         for (const std::int32_t site : sent.send_sites) from.push_back(order->position(site));
         if (map.empty()) {
@@ -75,7 +45,7 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
         }
         check_map(map, options_.components, where);
         m.positions.assign(from.begin(), from.end());
-        m.map = flat_map(map);
+        m.map = flat_block_map<T>(map);
     }
 }
 
@@ -96,8 +66,6 @@ void packer<T>::check_options(const std::string& who, const plan& p, const latti
         throw input_error(who + "a site of the message has " + std::to_string(bytes_per_site(options_)) +
                           " bytes, the plan was made for " + std::to_string(p.options().bytes_per_site) +
                           "; say packer::bytes_per_site in plan_options");
-    if (p.options().fields != 1)
-        throw input_error(who + "it packs one field, the plan was made for " + std::to_string(p.options().fields));
     const int rank = p.owner().rank();
     if (order.extents() != cut.local_box(rank).extents)
         throw input_error(who + "the site order is of a box of " + lattice::to_string(order.extents()) +
@@ -113,10 +81,9 @@ block_map packer<T>::map_of(face f, bool wraps, const std::string& where) const 
     const bool projects =
         reals_ != options_.components || std::any_of(options_.projections.begin(), options_.projections.end(),
                                                      [](const block_map& m) { return !m.empty(); });
-    const int reals = projection.block_reals * static_cast<int>(projection.rows.size());
-    if (projects && reals != reals_)
-        throw input_error(where + "its projection has " + std::to_string(reals) + " reals, another face's " +
-                          std::to_string(reals_));
+    if (projects && projection.reals() != reals_)
+        throw input_error(where + "its projection has " + std::to_string(projection.reals()) +
+                          " reals, another face's " + std::to_string(reals_));
     std::complex<double> phase = 1;
     // What leaves through the low edge becomes the ghosts beyond the upper edge.
     if (wraps) phase = options_.phases[static_cast<std::size_t>(f.mu)];
@@ -125,17 +92,14 @@ block_map packer<T>::map_of(face f, bool wraps, const std::string& where) const 
 }
 
 template <class T>
-packer<T>::flat_map::flat_map(const block_map& map) : block_reals(map.block_reals) {
-    row_begin.push_back(0);
-    for (const auto& row : map.rows) {
-        for (const block_map::term& t : row) {
-            block.push_back(t.block);
-            re.push_back(static_cast<T>(t.coefficient.real()));
-            im.push_back(static_cast<T>(t.coefficient.imag()));
-            real = real && t.coefficient.imag() == 0;
-        }
-        row_begin.push_back(static_cast<std::int32_t>(block.size()));
-    }
+void packer<T>::refuse_count(std::size_t count) const {
+    throw input_error("packer for halo '" + name_ + "': it was given " + std::to_string(count) +
+                      (count == 1 ? " field" : " fields") + ", the plan was made for " + std::to_string(fields_));
+}
+template <class T>
+void packer<T>::refuse_components(int components) const {
+    throw input_error("packer for halo '" + name_ + "': it was given a field of " + std::to_string(components) +
+                      " components, and was made for " + std::to_string(options_.components));
 }
 
 template <class T>
@@ -176,10 +140,7 @@ void packer<T>::pack(int index, const T* values, std::int64_t first, std::int64_
             const std::int64_t end = std::min(last, first + step);
             const auto count = static_cast<std::size_t>((end - first) * reals_);
             gather(m, values, first, end, chunk);
-            if (options_.format == message_format::half)
-                kernels::to_half(chunk, scale, count, out);
-            else
-                kernels::to_bfloat16(chunk, scale, count, out);
+            encode(options_.format, chunk, scale, count, out);
             out += count;
         }
     }
@@ -189,18 +150,21 @@ template <class T>
 void packer<T>::unpack(const std::byte* ghost, std::int64_t first, std::int64_t last, T* out) const noexcept {
     const auto count = static_cast<std::size_t>((last - first) * reals_);
     const std::byte* from = ghost + static_cast<std::size_t>(first) * bytes_per_site(options_);
-    if (options_.format == message_format::as_stored) {
+    if (options_.format == message_format::as_stored)
         std::copy_n(reinterpret_cast<const T*>(from), count, out);
-        return;
-    }
-    if constexpr (sizeof(T) == 4) {
-        const auto inverse = static_cast<float>(1 / options_.scale);
-        const auto* bits = reinterpret_cast<const std::uint16_t*>(from);
-        if (options_.format == message_format::half)
-            kernels::from_half(bits, inverse, count, out);
-        else
-            kernels::from_bfloat16(bits, inverse, count, out);
-    }
+    else if constexpr (sizeof(T) == 4)
+        decode(options_.format, reinterpret_cast<const std::uint16_t*>(from), static_cast<float>(1 / options_.scale),
+               count, out);
+}
+
+template <class T>
+void packer<T>::write(const T* reals, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+    const auto count = static_cast<std::size_t>((last - first) * reals_);
+    std::byte* to = target + static_cast<std::size_t>(first) * bytes_per_site(options_);
+    if (options_.format == message_format::as_stored)
+        std::copy_n(reals, count, reinterpret_cast<T*>(to));
+    else if constexpr (sizeof(T) == 4)
+        encode(options_.format, reals, static_cast<float>(options_.scale), count, reinterpret_cast<std::uint16_t*>(to));
 }
 
 template class packer<float>;

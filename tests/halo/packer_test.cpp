@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-in pack functions against plain loops over global coordinates: projections, phases, formats, site orders.
-#include "oracle.hpp"
+#include "pack_oracle.hpp"
 #include "pack_reference.hpp"
 #include "small_job.hpp"
 
 #include <halocline_test/allocation_counter.hpp>
 #include <halocline_test/simd_targets.hpp>
-
-#include <cmath>
 
 using namespace halocline_test;
 using comm::status;
@@ -22,52 +20,11 @@ namespace reference = halo::reference;
 
 namespace {
 
-constexpr int components = 24; // 4 spins x 3 colours, complex
-
-/// A real of some size, by global coordinate.
-double value_at(const coordinate& site, const coordinate& global, int component) {
-    const auto index = static_cast<std::uint64_t>(lattice::lexicographic_index(site, global));
-    const std::uint64_t hash = mixed(1000 * index + static_cast<std::uint64_t>(component));
-    return static_cast<float>(std::ldexp(static_cast<double>(hash >> 40), -24) - 0.5) *
-           std::exp2(static_cast<double>(hash % 7) - 3);
-}
-
-/// Half-spinor projections of some gamma matrices with entries i^n: two spins, each the sum of two.
-std::array<block_map, lattice::faces> half_spinors() {
-    const std::complex<double> i{0, 1};
-    std::array<block_map, lattice::faces> maps;
-    for (int f = 0; f < lattice::faces; ++f) {
-        const double sign = f % 2 == 0 ? 1 : -1;
-        const std::complex<double> power[] = {i, 1.0, -i, -1.0};
-        const std::complex<double> c = sign * power[f / 2];
-        maps[static_cast<std::size_t>(f)] = {6,
-                                             {{{0, 1}, {2 + f / 2 % 2, c}}, {{1, 1}, {3 - f / 2 % 2, std::conj(c)}}}};
-    }
-    return maps;
-}
-
-std::shared_ptr<const lattice::site_order> order_of(const lattice::box& local, const coordinate& global,
-                                                    int lane_width) {
-    if (lane_width == 0) return lattice::site_order::even_odd(local);
-    if (lane_width == 1) return lattice::site_order::lexicographic(local.extents);
-    return lattice::site_order::blocked(local, global, {2, 2, 2, 2}, lane_width);
-}
-
-template <class T>
-lattice::field<T> filled(const std::shared_ptr<const lattice::site_order>& order, const lattice::box& local,
-                         const coordinate& global) {
-    lattice::field<T> x(order, components);
-    for (std::int64_t s = 0; s < x.volume(); ++s) {
-        coordinate site = lattice::lexicographic_coordinate(s, local.extents);
-        for (int mu = 0; mu < dimensions; ++mu) site[mu] += local.origin[mu];
-        for (int c = 0; c < components; ++c) x.at(s, c) = static_cast<T>(value_at(site, global, c));
-    }
-    return x;
-}
+constexpr int components = lattice::spinor_components;
 
 /// Largest difference between unpacked ghosts and plain loops, relative to the magnitude that the format promises.
 template <class T>
-double worst_error(const halo::plan& plan, const packer<T>& pack, const decomposition& cut) {
+double worst_error(const halo::plan& plan, const packer<T>& pack, const decomposition& cut, int field = 0) {
     const int rank = plan.owner().rank();
     const packer_options& o = pack.options();
     const auto reals = static_cast<std::size_t>(packer<T>::reals_per_site(o));
@@ -78,15 +35,16 @@ double worst_error(const halo::plan& plan, const packer<T>& pack, const decompos
         const std::vector<coordinate> sites = expected_ghosts(cut, rank, plan.options(), f);
         std::vector<T> ghosts(sites.size() * reals);
         const std::int64_t middle = std::ssize(sites) / 2;
-        pack.unpack(plan.ghost(f), 0, middle, ghosts.data());
-        pack.unpack(plan.ghost(f), middle, std::ssize(sites), ghosts.data() + static_cast<std::size_t>(middle) * reals);
+        pack.unpack(plan.ghost(f, field), 0, middle, ghosts.data());
+        pack.unpack(plan.ghost(f, field), middle, std::ssize(sites),
+                    ghosts.data() + static_cast<std::size_t>(middle) * reals);
         // Beyond the edge the field goes on with its phase.
         std::complex<double> phase = cut.wraps(rank, f) ? o.phases[static_cast<std::size_t>(f.mu)] : 1;
         if (f.end == side::low) phase = std::conj(phase);
         for (std::size_t s = 0; s < sites.size(); ++s) {
             std::vector<double> site(components);
             for (int c = 0; c < components; ++c)
-                site[static_cast<std::size_t>(c)] = value_at(sites[s], cut.global(), c);
+                site[static_cast<std::size_t>(c)] = value_at(sites[s], cut.global(), 100 * field + c);
             const std::vector<double> expected =
                 reference::mapped(o.projections[static_cast<std::size_t>(f.opposite().index())], phase, site);
             EXPECT_EQ(expected.size(), reals);
@@ -229,16 +187,113 @@ TEST(Packer, SharesTheWorkOfATeamAndAllocatesNothing) {
     const packer_options o{.components = components, .format = message_format::half, .projections = half_spinors()};
     const comm::job j = comm::job::single(small_job());
     const auto order = lattice::site_order::lexicographic({4, 4, 4, 4});
-    halo::plan plan(j, cut, {.bytes_per_site = packer<float>::bytes_per_site(o), .self_exchange = true});
+    halo::plan plan(j, cut, {.bytes_per_site = packer<float>::bytes_per_site(o), .self_exchange = true, .fields = 2});
     const packer<float> pack(plan, cut, order, o);
-    const auto x = filled<float>(order, cut.local_box(0), cut.global());
+    const auto x = filled<float>(order, cut.local_box(0), cut.global()),
+               y = filled<float>(order, cut.local_box(0), cut.global(), 100);
+    const std::array<const lattice::field<float>*, 2> xs{&x, &y};
 
     const std::uint64_t before = allocations();
-    for (int i = 0; i < 3; ++i) plan.start(pack.of(x), {i, 3}); // members one after the other: the last one sends
+    for (int i = 0; i < 3; ++i) plan.start(pack.of(xs), {i, 3}); // members one after the other: the last one sends
     ASSERT_EQ(plan.finish(), status::ok);
     EXPECT_EQ(allocations(), before);
 
-    EXPECT_LE(worst_error(plan, pack, cut), std::ldexp(1, -11) + std::ldexp(1, -22));
+    for (int f = 0; f < 2; ++f)
+        EXPECT_LE(worst_error(plan, pack, cut, f), std::ldexp(1, -11) + std::ldexp(1, -22)) << f;
+}
+
+// Each field's part of the message is what it would be alone: on every path, by one thread and by a team.
+TEST(Packer, SendsSeveralFieldsInOneMessage) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    constexpr int fields = 3;
+    for (const packer_options& o :
+         {packer_options{.components = components},
+          {.components = components, .projections = half_spinors(), .phases = {1, 1, 1, -1}},
+          {.components = components, .format = message_format::half, .scale = 4, .projections = half_spinors()}})
+        for (const halo::path path : {halo::path::direct, halo::path::streamed})
+            for (const int lanes : {0, 1, 4, 8, 16})
+                for (const int members : {1, 3})
+                    comm::run_threads(
+                        2,
+                        [&](const comm::job& j) {
+                            const lattice::box local = cut.local_box(j.rank());
+                            const auto order = order_of(local, cut.global(), lanes);
+                            halo::plan plan(j, cut,
+                                            {.bytes_per_site = packer<float>::bytes_per_site(o),
+                                             .self_exchange = true,
+                                             .fields = fields,
+                                             .path = path});
+                            const packer<float> pack(plan, cut, order, o);
+                            std::vector<lattice::field<float>> x;
+                            for (int f = 0; f < fields; ++f)
+                                x.push_back(filled<float>(order, local, cut.global(), 100 * f));
+                            const std::array<const lattice::field<float>*, fields> xs{&x[0], &x[1], &x[2]};
+                            for (int i = 0; i < members; ++i) plan.start(pack.of(xs), {i, members});
+                            ASSERT_EQ(plan.finish(), status::ok);
+
+                            const double bound = o.format == message_format::half
+                                                     ? std::ldexp(1, -11) + std::ldexp(1, -22)
+                                                     : std::ldexp(1, -24);
+                            for (int f = 0; f < fields; ++f) EXPECT_LE(worst_error(plan, pack, cut, f), bound) << f;
+                        },
+                        small_job());
+}
+
+TEST(Packer, WritesRealsThatAreProjectedAlready) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    const auto order = lattice::site_order::lexicographic({4, 4, 4, 4});
+    const auto x = filled<float>(order, cut.local_box(0), cut.global());
+    on_each_simd_target([&] {
+        for (const message_format format :
+             {message_format::as_stored, message_format::half, message_format::bfloat16}) {
+            const packer_options o{.components = components, .format = format, .projections = half_spinors()};
+            halo::plan plan(j, cut, {.bytes_per_site = packer<float>::bytes_per_site(o), .self_exchange = true});
+            const packer<float> pack(plan, cut, order, o);
+            plan.start(pack.of(x));
+            ASSERT_EQ(plan.finish(), status::ok);
+            const std::byte* ghost = plan.ghost({3, side::low});
+            std::vector<float> reals(64 * 12);
+            pack.unpack(ghost, 0, 64, reals.data());
+            std::vector<std::byte> message(64 * packer<float>::bytes_per_site(o));
+
+            pack.write(reals.data(), 0, 20, message.data());
+            pack.write(&reals[20 * 12], 20, 64, message.data());
+
+            EXPECT_EQ(std::memcmp(message.data(), ghost, message.size()), 0);
+        }
+    });
+}
+
+TEST(Packer, RefusesFieldsThatItWasNotMadeFor) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    const auto order = lattice::site_order::lexicographic({4, 4, 4, 4});
+    halo::plan plan(j, cut, {.name = "p", .bytes_per_site = 96, .self_exchange = true, .fields = 2});
+    const packer<float> pack(plan, cut, order, {.components = components});
+    const lattice::field<float> x(order, components), narrow(order, 23);
+    const auto refusal = [](auto&& call) -> std::string {
+        try {
+            call();
+            return "accepted";
+        } catch (const input_error& e) {
+            return e.what();
+        }
+    };
+    using fields = std::vector<const lattice::field<float>*>;
+
+    EXPECT_EQ(refusal([&] { (void)pack.of(x); }), "packer for halo 'p': it was given 1 field, the plan was made for 2");
+    EXPECT_EQ(refusal([&] {
+                  (void)pack.of(fields{&x, &x, &x});
+              }),
+              "packer for halo 'p': it was given 3 fields, the plan was made for 2");
+    EXPECT_EQ(refusal([&] { (void)pack.of(fields{}); }),
+              "packer for halo 'p': it was given 0 fields, the plan was made for 2");
+    EXPECT_EQ(refusal([&] {
+                  (void)pack.of(fields{&x, &narrow});
+              }),
+              "packer for halo 'p': it was given a field of 23 components, and was made for 24");
+    EXPECT_EQ(refusal([&] { (void)pack.of(fields{&x, &x}); }), "accepted");
 }
 
 TEST(Packer, RefusesWhatDoesNotFit) {

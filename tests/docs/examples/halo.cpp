@@ -2,6 +2,7 @@
 // The examples of halo/README.md, compiled (docs.readmes compares them).
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/shell_plan.hpp>
+#include <halocline/halo/unpacker.hpp>
 
 using namespace halocline;
 
@@ -17,6 +18,10 @@ void use(const lattice::box& ghosts);
 void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spinors& y, spinors& x);
 void exchange_inside(const comm::job& job, const lattice::decomposition& cut, const halo::ghost_widths& widths);
 void exchange_appended(const comm::job& job, const lattice::decomposition& cut, const lattice::site_order* own_order);
+void exchange_packed(const comm::job& job, const lattice::decomposition& cut,
+                     const std::shared_ptr<const lattice::site_order>& order,
+                     const std::array<halo::block_map, lattice::faces>& projections,
+                     const std::array<const lattice::field<float>, 2>& psi, std::array<lattice::field<float>, 2>& y);
 
 void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spinors& y, spinors& x) {
     halo::plan plan(job, cut, {.name = "spinors", .bytes_per_site = 24 * sizeof(double), .order = x.shared_order()});
@@ -45,6 +50,20 @@ void exchange_appended(const comm::job& job, const lattice::decomposition& cut, 
     f.at(sites.ghosts({1, 0, 0, -1})->first, 0) = 1; // the first ghost behind the edge x-high, t-low; component 0
     plan.start_reverse();                            // adds the ghosts to the sites that they are copies of
     plan.finish_or_throw();
+}
+
+void exchange_packed(const comm::job& job, const lattice::decomposition& cut,
+                     const std::shared_ptr<const lattice::site_order>& order,
+                     const std::array<halo::block_map, lattice::faces>& projections,
+                     const std::array<const lattice::field<float>, 2>& psi, std::array<lattice::field<float>, 2>& y) {
+    const halo::packer_options half{.components = 24, .format = halo::message_format::half, .projections = projections};
+    const auto bytes = halo::packer<float>::bytes_per_site(half);
+    halo::plan plan(job, cut, {.name = "psi", .bytes_per_site = bytes, .fields = 2}); // two right-hand sides a message
+    const halo::packer<float> pack(plan, cut, order, half);
+    const halo::unpacker<float> unpack(plan, cut, order, halo::expansion_of(half));
+    plan.start(pack.of(std::array{&psi[0], &psi[1]}));
+    plan.finish_or_throw();
+    unpack.add(plan, std::array{&y[0], &y[1]}); // y(x) += (1 - gamma_mu) psi(x + mu), (1 + gamma_mu) psi(x - mu)
 }
 
 namespace {

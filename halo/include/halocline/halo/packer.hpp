@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-in pack functions, for plan::start(packer.of(x)): a message may hold a projection of each site (half-spinors),
-// times the phase of a twisted boundary, in fewer bits than the field. Compiled for every SIMD target;
-// pack_reference.hpp has the same as plain loops.
+// times the phase of a twisted boundary, in fewer bits than the field; and several fields, one after the other. Compiled
+// for every SIMD target; pack_reference.hpp has the same as plain loops. What takes such messages apart, and adds them to
+// a field: unpacker.hpp.
 #pragma once
 
+#include <halocline/halo/block_map.hpp>
 #include <halocline/halo/plan.hpp>
 
 #include <complex>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace halocline::halo {
 
@@ -22,22 +28,8 @@ enum class message_format : std::uint8_t {
 /// Bytes of one real in a message of a field whose reals have `stored_bytes`.
 std::size_t bytes_per_real(message_format format, std::size_t stored_bytes);
 
-/// A linear map of the blocks of a site (a block: say, the colours of one spin):
-/// out[r] = sum over terms t of row r of t.coefficient * in[t.block]. The reals of a block are pairs (re, im); a block
-/// of an odd number of reals is allowed if all coefficients are real.
-struct block_map {
-    struct term {
-        int block = 0;
-        std::complex<double> coefficient = 1;
-    };
-    int block_reals = 0; ///< reals per block
-    std::vector<std::vector<term>> rows;
-
-    [[nodiscard]] bool empty() const { return rows.empty(); }
-};
-
 struct packer_options {
-    int components = 0; ///< reals per site of the fields
+    int components = 0; ///< reals per site of a field
     message_format format = message_format::as_stored;
     double scale = 1; ///< for half and bfloat16: the message holds scale * value
     /// By the face through which a message is sent, e.g. the half-spinor projections 1 -+ gamma_mu. All empty: whole
@@ -63,41 +55,61 @@ class packer {
     packer(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
            packer_options options);
 
-    /// The pack function for this field.  Pre: x has the site order and components that the packer was made for.
+    /// The pack function for this field.  Pre: x has the site order that the packer was made for.
+    /// Err:  input_error: other components; the plan was made for several fields.
     /// Cost: one read of the sites and one write of the message; a change of format goes through 8 KiB of stack.
-    [[nodiscard]] auto of(const lattice::field<T>& x) const noexcept {
+    [[nodiscard]] auto of(const lattice::field<T>& x) const {
+        check_field(x, 1);
         return [this, values = x.data()](int index, std::int64_t first, std::int64_t last, std::byte* target) noexcept {
             pack(index, values, first, last, target);
         };
     }
-    /// The reals of the ghost sites [first, last), divided by the scale again; out[0] is the first real of site
-    /// `first`.
+    /// The pack function for all fields of a message: several right-hand sides. Site i of field f goes where plan::start()
+    /// of fields has it, f * send_sites + i sites from the start; its ghost is read at plan::ghost(face, f).
+    /// Shape: options().fields of the plan, all in one site order.  Lifetime: also uses `xs` until plan.start() returns.
+    /// Err: input_error: another number of fields, other components.
+    [[nodiscard]] auto of(std::span<const lattice::field<T>* const> xs) const {
+        for (const lattice::field<T>* x : xs) check_field(*x, xs.size());
+        if (xs.empty()) refuse_count(0);
+        return [this, xs](int index, std::int64_t first, std::int64_t last, std::byte* target) noexcept {
+            const std::size_t field_bytes = messages_[static_cast<std::size_t>(index)].field_bytes;
+            for (const lattice::field<T>* x : xs) {
+                pack(index, x->data(), first, last, target);
+                target += field_bytes;
+            }
+        };
+    }
+    /// The reals of the ghost sites [first, last) of one field, divided by the scale again; out[0] is the first real of
+    /// site `first`.  Shape: `ghost` is where the field's ghosts start, plan::ghost(face, field).
     void unpack(const std::byte* ghost, std::int64_t first, std::int64_t last, T* out) const noexcept;
+    /// The opposite: reals of sites [first, last) that are projected already become part of a message, in its format.
+    /// reals[0] is the first real of site `first`; `target` is where the field's part of the message starts.
+    void write(const T* reals, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
 
     [[nodiscard]] const packer_options& options() const { return options_; }
 
   private:
-    struct flat_map { // rows, terms: as the kernels read them
-        flat_map() = default;
-        explicit flat_map(const block_map& map);
-        std::vector<std::int32_t> row_begin, block;
-        std::vector<T> re, im;
-        int block_reals = 0;
-        bool real = true; // no coefficient has an imaginary part
-    };
     struct message {
         site_copy copy; // without a map
         std::vector<std::int32_t> positions;
-        flat_map map; // no rows: copy
+        flat_block_map<T> map; // no rows: copy
+        std::size_t field_bytes = 0;
     };
     void check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
                        const lattice::site_order& order) const;
+    void check_field(const lattice::field<T>& x, std::size_t count) const {
+        if (count != static_cast<std::size_t>(fields_)) refuse_count(count);
+        if (x.components() != options_.components) refuse_components(x.components());
+    }
+    [[noreturn]] void refuse_count(std::size_t count) const;
+    [[noreturn]] void refuse_components(int components) const;
     [[nodiscard]] block_map map_of(face f, bool wraps, const std::string& where) const;
     void pack(int index, const T* values, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
     void gather(const message& m, const T* values, std::int64_t first, std::int64_t last, T* out) const noexcept;
 
     packer_options options_;
-    int reals_ = 0, lanes_ = 1;
+    std::string name_; // of the plan
+    int reals_ = 0, lanes_ = 1, fields_ = 1;
     std::vector<message> messages_;
 };
 

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear maps of a site's reals, block by block: what packers do to a site before it is sent (packer.hpp), and unpackers
+// to one that has come (unpacker.hpp). The field's example: half-spinor projections, and their adjoints.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace halocline::halo {
+
+/// A linear map of the blocks of a site (a block: say, the colours of one spin):
+/// out[r] = sum over terms t of row r of t.coefficient * in[t.block]. The reals of a block are pairs (re, im); a block
+/// of an odd number of reals is allowed if all coefficients are real.
+struct block_map {
+    struct term {
+        int block = 0;
+        std::complex<double> coefficient = 1;
+    };
+    int block_reals = 0; ///< reals per block
+    std::vector<std::vector<term>> rows;
+
+    [[nodiscard]] bool empty() const { return rows.empty(); }
+    /// Reals of what the map makes.
+    [[nodiscard]] int reals() const { return block_reals * static_cast<int>(rows.size()); }
+};
+
+/// The conjugate transpose of a map of sites with so many blocks: <map x, y> = <x, adjoint y>. The adjoint of a half-spinor
+/// projection expands it: adjoint(map) after map is 1 -+ gamma_mu, if map's first rows are those of the unit matrix.
+/// Empty for an empty map.  Err: input_error: a term of a block that there is not.
+[[nodiscard]] block_map adjoint(const block_map& map, int blocks);
+
+/// phase * map; with an empty map phase alone, on sites of so many reals. Empty if that is the identity.
+[[nodiscard]] block_map with_phase(block_map map, std::complex<double> phase, int reals);
+
+/// Is this a map of sites with so many reals?  Err: input_error, beginning with `who`.
+void check_map(const block_map& map, int reals, const std::string& who);
+
+/// A map as kernels read it: rows and their terms one after the other, coefficients in the precision of the field.
+template <class T>
+struct flat_block_map {
+    flat_block_map() = default;
+    explicit flat_block_map(const block_map& map);
+    std::vector<std::int32_t> row_begin, block; ///< no rows: row_begin is empty
+    std::vector<T> re, im;
+    int block_reals = 0;
+    bool real = true; ///< no coefficient has an imaginary part
+};
+
+extern template struct flat_block_map<float>;
+extern template struct flat_block_map<double>;
+
+} // namespace halocline::halo

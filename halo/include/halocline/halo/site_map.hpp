@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A linear map of a site's reals (block_map) as the steps that vector registers take: each takes some neighbouring reals,
+// permutes them, and adds them, times a coefficient each, to some neighbouring reals of the result. Made once, for the SIMD
+// target of this machine. Neither storage has lanes.
+#pragma once
+
+#include <halocline/halo/block_map.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace halocline::halo {
+
+/// sum[lane] += coefficient[lane] * in[from + permuted lane]; the first step of a sum begins it, the last stores it at `to`.
+template <class T>
+struct map_step {
+    alignas(64) std::array<T, 64 / sizeof(T)> coefficient{};
+    /// Of vectors longer than 16 bytes: for each 32-bit word the one that comes there; else bytes, four in each element.
+    alignas(64) std::array<std::uint32_t, 16> permutation{};
+    std::int32_t from = 0, to = 0;
+    bool first = false, last = false;
+};
+
+/// Steps as the kernels read them: plain data.
+template <class T>
+struct map_program {
+    const map_step<T>* steps = nullptr;
+    /// Steps of vectors of 64, 32, 16, 8 and 4 bytes: [end[i - 1], end[i]).
+    std::array<std::int32_t, 5> end{};
+    std::int64_t in_reals = 0, out_reals = 0;
+};
+
+template <class T>
+class site_map {
+  public:
+    site_map() = default;
+    /// Pre: check_map(map, in_reals) is content.  Cost: O(steps); 192 bytes each, about one for 32 bytes of a site.
+    site_map(const block_map& map, int in_reals);
+
+    [[nodiscard]] bool empty() const { return steps_.empty(); }
+    /// to[i] = map from[i] for `count` sites one after the other on both sides.
+    void assign(const T* from, T* to, std::int64_t count) const noexcept {
+        assign_(program(), from, nullptr, count, to);
+    }
+    /// to[positions[i]] += map from[i].  Pre: positions differ.  Cost: an indirect call, and one read and write.
+    void add(const T* from, T* to, const std::int32_t* positions, std::int64_t count) const noexcept {
+        add_(program(), from, positions, count, to);
+    }
+
+  private:
+    using kernel = void (*)(const map_program<T>& program, const T* from, const std::int32_t* positions,
+                            std::int64_t count, T* to);
+    [[nodiscard]] map_program<T> program() const noexcept { return {steps_.data(), end_, in_reals_, out_reals_}; }
+
+    std::vector<map_step<T>> steps_;
+    std::array<std::int32_t, 5> end_{};
+    std::int64_t in_reals_ = 0, out_reals_ = 0;
+    kernel assign_ = nullptr, add_ = nullptr;
+};
+
+extern template class site_map<float>;
+extern template class site_map<double>;
+
+} // namespace halocline::halo

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Built-in unpack functions: what a plan's ghosts hold is expanded (half-spinors), multiplied by a boundary phase, read from
+// fewer bits than the field has, and added to the own sites across the face. Compiled for every SIMD target;
+// pack_reference.hpp has the same as plain loops.
+//
+// A ghost at coordinate c behind a face with `width` ghost layers belongs to the own site `width` steps inwards: with one
+// layer the site next to it. That is what the hopping term of a nearest-neighbour operator needs (expansion_of()), and, of a
+// plan that carries ghosts back (reversed()), the site that the sender's ghost is a copy of (adjoint_of()).
+#pragma once
+
+#include <halocline/halo/packer.hpp>
+#include <halocline/halo/site_map.hpp>
+
+#include <array>
+#include <complex>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace halocline::halo {
+
+struct unpacker_options {
+    int components = 0;                                ///< reals per site of a field
+    message_format format = message_format::as_stored; ///< as the packer of these messages
+    double scale = 1;                                  ///< too: what half and bfloat16 hold is divided by it
+    /// By the face behind which the ghosts lie: from the blocks of a site in a message to those of a site of the field. All
+    /// empty: whole sites.
+    std::array<block_map, lattice::faces> expansions{};
+    /// What comes from beyond the upper edge of the lattice is multiplied by phase, from beyond the lower edge by
+    /// conj(phase). Leave them 1 where the sender has done that (packer_options::phases).
+    std::array<std::complex<double>, lattice::dimensions> phases{1, 1, 1, 1};
+};
+
+/// For ghosts that a packer of these options has sent: expanded by the adjoint of the projection that was theirs. With
+/// projections 1 -+ gamma_mu, y = 0 and a ghost of psi, add() gives (1 -+ gamma_mu) psi: the hop without its link.
+/// Err: input_error: a projection that does not fit the components.
+[[nodiscard]] unpacker_options expansion_of(const packer_options& options);
+/// The transpose of pack and exchange, H: with messages of reversed() plans, which hold a value for each real of the ghosts
+/// of H, add() is x += H^T y, conjugated where coefficients are complex: <Hx, y> = <x, adjoint y>.
+/// Err: input_error: a projection that does not fit the components.
+[[nodiscard]] unpacker_options adjoint_of(const packer_options& options);
+/// Options of the plan that carries ghosts back to the sites that they are copies of: through each face as many sites as the
+/// plan of `options` has ghosts behind it, in the same order. Equal widths at both ends of each dimension: `options` itself, but
+/// for the parity, which an odd width changes. Fill its messages by packer::write(), or with whatever fits plan::start().
+/// Err: input_error: a selection; a parity with widths of which some are even and some odd.
+[[nodiscard]] plan_options reversed(const plan_options& options);
+
+/// Adds the ghosts of one plan to fields of one site order. Immutable: any number of threads may use it.
+/// Nothing here allocates, locks or calls virtual functions, but for the constructor.
+template <class T>
+class unpacker {
+  public:
+    /// Reals and bytes of a site in a message.
+    static int reals_per_site(const unpacker_options& options);
+    static std::size_t bytes_per_site(const unpacker_options& options);
+
+    /// Err: input_error: a map that does not fit the components, expansions of messages of different size, half or bfloat16
+    /// of doubles, an order of another box, a plan of other bytes per site, more ghost layers than the local box has sites.
+    /// Cost: O(ghosts of the plan).
+    unpacker(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
+             unpacker_options options);
+
+    /// y += all ghosts of p, face by face in the order of messages(), so that the bits do not depend on who came first. In a
+    /// team each member adds to sites of its own, with the same bits: call it after finish(), and wait for the others before
+    /// you read y. Marks y as written (member 0).
+    /// Pre:  p is the plan that the unpacker was made for, or one of the same options; its ghosts are valid; y has the site
+    ///       order and components that the unpacker was made for.
+    /// Cost: one read of the ghosts, one read and write of the sites.
+    void add(const plan& p, lattice::field<T>& y, team t = {}) const noexcept;
+    /// The same for the fields of each message.  Pre: p.options().fields of them.
+    void add(const plan& p, std::span<lattice::field<T>* const> ys, team t = {}) const noexcept;
+    /// Ghosts [first, last) behind f alone: say, of a face that plan::completed() names, or of an array of your own with
+    /// the bytes of a message, which you have multiplied by links. Faces share the sites in their corners: one thread at a
+    /// time, unless the sites() differ. Does not mark y.
+    /// Shape: ghosts: as plan::ghost(f, field), where ghost 0 starts.  Pre: the plan has a message behind f.
+    void add(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last,
+             lattice::field<T>& y) const noexcept;
+    /// Expands them only: out[0] is component 0 of ghost `first`, and `components` reals on is the next ghost.
+    void expand(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last, T* out) const noexcept;
+    /// The own sites (local lexicographic indices, ascending) that the ghosts behind f are added to; empty if the face is not
+    /// exchanged.
+    [[nodiscard]] std::span<const std::int32_t> sites(face f) const noexcept {
+        return parts_[static_cast<std::size_t>(f.index())].sites;
+    }
+
+    [[nodiscard]] const unpacker_options& options() const { return options_; }
+
+  private:
+    struct part { // of the field, that a face's ghosts are added to
+        std::vector<std::int32_t> sites;
+        std::vector<std::int32_t> positions; // in storage; with an expansion and without lanes
+        site_copy copy;                      // else
+        site_map<T> expansion;
+    };
+    void check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
+                       const lattice::site_order& order) const;
+    /// Sites [first, last) of a message, as they are stored: a piece at a time, use(begin, end, reals of site `begin`).
+    template <class Use>
+    void decoded(const std::byte* ghosts, std::int64_t first, std::int64_t last, std::int64_t most_sites,
+                 Use&& use) const noexcept;
+    void add_to(const part& p, const std::byte* ghosts, std::int64_t first, std::int64_t last, T* y) const noexcept;
+    /// y += ghosts of a face whose own sites are in [begin, end), of all fields.
+    void add_between(const plan& p, face f, std::span<lattice::field<T>* const> ys, std::int32_t begin,
+                     std::int32_t end) const noexcept;
+
+    unpacker_options options_;
+    int reals_ = 0, lanes_ = 1;
+    std::array<part, lattice::faces> parts_;
+    std::vector<std::int32_t>
+        shared_; // the sites of all faces, ascending, as often as they occur: how teams share them
+};
+
+extern template class unpacker<float>;
+extern template class unpacker<double>;
+
+} // namespace halocline::halo

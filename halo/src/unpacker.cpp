@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <halocline/halo/unpacker.hpp>
+
+#include "message_formats.hpp"
+#include "regions.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/halo/region_plan.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace halocline::halo {
+namespace {
+
+using lattice::dimensions;
+
+bool has_maps(const std::array<block_map, lattice::faces>& maps) {
+    return std::any_of(maps.begin(), maps.end(), [](const block_map& m) { return !m.empty(); });
+}
+
+/// Options of the unpacker beside a packer, with the adjoint of the projection of face_before(f) for what lies behind f.
+template <class Face>
+unpacker_options beside(const packer_options& o, Face&& face_before) {
+    unpacker_options result{.components = o.components, .format = o.format, .scale = o.scale};
+    for (int i = 0; i < lattice::faces; ++i) {
+        const face f = lattice::face_of(i);
+        const block_map& map = o.projections[static_cast<std::size_t>(face_before(f).index())];
+        if (map.empty()) continue;
+        check_map(map, o.components, lattice::to_string(face_before(f)) + ": ");
+        result.expansions[static_cast<std::size_t>(i)] = adjoint(map, o.components / map.block_reals);
+    }
+    return result;
+}
+
+/// Reals of a message's site that a map reads: as many blocks as any of these maps names.
+int reals_read(const std::array<block_map, lattice::faces>& maps) {
+    int reals = 0;
+    for (const block_map& map : maps)
+        for (const auto& row : map.rows)
+            for (const block_map::term& t : row) reals = std::max(reals, (t.block + 1) * map.block_reals);
+    return reals;
+}
+
+} // namespace
+
+unpacker_options expansion_of(const packer_options& options) {
+    return beside(options, [](face f) { return f.opposite(); });
+}
+
+unpacker_options adjoint_of(const packer_options& options) {
+    unpacker_options result = beside(options, [](face f) { return f; });
+    // What a packer sends through the low edge is multiplied by phase. What comes back there is by its conjugate, as all
+    // that comes from beyond the low edge.
+    result.phases = options.phases;
+    return result;
+}
+
+plan_options reversed(const plan_options& options) {
+    plan_options result = options;
+    std::swap(result.widths.low, result.widths.high);
+    if (options.select)
+        throw input_error("reverse of halo '" + options.name +
+                          "': a selection can't be reversed, because sites are "
+                          "selected where they are sent from; use a region_plan");
+    if (!options.parity) return result;
+    std::array<bool, 2> seen{};
+    for (int mu = 0; mu < dimensions; ++mu)
+        for (const int width : {options.widths.low[mu], options.widths.high[mu]})
+            if (width > 0) seen[static_cast<std::size_t>(width % 2)] = true;
+    if (seen[0] && seen[1])
+        throw input_error("reverse of halo '" + options.name + "': of one parity with widths low " +
+                          lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) +
+                          "; must be all even or all odd");
+    if (seen[1]) result.parity = 1 - *options.parity;
+    return result;
+}
+
+template <class T>
+int unpacker<T>::reals_per_site(const unpacker_options& o) {
+    return has_maps(o.expansions) ? reals_read(o.expansions) : o.components;
+}
+
+template <class T>
+std::size_t unpacker<T>::bytes_per_site(const unpacker_options& o) {
+    return static_cast<std::size_t>(reals_per_site(o)) * bytes_per_real(o.format, sizeof(T));
+}
+
+template <class T>
+unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
+                      std::shared_ptr<const lattice::site_order> order, unpacker_options options)
+    : options_(std::move(options)), reals_(reals_per_site(options_)), lanes_(order->lane_width()) {
+    const std::string who = "unpacker for halo '" + p.options().name + "': ";
+    check_options(who, p, cut, *order);
+    const int rank = p.owner().rank();
+    const lattice::box local = cut.local_box(rank);
+    for (const plan_message& m : p.messages()) {
+        const face f = m.where;
+        const std::string where = who + lattice::to_string(f) + ": ";
+        const int width = p.options().widths.behind(f);
+        if (width > local.extents[f.mu])
+            throw input_error(where + std::to_string(width) + " ghost layers can't be added to a box of " +
+                              lattice::to_string(local.extents));
+        // The ghosts' sites where they come from, numbered by the own sites that they are added to.
+        const lattice::box own = layers(local, f, width), theirs = layers(cut.local_box(m.peer), f.opposite(), width);
+        part& to = parts_[static_cast<std::size_t>(f.index())];
+        to.sites = selected(sites_of(within(local, own), local.extents), theirs, cut.global(), p.options());
+        shared_.insert(shared_.end(), to.sites.begin(), to.sites.end());
+
+        block_map map = options_.expansions[static_cast<std::size_t>(f.index())];
+        if (!map.empty()) check_map(map, reals_, where);
+        if (has_maps(options_.expansions) && map.reals() != options_.components)
+            throw input_error(where + "its expansion makes " + std::to_string(map.reals()) + " reals, a site has " +
+                              std::to_string(options_.components));
+        std::complex<double> phase = 1;
+        if (cut.wraps(rank, f)) phase = options_.phases[static_cast<std::size_t>(f.mu)];
+        if (f.end == lattice::side::low) phase = std::conj(phase);
+        map = with_phase(map, phase, options_.components);
+        std::vector<std::int64_t> positions;
+        for (const std::int32_t site : to.sites) positions.push_back(order->position(site));
+        if (!map.empty()) {
+            check_map(map, reals_, where);
+            to.expansion = site_map<T>(map, reals_);
+        }
+        if (map.empty() || lanes_ > 1)
+            to.copy = site_copy(position_list::counted(std::ssize(positions)), 1, positions, lanes_);
+        else
+            to.positions.assign(positions.begin(), positions.end());
+    }
+    std::sort(shared_.begin(), shared_.end());
+}
+
+/// Err: input_error: options that no message fits, or that the plan or the site order does not fit.
+template <class T>
+void unpacker<T>::check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
+                                const lattice::site_order& order) const {
+    if (options_.components < 1)
+        throw input_error(who + std::to_string(options_.components) + " components per site: must be 1 or more");
+    if (sizeof(T) != 4 && options_.format != message_format::as_stored)
+        throw input_error(who + "half and bfloat16 messages are read into fields of float, this one holds double");
+    if (std::max(reals_, options_.components) > chunk_reals)
+        throw input_error(who + std::to_string(std::max(reals_, options_.components)) +
+                          " reals per site: it takes up to " + std::to_string(chunk_reals));
+    if (!(options_.scale > 0))
+        throw input_error(who + "scale " + std::to_string(options_.scale) + ": must be positive");
+    if (p.options().bytes_per_site != bytes_per_site(options_))
+        throw input_error(who + "it reads " + std::to_string(bytes_per_site(options_)) +
+                          " bytes of a site in a message, the plan was made for " +
+                          std::to_string(p.options().bytes_per_site));
+    const int rank = p.owner().rank();
+    if (order.extents() != cut.local_box(rank).extents)
+        throw input_error(who + "the site order is of a box of " + lattice::to_string(order.extents()) +
+                          ", the local box of rank " + std::to_string(rank) + " is " +
+                          lattice::to_string(cut.local_box(rank).extents));
+}
+
+template <class T>
+template <class Use>
+void unpacker<T>::decoded(const std::byte* ghosts, std::int64_t first, std::int64_t last, std::int64_t most_sites,
+                          Use&& use) const noexcept {
+    if (options_.format == message_format::as_stored) {
+        const T* reals = reinterpret_cast<const T*>(ghosts);
+        for (std::int64_t end = 0; first < last; first = end) {
+            end = std::min(last, first + most_sites);
+            use(first, end, reals + first * reals_);
+        }
+    } else if constexpr (sizeof(T) == 4) {
+        alignas(64) float chunk[chunk_reals];
+        const auto inverse = static_cast<float>(1 / options_.scale);
+        const auto* bits = reinterpret_cast<const std::uint16_t*>(ghosts);
+        const std::int64_t step = std::min<std::int64_t>(most_sites, chunk_reals / reals_);
+        for (std::int64_t end = 0; first < last; first = end) {
+            end = std::min(last, first + step);
+            decode(options_.format, bits + first * reals_, inverse, static_cast<std::size_t>((end - first) * reals_),
+                   chunk);
+            use(first, end, static_cast<const T*>(chunk));
+        }
+    }
+}
+
+namespace {
+/// What a copy that counts from the start of a message takes for that, if site `first` lies here.
+template <class T>
+const std::byte* start_of_message(const T* site, std::int64_t first, int reals) {
+    return reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(site) -
+                                              static_cast<std::size_t>(first * reals) * sizeof(T));
+}
+} // namespace
+
+template <class T>
+void unpacker<T>::add_to(const part& p, const std::byte* ghosts, std::int64_t first, std::int64_t last,
+                         T* y) const noexcept {
+    const site_shape shape{options_.components, sizeof(T), sizeof(T) == 4 ? scalar::float32 : scalar::float64};
+    auto* const to = reinterpret_cast<std::byte*>(y);
+    const std::int64_t in_chunk = chunk_reals / options_.components;
+    if (p.expansion.empty())
+        decoded(ghosts, first, last, last - first, [&](std::int64_t begin, std::int64_t end, const T* x) {
+            p.copy.add(start_of_message(x, begin, options_.components), to, shape, begin, end);
+        });
+    else if (lanes_ == 1)
+        decoded(ghosts, first, last, last - first, [&](std::int64_t begin, std::int64_t end, const T* x) {
+            p.expansion.add(x, y, p.positions.data() + begin, end - begin);
+        });
+    else // expanded site by site, then taken to their lanes
+        decoded(ghosts, first, last, in_chunk, [&](std::int64_t begin, std::int64_t end, const T* x) {
+            alignas(64) T expanded[chunk_reals];
+            p.expansion.assign(x, expanded, end - begin);
+            p.copy.add(start_of_message(expanded, begin, options_.components), to, shape, begin, end);
+        });
+}
+
+template <class T>
+void unpacker<T>::add(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last,
+                      lattice::field<T>& y) const noexcept {
+    add_to(parts_[static_cast<std::size_t>(f.index())], ghosts, first, last, y.data());
+}
+
+template <class T>
+void unpacker<T>::expand(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last,
+                         T* out) const noexcept {
+    const site_map<T>& map = parts_[static_cast<std::size_t>(f.index())].expansion;
+    decoded(ghosts, first, last, last - first, [&](std::int64_t begin, std::int64_t end, const T* x) {
+        if (map.empty())
+            std::copy_n(x, (end - begin) * reals_, out);
+        else
+            map.assign(x, out, end - begin);
+        out += (end - begin) * options_.components;
+    });
+}
+
+template <class T>
+void unpacker<T>::add(const plan& p, lattice::field<T>& y, team t) const noexcept {
+    lattice::field<T>* const one = &y;
+    add(p, std::span<lattice::field<T>* const>(&one, 1), t);
+}
+
+template <class T>
+void unpacker<T>::add(const plan& p, std::span<lattice::field<T>* const> ys, team t) const noexcept {
+    // A member's own sites, in local lexicographic order, which is that of every message: so each of its faces is a range.
+    const auto from = [&](int index) {
+        const auto share = shared_.size() * static_cast<std::size_t>(index) / static_cast<std::size_t>(t.size);
+        return index == 0 ? 0 : share < shared_.size() ? shared_[share] : std::numeric_limits<std::int32_t>::max();
+    };
+    const std::int32_t begin = from(t.index),
+                       end = t.index + 1 < t.size ? from(t.index + 1) : std::numeric_limits<std::int32_t>::max();
+    for (const plan_message& m : p.messages()) add_between(p, m.where, ys, begin, end);
+    if (t.index == 0)
+        for (lattice::field<T>* y : ys) y->mark_written();
+}
+
+template <class T>
+void unpacker<T>::add_between(const plan& p, face f, std::span<lattice::field<T>* const> ys, std::int32_t begin,
+                              std::int32_t end) const noexcept {
+    const part& to = parts_[static_cast<std::size_t>(f.index())];
+    const auto index_of = [&](std::int32_t site) {
+        return std::lower_bound(to.sites.begin(), to.sites.end(), site) - to.sites.begin();
+    };
+    const std::int64_t first = index_of(begin), last = index_of(end);
+    if (first >= last) return;
+    for (std::size_t k = 0; k < ys.size(); ++k) add_to(to, p.ghost(f, static_cast<int>(k)), first, last, ys[k]->data());
+}
+
+template class unpacker<float>;
+template class unpacker<double>;
+
+} // namespace halocline::halo

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+// Built-in unpack functions against plain loops over global coordinates: expansions, phases, formats, site orders, several
+// fields, teams; and the transpose of pack and exchange.
+#include "pack_oracle.hpp"
+#include "pack_reference.hpp"
+#include "small_job.hpp"
+
+#include <halocline/comm/global_sum.hpp>
+
+#include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/simd_targets.hpp>
+
+#include <thread>
+
+using namespace halocline_test;
+using comm::status;
+using halo::block_map;
+using halo::message_format;
+using halo::packer;
+using halo::packer_options;
+using halo::unpacker;
+using halo::unpacker_options;
+using lattice::decomposition;
+using lattice::face;
+using lattice::side;
+namespace reference = halo::reference;
+
+namespace {
+
+constexpr int components = lattice::spinor_components;
+const std::complex<double> twist = std::polar(1.0, 0.7);
+
+std::size_t index_of(face f) { return static_cast<std::size_t>(f.index()); }
+
+/// The own site, lexicographic, across the face from a ghost with this global coordinate.
+std::int64_t site_across(const decomposition& cut, int rank, const halo::plan_options& o, face f, coordinate ghost) {
+    const lattice::box local = cut.local_box(rank);
+    const int extent = cut.global()[f.mu], width = o.widths.behind(f);
+    ghost[f.mu] = (ghost[f.mu] + (f.end == side::low ? width : -width) + 2 * extent) % extent;
+    for (int mu = 0; mu < dimensions; ++mu) ghost[mu] -= local.origin[mu];
+    return lattice::lexicographic_index(ghost, local.extents);
+}
+
+/// What a real of a message becomes on its way.
+double through(message_format format, double scale, double value) {
+    const auto scaled = static_cast<float>(value * scale);
+    if (format == message_format::half) return reference::half_value(reference::half_of(scaled)) / scale;
+    if (format == message_format::bfloat16) return reference::bfloat16_value(reference::bfloat16_of(scaled)) / scale;
+    return value;
+}
+
+/// y += all ghosts of the fields that the ranks have sent by a packer of these options, from their global coordinates.
+template <class T>
+void add_plainly(const decomposition& cut, const halo::plan& plan, const packer_options& o, const unpacker_options& u,
+                 int first_component, lattice::field<T>& y) {
+    const int rank = plan.owner().rank();
+    for (int i = 0; i < lattice::faces; ++i) {
+        const face f = lattice::face_of(i);
+        for (const coordinate& ghost : expected_ghosts(cut, rank, plan.options(), f)) {
+            std::vector<double> site(components);
+            for (int c = 0; c < components; ++c)
+                site[static_cast<std::size_t>(c)] = value_at(ghost, cut.global(), first_component + c);
+            const bool wraps = cut.wraps(rank, f);
+            std::complex<double> sent = wraps ? o.phases[static_cast<std::size_t>(f.mu)] : 1,
+                                 received = wraps ? u.phases[static_cast<std::size_t>(f.mu)] : 1;
+            if (f.end == side::low) sent = std::conj(sent), received = std::conj(received);
+            std::vector<double> message = reference::mapped(o.projections[index_of(f.opposite())], sent, site);
+            for (double& v : message) v = through(o.format, o.scale, static_cast<T>(v));
+            const std::int64_t own = site_across(cut, rank, plan.options(), f, ghost);
+            std::vector<T> sum(components);
+            for (int c = 0; c < components; ++c) sum[static_cast<std::size_t>(c)] = y.at(own, c);
+            reference::add_expanded<T>(u.expansions[index_of(f)], received, message, sum);
+            for (int c = 0; c < components; ++c) y.at(own, c) = sum[static_cast<std::size_t>(c)];
+        }
+    }
+}
+
+template <class T>
+double largest_difference(const lattice::field<T>& x, const lattice::field<T>& y) {
+    double largest = 0;
+    for (std::size_t i = 0; i < x.values().size(); ++i)
+        largest = std::max(largest, static_cast<double>(std::abs(x.values()[i] - y.values()[i])));
+    return largest;
+}
+
+/// Largest difference between sums of the unpacker and of plain loops, over site orders and SIMD targets, of two fields in a
+/// message on 2 ranks with a cut in t and self-exchange. With `padding_too` false, 16 lanes that are not all used.
+template <class T>
+double add_error(packer_options o, unpacker_options u, halo::ghost_widths widths = {}) {
+    const auto cut = decomposition::even({4, 4, 2, 8}, {1, 1, 1, 2});
+    constexpr int fields = 2;
+    double worst = 0;
+    on_each_simd_target([&] {
+        for (const int lanes : {0, 1, 4, 8, 16}) {
+            std::array<double, 2> error{};
+            comm::run_threads(
+                2,
+                [&](const comm::job& j) {
+                    const lattice::box local = cut.local_box(j.rank());
+                    const auto order = order_of(local, cut.global(), lanes);
+                    halo::plan plan(j, cut,
+                                    {.widths = widths,
+                                     .bytes_per_site = packer<T>::bytes_per_site(o),
+                                     .self_exchange = true,
+                                     .fields = fields});
+                    const packer<T> pack(plan, cut, order, o);
+                    const unpacker<T> unpack(plan, cut, order, u);
+                    std::vector<lattice::field<T>> x, y, expected;
+                    for (int f = 0; f < fields; ++f) {
+                        x.push_back(filled<T>(order, local, cut.global(), 100 * f));
+                        y.push_back(filled<T>(order, local, cut.global(), 500 + 100 * f));
+                        expected.push_back(filled<T>(order, local, cut.global(), 500 + 100 * f));
+                    }
+                    const std::array<const lattice::field<T>*, fields> xs{&x[0], &x[1]};
+                    const std::array<lattice::field<T>*, fields> ys{&y[0], &y[1]};
+                    for (int k = 0; k < 2; ++k) {
+                        plan.start(pack.of(xs));
+                        ASSERT_EQ(plan.finish(), status::ok);
+                        unpack.add(plan, ys);
+                        for (int f = 0; f < fields; ++f)
+                            add_plainly(cut, plan, o, u, 100 * f, expected[static_cast<std::size_t>(f)]);
+                    }
+                    for (std::size_t f = 0; f < fields; ++f)
+                        error[static_cast<std::size_t>(j.rank())] =
+                            std::max(error[static_cast<std::size_t>(j.rank())], largest_difference(y[f], expected[f]));
+                },
+                small_job());
+            worst = std::max({worst, error[0], error[1]});
+        }
+    });
+    return worst;
+}
+
+} // namespace
+
+TEST(Unpacker, AddsGhostsExactly) {
+    EXPECT_EQ(add_error<float>({.components = components}, {.components = components}), 0);
+    EXPECT_EQ(add_error<double>({.components = components}, {.components = components}), 0);
+    const halo::ghost_widths uneven{{1, 0, 2, 1}, {2, 1, 1, 3}};
+    EXPECT_EQ(add_error<double>({.components = components}, {.components = components}, uneven), 0);
+}
+
+TEST(Unpacker, ExpandsHalfSpinorsByTheAdjointOfTheirProjection) {
+    for (const packer_options& o :
+         {packer_options{.components = components, .projections = half_spinors()},
+          {.components = components, .projections = half_spinors(), .phases = {1, -1, 1, -1}}}) {
+        EXPECT_EQ(add_error<float>(o, expansion_of(o)), 0);
+        EXPECT_EQ(add_error<double>(o, expansion_of(o)), 0);
+    }
+}
+
+TEST(Unpacker, AppliesPhasesAtTheEdges) {
+    const packer_options whole{.components = components}, half{.components = components, .projections = half_spinors()};
+    unpacker_options signs = expansion_of(whole), half_signs = expansion_of(half), twisted = expansion_of(half);
+    signs.phases = half_signs.phases = {-1, 1, 1, -1};
+    twisted.phases = {twist, 1, 1, std::conj(twist)};
+
+    EXPECT_EQ(add_error<float>(whole, signs), 0);
+    EXPECT_EQ(add_error<double>(half, half_signs), 0);
+    EXPECT_LE(add_error<double>(half, twisted), 1e-13);
+    EXPECT_LE(add_error<float>(half, twisted), 1e-4);
+}
+
+TEST(Unpacker, ReadsHalfAndBfloat16Exactly) {
+    for (const message_format format : {message_format::half, message_format::bfloat16}) {
+        packer_options o{.components = components, .format = format, .scale = 4};
+        EXPECT_EQ(add_error<float>(o, expansion_of(o)), 0);
+        o.projections = half_spinors();
+        o.phases = {1, 1, 1, -1};
+        EXPECT_EQ(add_error<float>(o, expansion_of(o)), 0);
+    }
+}
+
+TEST(Unpacker, ExpansionAfterProjectionIsTwiceAProjector) {
+    std::mt19937 g(5);
+    for (const block_map& map : half_spinors()) {
+        const block_map back = adjoint(map, 4);
+        std::vector<double> site(components);
+        for (double& v : site) v = drawn(g, -50, 50);
+        const auto twice = [&](const std::vector<double>& x) {
+            return reference::mapped(back, 1, reference::mapped(map, 1, x));
+        };
+        std::vector<double> once = twice(site), again = twice(once);
+        for (double& v : once) v *= 2; // (1 - gamma)^2 = 2 (1 - gamma)
+        EXPECT_EQ(again, once);
+        EXPECT_NE(once, site);
+    }
+}
+
+// Whole numbers, so that sums are exact: <Hx, y> with ghosts of x and any y is <x, adjoint y> to the bit.
+template <class T>
+void expect_adjoint(const comm::job& j, const decomposition& cut, halo::plan_options options, packer_options o,
+                    int lanes) {
+    const int rank = j.rank();
+    const lattice::box local = cut.local_box(rank);
+    const auto order = order_of(local, cut.global(), lanes);
+    options.bytes_per_site = packer<T>::bytes_per_site(o);
+    options.fields = 2;
+    halo::plan there(j, cut, options), back(j, cut, reversed(options));
+    const packer<T> pack(there, cut, order, o);
+    const unpacker<T> unpack(back, cut, order, adjoint_of(o));
+    const auto reals = static_cast<std::size_t>(packer<T>::reals_per_site(o));
+    std::mt19937 g(static_cast<unsigned>(17 + rank));
+    std::vector<lattice::field<T>> x, z;
+    for (int f = 0; f < 2; ++f) {
+        x.emplace_back(order, components);
+        z.emplace_back(order, components);
+        for (std::int64_t s = 0; s < local.volume(); ++s)
+            for (int c = 0; c < components; ++c) x.back().at(s, c) = static_cast<T>(drawn(g, -8, 8));
+    }
+    const std::array<const lattice::field<T>*, 2> xs{&x[0], &x[1]};
+    const std::array<lattice::field<T>*, 2> zs{&z[0], &z[1]};
+    there.start(pack.of(xs));
+    ASSERT_EQ(there.finish(), status::ok);
+
+    // y: a number for each real of each ghost; by message of the way back.
+    std::vector<std::vector<T>> y;
+    double here = 0; // <Hx, y>
+    std::int64_t ghosts = 0;
+    for (const halo::plan_message& m : back.messages()) {
+        const int forward = there.message_of(m.where);
+        ASSERT_GE(forward, 0);
+        const halo::plan_message& n = there.messages()[static_cast<std::size_t>(forward)];
+        ASSERT_EQ(n.ghost_sites, std::ssize(m.send_sites)) << lattice::to_string(m.where);
+        ASSERT_EQ(m.ghost_sites, std::ssize(n.send_sites)) << lattice::to_string(m.where);
+        // What comes back through a face belongs to the sites that had left through it.
+        EXPECT_TRUE(std::equal(n.send_sites.begin(), n.send_sites.end(), unpack.sites(m.where).begin(),
+                               unpack.sites(m.where).end()));
+        const std::size_t sites = m.send_sites.size();
+        std::vector<T> hx(sites * reals), values(2 * sites * reals);
+        for (T& v : values) v = static_cast<T>(drawn(g, -8, 8));
+        for (int f = 0; f < 2; ++f) {
+            pack.unpack(there.ghost(m.where, f), 0, n.ghost_sites, hx.data());
+            for (std::size_t i = 0; i < hx.size(); ++i)
+                here += static_cast<double>(hx[i]) * values[static_cast<std::size_t>(f) * hx.size() + i];
+        }
+        ghosts += n.ghost_sites;
+        y.push_back(std::move(values));
+    }
+    back.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
+        const auto m = static_cast<std::size_t>(message);
+        const std::size_t sites = back.messages()[m].send_sites.size();
+        for (std::size_t f = 0; f < 2; ++f)
+            pack.write(&y[m][(f * sites + static_cast<std::size_t>(first)) * reals], first, last,
+                       target + f * sites * options.bytes_per_site);
+    });
+    ASSERT_EQ(back.finish(), status::ok);
+    unpack.add(back, zs);
+    double there_again = 0; // <x, adjoint y>
+    for (std::size_t f = 0; f < 2; ++f)
+        for (std::int64_t s = 0; s < local.volume(); ++s)
+            for (int c = 0; c < components; ++c) there_again += static_cast<double>(x[f].at(s, c)) * z[f].at(s, c);
+    std::array<double, 3> sums{here, there_again, static_cast<double>(ghosts)};
+    ASSERT_EQ(comm::global_sum(j)(sums), status::ok);
+    EXPECT_EQ(sums[0], sums[1]) << j.ranks() << " ranks, lanes " << lanes;
+    EXPECT_GT(sums[2], 0);
+}
+
+TEST(Unpacker, IsTheAdjointOfPackAndExchange) {
+    const std::complex<double> i{0, 1};
+    for (const int ranks : {1, 2, 4}) {
+        const auto cut =
+            decomposition::even({4, 4, 4, 8}, ranks == 4 ? coordinate{2, 1, 1, 2} : coordinate{1, 1, 1, ranks});
+        run(ranks, [&](const comm::job& j) {
+            halo::plan_options faces{.self_exchange = true}, odd = faces, wide = faces, open = faces;
+            odd.parity = 1;
+            wide.widths = {{1, 2, 0, 1}, {2, 0, 1, 3}};
+            open.boundaries[3] = lattice::boundary::open;
+            const packer_options whole{.components = components},
+                turned{.components = components, .projections = half_spinors(), .phases = {i, 1, -1, -i}},
+                halves{.components = components,
+                       .format = message_format::half,
+                       .scale = 2,
+                       .projections = half_spinors(),
+                       .phases = {1, 1, 1, -1}};
+            for (const halo::plan_options& o : {faces, odd, wide, open})
+                for (const int lanes : {0, 1, 4, 16}) {
+                    expect_adjoint<double>(j, cut, o, whole, lanes);
+                    expect_adjoint<double>(j, cut, o, turned, lanes);
+                    expect_adjoint<float>(j, cut, o, turned, lanes);
+                    expect_adjoint<float>(j, cut, o, halves, lanes);
+                }
+        });
+    }
+}
+
+TEST(Unpacker, TeamsAddTheSameBitsAsOneThread) {
+    const auto cut = decomposition::even({4, 4, 2, 6}, {1, 1, 1, 2});
+    const packer_options o{.components = components, .format = message_format::half, .projections = half_spinors()};
+    for (const int lanes : {0, 1, 8})
+        for (const int members : {2, 3, 5})
+            run(2, [&](const comm::job& j) {
+                const lattice::box local = cut.local_box(j.rank());
+                const auto order = lanes == 8 ? lattice::site_order::blocked(local, cut.global(), {2, 2, 1, 1}, lanes)
+                                              : order_of(local, cut.global(), lanes);
+                halo::plan plan(
+                    j, cut, {.bytes_per_site = packer<float>::bytes_per_site(o), .self_exchange = true, .fields = 2});
+                const packer<float> pack(plan, cut, order, o);
+                const unpacker<float> unpack(plan, cut, order, expansion_of(o));
+                std::vector<lattice::field<float>> x, y, alone;
+                for (int f = 0; f < 2; ++f) {
+                    x.push_back(filled<float>(order, local, cut.global(), 100 * f));
+                    y.push_back(filled<float>(order, local, cut.global(), 500 + 100 * f));
+                    alone.push_back(filled<float>(order, local, cut.global(), 500 + 100 * f));
+                }
+                const std::array<const lattice::field<float>*, 2> xs{&x[0], &x[1]};
+                const std::array<lattice::field<float>*, 2> ys{&y[0], &y[1]}, alones{&alone[0], &alone[1]};
+                const std::uint64_t version = y[1].version();
+                for (int k = 0; k < 20; ++k) {
+                    std::vector<std::thread> team;
+                    const auto member = [&](int index) {
+                        plan.start(pack.of(xs), {index, members});
+                        if (plan.finish({index, members}) != status::ok) return;
+                        unpack.add(plan, ys, {index, members});
+                    };
+                    for (int i = 1; i < members; ++i) team.emplace_back(member, i);
+                    member(0);
+                    for (std::thread& t : team) t.join();
+                    unpack.add(plan, alones);
+                }
+                EXPECT_EQ(plan.epoch(), 20U);
+                for (std::size_t f = 0; f < 2; ++f)
+                    EXPECT_TRUE(std::equal(y[f].values().begin(), y[f].values().end(), alone[f].values().begin()));
+                EXPECT_NE(y[1].version(), version);
+            });
+}
+
+TEST(Unpacker, AddsAndExpandsPartsOfAFaceAndAllocatesNothing) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    on_each_simd_target([&] {
+        for (const int lanes : {1, 4})
+            for (const message_format format : {message_format::as_stored, message_format::half}) {
+                const auto order = order_of(cut.local_box(0), cut.global(), lanes);
+                const packer_options o{.components = components, .format = format, .projections = half_spinors()};
+                halo::plan plan(j, cut, {.bytes_per_site = packer<float>::bytes_per_site(o), .self_exchange = true});
+                const packer<float> pack(plan, cut, order, o);
+                const unpacker<float> unpack(plan, cut, order, expansion_of(o));
+                const auto x = filled<float>(order, cut.local_box(0), cut.global());
+                lattice::field<float> y(order, components), parts(order, components);
+                std::vector<float> expanded(64 * components);
+                const face f{2, side::low};
+
+                const std::uint64_t before = allocations();
+                plan.start(pack.of(x));
+                ASSERT_EQ(plan.finish(), status::ok);
+                unpack.add(plan, y);
+                for (const halo::plan_message& m : plan.messages())
+                    for (const std::int64_t cut_at : {7, 64})
+                        unpack.add(m.where, plan.ghost(m.where), cut_at == 7 ? 0 : 7, cut_at, parts);
+                unpack.expand(f, plan.ghost(f), 0, 11, expanded.data());
+                unpack.expand(f, plan.ghost(f), 11, 64, &expanded[11 * components]);
+                EXPECT_EQ(allocations(), before);
+
+                EXPECT_EQ(largest_difference(y, parts), 0);
+                std::vector<float> message(64 * 12);
+                pack.unpack(plan.ghost(f), 0, 64, message.data());
+                for (std::size_t s = 0; s < 64; ++s) {
+                    const std::vector<double> half(&message[12 * s], &message[12 * s] + 12),
+                        expected = reference::mapped(unpack.options().expansions[index_of(f)], 1, half);
+                    for (std::size_t c = 0; c < components; ++c)
+                        ASSERT_EQ(expanded[components * s + c], expected[c]) << s << " " << c;
+                }
+            }
+    });
+}
+
+// Any block map, not only those of half-spinors: whole numbers, so that sums are exact.
+template <class T>
+void expect_maps_equal_plain_loops() {
+    std::mt19937 g(11);
+    for (int n = 0; n < 300; ++n) {
+        block_map map{.block_reals = drawn(g, 1, 9), .rows = {}};
+        const int blocks = drawn(g, 1, 6), sites = drawn(g, 1, 5);
+        const auto reals = static_cast<std::size_t>(blocks * map.block_reals);
+        map.rows.resize(static_cast<std::size_t>(drawn(g, 1, 6)));
+        for (auto& row : map.rows)
+            for (int t = drawn(g, 0, 3); t > 0; --t)
+                row.push_back({drawn(g, 0, blocks - 1),
+                               {1. * drawn(g, -2, 2), map.block_reals % 2 == 0 ? 1. * drawn(g, -2, 2) : 0.}});
+        const auto made = static_cast<std::size_t>(map.reals());
+        std::vector<T> in(static_cast<std::size_t>(sites) * reals), out(static_cast<std::size_t>(sites) * made, 1),
+            sum((static_cast<std::size_t>(sites) + 1) * made, 1), expected_sum = sum;
+        for (T& v : in) v = static_cast<T>(drawn(g, -9, 9));
+        std::vector<std::int32_t> positions; // one stays as it is
+        for (int s = 0; s < sites; ++s) positions.push_back((s + n) % (sites + 1));
+        std::vector<T> expected;
+        for (std::size_t s = 0; s < static_cast<std::size_t>(sites); ++s) {
+            const std::vector<double> site(in.begin() + static_cast<std::ptrdiff_t>(s * reals),
+                                           in.begin() + static_cast<std::ptrdiff_t>((s + 1) * reals));
+            for (const double v : reference::mapped(map, 1, site)) expected.push_back(static_cast<T>(v));
+            reference::add_expanded<T>(map, 1, site,
+                                       {&expected_sum[static_cast<std::size_t>(positions[s]) * made], made});
+        }
+
+        const halo::site_map<T> fast(map, static_cast<int>(reals));
+        fast.assign(in.data(), out.data(), sites);
+        fast.add(in.data(), sum.data(), positions.data(), sites);
+
+        ASSERT_EQ(out, expected) << n;
+        ASSERT_EQ(sum, expected_sum) << n;
+    }
+}
+
+TEST(SiteMap, EqualsPlainLoopsOnEveryTarget) {
+    on_each_simd_target([] {
+        expect_maps_equal_plain_loops<float>();
+        expect_maps_equal_plain_loops<double>();
+    });
+}
+
+TEST(Unpacker, RefusesWhatDoesNotFit) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    const auto order = lattice::site_order::lexicographic({4, 4, 4, 4});
+    halo::plan plan(j, cut, {.name = "p", .bytes_per_site = 48, .self_exchange = true});
+    const unpacker_options good = halo::expansion_of({.components = components, .projections = half_spinors()});
+    const auto expect_refusal = [&](auto type, const unpacker_options& o, const std::string& text) {
+        try {
+            const unpacker<decltype(type)> unpack(plan, cut, order, o);
+            FAIL() << "accepted; expected: " << text;
+        } catch (const input_error& e) {
+            EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
+        }
+    };
+    unpacker_options narrow = good, some = good, negative = good;
+    narrow.components = 18;
+    some.expansions[3] = {};
+    negative.scale = -1;
+    packer_options outside{.components = components, .projections = half_spinors()};
+    outside.projections[0].rows[0][1].block = 4;
+    const halo::plan_options odd_and_even{.widths = {{1, 1, 1, 2}, {1, 1, 1, 1}}, .parity = 0},
+        chosen{.select = [](const coordinate&) { return true; }};
+
+    EXPECT_NO_THROW((unpacker<float>(plan, cut, order, good)));
+    expect_refusal(0.F, {.components = components},
+                   "it reads 96 bytes of a site in a message, the plan was made for 48");
+    expect_refusal(0.0, {.components = 24, .format = message_format::half}, "this one holds double");
+    expect_refusal(0.F, negative, "must be positive");
+    expect_refusal(0.F, narrow, "its expansion makes 24 reals, a site has 18");
+    expect_refusal(0.F, some, "its expansion makes 0 reals, a site has 24");
+    EXPECT_THROW((void)expansion_of(outside), input_error);
+    EXPECT_THROW((void)reversed(odd_and_even), input_error);
+    EXPECT_THROW((void)reversed(chosen), input_error);
+}
