@@ -39,21 +39,4 @@ void check_map(const block_map& map, int reals, const std::string& who) {
         }
 }
 
-template <class T>
-flat_block_map<T>::flat_block_map(const block_map& map) : block_reals(map.block_reals) {
-    row_begin.push_back(0);
-    for (const auto& row : map.rows) {
-        for (const block_map::term& t : row) {
-            block.push_back(t.block);
-            re.push_back(static_cast<T>(t.coefficient.real()));
-            im.push_back(static_cast<T>(t.coefficient.imag()));
-            real = real && t.coefficient.imag() == 0;
-        }
-        row_begin.push_back(static_cast<std::int32_t>(block.size()));
-    }
-}
-
-template struct flat_block_map<float>;
-template struct flat_block_map<double>;
-
 } // namespace halocline::halo

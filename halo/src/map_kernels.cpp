@@ -53,23 +53,30 @@ HWY_INLINE void take_steps(const map_step<T>* step, const map_step<T>* end, cons
     }
 }
 
-template <bool Add, class T>
+enum class listed : std::uint8_t { neither, from, to_add };
+
+template <listed Side, class T>
 void map_sites(const map_program<T>& program, const T* from, const std::int32_t* positions, std::int64_t count, T* to) {
     const map_step<T>* const s = program.steps;
     const std::array<std::int32_t, 5> end = program.end;
+    constexpr bool adds = Side == listed::to_add;
     for (std::int64_t i = 0; i < count; ++i) {
-        const T* const x = from + i * program.in_reals;
-        T* const y = to + (Add ? positions[i] : i) * program.out_reals;
-        take_steps<64, Add>(s, s + end[0], x, y);
-        take_steps<32, Add>(s + end[0], s + end[1], x, y);
-        take_steps<16, Add>(s + end[1], s + end[2], x, y);
-        take_steps<8, Add>(s + end[2], s + end[3], x, y);
-        take_steps<4, Add>(s + end[3], s + end[4], x, y);
+        const T* const x = from + (Side == listed::from ? positions[i] : i) * program.in_reals;
+        T* const y = to + (adds ? positions[i] : i) * program.out_reals;
+        take_steps<64, adds>(s, s + end[0], x, y);
+        take_steps<32, adds>(s + end[0], s + end[1], x, y);
+        take_steps<16, adds>(s + end[1], s + end[2], x, y);
+        take_steps<8, adds>(s + end[2], s + end[3], x, y);
+        take_steps<4, adds>(s + end[3], s + end[4], x, y);
     }
 }
 
-map_table<float> float_table() { return {widest_bytes, map_sites<false, float>, map_sites<true, float>}; }
-map_table<double> double_table() { return {widest_bytes, map_sites<false, double>, map_sites<true, double>}; }
+template <class T>
+map_table<T> table_of() {
+    return {widest_bytes, {map_sites<listed::neither, T>, map_sites<listed::from, T>, map_sites<listed::to_add, T>}};
+}
+map_table<float> float_table() { return table_of<float>(); }
+map_table<double> double_table() { return table_of<double>(); }
 
 } // namespace halocline::halo::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

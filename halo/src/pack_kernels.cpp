@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps of sites and changes of format, for every SIMD target.
+// Changes of format, for every SIMD target.
 #include "simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -14,102 +14,6 @@ HWY_BEFORE_NAMESPACE();
 namespace halocline::halo::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-/// One row of a map on a site without lanes: elements [i, i + N) of its blocks, N at a time.
-template <std::size_t N, bool Real, class T>
-HWY_INLINE void row_by(const map_view<T>& m, std::int32_t row, const T* HWY_RESTRICT x, T* HWY_RESTRICT y,
-                       std::int32_t& i) {
-    const hn::CappedTag<T, N> tag;
-    const auto n = static_cast<std::int32_t>(hn::Lanes(tag));
-    // multiplication by i: (re, im) -> (-im, re)
-    alignas(64) constexpr T signs[16] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
-    for (; i + n <= m.block_reals; i += n) {
-        auto sum = hn::Zero(tag);
-        for (std::int32_t t = m.row_begin[row]; t < m.row_begin[row + 1]; ++t) {
-            const auto v = hn::LoadU(tag, x + m.block[t] * m.block_reals + i);
-            sum = hn::MulAdd(hn::Set(tag, m.re[t]), v, sum);
-            if constexpr (!Real)
-                sum = hn::MulAdd(hn::Mul(hn::Set(tag, m.im[t]), hn::LoadU(tag, signs)), hn::Reverse2(tag, v), sum);
-        }
-        hn::StoreU(sum, tag, y + i);
-    }
-}
-
-template <bool Real, class T>
-void map_contiguous(const map_view<T>& m, const std::int32_t* positions, const T* values, std::int64_t first,
-                    std::int64_t last, T* out) {
-    for (std::int64_t s = first; s < last; ++s) {
-        const T* x = values + static_cast<std::int64_t>(positions[s]) * m.components;
-        for (std::int32_t r = 0; r < m.rows; ++r, out += m.block_reals) {
-            std::int32_t i = 0;
-            row_by<16, Real>(m, r, x, out, i);
-            row_by<8, Real>(m, r, x, out, i);
-            row_by<4, Real>(m, r, x, out, i);
-            row_by<2, Real>(m, r, x, out, i);
-            if constexpr (Real) row_by<1, Real>(m, r, x, out, i);
-        }
-    }
-}
-
-/// Sites in storage with lanes: reals of a site are W apart.
-template <bool Real, int Lanes, class T>
-void map_lanes(const map_view<T>& m, const std::int32_t* positions, const T* values, std::int64_t first,
-               std::int64_t last, T* HWY_RESTRICT out) {
-    for (std::int64_t s = first; s < last; ++s) {
-        const std::int64_t p = positions[s], w = Lanes > 0 ? Lanes : m.lanes;
-        const T* HWY_RESTRICT x = values + p / w * w * m.components + p % w;
-        for (std::int32_t r = 0; r < m.rows; ++r, out += m.block_reals) {
-            const std::int32_t begin = m.row_begin[r], end = m.row_begin[r + 1];
-            if constexpr (Real) {
-                for (std::int32_t i = 0; i < m.block_reals; ++i) {
-                    T sum = 0;
-                    for (std::int32_t t = begin; t < end; ++t) sum += m.re[t] * x[(m.block[t] * m.block_reals + i) * w];
-                    out[i] = sum;
-                }
-            } else {
-                for (std::int32_t i = 0; i < m.block_reals; i += 2) {
-                    T re = 0, im = 0;
-                    for (std::int32_t t = begin; t < end; ++t) {
-                        const T* v = x + (m.block[t] * m.block_reals + i) * w;
-                        re += m.re[t] * v[0];
-                        re -= m.im[t] * v[w];
-                        im += m.re[t] * v[w];
-                        im += m.im[t] * v[0];
-                    }
-                    out[i] = re;
-                    out[i + 1] = im;
-                }
-            }
-        }
-    }
-}
-
-template <bool Real, class T>
-void map_any(const map_view<T>& m, const std::int32_t* positions, const T* values, std::int64_t first,
-             std::int64_t last, T* out) {
-    constexpr bool has_vectors = HWY_TARGET != HWY_SCALAR; // pairs need two lanes
-    if (m.lanes == 1 && has_vectors) return map_contiguous<Real>(m, positions, values, first, last, out);
-    switch (m.lanes) {
-    case 4: return map_lanes<Real, 4>(m, positions, values, first, last, out);
-    case 8: return map_lanes<Real, 8>(m, positions, values, first, last, out);
-    case 16: return map_lanes<Real, 16>(m, positions, values, first, last, out);
-    default: return map_lanes<Real, 0>(m, positions, values, first, last, out);
-    }
-}
-template <class T>
-void map_any(const map_view<T>& m, const std::int32_t* positions, const T* values, std::int64_t first,
-             std::int64_t last, T* out) {
-    m.real ? map_any<true>(m, positions, values, first, last, out)
-           : map_any<false>(m, positions, values, first, last, out);
-}
-void map_float(const map_view<float>& m, const std::int32_t* positions, const float* values, std::int64_t first,
-               std::int64_t last, float* out) {
-    map_any(m, positions, values, first, last, out);
-}
-void map_double(const map_view<double>& m, const std::int32_t* positions, const double* values, std::int64_t first,
-                std::int64_t last, double* out) {
-    map_any(m, positions, values, first, last, out);
-}
 
 template <class D>
 using bits_of = hn::Vec<hn::RebindToSigned<D>>;
@@ -222,23 +126,11 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace halocline::halo::kernels {
-HWY_EXPORT(map_float);
-HWY_EXPORT(map_double);
 HWY_EXPORT(encode_half);
 HWY_EXPORT(encode_bfloat16);
 HWY_EXPORT(decode_half);
 HWY_EXPORT(decode_bfloat16);
 
-template <>
-void map_sites<float>(const map_view<float>& map, const std::int32_t* positions, const float* values,
-                      std::int64_t first, std::int64_t last, float* out) {
-    HWY_DYNAMIC_DISPATCH(map_float)(map, positions, values, first, last, out);
-}
-template <>
-void map_sites<double>(const map_view<double>& map, const std::int32_t* positions, const double* values,
-                       std::int64_t first, std::int64_t last, double* out) {
-    HWY_DYNAMIC_DISPATCH(map_double)(map, positions, values, first, last, out);
-}
 void to_half(const float* from, float scale, std::size_t count, std::uint16_t* to) {
     HWY_DYNAMIC_DISPATCH(encode_half)(from, scale, count, to);
 }

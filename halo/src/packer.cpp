@@ -39,13 +39,15 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
         m.field_bytes = sent.send_sites.size() * bytes_per_site(options_);
         std::vector<std::int64_t> from;
         for (const std::int32_t site : sent.send_sites) from.push_back(order->position(site));
-        if (map.empty()) {
-            m.copy = site_copy(from, lanes_, position_list::counted(std::ssize(from)), 1);
-            continue;
+        if (!map.empty()) {
+            check_map(map, options_.components, where);
+            m.map = site_map<T>(map, options_.components);
         }
-        check_map(map, options_.components, where);
-        m.positions.assign(from.begin(), from.end());
-        m.map = flat_block_map<T>(map);
+        if (map.empty() || lanes_ > 1)
+            m.copy = site_copy(from, lanes_, position_list::counted(std::ssize(from)), 1,
+                               !map.empty() || options_.format != message_format::as_stored);
+        else
+            m.positions.assign(from.begin(), from.end());
     }
 }
 
@@ -57,8 +59,12 @@ void packer<T>::check_options(const std::string& who, const plan& p, const latti
         throw input_error(who + std::to_string(options_.components) + " components per site: must be 1 or more");
     if (sizeof(T) != 4 && options_.format != message_format::as_stored)
         throw input_error(who + "half and bfloat16 messages are made of fields of float, this one holds double");
-    if (options_.format != message_format::as_stored && reals_ > chunk_reals)
-        throw input_error(who + std::to_string(reals_) + " reals per site: a change of format takes up to " +
+    const auto& phases = options_.phases;
+    const bool plain = options_.format == message_format::as_stored && reals_ == options_.components &&
+                       std::count(phases.begin(), phases.end(), 1.0) == std::ssize(phases);
+    if (const int most = std::max(reals_, options_.components); !plain && most > chunk_reals)
+        throw input_error(who + std::to_string(most) +
+                          " reals per site: a projection or a change of format takes up to " +
                           std::to_string(chunk_reals));
     if (!(options_.scale > 0))
         throw input_error(who + "scale " + std::to_string(options_.scale) + ": must be positive");
@@ -105,23 +111,22 @@ void packer<T>::refuse_components(int components) const {
 template <class T>
 void packer<T>::gather(const message& m, const T* values, std::int64_t first, std::int64_t last,
                        T* out) const noexcept {
-    if (m.map.row_begin.empty()) {
+    const auto copy = [&](std::int64_t begin, std::int64_t end, T* to) {
         // site_copy counts from the start of a message
-        std::byte* start = reinterpret_cast<std::byte*>(out) -
-                           static_cast<std::ptrdiff_t>(first * reals_) * static_cast<std::ptrdiff_t>(sizeof(T));
-        m.copy.copy(reinterpret_cast<const std::byte*>(values), start, {options_.components, sizeof(T)}, first, last);
-        return;
+        auto* const start = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(to) -
+                                                         static_cast<std::size_t>(begin) * sizeof(T) *
+                                                             static_cast<std::size_t>(options_.components));
+        m.copy.copy(reinterpret_cast<const std::byte*>(values), start, {options_.components, sizeof(T)}, begin, end);
+    };
+    if (m.map.empty()) return copy(first, last, out);
+    if (lanes_ == 1) return m.map.gather(values, m.positions.data() + first, out, last - first);
+    alignas(64) T sites[chunk_reals]; // taken from their lanes, then mapped
+    for (const std::int64_t step = chunk_reals / options_.components; first < last; first += step) {
+        const std::int64_t end = std::min(last, first + step);
+        copy(first, end, sites);
+        m.map.assign(sites, out, end - first);
+        out += (end - first) * reals_;
     }
-    const kernels::map_view<T> map{.rows = static_cast<std::int32_t>(m.map.row_begin.size()) - 1,
-                                   .block_reals = m.map.block_reals,
-                                   .components = options_.components,
-                                   .lanes = lanes_,
-                                   .row_begin = m.map.row_begin.data(),
-                                   .block = m.map.block.data(),
-                                   .re = m.map.re.data(),
-                                   .im = m.map.im.data(),
-                                   .real = m.map.real};
-    kernels::map_sites<T>(map, m.positions.data(), values, first, last, out);
 }
 
 template <class T>

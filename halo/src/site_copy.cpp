@@ -89,7 +89,7 @@ std::vector<std::int32_t> groups_of(const std::vector<std::int64_t>& positions, 
 
 } // namespace
 
-site_copy::site_copy(const position_list& from, int from_lanes, const position_list& to, int to_lanes)
+site_copy::site_copy(const position_list& from, int from_lanes, const position_list& to, int to_lanes, bool in_parts)
     : sites_(from.size()), runs_(sites_), from_lanes_(from_lanes), to_lanes_(to_lanes) {
     if (from_lanes == 1 && to_lanes == 1) {
         strips_ = strips_of(from, to);
@@ -103,8 +103,8 @@ site_copy::site_copy(const position_list& from, int from_lanes, const position_l
         from_ = listed(from);
         to_ = listed(to);
     }
-    if (from_lanes >= 4 && to_lanes == 1) groups_ = groups_of(from.expanded(), from_lanes);
-    if (to_lanes >= 4 && from_lanes == 1) groups_ = groups_of(to.expanded(), to_lanes);
+    if (from_lanes >= 4 && to_lanes == 1 && !in_parts) groups_ = groups_of(from.expanded(), from_lanes);
+    if (to_lanes >= 4 && from_lanes == 1 && !in_parts) groups_ = groups_of(to.expanded(), to_lanes);
     group_count_ = std::ssize(groups_) / (1 + from_lanes * to_lanes);
     const kernels::table k = from_lanes > 1 || to_lanes > 1
                                  ? kernels::table_of_lanes(!groups_.empty(), from_lanes, to_lanes)

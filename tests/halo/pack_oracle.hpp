@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests of packers and unpackers share: fields that are functions of the global lattice, half-spinor projections,
-// site orders; and exchanges of packed fields that are added to others, beside plain loops over global coordinates.
+// site orders.
 #pragma once
 
 #include "oracle.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans with ranks as processes: the body of PlanOnRanks.GhostEqualsNeighbourFace, over shared memory under
 // halocline-run, over MPI under an MPI launcher, or over what HALOCLINE_TEST_TRANSPORT names.
+#include "pack_oracle.hpp"
 #include "padded_oracle.hpp"
 
 #include <cstdlib>
@@ -37,6 +38,80 @@ TEST(PlanOfProcesses, UsesTheTransportOfItsLauncher) {
 TEST(PlanOfProcesses, GhostEqualsNeighbourFace) { exchange_random_cases(the_job(), 1964, 60); }
 
 TEST(PlanOfProcesses, PaddedGhostsAreCopiesAndAllElseStays) { exchange_random_padded_cases(the_job(), 1931, 60, 4); }
+
+// Two fields of half-spinors in a message, there; and what has arrived back again. Whole numbers, so that sums are exact.
+TEST(PlanOfProcesses, PackedNeighboursComeBackToTheirSites) {
+    const comm::job& j = the_job();
+    const auto cut = lattice::decomposition::even({4, 4, 2, 4 * j.ranks()}, {1, 1, 1, j.ranks()});
+    const lattice::box local = cut.local_box(j.rank());
+    for (const int lanes : {0, 1, 4, 16})
+        for (const auto format : {halo::message_format::as_stored, halo::message_format::half}) {
+            const halo::packer_options o{.components = spinor_components,
+                                         .format = format,
+                                         .projections = half_spinors(),
+                                         .phases = {1, 1, 1, -1}};
+            const auto order = order_of(local, cut.global(), lanes);
+            halo::plan p(
+                j, cut, {.bytes_per_site = halo::packer<float>::bytes_per_site(o), .self_exchange = true, .fields = 2});
+            const halo::packer<float> pack(p, cut, order, o);
+            const halo::unpacker<float> unpack(p, cut, order, adjoint_of(o));
+            std::vector<lattice::field<float>> x, y;
+            for (int f = 0; f < 2; ++f) {
+                x.emplace_back(order, spinor_components);
+                y.emplace_back(order, spinor_components);
+                for (std::int64_t s = 0; s < local.volume(); ++s)
+                    for (int c = 0; c < spinor_components; ++c)
+                        x.back().at(s, c) =
+                            static_cast<float>(static_cast<int>((s + 7 * c + 31 * f + j.rank()) % 17) - 8);
+            }
+            p.start(pack.of(std::array<const lattice::field<float>*, 2>{&x[0], &x[1]}));
+            ASSERT_EQ(p.finish(), comm::status::ok);
+            // H x: copied, because the next exchange overwrites it.
+            std::vector<std::vector<float>> ghosts;
+            for (const halo::plan_message& m : p.messages()) {
+                const auto reals = static_cast<std::size_t>(12 * m.ghost_sites);
+                ghosts.emplace_back(2 * reals);
+                for (int f = 0; f < 2; ++f)
+                    pack.unpack(p.ghost(m.where, f), 0, m.ghost_sites,
+                                ghosts.back().data() + static_cast<std::size_t>(f) * reals);
+            }
+            p.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
+                const auto m = static_cast<std::size_t>(message);
+                const std::size_t sites = p.messages()[m].send_sites.size();
+                for (std::size_t f = 0; f < 2; ++f)
+                    pack.write(&ghosts[m][(f * sites + static_cast<std::size_t>(first)) * 12], first, last,
+                               target + f * sites * p.options().bytes_per_site);
+            });
+            ASSERT_EQ(p.finish(), comm::status::ok);
+            unpack.add(p, std::array<lattice::field<float>*, 2>{&y[0], &y[1]});
+
+            // adjoint(H) H x: of each face that a site leaves through, twice its projector.
+            for (std::size_t f = 0; f < 2; ++f)
+                for (std::int64_t s = 0; s < local.volume(); ++s) {
+                    const coordinate at = lattice::lexicographic_coordinate(s, local.extents);
+                    std::array<float, spinor_components> expected{};
+                    for (const halo::plan_message& m : p.messages()) {
+                        const int mu = m.where.mu;
+                        if (at[mu] != (m.where.end == lattice::side::low ? 0 : local.extents[mu] - 1)) continue;
+                        const auto& rows = o.projections[static_cast<std::size_t>(m.where.index())].rows;
+                        for (const auto& row : rows)
+                            for (const auto& to : row)
+                                for (const auto& from : row)
+                                    for (int c = 0; c < 3; ++c) {
+                                        const std::complex<double> in(x[f].at(s, 6 * from.block + 2 * c),
+                                                                      x[f].at(s, 6 * from.block + 2 * c + 1)),
+                                            out = std::conj(to.coefficient) * from.coefficient * in;
+                                        const auto at_re = static_cast<std::size_t>(6 * to.block + 2 * c);
+                                        expected[at_re] += static_cast<float>(out.real());
+                                        expected[at_re + 1] += static_cast<float>(out.imag());
+                                    }
+                    }
+                    for (int c = 0; c < spinor_components; ++c)
+                        ASSERT_EQ(y[f].at(s, c), expected[static_cast<std::size_t>(c)])
+                            << "rank " << j.rank() << " lanes " << lanes << " site " << s << " component " << c;
+                }
+        }
+}
 
 TEST(PlanOfProcesses, GhostsStayRightOverManyExchanges) {
     const comm::job& j = the_job();

@@ -84,7 +84,7 @@ double largest_difference(const lattice::field<T>& x, const lattice::field<T>& y
 }
 
 /// Largest difference between sums of the unpacker and of plain loops, over site orders and SIMD targets, of two fields in a
-/// message on 2 ranks with a cut in t and self-exchange. With `padding_too` false, 16 lanes that are not all used.
+/// message on 2 ranks with a cut in t and self-exchange.
 template <class T>
 double add_error(packer_options o, unpacker_options u, halo::ghost_widths widths = {}) {
     const auto cut = decomposition::even({4, 4, 2, 8}, {1, 1, 1, 2});
@@ -273,13 +273,14 @@ TEST(Unpacker, IsTheAdjointOfPackAndExchange) {
                        .scale = 2,
                        .projections = half_spinors(),
                        .phases = {1, 1, 1, -1}};
-            for (const halo::plan_options& o : {faces, odd, wide, open})
-                for (const int lanes : {0, 1, 4, 16}) {
-                    expect_adjoint<double>(j, cut, o, whole, lanes);
-                    expect_adjoint<double>(j, cut, o, turned, lanes);
-                    expect_adjoint<float>(j, cut, o, turned, lanes);
-                    expect_adjoint<float>(j, cut, o, halves, lanes);
-                }
+            std::size_t n = 0; // site orders in turn
+            for (const halo::plan_options& o : {faces, odd, wide, open}) {
+                const auto lanes = [&] { return std::array{0, 1, 4, 8, 16}[n++ % 5]; };
+                expect_adjoint<double>(j, cut, o, whole, lanes());
+                expect_adjoint<double>(j, cut, o, turned, lanes());
+                expect_adjoint<float>(j, cut, o, turned, lanes());
+                expect_adjoint<float>(j, cut, o, halves, lanes());
+            }
         });
     }
 }
@@ -288,7 +289,7 @@ TEST(Unpacker, TeamsAddTheSameBitsAsOneThread) {
     const auto cut = decomposition::even({4, 4, 2, 6}, {1, 1, 1, 2});
     const packer_options o{.components = components, .format = message_format::half, .projections = half_spinors()};
     for (const int lanes : {0, 1, 8})
-        for (const int members : {2, 3, 5})
+        for (const int members : {2, 3})
             run(2, [&](const comm::job& j) {
                 const lattice::box local = cut.local_box(j.rank());
                 const auto order = lanes == 8 ? lattice::site_order::blocked(local, cut.global(), {2, 2, 1, 1}, lanes)
@@ -306,7 +307,7 @@ TEST(Unpacker, TeamsAddTheSameBitsAsOneThread) {
                 const std::array<const lattice::field<float>*, 2> xs{&x[0], &x[1]};
                 const std::array<lattice::field<float>*, 2> ys{&y[0], &y[1]}, alones{&alone[0], &alone[1]};
                 const std::uint64_t version = y[1].version();
-                for (int k = 0; k < 20; ++k) {
+                for (int k = 0; k < 5; ++k) {
                     std::vector<std::thread> team;
                     const auto member = [&](int index) {
                         plan.start(pack.of(xs), {index, members});
@@ -318,7 +319,7 @@ TEST(Unpacker, TeamsAddTheSameBitsAsOneThread) {
                     for (std::thread& t : team) t.join();
                     unpack.add(plan, alones);
                 }
-                EXPECT_EQ(plan.epoch(), 20U);
+                EXPECT_EQ(plan.epoch(), 5U);
                 for (std::size_t f = 0; f < 2; ++f)
                     EXPECT_TRUE(std::equal(y[f].values().begin(), y[f].values().end(), alone[f].values().begin()));
                 EXPECT_NE(y[1].version(), version);
@@ -395,9 +396,18 @@ void expect_maps_equal_plain_loops() {
 
         const halo::site_map<T> fast(map, static_cast<int>(reals));
         fast.assign(in.data(), out.data(), sites);
+        std::vector<std::int32_t> backwards;
+        for (int s = sites - 1; s >= 0; --s) backwards.push_back(s);
+        std::vector<T> gathered(out.size()), turned;
+        fast.gather(in.data(), backwards.data(), gathered.data(), sites);
+        for (const std::int32_t s : backwards) {
+            const auto site = expected.begin() + s * static_cast<std::ptrdiff_t>(made);
+            turned.insert(turned.end(), site, site + static_cast<std::ptrdiff_t>(made));
+        }
         fast.add(in.data(), sum.data(), positions.data(), sites);
 
         ASSERT_EQ(out, expected) << n;
+        ASSERT_EQ(gathered, turned) << n;
         ASSERT_EQ(sum, expected_sum) << n;
     }
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <complex>
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -36,19 +35,5 @@ struct block_map {
 
 /// Is this a map of sites with so many reals?  Err: input_error, beginning with `who`.
 void check_map(const block_map& map, int reals, const std::string& who);
-
-/// A map as kernels read it: rows and their terms one after the other, coefficients in the precision of the field.
-template <class T>
-struct flat_block_map {
-    flat_block_map() = default;
-    explicit flat_block_map(const block_map& map);
-    std::vector<std::int32_t> row_begin, block; ///< no rows: row_begin is empty
-    std::vector<T> re, im;
-    int block_reals = 0;
-    bool real = true; ///< no coefficient has an imaginary part
-};
-
-extern template struct flat_block_map<float>;
-extern template struct flat_block_map<double>;
 
 } // namespace halocline::halo

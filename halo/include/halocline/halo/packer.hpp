@@ -7,6 +7,7 @@
 
 #include <halocline/halo/block_map.hpp>
 #include <halocline/halo/plan.hpp>
+#include <halocline/halo/site_map.hpp>
 
 #include <complex>
 #include <memory>
@@ -90,9 +91,9 @@ class packer {
 
   private:
     struct message {
-        site_copy copy; // without a map
-        std::vector<std::int32_t> positions;
-        flat_block_map<T> map; // no rows: copy
+        site_copy copy;                      // without a map, or where the storage has lanes
+        std::vector<std::int32_t> positions; // else
+        site_map<T> map;
         std::size_t field_bytes = 0;
     };
     void check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,

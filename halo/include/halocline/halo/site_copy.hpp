@@ -46,7 +46,8 @@ class site_copy {
     /// Pre: both lists have the same length; positions are below 2^31; lane widths are powers of 2 up to 16.
     /// Cost: O(runs), beside lanes O(sites). Memory: 4 B per site and irregular side; none per site for faces of boxes
     /// without lanes; beside lanes up to 12 B more.
-    site_copy(const position_list& from, int from_lanes, const position_list& to, int to_lanes);
+    /// in_parts: few sites of the list are copied at a time, so that lanes of one outer index are not put together.
+    site_copy(const position_list& from, int from_lanes, const position_list& to, int to_lanes, bool in_parts = false);
 
     [[nodiscard]] std::int64_t sites() const { return sites_; }
     /// Runs to copy: each costs a few instructions beyond its bytes.
