@@ -4,17 +4,18 @@
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 
 namespace halocline::bench {
 namespace {
 
 coordinate extents_in(const std::string& text) {
     coordinate extents{};
+    const char* const end = text.data() + text.size();
     if (const auto four = lattice::parse_coordinate(text))
         extents = *four;
-    else
-        extents.fill(std::atoi(text.c_str()));
+    else if (int all = 0; std::from_chars(text.data(), end, all).ptr == end)
+        extents.fill(all);
     if (*std::min_element(extents.begin(), extents.end()) < 2)
         throw input_error("--L " + text + ": expected extents from 2 on, such as 8 or 24.12.12.12");
     return extents;
