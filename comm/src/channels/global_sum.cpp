@@ -171,7 +171,8 @@ void global_sum::refuse(std::size_t from_step) noexcept {
     // In either set, as the next sum there: they wait for what they sum.
     const bool small = own_count_ <= small_values;
     const sum_label label = sum_label::of_refusal(small_epoch_ + large_epoch_);
-    const double said[]{summed{job_.rank(), sum_word(own_word())}.packed(), summed{other_, sum_word(other_word_)}.packed()};
+    const double said[]{summed{job_.rank(), sum_word(own_word())}.packed(),
+                        summed{other_, sum_word(other_word_)}.packed()};
     const auto say = [&](channel_set& set, std::uint64_t k) {
         set.for_each([&](auto& c) {
             std::memcpy(c.target(k), said, sizeof said);

@@ -67,12 +67,13 @@ std::optional<gauge_file> as_openqcd(const gauge_file& file);
 /// Checksums, traces and counts take each site of the *file* once over all ranks: global coordinate < extents.
 /// Shape: links has local.extents, lexicographic order, 72 components.
 /// Err:   file_error (short read, vanished file), input_error (wrong shape).
-/// Cost:  one pread per contiguous run of at most 4 MiB; of openQCD's, which stores odd sites with the links that end there,
-///        a row more in each direction.
+/// Cost:  one pread per contiguous run of at most 4 MiB; of openQCD's files, where odd sites have the links that end
+///        there, a row more in each direction.
 gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& links);
 
 /// Compares the totals of all ranks with what the file recorded: finiteness, checksums, SU(3) (1e-5 / 1e-10 for
-/// 32- / 64-bit files), link trace (as a plaquette), a boundary in t that is open everywhere or nowhere.  The plaquette is compared by the caller (tolerance below).
+/// 32- / 64-bit files), link trace (as a plaquette), a boundary in t that is open everywhere or nowhere.  The plaquette is
+/// compared by the caller (tolerance below).
 /// Err: file_error; input_error when the totals do not cover the file exactly once.
 void check_totals(const gauge_file& file, const gauge_totals& totals);
 /// What the file says of its fermions and `used` contradicts, a sentence per direction. PERIODIC contradicts nothing:
@@ -81,9 +82,9 @@ std::vector<std::string> boundary_warnings(const gauge_file& file, const std::ar
 /// 1e-6 for 32-bit files, 1e-10 for 64-bit ones; and what a decimal number has lost by its last digit.
 double plaquette_tolerance(const gauge_file& file);
 
-/// Writes DDalphaAMG, ILDG or NERSC (three rows), of 64 bits, so that ranks can write their own parts in parallel: one rank creates the file,
-/// everyone writes its sites, the same one rank finishes it. Until then it is `path`.partial (partial_file.hpp), which
-/// the creator removes if it is destroyed before finish().
+/// Writes DDalphaAMG, ILDG or NERSC (three rows), of 64 bits, so that ranks can write their own parts in parallel: one
+/// rank creates the file, everyone writes its sites, the same one rank finishes it. Until then it is `path`.partial
+/// (partial_file.hpp), which the creator removes if it is destroyed before finish().
 class gauge_writer {
   public:
     /// Err: input_error for a format that isn't written here, or an extent below 1.
