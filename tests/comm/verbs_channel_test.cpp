@@ -208,7 +208,7 @@ TEST(Verbs, EveryGidIndexOfANamedPortIsTakenAsAskedFor) {
         options.verbs.port = 1;
         options.verbs.gid_index = index;
         const job j = job::from_environment(options);
-        EXPECT_EQ(j.core().verbs->address().substr(0, 16), gid) << index;
+        EXPECT_EQ(j.core().networks.verbs->address().substr(0, 16), gid) << index;
         expect_ring_delivers(j, 5000, 20);
     }
 }

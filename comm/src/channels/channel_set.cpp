@@ -63,7 +63,7 @@ channel_set::~channel_set() { close(); }
 void channel_set::close() noexcept {
     if (core_ == nullptr) return;
     const closing_scope closing(core_->doing);
-    if (worker_ != nullptr) std::erase_if(core_->background, [this](const auto& b) { return b.object == worker_; });
+    if (worker_ != nullptr) core_->background.remove(worker_);
     worker_ = nullptr;
     for_each_lane([]<class C>(std::vector<C>& lane) {
         if constexpr (requires(C & c) { c.close(); })
@@ -79,8 +79,7 @@ void channel_set::close() noexcept {
             if constexpr (requires(const C& c) { c.line(); })
                 for (const C& c : lane) parked.lines.push_back(c.line());
         });
-        core_->parked.push_back(std::move(parked));
-        core_->sweep();
+        core_->park(std::move(parked));
     }
     core_ = nullptr;
     block_ = nullptr;
@@ -135,7 +134,7 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
 
 void channel_set::work_in_every_wait(void* object, void (*step)(void*)) {
     worker_ = object;
-    core_->background.push_back({object, step});
+    core_->background.add(object, step);
 }
 
 int channel_set::missing(std::uint64_t epoch) noexcept {

@@ -85,9 +85,9 @@ class channel_setup {
         j_.collectively([&] {
             for_each_lane([&]<class C>(std::vector<C>& lane) {
                 if constexpr (std::is_same_v<C, mpi_channel>) {
-                    if (core_.mpi == nullptr) return;
+                    if (core_.networks.mpi == nullptr) return;
                     const auto look = [&, since = ticks()] { core_.check_or_raise(-1, since, "windows of MPI"); };
-                    C::connect_all(*core_.mpi, lane, cards_, look);
+                    C::connect_all(*core_.networks.mpi, lane, cards_, look);
                 } else if constexpr (carded_channel<C>) {
                     for (C& c : lane) c.connect(cards_[c.index()]);
                 } else {
@@ -100,7 +100,7 @@ class channel_setup {
     /// A network may connect only with the first write. It is made here, so that an unreachable peer is an error of the
     /// set-up.
     void greet_peers() {
-        if (!core_.greets) return;
+        if (!core_.networks.greet) return;
         j_.collectively([&] {
             for_each_lane([&]<class C>(std::vector<C>& lane) {
                 if constexpr (carded_channel<C>) {

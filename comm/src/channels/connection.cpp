@@ -30,7 +30,7 @@ connection_core::connection_core(const job& j, int to, connection_options o)
     if (transport == mock_channel::transport) {
         throw input_error(title() + ": windows don't go over '" + transport + "'; choose among shm, verbs, ofi, mpi");
     }
-    ordinal = core.connections_made[{peer, options.send_tag, options.receive_tag}]++;
+    ordinal = core.windows.connections[{peer, options.send_tag, options.receive_tag}]++;
 }
 
 std::string connection_core::title() const {
@@ -48,7 +48,7 @@ std::string connection_core::peers_key(char kind, std::uint32_t n) const {
 
 void connection_core::send_letter(char kind, std::uint32_t n, const std::string& body) {
     job_core& core = owner.core();
-    core.letters.send(core.post, core.rank, peer, own_key(kind, n), body);
+    core.windows.letters.send(core.post, core.rank, peer, own_key(kind, n), body);
 }
 
 connection::connection(const job& j, int peer, connection_options options)
@@ -66,7 +66,7 @@ void connection::connect() {
         std::uint32_t sends, recvs;
     };
     const auto peers_counts = [&]() -> std::optional<counts> {
-        const std::string* const body = core.letters.find(c.peer, counts_key);
+        const std::string* const body = core.windows.letters.find(c.peer, counts_key);
         if (body == nullptr) return std::nullopt;
         wire_reader reader(*body);
         const auto sends = reader.number<std::uint32_t>();
@@ -83,20 +83,20 @@ void connection::connect() {
         const std::string operation = "the other end of " + w->title() + " (send tag " +
                                       std::to_string(c.options.send_tag) + ", receive tag " +
                                       std::to_string(c.options.receive_tag) + " here; there the other way round)";
-        for (waiter waiting(core); core.letters.find(c.peer, card_key) == nullptr;) {
-            core.letters.collect(core.post);
-            if (core.letters.find(c.peer, card_key) != nullptr) break;
+        for (waiter waiting(core); core.windows.letters.find(c.peer, card_key) == nullptr;) {
+            core.windows.letters.collect(core.post);
+            if (core.windows.letters.find(c.peer, card_key) != nullptr) break;
             if (const auto there = peers_counts()) refuse(*there); // letters come in order: there is none any more
             if (const status s = waiting.again(c.peer); s != status::ok) core.raise(s, operation);
         }
-        w->connect(*core.letters.find(c.peer, card_key));
-        core.letters.forget(c.peer, card_key);
+        w->connect(*core.windows.letters.find(c.peer, card_key));
+        core.windows.letters.forget(c.peer, card_key);
     }
     c.windows.clear();
-    core.letters.collect(core.post);
+    core.windows.letters.collect(core.post);
     if (const auto there = peers_counts(); there && (there->sends != c.recvs || there->recvs != c.sends))
         refuse(*there);
-    core.letters.forget(c.peer, counts_key);
+    core.windows.letters.forget(c.peer, counts_key);
 }
 
 int connection::peer() const { return core_->peer; }

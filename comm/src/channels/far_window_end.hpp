@@ -42,9 +42,9 @@ class far_window_end {
         if (peer_connected_) return true;
         try {
             const std::string word = connection_.peers_key(request_.sends ? 'R' : 'S', number_);
-            core_.letters.collect(core_.post);
-            if (core_.letters.find(connection_.peer, word) == nullptr) return false;
-            core_.letters.forget(connection_.peer, word);
+            core_.windows.letters.collect(core_.post);
+            if (core_.windows.letters.find(connection_.peer, word) == nullptr) return false;
+            core_.windows.letters.forget(connection_.peer, word);
         } catch (const std::exception& e) {
             state = core_.lost(connection_.peer, e.what());
             return false;

@@ -35,8 +35,7 @@ near_window_end::~near_window_end() {
     if (channel_) channel_->close();
     parked_block parked{block_, block_bytes_, {reinterpret_cast<const control_line*>(block_)}};
     if (direct_ && !request_.sends) parked.pinned.push_back(request_.buffer);
-    core_.parked.push_back(std::move(parked));
-    core_.sweep();
+    core_.park(std::move(parked));
 }
 
 void near_window_end::tell(wire_writer& card) const {

@@ -25,13 +25,13 @@ window_end::window_end(std::shared_ptr<connection_core> c, window_request r)
     : connection_(std::move(c)), request_(std::move(r)),
       number_(request_.sends ? connection_->sends : connection_->recvs), way_(make_way()) {
     job_core& job = core();
-    job.due.reserve(job.windows + 1); // so that the data path never allocates
+    job.windows.due.reserve(job.windows.count + 1); // so that the data path never allocates
     wire_writer card;
     card.text(request_.element).number<std::uint64_t>(request_.count).text(connection_->options.name).text(transport());
     std::visit([&](const auto& w) { w.tell(card); }, way_);
     connection_->send_letter(request_.sends ? 's' : 'r', number_, card.take());
 
-    ++job.windows;
+    ++job.windows.count;
     ++(request_.sends ? connection_->sends : connection_->recvs);
     connection_->windows.push_back(this);
 }
@@ -51,8 +51,8 @@ window_end::way window_end::make_way() {
 window_end::~window_end() {
     job_core& job = core();
     std::erase(connection_->windows, this);
-    std::erase(job.due, this);
-    --job.windows;
+    std::erase(job.windows.due, this);
+    --job.windows.count;
 }
 
 void window_end::connect(const std::string& peer_card) {
@@ -161,11 +161,11 @@ bool window_end::push() noexcept {
 void window_end::send_later() noexcept {
     if (listed_) return;
     listed_ = true;
-    core().due.push_back(this);
+    core().windows.due.push_back(this);
 }
 
 void push_windows(job_core& core) noexcept {
-    std::erase_if(core.due, [](window_end* w) { return w->push_listed(); });
+    std::erase_if(core.windows.due, [](window_end* w) { return w->push_listed(); });
 }
 
 bool window_end::push_listed() noexcept {

@@ -39,7 +39,7 @@ class window_end {
     [[nodiscard]] status wait() noexcept;
     /// Sends what is due, if that is possible now. True: nothing is due any more.
     bool push() noexcept;
-    /// The same, of a window in job_core::due, which it leaves then.
+    /// The same, of a window in open_windows::due, which it leaves then.
     bool push_listed() noexcept;
 
     [[nodiscard]] const job& owner() const { return connection_->owner; }
@@ -92,7 +92,7 @@ class window_end {
     const char* misuse_ = nullptr;
     phase phase_ = phase::made;
     bool due_ = false;    // a message or a token still has to be sent
-    bool listed_ = false; // in job_core::due
+    bool listed_ = false; // in open_windows::due
     std::uint64_t tests_for_nothing_ = 0;
     status status_ = status::ok;
 };

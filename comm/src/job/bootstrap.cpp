@@ -165,9 +165,9 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options, std:
     const std::vector<business_card> cards = swap_cards(start, own_card(start, options, listener.name(), trouble));
     check_limits(cards, memory ? memory->bytes() : 0);
     auto core = std::make_shared<job_core>(start.rank, start.ranks, options, start.launcher, std::move(memory));
-    core->mpi = start.mpi;
+    core->networks.mpi = start.mpi;
     surroundings around = sort_by_node(*core, cards);
-    check_transport_names(options.transports, core->mpi != nullptr, start.ranks);
+    check_transport_names(options.transports, core->networks.mpi != nullptr, start.ranks);
     const int ranks_here = static_cast<int>(around.near.size()) + 1;
     share_processors(*core, cards);
 

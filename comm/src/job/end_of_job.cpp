@@ -37,7 +37,7 @@ void write(failure_record& record, status why, int culprit, const rank_info* who
 void job_core::publish(status why, int culprit, std::string_view text) noexcept {
     const rank_info* who = culprit >= 0 ? &members[culprit] : nullptr;
     write(memory->record(), why, culprit, who, text);
-    if (mpi) mpi->leave(); // MPI_Finalize would wait for the dead
+    if (networks.mpi) networks.mpi->leave(); // MPI_Finalize would wait for the dead
     // What this rank reports is what the others get: another's record may have been first.
     const failure_record& mine = memory->record();
     while (mine.state.load(std::memory_order_acquire) == failure_record::being_written) sched_yield();
@@ -55,8 +55,7 @@ status job_core::failed() const noexcept {
 }
 
 void job_core::move_networks() noexcept {
-    if (mpi) mpi->poll();
-    if (ofi) ofi->poll();
+    networks.poll();
     push_windows(*this);
 }
 
@@ -119,7 +118,7 @@ status job_core::lost(int peer, std::string_view how) noexcept {
 }
 
 void job_core::check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone) {
-    work();
+    background.run();
     if (const status s = check(peer, since, gone); s != status::ok) raise(s, operation);
 }
 
@@ -154,7 +153,7 @@ job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
 
 void job_core::raise(status why, std::string_view operation) const {
     doing.noticed.store(true, std::memory_order_relaxed);
-    if (mpi) mpi->leave();
+    if (networks.mpi) networks.mpi->leave();
     const std::string waited = " while this rank waited for " + std::string(operation);
     const bool own = why == status::wrong_data || why == status::misused;
     const bool ended = memory->record().state.load(std::memory_order_acquire) == failure_record::there;

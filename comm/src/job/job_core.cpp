@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job_core.hpp"
 
-#include "mpi/world.hpp"
-#include "ofi/world.hpp"
-#include "verbs/world.hpp"
 #include "watchdog.hpp"
 
 #include <halocline/comm/clock.hpp>
-#include <halocline/comm/shm_channel.hpp>
 
-#include <algorithm>
 #include <unistd.h>
+#include <utility>
 
 namespace halocline::comm {
 
@@ -44,32 +40,22 @@ job_core::~job_core() {
         for (int r = 0; r < ranks; ++r) somebody = somebody || (r != rank && watch && !watch->left(r));
         return ended || !somebody;
     };
-    if (mpi) mpi->finish(over);
-    if (verbs) verbs->finish(alone);
-    if (ofi) ofi->finish(alone);
+    networks.finish(over, alone);
     if (guard) guard->stop_looking();
     // While the watchdog still runs: these libraries may not return. Memory that is registered with them goes first.
     parked.clear();
     watch.reset();
-    ofi.reset();
-    verbs.reset();
+    networks.close();
 }
 
 void job_core::sweep() noexcept {
-    if (verbs) verbs->sweep();
-    if (ofi) ofi->sweep();
-    std::erase_if(parked, [&](parked_block& block) {
-        for (const control_line* line : block.lines) {
-            if (!shm_channel::closed(*line)) return false;
-        }
-        for (const auto& e : block.exposed) {
-            if (e.use_count() > 1) return false;
-        }
-        block.exposed.clear(); // before its memory goes
-        memory->deallocate(block.start, block.bytes, alignof(control_line));
-        for (const void* p : block.pinned) memory->unpin(p);
-        return true;
-    });
+    networks.sweep();
+    parked.sweep(*memory);
+}
+
+void job_core::park(parked_block block) {
+    parked.park(std::move(block));
+    sweep();
 }
 
 std::string job_core::name_of(int r) const {

@@ -3,13 +3,15 @@
 #pragma once
 
 #include "activity.hpp"
+#include "background_work.hpp"
 #include "control/control_plane.hpp"
-#include "control/keyed_letters.hpp"
+#include "networks.hpp"
 #include "node/node_slab.hpp"
+#include "open_windows.hpp"
+#include "parked_memory.hpp"
 #include "spinning.hpp"
 #include "stall_watch.hpp"
 
-#include <halocline/comm/control_line.hpp>
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/job.hpp>
 
@@ -17,25 +19,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace halocline::comm {
 
-class mpi_world;
-class ofi_world;
-class verbs_world;
-class window_end;
 class watchdog;
-
-/// The block of a closed channel set: memory that peers may still write until each has said farewell.
-struct parked_block {
-    void* start = nullptr;
-    std::size_t bytes = 0;
-    std::vector<const control_line*> lines;
-    std::vector<const void*> pinned{};                  ///< other slab memory that they may write until then
-    std::vector<std::shared_ptr<const void>> exposed{}; ///< over networks, until nobody else has it
-};
 
 /// Why transports are not used, as found when the job was joined.
 struct refusals {
@@ -60,13 +48,7 @@ class job_core {
     std::shared_ptr<node_slab> memory;
     std::vector<slab_mapping> mappings; // keeps peer_base alive; empty with threads
     std::vector<std::byte*> peer_base;  // each rank's slab as mapped here; nullptr: not on this node
-    std::shared_ptr<mpi_world> mpi;     // the MPI that started this job, if one did
-    std::shared_ptr<verbs_world> verbs; // if it was asked for and this rank can
-    std::shared_ptr<ofi_world> ofi;     // likewise
-    /// Do channels try their connections before the first message? Same on every rank: where any has one of these.
-    bool greets = false;
-    /// Is a peer served by a network that moves nothing unless it is asked (ofi, mpi)?
-    bool moves_networks = false;
+    job_networks networks;
     std::unique_ptr<liveness> watch;
     mail* post = nullptr; // set-up mail: the control plane
     mutable activity doing;
@@ -75,29 +57,18 @@ class job_core {
     int processor = -1;              // that no other rank of the job is given (one_processor_each); -1: they share
     spinning spin{options, true};    // replaced where ranks are known to share processors
 
-    // Set-up state.
+    // What the objects of this rank leave to each other.
     std::uint32_t next_plan_id = 1; // plans are made collectively, so the count is the same on every rank
-    std::vector<parked_block> parked;
-    std::optional<costs> measured; // measured_costs()
-
-    // What peers wait for while this rank waits for something else: copies to fields that have been freed since.
-    struct background_work {
-        void* object = nullptr;
-        void (*step)(void* object) = nullptr; ///< noexcept, never waits
-    };
-    std::vector<background_work> background;
-    void work() noexcept {
-        for (const background_work& b : background) b.step(b.object);
-    }
-    keyed_letters letters; // of connections and their windows
-    /// Connections made with a peer, send tag and receive tag: both ends count them in the order in which they make them.
-    std::map<std::tuple<int, int, int>, std::uint32_t> connections_made;
-    std::vector<window_end*> due; // windows that still have to send something
-    std::size_t windows = 0;      // that exist
+    std::optional<costs> measured;  // measured_costs()
+    background_work background;
+    open_windows windows;
+    parked_memory parked;
 
     /// What serves each peer, by options.transports.  Err: input_error (the same on every rank only if collective).
     void choose_transports(const refusals& refused);
-    /// Gives back the parked blocks into which nobody will write any more.
+    /// Keeps it for as long as peers may write there.
+    void park(parked_block block);
+    /// Gives back the memory of closed objects into which nobody will write any more.
     void sweep() noexcept;
 
     /// Writes the end of the job into every record that can be reached, unless one is there already.

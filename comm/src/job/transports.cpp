@@ -51,7 +51,7 @@ std::string command_line() {
 
 std::string job_core::why_not(const std::string& transport, int peer, const refusals& refused) const {
     if (transport == "shm") return peer_base[peer] != nullptr ? "" : refused.shm[peer];
-    if (transport == "mpi") return mpi ? "" : "this job was not started by an MPI launcher";
+    if (transport == "mpi") return networks.mpi ? "" : "this job was not started by an MPI launcher";
     if (const auto it = refused.networks.find(transport); it != refused.networks.end()) return it->second[peer];
     return transport == "self" ? "serves only the own rank" : "";
 }
@@ -73,7 +73,7 @@ void job_core::choose_transports(const refusals& refused) {
             }
             reasons.push_back(t + ": " + reason);
         }
-        moves_networks = moves_networks || member.transport == "ofi" || member.transport == "mpi";
+        networks.move_when_asked = networks.move_when_asked || member.transport == "ofi" || member.transport == "mpi";
         member.refused = joined(reasons, "; ");
         if (member.transport.empty()) {
             throw input_error("no transport of [" + joined(options.transports, ", ") + "] reaches " +

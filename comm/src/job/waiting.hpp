@@ -26,7 +26,7 @@ class waiter {
 
     /// After a fruitless poll: ok to poll again.
     [[nodiscard]] status again(int peer) noexcept {
-        core_.work();
+        core_.background.run();
         if (++polls_ <= look_at_) {
             pause();
             return status::ok;
@@ -45,7 +45,7 @@ class waiter {
             look_every_ = static_cast<std::uint64_t>(1e-3 / seconds_per_tick());
         }
         // The peer may wait for what this rank has under way over a network that the wait is not for.
-        if (core_.moves_networks && now - last_move_ >= look_every_ / moves_per_look) {
+        if (core_.networks.move_when_asked && now - last_move_ >= look_every_ / moves_per_look) {
             last_move_ = now;
             core_.move_networks();
         }
@@ -82,7 +82,7 @@ class waiter {
             if (used_before_ < 0) used_before_ = used;
             if (used - used_before_ < spinning::ration_nanoseconds) return false;
         }
-        const long most = core_.moves_networks ? longest_nap_with_networks : 1'000'000;
+        const long most = core_.networks.move_when_asked ? longest_nap_with_networks : 1'000'000;
         const timespec nap{0, std::min(spinning::nap_nanoseconds(seconds(now - since_)), most)};
         nanosleep(&nap, nullptr);
         return true;
@@ -112,7 +112,7 @@ class waiter {
 [[nodiscard]] inline bool gave_way(job_core& core, std::uint64_t& calls) noexcept {
     constexpr std::uint64_t calls_per_yield = 8, calls_per_look = 4096;
     ++calls;
-    core.work();
+    core.background.run();
     if (!core.spin.has_own_core() && calls % calls_per_yield == 0) sched_yield();
     return calls % calls_per_look == 0;
 }

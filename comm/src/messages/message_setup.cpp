@@ -20,7 +20,7 @@ namespace {
 /// messages wait for.
 std::size_t usual_frame_bytes(const job_core& core, const std::string& transport) {
     constexpr std::size_t least = 16 * 1024, most_memory = 48 << 20, heads = 48;
-    const auto has_provider = [&](std::string_view name) { return core.ofi->kind().starts_with(name); };
+    const auto has_provider = [&](std::string_view name) { return core.networks.ofi->kind().starts_with(name); };
     std::size_t message = least;
     if (transport == mpi_channel::transport) message = 32 * 1024;
     if (transport == ofi_channel::transport && (has_provider("tcp") || has_provider("net") || has_provider("sockets")))
@@ -162,8 +162,7 @@ message_engine::~message_engine() {
         if (l.network) l.network->abandon();
         if (l.shm) parked.lines.push_back(l.shm->close());
     }
-    core_.job.parked.push_back(std::move(parked));
-    core_.job.sweep();
+    core_.job.park(std::move(parked));
 }
 
 } // namespace halocline::comm

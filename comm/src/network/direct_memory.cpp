@@ -21,8 +21,9 @@ std::string direct_obstacle(const job& j, int peer) {
         transport == verbs_channel::transport)
         return {};
     if (transport == ofi_channel::transport)
-        return j.core().ofi->writes_memory() ? ""
-                                             : "over ofi no field can be written in place: its provider has no RMA";
+        return j.core().networks.ofi->writes_memory()
+                   ? ""
+                   : "over ofi no field can be written in place: its provider has no RMA";
     return "over " + transport + " no field can be written in place";
 }
 

@@ -60,7 +60,7 @@ std::vector<std::string> open_world(const job& j, std::shared_ptr<World>& place,
     for (const std::string& bytes : j.gather(mine)) {
         found.emplace_back(bytes);
         addresses.push_back(found.back().address);
-        j.core().greets = j.core().greets || found.back().trouble.empty();
+        j.core().networks.greet = j.core().networks.greet || found.back().trouble.empty();
     }
     require_named(j, found, how.key);
 
@@ -88,7 +88,7 @@ std::vector<std::string> open_world(const job& j, std::shared_ptr<World>& place,
 
 std::vector<std::string> open_verbs(const job& j) {
     const verbs_options& options = j.options().verbs;
-    return open_world<verbs_world>(j, j.core().verbs,
+    return open_world<verbs_world>(j, j.core().networks.verbs,
                                    {"verbs_device, verbs_port", "verbs_device", !options.device.empty()},
                                    [&] { return std::make_shared<verbs_world>(options); });
 }
@@ -97,10 +97,10 @@ std::vector<std::string> open_verbs(const job& j) {
 std::vector<std::string> open_ofi(const job& j, const std::string& address) {
     const std::string& provider = j.options().ofi_provider;
     std::vector<std::string> why_not =
-        open_world<ofi_world>(j, j.core().ofi, {"ofi_provider", "ofi_provider", !provider.empty()},
+        open_world<ofi_world>(j, j.core().networks.ofi, {"ofi_provider", "ofi_provider", !provider.empty()},
                               [&] { return std::make_shared<ofi_world>(provider, address); });
-    if (!j.core().greets) return why_not;
-    const std::shared_ptr<ofi_world>& world = j.core().ofi;
+    if (!j.core().networks.greet) return why_not;
+    const std::shared_ptr<ofi_world>& world = j.core().networks.ofi;
     const auto mapped = j.gather(!world || world->has_mapped_all() ? "all" : "");
     if (world && std::ranges::count(mapped, "all") == j.ranks()) world->remove_name();
     return why_not;
@@ -110,7 +110,7 @@ std::vector<std::string> open_ofi(const job& j, const std::string& address) {
 
 void open_networks(const job& j, bool one_node, const std::string& address, refusals& refused) {
     for (const std::string& t : j.options().transports) {
-        if (j.ranks() == 1 || (t == "shm" && one_node) || (t == "mpi" && j.core().mpi)) break;
+        if (j.ranks() == 1 || (t == "shm" && one_node) || (t == "mpi" && j.core().networks.mpi)) break;
         if (t != "verbs" && t != "ofi") continue;
         refused.networks[t] = t == "verbs" ? open_verbs(j) : open_ofi(j, address);
         if (std::ranges::all_of(refused.networks[t], &std::string::empty)) break;

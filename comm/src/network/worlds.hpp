@@ -18,11 +18,11 @@
 
 namespace halocline::comm {
 
-inline verbs_world& world_of(const job_core& core, const verbs_channel*) { return *core.verbs; }
-inline ofi_world& world_of(const job_core& core, const ofi_channel*) { return *core.ofi; }
-inline verbs_world& world_of(const job_core& core, const verbs_direct_channel*) { return *core.verbs; }
-inline ofi_world& world_of(const job_core& core, const ofi_direct_channel*) { return *core.ofi; }
-inline mpi_world& world_of(const job_core& core, const mpi_channel*) { return *core.mpi; }
+inline verbs_world& world_of(const job_core& core, const verbs_channel*) { return *core.networks.verbs; }
+inline ofi_world& world_of(const job_core& core, const ofi_channel*) { return *core.networks.ofi; }
+inline verbs_world& world_of(const job_core& core, const verbs_direct_channel*) { return *core.networks.verbs; }
+inline ofi_world& world_of(const job_core& core, const ofi_direct_channel*) { return *core.networks.ofi; }
+inline mpi_world& world_of(const job_core& core, const mpi_channel*) { return *core.networks.mpi; }
 inline mock_world& world_of(const job_core&, const mock_channel*) {
     static mock_world nothing; // has no state
     return nothing;

@@ -244,7 +244,7 @@ costs measure(const job& j) {
     c.flag_seconds = one.shares_memory() ? std::min(flag, most) : flag;
     c.message_seconds = std::max(0.0, (several.exchange_seconds() - flag) / (many - 1));
     // Some rank has a peer over a network: across the middle of the job nodes differ, if any do.
-    if (j.ranks() > 1 && j.core().greets) {
+    if (j.ranks() > 1 && j.core().networks.greet) {
         const int across = j.rank() ^ static_cast<int>(std::bit_floor(static_cast<unsigned>(j.ranks() - 1)));
         probe far(j, across < j.ranks() ? across : -1, 1, 8);
         const double seconds = far.exchange_seconds();

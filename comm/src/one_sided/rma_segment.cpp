@@ -250,8 +250,7 @@ rma_segment::~rma_segment() {
         for (message_header& half : peer.theirs->half) half.end.store(1, std::memory_order_release);
         parked.lines.push_back(peer.mine);
     }
-    owner.core().parked.push_back(std::move(parked));
-    owner.core().sweep();
+    owner.core().park(std::move(parked));
 }
 
 } // namespace halocline::comm

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of closed channels that peers may still write: parked until each of them has said farewell, because a
+// destructor never waits.
+#pragma once
+
+#include "node/node_slab.hpp"
+
+#include <halocline/comm/control_line.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace halocline::comm {
+
+/// The block of a closed channel set, window, segment or messenger.
+struct parked_block {
+    void* start = nullptr;
+    std::size_t bytes = 0;
+    std::vector<const control_line*> lines;             ///< on which the farewells come
+    std::vector<const void*> pinned{};                  ///< other slab memory that they may write until then
+    std::vector<std::shared_ptr<const void>> exposed{}; ///< over networks, until nobody else has it
+};
+
+class parked_memory {
+  public:
+    void park(parked_block block) { blocks_.push_back(std::move(block)); }
+    /// Gives the slab back the blocks into which nobody will write any more.
+    void sweep(node_slab& slab) noexcept;
+    /// The end of the job: what is left goes with the slab.
+    void clear() noexcept { blocks_.clear(); }
+
+  private:
+    std::vector<parked_block> blocks_;
+};
+
+} // namespace halocline::comm
