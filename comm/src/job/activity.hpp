@@ -10,6 +10,27 @@ namespace halocline::comm {
 struct activity {
     std::atomic<std::uint64_t> closing{0}; ///< since when (ticks) it has been in a destructor of ours; 0: it is not
     std::atomic<bool> noticed{false};      ///< the end of the job
+    std::atomic<std::uint64_t> calls{0}; ///< of another library that may not return, begun and ended: odd while in one
+    std::atomic<int> called_for{-1};     ///< which peer that one needs; -1: several
+};
+
+/// For the length of such a call, in which no deadline is seen.
+class blocking_call {
+  public:
+    /// `of`: nullptr: nobody looks.
+    blocking_call(activity* of, int peer) noexcept : activity_(of) {
+        if (activity_ == nullptr) return;
+        activity_->called_for.store(peer, std::memory_order_relaxed);
+        activity_->calls.fetch_add(1, std::memory_order_release);
+    }
+    ~blocking_call() {
+        if (activity_ != nullptr) activity_->calls.fetch_add(1, std::memory_order_release);
+    }
+    blocking_call(const blocking_call&) = delete;
+    blocking_call& operator=(const blocking_call&) = delete;
+
+  private:
+    activity* activity_;
 };
 
 /// For the length of a destructor: libraries may not return from what it asks of them.

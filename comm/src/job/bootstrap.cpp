@@ -166,6 +166,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options, std:
     check_limits(cards, memory ? memory->bytes() : 0);
     auto core = std::make_shared<job_core>(start.rank, start.ranks, options, start.launcher, std::move(memory));
     core->networks.mpi = start.mpi;
+    if (start.mpi) start.mpi->tell_calls(&core->doing);
     surroundings around = sort_by_node(*core, cards);
     check_transport_names(options.transports, core->networks.mpi != nullptr, start.ranks);
     const int ranks_here = static_cast<int>(around.near.size()) + 1;

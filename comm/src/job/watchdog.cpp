@@ -3,6 +3,7 @@
 
 #include "environment_time.hpp"
 #include "job_core.hpp"
+#include "mpi/world.hpp"
 #include "process_look.hpp"
 #include "say.hpp"
 
@@ -96,18 +97,29 @@ void watchdog::run() {
     await_end();
 }
 
-/// Sleeps until a peer dies; false if the watchdog is stopped before.
+/// Sleeps until a peer dies, or a blocking call lasts too long; false if the watchdog is stopped before.
 bool watchdog::await_death() {
+    const bool may_block = core_.mpi && core_.mpi->mode() == mpi_mode::one_sided;
     while (!stop_.load(std::memory_order_relaxed)) {
-        poll(watched_.data(), watched_.size(), -1);
+        poll(watched_.data(), watched_.size(), may_block ? look_ms : -1);
         const std::lock_guard lock(looking_);
         if (blind_) return false;
         core_.watch->look();
+        if (may_block) look_at_call();
         if (core_.failed() != status::ok) return true;
         for (pollfd& p : watched_)
             if (p.revents != 0) p.fd = -1; // a peer that left in good order
     }
     return false;
+}
+
+/// Looks are counted, not time: a process that was stopped has not waited meanwhile.
+void watchdog::look_at_call() noexcept {
+    const std::uint64_t now = core_.doing.calls.load(std::memory_order_acquire);
+    looks_ = now % 2 != 0 && now == call_ ? looks_ + 1 : 0;
+    call_ = now;
+    if (looks_ <= core_.options.deadline.count() / look_ms || core_.failed() != status::ok) return;
+    core_.publish(status::timed_out, core_.doing.called_for.load(std::memory_order_relaxed), "");
 }
 
 /// Gives the rank its grace time to report the end of the job itself and to get through its destructors; then ends it.
@@ -145,7 +157,9 @@ void watchdog::report_and_exit() {
 }
 
 std::string watchdog::own_report() const {
-    const int awaited = core_.memory->record().awaited.load(std::memory_order_relaxed);
+    int awaited = core_.memory->record().awaited.load(std::memory_order_relaxed);
+    if (core_.doing.calls.load(std::memory_order_acquire) % 2 != 0)
+        awaited = core_.doing.called_for.load(std::memory_order_relaxed);
     const std::string doing =
         awaited == failure_record::nobody
             ? " while this rank computed, or was in a call of another library: it did not ask for its messages since"

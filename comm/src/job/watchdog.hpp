@@ -40,6 +40,8 @@ class watchdog {
   private:
     void run();
     bool await_death();
+    /// Between looks that are `look_ms` apart: ends the job when the rank has been in one blocking call for its deadline.
+    void look_at_call() noexcept;
     void await_end();
     [[nodiscard]] bool starved(double cpu_before, double grace) const;
     [[nodiscard]] bool stopped_within(int ms) const;
@@ -55,6 +57,9 @@ class watchdog {
     std::mutex looking_, reporting_;
     bool blind_ = false;         // guarded by looking_: stop_looking() was called
     std::string report_of_rank_; // guarded by reporting_: what leave_report_to_rank() was given
+    static constexpr int look_ms = 100;
+    std::uint64_t call_ = 0; // activity::calls when last looked at
+    int looks_ = 0;          // in that call
     std::atomic<bool> stop_{false};
     std::thread thread_;
 };

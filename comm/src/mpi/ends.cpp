@@ -77,6 +77,7 @@ bool mpi_world::post(mpi_end& e, std::uint64_t epoch) noexcept {
 void mpi_world::send(mpi_end& e, std::uint64_t epoch, std::size_t bytes) noexcept {
     // Slot (epoch + 1) & 1 held epoch - 1, which ends with this call: room for the peer's next message.
     if (!e.farewell_came && !post(e, epoch + 1)) return;
+    const blocking_call call(e.windows ? doing_ : nullptr, e.peer);
     fail(e, bytes == e.send_message
                 ? module_->send_start(e.requests)
                 : module_->send_part_start(e.requests, message_slots::slot_bytes(bytes - sizeof(message_label))));
@@ -115,7 +116,10 @@ bool mpi_world::closed(mpi_end& e) noexcept {
         if (e.error || (e.came == before && !e.farewell_came)) return false;
     }
     int done = 0;
-    fail(e, module_->farewell_test(e.requests, &done));
+    {
+        const blocking_call call(e.windows ? doing_ : nullptr, e.peer);
+        fail(e, module_->farewell_test(e.requests, &done));
+    }
     if (!done || e.error) return false;
     poll(e);
     return e.has_room() && !e.error;

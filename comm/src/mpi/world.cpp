@@ -80,7 +80,8 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
 }
 
 mpi_world::~mpi_world() {
-    bool clean = windows_.empty(); // with windows left over it, MPICH delivers nothing to those of the next communicator
+    bool clean =
+        windows_.empty(); // with windows left over it, MPICH delivers nothing to those of the next communicator
     for (auto& end : ends_) clean = close_end(*end) && clean;
     module_->close(world_, clean ? 1 : 0);
 }
@@ -162,6 +163,7 @@ std::shared_ptr<mpi_windows> mpi_world::expose(std::span<const mpi_slots> slots,
     }
     std::erase_if(windows_, [&](const auto& w) {
         if (closed[w->number] != ranks_) return false;
+        const blocking_call call(doing_, -1);
         require(module_->windows_free(w->handle), "freeing windows");
         return true;
     });
@@ -174,6 +176,7 @@ std::shared_ptr<mpi_windows> mpi_world::expose(std::span<const mpi_slots> slots,
         bytes[i] = slots[i].bytes;
     }
     auto made = std::make_shared<mpi_windows>(mpi_windows{nullptr, plans_exposed_++, slots.size()});
+    const blocking_call call(doing_, -1);
     require(module_->windows_open(world_, static_cast<int>(count), places.data(), bytes.data(), &made->handle),
             "making windows (MPI_Win_create)");
     return windows_.emplace_back(std::move(made));

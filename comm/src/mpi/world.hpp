@@ -4,6 +4,7 @@
 
 #include "control/control_plane.hpp"
 #include "end.hpp"
+#include "job/activity.hpp"
 #include "library.hpp"
 
 #include <halocline/comm/job.hpp>
@@ -52,6 +53,8 @@ class mpi_world {
     /// How plans' channels are made from now on.
     void use(mpi_mode mode) { mode_ = mode; }
     [[nodiscard]] mpi_mode mode() const { return mode_; }
+    /// Whom to tell, until it is nullptr, of one-sided calls that block in MPI.
+    void tell_calls(activity* doing) { doing_ = doing; }
 
     [[nodiscard]] int rank() const { return rank_; }
     [[nodiscard]] int ranks() const { return ranks_; }
@@ -120,6 +123,7 @@ class mpi_world {
     std::string version_;
     int rank_ = 0, ranks_ = 1;
     mpi_mode mode_ = mpi_mode::two_sided;
+    activity* doing_ = nullptr;
     int next_tag_ = 0, next_window_ = 0;
     std::uint32_t window_plan_ = 0;
     std::uint64_t plans_exposed_ = 0;
