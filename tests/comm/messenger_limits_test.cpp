@@ -308,6 +308,24 @@ TEST(MessengerOverNetwork, AReceiveWhoseSendIsWithdrawnIsAborted) {
     });
 }
 
+/// Within a node, where the receiver can't read its sender's memory: it would wait for copies in its slab.
+TEST(MessengerBetweenRanks, AReceiveThatNeedsCopiesOfAWithdrawnSendIsAborted) {
+    if (!ranks_are_processes() || !network().empty()) GTEST_SKIP() << "threads and networks need no copies in the slab";
+    on_ranks({}, [](const job& j) {
+        messenger m(j, {.read_processes = false});
+        const bytes out(1 << 20, std::pmr::new_delete_resource());
+        bytes in(1 << 20, std::pmr::new_delete_resource());
+        if (j.rank() == 0) {
+            message_request send;
+            m.isend(send, out, 1, 5);
+        } else if (j.rank() == 1) {
+            EXPECT_EQ(m.recv(in, 0, 5), status::aborted);
+            EXPECT_NE(m.pending().find("its sender withdrew"), std::string::npos) << m.pending();
+        }
+        j.barrier();
+    });
+}
+
 // Below: what ends a messenger or the job; ranks as threads only.
 
 std::string failure_of(int ranks, int rank, const std::function<void(const job&)>& body) {

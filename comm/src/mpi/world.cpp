@@ -80,8 +80,8 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
 }
 
 mpi_world::~mpi_world() {
-    bool clean =
-        windows_.empty(); // with windows left over it, MPICH delivers nothing to those of the next communicator
+    // Where windows are left, MPICH delivers nothing to those of the next communicator with that number.
+    bool clean = windows_.empty();
     for (auto& end : ends_) clean = close_end(*end) && clean;
     module_->close(world_, clean ? 1 : 0);
 }

@@ -130,7 +130,7 @@ class job {
     /// over the communicator.
     /// Pre:  MPI_Init was called; the job, and everything made from it, is gone before MPI_Finalize.
     /// Err:  input_error: there is no module for this MPI; job_error.
-    /// Cost: two MPI communicators until MPI_Finalize.
+    /// Cost: two MPI communicators while the job lasts; if MPI is one-sided, until MPI_Finalize.
     template <class Communicator> // MPI_Comm: this header needs no mpi.h
     requires(std::is_pointer_v<Communicator> || std::is_integral_v<Communicator>) static job
         from_mpi(Communicator communicator, const job_options& options = {}) {
