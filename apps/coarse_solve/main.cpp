@@ -161,6 +161,8 @@ int solve(program& p, int argc, const char* const* argv) {
         define_problem(j, command.reader, command.dry_run, [&](std::string_view line) { p.print(line); });
     if (command.dry_run) {
         p.print(describe_dry_run(j, problem, s));
+        for (const std::string& file : {command.json, command.solution})
+            if (!file.empty()) p.print("--dry-run writes nothing to '" + file + "'");
         return exit_success;
     }
     p.print("lattice " + lattice::to_string(problem.cut.global()) + " on " + std::to_string(j.ranks()) + " rank" +

@@ -77,9 +77,11 @@ TEST(Demo, ConfigurationOfTwoJobsAtOnceAfterAKilledOneIsOneFile) {
 }
 
 TEST(Demo, DryRunPrintsTheCutAndStops) {
-    const auto run = run_command(on_ranks(4, "--dry-run"));
+    const auto run = run_command(on_ranks(4, "--dry-run --json not-written.json"));
 
     EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_NE(run.out.find("--dry-run writes nothing to 'not-written.json'"), std::string::npos) << run.out;
+    EXPECT_FALSE(std::filesystem::exists("not-written.json"));
     EXPECT_NE(run.out.find("rank grid      1.1.2.2"), std::string::npos) << run.out;
     EXPECT_EQ(run.out.find("outer iterations"), std::string::npos);
 }
