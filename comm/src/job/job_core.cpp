@@ -41,7 +41,6 @@ job_core::~job_core() {
         return ended || !somebody;
     };
     networks.finish(over, alone);
-    if (networks.mpi) networks.mpi->tell_calls(nullptr);
     if (guard) guard->stop_looking();
     // While the watchdog still runs: these libraries may not return. Memory that is registered with them goes first.
     parked.clear();

@@ -18,7 +18,10 @@ void job_networks::sweep() noexcept {
 }
 
 void job_networks::finish(const std::function<bool()>& ended, const std::function<bool()>& alone) noexcept {
-    if (mpi) mpi->finish(ended);
+    if (mpi) {
+        mpi->finish(ended);
+        mpi->tell_calls(nullptr);
+    }
     if (verbs) verbs->finish(alone);
     if (ofi) ofi->finish(alone);
 }

@@ -99,7 +99,7 @@ void watchdog::run() {
 
 /// Sleeps until a peer dies, or a blocking call lasts too long; false if the watchdog is stopped before.
 bool watchdog::await_death() {
-    const bool may_block = core_.mpi && core_.mpi->mode() == mpi_mode::one_sided;
+    const bool may_block = core_.networks.mpi && core_.networks.mpi->mode() == mpi_mode::one_sided;
     while (!stop_.load(std::memory_order_relaxed)) {
         poll(watched_.data(), watched_.size(), may_block ? look_ms : -1);
         const std::lock_guard lock(looking_);
