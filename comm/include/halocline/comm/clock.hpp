@@ -5,16 +5,13 @@
 
 #include <chrono>
 #include <cstdint>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
 namespace halocline::comm {
 
 /// Now, in ticks.
 inline std::uint64_t ticks() noexcept {
 #if defined(__x86_64__)
-    return __rdtsc();
+    return __builtin_ia32_rdtsc(); // __rdtsc() has a header that takes a third of the time of a file with plan.hpp
 #else
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
                                       std::chrono::nanoseconds(1));

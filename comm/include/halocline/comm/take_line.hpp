@@ -17,9 +17,9 @@ namespace halocline::comm {
 inline std::uint64_t ticks_to_take(std::byte* byte, std::byte value = {}) noexcept {
     const auto in_order = [] { // out of order, the clock would be read before the line is here
 #if defined(__x86_64__)
-        _mm_lfence();
+        __builtin_ia32_lfence();
         const std::uint64_t now = ticks();
-        _mm_lfence();
+        __builtin_ia32_lfence();
         return now;
 #else
         return ticks();
