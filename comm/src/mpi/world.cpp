@@ -80,7 +80,7 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
 }
 
 mpi_world::~mpi_world() {
-    // Where windows are left, MPICH delivers nothing to those of the next communicator with that number.
+    // Where windows are left: under MPICH jobs that follow stand still otherwise (docs/decisions/0005).
     bool clean = windows_.empty();
     for (auto& end : ends_) clean = close_end(*end) && clean;
     module_->close(world_, clean ? 1 : 0);
