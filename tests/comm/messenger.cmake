@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Matched messages: the same bodies with ranks as threads and as processes, over shared memory and over networks.
-halocline_add_test(comm.messenger_test LINK halocline::comm LABELS threads ARGS --gtest_filter=-MessengerOverNetwork.* SOURCES
-                   messenger_test.cpp messenger_protocols_test.cpp messenger_push_test.cpp messenger_limits_test.cpp)
+halocline_add_test(comm.messenger_test LINK halocline::comm LABELS threads SOURCES
+                   messenger_test.cpp messenger_protocols_test.cpp messenger_push_test.cpp messenger_limits_test.cpp
+                   ARGS --gtest_filter=-MessengerOverNetwork.*:MessengerBetweenProcesses.*)
 halocline_add_test(comm.messenger_fuzz_test SOURCES messenger_fuzz_test.cpp LINK halocline::comm LABELS threads)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 1 ARGS --gtest_filter=Messenger.*)
 set(between_ranks --gtest_filter=Messenger.*:MessengerBetweenRanks.*)
-halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 2 ARGS ${between_ranks})
-halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 3 12 ARGS ${between_ranks}-*2GiB*)
+halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 2
+                   ARGS ${between_ranks}:MessengerBetweenProcesses.*)
+halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 3 12
+                   ARGS ${between_ranks}:MessengerBetweenProcesses.*-*2GiB*)
 
 # Without what only shared memory does, and 2 GiB.
 set(over_networks ${between_ranks}:MessengerOverNetwork.*-*Slab*:*Pieces*:*2GiB*:*InARow*)

@@ -309,8 +309,7 @@ TEST(MessengerOverNetwork, AReceiveWhoseSendIsWithdrawnIsAborted) {
 }
 
 /// Within a node, where the receiver can't read its sender's memory: it would wait for copies in its slab.
-TEST(MessengerBetweenRanks, AReceiveThatNeedsCopiesOfAWithdrawnSendIsAborted) {
-    if (!ranks_are_processes() || !network().empty()) GTEST_SKIP() << "threads and networks need no copies in the slab";
+TEST(MessengerBetweenProcesses, AReceiveThatNeedsCopiesOfAWithdrawnSendIsAborted) {
     on_ranks({}, [](const job& j) {
         messenger m(j, {.read_processes = false});
         const bytes out(1 << 20, std::pmr::new_delete_resource());

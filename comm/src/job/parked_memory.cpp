@@ -11,7 +11,7 @@ namespace {
 /// Nobody will write into it any more.
 bool is_quiet(const parked_block& block) noexcept {
     return std::ranges::all_of(block.lines, [](const control_line* l) { return shm_channel::closed(*l); }) &&
-           std::ranges::all_of(block.exposed, [](const auto& e) { return e.use_count() == 1; });
+           std::ranges::all_of(block.exposed, [](const auto& e) { return e.use_count() <= 1; });
 }
 
 } // namespace
