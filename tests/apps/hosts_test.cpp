@@ -296,7 +296,7 @@ json diffuse(const two_hosts& hosts, int steps, Work meanwhile) {
         r = run_command("env HALOCLINE_COMM_TRANSPORTS=shm,ofi 'HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm' " +
                             hosts.on_both(bin + "/heat4d --grid 8.8.8.8 --steps " + std::to_string(steps) + " --json " +
                                           (scratch / "r.json")),
-                        100);
+                        200); // of some 10: others may load the machine meanwhile
     });
     meanwhile();
     job.join();

@@ -19,7 +19,7 @@ struct parked_block {
     std::size_t bytes = 0;
     std::vector<const control_line*> lines;             ///< on which the farewells come
     std::vector<const void*> pinned{};                  ///< other slab memory that they may write until then
-    std::vector<std::shared_ptr<const void>> exposed{}; ///< over networks, until nobody else has it
+    std::vector<std::shared_ptr<const void>> exposed{}; ///< over networks, until nobody else has it; or none
 };
 
 class parked_memory {
