@@ -97,8 +97,8 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
     p.print("read " + lattice::to_string(verified.format) + " '" + problem.file.path + "': plaquette " + plaquette);
     if (verified.open_in_t)
         p.print("warning: its links in t of the last time slice are zero, an open boundary: no fermion crosses it, "
-                "whatever "
-                "[operator] boundary says, and no improvement term stands there");
+                "whatever [operator] boundary says; what else openQCD's operator does at such a boundary is not "
+                "done here");
     return verified;
 }
 

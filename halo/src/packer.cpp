@@ -66,17 +66,11 @@ void packer<T>::check_options(const std::string& who, const plan& p, const latti
         throw input_error(who + std::to_string(most) +
                           " reals per site: a projection or a change of format takes up to " +
                           std::to_string(chunk_reals));
-    if (!(options_.scale > 0))
-        throw input_error(who + "scale " + std::to_string(options_.scale) + ": must be positive");
     if (p.options().bytes_per_site != bytes_per_site(options_))
         throw input_error(who + "a site of the message has " + std::to_string(bytes_per_site(options_)) +
                           " bytes, the plan was made for " + std::to_string(p.options().bytes_per_site) +
                           "; say packer::bytes_per_site in plan_options");
-    const int rank = p.owner().rank();
-    if (order.extents() != cut.local_box(rank).extents)
-        throw input_error(who + "the site order is of a box of " + lattice::to_string(order.extents()) +
-                          ", the local box of rank " + std::to_string(rank) + " is " +
-                          lattice::to_string(cut.local_box(rank).extents));
+    check_scale_and_box(who, options_.scale, p, cut, order);
 }
 
 /// What is done to a site that leaves through this face: projection and phase; no rows if that is nothing.

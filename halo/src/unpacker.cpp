@@ -141,17 +141,11 @@ void unpacker<T>::check_options(const std::string& who, const plan& p, const lat
     if (std::max(reals_, options_.components) > chunk_reals)
         throw input_error(who + std::to_string(std::max(reals_, options_.components)) +
                           " reals per site: it takes up to " + std::to_string(chunk_reals));
-    if (!(options_.scale > 0))
-        throw input_error(who + "scale " + std::to_string(options_.scale) + ": must be positive");
     if (p.options().bytes_per_site != bytes_per_site(options_))
         throw input_error(who + "it reads " + std::to_string(bytes_per_site(options_)) +
                           " bytes of a site in a message, the plan was made for " +
                           std::to_string(p.options().bytes_per_site));
-    const int rank = p.owner().rank();
-    if (order.extents() != cut.local_box(rank).extents)
-        throw input_error(who + "the site order is of a box of " + lattice::to_string(order.extents()) +
-                          ", the local box of rank " + std::to_string(rank) + " is " +
-                          lattice::to_string(cut.local_box(rank).extents));
+    check_scale_and_box(who, options_.scale, p, cut, order);
 }
 
 template <class T>

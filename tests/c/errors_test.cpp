@@ -21,16 +21,21 @@ void expect_text(const std::string& part) {
     EXPECT_NE(std::string(halocline_error()).find(part), std::string::npos) << halocline_error();
 }
 
+/// One rank of 4^4 sites of a double each, which exchanges its faces in t with itself.
+halocline_plan_options faces_in_t(const char* name) {
+    return {.global = {4, 4, 4, 4},
+            .rank_grid = {1, 1, 1, 1},
+            .width_low = {0, 0, 0, 1},
+            .width_high = {0, 0, 0, 1},
+            .open = {},
+            .order_by_nodes = 0,
+            .self_exchange = 1,
+            .bytes_per_site = 8,
+            .name = name};
+}
+
 TEST_F(CErrors, AFaceThatThereIsNotHasNoGhosts) {
-    const halocline_plan_options options{.global = {4, 4, 4, 4},
-                                         .rank_grid = {1, 1, 1, 1},
-                                         .width_low = {0, 0, 0, 1},
-                                         .width_high = {0, 0, 0, 1},
-                                         .open = {},
-                                         .order_by_nodes = 0,
-                                         .self_exchange = 1,
-                                         .bytes_per_site = 8,
-                                         .name = nullptr};
+    const halocline_plan_options options = faces_in_t(nullptr);
     halocline_plan* plan = nullptr;
     ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();
     const std::vector<double> field(4 * 4 * 4 * 4, 1.5);
@@ -134,15 +139,7 @@ TEST_F(CErrors, WindowsTellMisuseAndUnlikeEnds) {
 }
 
 TEST_F(CErrors, NoNumberOfBytesIsSmallBecauseItWraps) {
-    halocline_plan_options options{.global = {4, 4, 4, 4},
-                                   .rank_grid = {1, 1, 1, 1},
-                                   .width_low = {0, 0, 0, 1},
-                                   .width_high = {0, 0, 0, 1},
-                                   .open = {},
-                                   .order_by_nodes = 0,
-                                   .self_exchange = 1,
-                                   .bytes_per_site = 0,
-                                   .name = "large"};
+    halocline_plan_options options = faces_in_t("large");
     for (const std::size_t bytes : {std::size_t{1} << 52, std::size_t{1} << 60, ~std::size_t{0}}) {
         options.bytes_per_site = bytes;
         halocline_plan* plan = nullptr;
@@ -175,15 +172,7 @@ TEST_F(CErrors, NoNumberOfBytesIsSmallBecauseItWraps) {
 }
 
 TEST_F(CErrors, AFieldThatIsNullIsMisuse) {
-    const halocline_plan_options options{.global = {4, 4, 4, 4},
-                                         .rank_grid = {1, 1, 1, 1},
-                                         .width_low = {0, 0, 0, 1},
-                                         .width_high = {0, 0, 0, 1},
-                                         .open = {},
-                                         .order_by_nodes = 0,
-                                         .self_exchange = 1,
-                                         .bytes_per_site = 8,
-                                         .name = "phi"};
+    const halocline_plan_options options = faces_in_t("phi");
     for (const bool packed : {false, true}) {
         halocline_plan* plan = nullptr;
         ASSERT_EQ(halocline_plan_create(job_, &options, &plan), HALOCLINE_OK) << halocline_error();

@@ -43,6 +43,7 @@ struct unpacker_options {
 /// Options of the plan that carries ghosts back to the sites that they are copies of: through each face as many sites as the
 /// plan of `options` has ghosts behind it, in the same order. Equal widths at both ends of each dimension: `options` itself, but
 /// for the parity, which an odd width changes. Fill its messages by packer::write(), or with whatever fits plan::start().
+/// Pre: of one parity: even extents of the lattice (not checked).
 /// Err: input_error: a selection; a parity with widths of which some are even and some odd.
 [[nodiscard]] plan_options reversed(const plan_options& options);
 
