@@ -5,18 +5,13 @@
 
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace halocline::halo {
 namespace {
 
-template <class Row, class Run>
-void run(Row& row, Run& r) {
-    row.number(r.first);
-    row.number(r.stride);
-    row.number(r.sites);
-    row.number(r.count);
-}
+static_assert(std::has_unique_object_representations_v<position_run>); // thousands of them go as they are
 
 /// Numbers in a row. The reader below has the same members, so that one function says what is in the row, and in which
 /// order, for both.
@@ -24,7 +19,8 @@ class row_writer {
   public:
     template <class T>
     void number(const T& n) {
-        numbers_.push_back(static_cast<std::int64_t>(n));
+        const auto wide = static_cast<std::int64_t>(n);
+        bytes_.append(reinterpret_cast<const char*>(&wide), sizeof wide);
     }
     template <class T, class Each>
     void list(const std::vector<T>& all, Each&& each) {
@@ -40,14 +36,12 @@ class row_writer {
     }
     void positions(const position_list& all) {
         number(all.runs().size());
-        for (const position_run& r : all.runs()) run(*this, r);
+        bytes_.append(reinterpret_cast<const char*>(all.runs().data()), all.runs().size_bytes());
     }
-    [[nodiscard]] std::string bytes() const {
-        return {reinterpret_cast<const char*>(numbers_.data()), numbers_.size() * sizeof(std::int64_t)};
-    }
+    [[nodiscard]] std::string take() { return std::move(bytes_); }
 
   private:
-    std::vector<std::int64_t> numbers_;
+    std::string bytes_;
 };
 
 class row_reader {
@@ -56,26 +50,24 @@ class row_reader {
     template <class T>
     void number(T& n) {
         std::int64_t next = 0;
-        if (rest_.size() < sizeof next) refuse();
-        std::memcpy(&next, rest_.data(), sizeof next);
-        rest_.remove_prefix(sizeof next);
+        copy(&next, sizeof next);
         n = static_cast<T>(next);
     }
     template <class T, class Each>
     void list(std::vector<T>& all, Each&& each) {
-        all.resize(length());
+        all.resize(length(sizeof(std::int64_t)));
         for (T& one : all) each(one);
     }
     void map(sites_by_tag& all) {
-        for (std::size_t n = length(); n > 0; --n) {
+        for (std::size_t n = length(sizeof(std::int64_t)); n > 0; --n) {
             std::uint32_t tag = 0;
             number(tag);
             number(all[tag]);
         }
     }
     void positions(position_list& all) {
-        std::vector<position_run> runs(length());
-        for (position_run& r : runs) run(*this, r);
+        std::vector<position_run> runs(length(sizeof(position_run)));
+        copy(runs.data(), runs.size() * sizeof(position_run));
         all = position_list(std::move(runs));
     }
     void end() const {
@@ -86,11 +78,16 @@ class row_reader {
     [[noreturn]] static void refuse() {
         throw error("what a peer says of its regions has another length: the ranks run different programs");
     }
-    /// Of a list: each of its entries takes a number or more.
-    std::size_t length() {
+    void copy(void* to, std::size_t bytes) {
+        if (rest_.size() < bytes) refuse();
+        if (bytes > 0) std::memcpy(to, rest_.data(), bytes);
+        rest_.remove_prefix(bytes);
+    }
+    /// Of a list whose entries take `bytes` or more.
+    std::size_t length(std::size_t bytes) {
         std::size_t n = 0;
         number(n);
-        if (n > rest_.size() / sizeof(std::int64_t)) refuse();
+        if (n > rest_.size() / bytes) refuse();
         return n;
     }
 
@@ -122,7 +119,7 @@ void pass(Row& row, Outline& o) {
 std::string encoded(const region_outline& o) {
     row_writer row;
     pass(row, o);
-    return row.bytes();
+    return row.take();
 }
 
 region_outline decoded(const std::string& bytes) {
