@@ -2,7 +2,7 @@
 // The cost model: which path a message takes, and which route edges and corners, by costs measured in the job.
 //   direct     2 flags + 1 copy    the peer's "free", then "it is here"; and lines in which ghosts lie beside sites of
 //                                  the peer go back and forth once more
-//   packed     1 flag + 2 copies   into the slot, out of the slot
+//   packed     1 flag + 2 copies   into the slot, and out of the slot, whose lines come from the peer's core
 //   over a network: direct 2 flags, and nothing is copied; packed 1 flag + 2 copies
 //   streamed   a fixed cost + a cost per cache line, as measured; against the same through the cache, by which go also
 //              lines that a run fills in part
@@ -35,17 +35,24 @@ struct verdict {
     std::string why;
 };
 
-/// Direct or packed, for the message between this rank and a peer. Direct is used if both ends choose it.
+/// Direct or packed, for the message between this rank and a peer. Direct is used if both ends choose it, and they do
+/// where a second copy is more work than the lines that ghosts share with sites, and takes longer, with the way of the
+/// slot's lines from the peer's core, than a free flag. That way and a flag are both made of lines: as cores are moved
+/// together and apart, they stay in proportion.
 /// Pre: bytes and runs are of what is sent; the lines are those of this rank in which ghosts lie beside own sites.
 inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::int64_t runs, double shared_lines) {
     const double copy =
         c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs);
     const double shared = shared_lines * std::max(0.0, c.scattered_line_seconds - c.cached.line_seconds);
-    const std::string what = "a free flag, " + microseconds(c.flag_seconds) +
-                             (shared > 0 ? ", and lines that ghosts share with sites, " + microseconds(shared) : "");
-    if (copy > c.flag_seconds + shared)
-        return {path::direct, "a second copy, " + microseconds(copy) + ", costs more than " + what};
-    return {path::packed, "a second copy, " + microseconds(copy) + ", costs no more than " + what};
+    if (shared > copy)
+        return {path::packed, "lines that ghosts share with sites, " + microseconds(shared) +
+                                  ", cost more than a second copy, " + microseconds(copy)};
+    constexpr double there = 0.5; // of the way there and back
+    const double slot = copy + there * c.cached.line_seconds * comm::written_lines(bytes).whole;
+    const bool pays = slot > c.flag_seconds;
+    return {pays ? path::direct : path::packed, "out of a slot, " + microseconds(slot) + ", takes" +
+                                                    (pays ? " longer" : " no longer") + " than a free flag, " +
+                                                    microseconds(c.flag_seconds)};
 }
 
 /// The same over a network, whose device writes runs from field to field: what is spared is packing here and unpacking

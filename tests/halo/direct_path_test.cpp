@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes straight into a neighbour's field: the free flag that makes them safe, the memory they take, and what happens
 // when a plan ends early. Ranks are threads.
+#include "node/agreed_costs.hpp"
 #include "padded_oracle.hpp"
 #include "path_model.hpp"
 #include "small_job.hpp"
@@ -340,24 +341,101 @@ TEST(PathModel, KnowsWhatLinesCostWhereRanksShareCores) {
     comm::bind_to(all);
 }
 
-TEST(PathModel, CopiesDirectlyWhatTakesLongerThanAFlag) {
-    const comm::costs c{
-        .flag_seconds = 1e-6, .message_seconds = 1e-7, .copy_seconds_per_byte = 1e-10, .run_seconds = 1e-8};
+TEST(PathModel, CopiesDirectlyWhatComesOutOfASlotLaterThanAFlag) {
+    const comm::costs c{.flag_seconds = 1e-6, .copy_seconds_per_byte = 1e-10, .run_seconds = 1e-8};
 
     EXPECT_EQ(halo::choose_path(c, 9'000, 1, 0).choice, path::packed);  // 0.91 us
     EXPECT_EQ(halo::choose_path(c, 10'000, 1, 0).choice, path::direct); // 1.01 us
     EXPECT_EQ(halo::choose_path(c, 100, 100, 0).choice, path::direct);  // many short runs
+
+    comm::costs far = c;
+    far.cached.line_seconds = 12.8e-9;                                   // half of that a line, there
+    EXPECT_EQ(halo::choose_path(far, 4'900, 0, 0).choice, path::packed); // 0.98 us
+    EXPECT_EQ(halo::choose_path(far, 5'100, 0, 0).choice, path::direct); // 1.02 us
 }
 
 TEST(PathModel, PacksWhatWouldShareTooManyLinesWithSitesOfThePeer) {
     comm::costs c{
-        .flag_seconds = 1e-6, .copy_seconds_per_byte = 1e-10, .cached = {0, 8e-9}, .scattered_line_seconds = 2e-8};
+        .flag_seconds = 1e-7, .copy_seconds_per_byte = 1e-10, .cached = {0, 8e-9}, .scattered_line_seconds = 2e-8};
 
-    EXPECT_EQ(halo::choose_path(c, 20'000, 1, 80).choice, path::direct);  // 2 us; 1 + 0.96
-    EXPECT_EQ(halo::choose_path(c, 20'000, 1, 100).choice, path::packed); // 1 + 1.2
+    EXPECT_EQ(halo::choose_path(c, 20'000, 0, 160).choice, path::direct); // 2 us; 1.92
+    EXPECT_EQ(halo::choose_path(c, 20'000, 0, 170).choice, path::packed); // 2.04
 
     c.scattered_line_seconds = 7e-9; // not dearer than others, by a rough measurement
-    EXPECT_EQ(halo::choose_path(c, 20'000, 1, 1000).choice, path::direct);
+    EXPECT_EQ(halo::choose_path(c, 20'000, 0, 1000).choice, path::direct);
+}
+
+/// A message of box faces: two of L^3 sites to the one peer, each face a run of its own or a run for each site.
+struct face_message {
+    std::size_t bytes;
+    std::int64_t runs;
+    double shared_lines;
+};
+std::vector<face_message> face_messages() {
+    std::vector<face_message> all;
+    for (const std::size_t site_bytes : {24, 96, 192})
+        for (const std::int64_t L : {2, 4, 8, 16})
+            for (const bool scattered : {false, true}) {
+                const std::int64_t sites = 2 * L * L * L;
+                const bool shares = scattered && site_bytes % 64 != 0;
+                all.push_back({static_cast<std::size_t>(sites) * site_bytes, scattered ? sites : 2 * L,
+                               shares ? static_cast<double>(sites) : 0});
+            }
+    return all;
+}
+
+/// Costs as ranks measured them on a quiet machine, on the same with loops running on all cores, and at the worst.
+TEST(PathModel, ChoosesOnABusyMachineAsOnAQuietOne) {
+    const auto one = [](bool own_core, double flag, double message, double copy, double line, double scattered) {
+        return comm::measurement{.seen = {.flag_seconds = flag,
+                                          .message_seconds = message,
+                                          .copy_seconds_per_byte = copy,
+                                          .cached = {2e-7, line},
+                                          .streamed = {4e-7, 11e-9},
+                                          .scattered_line_seconds = scattered,
+                                          .take_seconds = 85e-9,
+                                          .keep_seconds = 25e-9},
+                                 .own_core = own_core,
+                                 .shares_memory = true};
+    };
+    for (const bool own_core : {true, false}) {
+        const auto quiet = own_core ? one(true, 150e-9, 20e-9, 25e-12, 13.7e-9, 25e-9)
+                                    : one(false, 1.7e-6, 30e-9, 25e-12, 13.9e-9, 24e-9);
+        const comm::costs expected = comm::agreed({quiet, quiet});
+        for (const auto& busy :
+             {one(own_core, 5e-6, 142e-6, 37e-12, 14.5e-9, 19e-9), // seen
+              one(own_core, 4e-3, 4e-3, 25e-12, 14.1e-9, 30e-9), one(own_core, 1, 1, 37e-12, 13e-9, 1)})
+            for (const std::vector<comm::measurement>& all : {std::vector{busy, busy}, {busy, quiet}}) {
+                const comm::costs c = comm::agreed(all);
+                for (const face_message& m : face_messages())
+                    EXPECT_EQ(halo::choose_path(c, m.bytes, m.runs, m.shared_lines).choice,
+                              halo::choose_path(expected, m.bytes, m.runs, m.shared_lines).choice)
+                        << m.bytes << " B, " << m.shared_lines << " shared lines";
+                const halo::ghost_widths all_sides{}, plane{{1, 1, 0, 0}, {1, 1, 0, 0}};
+                EXPECT_EQ(halo::choose_route(c, {2, 2, 1, 1}, plane).choice,
+                          halo::choose_route(expected, {2, 2, 1, 1}, plane).choice);
+                EXPECT_EQ(halo::choose_route(c, {3, 3, 3, 3}, all_sides).choice,
+                          halo::choose_route(expected, {3, 3, 3, 3}, all_sides).choice);
+            }
+    }
+}
+
+/// With more ranks than cores one copy is less work than two, however long a flag took that waited for time slices; but
+/// small faces are not worth another change of process.
+TEST(PathModel, WritesFacesDirectlyWhereRanksShareCores) {
+    const comm::measurement sharing{.seen = {.flag_seconds = 4e-3,
+                                             .copy_seconds_per_byte = 25e-12,
+                                             .cached = {2e-7, 14e-9},
+                                             .scattered_line_seconds = 24e-9,
+                                             .take_seconds = 90e-9},
+                                    .shares_memory = true};
+    const comm::costs c = comm::agreed({sharing, sharing, sharing, sharing});
+    const auto face_of = [](std::size_t L, std::size_t site_bytes) { return L * L * L * site_bytes; };
+
+    EXPECT_EQ(halo::choose_path(c, face_of(4, 96), 1, 0).choice, path::packed);
+    EXPECT_EQ(halo::choose_path(c, face_of(6, 96), 1, 0).choice, path::direct);
+    EXPECT_EQ(halo::choose_path(c, face_of(8, 96), 1, 0).choice, path::direct);
+    EXPECT_EQ(halo::choose_path(c, face_of(8, 96), 1, 512).choice, path::packed); // that would share its lines
 }
 
 /// Where the costs say that shared lines are dear: faces in x of a field with ghosts in it, whose runs of 96 bytes share

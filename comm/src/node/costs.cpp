@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "agreed_costs.hpp"
 #include "measure_at_start.hpp"
 
 #include "control/wire.hpp"
@@ -38,7 +39,7 @@ double least_seconds(int attempts, Work&& work) {
 enum class writes {
     cached,   ///< lines claimed, then filled
     streamed, ///< lines filled past the cache
-    scattered ///< few lines of each page, by half; the receiver writes the other halves
+    scattered ///< few lines of each page, by half; from the other halves of the lines that the peer writes at that time
 };
 
 /// Messages of `bytes` or less between this rank and its partner, if it has one; the larger ones in shared memory only.
@@ -109,7 +110,8 @@ class probe {
                 claim_lines(target, target + bytes);
                 std::memcpy(target, source_.data(), bytes);
             } else {
-                for (std::size_t i = 0; i < bytes; i += line) std::memcpy(target + leap * i, &source_[i], line / 2);
+                const std::byte* const own = c.received(epoch_) + line / 2; // beside what the peer writes meanwhile
+                for (std::size_t i = 0; i < bytes; i += line) std::memcpy(target + leap * i, own + leap * i, line / 2);
             }
             c.send(epoch_, 0);
         });
@@ -220,7 +222,7 @@ std::optional<timing> timing_of(const job& j) {
     return all[static_cast<std::size_t>(j.rank())];
 }
 
-costs measure(const job& j) {
+measurement measure(const job& j) {
     constexpr std::size_t run = 96, stride = 16 * run, runs = 64;
     std::vector<char> from(runs * stride), to(runs * stride);
     const double whole = least_seconds(4, [&] {
@@ -233,16 +235,12 @@ costs measure(const job& j) {
     constexpr std::uint32_t many = 8;
     const int neighbour = (j.rank() ^ 1) < j.ranks() ? j.rank() ^ 1 : -1;
     probe one(j, neighbour, 1, 8), several(j, neighbour, many, 8);
-    costs c;
+    measurement mine{.own_core = j.core().processor >= 0, .shares_memory = one.shares_memory()};
+    costs& c = mine.seen;
     c.copy_seconds_per_byte = whole / static_cast<double>(to.size());
     c.run_seconds = std::max(0.0, strided / runs - run * c.copy_seconds_per_byte);
-    // Between two cores a flag takes 50 to 500 ns, between ranks that share one a change of process. What takes longer
-    // waited for another program, and will not always.
-    constexpr double between_cores = 5e-7, change_of_process = 5e-6;
-    const double most = j.core().processor >= 0 ? between_cores : change_of_process;
-    const double flag = one.exchange_seconds();
-    c.flag_seconds = one.shares_memory() ? std::min(flag, most) : flag;
-    c.message_seconds = std::max(0.0, (several.exchange_seconds() - flag) / (many - 1));
+    c.flag_seconds = one.exchange_seconds();
+    c.message_seconds = std::max(0.0, (several.exchange_seconds() - c.flag_seconds) / (many - 1));
     // Some rank has a peer over a network: across the middle of the job nodes differ, if any do.
     if (j.ranks() > 1 && j.core().networks.greet) {
         const int across = j.rank() ^ static_cast<int>(std::bit_floor(static_cast<unsigned>(j.ranks() - 1)));
@@ -254,16 +252,16 @@ costs measure(const job& j) {
     std::uint64_t keep = ~std::uint64_t{0};
     for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
     c.keep_seconds = seconds(keep);
-    if (const std::optional<timing> mine = timing_of(j)) {
-        probe pair(j, mine->partner, 1, std::size_t{64} << 10);
-        if (mine->partner < 0) return c;
-        const core_for_now alone(j.core(), mine->processor);
+    if (const std::optional<timing> t = timing_of(j)) {
+        probe pair(j, t->partner, 1, std::size_t{64} << 10);
+        if (t->partner < 0) return mine;
+        const core_for_now alone(j.core(), t->processor);
         c.cached = pair.write_seconds(writes::cached);
         c.streamed = pair.write_seconds(writes::streamed);
         c.scattered_line_seconds = pair.write_seconds(writes::scattered).line_seconds;
         c.take_seconds = pair.take_seconds();
     }
-    return c;
+    return mine;
 }
 
 } // namespace
@@ -271,35 +269,12 @@ costs measure(const job& j) {
 const costs& measured_costs(const job& j) {
     job_core& core = j.core();
     if (core.measured) return *core.measured;
-    const costs mine = measure(j);
-    std::vector<costs> all;
+    const measurement mine = measure(j);
+    std::vector<measurement> all;
     for (const std::string& text : j.gather(wire_writer().number(mine).take()))
-        all.push_back(wire_reader(text).number<costs>());
+        all.push_back(wire_reader(text).number<measurement>());
     core.sweep(); // the probes' memory: all ranks have closed theirs
-    // Of those who know it: a rank without a partner has measured nothing.
-    const auto median = [&](auto&& of) {
-        std::vector<double> values;
-        for (const costs& c : all)
-            if (const double value = of(c); value > 0) values.push_back(value);
-        if (values.empty()) return 0.0;
-        const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-        std::nth_element(values.begin(), middle, values.end());
-        return *middle;
-    };
-    const auto median_write = [&](write_cost costs::*how) {
-        return write_cost{median([&](const costs& c) { return (c.*how).message_seconds; }),
-                          median([&](const costs& c) { return (c.*how).line_seconds; })};
-    };
-    core.measured = {.flag_seconds = median([](const costs& c) { return c.flag_seconds; }),
-                     .message_seconds = median([](const costs& c) { return c.message_seconds; }),
-                     .copy_seconds_per_byte = median([](const costs& c) { return c.copy_seconds_per_byte; }),
-                     .run_seconds = median([](const costs& c) { return c.run_seconds; }),
-                     .cached = median_write(&costs::cached),
-                     .streamed = median_write(&costs::streamed),
-                     .scattered_line_seconds = median([](const costs& c) { return c.scattered_line_seconds; }),
-                     .take_seconds = median([](const costs& c) { return c.take_seconds; }),
-                     .keep_seconds = median([](const costs& c) { return c.keep_seconds; }),
-                     .far_flag_seconds = median([](const costs& c) { return c.far_flag_seconds; })};
+    core.measured = agreed(all);
     return *core.measured;
 }
 

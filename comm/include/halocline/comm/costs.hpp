@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the parts of an exchange cost on this machine: measured once per job, and the same numbers on every rank, so
-// that all make the same choices. Estimates on a machine that may be busy: good for choosing, not for reporting.
+// that all make the same choices. Estimates on a machine that may be busy: bounded by what hardware can take, good for
+// choosing, not for reporting.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -28,15 +29,17 @@ struct written_lines {
 };
 
 struct costs {
-    double flag_seconds = 0;          ///< from a send of next to nothing until the waiting peer has seen it
+    /// From a send of next to nothing until the waiting peer has seen it; where ranks share cores no more than a change
+    /// of process, for the rest of the time others work.
+    double flag_seconds = 0;
     double message_seconds = 0;       ///< for each further message of the same exchange
     double copy_seconds_per_byte = 0; ///< for contiguous bytes
     double run_seconds = 0;           ///< for each run of contiguous bytes, beside its bytes
     /// Writing into the peer's memory: through the cache, with lines claimed first (claim_lines.hpp), and by streaming
     /// stores (stream_bytes.hpp), each between two cores. Both 0 if no two ranks share memory, or all share one core.
     write_cost cached{}, streamed{};
-    /// A line of a message through the cache whose lines lie apart, and which the receiver writes, too, each rank its
-    /// half: as where ghosts in short runs lie beside own sites.
+    /// A line of a message through the cache whose lines lie apart, each half ghosts, which the peer writes, and half
+    /// sites, which their owner sends at the same time: as where ghosts in short runs lie beside own sites.
     double scattered_line_seconds = 0;
     /// What ticks_to_take() (take_line.hpp) takes for a line of such a message, which the peer has read (0 if the above
     /// are), and for a line that only this core has used.

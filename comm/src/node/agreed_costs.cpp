@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agreed_costs.hpp"
+
+#include <algorithm>
+
+namespace halocline::comm {
+namespace {
+
+/// Of the positive ones; 0 if there are none.
+double lower_quartile(std::vector<double> values) {
+    std::erase_if(values, [](double v) { return !(v > 0); });
+    if (values.empty()) return 0;
+    const auto quarter = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
+    std::nth_element(values.begin(), quarter, values.end());
+    return *quarter;
+}
+
+/// All that happens between two cores is made of lines that are taken. To take one is what is hardest to disturb: it
+/// lasts a tenth of a microsecond and needs nobody else at that time. So it bounds the rest.
+void bound_by_lines(costs& c) {
+    // From the other socket of a loaded machine.
+    constexpr double longest_take = 5e-7;
+    c.take_seconds = std::min(c.take_seconds, longest_take);
+    const double take = c.take_seconds > 0 ? c.take_seconds : longest_take; // not timed where all share a core
+    for (write_cost* const w : {&c.cached, &c.streamed}) {
+        w->line_seconds = std::min(w->line_seconds, 2 * take);       // there and back; neighbours overlap
+        w->message_seconds = std::min(w->message_seconds, 8 * take); // two flags, lines before them, a fence
+    }
+    c.scattered_line_seconds = std::min(c.scattered_line_seconds, 4 * take);
+    // Further messages are under way with the first: payloads and control lines are lines beside others.
+    const double lines = c.cached.line_seconds > 0 ? 3 * c.cached.line_seconds : take;
+    c.message_seconds = std::min({c.message_seconds, take, lines});
+}
+
+/// Between two cores a line is taken by the writer, then by the reader. Where ranks share cores, who waits for a flag lets
+/// others do their work meanwhile; what it costs is a change of process, however long it took.
+double flag_of(const costs& c, bool own_cores) {
+    constexpr double change_of_process = 2e-6, between_cores = 5e-7;
+    if (!own_cores) return change_of_process;
+    return std::min(c.flag_seconds, c.take_seconds > 0 ? 2 * c.take_seconds : between_cores);
+}
+
+} // namespace
+
+costs agreed(const std::vector<measurement>& all) {
+    const auto quartile = [&](auto&& of) {
+        std::vector<double> values;
+        for (const measurement& m : all) values.push_back(of(m.seen));
+        return lower_quartile(std::move(values));
+    };
+    const auto write = [&](write_cost costs::*how) {
+        return write_cost{quartile([&](const costs& c) { return (c.*how).message_seconds; }),
+                          quartile([&](const costs& c) { return (c.*how).line_seconds; })};
+    };
+    const auto of = [&](double costs::*what) { return quartile([&](const costs& c) { return c.*what; }); };
+    costs c{.flag_seconds = of(&costs::flag_seconds),
+            .message_seconds = of(&costs::message_seconds),
+            .copy_seconds_per_byte = of(&costs::copy_seconds_per_byte),
+            .run_seconds = of(&costs::run_seconds),
+            .cached = write(&costs::cached),
+            .streamed = write(&costs::streamed),
+            .scattered_line_seconds = of(&costs::scattered_line_seconds),
+            .take_seconds = of(&costs::take_seconds),
+            .keep_seconds = of(&costs::keep_seconds),
+            .far_flag_seconds = of(&costs::far_flag_seconds)};
+    constexpr double slowest_copy = 1e-9, longest_run = 1e-7, slowest_network = 1e-4;
+    c.copy_seconds_per_byte = std::min(c.copy_seconds_per_byte, slowest_copy);
+    c.run_seconds = std::min(c.run_seconds, longest_run);
+    c.far_flag_seconds = std::min(c.far_flag_seconds, slowest_network);
+    if (std::none_of(all.begin(), all.end(), [](const measurement& m) { return m.shares_memory; })) return c;
+    bound_by_lines(c);
+    const bool own_cores = std::all_of(all.begin(), all.end(), [](const measurement& m) { return m.own_core; });
+    c.flag_seconds = flag_of(c, own_cores);
+    return c;
+}
+
+} // namespace halocline::comm
