@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <sched.h>
+#include <unistd.h>
 
 namespace {
 
@@ -32,7 +33,10 @@ int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) 
     }
 }
 
+pid_t initialized_by = 0; // a child of fork() also gets to exit(), and may not call MPI
+
 void finalize_at_exit() {
+    if (getpid() != initialized_by) return;
     int finalized = 0;
     if (abandoned || open_worlds > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
     // Together: MPICH over UCX can wait for ever where one rank is in MPI_Finalize seconds before another.
@@ -66,6 +70,7 @@ int initialize() {
     int provided = 0;
     // Any thread of a team may be the one that starts an exchange, never two at a time.
     HALOCLINE_TRY(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
+    initialized_by = getpid();
     std::atexit(finalize_at_exit); // after MPI's own handlers, so it runs before them
     return MPI_SUCCESS;
 }

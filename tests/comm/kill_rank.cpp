@@ -15,6 +15,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -109,6 +110,57 @@ int add_for(const job& j, int ms, int computes) {
     }
 }
 
+/// Rank 1 has a child that runs all destructors and exit handlers while its parent goes on. Returns 0 if everybody can.
+int fork_and_go_on(const job& j) {
+    constexpr std::size_t n = 1 << 20; // large messages and puts
+    const int next = (j.rank() + 1) % j.ranks(), before = (j.rank() + j.ranks() - 1) % j.ranks();
+    global_sum sum(j, 1);
+    messenger m(j);
+    const std::vector<int> near{next, before};
+    exposure e(j, near, n, {"puts", 1});
+    std::vector<double> out(1000), in(1000);
+    connection to_next(j, next), from_before(j, before);
+    send_window<double> send(to_next, out);
+    recv_window<double> recv(from_before, in);
+    to_next.connect();
+    from_before.connect();
+
+    const std::vector<std::byte> bytes(n);
+    std::vector<std::byte> room(n);
+    std::uint64_t step = 0;
+    const auto exchange = [&] {
+        double one[]{1};
+        if (const status s = sum(one); s != status::ok || one[0] != j.ranks()) j.fail(s, sum.pending());
+        message_request request;
+        m.isend(request, bytes, next, 1);
+        status s = m.recv(room, before, 1);
+        if (s == status::ok) s = m.wait(request);
+        if (s != status::ok) j.fail(s, m.pending());
+        s = e.put_signal(0, bytes, 0, 0);
+        if (s == status::ok) s = e.wait_signals(0, ++step);
+        if (s != status::ok) j.fail(s, e.pending());
+        for (const status begun : {recv.init(), send.init(), recv.post(), send.post()})
+            if (begun != status::ok) j.fail(begun, send.pending());
+        send.wait_or_throw();
+        recv.wait_or_throw();
+    };
+    exchange();
+    message_request unmatched, announced;
+    m.irecv(unmatched, room, before, 2);
+    m.isend(announced, bytes, next, 3);
+    const pid_t child = j.rank() == 1 ? fork() : -1;
+    if (child == 0) return 0;
+    int how = 0;
+    if (child > 0 && (waitpid(child, &how, 0) != child || how != 0)) return 6;
+    j.barrier();
+    for (int k = 0; k < 5; ++k) exchange();
+    if (const status s = m.send(std::span(bytes).first(8), next, 2); s != status::ok) j.fail(s, m.pending());
+    if (const status s = m.recv(room, before, 3); s != status::ok) j.fail(s, m.pending());
+    for (message_request* const r : {&unmatched, &announced})
+        if (const status s = m.wait(*r); s != status::ok) j.fail(s, m.pending());
+    return 0;
+}
+
 /// Notices the death, then waits for a library in a destructor, for ever.
 [[noreturn]] void end_and_get_stuck(const job& j) {
     try {
@@ -177,6 +229,7 @@ int be_rank(std::string mode) {
         if (!across_hosts) announce();
         if (mode == "exit" && j.rank() == 1) std::_Exit(7);
         if (mode == "ok") return 0;
+        if (mode == "forks") return fork_and_go_on(j);
         if (mode == "messages") exchange_messages(j);
         if (mode == "puts") put_for_ever(j);
         if (mode == "window") exchange_for_ever(j);

@@ -150,6 +150,19 @@ TEST(Kill, IsReportedWhileTheLauncherIsStopped) {
     EXPECT_EQ(job_under_test.wait(), 3);
 }
 
+class Forked : public testing::TestWithParam<const char*> {};
+
+TEST_P(Forked, ChildThatRunsDestructorsLeavesChannelsToItsParent) {
+    running_job job_under_test(3, GetParam(), 3);
+
+    EXPECT_EQ(job_under_test.wait(), 0) << job_under_test.said;
+}
+
+INSTANTIATE_TEST_SUITE_P(During, Forked, testing::Values("forks"));
+#ifdef HALOCLINE_WITH_OFI
+INSTANTIATE_TEST_SUITE_P(OverOfi, Forked, testing::Values("ofi-forks", "ofi-shm-forks", "ofi-nodes-forks"));
+#endif
+
 TEST(Kill, OfTheLauncherLeavesNobody) {
     running_job job_under_test(3, "sum", 3);
 

@@ -62,6 +62,11 @@ channel_set::~channel_set() { close(); }
 
 void channel_set::close() noexcept {
     if (core_ == nullptr) return;
+    if (core_->in_forked_child()) {
+        leave_to_parent(lanes_);
+        core_ = nullptr;
+        return;
+    }
     const closing_scope closing(core_->doing);
     if (worker_ != nullptr) core_->background.remove(worker_);
     worker_ = nullptr;

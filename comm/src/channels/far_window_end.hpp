@@ -28,6 +28,9 @@ class far_window_end {
         if constexpr (requires { &Channel::complete; })
             Channel::complete(world_of(core_, static_cast<Channel*>(nullptr)), id);
     }
+    ~far_window_end() {
+        if (core_.in_forked_child()) leave_to_parent(channel_);
+    }
     far_window_end(const far_window_end&) = delete;
     far_window_end& operator=(const far_window_end&) = delete;
 

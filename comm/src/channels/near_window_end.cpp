@@ -31,6 +31,7 @@ near_window_end::near_window_end(job_core& core, const window_request& r)
 }
 
 near_window_end::~near_window_end() {
+    if (core_.in_forked_child()) return;
     const closing_scope closing(core_.doing);
     if (channel_) channel_->close();
     parked_block parked{block_, block_bytes_, {reinterpret_cast<const control_line*>(block_)}};

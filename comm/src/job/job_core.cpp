@@ -28,6 +28,12 @@ job_core::job_core(int own_rank, int job_ranks, job_options choices, std::string
 }
 
 job_core::~job_core() {
+    if (in_forked_child()) {
+        leave_to_parent(parked);
+        leave_to_parent(watch);
+        leave_to_parent(networks);
+        return;
+    }
     const closing_scope closing(doing);
     // Farewells of closed channels may be under way, and the last messages before them.
     const auto over = [&] {
@@ -57,6 +63,8 @@ void job_core::park(parked_block block) {
     parked.park(std::move(block));
     sweep();
 }
+
+bool job_core::in_forked_child() const noexcept { return getpid() != members[static_cast<std::size_t>(rank)].pid; }
 
 std::string job_core::name_of(int r) const {
     if (r < 0) return "a rank";

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace halocline::comm {
@@ -101,6 +102,9 @@ class job_core {
     [[nodiscard]] std::string cut_link(int peer, std::string_view own_address, std::string_view address) const;
     /// "rank 3 (pid 4711 on hostA)"
     [[nodiscard]] std::string name_of(int r) const;
+    /// Is this process a child of fork(), with copies of the rank's objects? What they share with peers, and what
+    /// libraries share with the parent, is not the child's to close: destructors leave it as it is.
+    [[nodiscard]] bool in_forked_child() const noexcept;
 
   private:
     /// Who is at the end of the chain of those who wait for each other and are awake, as far as their memory is mapped
@@ -109,6 +113,12 @@ class job_core {
     /// Empty: it reaches the peer.
     [[nodiscard]] std::string why_not(const std::string& transport, int peer, const refusals& refused) const;
 };
+
+/// In a forked child: what `object` holds is never destroyed.
+template <class T>
+void leave_to_parent(T& object) {
+    new T(std::move(object)); // NOLINT: lost on purpose
+}
 
 /// For the length of a set-up wait, in which awaits() is called.
 class awaiting_scope {

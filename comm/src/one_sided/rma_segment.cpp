@@ -242,6 +242,11 @@ void rma_segment::poll() noexcept {
 }
 
 rma_segment::~rma_segment() {
+    if (owner.core().in_forked_child()) {
+        leave_to_parent(neighbours);
+        leave_to_parent(exposed_);
+        return;
+    }
     parked_block parked{block_, block_bytes_, {}};
     for (auto& [transport, memory] : exposed_) parked.exposed.push_back(std::move(memory));
     for (const neighbour& peer : neighbours) {
