@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file_text.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -22,6 +24,14 @@ std::string_view trim(std::string_view text) {
     const std::size_t first = text.find_first_not_of(blanks);
     if (first == std::string_view::npos) return {};
     return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+std::string shown(std::string_view text) {
+    constexpr std::size_t most = 40;
+    std::string printable(text.substr(0, most));
+    std::ranges::replace_if(
+        printable, [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
+    return printable + (text.size() > most ? "..." : "");
 }
 
 std::optional<int> parse_int(std::string_view text) { return parse_whole<int>(text); }

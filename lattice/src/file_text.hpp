@@ -16,5 +16,7 @@ std::optional<std::uint32_t> parse_hex(std::string_view text);
 std::string to_hex(std::uint32_t value);
 /// Without blanks and zero bytes at its ends.
 std::string_view trim(std::string_view text);
+/// Text of a file as an error prints it: the first 40 characters, without control characters.
+std::string shown(std::string_view text);
 
 } // namespace halocline::lattice

@@ -116,7 +116,7 @@ std::vector<std::string> boundary_warnings(const gauge_file& file, const std::ar
         const std::string& made_with = file.fermion_boundaries[mu];
         const bool same = made_with == "ANTIPERIODIC" && used[mu] == boundary::antiperiodic;
         if (made_with.empty() || made_with == "PERIODIC" || same) continue;
-        all.push_back("'" + file.path + "' says BOUNDARY_" + std::to_string(mu + 1) + " = " + made_with +
+        all.push_back("'" + file.path + "' says BOUNDARY_" + std::to_string(mu + 1) + " = " + shown(made_with) +
                       " of its fermions; here the boundary in " + "xyzt"[mu] + " is another");
     }
     return all;

@@ -47,7 +47,7 @@ nersc_head parse_head(const binary_file& file) {
         if (equals == std::string_view::npos)
             throw file_error(file.path(), "NERSC header line at byte " + std::to_string(at) + " is not KEY = VALUE");
         const auto [it, fresh] = head.values.emplace(trim(line.substr(0, equals)), trim(line.substr(equals + 1)));
-        if (!fresh) throw file_error(file.path(), "NERSC header gives " + it->first + " twice");
+        if (!fresh) throw file_error(file.path(), "NERSC header gives " + shown(it->first) + " twice");
     }
     throw file_error(file.path(), "NERSC header has no END_HEADER line in its first " + std::to_string(size) +
                                       " bytes: it is truncated or corrupted");
@@ -60,7 +60,8 @@ std::optional<Value> optional_value(const std::string& path, const nersc_head& h
     const auto it = head.values.find(key);
     if (it == head.values.end()) return std::nullopt;
     const std::optional<Value> value = parse(it->second);
-    if (!value) throw file_error(path, "NERSC header gives " + key + " = '" + it->second + "', which is not a number");
+    if (!value)
+        throw file_error(path, "NERSC header gives " + key + " = '" + shown(it->second) + "', which is not a number");
     return value;
 }
 
@@ -91,21 +92,23 @@ gauge_file open_nersc(const binary_file& file) {
     else if (type == "4D_SU3_GAUGE_3x3" || type == "4D_SU3_GAUGE_3X3")
         g.rows = 3;
     else
-        throw file_error(g.path, "NERSC DATATYPE is '" + type + "': 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3 can be read");
+        throw file_error(g.path,
+                         "NERSC DATATYPE is '" + shown(type) + "': 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3 can be read");
 
     const std::string& real = head.at(g.path, "FLOATING_POINT");
     const bool plain = real == "IEEE32" || real == "IEEE64"; // the archive's first files: big endian
     if (plain || real == "IEEE32BIG" || real == "IEEE64BIG")
         g.big_endian = true;
     else if (real != "IEEE32LITTLE" && real != "IEEE64LITTLE")
-        throw file_error(g.path,
-                         "NERSC FLOATING_POINT is '" + real + "': IEEE32 or IEEE64 with BIG or LITTLE can be read");
+        throw file_error(g.path, "NERSC FLOATING_POINT is '" + shown(real) +
+                                     "': IEEE32 or IEEE64 with BIG or LITTLE can be read");
     g.real_bytes = real[4] == '3' ? 4 : 8;
 
     for (int mu = 0; mu < dimensions; ++mu) {
         const std::string key = "DIMENSION_" + std::to_string(mu + 1);
         const std::optional<int> extent = parse_int(head.at(g.path, key));
-        if (!extent) throw file_error(g.path, "NERSC " + key + " is '" + head.at(g.path, key) + "': not an extent");
+        if (!extent)
+            throw file_error(g.path, "NERSC " + key + " is '" + shown(head.at(g.path, key)) + "': not an extent");
         g.extents[mu] = *extent;
     }
     check_size(g, file.size());

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lime.hpp"
 
-#include "file_text.hpp"
-
 #include <halocline/base/error.hpp>
 
 #include <zlib.h>
 
 #include <algorithm>
-#include <cctype>
 
 namespace halocline::lattice {
 namespace {
@@ -77,14 +74,6 @@ std::string lime_head(const std::string& type, std::uint64_t length, lime_flags 
 
 std::string lime_text(const std::string& type, const std::string& data, lime_flags flags) {
     return lime_head(type, data.size(), flags) + data + std::string((8 - data.size() % 8) % 8, '\0');
-}
-
-std::string shown(std::string_view text) {
-    constexpr std::size_t most = 40;
-    std::string printable(text.substr(0, most));
-    std::ranges::replace_if(
-        printable, [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
-    return printable + (text.size() > most ? "..." : "");
 }
 
 xml_values::xml_values(const binary_file& file, const lime_record& record) : path_(file.path()), type_(record.type) {

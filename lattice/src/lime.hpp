@@ -5,6 +5,7 @@
 #pragma once
 
 #include "binary_file.hpp"
+#include "file_text.hpp"
 
 #include <array>
 #include <cstdint>
@@ -46,9 +47,6 @@ lime_records list_records(const binary_file& file);
 std::string lime_head(const std::string& type, std::uint64_t length, lime_flags flags);
 /// A whole record.
 std::string lime_text(const std::string& type, const std::string& data, lime_flags flags);
-
-/// Text of a file as an error prints it: the first 40 characters, without control characters.
-std::string shown(std::string_view text);
 
 /// The text of the elements of a small XML document: enough for flat ones, with attributes, prefixes and comments.
 class xml_values {

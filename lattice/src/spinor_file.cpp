@@ -44,7 +44,7 @@ coordinate read_dims(const xml_values& xml) {
 int read_real_bytes(const xml_values& xml) {
     expect(xml, "recordtype", 0, "0, a field on the whole lattice,"); // globaldata in version 1.0
     expect(xml, "globaldata", 0, "0, a field on the whole lattice,");
-    const std::string type = "datatype '" + xml.find("datatype").value_or("") + "': ";
+    const std::string type = "datatype '" + shown(xml.find("datatype").value_or("")) + "': ";
     expect(xml, "spins", spinor_spins, type + "a Dirac fermion with 4");
     expect(xml, "colors", spinor_colours, type + "a Dirac fermion with 3");
     const std::string precision = xml.at("precision");

@@ -5,6 +5,7 @@
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -127,6 +128,21 @@ TEST(GaugeFile, RefusesWrongHeads) {
     std::string plaquette = ddalphaamg();
     EXPECT_THROW(load(plaquette.replace(16, 8, real(std::nan(""), 8, false))), file_error);
     EXPECT_THROW(load(plaquette.replace(16, 8, real(3.5, 8, false))), file_error);
+}
+
+/// Terminals obey control characters.
+TEST(GaugeFile, SaysOfAWrongHeadOnlyWhatCanBePrinted) {
+    for (const char* value : {"DIMENSION_1 = ", "DATATYPE = ", "FLOATING_POINT = ", "CHECKSUM = ", "LINK_TRACE = "}) {
+        const std::string damage = value + std::string("\x1b[2J\a") + std::string(2000, 'x');
+        try {
+            load(replaced(nersc({}), value, damage));
+            ADD_FAILURE() << value;
+        } catch (const file_error& e) {
+            const std::string text = e.what();
+            EXPECT_EQ(std::ranges::count_if(text, [](unsigned char c) { return std::iscntrl(c) != 0; }), 0) << text;
+            EXPECT_LT(text.size(), 300u) << value;
+        }
+    }
 }
 
 TEST(GaugeFile, RefusesWhatIsNoRegularFile) {
