@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kills of random ranks at random moments (set-up, exchange), and how long the survivors take to name them.
-//   comm_kill_campaign TRANSPORT[+messages|+puts] ROUNDS[/SURVIVORS] LAUNCHER...
-// e.g. comm_kill_campaign ofi-tcp 1000 bin/halocline-run: among messages of a plan and sums; +messages, +puts: large ones.
+//   comm_kill_campaign TRANSPORT[+setup|+messages|+puts] ROUNDS[/SURVIVORS] LAUNCHER...
+// e.g. comm_kill_campaign ofi-tcp 1000 bin/halocline-run: among messages of a plan and sums; +setup: while plans are made;
+// +messages, +puts: large ones.
 // 1000/1: one survivor that says it is enough, where the launcher may end the other one first.
 // Fails if a survivor of any round is silent, names another rank, or takes more than 8 s. scripts/kill-campaign.sh runs
 // it over every transport.
@@ -50,6 +51,10 @@ void exchange_plan(const job& j) {
         wait_for(j, set, k);
         if (const status s = sum(values); s != status::ok) j.fail(s, sum.pending());
     }
+}
+
+void make_plans(const job& j) {
+    for (int k = 0; k < 20; ++k) channel_set(j, ring(j, 5000), {"ring", ""});
 }
 
 void exchange_messages(const job& j) {
@@ -133,7 +138,10 @@ int be_rank(std::string_view transport, std::string_view work, const char* pipe_
         const job j = job::from_environment(options_over(transport));
         tell(pipe_name, "pid %d %d", j.rank(), static_cast<int>(getpid()));
         for (;;) { // until it is killed, or another is
-            work == "messages" ? exchange_messages(j) : work == "puts" ? exchange_puts(j) : exchange_plan(j);
+            work == "setup"      ? make_plans(j)
+            : work == "messages" ? exchange_messages(j)
+            : work == "puts"     ? exchange_puts(j)
+                                 : exchange_plan(j);
             j.barrier();
         }
     } catch (const rank_failure& e) {
@@ -225,7 +233,7 @@ int main(int argc, char** argv) {
     const std::string_view name = argv[1], transport = name.substr(0, name.find('+'));
     const std::string_view work = transport == name ? "plan" : name.substr(transport.size() + 1);
     const bool over_mpi = transport_named(transport).transport == "mpi";
-    if (work != "plan" && work != "messages" && work != "puts") return 2;
+    if (work != "plan" && work != "setup" && work != "messages" && work != "puts") return 2;
     if (std::string(argv[2]) == "rank") {
         if (argc < 4) return 2;
         return (over_mpi ? be_rank_behind_a_process : be_rank)(transport, work, argv[3]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_core.hpp"
+#include "job/watchdog.hpp"
 
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
@@ -172,6 +173,24 @@ int fork_and_go_on(const job& j) {
     }
 }
 
+/// Rank 1 gives up. The others have begun to close their jobs before their watchdogs see it, and wait for a library.
+[[noreturn]] void close_and_get_stuck(const job& j) {
+    if (j.rank() == 1) {
+        j.abort("enough");
+        compute_for(std::chrono::seconds(60));
+    }
+    try {
+        while (true) j.barrier();
+    } catch (const rank_failure&) {
+        j.core().guard->stop_looking();
+        const closing_scope closing(j.core().doing);
+        std::printf("closing\n");
+        std::fflush(stdout);
+        compute_for(std::chrono::seconds(60));
+        throw;
+    }
+}
+
 /// Notices the death, then has something to save before it says so.
 [[noreturn]] void end_after_other_work(const job& j) {
     try {
@@ -235,6 +254,7 @@ int be_rank(std::string mode) {
         if (mode == "window") exchange_for_ever(j);
         if (mode == "computing") compute_for(std::chrono::seconds(60));
         if (mode == "stuck") end_and_get_stuck(j);
+        if (mode == "closing") close_and_get_stuck(j);
         if (mode == "add") return add_for(j, 5000, 0);
         if (mode == "add-and-compute") return add_for(j, 1000, 5 * static_cast<int>(stall.count()));
         if (mode == "busy") end_after_other_work(j);

@@ -98,6 +98,16 @@ TEST(Kill, IsReportedForSurvivorsThatDoNotGetThroughTheirDestructors) {
     }
 }
 
+TEST(Kill, IsReportedForSurvivorsThatCloseTheirJobs) {
+    running_job job_under_test(3, "closing", 3);
+    for (int closing = 0; closing < 2 && job_under_test.line();) closing += job_under_test.said.ends_with("closing\n");
+    send_signal(job_under_test.ranks[1], SIGKILL);
+    const int code = job_under_test.wait();
+
+    EXPECT_EQ(code, 3) << job_under_test.said;
+    EXPECT_EQ(job_under_test.last_words.size(), 2u) << job_under_test.said;
+}
+
 TEST(Kill, LeavesTimeToWhoHasNoticed) {
     const end_of_three seen("busy");
 

@@ -24,6 +24,8 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
         steps.connect();
         steps.greet_peers();
     } catch (...) {
+        const closing_scope closing(core.doing);
+        lanes_ = {}; // says farewell
         steps.give_block_back();
         throw;
     }

@@ -29,7 +29,11 @@ class far_window_end {
             Channel::complete(world_of(core_, static_cast<Channel*>(nullptr)), id);
     }
     ~far_window_end() {
-        if (core_.in_forked_child()) leave_to_parent(channel_);
+        const closing_scope closing(core_.doing);
+        if (core_.in_forked_child())
+            leave_to_parent(channel_);
+        else
+            channel_.close();
     }
     far_window_end(const far_window_end&) = delete;
     far_window_end& operator=(const far_window_end&) = delete;

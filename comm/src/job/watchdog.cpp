@@ -103,7 +103,7 @@ bool watchdog::await_death() {
     while (!stop_.load(std::memory_order_relaxed)) {
         poll(watched_.data(), watched_.size(), may_block ? look_ms : -1);
         const std::lock_guard lock(looking_);
-        if (blind_) return false;
+        if (blind_) return core_.failed() != status::ok; // the rank may have seen it first
         core_.watch->look();
         if (may_block) look_at_call();
         if (core_.failed() != status::ok) return true;

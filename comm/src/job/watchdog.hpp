@@ -34,7 +34,8 @@ class watchdog {
     /// Called by the rank when it reports the end of the job itself, with this text. Does not return if the watchdog has
     /// begun to report.
     void leave_report_to_rank(const std::string& text);
-    /// Called before the job's liveness object is destroyed. From then on only a death that was seen before matters.
+    /// Called before the job's liveness object is destroyed. From then on only a death that was seen before
+    /// matters, by whomever.
     void stop_looking();
 
   private:

@@ -162,6 +162,7 @@ message_engine::~message_engine() {
         if (l.network) l.network->abandon();
         if (l.shm) parked.lines.push_back(l.shm->close());
     }
+    links_.clear(); // they ask libraries, too
     core_.job.park(std::move(parked));
 }
 

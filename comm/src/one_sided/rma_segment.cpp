@@ -247,6 +247,7 @@ rma_segment::~rma_segment() {
         leave_to_parent(exposed_);
         return;
     }
+    const closing_scope closing(owner.core().doing);
     parked_block parked{block_, block_bytes_, {}};
     for (auto& [transport, memory] : exposed_) parked.exposed.push_back(std::move(memory));
     for (const neighbour& peer : neighbours) {
@@ -255,6 +256,7 @@ rma_segment::~rma_segment() {
         for (message_header& half : peer.theirs->half) half.end.store(1, std::memory_order_release);
         parked.lines.push_back(peer.mine);
     }
+    neighbours.clear(); // their links ask libraries, too
     owner.core().park(std::move(parked));
 }
 
