@@ -25,6 +25,18 @@ halocline_test::command_result shell(const std::string& line) { return run_comma
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+/// The program ends with this code and one line of error that contains `text`.
+void expect_one_error(const halocline_test::command_result& run, int exit_code, const std::string& text) {
+    EXPECT_EQ(run.exit_code, exit_code) << run.out << run.err;
+    EXPECT_TRUE(contains(run.err, text)) << run.err << "\nhas not: " << text;
+    EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message, or none:\n" << run.err;
+}
+
+/// Runs the line where /mnt is a disk of 64 KiB. Exit code 0 of "true": it can.
+halocline_test::command_result on_small_disk(const std::string& line) {
+    return shell("unshare -rm sh -c \"mount -t tmpfs -o size=64k none /mnt && " + line + "\"");
+}
+
 TEST(Programs, HelpIsOneTextWithUsageAndExitCodeZero) {
     for (const char* program :
          {"coarse_solve", "generate_gauge", "halocline-info", "heat4d", "halocline-run", "halo_c"}) {
@@ -43,9 +55,7 @@ TEST(Programs, AnArgumentTooManyIsOneError) {
     for (const char* program : {"coarse_solve", "generate_gauge", "halocline-info", "heat4d", "halo_c"}) {
         const auto run = run_command(run2 + program + " shm superfluous");
 
-        EXPECT_EQ(run.exit_code, 2) << program << run.out;
-        EXPECT_TRUE(contains(run.err, "argument")) << program << run.err;
-        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+        expect_one_error(run, 2, "argument");
     }
     const auto unknown = run_command(bin + "halo_c carrier-pigeon");
     const auto on_ranks = run_command(run2 + "halo_c carrier-pigeon");
@@ -99,9 +109,8 @@ TEST(Programs, PathsOfOutputsThatAreNoneAreToldOnce) {
     for (const std::string& path : {scratch / "loop/x", scratch / std::string(300, 'a'), scratch / "pipe"}) {
         const auto run = shell("mkfifo " + (scratch / "pipe") + " 2>/dev/null; " + run2 + "heat4d --json " + path);
 
-        EXPECT_EQ(run.exit_code, 2) << run.err;
-        EXPECT_TRUE(run.err.starts_with("heat4d: error: --json " + path + ": can")) << run.err;
-        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+        expect_one_error(run, 2, path + ": can");
+        EXPECT_TRUE(run.err.starts_with("heat4d: error: --json " + path)) << run.err;
         EXPECT_TRUE(run.out.empty()) << run.out;
     }
 }
@@ -127,9 +136,7 @@ TEST(Programs, NamesThatAreEmptyAreRefused) {
                                    "generate_gauge --output", "coarse_solve --json", "halocline-info --transport"}) {
         const auto run = run_command(run2 + line + " ''");
 
-        EXPECT_EQ(run.exit_code, 2) << line << run.err;
-        EXPECT_TRUE(contains(run.err, line.substr(line.find("--")) + " '': expected ")) << run.err;
-        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+        expect_one_error(run, 2, line.substr(line.find("--")) + " '': expected ");
         EXPECT_TRUE(run.out.empty()) << run.out;
     }
 }
@@ -148,35 +155,28 @@ TEST(Programs, ADiskThatIsFullAtTheEndIsOneErrorWithFileAndReason) {
          {"heat4d --steps 1", "generate_gauge --grid 4.4.4.4 --sweeps 0", short_solve.c_str()}) {
         const auto run = run_command(run2 + line + " --json /dev/full");
 
-        EXPECT_EQ(run.exit_code, 1) << line << run.err;
-        EXPECT_TRUE(contains(run.err, ": error: --json /dev/full: can't be written: No space left on device"))
-            << run.err;
-        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+        expect_one_error(run, 1, ": error: --json /dev/full: can't be written: No space left on device");
         EXPECT_FALSE(run.out.empty()) << line;
     }
 }
 
 TEST(SmallDisk, AConfigurationThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
-    const std::string mount = "unshare -rm sh -c \"mount -t tmpfs -o size=64k none /mnt && ";
-    if (shell(mount + "true\"").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    if (on_small_disk("true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
     const scratch_folder scratch;
 
     const auto run =
-        shell(mount + run2 + "generate_gauge --grid 8.8.8.8 --thermalisation 0 --sweeps 0 --output /mnt/x " +
-              "--json " + (scratch / "r.json") + "\"");
+        on_small_disk(run2 + "generate_gauge --grid 8.8.8.8 --thermalisation 0 --sweeps 0 --output /mnt/x --json " +
+                      (scratch / "r.json"));
 
-    EXPECT_EQ(run.exit_code, 1) << run.err;
-    EXPECT_TRUE(contains(run.err, "--output: '/mnt/x")) << run.err;
+    expect_one_error(run, 1, "--output: '/mnt/x");
     EXPECT_TRUE(contains(run.err, "No space left on device")) << run.err;
-    EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
     EXPECT_TRUE(contains(read_text(scratch / "r.json"), "\"output\": \"\"")) << run.err;
 }
 
 TEST(SmallDisk, ADemoConfigurationThatDoesNotFitIsToldBeforeItIsMade) {
-    const std::string mount = "unshare -rm sh -c \"mount -t tmpfs -o size=64k none /mnt && ";
-    if (shell(mount + "true\"").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    if (on_small_disk("true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
 
-    const auto run = shell(mount + "HALOCLINE_DATA_DIR=/mnt " + run2 + "coarse_solve; ls /mnt >&2\"");
+    const auto run = on_small_disk("HALOCLINE_DATA_DIR=/mnt " + run2 + "coarse_solve; ls /mnt >&2");
 
     EXPECT_TRUE(contains(run.err, "No space left on device")) << run.err;
     EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message, or a file left:\n" << run.err;
@@ -197,12 +197,11 @@ TEST(Containers, RanksInPidNamespacesOfTheirOwnAreAJob) {
 }
 
 TEST(SmallDisk, ASolutionThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
-    const std::string mount = "unshare -rm sh -c \"mount -t tmpfs -o size=64k none /mnt && ";
-    if (shell(mount + "true\"").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    if (on_small_disk("true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
     const scratch_folder scratch;
 
     const auto run =
-        shell(mount + run2 + short_solve + " --solution /mnt/x --json " + (scratch / "r.json") + "; ls /mnt\"");
+        on_small_disk(run2 + short_solve + " --solution /mnt/x --json " + (scratch / "r.json") + "; ls /mnt");
 
     EXPECT_TRUE(contains(run.err, "--solution: '/mnt/x")) << run.err;
     EXPECT_TRUE(contains(run.err, "No space left on device")) << run.err;
@@ -212,10 +211,9 @@ TEST(SmallDisk, ASolutionThatDoesNotFitIsOneErrorAndTheRestIsWritten) {
 }
 
 TEST(SmallDisk, ASolutionAndAResultThatDoNotFitAreBothTold) {
-    const std::string mount = "unshare -rm sh -c \"mount -t tmpfs -o size=64k none /mnt && ";
-    if (shell(mount + "true\"").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
+    if (on_small_disk("true").exit_code != 0) GTEST_SKIP() << "no mount namespaces here";
 
-    const auto run = shell(mount + run2 + short_solve + " --solution /mnt/x --json /dev/full\"");
+    const auto run = on_small_disk(run2 + short_solve + " --solution /mnt/x --json /dev/full");
 
     EXPECT_EQ(run.exit_code, 1) << run.err;
     EXPECT_TRUE(contains(run.err, "--solution: '/mnt/x")) << run.err;
@@ -293,10 +291,7 @@ TEST(Programs, ABadConfigFileIsToldOnceBeforeAnyRankStarts) {
           bin + "halocline-run -n 2 --config " + (scratch / "bad.toml") + " -- " + bin + "halo_c"}) {
         const auto run = run_command(start);
 
-        EXPECT_EQ(run.exit_code, 2) << start << run.err;
-        EXPECT_TRUE(contains(run.err, "bad.toml:2:14: unknown key '[comm] transprots'; the nearest known one is"))
-            << run.err;
-        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+        expect_one_error(run, 2, "bad.toml:2:14: unknown key '[comm] transprots'; the nearest known one is");
     }
     const auto missing = run_command(bin + "halocline-run -n 2 --config /nowhere.toml -- " + bin + "halo_c");
     EXPECT_EQ(missing.exit_code, 2) << missing.err;
@@ -318,10 +313,8 @@ TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
     // Too small for a slab, and too small for those of two ranks.
     for (const std::string limit : {"ulimit -f 100", "ulimit -v 30000000", "ulimit -v 100000000"}) {
         const auto run = shell(limit + "; " + run2 + "heat4d");
-        EXPECT_EQ(run.exit_code, 2) << limit << run.err;
-        EXPECT_TRUE(contains(run.err, limit.substr(0, 9))) << run.err;
+        expect_one_error(run, 2, limit.substr(0, 9));
         EXPECT_TRUE(contains(run.err, "slab_gib")) << run.err;
-        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
     }
     const auto fits = shell("ulimit -v 30000000; HALOCLINE_COMM_SLAB_GIB=0.5 " + run2 + "heat4d --steps 1");
     EXPECT_EQ(fits.exit_code, 0) << fits.err;
@@ -340,9 +333,7 @@ TEST(Programs, RanksWithDifferentCommandLinesAreTold) {
     for (const std::string line : {"heat4d --steps ", "generate_gauge --grid 4.4.4.4 --sweeps 0 --seed "}) {
         const auto run = shell(bin + "halocline-run -n 2 -- sh -c \"exec " + bin + line + "\\$HALOCLINE_RANK\"");
 
-        EXPECT_EQ(run.exit_code, 2) << run.err;
-        EXPECT_TRUE(contains(run.err, "ranks disagree on the command line: rank 0 has")) << run.err;
-        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+        expect_one_error(run, 2, "ranks disagree on the command line: rank 0 has");
     }
 }
 
@@ -388,10 +379,8 @@ TEST(Programs, AWrongVariableOfOneRankIsOneErrorOfTheJobBeforeTheWork) {
         const auto run =
             run_command(bin + "halocline-run -n 2 -- sh -c '" + ranks + "heat4d --grid 4.4.4.4 --steps 1'");
 
-        EXPECT_EQ(run.exit_code, 2) << variable << run.err;
+        expect_one_error(run, 2, "'wrong'");
         EXPECT_TRUE(run.err.starts_with("heat4d: error: rank 1 on ")) << variable << run.err;
-        EXPECT_TRUE(contains(run.err, "'wrong'")) << run.err;
-        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
         EXPECT_TRUE(run.out.empty()) << run.out;
     }
 }
@@ -409,9 +398,7 @@ TEST(Programs, TooFewDescriptorsForLibfabricAreOneErrorWithTheRemedy) {
 
         if (run.exit_code == 0) continue;
         ++refused;
-        EXPECT_EQ(run.exit_code, 2) << files << run.err;
-        EXPECT_TRUE(contains(run.err, "ulimit -n")) << files << run.err;
-        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
+        expect_one_error(run, 2, "ulimit -n");
     }
     EXPECT_GE(refused, 5);
 }
@@ -430,11 +417,9 @@ TEST(Programs, HostsThatCannotBeReachedAreBadInputAndEndTheOthersAtOnce) {
     for (const char* hosts : {"gone:1", "here:1,gone:2", "gone:1,here:2"}) {
         const auto run = run_command(launch + " --hosts " + hosts + heat);
 
-        EXPECT_EQ(run.exit_code, 2) << hosts << run.err;
+        expect_one_error(run, 2, "ended with exit code 255; check the name");
         EXPECT_TRUE(run.err.starts_with("halocline-run: host gone can't be reached: '" + remote_shell + " gone "))
             << run.err;
-        EXPECT_TRUE(contains(run.err, "ended with exit code 255; check the name")) << run.err;
-        EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message:\n" << run.err;
         EXPECT_TRUE(run.out.empty()) << run.out;
     }
 }
