@@ -10,6 +10,10 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
 HWY_BEFORE_NAMESPACE();
 namespace halocline::halo::kernels::HWY_NAMESPACE {
 
@@ -18,62 +22,113 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// Targets without permutations take the reals one by one.
 constexpr std::size_t widest_bytes = HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 ? 0 : HWY_MAX_BYTES;
 
-template <std::size_t Bytes, class D>
-HWY_INLINE hn::Vec<D> permuted(D tag, hn::Vec<D> v, const std::uint32_t* permutation) {
-    if constexpr (Bytes > 16) {
-        const hn::CappedTag<std::uint32_t, Bytes / 4> words;
-        return hn::BitCast(tag, hn::TableLookupLanes(hn::BitCast(words, v), hn::SetTableIndices(words, permutation)));
-    } else {
-        const hn::CappedTag<std::uint8_t, Bytes> bytes;
-        const auto from = hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(permutation));
-        return hn::BitCast(tag, hn::TableLookupBytes(hn::BitCast(bytes, v), from));
+/// A step in registers.
+template <std::size_t Bytes, class T>
+struct loaded_step {
+    using tag = hn::CappedTag<T, Bytes / sizeof(T)>;
+    using index_tag = std::conditional_t<(Bytes > 16), hn::CappedTag<std::uint32_t, Bytes / 4>,
+                                         hn::CappedTag<std::uint8_t, Bytes>>; // of words, or of bytes
+
+    HWY_INLINE explicit loaded_step(const map_step<T>& step)
+        : from(step.from), coefficient(hn::Load(tag(), step.coefficient.data())), index(indices(step)) {}
+    static HWY_INLINE auto indices(const map_step<T>& step) {
+        if constexpr (Bytes > 16)
+            return hn::SetTableIndices(index_tag(), step.permutation.data());
+        else
+            return hn::LoadU(index_tag(), reinterpret_cast<const std::uint8_t*>(step.permutation.data()));
+    }
+    /// sum + coefficient * permuted x.
+    HWY_INLINE hn::Vec<tag> added_to(hn::Vec<tag> sum, const T* x) const {
+        const auto v = hn::BitCast(index_tag(), hn::LoadU(tag(), x + from));
+        if constexpr (Bytes > 16)
+            return hn::MulAdd(coefficient, hn::BitCast(tag(), hn::TableLookupLanes(v, index)), sum);
+        else
+            return hn::MulAdd(coefficient, hn::BitCast(tag(), hn::TableLookupBytes(v, index)), sum);
+    }
+
+    std::int32_t from;
+    hn::Vec<tag> coefficient;
+    decltype(indices(std::declval<const map_step<T>&>())) index;
+};
+template <class T>
+struct loaded_step<sizeof(T), T> {
+    struct tag {};
+    HWY_INLINE explicit loaded_step(const map_step<T>& step) : from(step.from), coefficient(step.coefficient[0]) {}
+    HWY_INLINE T added_to(T sum, const T* x) const { return sum + coefficient * x[from]; }
+
+    std::int32_t from;
+    T coefficient;
+};
+
+/// Some sites on both sides: few enough to stay in the first-level cache from step to step.
+template <class T>
+struct batch {
+    static constexpr std::int64_t most = 64;
+    std::int64_t count = 0;
+    const T* x[most];
+    T* y[most];
+};
+
+/// y = or += the sum of one or two steps, site by site: the steps stay in registers.
+template <std::size_t Bytes, bool Add, bool Two, class T>
+HWY_INLINE void take_steps(const map_step<T>* step, const batch<T>& sites) {
+    const loaded_step<Bytes, T> one(step[0]), two(step[Two ? 1 : 0]);
+    const std::int32_t to = step->to;
+    for (std::int64_t i = 0; i < sites.count; ++i) {
+        const T* HWY_RESTRICT const x = sites.x[i];
+        T* HWY_RESTRICT const y = sites.y[i] + to;
+        if constexpr (Bytes == sizeof(T)) {
+            T sum = one.added_to(Add ? *y : 0, x);
+            if constexpr (Two) sum = two.added_to(sum, x);
+            *y = sum;
+        } else {
+            const typename loaded_step<Bytes, T>::tag tag;
+            auto sum = hn::Zero(tag);
+            if constexpr (Add) sum = hn::LoadU(tag, y);
+            sum = one.added_to(sum, x);
+            if constexpr (Two) sum = two.added_to(sum, x);
+            hn::StoreU(sum, tag, y);
+        }
     }
 }
 
-/// Those steps of a site whose vectors have so many bytes.
+/// Those steps whose vectors have so many bytes.
 template <std::size_t Bytes, bool Add, class T>
-HWY_INLINE void take_steps(const map_step<T>* step, const map_step<T>* end, const T* HWY_RESTRICT x,
-                           T* HWY_RESTRICT y) {
-    if constexpr (Bytes == sizeof(T)) {
-        T sum = 0;
-        for (; step != end; ++step) {
-            if (step->first) sum = Add ? y[step->to] : 0;
-            sum += step->coefficient[0] * x[step->from];
-            if (step->last) y[step->to] = sum;
+HWY_INLINE void take_all(const map_step<T>* step, const map_step<T>* end, const batch<T>& sites) {
+    if constexpr (Bytes == sizeof(T) || (Bytes > sizeof(T) && Bytes <= widest_bytes))
+        while (step != end) {
+            const bool two = !step->last;
+            if (Add || !step->first)
+                two ? take_steps<Bytes, true, true>(step, sites) : take_steps<Bytes, true, false>(step, sites);
+            else
+                two ? take_steps<Bytes, false, true>(step, sites) : take_steps<Bytes, false, false>(step, sites);
+            step += two ? 2 : 1;
         }
-    } else if constexpr (Bytes > sizeof(T) && Bytes <= widest_bytes) {
-        const hn::CappedTag<T, Bytes / sizeof(T)> tag;
-        auto sum = hn::Zero(tag);
-        for (; step != end; ++step) {
-            if (step->first) sum = Add ? hn::LoadU(tag, y + step->to) : hn::Zero(tag);
-            const auto v = permuted<Bytes>(tag, hn::LoadU(tag, x + step->from), step->permutation.data());
-            sum = hn::MulAdd(hn::Load(tag, step->coefficient.data()), v, sum);
-            if (step->last) hn::StoreU(sum, tag, y + step->to);
-        }
-    }
 }
 
-enum class listed : std::uint8_t { neither, from, to_add };
-
-template <listed Side, class T>
-void map_sites(const map_program<T>& program, const T* from, const std::int32_t* positions, std::int64_t count, T* to) {
+template <bool Add, class T>
+void map_sites(const map_program<T>& program, const T* from, const std::int32_t* from_at, T* to,
+               const std::int32_t* to_at, std::int64_t count) {
     const map_step<T>* const s = program.steps;
-    const std::array<std::int32_t, 5> end = program.end;
-    constexpr bool adds = Side == listed::to_add;
-    for (std::int64_t i = 0; i < count; ++i) {
-        const T* const x = from + (Side == listed::from ? positions[i] : i) * program.in_reals;
-        T* const y = to + (adds ? positions[i] : i) * program.out_reals;
-        take_steps<64, adds>(s, s + end[0], x, y);
-        take_steps<32, adds>(s + end[0], s + end[1], x, y);
-        take_steps<16, adds>(s + end[1], s + end[2], x, y);
-        take_steps<8, adds>(s + end[2], s + end[3], x, y);
-        take_steps<4, adds>(s + end[3], s + end[4], x, y);
+    const std::array<std::int32_t, 5>& end = program.end;
+    batch<T> sites;
+    for (std::int64_t first = 0; first < count; first += sites.count) {
+        sites.count = std::min(count - first, batch<T>::most);
+        for (std::int64_t i = 0; i < sites.count; ++i) {
+            sites.x[i] = from + (from_at != nullptr ? from_at[first + i] : first + i) * program.in_reals;
+            sites.y[i] = to + (to_at != nullptr ? to_at[first + i] : first + i) * program.out_reals;
+        }
+        take_all<64, Add>(s, s + end[0], sites);
+        take_all<32, Add>(s + end[0], s + end[1], sites);
+        take_all<16, Add>(s + end[1], s + end[2], sites);
+        take_all<8, Add>(s + end[2], s + end[3], sites);
+        take_all<4, Add>(s + end[3], s + end[4], sites);
     }
 }
 
 template <class T>
 map_table<T> table_of() {
-    return {widest_bytes, {map_sites<listed::neither, T>, map_sites<listed::from, T>, map_sites<listed::to_add, T>}};
+    return {widest_bytes, map_sites<false, T>, map_sites<true, T>};
 }
 map_table<float> float_table() { return table_of<float>(); }
 map_table<double> double_table() { return table_of<double>(); }

@@ -8,10 +8,8 @@ namespace halocline::halo::kernels {
 
 template <class T>
 struct map_table {
-    using kernel = void (*)(const map_program<T>& program, const T* from, const std::int32_t* positions,
-                            std::int64_t count, T* to);
-    std::size_t widest_bytes = 0;    ///< of a step
-    std::array<kernel, 3> kernels{}; ///< assign, gather, add: positions are of neither, of `from`, of `to`
+    std::size_t widest_bytes = 0; ///< of a step
+    map_kernel<T>*assign = nullptr, *add = nullptr;
 };
 
 /// For the SIMD target of this machine.

@@ -63,7 +63,8 @@ map_step<T> next_step(std::vector<sources<T>>& open, std::int32_t in_reals) {
 template <class T>
 site_map<T>::site_map(const block_map& map, int in_reals) : in_reals_(in_reals), out_reals_(map.reals()) {
     const kernels::map_table<T> table = kernels::table_of_maps<T>();
-    kernels_ = table.kernels;
+    assign_ = table.assign;
+    add_ = table.add;
     const std::vector<sources<T>> all = sources_of<T>(map);
     std::size_t to = 0, width = 64; // vectors in falling length, so that each length is one loop
     for (std::size_t i = 0; i < end_.size(); ++i, width /= 2) {

@@ -32,6 +32,11 @@ struct map_program {
     std::int64_t in_reals = 0, out_reals = 0;
 };
 
+/// to[to_at[i]] = or += map from[from_at[i]], site by site; a list that is null is 0, 1, 2, …
+template <class T>
+using map_kernel = void(const map_program<T>& program, const T* from, const std::int32_t* from_at, T* to,
+                        const std::int32_t* to_at, std::int64_t count);
+
 template <class T>
 class site_map {
   public:
@@ -42,26 +47,24 @@ class site_map {
     [[nodiscard]] bool empty() const { return steps_.empty(); }
     /// to[i] = map from[i] for `count` sites one after the other on both sides.  Cost: an indirect call, one read, one write.
     void assign(const T* from, T* to, std::int64_t count) const noexcept {
-        kernels_[0](program(), from, nullptr, count, to);
+        assign_(program(), from, nullptr, to, nullptr, count);
     }
     /// to[i] = map from[positions[i]].
     void gather(const T* from, const std::int32_t* positions, T* to, std::int64_t count) const noexcept {
-        kernels_[1](program(), from, positions, count, to);
+        assign_(program(), from, positions, to, nullptr, count);
     }
     /// to[positions[i]] += map from[i].  Pre: positions differ.
     void add(const T* from, T* to, const std::int32_t* positions, std::int64_t count) const noexcept {
-        kernels_[2](program(), from, positions, count, to);
+        add_(program(), from, nullptr, to, positions, count);
     }
 
   private:
-    using kernel = void (*)(const map_program<T>& program, const T* from, const std::int32_t* positions,
-                            std::int64_t count, T* to);
     [[nodiscard]] map_program<T> program() const noexcept { return {steps_.data(), end_, in_reals_, out_reals_}; }
 
     std::vector<map_step<T>> steps_;
     std::array<std::int32_t, 5> end_{};
     std::int64_t in_reals_ = 0, out_reals_ = 0;
-    std::array<kernel, 3> kernels_{}; // assign, gather, add
+    map_kernel<T>*assign_ = nullptr, *add_ = nullptr;
 };
 
 extern template class site_map<float>;
