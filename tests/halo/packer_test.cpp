@@ -1,26 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-in pack functions against plain loops over global coordinates: projections, phases, formats, site orders.
-#include "pack_oracle.hpp"
-#include "pack_reference.hpp"
-#include "small_job.hpp"
-
-#include <halocline_test/allocation_counter.hpp>
-#include <halocline_test/simd_targets.hpp>
+#include "pack_cases.hpp"
 
 using namespace halocline_test;
-using comm::status;
-using halo::block_map;
-using halo::message_format;
-using halo::packer;
-using halo::packer_options;
-using lattice::decomposition;
-using lattice::face;
-using lattice::side;
-namespace reference = halo::reference;
 
 namespace {
-
-constexpr int components = lattice::spinor_components;
 
 /// Largest difference between unpacked ghosts and plain loops, relative to the magnitude that the format promises.
 template <class T>
@@ -38,15 +22,10 @@ double worst_error(const halo::plan& plan, const packer<T>& pack, const decompos
         pack.unpack(plan.ghost(f, field), 0, middle, ghosts.data());
         pack.unpack(plan.ghost(f, field), middle, std::ssize(sites),
                     ghosts.data() + static_cast<std::size_t>(middle) * reals);
-        // Beyond the edge the field goes on with its phase.
-        std::complex<double> phase = cut.wraps(rank, f) ? o.phases[static_cast<std::size_t>(f.mu)] : 1;
-        if (f.end == side::low) phase = std::conj(phase);
         for (std::size_t s = 0; s < sites.size(); ++s) {
-            std::vector<double> site(components);
-            for (int c = 0; c < components; ++c)
-                site[static_cast<std::size_t>(c)] = value_at(sites[s], cut.global(), 100 * field + c);
             const std::vector<double> expected =
-                reference::mapped(o.projections[static_cast<std::size_t>(f.opposite().index())], phase, site);
+                reference::mapped(of_face(o.projections, f.opposite()), phase_behind(cut, rank, f, o.phases),
+                                  site_at(sites[s], cut.global(), 100 * field));
             EXPECT_EQ(expected.size(), reals);
             for (std::size_t c = 0; c < reals; ++c)
                 worst = std::max(worst, std::abs(ghosts[s * reals + c] - expected[c]) /
@@ -56,37 +35,21 @@ double worst_error(const halo::plan& plan, const packer<T>& pack, const decompos
     return worst;
 }
 
-/// Largest error over site orders and SIMD targets, on 2 ranks with a cut in t and self-exchange in x and y.
+/// Largest error over site orders and SIMD targets, with self-exchange in x, y and z.
 template <class T>
 double exchange_error(packer_options o) {
-    const auto cut = decomposition::even({4, 4, 2, 8}, {1, 1, 1, 2});
     o.components = components;
-    double worst = 0;
-    on_each_simd_target([&] {
-        for (const int lanes : {0, 1, 4, 8, 16}) {
-            std::array<double, 2> error{};
-            comm::run_threads(
-                2,
-                [&](const comm::job& j) {
-                    const lattice::box local = cut.local_box(j.rank());
-                    const auto order = order_of(local, cut.global(), lanes);
-                    halo::plan plan(j, cut, {.bytes_per_site = packer<T>::bytes_per_site(o), .self_exchange = true});
-                    const packer<T> pack(plan, cut, order, o);
-                    const auto x = filled<T>(order, local, cut.global());
-                    for (int k = 0; k < 2; ++k) {
-                        plan.start(pack.of(x));
-                        ASSERT_EQ(plan.finish(), status::ok);
-                    }
-                    error[static_cast<std::size_t>(j.rank())] = worst_error(plan, pack, cut);
-                },
-                small_job());
-            worst = std::max({worst, error[0], error[1]});
+    return largest_error([&](const comm::job& j, const decomposition& cut, const auto& order) {
+        halo::plan plan(j, cut, {.bytes_per_site = packer<T>::bytes_per_site(o), .self_exchange = true});
+        const packer<T> pack(plan, cut, order, o);
+        const auto x = filled<T>(order, cut.local_box(j.rank()), cut.global());
+        for (int k = 0; k < 2; ++k) {
+            plan.start(pack.of(x));
+            EXPECT_EQ(plan.finish(), status::ok);
         }
+        return worst_error(plan, pack, cut);
     });
-    return worst;
 }
-
-const std::complex<double> twist = std::polar(1.0, 0.7);
 
 } // namespace
 
@@ -126,7 +89,7 @@ TEST(Packer, HalvesTheBytesWithinThePromisedError) {
 }
 
 TEST(Packer, RoundsFormatsToNearestEvenOnEveryTarget) {
-    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const alone one;
     std::vector<float> values; // every half, its neighbours' midpoints, and floats just beside them; random floats
     for (std::uint32_t bits = 0; bits < 0x10000; bits += 1) {
         const double v = reference::half_value(static_cast<std::uint16_t>(bits)),
@@ -146,16 +109,13 @@ TEST(Packer, RoundsFormatsToNearestEvenOnEveryTarget) {
         const bool both_nan = (got & 0x7fff) > infinity && (expected & 0x7fff) > infinity;
         return both_nan || got == expected;
     };
-    const comm::job j = comm::job::single(small_job());
-    const auto order = lattice::site_order::lexicographic({4, 4, 4, 4});
 
     on_each_simd_target([&] {
         for (const message_format format : {message_format::half, message_format::bfloat16}) {
-            const packer_options o{.components = 37, .format = format};
-            halo::plan plan(j, cut,
+            halo::plan plan(one.job, one.cut,
                             {.widths = {{0, 0, 0, 0}, {0, 0, 0, 1}}, .bytes_per_site = 74, .self_exchange = true});
-            const packer<float> pack(plan, cut, order, o);
-            lattice::field<float> x(order, 37);
+            const packer<float> pack(plan, one.cut, one.order, {.components = 37, .format = format});
+            lattice::field<float> x(one.order, 37);
             const std::size_t face_values = 37 * 64;
             std::vector<float> back(face_values);
             std::int64_t wrong = 0, wrong_back = 0;
@@ -183,14 +143,12 @@ TEST(Packer, RoundsFormatsToNearestEvenOnEveryTarget) {
 }
 
 TEST(Packer, SharesTheWorkOfATeamAndAllocatesNothing) {
-    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const alone one;
     const packer_options o{.components = components, .format = message_format::half, .projections = half_spinors()};
-    const comm::job j = comm::job::single(small_job());
-    const auto order = lattice::site_order::lexicographic({4, 4, 4, 4});
-    halo::plan plan(j, cut, {.bytes_per_site = packer<float>::bytes_per_site(o), .self_exchange = true, .fields = 2});
-    const packer<float> pack(plan, cut, order, o);
-    const auto x = filled<float>(order, cut.local_box(0), cut.global()),
-               y = filled<float>(order, cut.local_box(0), cut.global(), 100);
+    halo::plan plan = one.plan(packer<float>::bytes_per_site(o), 2);
+    const packer<float> pack(plan, one.cut, one.order, o);
+    const auto x = filled<float>(one.order, one.cut.local_box(0), one.cut.global()),
+               y = filled<float>(one.order, one.cut.local_box(0), one.cut.global(), 100);
     const std::array<const lattice::field<float>*, 2> xs{&x, &y};
 
     const std::uint64_t before = allocations();
@@ -199,7 +157,7 @@ TEST(Packer, SharesTheWorkOfATeamAndAllocatesNothing) {
     EXPECT_EQ(allocations(), before);
 
     for (int f = 0; f < 2; ++f)
-        EXPECT_LE(worst_error(plan, pack, cut, f), std::ldexp(1, -11) + std::ldexp(1, -22)) << f;
+        EXPECT_LE(worst_error(plan, pack, one.cut, f), std::ldexp(1, -11) + std::ldexp(1, -22)) << f;
 }
 
 // Each field's part of the message is what it would be alone: on every path, by one thread and by a team.
@@ -214,43 +172,37 @@ TEST(Packer, SendsSeveralFieldsInOneMessage) {
         for (const halo::path path : {halo::path::direct, halo::path::streamed})
             for (const int members : {1, 3}) {
                 const int lanes = std::array{0, 1, 4, 8, 16}[static_cast<std::size_t>(lanes_in_turn++ % 5)];
-                comm::run_threads(
-                    2,
-                    [&](const comm::job& j) {
-                        const lattice::box local = cut.local_box(j.rank());
-                        const auto order = order_of(local, cut.global(), lanes);
-                        halo::plan plan(j, cut,
-                                        {.bytes_per_site = packer<float>::bytes_per_site(o),
-                                         .self_exchange = true,
-                                         .fields = fields,
-                                         .path = path});
-                        const packer<float> pack(plan, cut, order, o);
-                        std::vector<lattice::field<float>> x;
-                        for (int f = 0; f < fields; ++f)
-                            x.push_back(filled<float>(order, local, cut.global(), 100 * f));
-                        const std::array<const lattice::field<float>*, fields> xs{&x[0], &x[1], &x[2]};
-                        for (int i = 0; i < members; ++i) plan.start(pack.of(xs), {i, members});
-                        ASSERT_EQ(plan.finish(), status::ok);
+                run(2, [&](const comm::job& j) {
+                    const lattice::box local = cut.local_box(j.rank());
+                    const auto order = order_of(local, cut.global(), lanes);
+                    halo::plan plan(j, cut,
+                                    {.bytes_per_site = packer<float>::bytes_per_site(o),
+                                     .self_exchange = true,
+                                     .fields = fields,
+                                     .path = path});
+                    const packer<float> pack(plan, cut, order, o);
+                    std::vector<lattice::field<float>> x;
+                    for (int f = 0; f < fields; ++f) x.push_back(filled<float>(order, local, cut.global(), 100 * f));
+                    const std::array<const lattice::field<float>*, fields> xs{&x[0], &x[1], &x[2]};
+                    for (int i = 0; i < members; ++i) plan.start(pack.of(xs), {i, members});
+                    ASSERT_EQ(plan.finish(), status::ok);
 
-                        const double bound = o.format == message_format::half ? std::ldexp(1, -11) + std::ldexp(1, -22)
-                                                                              : std::ldexp(1, -24);
-                        for (int f = 0; f < fields; ++f) EXPECT_LE(worst_error(plan, pack, cut, f), bound) << f;
-                    },
-                    small_job());
+                    const double bound =
+                        o.format == message_format::half ? std::ldexp(1, -11) + std::ldexp(1, -22) : std::ldexp(1, -24);
+                    for (int f = 0; f < fields; ++f) EXPECT_LE(worst_error(plan, pack, cut, f), bound) << f;
+                });
             }
 }
 
 TEST(Packer, WritesRealsThatAreProjectedAlready) {
-    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
-    const comm::job j = comm::job::single(small_job());
-    const auto order = lattice::site_order::lexicographic({4, 4, 4, 4});
-    const auto x = filled<float>(order, cut.local_box(0), cut.global());
+    const alone one;
+    const auto x = filled<float>(one.order, one.cut.local_box(0), one.cut.global());
     on_each_simd_target([&] {
         for (const message_format format :
              {message_format::as_stored, message_format::half, message_format::bfloat16}) {
             const packer_options o{.components = components, .format = format, .projections = half_spinors()};
-            halo::plan plan(j, cut, {.bytes_per_site = packer<float>::bytes_per_site(o), .self_exchange = true});
-            const packer<float> pack(plan, cut, order, o);
+            halo::plan plan = one.plan(packer<float>::bytes_per_site(o));
+            const packer<float> pack(plan, one.cut, one.order, o);
             plan.start(pack.of(x));
             ASSERT_EQ(plan.finish(), status::ok);
             const std::byte* ghost = plan.ghost({3, side::low});
@@ -267,48 +219,28 @@ TEST(Packer, WritesRealsThatAreProjectedAlready) {
 }
 
 TEST(Packer, RefusesFieldsThatItWasNotMadeFor) {
-    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
-    const comm::job j = comm::job::single(small_job());
-    const auto order = lattice::site_order::lexicographic({4, 4, 4, 4});
-    halo::plan plan(j, cut, {.name = "p", .bytes_per_site = 96, .self_exchange = true, .fields = 2});
-    const packer<float> pack(plan, cut, order, {.components = components});
-    const lattice::field<float> x(order, components), narrow(order, 23);
-    const auto refusal = [](auto&& call) -> std::string {
-        try {
-            call();
-            return "accepted";
-        } catch (const input_error& e) {
-            return e.what();
-        }
+    const alone one;
+    const halo::plan plan = one.plan(96, 2);
+    const packer<float> pack(plan, one.cut, one.order, {.components = components});
+    const lattice::field<float> x(one.order, components), narrow(one.order, 23);
+    const auto refused = [&](std::vector<const lattice::field<float>*> xs) {
+        return refusal([&] { (void)pack.of(xs); });
     };
-    using fields = std::vector<const lattice::field<float>*>;
+    const std::string who = "packer for halo 'p': it was given ";
 
-    EXPECT_EQ(refusal([&] { (void)pack.of(x); }), "packer for halo 'p': it was given 1 field, the plan was made for 2");
-    EXPECT_EQ(refusal([&] {
-                  (void)pack.of(fields{&x, &x, &x});
-              }),
-              "packer for halo 'p': it was given 3 fields, the plan was made for 2");
-    EXPECT_EQ(refusal([&] { (void)pack.of(fields{}); }),
-              "packer for halo 'p': it was given 0 fields, the plan was made for 2");
-    EXPECT_EQ(refusal([&] {
-                  (void)pack.of(fields{&x, &narrow});
-              }),
-              "packer for halo 'p': it was given a field of 23 components, and was made for 24");
-    EXPECT_EQ(refusal([&] { (void)pack.of(fields{&x, &x}); }), "accepted");
+    EXPECT_EQ(refusal([&] { (void)pack.of(x); }), who + "1 field, the plan was made for 2");
+    EXPECT_EQ(refused({&x, &x, &x}), who + "3 fields, the plan was made for 2");
+    EXPECT_EQ(refused({}), who + "0 fields, the plan was made for 2");
+    EXPECT_EQ(refused({&x, &narrow}), who + "a field of 23 components, and was made for 24");
+    EXPECT_EQ(refused({&x, &x}), "accepted");
 }
 
 TEST(Packer, RefusesWhatDoesNotFit) {
-    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
-    const comm::job j = comm::job::single(small_job());
-    const auto order = lattice::site_order::lexicographic({4, 4, 4, 4});
-    halo::plan plan(j, cut, {.name = "p", .bytes_per_site = 96, .self_exchange = true});
+    const alone one;
+    const halo::plan plan = one.plan(96);
     const auto expect_refusal = [&](auto type, const packer_options& o, const std::string& text) {
-        try {
-            const packer<decltype(type)> pack(plan, cut, order, o);
-            FAIL() << "accepted; expected: " << text;
-        } catch (const input_error& e) {
-            EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
-        }
+        const std::string said = refusal([&] { packer<decltype(type)>(plan, one.cut, one.order, o); });
+        EXPECT_NE(said.find(text), std::string::npos) << said << ", not " << text;
     };
     std::array<block_map, lattice::faces> some = half_spinors(), outside = half_spinors();
     some[3] = {};

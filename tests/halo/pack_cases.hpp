@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests of packers and unpackers share beside the oracle: one rank alone, two on every SIMD target and in every site
+// order, what the plain loops start from, and what is refused.
+#pragma once
+
+#include "pack_oracle.hpp"
+#include "pack_reference.hpp"
+#include "small_job.hpp"
+
+#include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/simd_targets.hpp>
+
+namespace halocline_test {
+
+using comm::status;
+using halo::block_map;
+using halo::message_format;
+using halo::packer;
+using halo::packer_options;
+using lattice::decomposition;
+using lattice::face;
+using lattice::side;
+namespace reference = halo::reference;
+
+inline constexpr int components = spinor_components;
+inline const std::complex<double> twist = std::polar(1.0, 0.7);
+
+/// One rank with a box of 4^4.
+struct alone {
+    decomposition cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    comm::job job = comm::job::single(small_job());
+    std::shared_ptr<const lattice::site_order> order = lattice::site_order::lexicographic({4, 4, 4, 4});
+
+    [[nodiscard]] halo::plan plan(std::size_t bytes_per_site, int fields = 1) const {
+        return {job, cut, {.name = "p", .bytes_per_site = bytes_per_site, .self_exchange = true, .fields = fields}};
+    }
+};
+
+/// The largest of the errors that error(job, cut, order) tells, over SIMD targets and site orders, on 2 ranks with a cut in t.
+template <class Error>
+double largest_error(Error&& error) {
+    const auto cut = decomposition::even({4, 4, 2, 8}, {1, 1, 1, 2});
+    double largest = 0;
+    on_each_simd_target([&] {
+        for (const int lanes : {0, 1, 4, 8, 16}) {
+            std::array<double, 2> errors{};
+            run(2, [&](const comm::job& j) {
+                errors[static_cast<std::size_t>(j.rank())] =
+                    error(j, cut, order_of(cut.local_box(j.rank()), cut.global(), lanes));
+            });
+            largest = std::max({largest, errors[0], errors[1]});
+        }
+    });
+    return largest;
+}
+
+/// The reals of a site, by global coordinate.
+inline std::vector<double> site_at(const coordinate& site, const coordinate& global, int first_component = 0) {
+    std::vector<double> reals;
+    for (int c = 0; c < components; ++c) reals.push_back(value_at(site, global, first_component + c));
+    return reals;
+}
+
+/// How the field goes on behind f.
+inline std::complex<double> phase_behind(const decomposition& cut, int rank, face f,
+                                         const std::array<std::complex<double>, dimensions>& phases) {
+    const std::complex<double> phase = cut.wraps(rank, f) ? phases[static_cast<std::size_t>(f.mu)] : 1;
+    return f.end == side::low ? std::conj(phase) : phase;
+}
+
+inline const block_map& of_face(const std::array<block_map, lattice::faces>& maps, face f) {
+    return maps[static_cast<std::size_t>(f.index())];
+}
+
+/// What `call` says when it refuses its input.
+template <class Call>
+std::string refusal(Call&& call) {
+    try {
+        call();
+        return "accepted";
+    } catch (const input_error& e) {
+        return e.what();
+    }
+}
+
+} // namespace halocline_test
