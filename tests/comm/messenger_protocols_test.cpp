@@ -160,6 +160,50 @@ TEST(Messenger, PayloadArrivesThroughCopiesInTheSlab) {
     });
 }
 
+/// One buffer for all, changed as soon as send() returns; more messages than there are copies, mixed with shorter and longer
+/// ones.
+TEST(MessengerBetweenRanks, SenderOfAStreamGoesOnOnceItsMessagesAreInTheSlab) {
+    on_ranks({2}, [](const job& j) {
+        constexpr std::size_t stream[] = {2048, 16384, 100, 1025, 20000, 8, 4096, 65536, 16383};
+        messenger m(j);
+        bytes data(65536, &j.memory());
+        std::uint64_t direct = 0, small_enough = 0;
+        for (std::uint64_t number = 0; number < 200; ++number) {
+            const std::size_t n = stream[number % std::size(stream)];
+            direct += n > 1024;
+            small_enough += n > 1024 && n <= 16384;
+            if (j.rank() == 0) {
+                fill(std::span(data).first(n), 0, number);
+                ok_or_fail(m, m.send(std::span(data).first(n), 1, 5));
+                fill(data, 1, number);
+            } else if (j.rank() == 1) {
+                if (number == 50) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                ok_or_fail(m, m.recv(data, 0, 5));
+                EXPECT_EQ(wrong(std::span(data).first(n), 0, number), 0u) << "message " << number;
+            }
+        }
+        EXPECT_EQ(m.counts().copied, j.rank() == 0 ? small_enough - 1 : 0); // all but the first
+        EXPECT_EQ(m.counts().direct + m.counts().synergistic, j.rank() == 1 ? direct : 0);
+        j.barrier();
+    });
+}
+
+/// A sender that gets an answer to each message waits anyway.
+TEST(MessengerBetweenRanks, MessagesThatAreAnsweredAreNotCopiedIntoTheSlab) {
+    on_ranks({2}, [](const job& j) {
+        messenger m(j);
+        bytes data(4096, &j.memory());
+        for (int i = 0; i < 50 && j.rank() < 2; ++i) {
+            const int peer = 1 - j.rank();
+            if (j.rank() == 0) ok_or_fail(m, m.send(data, peer, 5));
+            ok_or_fail(m, m.recv(data, peer, 5));
+            if (j.rank() == 1) ok_or_fail(m, m.send(data, peer, 5));
+        }
+        EXPECT_EQ(m.counts().copied, 0u);
+        j.barrier();
+    });
+}
+
 TEST(Messenger, LargeMessagesOfAllPairsCross) {
     on_ranks({2, 4, 12}, [](const job& j) {
         messenger m(j);

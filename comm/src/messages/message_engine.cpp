@@ -70,6 +70,7 @@ bool message_engine::recv_now(std::span<std::byte> into, int from, int tag, std:
 
 status message_engine::send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
     message_request r;
+    r.operation_.is_waited_for = true;
     isend(r, data, to, tag, context);
     return wait_one(r);
 }

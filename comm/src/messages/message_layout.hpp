@@ -124,6 +124,8 @@ struct link_layout {
     static constexpr std::size_t slots = 4;          ///< few: their lines are still in caches
     static constexpr std::size_t staging_pieces = 2; // one is written while the other is read
     static constexpr std::size_t staging_bytes = 64 * 1024;
+    static constexpr std::size_t copies = 16; ///< of sends that end before their receiver has read them
+    static constexpr std::size_t copy_bytes = 16 * 1024;
 
     alignas(128) control_line farewell;                     ///< the peer's last word
     alignas(128) std::atomic<std::uint64_t> cells_taken{0}; ///< of this rank's messages, by the peer: its credit, read
@@ -134,21 +136,23 @@ struct link_layout {
     alignas(128) send_record record[records];
 };
 
-/// Bytes of a rank's block; staging areas lie behind the links.
+/// What a rank copies for one peer: pieces of large sends, and whole sends. Touched when it is used.
+struct outbox {
+    std::byte staging[link_layout::staging_pieces][link_layout::staging_bytes];
+    std::byte copy[link_layout::copies][link_layout::copy_bytes];
+};
+/// Bytes of a rank's block: the links, and the outboxes behind them.
 constexpr std::size_t block_bytes(int ranks) {
-    return static_cast<std::size_t>(ranks) *
-           (sizeof(link_layout) + link_layout::staging_pieces * link_layout::staging_bytes);
+    return static_cast<std::size_t>(ranks) * (sizeof(link_layout) + sizeof(outbox));
 }
 inline link_layout* link_of(std::byte* block, int peer) { return reinterpret_cast<link_layout*>(block) + peer; }
-/// Where a rank stages what goes to a peer.
-inline std::byte* staging_of(std::byte* block, int ranks, int peer) {
-    return block + static_cast<std::size_t>(ranks) * sizeof(link_layout) +
-           static_cast<std::size_t>(peer) * link_layout::staging_pieces * link_layout::staging_bytes;
+/// Where a rank copies what goes to a peer.
+inline outbox* outbox_of(std::byte* block, int ranks, int peer) {
+    return reinterpret_cast<outbox*>(block + static_cast<std::size_t>(ranks) * sizeof(link_layout)) + peer;
 }
-/// Piece number `piece` of a message in a staging area.
-template <class Byte>
-Byte* staged_piece(Byte* staging, std::uint64_t piece) {
-    return staging + piece % link_layout::staging_pieces * link_layout::staging_bytes;
+/// Piece number `piece` of a message that is staged.
+inline std::byte* staged_piece(outbox& box, std::uint64_t piece) {
+    return box.staging[piece % link_layout::staging_pieces];
 }
 
 } // namespace halocline::comm

@@ -48,7 +48,8 @@ std::string message_engine::describe() const {
     const messenger_options& o = core_.options;
     std::string text =
         "'" + o.name + "': immediate to " + std::to_string(o.immediate_bytes) + " bytes, synergistic from " +
-        std::to_string(o.synergistic_bytes) + ", direct between" +
+        std::to_string(o.synergistic_bytes) + ", direct between, streams copied first to " +
+        std::to_string(link_layout::copy_bytes) +
         (o.streamed_bytes == std::numeric_limits<std::size_t>::max()
              ? ""
              : ", past the cache from " + std::to_string(o.streamed_bytes) + " where they go both ways") +

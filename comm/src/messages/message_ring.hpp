@@ -106,6 +106,7 @@ class ring_reader {
         return {};
     }
     [[nodiscard]] std::uint64_t slots_taken() const noexcept { return slots_taken_; }
+    [[nodiscard]] std::uint64_t taken() const noexcept { return cells_taken_ + slots_taken_; }
     /// What lies there has been copied: the place is the writer's again.  Pre: p is next().
     void take(place p) noexcept {
         if (p.slot != nullptr)

@@ -20,7 +20,14 @@ bool shm_link::send(message_operation& s) noexcept {
         return true;
     }
     if (large_.is_full() || !out_.has_cell()) return false;
-    out_.announce(large_.announce(s), label_for(s.tag, s.context));
+    message_operation* announced = &s;
+    if (goes_as_copy(s)) {
+        announced = large_.copy(s);
+        if (announced == nullptr) return false;
+        s.finish();
+    }
+    out_.announce(large_.announce(*announced), label_for(s.tag, s.context));
+    taken_at_announcement_ = in_.taken();
     return true;
 }
 

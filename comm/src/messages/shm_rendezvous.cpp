@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm_rendezvous.hpp"
 
+#include "node/copy_claimed.hpp"
+
 #include <halocline/comm/stream_bytes.hpp>
 #include <halocline/comm/take_line.hpp>
 
@@ -40,8 +42,8 @@ std::uint64_t copy_pieces(send_record& record, std::byte* to, const std::byte* f
 shm_rendezvous::shm_rendezvous(messenger_core& core, int peer, std::byte* own, std::byte* theirs,
                                const peer_memory& memory, const streaming_watch& pushed)
     : core_(core), peer_(peer), memory_(memory), records_(link_of(own, peer)->record),
-      staging_(staging_of(own, core.job.ranks, peer)), their_records_(link_of(theirs, core.job.rank)->record),
-      their_staging_(staging_of(theirs, core.job.ranks, core.job.rank)), pushed_(pushed) {}
+      outbox_(outbox_of(own, core.job.ranks, peer)), their_records_(link_of(theirs, core.job.rank)->record),
+      their_outbox_(outbox_of(theirs, core.job.ranks, core.job.rank)), pushed_(pushed) {}
 
 announcement shm_rendezvous::announce(message_operation& s) noexcept {
     const node_slab& slab = *core_.job.memory;
@@ -55,6 +57,18 @@ announcement shm_rendezvous::announce(message_operation& s) noexcept {
     s.state = operation_state::announced;
     announced_.push(s);
     return a;
+}
+
+message_operation* shm_rendezvous::copy(const message_operation& s) noexcept {
+    message_operation& copy = copies_[next_copy_];
+    if (!copy.done()) return nullptr;
+    copy.data = outbox_->copy[next_copy_];
+    copy.bytes = s.bytes;
+    copy.peer = peer_;
+    next_copy_ = (next_copy_ + 1) % link_layout::copies;
+    copy_claimed(copy.data, s.data, s.bytes); // its lines were last with the receiver
+    ++core_.counts.copied;
+    return &copy;
 }
 
 void shm_rendezvous::receive(message_operation& r, std::uint64_t bytes, const announcement& a) noexcept {
@@ -150,7 +164,7 @@ bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& reco
     const std::uint64_t theirs = said & ~send_record::withdrawn;
     for (; r.pieces_done < theirs; ++r.pieces_done) {
         const std::uint64_t start = r.pieces_done * piece;
-        copy_bytes(r.data + start, staged_piece(their_staging_, r.pieces_done), std::min(piece, bytes - start));
+        copy_bytes(r.data + start, staged_piece(*their_outbox_, r.pieces_done), std::min(piece, bytes - start));
         record.next.store(r.pieces_done + 1, std::memory_order_release);
     }
     if (r.pieces_done >= pieces_of(bytes, piece)) return true;
@@ -194,7 +208,7 @@ void shm_rendezvous::stage(message_operation& s, send_record& record) noexcept {
     while (s.pieces_done < pieces_of(s.bytes, piece) &&
            s.pieces_done < record.next.load(std::memory_order_acquire) + link_layout::staging_pieces) {
         const std::uint64_t start = s.pieces_done * piece;
-        copy_bytes(staged_piece(staging_, s.pieces_done), s.data + start, std::min(piece, s.bytes - start));
+        copy_bytes(staged_piece(*outbox_, s.pieces_done), s.data + start, std::min(piece, s.bytes - start));
         record.sender_pieces.store(++s.pieces_done, std::memory_order_release);
     }
 }

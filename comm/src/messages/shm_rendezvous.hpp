@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large messages between this rank and a peer that shares its memory. Their announcement comes through the ring
-// (shm_link.hpp); then the receiver copies out of the sender's memory, or both copy pieces of the message, or the sender
-// alone past its cache, or both through a staging area. The send's record, in its sender's slab, is where the two ends
-// meet (docs/decisions/0015-matched-messages.md).
+// (shm_link.hpp); then the receiver copies out of the sender's memory, or out of a copy there; or both copy pieces of the
+// message, or the sender alone past its cache, or both through a staging area. The send's record, in its sender's slab,
+// is where the two ends meet (docs/decisions/0015-matched-messages.md).
 #pragma once
 
 #include "message_layout.hpp"
@@ -31,6 +31,9 @@ class shm_rendezvous {
     [[nodiscard]] bool is_full() const noexcept { return free_.all_taken(); }
     /// What the receiver is to be told of a send.  Pre: !is_full().
     [[nodiscard]] announcement announce(message_operation& send) noexcept;
+    /// Sender: a copy of the send in this rank's slab, to be announced in its place.  nullptr: all copies are still to be
+    /// read.  Pre: at most link_layout::copy_bytes.
+    [[nodiscard]] message_operation* copy(const message_operation& send) noexcept;
     /// Receiver: takes `bytes` of an announced message, in whichever way reaches them.
     void receive(message_operation& r, std::uint64_t bytes, const announcement& a) noexcept;
     /// The next steps of the sends that are announced, and of the receives in which their sender has a part.
@@ -69,10 +72,12 @@ class shm_rendezvous {
     std::uint64_t generation_ = 0; ///< of the last announcement
     operation_list announced_;
     message_operation* staged_ = nullptr; ///< whose pieces lie in the staging area
-    std::byte* staging_;
+    outbox* outbox_;
+    message_operation copies_[link_layout::copies];
+    std::size_t next_copy_ = 0;
     // Of what comes.
     send_record* their_records_;
-    const std::byte* their_staging_;
+    outbox* their_outbox_;     ///< is only read
     operation_list receiving_; ///< those in which their sender has a part
     streaming_watch pushed_;   ///< do large messages go past their sender's cache?
 };

@@ -4,7 +4,7 @@
 //
 // Within a node there are three protocols, by size, after Hybrid MPI [Friedley2013]: immediate (the payload lies beside
 // the flag), direct (the receiver copies once, out of the sender's memory) and synergistic (both copy pieces of one
-// large message). Over verbs, libfabric or MPI there are two, after LibOF [HoeflerLumsdaine2008]. Small messages are
+// large message). A stream of direct ones is copied by its sender, who need not wait then. Over verbs, libfabric or MPI there are two, after LibOF [HoeflerLumsdaine2008]. Small messages are
 // eager: they go at once, as far as the receiver has given credits. Large ones are announced, and sent when the receiver
 // calls for them (rendezvous).
 #pragma once
@@ -54,6 +54,7 @@ enum class operation_state : std::uint8_t {
 /// What a request holds of its send or receive, for the parts of the messenger (comm/src/messages).
 struct message_operation {
     operation_state state = operation_state::done;
+    bool is_waited_for = false; ///< a send whose caller does nothing else until it is done
     int peer = any_source, tag = any_tag;
     std::uint32_t context = 0;
     std::uint32_t record = 0;    ///< which record of its sender: of a large message
@@ -151,6 +152,7 @@ struct message_counts {
     std::uint64_t not_registered = 0; ///< messages, sent or received, whose memory could not be registered
     std::uint64_t unexpected = 0;     ///< messages that came before their receive
     std::uint64_t pushed = 0;         ///< synergistic ones that were left to their sender, past its cache
+    std::uint64_t copied = 0;         ///< sends of this rank that ended with a copy in its slab
     std::uint64_t pieces_sent = 0;    ///< pieces of synergistic messages that this rank copied as their sender
 };
 
@@ -197,7 +199,8 @@ class messenger {
     /// must also look at state(), which turns bad when a rank dies.
     [[nodiscard]] bool probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;
 
-    /// isend() and wait(); irecv() and wait().
+    /// isend() and wait(); irecv() and wait(). Within a node, of several sends of at most 16 KiB to a rank from which nothing
+    /// comes in between, the second and later ones end once they are copied: up to 16 before they are received.
     [[nodiscard]] status send(std::span<const std::byte> data, int to, int tag, std::uint32_t context = 0) noexcept;
     [[nodiscard]] status recv(std::span<std::byte> into, int from, int tag, message_info* info = nullptr,
                               std::uint32_t context = 0) noexcept;
