@@ -96,7 +96,7 @@ template <class Channel>
 void channel_set::judge(Channel& c, std::uint64_t epoch) noexcept {
     const status s = c.check(epoch);
     if (s == status::ok) return;
-    status_ = s;
+    status_ = s == status::aborted ? core_->left_by(c.peer()) : s;
     if constexpr (carded_channel<Channel>) {
         if (s == status::peer_died) status_ = core_->lost(c.peer(), "can't be reached: " + c.trouble());
     }

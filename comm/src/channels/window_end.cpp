@@ -107,7 +107,7 @@ status window_end::until(Done done) noexcept {
 template <class Way>
 bool window_end::is_good(Way& w, std::uint64_t epoch) noexcept {
     const status s = w.check(epoch);
-    if (s != status::ok) status_ = s;
+    if (s != status::ok) status_ = s == status::aborted ? core().left_by(connection_->peer) : s;
     return s == status::ok;
 }
 

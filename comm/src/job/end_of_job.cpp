@@ -145,7 +145,7 @@ job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
             end.text += name_of(end.culprit) + " gave up" + std::string(sentence_end) + ": " + how;
             return end;
         }
-        end.text += "a peer closed its end";
+        end.text += name_of(end.culprit) + " gave up";
     }
     end.text += sentence_end;
     return end;
@@ -167,7 +167,11 @@ void job_core::raise(status why, std::string_view operation) const {
         case status::wrong_data:
             end.text += "what came is not what was agreed (other plan, epoch or size)" + waited;
             break;
-        case status::aborted: end.text += "a peer closed its end" + waited; break;
+        case status::aborted:
+            end.culprit = farewell_of.load(std::memory_order_relaxed);
+            end.text += (end.culprit >= 0 ? name_of(end.culprit) : std::string("a peer")) + " closed its end" + waited +
+                        "; it failed by itself, or takes fewer steps than this rank";
+            break;
         default: end.text += std::string(to_string(why)) + waited;
         }
     }

@@ -15,6 +15,7 @@
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/job.hpp>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -64,6 +65,7 @@ class job_core {
     background_work background;
     open_windows windows;
     parked_memory parked;
+    std::atomic<int> farewell_of{failure_record::nobody}; // who closed its end of what this rank waited for
 
     /// What serves each peer, by options.transports.  Err: input_error (the same on every rank only if collective).
     void choose_transports(const refusals& refused);
@@ -77,6 +79,11 @@ class job_core {
     /// A transport says that `peer` can't be reached: who died, if that is found within half a second; else that is
     /// the end of the job, with `how`.
     [[nodiscard]] status lost(int peer, std::string_view how) noexcept;
+    /// A peer closed its end of what this rank waits for, which raise() will say.  Returns status::aborted.
+    status left_by(int peer) noexcept {
+        farewell_of.store(peer, std::memory_order_relaxed);
+        return status::aborted;
+    }
     /// The end of the job, if it has ended: first writer's.
     [[nodiscard]] status failed() const noexcept;
     /// What ended the job, in this rank's words, up to " while this rank ...".

@@ -111,7 +111,7 @@ status message_engine::wait(std::size_t count, Who&& who, Fine&& fine,
         status bad = core_.broken != status::ok ? core_.broken : waiting->again(peer);
         if (bad == status::ok && polls % 4096 == 0 && has_left(peer)) {
             progress(); // what it did before it left
-            bad = status::aborted;
+            bad = core_.job.left_by(peer);
         }
         if (core_.state != status::ok || done()) break; // again() makes progress, too
         if (bad != status::ok) {

@@ -55,7 +55,7 @@ struct messenger_core {
     /// The message that a receive was getting was withdrawn by its sender.
     void fail_withdrawn(message_operation& receive) noexcept {
         if (state == status::ok) {
-            fail(status::aborted, receive, 0);
+            fail(job.left_by(receive.info.source), receive, 0);
             failed.withdrawn = true;
         }
         receive.finish();

@@ -74,7 +74,7 @@ bool exposure::came(std::size_t n, int half, std::uint64_t epoch) noexcept {
     const rma_segment::neighbour& peer = segment_->neighbours[n];
     const bool left = rma_segment::left(peer); // read first: what was told before is there then
     if (rma_segment::told(peer, half) >= epoch) return true;
-    if (left && status_ == status::ok) status_ = status::aborted;
+    if (left && status_ == status::ok) status_ = segment_->owner.core().left_by(peer.rank);
     return false;
 }
 

@@ -59,9 +59,10 @@ bool remote_calls::put(std::size_t n, std::uint32_t function, const void* argume
 }
 
 status remote_calls::call_bytes(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) {
-    status s = status::ok;
+    status s = n < segment_->neighbours.size() ? status::ok : status::misused;
     for (waiter waiting(segment_->owner.core()); s == status::ok && !put(n, function, argument, bytes);) {
-        if (rma_segment::left(segment_->neighbours[n])) return status::aborted;
+        if (const auto& peer = segment_->neighbours[n]; rma_segment::left(peer))
+            return segment_->owner.core().left_by(peer.rank);
         if (run() == 0) s = waiting.again(segment_->neighbours[n].rank);
         if (s == status::ok) s = segment_->state();
     }

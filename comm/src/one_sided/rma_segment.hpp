@@ -123,7 +123,7 @@ status rma_segment::until(const neighbour& peer, Try done, bool also_left) noexc
     status s = state_;
     std::uint64_t before = moved();
     for (std::optional<waiter> waiting(owner.core()); s == status::ok && !done();) {
-        if (!also_left && left(peer)) return status::aborted;
+        if (!also_left && left(peer)) return owner.core().left_by(peer.rank);
         if (std::exchange(before, moved()) != before) waiting.emplace(owner.core()); // the deadline is of silence
         s = waiting->again(peer.rank);                                               // polls
         if (s == status::ok) s = state_;

@@ -81,7 +81,7 @@ std::optional<status> rma_segment::write_direct(const neighbour& peer, std::size
     }
     bulk.cut(); // nobody reads `bytes` any more
     if (s == status::ok && !left(peer)) poll_direct(peer);
-    return s != status::ok ? s : state_ != status::ok ? state_ : status::aborted;
+    return s != status::ok ? s : state_ != status::ok ? state_ : owner.core().left_by(peer.rank);
 }
 
 far_link::visited rma_segment::receive_direct(neighbour& peer, std::size_t place, std::size_t bytes) noexcept {
