@@ -102,6 +102,28 @@ TEST(Messenger, NoSuchRankOrTagIsMisuse) {
     });
 }
 
+/// Else its first operation would be lost, and with it the list that it is in.
+TEST(Messenger, ARequestThatIsUnderWayCannotBeUsedAgain) {
+    on_ranks({1, 2}, [](const job& j) {
+        std::array<std::byte, 8> in{};
+        {
+            messenger m(j);
+            message_request r;
+            m.irecv(r, in, j.rank(), 1);
+
+            m.irecv(r, in, j.rank(), 2);
+
+            EXPECT_EQ(m.state(), status::misused);
+            EXPECT_EQ(m.pending(), "'messages': a receive from rank " + std::to_string(j.rank()) +
+                                       ", tag 2, by a request that is under way already: it can be used again once it "
+                                       "is done");
+            m.isend(r, in, j.rank(), 1);
+            EXPECT_FALSE(r.done()) << "the first one is as it was";
+        }
+        j.barrier();
+    });
+}
+
 TEST(Messenger, ARankThatThereIsNotIsNotLookedUpAfterAFailureEither) {
     on_ranks({1, 2}, [](const job& j) {
         messenger m(j);

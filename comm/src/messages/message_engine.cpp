@@ -27,7 +27,7 @@ message_operation& message_engine::begin(message_request& r, std::byte* data, st
 
 void message_engine::isend(message_request& r, std::span<const std::byte> data, int to, int tag,
                            std::uint32_t context) noexcept {
-    if (!is_rank(to) || tag < 0) return core_.misuse(true, to, tag);
+    if (!is_rank(to) || tag < 0 || !r.done()) return core_.misuse(true, to, tag, !r.done());
     message_link& l = link_to(to);
     l.send(begin(r, const_cast<std::byte*>(data.data()), data.size(), to, tag, context));
     if (!l.network) return;
@@ -37,7 +37,7 @@ void message_engine::isend(message_request& r, std::span<const std::byte> data, 
 
 void message_engine::irecv(message_request& r, std::span<std::byte> into, int from, int tag,
                            std::uint32_t context) noexcept {
-    if (!can_come(from, tag)) return core_.misuse(false, from, tag);
+    if (!can_come(from, tag) || !r.done()) return core_.misuse(false, from, tag, !r.done());
     message_operation& receive = begin(r, into.data(), into.size(), from, tag, context);
     if (unexpected_message* const m = matching_.find(from, tag, context)) {
         link_to(m->source).receive_kept(receive, *m);

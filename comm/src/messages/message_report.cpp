@@ -37,7 +37,9 @@ std::string message_engine::pending() const {
     text += failed.is_send ? " to " : " from ";
     text += failed.peer == any_source ? std::string("any rank") : "rank " + std::to_string(failed.peer);
     text += ", " + (failed.tag == any_tag ? std::string("any tag") : "tag " + std::to_string(failed.tag));
-    if (core_.state == status::misused)
+    if (failed.in_use)
+        text += ", by a request that is under way already: it can be used again once it is done";
+    else if (core_.state == status::misused)
         text += ": ranks are 0 to " + std::to_string(core_.job.ranks - 1) + ", tags not negative";
     if (failed.withdrawn) text += ", whose message its sender withdrew";
     if (failed.more > 0) text += ", and " + std::to_string(failed.more) + " more";

@@ -26,6 +26,7 @@ struct failed_wait {
     std::uint64_t room = 0, message_bytes = 0;
     std::size_t more = 0;   ///< other operations that it waited for, too
     bool withdrawn = false; ///< by its sender
+    bool in_use = false;    ///< its request was under way already
 };
 
 /// Nothing but memcpy: string moves and AVX-512 loops were within 3 % of it, non-temporal stores up to 3 times slower.
@@ -60,11 +61,11 @@ struct messenger_core {
         }
         receive.finish();
     }
-    /// Fails with status::misused: no such peer or tag.
-    void misuse(bool is_send, int peer, int tag) noexcept {
+    /// Fails with status::misused: no such peer or tag, or a request that is `in_use`.
+    void misuse(bool is_send, int peer, int tag, bool in_use = false) noexcept {
         if (state != status::ok) return;
         state = status::misused;
-        failed = {is_send, peer, tag};
+        failed = {.is_send = is_send, .peer = peer, .tag = tag, .in_use = in_use};
     }
 };
 

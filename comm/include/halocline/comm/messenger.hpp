@@ -176,7 +176,8 @@ class messenger {
     /// later ones wait behind them.
     /// Bytes: any number, also 0 and more than 2^32.
     /// Pre:   the request is done; 0 <= tag; data does not change until the request is done again.
-    /// Err:   status::misused (in state()), here and in irecv() and probe(): no such rank or tag; nothing is begun then.
+    /// Err:   status::misused (in state()), here and in irecv() and probe(): no such rank or tag, or a request that is
+    ///        under way; nothing is begun then.
     void isend(message_request& request, std::span<const std::byte> data, int to, int tag,
                std::uint32_t context = 0) noexcept;
     /// Receives into `into`; `from` may be any_source, `tag` may be any_tag. A message longer than `into` is
