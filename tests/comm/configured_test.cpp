@@ -132,6 +132,17 @@ TEST(Configured, ADeadlineOfAlwaysIsOneThatClocksCanTell) {
     EXPECT_EQ(j.options().deadline, std::chrono::milliseconds(1'000'000'000));
 }
 
+TEST(Configured, WhatAProgramAsksForIsCheckedToo) {
+    const auto refused = [](auto change) {
+        job_options options;
+        change(options);
+        EXPECT_THROW((void)job::single(options), input_error);
+    };
+    refused([](job_options& o) { o.deadline = std::chrono::milliseconds(0); });
+    refused([](job_options& o) { o.deadline = std::chrono::milliseconds(-1); });
+    refused([](job_options& o) { o.spin_polls = -1; });
+}
+
 TEST(Configured, EveryOptionHasAKeyThatShowsWhatItReads) {
     job_options options;
     const auto set = [&](const std::string& path, const std::string& text) {

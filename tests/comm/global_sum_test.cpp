@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over many ranks: the tree's bits, the messages they take, and who is told of a sum that is not everybody's.
+#include <halocline/base/error.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/job.hpp>
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -229,6 +232,21 @@ TEST(GlobalSum, ASumAndAMaximumAreNotOneSum) {
             });
         }
     }
+}
+
+/// Their trees would differ, and so the bits.
+TEST(GlobalSum, RankOrdersThatDifferAreRefused) {
+    std::atomic<int> refused{0};
+    run_threads(2, [&](const job& j) {
+        const std::array<int, 2> order{j.rank(), 1 - j.rank()};
+        try {
+            global_sum sum(j, 8, order);
+        } catch (const halocline::input_error& e) {
+            refused +=
+                std::string(e.what()).find("rank 0 has '0, ranks 0 1', rank 1 has '0, ranks 1 0'") != std::string::npos;
+        }
+    });
+    EXPECT_EQ(refused, 2);
 }
 
 /// What else a caller could do would give numbers that are nobody's.

@@ -351,6 +351,11 @@ inline void expect_bad_one_sided_input_is_told(const job& j) {
         }
     }
     EXPECT_NE(told_by([&] { remote_calls(j, all_ranks(j), {}, ~std::size_t{0}); }).find("room for"), std::string::npos);
+    remote_functions table;
+    const auto nothing = table.add<int>("nothing", [](std::size_t, int) {});
+    remote_calls calls(j, all_ranks(j), std::move(table));
+    EXPECT_EQ(calls.call(99, nothing, 1), status::misused) << "no such neighbour";
+    EXPECT_FALSE(calls.try_call(99, nothing, 1));
     exposure e(j, all_ranks(j), 64, {"small", 1});
     const std::byte some[65]{};
     EXPECT_EQ(e.put_signal(0, some, 0, 0), status::misused) << "one byte too many";

@@ -238,6 +238,56 @@ TEST(Threads, DifferentCollectiveCallsAreTold) {
     for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
 }
 
+TEST(Threads, ObjectsOfDifferentKindsAreTold) {
+    std::array<std::string, 3> texts;
+    run_threads(3, [&](const job& j) {
+        try {
+            j.agree(j.rank() == 2 ? "the largest global sum" : "the shape of halo 'psi'", "64");
+        } catch (const input_error& e) {
+            texts[static_cast<std::size_t>(j.rank())] = e.what();
+        }
+    });
+    for (const std::string& text : texts)
+        EXPECT_EQ(text, "rank 0 compares the shape of halo 'psi', rank 2 the largest global sum: the ranks make "
+                        "different collective calls; make the same ones on all ranks, in one order");
+}
+
+TEST(Threads, CallsOfRanksThatThereAreNotAreRefused) {
+    const auto text_of = [](const auto& call) -> std::string {
+        try {
+            call();
+        } catch (const input_error& e) {
+            return e.what();
+        }
+        return "no error";
+    };
+    run_threads(2, [&](const job& j) {
+        const std::vector<int> nobody{2}, zero{0};
+        const std::vector<std::string> none, one{"x"};
+        EXPECT_EQ(text_of([&] { (void)j.broadcast("x", 2); }), "broadcast of rank 2, which is none of 0 to 1");
+        EXPECT_EQ(text_of([&] { (void)j.exchange(nobody, one); }), "exchange with rank 2, which is none of 0 to 1");
+        EXPECT_EQ(text_of([&] { (void)j.exchange(zero, none); }),
+                  "exchange with 1 peers of 0 messages: one for each peer is expected");
+    });
+}
+
+TEST(Threads, AnExceptionOfAnyTypeIsDecidedOnByAll) {
+    std::atomic<int> told{0}, own{0};
+    run_threads(2, [&](const job& j) {
+        try {
+            j.collectively([&] {
+                if (j.rank() == 1) throw 5;
+            });
+        } catch (const error& e) {
+            told += std::string(e.what()) == "rank 1 threw something that is no std::exception";
+        } catch (int n) {
+            own += n;
+        }
+    });
+    EXPECT_EQ(told, 1);
+    EXPECT_EQ(own, 5);
+}
+
 TEST(Slab, AFullOneIsAnErrorThatNamesNeedAndRemedy) {
     job_options options;
     options.slab_bytes = 4 << 20;

@@ -31,6 +31,12 @@ std::size_t usual_group(const job& j) {
     return one_memory ? 32 : 8;
 }
 
+std::string in_words(std::span<const int> rank_order) {
+    std::string text = rank_order.empty() ? ", by number" : ", ranks";
+    for (const int rank : rank_order) text += " " + std::to_string(rank);
+    return text;
+}
+
 channel_set channels_to(const job& j, std::span<const int> peers, std::size_t values, std::string name) {
     std::vector<channel_request> requests;
     for (const int peer : peers) {
@@ -44,10 +50,11 @@ channel_set channels_to(const job& j, std::span<const int> peers, std::size_t va
 } // namespace
 
 global_sum::global_sum(const job& j, int max_values, std::span<const int> rank_order, int largest_group)
-    : job_(j), max_values_(static_cast<std::size_t>(std::max(max_values, 0))), own_(max_values_), sum_(max_values_),
-      leaf_of_(leaf_of_each(rank_order, j.ranks())) {
+    : job_(j), max_values_(static_cast<std::size_t>(std::max(max_values, 0))), own_(max_values_), sum_(max_values_) {
     j.agree("the largest global sum", std::to_string(max_values));
-    j.agree("the largest group of a global sum", std::to_string(largest_group));
+    j.agree("the largest group and the rank order of a global sum",
+            std::to_string(largest_group) + in_words(rank_order));
+    leaf_of_ = leaf_of_each(rank_order, j.ranks());
     if (max_values < 1 || max_values > most_values) {
         throw input_error("a global sum of up to " + std::to_string(max_values) + " values; 1 to " +
                           std::to_string(most_values) + " are possible");

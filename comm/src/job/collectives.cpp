@@ -133,19 +133,35 @@ std::string first_said(const std::string& lower, const std::string& upper, int) 
     return lower.empty() ? upper : lower;
 }
 
-/// The value of the lowest rank of a range, and the lowest rank that has another one.
+/// What a rank says in agree().
 struct opinion {
-    std::string value;
-    int other = -1; ///< -1: they agree
-    std::string other_value;
+    std::string what, value;
+    friend bool operator==(const opinion&, const opinion&) = default;
+};
 
-    [[nodiscard]] std::string text() const { return wire_writer().text(value).number(other).text(other_value).take(); }
-    static opinion of(const std::string& bytes) {
+/// The opinion of the lowest rank of a range, and the lowest rank that has another one.
+struct opinions {
+    opinion lowest;
+    int other = -1; ///< -1: they agree
+    opinion others;
+
+    [[nodiscard]] std::string text() const {
+        return wire_writer()
+            .text(lowest.what)
+            .text(lowest.value)
+            .number(other)
+            .text(others.what)
+            .text(others.value)
+            .take();
+    }
+    static opinions of(const std::string& bytes) {
         wire_reader reader(bytes);
-        opinion o;
-        o.value = reader.text();
+        opinions o;
+        o.lowest.what = reader.text();
+        o.lowest.value = reader.text();
         o.other = reader.number<int>();
-        o.other_value = reader.text();
+        o.others.what = reader.text();
+        o.others.value = reader.text();
         return o;
     }
 };
@@ -169,6 +185,9 @@ std::vector<std::string> job::gather(std::string_view mine) const {
 }
 
 std::string job::broadcast(std::string_view mine, int root) const {
+    if (root < 0 || root >= ranks())
+        throw input_error("broadcast of rank " + std::to_string(root) + ", which is none of 0 to " +
+                          std::to_string(ranks() - 1));
     // Of two ranges only one can hold the root, which puts a byte before its value.
     const std::string value = rank() == root ? opened(call::broadcast, mine) : std::string();
     return combine_as(*core_, call::broadcast, value, first_said, "a broadcast of rank " + std::to_string(root))
@@ -187,12 +206,16 @@ std::uint64_t set_up_sum(const job& j, std::uint64_t mine) {
 }
 
 std::vector<std::string> job::exchange(std::span<const int> peers, std::span<const std::string> out) const {
+    if (out.size() != peers.size())
+        throw input_error("exchange with " + std::to_string(peers.size()) + " peers of " + std::to_string(out.size()) +
+                          " messages: one for each peer is expected");
     std::vector<int> others;
     std::vector<std::string> messages;
     std::vector<std::string> in(peers.size());
     for (std::size_t i = 0; i < peers.size(); ++i) {
         if (peers[i] < 0 || peers[i] >= ranks()) {
-            throw input_error("exchange with rank " + std::to_string(peers[i]) + " of " + std::to_string(ranks()));
+            throw input_error("exchange with rank " + std::to_string(peers[i]) + ", which is none of 0 to " +
+                              std::to_string(ranks() - 1));
         }
         if (peers[i] == rank()) {
             in[i] = out[i];
@@ -213,21 +236,25 @@ std::vector<std::string> job::exchange(std::span<const int> peers, std::span<con
 
 void job::agree(std::string_view what, std::string_view value) const {
     const auto join = [](const std::string& lower, const std::string& upper, int first) {
-        opinion low = opinion::of(lower), up = opinion::of(upper);
+        opinions low = opinions::of(lower), up = opinions::of(upper);
         if (low.other >= 0) return lower;
-        const bool alike = low.value == up.value;
+        const bool alike = low.lowest == up.lowest;
         low.other = alike ? up.other : first;
-        low.other_value = alike ? std::move(up.other_value) : std::move(up.value);
+        low.others = alike ? std::move(up.others) : std::move(up.lowest);
         return low.text();
     };
-    opinion mine;
-    mine.value = value;
-    const opinion all =
-        opinion::of(combine_as(*core_, call::agree, mine.text(), join, "every rank's value of " + std::string(what)));
+    opinions mine;
+    mine.lowest = {std::string(what), std::string(value)};
+    const opinions all =
+        opinions::of(combine_as(*core_, call::agree, mine.text(), join, "every rank's value of " + std::string(what)));
     if (all.other < 0) return;
-    throw input_error("ranks disagree on " + std::string(what) + ": rank 0 has " + shown(all.value, all.other_value) +
-                      ", rank " + std::to_string(all.other) + " has " + shown(all.other_value, all.value) +
-                      "; give every rank the same");
+    const opinion &zero = all.lowest, &other = all.others;
+    const std::string who = "rank " + std::to_string(all.other);
+    if (zero.what != other.what)
+        throw input_error("rank 0 compares " + zero.what + ", " + who + " " + other.what +
+                          ": the ranks make different collective calls; make the same ones on all ranks, in one order");
+    throw input_error("ranks disagree on " + zero.what + ": rank 0 has " + shown(zero.value, other.value) + ", " + who +
+                      " has " + shown(other.value, zero.value) + "; give every rank the same");
 }
 
 void job::collectively(const std::function<void()>& work) const {
@@ -250,6 +277,10 @@ void job::collectively(const std::function<void()>& work) const {
     } catch (const std::exception& e) {
         outcome = other;
         text = e.what();
+        own = std::current_exception();
+    } catch (...) {
+        outcome = other;
+        text = "rank " + std::to_string(rank()) + " threw something that is no std::exception";
         own = std::current_exception();
     }
     // The lowest rank that failed speaks for all; empty: nobody did.

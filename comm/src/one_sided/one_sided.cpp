@@ -31,7 +31,8 @@ exposure::exposure(const job& j, std::span<const int> neighbours, std::size_t by
     : options_(std::move(options)) {
     j.agree("the signals of '" + options_.name + "'", std::to_string(options_.signals));
     if (options_.signals < 0)
-        throw input_error("'" + options_.name + "': " + std::to_string(options_.signals) + " signals");
+        throw input_error("'" + options_.name + "': " + std::to_string(options_.signals) +
+                          " signals; 0 or more are possible");
     const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
     segment_ = std::make_unique<rma_segment>(j, options_.name, neighbours, sum_or_most(counters, bytes),
                                              std::to_string(options_.signals) + " signals",

@@ -41,6 +41,7 @@ remote_calls& remote_calls::operator=(remote_calls&&) noexcept = default;
 remote_calls::~remote_calls() = default;
 
 bool remote_calls::put(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) noexcept {
+    if (n >= segment_->neighbours.size()) return false;
     rma_segment::neighbour& peer = segment_->neighbours[n];
     if (sent_[n] - rma_segment::told(peer, worked_off) >= room_) return false;
     const std::size_t place = peer.place * room_ + sent_[n] % room_;

@@ -156,7 +156,7 @@ class job {
     [[nodiscard]] slab& memory() const;
 
     // Set-up collectives, for all ranks of the job: they block, until the deadline or a death, and send O(log ranks)
-    // messages.  Err: rank_failure.
+    // messages.  Err: rank_failure; input_error: a rank that there is not.
     /// Every rank's bytes, by rank.  Cost: O(ranks).
     [[nodiscard]] std::vector<std::string> gather(std::string_view mine) const;
     /// The bytes of `root`, on every rank.

@@ -24,8 +24,8 @@ namespace halocline::comm {
 class rma_segment; // private: comm/src/one_sided/rma_segment.hpp
 
 struct exposure_options {
-    std::string name{}; ///< in error messages and reports
-    int signals = 0;    ///< number of counters that neighbours can raise with put_signal
+    std::string name = "exposure"; ///< in error messages and reports
+    int signals = 0;               ///< number of counters that neighbours can raise with put_signal
     /// Smallest put over a network, in bytes, that goes straight into the neighbour's memory; smaller ones are copied
     /// at both ends. Each origin decides for its own puts.
     std::size_t direct_bytes = 32 * 1024;

@@ -63,14 +63,15 @@ class remote_calls {
     remote_calls& operator=(remote_calls&&) noexcept;
     ~remote_calls();
 
-    /// Puts a call into neighbour n's ring; false if it has no room now (the neighbour's progress() makes some).
+    /// Puts a call into neighbour n's ring; false if it has no room now (the neighbour's progress() makes some), or if
+    /// there is no such neighbour.
     /// Never waits, allocates or locks.
     template <class Argument>
     [[nodiscard]] bool try_call(std::size_t n, remote_function<Argument> f, const Argument& argument) noexcept {
         return put(n, f.number, &argument, sizeof argument);
     }
     /// The same, but waits for room, and runs the calls that come here meanwhile.
-    /// Pre: not called from a function of the table.  Err: what the functions throw.
+    /// Pre: not called from a function of the table.  Err: misused: no such neighbour; what the functions throw.
     template <class Argument>
     [[nodiscard]] status call(std::size_t n, remote_function<Argument> f, const Argument& argument) {
         return call_bytes(n, f.number, &argument, sizeof argument);
