@@ -138,6 +138,10 @@ decomposition decomposition::with_rank_order(std::vector<int> order) const {
 }
 
 coordinate decomposition::grid_position(int rank) const {
+    if (rank < 0 || rank >= ranks())
+        throw input_error("rank " + std::to_string(rank) + " has no part of the lattice: it is cut over " +
+                          std::to_string(ranks()) + (ranks() == 1 ? " rank" : " ranks") + " (rank grid " +
+                          to_string(rank_grid_) + ")");
     return lexicographic_coordinate(place_of_.empty() ? rank : place_of_[static_cast<std::size_t>(rank)], rank_grid_);
 }
 

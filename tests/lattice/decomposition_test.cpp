@@ -71,6 +71,21 @@ TEST(Decomposition, RefusesCutsThatDoNotPartition) {
     EXPECT_THROW(decomposition::even({65536, 65536, 65536, 65536}, {1, 1, 1, 2}), input_error); // 2^64 sites
 }
 
+TEST(Decomposition, ARankThatHasNoPartIsRefused) {
+    const decomposition cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    for (const decomposition& c : {cut, cut.with_rank_order({1, 0})})
+        for (const int rank : {-1, 2, 1000}) {
+            EXPECT_THROW((void)c.local_box(rank), input_error);
+            EXPECT_THROW((void)c.grid_position(rank), input_error);
+            EXPECT_THROW((void)c.neighbour(rank, {3, side::low}), input_error);
+        }
+    try {
+        (void)cut.local_box(2);
+    } catch (const input_error& e) {
+        EXPECT_STREQ(e.what(), "rank 2 has no part of the lattice: it is cut over 2 ranks (rank grid 1.1.1.2)");
+    }
+}
+
 TEST(Decomposition, MoreRanksThanAnIntHoldsAreRefusedThoughTheirNumberWraps) {
     try {
         decomposition::even({1 << 16, 1 << 16, 1 << 16, 1}, {1 << 16, 1 << 16, 1, 1}); // 2^32 wraps to 0 in 32 bits

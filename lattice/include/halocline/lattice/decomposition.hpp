@@ -35,6 +35,7 @@ class decomposition {
     [[nodiscard]] int ranks() const; ///< volume(rank_grid())
     /// Cuts of dimension mu: rank-grid position i owns [cuts[i], cuts[i+1]).
     [[nodiscard]] const std::vector<int>& cuts(int mu) const { return cuts_[mu]; }
+    // Of a rank.  Err: input_error: 0 <= rank < ranks() is not true.
     [[nodiscard]] box local_box(int rank) const;                      ///< in global coordinates
     [[nodiscard]] coordinate grid_position(int rank) const;           ///< its place in the rank grid
     [[nodiscard]] int rank_at(const coordinate& grid_position) const; ///< inverse of grid_position()
