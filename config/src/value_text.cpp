@@ -25,8 +25,10 @@ std::string show_real(double value) {
 std::vector<std::string> read_list(const std::string& text) {
     std::vector<std::string> items;
     std::istringstream in(text);
-    for (std::string item; std::getline(in, item, ',');)
-        if (!item.empty()) items.push_back(item);
+    for (std::string item; std::getline(in, item, ',');) {
+        const std::size_t first = item.find_first_not_of(' ');
+        if (first != std::string::npos) items.push_back(item.substr(first, item.find_last_not_of(' ') + 1 - first));
+    }
     if (items.empty()) expected("one or more names, like shm,mpi");
     return items;
 }

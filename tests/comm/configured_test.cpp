@@ -102,11 +102,11 @@ struct variable {
 
 TEST(Configured, VariablesOverrideTheFile) {
     const config_file file("[comm]\ntransports = ['ofi', 'shm']\nmay_sleep = true\nverbs_mtu = 2048\n");
-    const variable transports("HALOCLINE_COMM_TRANSPORTS", "shm");
+    const variable transports("HALOCLINE_COMM_TRANSPORTS", " shm, ofi ,");
 
     const job_options options = configured();
 
-    EXPECT_EQ(options.transports, std::vector<std::string>{"shm"});
+    EXPECT_EQ(options.transports, (std::vector<std::string>{"shm", "ofi"}));
     EXPECT_TRUE(options.may_sleep);
     EXPECT_EQ(options.verbs.mtu, 2048);
     EXPECT_TRUE(options.fixed);
@@ -189,6 +189,9 @@ TEST(Configured, WhatIsWrongIsSaidWithItsPlaceAndWhatWouldBeRight) {
          "job.toml:2:14: [comm] transports = smh: unknown transport 'smh'; known are"},
         {"[comm]\ntransports = ['mock']\n", "expected transports that move something, unlike mock"},
         {"[comm]\nverbs_port = 0\n", "job.toml:2:14: [comm] verbs_port = '0': expected a whole number from 1 to 255"},
+        {"[comm]\nverbs_mtu = 300\n",
+         "job.toml:2:13: [comm] verbs_mtu = '300': expected 256, 512, 1024, 2048 or 4096, or 0"},
+        {"[comm]\nbootstrap = 'slurm'\n", "job.toml:2:13: [comm] bootstrap = 'slurm': expected local, pmix or mpi"},
         {"\n[com]\ntransports = ['shm']\n", "job.toml:2:1: unknown section [com]; known are [comm], [faults]"},
         {"[Faults]\n", "unknown section [Faults]"},
         {"[[comm]]\n", "unknown section [[comm]] number 0"},

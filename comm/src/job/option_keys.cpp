@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -67,9 +69,14 @@ std::vector<option_key> transport_keys() {
         choice_key<job_options, mpi_mode>(
             {"comm", "mpi_mode", "how transport mpi moves messages: two-sided or one-sided"}, &job_options::mpi,
             {{"two-sided", mpi_mode::two_sided}, {"one-sided", mpi_mode::one_sided}}),
-        text_key<job_options>(
+        config::make_key<job_options>(
             {"comm", "bootstrap", "who starts the job: local, pmix, mpi; \"\": whatever started the program"},
-            &job_options::bootstrap),
+            &job_options::bootstrap,
+            [](const std::string& text) {
+                if (text != "" && text != "local" && text != "pmix" && text != "mpi") expected("local, pmix or mpi");
+                return text;
+            },
+            std::identity{}),
         choice_key<job_options, path>(
             {"comm", "path",
              "how messages get into memory that ranks share: direct (through the cache), streamed (past it), packed "
@@ -104,9 +111,16 @@ std::vector<option_key> verbs_keys() {
         integer_key<job_options>(
             {"comm", "verbs_gid_index", "GID of the port; -1: RoCE v2 over IPv4 first, none on InfiniBand"},
             [](auto& o) -> auto& { return o.verbs.gid_index; }, -1, 255, may_differ::between_hosts),
-        integer_key<job_options>(
+        config::make_key<job_options>(
             {"comm", "verbs_mtu", "largest path MTU in bytes, 256 to 4096; 0: what both ports can do"},
-            [](auto& o) -> auto& { return o.verbs.mtu; }, 0, 4096),
+            [](auto& o) -> auto& { return o.verbs.mtu; },
+            [](const std::string& text) {
+                const int mtu = config::read_integer<int>(text, 0, 4096);
+                if (mtu != 0 && (mtu < 256 || !std::has_single_bit(static_cast<unsigned>(mtu))))
+                    expected("256, 512, 1024, 2048 or 4096, or 0");
+                return mtu;
+            },
+            [](int mtu) { return std::to_string(mtu); }),
         integer_key<job_options>(
             {"comm", "verbs_largest_write", "longer messages are several RDMA writes; 0: what the device can do"},
             [](auto& o) -> auto& { return o.verbs.largest_write; }, std::size_t{0},
