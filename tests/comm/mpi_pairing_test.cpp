@@ -41,6 +41,14 @@ TEST(MpiModules, MissingOneIsNamedWithTheRemedy) {
     EXPECT_TRUE(says(text, "OTHER_SIZE=2")) << text;
 }
 
+TEST(MpiModules, AMissingOneThatTheUserNamedIsBlamedOnThat) {
+    const std::string text = refusal({"other", "MPICH", "PMI_SIZE=2, HALOCLINE_MPI=other", 2});
+
+    EXPECT_TRUE(says(text, "no module halocline-mpi-other.so (PMI_SIZE=2, HALOCLINE_MPI=other)")) << text;
+    EXPECT_TRUE(says(text, "; or unset HALOCLINE_MPI: the module of MPICH, which started this program, is there"))
+        << text;
+}
+
 TEST(MpiModules, FoundBesideTheProgram) { EXPECT_FALSE(mpi_modules_present().empty()); }
 
 TEST(MpiModules, ModulePathComesFirst) {
@@ -73,6 +81,9 @@ TEST(MpiLaunch, OpenMpiWinsOverPmi) {
     unsetenv("HALOCLINE_MPI");
 
     const auto launch = mpi_launch_from_environment();
+    setenv("HALOCLINE_MPI", "mpich", 1);
+    const auto chosen = mpi_launch_from_environment();
+    unsetenv("HALOCLINE_MPI");
 
     unsetenv("PMI_SIZE");
     unsetenv("OMPI_COMM_WORLD_SIZE");
@@ -80,6 +91,9 @@ TEST(MpiLaunch, OpenMpiWinsOverPmi) {
     ASSERT_TRUE(launch);
     EXPECT_EQ(launch->module, "openmpi");
     EXPECT_EQ(launch->ranks, 4);
+    ASSERT_TRUE(chosen);
+    EXPECT_EQ(chosen->module, "mpich");
+    EXPECT_EQ(chosen->evidence, "OMPI_COMM_WORLD_SIZE=4, HALOCLINE_MPI=mpich");
 }
 
 TEST(MpiLaunch, NoLauncherIsNone) {

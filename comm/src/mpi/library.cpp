@@ -57,7 +57,11 @@ std::optional<mpi_launch> mpi_launch_from_environment() {
         }
     }
     if (const char* choice = environment("HALOCLINE_MPI")) {
-        if (!launch) launch = mpi_launch{{}, {}, std::string("HALOCLINE_MPI=") + choice, 0};
+        const std::string said = std::string("HALOCLINE_MPI=") + choice;
+        if (!launch)
+            launch = mpi_launch{{}, {}, said, 0};
+        else
+            launch->evidence += ", " + said;
         launch->module = choice;
     }
     return launch;
@@ -170,7 +174,11 @@ std::string no_module(const mpi_launch& launch, const std::string& file) {
     }
     const auto present = mpi_modules_present();
     for (const auto& mpi : known) {
-        if (std::ranges::find(present, mpi.module) != present.end())
+        if (std::ranges::find(present, mpi.module) == present.end()) continue;
+        if (launch.title == mpi.title)
+            text +=
+                "; or unset HALOCLINE_MPI: the module of " + launch.title + ", which started this program, is there";
+        else
             text += std::string("; or start it with ") + mpi.launcher + ", whose module is there";
     }
     return text;
