@@ -187,6 +187,12 @@ TEST(SiteOrder, MoreSitesFollowInWholeOuterIndices) {
     for (int i = 0; i < 7; ++i) ASSERT_EQ(order->position(48 + i), 4 * own->outer_sites() + i);
 }
 
+TEST(Field, RefusesNumbersThatNoMemoryHolds) {
+    const auto order = site_order::lexicographic({4, 4, 4, 4});
+    EXPECT_THROW(field<double>(order, -1), halocline::input_error);
+    EXPECT_EQ(field<double>(order, 0).values().size(), 0u);
+}
+
 TEST(Field, StoresComponentsPerLaneAndZeroFills) {
     const auto order = site_order::blocked({{0, 0, 0, 0}, {4, 4, 4, 4}}, {4, 4, 4, 4}, {2, 2, 2, 2}, 4);
     field<float> f(order, 3);

@@ -5,6 +5,7 @@
 // can live where peers reach them.
 #pragma once
 
+#include <halocline/base/error.hpp>
 #include <halocline/lattice/huge_pages.hpp>
 #include <halocline/lattice/site_order.hpp>
 
@@ -12,9 +13,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <memory_resource>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace halocline::lattice {
@@ -35,9 +38,9 @@ class field {
   public:
     field() = default;
     /// Zero-filled.  Shape: order->outer_sites() x components x order->lane_width().
+    /// Err: input_error: less than 0 components, or more values than any memory holds; std::bad_alloc.
     field(std::shared_ptr<const site_order> order, int components, std::pmr::memory_resource* memory = huge_pages())
-        : order_(std::move(order)), components_(components), memory_(memory),
-          size_(static_cast<std::size_t>(order_->outer_sites() * components * order_->lane_width())),
+        : order_(std::move(order)), components_(components), memory_(memory), size_(size_of(*order_, components)),
           version_(std::make_shared<std::uint64_t>(next_version())) {
         data_ = static_cast<T*>(memory_->allocate(std::max<std::size_t>(size_, 1) * sizeof(T), field_alignment));
         std::fill_n(data_, size_, T{});
@@ -92,6 +95,14 @@ class field {
     }
 
   private:
+    [[nodiscard]] static std::size_t size_of(const site_order& order, int components) {
+        const std::int64_t sites = order.outer_sites() * order.lane_width();
+        const std::int64_t most = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(sizeof(T));
+        if (components < 0 || sites * components > most)
+            throw input_error("a field of " + std::to_string(components) + " components on " + std::to_string(sites) +
+                              " sites: no memory can hold it");
+        return static_cast<std::size_t>(sites * components);
+    }
     [[nodiscard]] std::size_t offset(std::int64_t site, int c) const {
         const std::int64_t position = order_->position(site), w = order_->lane_width();
         return static_cast<std::size_t>((position / w * components_ + c) * w + position % w);
