@@ -4,7 +4,8 @@
  *
  * A function that can fail returns a halocline_status; halocline_error() then has the text, for the calling thread. No
  * exception leaves a function. Handles may be freed in any order; freeing NULL does nothing. "Collective" functions are
- * called by all ranks, in the same order; "local" ones send nothing. */
+ * called by all ranks, in the same order; "local" ones send nothing. A handle that is NULL is an input error of a function
+ * that returns a status, and not allowed elsewhere. */
 #ifndef HALOCLINE_H
 #define HALOCLINE_H
 

@@ -100,24 +100,33 @@ halocline_status halocline_sum_create(halocline_job* job, int max_values, halocl
 
 void halocline_sum_free(halocline_sum* sum) { delete sum; }
 
-halocline_status halocline_sum_over_ranks(halocline_sum* sum, double* values, size_t count) {
-    return with(sum, "sum", [=](halocline_sum& s) {
-        return c::checked(s.value({values, count}), s.value.owner(), [&] { return s.value.pending(); });
+namespace {
+
+/// One of a sum's calls that return a status.
+template <class Call>
+halocline_status summed(halocline_sum* sum, const double* values, size_t count, Call&& call) noexcept {
+    if (values == nullptr && count > 0) return guarded([&] { present(values, "values"); });
+    return with(sum, "sum", [&](halocline_sum& s) {
+        return c::checked(call(s.value), s.value.owner(), [&] { return s.value.pending(); });
     });
+}
+
+} // namespace
+
+halocline_status halocline_sum_over_ranks(halocline_sum* sum, double* values, size_t count) {
+    return summed(sum, values, count, [=](comm::global_sum& s) { return s({values, count}); });
 }
 
 halocline_status halocline_maximum_over_ranks(halocline_sum* sum, double* values, size_t count) {
-    return with(sum, "sum", [=](halocline_sum& s) {
-        return c::checked(s.value.maximum({values, count}), s.value.owner(), [&] { return s.value.pending(); });
-    });
+    return summed(sum, values, count, [=](comm::global_sum& s) { return s.maximum({values, count}); });
 }
 
-void halocline_sum_start(halocline_sum* sum, const double* values, size_t count) { sum->value.start({values, count}); }
+void halocline_sum_start(halocline_sum* sum, const double* values, size_t count) {
+    sum->value.start({values, values != nullptr ? count : 0}); // finish() has another number then
+}
 
 int halocline_sum_test(halocline_sum* sum) { return sum->value.test() ? 1 : 0; }
 
 halocline_status halocline_sum_finish(halocline_sum* sum, double* values, size_t count) {
-    return with(sum, "sum", [=](halocline_sum& s) {
-        return c::checked(s.value.finish({values, count}), s.value.owner(), [&] { return s.value.pending(); });
-    });
+    return summed(sum, values, count, [=](comm::global_sum& s) { return s.finish({values, count}); });
 }

@@ -69,6 +69,14 @@ TEST_F(CErrors, NullIsNamed) {
     EXPECT_EQ(halocline_maximum_over_ranks(nullptr, &value, 1), HALOCLINE_INPUT_ERROR);
     EXPECT_EQ(halocline_sum_finish(nullptr, &value, 1), HALOCLINE_INPUT_ERROR);
     expect_text("'sum' is NULL");
+    halocline_sum* sum = nullptr;
+    ASSERT_EQ(halocline_sum_create(job_, 2, &sum), HALOCLINE_OK);
+    EXPECT_EQ(halocline_sum_over_ranks(sum, nullptr, 2), HALOCLINE_INPUT_ERROR);
+    expect_text("'values' is NULL");
+    EXPECT_EQ(halocline_sum_over_ranks(sum, nullptr, 0), HALOCLINE_OK);
+    halocline_sum_start(sum, nullptr, 1);
+    EXPECT_EQ(halocline_sum_finish(sum, &value, 1), HALOCLINE_MISUSED);
+    halocline_sum_free(sum);
     EXPECT_EQ(halocline_plan_finish(nullptr), HALOCLINE_INPUT_ERROR);
     expect_text("'plan' is NULL");
 }
