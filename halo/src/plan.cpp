@@ -43,6 +43,11 @@ void plan::refuse(std::size_t fields, const source_field* unfit, team t) noexcep
     status_ = comm::status::misused;
 }
 
+void plan::refuse(const char* call) noexcept {
+    accepted_.refuse_call(call);
+    status_ = comm::status::misused;
+}
+
 bool plan::test() noexcept {
     if (status_ != comm::status::ok || !team_->in_flight(epoch_)) return true;
     const std::uint64_t before = comm::ticks();
@@ -61,7 +66,8 @@ comm::status plan::finish(team t) noexcept {
 }
 
 comm::status plan::wait() noexcept {
-    if (status_ != comm::status::ok || !team_->in_flight(epoch_)) return status_;
+    if (status_ == comm::status::ok && !team_->in_flight(epoch_)) refuse("finish() without start()");
+    if (status_ != comm::status::ok) return status_;
     const std::uint64_t epoch = epoch_ + 1;
     status_ = times_.wait(
         channels_, epoch, [&] { return channels_.soon(epoch); }, [&] { return channels_.wait(epoch); });

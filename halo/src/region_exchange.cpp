@@ -73,8 +73,14 @@ void region_plan::state::make_channels(const std::string& shape) {
     if (std::ranges::any_of(messages, is_direct)) work_in_every_wait();
 }
 
+void region_plan::state::misuse(const char* call) noexcept {
+    wrong_call = call;
+    status = comm::status::misused;
+}
+
 void region_plan::state::start(int which) noexcept {
     if (status != comm::status::ok) return;
+    if (started()) return misuse("start() before finish() of the last exchange");
     bound = which;
     if (which < 0 || static_cast<std::size_t>(which) >= bindings.size()) {
         status = comm::status::misused;
@@ -227,7 +233,8 @@ void region_plan::state::wait() noexcept {
 }
 
 comm::status region_plan::state::finish() noexcept {
-    if (status != comm::status::ok || !started()) return status;
+    if (status == comm::status::ok && !started()) misuse("finish() without start()");
+    if (status != comm::status::ok) return status;
     driver.store(this_thread(), std::memory_order_relaxed);
     wait();
     if (status != comm::status::ok) return status;

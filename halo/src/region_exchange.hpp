@@ -20,6 +20,7 @@ struct region_plan::state {
     /// For what the messages carry. Collective; `shape` must be the same on all ranks.
     void make_channels(const std::string& shape);
     void start(int which) noexcept;
+    void misuse(const char* call) noexcept;
     bool test() noexcept;
     /// test() without a look at anything but this plan: for what is done in every wait.
     bool has_come() noexcept;
@@ -92,6 +93,7 @@ struct region_plan::state {
     look_times looks;
     bool looking = false; // at what the running exchange writes
     int bound = 0;
+    const char* wrong_call = nullptr; // why status is misused, if it isn't `bound`
     comm::status status = comm::status::ok;
     exchange_times times;
 };

@@ -5,6 +5,8 @@
 #include "region_transfers.hpp"
 #include "why_column.hpp"
 
+#include <halocline/base/error.hpp>
+
 #include <cstdio>
 #include <utility>
 
@@ -43,6 +45,8 @@ comm::status region_plan::finish(team t) noexcept {
 void region_plan::finish_or_throw() {
     const comm::status bad = finish();
     if (bad == comm::status::ok) return;
+    if (bad == comm::status::misused && s_->wrong_call != nullptr)
+        throw input_error("'" + s_->options.name + "': " + s_->wrong_call);
     if (bad == comm::status::misused) throw_no_binding("'" + s_->options.name + "'", s_->bound, s_->bindings.size());
     s_->job.fail(bad, "regions " + s_->channels.pending(s_->epoch + 1));
 }

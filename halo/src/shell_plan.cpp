@@ -131,7 +131,7 @@ void shell_plan::start(int which, team t) noexcept {
 }
 
 void shell_plan::begin(int which) noexcept {
-    if (status_ != comm::status::ok) return;
+    if (status_ != comm::status::ok || is_early()) return;
     reported_.clear();
     forward_->bound = which;
     forward_->phase = 0;
@@ -149,7 +149,7 @@ void shell_plan::begin(int which) noexcept {
 
 void shell_plan::start_reverse(int which, team t) noexcept {
     threads_->start(t, shares_, [&] {
-        if (status_ != comm::status::ok) return;
+        if (status_ != comm::status::ok || is_early()) return;
         running_ = running::backward;
         if (backward_ && has_binding(which)) {
             const ghosts_of& g = filled_[static_cast<std::size_t>(which)];
@@ -159,6 +159,17 @@ void shell_plan::start_reverse(int which, team t) noexcept {
         forward_->bound = which; // for finish_or_throw()
         status_ = comm::status::misused;
     });
+}
+
+bool shell_plan::is_early() noexcept {
+    if (running_ == running::nothing) return false;
+    misuse("start() before finish() of the last exchange");
+    return true;
+}
+
+void shell_plan::misuse(const char* call) noexcept {
+    wrong_call_ = call;
+    status_ = comm::status::misused;
 }
 
 shell_plan::ghosts_of::ghosts_of(const binding& b)
@@ -243,7 +254,8 @@ comm::status shell_plan::finish(team t) noexcept {
 }
 
 void shell_plan::complete() noexcept {
-    if (status_ != comm::status::ok || running_ == running::nothing) return;
+    if (status_ == comm::status::ok && running_ == running::nothing) misuse("finish() without start()");
+    if (status_ != comm::status::ok) return;
     if (running_ == running::backward) {
         status_ = backward_->complete();
     } else {
@@ -265,6 +277,7 @@ void shell_plan::finish_or_throw() {
     if (finish() == comm::status::ok) return;
     if (status_ == comm::status::misused) {
         const std::string who = "halo '" + options_.name + "'";
+        if (wrong_call_ != nullptr) throw input_error(who + ": " + wrong_call_);
         if (running_ == running::backward && !backward_)
             throw input_error(who + ": start_reverse(): the plan was made without shell_options::reverse");
         throw_no_binding(who, forward_->bound, filled_.size());

@@ -286,6 +286,28 @@ TEST(PaddedPlan, RefusesFieldsWithoutStorageAndCallsOfWhatItWasNotMadeFor) {
                   p.finish_or_throw();
               }),
               "halo 'halo': start_reverse(): the plan was made without shell_options::reverse");
+    const std::string early = "halo 'halo': start() before finish() of the last exchange";
+    EXPECT_EQ(error_of([&] {
+                  shell_plan p(j, cut, {}, {halo::bind(x)});
+                  p.start();
+                  p.start();
+                  p.finish_or_throw();
+              }),
+              early);
+    EXPECT_EQ(error_of([&] {
+                  shell_plan p(j, cut, {.reverse = true}, {halo::bind(x)});
+                  p.start();
+                  p.start_reverse();
+                  p.finish_or_throw();
+              }),
+              early);
+    EXPECT_EQ(error_of([&] {
+                  shell_plan p(j, cut, {}, {halo::bind(x)});
+                  p.start();
+                  p.finish_or_throw();
+                  p.finish_or_throw();
+              }),
+              "halo 'halo': finish() without start()");
 }
 
 TEST(PaddedPlan, RefusesAHaloWiderThanALocalBox) {

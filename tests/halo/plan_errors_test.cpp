@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace halocline_test;
@@ -159,6 +160,50 @@ TEST(Plan, RefusesBytesThatItIsNotPreparedFor) {
         EXPECT_EQ(p->finish(), status::misused);
         EXPECT_THROW(p->finish_or_throw(), input_error);
     }
+}
+
+/// The text of a status that the plan keeps.
+template <class Plan>
+std::string refusal_of(Plan& p) {
+    EXPECT_EQ(p.finish(), status::misused);
+    try {
+        p.finish_or_throw();
+    } catch (const input_error& e) {
+        return e.what();
+    }
+    return "no exception";
+}
+
+TEST(Plan, TellsOfCallsAtTheWrongTime) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const plan_options options{.name = "early", .bytes_per_site = 8, .self_exchange = true};
+    const auto j = comm::job::single(small_job());
+    const lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);
+
+    plan twice(j, cut, options), never(j, cut, options);
+    twice.start(x);
+    ASSERT_EQ(twice.finish(), status::ok);
+    twice.start(x);
+    twice.start_bytes(reinterpret_cast<const std::byte*>(x.data()));
+
+    EXPECT_EQ(refusal_of(twice), "halo 'early': start() before finish() of the last exchange");
+    EXPECT_EQ(twice.epoch(), 1U);
+    EXPECT_EQ(refusal_of(never), "halo 'early': finish() without start()");
+}
+
+TEST(Plan, ATeamThatStartsTwiceIsTold) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    plan p(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true});
+    const lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);
+    const auto together = [](const auto& call) {
+        std::thread other([&] { call(halo::team{1, 2}); });
+        call(halo::team{0, 2});
+        other.join();
+    };
+
+    together([&](halo::team t) { p.start(x, t); });
+    together([&](halo::team t) { p.start(x, t); });
+    together([&](halo::team t) { EXPECT_EQ(p.finish(t), status::misused); });
 }
 
 } // namespace

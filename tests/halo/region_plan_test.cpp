@@ -7,6 +7,7 @@
 #include <halocline/halo/region_plan.hpp>
 
 #include <algorithm>
+#include <functional>
 
 using namespace halocline_test;
 using comm::status;
@@ -313,4 +314,22 @@ TEST(RegionPlan, RefusesABindingThatThereIsNot) {
         plan.finish_or_throw();
     });
     EXPECT_EQ(text, "'regions': start(1): the plan was made with 1 binding, 0");
+}
+
+TEST(RegionPlan, TellsOfCallsAtTheWrongTime) {
+    const auto text_after = [](const std::function<void(region_plan&)>& calls) {
+        return error_of(2, [&](const comm::job& j) {
+            field<double> x(row_of(8), 1);
+            region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}}, {halo::bind(x)});
+            calls(plan);
+            plan.finish_or_throw();
+        });
+    };
+
+    EXPECT_EQ(text_after([](region_plan& p) {
+                  p.start();
+                  p.start();
+              }),
+              "'regions': start() before finish() of the last exchange");
+    EXPECT_EQ(text_after([](region_plan&) {}), "'regions': finish() without start()");
 }

@@ -217,6 +217,8 @@ TEST(Stencil, RefusesToReadStaleGhosts) {
     field<double> u = s.make_field();
     const auto nothing = [](const auto&) {};
 
+    EXPECT_THROW(s.for_interior(nothing), error) << "of no field yet";
+    EXPECT_THROW(s.for_boundary(nothing), error);
     for (int step = 0; step < 2; ++step) {
         s.start(u);
         EXPECT_THROW(s.for_boundary(nothing), error);

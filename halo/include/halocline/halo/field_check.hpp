@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which fields a plan can send, and what its start() was given instead.
+// Which fields a plan can send, and what it was called with instead.
 #pragma once
 
 #include <halocline/halo/field_view.hpp>
@@ -32,6 +32,8 @@ class field_check {
     void refuse(std::size_t fields, const source_field* unfit) noexcept;
     /// The same of bytes of sites; `there`: at an address that isn't null.
     void refuse_bytes(bool there) noexcept;
+    /// The same of a call at the wrong time.
+    void refuse_call(const char* what) noexcept { wrong_call_ = what; }
     /// What was refused last, and what the plan sends.
     [[nodiscard]] std::string describe_refused() const;
 
@@ -46,6 +48,7 @@ class field_check {
     bool ordered_ = false;
     std::optional<given_fields> refused_; ///< nothing: bytes
     bool bytes_there_ = true;
+    const char* wrong_call_ = nullptr;
 };
 
 } // namespace halocline::halo

@@ -5,8 +5,9 @@
 // Message order: the sites of a face are lexicographic (x fastest) in the sender's coordinates, whatever the site order.
 //
 // Contract: the sites that are sent are not written between start() and finish(). The ghosts of exchange k are valid
-// from finish(k) to start(k+1). start(), test() and finish() are noexcept and neither allocate nor lock; over shared
-// memory, with a core for each rank, they make no system call.
+// from finish(k) to start(k+1). start() before finish() of the last exchange, and finish() without start(), are
+// status::misused. start(), test() and finish() are noexcept and neither allocate nor lock; over shared memory, with a
+// core for each rank, they make no system call.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
@@ -87,7 +88,7 @@ class plan {
     /// the whole team is done too.  Err: once the status is bad it stays bad, and start() does nothing.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish(), with a bad status as an exception.
-    /// Err: input_error: start() was given fields that it can't send; job_error.
+    /// Err: input_error: start() was given fields that it can't send, or a call came at the wrong time; job_error.
     void finish_or_throw();
 
     /// The faces whose ghosts have arrived since the last call, each once per exchange. Their ghosts may be read at
@@ -146,6 +147,8 @@ class plan {
     void start_by(Fill&& fill, team t) noexcept;
     /// Instead of it, if start() is given what can't be sent.
     void refuse(std::size_t fields, const source_field* unfit, team t) noexcept;
+    /// Instead of a call at the wrong time.
+    void refuse(const char* call) noexcept;
     comm::status wait() noexcept;
     template <class Channel>
     [[nodiscard]] bool is_intact(const Channel& channel, std::uint64_t epoch) const noexcept;
@@ -191,6 +194,10 @@ void plan::start(Pack&& pack, team t) noexcept {
 template <class Fill>
 void plan::start_by(Fill&& fill, team t) noexcept {
     if (status_ != comm::status::ok) return;
+    if (team_->in_flight(epoch_)) { // nobody of a team sees that before all have called start()
+        if (t.index == 0) refuse("start() before finish() of the last exchange");
+        return;
+    }
     const std::uint64_t epoch = epoch_ + 1, stamp = exchange_times::stamp(epoch);
     const auto send = [&](auto& channel) {
         seal_.put(channel.target(epoch), writers_[channel.index()].bytes(), epoch);

@@ -92,7 +92,8 @@ class region_plan {
     /// member has called it.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish(), with a bad status as an exception.
-    /// Err: input_error: start() was given a binding that does not exist (finish() returns misused); job_error.
+    /// Err: input_error: start() was given a binding that does not exist, or came before finish(), or finish() without
+    ///      start() (finish() returns misused); job_error.
     void finish_or_throw();
     /// Positions in `receives` whose sites have come into place since the last call, each once per exchange: they can
     /// be worked on while others travel. Moves what can be moved, as test() does, which belongs in a loop around it: it

@@ -44,8 +44,8 @@ class shell_plan {
     /// Waits until all ghosts (of a reverse exchange: all sums) are in place.  Err: a bad status stays bad.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish(), with a bad status as an exception.
-    /// Err: input_error: a binding that does not exist, or start_reverse() without options().reverse (finish() returns
-    /// misused); job_error.
+    /// Err: input_error: a binding that does not exist, start_reverse() without options().reverse, start() before
+    ///      finish(), finish() without start() (finish() returns misused); job_error.
     void finish_or_throw();
 
     /// Exchanges bindings[which] unless is_fresh(which). Every rank must come to the same answer, so mark the same
@@ -103,6 +103,9 @@ class shell_plan {
     void complete() noexcept;
     [[nodiscard]] std::uint64_t checksum(const ghosts_of& g) const noexcept;
     [[nodiscard]] bool has_binding(int which) const noexcept;
+    /// Refuses a start() before finish() of the last exchange.
+    [[nodiscard]] bool is_early() noexcept;
+    void misuse(const char* call) noexcept;
 
     enum class running : std::uint8_t { nothing, forward, backward };
     /// Phases of which each starts when the one before has come. They go on in every wait of this rank, because a peer
@@ -130,6 +133,7 @@ class shell_plan {
     std::vector<ghosts_of> filled_; // by binding
     std::uint64_t epoch_ = 0;
     std::vector<std::int32_t> sent_sites_; // checks normal: own sites
+    const char* wrong_call_ = nullptr;     // why status_ is misused, if it isn't the binding
     comm::status status_ = comm::status::ok;
 };
 

@@ -196,7 +196,7 @@ class stencil {
     std::array<std::vector<T>, lattice::faces> outside_; // behind the open edges of this rank, in message order
     const lattice::field<T>* source_ = nullptr;          // the field that was started last
     const T* values_ = nullptr;                          // of the field that was started last
-    std::uint64_t epoch_ = 0;                            // exchange that brings its ghosts
+    std::uint64_t epoch_ = 1;                            // exchange that brings its ghosts
 };
 
 /// Does a box of this cut leave itself in each dimension, see star_table?
@@ -256,6 +256,8 @@ void stencil<T, Star>::start(const lattice::field<T>& u) {
 template <class T, star Star>
 template <class Kernel>
 void stencil<T, Star>::for_interior(Kernel&& kernel) const {
+    if (values_ == nullptr)
+        throw error("stencil '" + plan_.options().name + "': for_interior() before start(): of which field?");
     constexpr int radius = Star.radius, components = Star.components;
     const lattice::coordinate& e = table_.extents();
     // Sites with all x neighbours in their row; those before and behind them reach over the wrap, if x has one.
