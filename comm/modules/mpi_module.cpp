@@ -75,11 +75,15 @@ int initialize() {
     return MPI_SUCCESS;
 }
 
+int any_thread() {
+    int level = MPI_THREAD_SINGLE;
+    return MPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
+}
+
 /// May the calling thread call MPI, while no other does?
 bool may_call() {
-    int level = MPI_THREAD_SINGLE, initialised_it = 0;
-    return MPI_Query_thread(&level) == MPI_SUCCESS && MPI_Is_thread_main(&initialised_it) == MPI_SUCCESS &&
-           (level >= MPI_THREAD_SERIALIZED || initialised_it);
+    int initialised_it = 0;
+    return MPI_Is_thread_main(&initialised_it) == MPI_SUCCESS && (initialised_it || any_thread());
 }
 
 int duplicate(MPI_Comm parent, MPI_Comm& copy, halocline_mpi_give_up give_up, void* context) {
@@ -351,6 +355,7 @@ constexpr halocline_mpi_module module_table{
     rank,
     size,
     started_ranks,
+    any_thread,
     max_tag,
     version,
     describe,

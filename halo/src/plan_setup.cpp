@@ -64,6 +64,7 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
                                 .label = lattice::to_string(m.where)});
     });
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
+    team_may_send_ = channels_.any_thread();
     times_ = exchange_times(job_, channels_);
     choose_paths();
 }

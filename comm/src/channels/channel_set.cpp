@@ -4,6 +4,7 @@
 #include "channel_setup.hpp"
 #include "job/job_core.hpp"
 #include "job/waiting.hpp"
+#include "mpi/world.hpp"
 
 #include <algorithm>
 #include <array>
@@ -90,6 +91,13 @@ void channel_set::close() noexcept {
     }
     core_ = nullptr;
     block_ = nullptr;
+}
+
+bool channel_set::any_thread() const noexcept {
+    const bool over_mpi = std::ranges::any_of(requests_, [&](const channel_request& r) {
+        return core_->members[static_cast<std::size_t>(r.peer)].transport == mpi_channel::transport;
+    });
+    return !over_mpi || core_->networks.mpi->any_thread();
 }
 
 template <class Channel>

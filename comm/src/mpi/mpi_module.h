@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Raised with every change below; a module of another number is refused. */
-#define HALOCLINE_MPI_MODULE_ABI 8u
+#define HALOCLINE_MPI_MODULE_ABI 9u
 #define HALOCLINE_MPI_MODULE_ENTRY "halocline_mpi_module_table"
 
 /* TRUNCATED: a message was longer than its receive. NO_COMMUNICATOR: not of this MPI, or MPI is not initialised.
@@ -80,6 +80,8 @@ typedef struct halocline_mpi_module {
     int (*size)(const halocline_mpi_world*);
     /* Of MPI_COMM_WORLD. */
     int (*started_ranks)(void);
+    /* May any thread call it, one at a time? 0: MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED. */
+    int (*any_thread)(void);
     int (*max_tag)(const halocline_mpi_world*);
     /* Of the library that was found at run time: "Open MPI 4.1.4". */
     const char* (*version)(void);

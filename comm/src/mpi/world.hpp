@@ -58,6 +58,8 @@ class mpi_world {
 
     [[nodiscard]] int rank() const { return rank_; }
     [[nodiscard]] int ranks() const { return ranks_; }
+    /// May any thread of this rank use it, one at a time? Else the thread alone that initialised MPI.
+    [[nodiscard]] bool any_thread() const { return module_->any_thread() != 0; }
     /// "Open MPI 4.1.4"
     [[nodiscard]] const std::string& version() const { return version_; }
     [[nodiscard]] const std::filesystem::path& path() const { return path_; }

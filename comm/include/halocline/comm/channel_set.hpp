@@ -75,6 +75,9 @@ class channel_set {
     /// still waits for an epoch here gets status::aborted.
     ~channel_set();
 
+    /// May any thread of a team send, one at a time? Else MPI was initialised below MPI_THREAD_SERIALIZED, and channels
+    /// go over it.
+    [[nodiscard]] bool any_thread() const noexcept;
     /// Calls visit(channel) for each channel with slots, lane by lane. channel.index() is the position of its request.
     template <class Visit>
     void for_each(Visit&& visit) noexcept {

@@ -147,8 +147,11 @@ class plan {
     void start_by(Fill&& fill, team t) noexcept;
     /// Instead of it, if start() is given what can't be sent.
     void refuse(std::size_t fields, const source_field* unfit, team t) noexcept;
-    /// Instead of a call at the wrong time.
+    /// Instead of a call at the wrong time, or by threads that may not make it.
     void refuse(const char* call) noexcept;
+    static constexpr const char* needs_thread_level =
+        "a team of several threads sends over transport mpi, but MPI was initialised with less than "
+        "MPI_THREAD_SERIALIZED; initialise it by MPI_Init_thread with that level, or drive the plan by one thread";
     comm::status wait() noexcept;
     template <class Channel>
     [[nodiscard]] bool is_intact(const Channel& channel, std::uint64_t epoch) const noexcept;
@@ -167,6 +170,7 @@ class plan {
     message_seal seal_;
     comm::channel_set channels_;
     std::unique_ptr<packing_team> team_; // at a fixed address, so that plans can be moved
+    bool team_may_send_ = true;          // whoever of it comes last
 
     // The running exchange, and the last one.
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
@@ -211,6 +215,8 @@ void plan::start_by(Fill&& fill, team t) noexcept {
             send(channel); // before the next message is packed: the peer may read on
         });
         team_->started(epoch);
+    } else if (!team_may_send_) {
+        if (t.index == 0) refuse(needs_thread_level);
     } else {
         channels_.for_each([&](auto& channel) {
             const message_writer& writer = writers_[channel.index()];
