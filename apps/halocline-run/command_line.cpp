@@ -113,7 +113,7 @@ settings parse(int argc, char** argv) {
             print_and_exit(usage);
         } else if (a == "--version") {
             print_and_exit("halocline-run " HALOCLINE_VERSION "\n");
-        } else if (a == "-n" || a == "--np") {
+        } else if (a == "-n" || a == "-np" || a == "--np") { // what the MPIs' launchers take
             s.ranks = number<int>(a, value(), 1, most_ranks);
         } else if (a == "--hosts") {
             s.hosts = read_hosts(value());

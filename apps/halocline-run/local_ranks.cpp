@@ -126,6 +126,7 @@ void local_ranks::become_rank(int i, int socket) const {
         ::close(null);
     }
     fcntl(socket, F_SETFD, 0);
+    for (const char* other : launch::others_variables) unsetenv(other);
     setenv(launch::rank_variable, std::to_string(plan_.first + i).c_str(), 1);
     setenv(launch::ranks_variable, std::to_string(plan_.total).c_str(), 1);
     setenv(launch::socket_variable, std::to_string(socket).c_str(), 1);

@@ -63,6 +63,20 @@ TEST(Programs, AnArgumentTooManyIsOneError) {
     EXPECT_EQ(on_ranks.err, unknown.err);
 }
 
+TEST(Programs, AnMpiLauncherInsideHaloclineRunIsToldAndOneAroundItIsNot) {
+    const auto inside =
+        run_command(bin + "halocline-run -n 2 -- env PMI_RANK=1 PMI_SIZE=2 " + bin + "heat4d --grid 4.4.4.4");
+    const auto around = shell("PMI_RANK=1 PMIX_RANK=1 OMPI_COMM_WORLD_RANK=1 " + bin + "halocline-run -np 2 -- " + bin +
+                              "heat4d --grid 4.4.4.4 --steps 1");
+
+    EXPECT_EQ(inside.exit_code, 2) << inside.out;
+    EXPECT_TRUE(contains(inside.err, "heat4d: error: two launchers: halocline-run started rank 0, which started the "
+                                     "launcher of an MPI, which started this program (PMI_RANK=1)"))
+        << inside.err;
+    EXPECT_EQ(around.exit_code, 0) << around.err;
+    EXPECT_TRUE(contains(around.out, "on 2 ranks")) << around.out;
+}
+
 TEST(Programs, VersionIsOneLine) {
     for (const char* program :
          {"coarse_solve", "generate_gauge", "halocline-info", "heat4d", "halocline-run", "halo_c"}) {

@@ -143,6 +143,13 @@ std::optional<bootstrap> local_bootstrap(const job_options& options) {
     bootstrap start;
     start.rank = number_in(launch::rank_variable);
     start.ranks = number_in(launch::ranks_variable);
+    for (const char* other : launch::others_variables) {
+        if (const char* rank = std::getenv(other))
+            throw input_error("two launchers: halocline-run started rank " + std::to_string(start.rank) +
+                              ", which started the launcher of an MPI, which started this program (" + other + "=" +
+                              rank + "); leave one of them out, or take " + launch::rank_variable +
+                              " out of the environment of the second");
+    }
     const int fd = number_in(launch::socket_variable);
     if (start.rank >= start.ranks) {
         throw input_error(std::string(launch::rank_variable) + "=" + std::to_string(start.rank) + ", but " +

@@ -16,6 +16,10 @@ inline constexpr const char* rank_variable = "HALOCLINE_RANK";
 inline constexpr const char* ranks_variable = "HALOCLINE_SIZE";
 inline constexpr const char* socket_variable = "HALOCLINE_BOOTSTRAP_FD";
 inline constexpr const char* lifelines_variable = "HALOCLINE_LIFELINES";
+/// What MPIs' launchers tell their ranks. halocline-run takes it out of its own ranks' environment, so whoever has both
+/// was started by such a launcher that a rank of halocline-run started.
+inline constexpr const char* others_variables[]{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_SIZE",
+                                                "PMI_SIZE"};
 /// Start of the names in /dev/shm that libfabric is given; behind it the rank's pid, '-' and a unique part. The launcher
 /// removes those that a killed rank has left.
 inline constexpr const char* shared_file_prefix = "halocline-ofi-";
