@@ -10,3 +10,16 @@ foreach(mpi openmpi mpich)
   endif()
 endforeach()
 set_tests_properties(apps.heat4d_test PROPERTIES ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}" PROCESSORS 2)
+
+# A rank of the launcher that never calls MPI_Init: the others say what they wait for.
+foreach(mpi openmpi mpich)
+  string(TOUPPER ${mpi} upper)
+  if(TARGET halocline-mpi-${mpi} AND HALOCLINE_MPIRUN_${upper})
+    set(test apps.heat4d.alone.${mpi})
+    add_test(NAME ${test} COMMAND ${CMAKE_COMMAND} -E env HALOCLINE_STALL_MS=300 HALOCLINE_MPI=${mpi}
+      timeout 5 ${HALOCLINE_MPIRUN_${upper}} -n 1 $<TARGET_FILE:heat4d> : -n 1 sleep 3)
+    set_tests_properties(${test} PROPERTIES TIMEOUT 60 LABELS mpi PROCESSORS 2
+      ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}"
+      PASS_REGULAR_EXPRESSION "has waited in MPI_Init for 300 ms for the other ranks of its launcher")
+  endif()
+endforeach()

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job under an MPI launcher: rank, size and the first gather come from MPI's world.
 #include "job/bootstrap.hpp"
+#include "job/say.hpp"
+#include "job/stall_watch.hpp"
 #include "world.hpp"
 
 #include <halocline/comm/clock.hpp>
 
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <unistd.h>
 
 namespace halocline::comm {
 
@@ -32,6 +39,28 @@ mpi_world::progress until(std::chrono::milliseconds deadline, std::string operat
     });
 }
 
+/// While it lives: a thread that says on stderr, once, if that lasts. MPI_Init_thread waits inside MPI for every rank of the
+/// launcher, and there is nothing else to ask whom for.
+class told_if_long {
+  public:
+    explicit told_if_long(std::string evidence) {
+        const auto patience = stall_watch::time_of_environment();
+        if (patience.count() == 0) return;
+        thread_ = std::jthread([patience, evidence = std::move(evidence)](const std::stop_token& over) {
+            std::mutex mutex;
+            std::unique_lock lock(mutex);
+            std::condition_variable_any sleep;
+            if (sleep.wait_for(lock, over, patience, [&] { return over.stop_requested(); })) return;
+            say("halocline: pid " + std::to_string(getpid()) + " has waited in MPI_Init for " +
+                std::to_string(patience.count()) + " ms for the other ranks of its launcher (" + evidence +
+                "): one of them has not called it; is it another program, or stopped, or on a host that is slow?");
+        });
+    }
+
+  private:
+    std::jthread thread_;
+};
+
 bootstrap bootstrap_over(const mpi_launch& launch, const job_options& options) {
     const std::string joined = launch.communicator ? "all ranks of the communicator" : "all ranks to join MPI's world";
     auto world = std::make_shared<mpi_world>(launch, until(options.deadline, joined));
@@ -51,6 +80,7 @@ bootstrap bootstrap_over(const mpi_launch& launch, const job_options& options) {
 std::optional<bootstrap> mpi_bootstrap(const job_options& options) {
     const auto launch = mpi_launch_from_environment();
     if (!launch) return std::nullopt;
+    const told_if_long joining(launch->evidence);
     return bootstrap_over(*launch, options);
 }
 
