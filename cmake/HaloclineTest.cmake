@@ -5,8 +5,7 @@
 #
 # SEES names libraries whose private headers the test includes.
 # One ctest entry per rank count: `halo.plan_test.r4`. Without RANKS the program is run once, as it is; with RANKS it is
-# started by halocline-run (ranks as processes; no entry where programs are not built). Tests that make their own ranks
-# (threads, forks) need no RANKS.
+# started by halocline-run (ranks as processes). Tests that make their own ranks (threads, forks) need no RANKS.
 # Labels: `threads` ranks are threads (what the thread sanitizer can judge), `reference-data` may be skipped for want of
 # data, `mpi` needs an MPI.
 find_package(GTest REQUIRED)
@@ -36,7 +35,7 @@ function(halocline_add_test name)
   if(NOT arg_RANKS)
     add_test(NAME ${name} CONFIGURATIONS ${arg_CONFIGURATIONS} COMMAND ${arg_TARGET} ${arg_ARGS})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" SKIP_RETURN_CODE 77)
-  elseif(TARGET halocline-run)
+  else()
     add_dependencies(${arg_TARGET} halocline-run)
     foreach(ranks IN LISTS arg_RANKS)
       add_test(NAME ${name}.r${ranks} CONFIGURATIONS ${arg_CONFIGURATIONS}

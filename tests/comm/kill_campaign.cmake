@@ -7,12 +7,10 @@ function(halocline_add_kills name among rounds)
   set_tests_properties(comm.kills.${name} PROPERTIES PROCESSORS 3)
 endfunction()
 
-if(TARGET halocline-run)
-  halocline_add_kills(shm shm 4 $<TARGET_FILE:halocline-run>)
-  if(LIBFABRIC_FOUND)
-    halocline_add_kills(ofi-tcp ofi-tcp 4 $<TARGET_FILE:halocline-run>)
-    halocline_add_kills(ofi-tcp-puts ofi-tcp+puts 4 $<TARGET_FILE:halocline-run>)
-  endif()
+halocline_add_kills(shm shm 4 $<TARGET_FILE:halocline-run>)
+if(LIBFABRIC_FOUND)
+  halocline_add_kills(ofi-tcp ofi-tcp 4 $<TARGET_FILE:halocline-run>)
+  halocline_add_kills(ofi-tcp-puts ofi-tcp+puts 4 $<TARGET_FILE:halocline-run>)
 endif()
 # Large ones through each MPI, whose launcher must leave the survivors alone. MPICH's may not: one that names the dead is
 # enough. Its UCX aborts a survivor that reads from the dead process (process_vm_readv), so it copies through shared memory.
