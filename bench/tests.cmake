@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests of the benches: that each runs for a second, what it writes, and what it refuses.
+include(HaloclineMpiTest) # finds the launchers
+
+# A second of a bench is a test: bench.<question>, on RANKS ranks (without: as it is). Their 300 s are for what hangs: beside busy
+# programs each of the exchanges that a bench has chosen for a second may take a time slice (bench.p2p.openmpi: 37 s).
+function(halocline_add_bench_test question)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "RANKS" "ARGS")
+  set(launch)
+  if(arg_RANKS)
+    set(launch halocline-run -n ${arg_RANKS} --)
+  else()
+    set(arg_RANKS 1)
+  endif()
+  add_test(NAME bench.${question} COMMAND ${launch} $<TARGET_FILE:bench_${question}> ${arg_ARGS})
+  set_tests_properties(bench.${question} PROPERTIES TIMEOUT 300 PROCESSORS ${arg_RANKS} LABELS bench)
+endfunction()
+
+# A second of a bench beside its peer under each MPI, which knows MODES: bench.<question>.<mpi>.
+function(halocline_add_bench_peer_test question)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODES" "ARGS")
+  foreach(mpi openmpi mpich)
+    string(TOUPPER ${mpi} upper)
+    if(TARGET bench_${question}_${mpi} AND HALOCLINE_MPIRUN_${upper})
+      set(peer "${HALOCLINE_MPIRUN_${upper}} -n 2 $<TARGET_FILE:bench_${question}_${mpi}>")
+      add_test(NAME bench.${question}.${mpi} COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_${question}> ${arg_ARGS}
+               --peer "${mpi}${arg_MODES}=${peer}")
+      set_tests_properties(bench.${question}.${mpi} PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS "bench;mpi"
+        ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}")
+    endif()
+  endforeach()
+endfunction()
+
+set(shortest --seconds 1 --rounds 1 --L 4 --bytes 96)
+halocline_add_bench_test(halo RANKS 2 ARGS ${shortest})
+halocline_add_bench_peer_test(halo MODES :packed,in-place,neighbour ARGS ${shortest} --cut x --layout padded)
+# A line of JSON begins with the keys that are promised; of coarse sites, which come first where no others are named: on
+# a busy machine the first point may take all the time.
+set(number "[-+0-9.e]+")
+add_test(NAME bench.halo.keys COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_halo>
+         --seconds 2 --rounds 1 --vectors 20 --cut t --layout padded)
+string(CONCAT line "{\"bench\":\"halo\",\"who\":\"mock\",\"mode\":\"packed\",\"transport\":\"mock\",\"ranks\":2,"
+  "\"threads\":1,\"L\":\\[2,2,2,2\\],\"bytes_per_site\":480,\"cut\":\\[1,1,1,2\\],\"layout\":\"padded\","
+  "\"flag_ns\":${number},\"us_median\":${number},\"us_p95\":${number},")
+set_tests_properties(bench.halo.keys PROPERTIES
+  TIMEOUT 300 PROCESSORS 2 LABELS bench PASS_REGULAR_EXPRESSION "${line}")
+foreach(extents 4.4 8x 99999999999)
+  add_test(NAME bench.halo.extents.${extents} COMMAND bench_halo --L ${extents})
+  set_tests_properties(bench.halo.extents.${extents} PROPERTIES TIMEOUT 60 LABELS bench
+    PASS_REGULAR_EXPRESSION "--L ${extents}: expected extents from 2 on")
+endforeach()
+# One rank of two threads, both layouts.
+execute_process(COMMAND nproc OUTPUT_VARIABLE cores) # that may be used: the machine may have more
+if(cores GREATER_EQUAL 2)
+  add_test(NAME bench.halo.threads COMMAND bench_halo ${shortest} --cut xt --threads 1,2)
+  set_tests_properties(bench.halo.threads PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench)
+endif()
+
+halocline_add_bench_test(p2p RANKS 2 ARGS --quick)
+halocline_add_bench_peer_test(p2p ARGS --quick)
+if(LIBFABRIC_FOUND)
+  add_test(NAME bench.p2p.ofi COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_p2p> --transport ofi --quick)
+  set_tests_properties(bench.p2p.ofi PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS "bench;ofi")
+endif()
+
+halocline_add_bench_test(sum RANKS 3 ARGS --seconds 1 --rounds 1)
+halocline_add_bench_peer_test(sum ARGS --seconds 1 --rounds 1 --values 1,64)
+# An answer is taken whole, however long it is: its median is 9.
+add_test(NAME bench.sum.long_answers COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_sum> --seconds 0.5 --rounds 1
+         --values 1 --peer "long=sh '${CMAKE_CURRENT_SOURCE_DIR}/support/long_answers.sh'")
+set_tests_properties(bench.sum.long_answers PROPERTIES
+  TIMEOUT 60 PROCESSORS 2 LABELS bench PASS_REGULAR_EXPRESSION "\"who\":\"long\".*\"us_median\":9,")
+
+if(LIBFABRIC_FOUND)
+  halocline_add_bench_test(network_messages RANKS 2 ARGS --seconds 0.5 --rounds 1 --sizes 65536)
+endif()
+halocline_add_bench_test(dirac RANKS 2 ARGS 4)
+halocline_add_bench_test(solve RANKS 2 ARGS --rounds 1 --vectors 8 --setup 1
+                         --peer "echo solve took 0.5 s" --peer-solve "took ([0-9.]+)")
+set_tests_properties(bench.solve PROPERTIES TIMEOUT 300 PASS_REGULAR_EXPRESSION "ours/peer.*solve_ratio")
+halocline_add_bench_test(stencil ARGS --seconds 1)
+halocline_add_bench_test(lane_copy ARGS --seconds 1)
+halocline_add_bench_test(checksum RANKS 2 ARGS --seconds 0.5)
+halocline_add_bench_test(plan_setup RANKS 2)
+halocline_add_bench_test(window RANKS 2 ARGS --quick)
+if(LIBIBVERBS_FOUND)
+  halocline_add_bench_test(verbs ARGS --before-post)
+endif()
+
+# Two runs with made-up figures: a row that tells the worst, then a median and its range, a noisy line that doesn't
+# count beside a quiet one, a missed target, a bound that the limit itself does not reach.
+set(runs ${CMAKE_CURRENT_SOURCE_DIR}/targets/example-run-1.json ${CMAKE_CURRENT_SOURCE_DIR}/targets/example-run-2.json)
+add_test(NAME bench.targets COMMAND bench_targets ${runs})
+string(CONCAT table # without semicolons, which would make it a list of which one is enough
+  "one way: ours - raw slot, ns ≤ 40.0 . shared memory . \\*\\*1 of 2\\*\\* . slow 64 B \\*\\*50.0\\*\\* .\n"
+  ".*one way: ours - raw slot, ns ≤ 40.0 . shared memory . – . 8 B 30.0. 64 B \\*\\*50.0\\*\\* . – .\n"
+  ".*ours / one-copy limit ≤ 1.20 . bare, cut in t, appended . 4\\^4 1.05 \\(1.00–1.10\\). 8\\^4 \\*\\*1.25\\*\\* \\*n\\* . – . – .\n"
+  ".*the better MPI / ours ≥ 1.30 . bare, cut in x, padded . 8\\^4 1.20, limit 1.20 . – . – .\n"
+  ".*13 figures, 9 met, 4 missed")
+set_tests_properties(bench.targets PROPERTIES TIMEOUT 60 LABELS bench PASS_REGULAR_EXPRESSION "${table}")
+
+# Results that can't be written, and names that are empty, are told (support/output_file.hpp).
+set(halo_arguments ${shortest})
+set(p2p_arguments --quick)
+foreach(question halo p2p)
+  set(run halocline-run -n 2 -- $<TARGET_FILE:bench_${question}> ${${question}_arguments})
+  add_test(NAME bench.${question}.full_disk COMMAND ${run} --json /dev/full)
+  add_test(NAME bench.${question}.no_name COMMAND ${run} --json "")
+  set_tests_properties(bench.${question}.full_disk bench.${question}.no_name PROPERTIES
+    TIMEOUT 300 PROCESSORS 2 LABELS bench)
+  set_tests_properties(bench.${question}.full_disk PROPERTIES
+    PASS_REGULAR_EXPRESSION "'/dev/full' can't be written: No space left on device")
+  set_tests_properties(bench.${question}.no_name PROPERTIES
+    PASS_REGULAR_EXPRESSION "--json: expected FILE|'--json' lacks its value")
+endforeach()
+
+# Bad input is one error for the job: a flag that there isn't, and what only a job of two ranks can know.
+function(halocline_add_bad_input_test name program) # and its arguments
+  add_test(NAME bench.${name} COMMAND ${CMAKE_COMMAND}
+    "-DRUN=$<TARGET_FILE:halocline-run>;-n;2;--;$<TARGET_FILE:${program}>;${ARGN}"
+    -P ${CMAKE_CURRENT_SOURCE_DIR}/support/one_error.cmake)
+  set_tests_properties(bench.${name} PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench)
+endfunction()
+foreach(question halo p2p sum network_messages dirac solve stencil lane_copy checksum plan_setup window verbs)
+  if(TARGET bench_${question})
+    halocline_add_bad_input_test(${question}.bad_flag bench_${question} --no-such-flag 1)
+  endif()
+endforeach()
+foreach(question halo p2p sum network_messages stencil lane_copy checksum)
+  if(TARGET bench_${question})
+    halocline_add_bad_input_test(${question}.no_seconds bench_${question} --seconds -1)
+  endif()
+endforeach()
+halocline_add_bad_input_test(halo.bad_cut bench_halo --cut xy)
+halocline_add_bad_input_test(halo.bad_threads bench_halo --cut t --threads 2 --L 1)
+halocline_add_bad_input_test(p2p.bad_peer bench_p2p --quick --peer nobody)
+halocline_add_bad_input_test(targets.no_run bench_targets nobody.json)
+halocline_add_bad_input_test(targets.bad_line bench_targets ${CMAKE_CURRENT_SOURCE_DIR}/CMakeLists.txt)
