@@ -1,8 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-# What pages link to and the files that they name are there. A name may leave out its first folders.
-#   cmake -DSOURCE=... [-DFORGET=name: as if there were no such file] -P links.cmake
+# What pages link to, headings included, and the files that they name are there. A name may leave out its first folders.
+#   cmake -DSOURCE=... [-DFORGET=name: as if there were no such file or heading] -P links.cmake
 cmake_minimum_required(VERSION 3.25)
 set(foreign mpi.h) # files of others that pages may name
+
+# The anchors of a page: its headings in lower case, with dashes for spaces and without most punctuation.
+function(anchors_of page variable)
+  file(READ ${page} text)
+  string(REGEX REPLACE "[][;]" "" text "\n${text}") # lists of CMake count brackets and split at semicolons
+  string(REGEX MATCHALL "\n#+ [^\n]*" headings "${text}")
+  set(anchors)
+  foreach(heading IN LISTS headings)
+    string(REGEX REPLACE "^\n#+ " "" heading "${heading}")
+    string(TOLOWER "${heading}" heading)
+    string(REGEX REPLACE "[^a-z0-9_ -]" "" heading "${heading}")
+    string(REPLACE " " "-" heading "${heading}")
+    list(APPEND anchors "${heading}")
+  endforeach()
+  list(REMOVE_ITEM anchors "${FORGET}")
+  set(${variable} "${anchors}" PARENT_SCOPE)
+endfunction()
+
 set(files)
 file(GLOB pages RELATIVE ${SOURCE} ${SOURCE}/*.md)
 foreach(folder amg apps base bench c cmake comm config configs dirac docs halo lattice scripts solvers tests)
@@ -21,12 +39,23 @@ foreach(page IN LISTS pages)
   cmake_path(GET page PARENT_PATH folder)
   file(READ ${SOURCE}/${page} text)
   string(REPLACE "](" "LINK(" text "${text}") # lists of CMake count brackets
-  string(REGEX MATCHALL "LINK\\([a-zA-Z0-9_.][a-zA-Z0-9_./-]*[/.][a-zA-Z0-9_./-]*\\)" links "${text}")
+  string(REGEX MATCHALL "LINK\\([a-zA-Z0-9_.#][a-zA-Z0-9_./#-]*\\)" links "${text}")
+  list(FILTER links INCLUDE REGEX "[/.#]")
   foreach(link IN LISTS links)
     string(REGEX REPLACE "^LINK\\(|\\)$" "" link "${link}")
-    cmake_path(SET target NORMALIZE "${SOURCE}/${folder}/${link}")
-    if(NOT EXISTS ${target} OR (FORGET AND link MATCHES "(^|/)${FORGET}$"))
+    string(REGEX REPLACE "#.*" "" file "${link}")
+    cmake_path(SET target NORMALIZE "${SOURCE}/${folder}/${file}")
+    if(file STREQUAL "")
+      set(target ${SOURCE}/${page})
+    endif()
+    if(NOT EXISTS ${target} OR (FORGET AND file MATCHES "(^|/)${FORGET}$"))
       string(APPEND wrong "\n  ${page} links to ${link}")
+    elseif(link MATCHES "#(.*)")
+      set(anchor ${CMAKE_MATCH_1})
+      anchors_of(${target} anchors)
+      if(NOT anchor IN_LIST anchors)
+        string(APPEND wrong "\n  ${page} links to ${link}")
+      endif()
     endif()
   endforeach()
   string(REGEX MATCHALL "`[a-zA-Z0-9_./-]+\\.(hpp|cpp|h|c|md|sh|toml|cmake)`" names "${text}")
