@@ -67,7 +67,7 @@ void measure(const comm::job& j, bool prints, int extent, int block, int lanes, 
     const lattice::coordinate global{extent, extent, extent, extent * j.ranks()}, blocks{block, block, block, block};
     const auto cut = lattice::decomposition::even(global, {1, 1, 1, j.ranks()}, blocks);
     const lattice::box local = cut.local_box(j.rank());
-    lattice::gauge_field gauge(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
+    lattice::gauge_field gauge(local.extents, lattice::gauge_components);
     for (std::int64_t site = 0; site < gauge.volume(); ++site) // unit links: the time does not depend on values
         for (int mu = 0; mu < lattice::dimensions; ++mu)
             for (int e = 0; e < 3; ++e) gauge.at(site, mu * lattice::link_components + 8 * e) = 1;

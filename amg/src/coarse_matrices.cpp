@@ -87,8 +87,7 @@ void coarse_operator::invert_odd() {
             }
         const Eigen::MatrixXcd inverse = a.partialPivLu().inverse();
         if (!inverse.allFinite()) {
-            lattice::coordinate at = lattice::lexicographic_coordinate(order_->site(site), order_->extents());
-            for (int mu = 0; mu < lattice::dimensions; ++mu) at[mu] += origin_[mu];
+            const lattice::coordinate at = lattice::box{origin_, order_->extents()}.site(order_->site(site));
             throw error("the diagonal block of the coarse operator at coarse site " + lattice::to_string(at) +
                         " is singular; is the gauge field, or are m0 and csw, what they should be?");
         }

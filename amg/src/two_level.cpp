@@ -133,10 +133,8 @@ void two_level::check(comm::status s, const char* what) const {
 
 void two_level::random_vector(lattice::field<float>& v, std::uint32_t number) const {
     for (std::int64_t site = 0; site < v.volume(); ++site) {
-        lattice::coordinate x = lattice::lexicographic_coordinate(site, local_.extents);
-        for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += local_.origin[mu];
-        lattice::site_random random(options_.seed, number,
-                                    static_cast<std::uint64_t>(lattice::lexicographic_index(x, global_)));
+        const std::int64_t global_site = lattice::lexicographic_index(local_.site(site), global_);
+        lattice::site_random random(options_.seed, number, static_cast<std::uint64_t>(global_site));
         for (int c = 0; c < lattice::spinor_components; ++c)
             v.at(site, c) = static_cast<float>(2 * random.uniform() - 1);
     }

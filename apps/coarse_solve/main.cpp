@@ -78,8 +78,7 @@ std::complex<double> sum_of(const field<double>& a) {
 }
 
 field<double> make_spinors(const comm::job& j, const problem& p) {
-    const auto order = lattice::site_order::lexicographic(p.cut.local_box(j.rank()).extents);
-    return field<double>(order, lattice::spinor_components);
+    return {p.cut.local_box(j.rank()).extents, lattice::spinor_components};
 }
 
 /// Links of the file, checked, and what it says about itself.

@@ -142,12 +142,10 @@ problem define_problem(const comm::job& j, const settings_reader& given, bool dr
 lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s) {
     if (p.source && s.rhs.kind == source::file) return dirac::read_spinors(j, p.cut, *p.source);
     const lattice::box local = p.cut.local_box(j.rank());
-    lattice::field<double> b(lattice::site_order::lexicographic(local.extents), lattice::spinor_components);
+    lattice::field<double> b(local.extents, lattice::spinor_components);
     constexpr std::uint32_t random_stream = 0x72687300; // apart from the streams of the test vectors
     for (std::int64_t site = 0; site < local.volume(); ++site) {
-        lattice::coordinate x = lattice::lexicographic_coordinate(site, local.extents);
-        for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += local.origin[mu];
-        const std::int64_t global_site = lattice::lexicographic_index(x, p.cut.global());
+        const std::int64_t global_site = lattice::lexicographic_index(local.site(site), p.cut.global());
         lattice::site_random random(s.seed, random_stream, static_cast<std::uint64_t>(global_site));
         for (int c = 0; c < lattice::spinor_components; ++c) {
             const bool real = c % 2 == 0;

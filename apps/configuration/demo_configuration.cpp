@@ -51,8 +51,7 @@ fs::path data_folder() {
 
 /// Generates with all ranks of `j` and writes to `path`, unless another job has done so in the meantime.
 void generate(const comm::job& j, const std::string& path, const std::function<void(std::string_view)>& tell) {
-    const auto grid = lattice::choose_rank_grid(extents, j.ranks());
-    const auto cut = lattice::decomposition::even(extents, grid.rank_grid);
+    const auto cut = lattice::decomposition::chosen(extents, j.ranks());
     const lattice::box local = cut.local_box(j.rank());
     auto links = gauge::cold_links(local);
     dirac::padded_links padded(j, cut, links);

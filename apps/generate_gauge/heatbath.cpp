@@ -108,14 +108,14 @@ quaternion random_su2(double alpha, lattice::site_random& random) {
 }
 
 lattice::gauge_field cold_links(const lattice::box& local) {
-    lattice::gauge_field links(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
+    lattice::gauge_field links(local.extents, lattice::gauge_components);
     for (std::int64_t site = 0; site < links.volume(); ++site)
         for (int mu = 0; mu < dimensions; ++mu) set_link(links, site, mu, dirac::su3_identity);
     return links;
 }
 
 lattice::gauge_field hot_links(const lattice::box& local, const coordinate& global, std::uint64_t seed) {
-    lattice::gauge_field links(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
+    lattice::gauge_field links(local.extents, lattice::gauge_components);
     for (std::int64_t site = 0; site < links.volume(); ++site) {
         const coordinate x = lattice::lexicographic_coordinate(site, local.extents);
         lattice::site_random random(seed, hot_stream, global_index(x, local, global));

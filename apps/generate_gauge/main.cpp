@@ -91,7 +91,7 @@ void write_and_verify(const comm::job& j, const lattice::decomposition& cut, con
 bool write_links(const app::program& p, const comm::job& j, const lattice::decomposition& cut,
                  const dirac::padded_links& links, double plaquette, const arguments& a) {
     const lattice::box local = cut.local_box(j.rank());
-    lattice::gauge_field owned(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
+    lattice::gauge_field owned(local.extents, lattice::gauge_components);
     links.store(owned);
     try {
         write_and_verify(j, cut, owned, plaquette, a);

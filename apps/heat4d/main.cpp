@@ -89,8 +89,7 @@ summary compare(const comm::job& j, const lattice::decomposition& cut, const lat
     summary mine;
     const lattice::box local = cut.local_box(j.rank());
     for (std::int64_t i = 0; i < u.volume(); ++i) {
-        coordinate x = lattice::lexicographic_coordinate(i, local.extents);
-        for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += local.origin[mu];
+        const coordinate x = local.site(i);
         const double value = u.values()[i], m = mode(x, cut.global());
         mine.projection += static_cast<long double>(value) * m;
         mine.norm += static_cast<long double>(m) * m;

@@ -29,8 +29,7 @@ reading read_as(const comm::job& j, const lattice::decomposition& cut, const lat
     found.format = file.format;
     lattice::gauge_totals mine;
     j.collectively([&] {
-        found.links =
-            lattice::gauge_field(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
+        found.links = lattice::gauge_field(local.extents, lattice::gauge_components);
         mine = lattice::read_links(file, local, found.links);
     });
     const lattice::gauge_totals totals = reduce_totals(j, mine);

@@ -38,7 +38,7 @@ lattice::field<double> clover_term(const padded_links& links, const wilson_param
     // An antiperiodic sign cancels in every leaf; an open boundary removes the leaves that cross it.
     const padded_links u = with_boundaries(links, p.boundaries);
     const auto& gamma = gamma_matrices();
-    lattice::field<double> term(lattice::site_order::lexicographic(u.extents()), clover_components);
+    lattice::field<double> term(u.extents(), clover_components);
 
     for (std::int64_t site = 0; site < term.volume(); ++site) {
         const coordinate x = lattice::lexicographic_coordinate(site, u.extents());

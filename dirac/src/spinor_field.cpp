@@ -35,7 +35,7 @@ lattice::field<double> read_spinors(const comm::job& j, const lattice::decomposi
     lattice::field<double> psi;
     lattice::spinor_totals mine;
     j.collectively([&] {
-        psi = lattice::field<double>(lattice::site_order::lexicographic(local.extents), lattice::spinor_components);
+        psi = lattice::field<double>(local.extents, lattice::spinor_components);
         mine = lattice::read_spinors(file, local, psi);
     });
     lattice::check_totals(file, reduce_totals(j, mine)); // the same totals, so the same verdict on every rank

@@ -68,8 +68,7 @@ std::vector<std::int32_t> appended_sites::numbers(const lattice::box& part) cons
     list.reserve(static_cast<std::size_t>(part.volume()));
     const int begin = local_.origin[0], end = begin + local_.extents[0];
     for (std::int64_t row = 0; row < part.volume(); row += part.extents[0]) {
-        coordinate x = lattice::lexicographic_coordinate(row, part.extents);
-        for (int mu = 0; mu < dimensions; ++mu) x[mu] += part.origin[mu];
+        coordinate x = part.site(row);
         // Within a row a region's sites are numbered one after another.
         std::int64_t n = number(x);
         for (int i = 0; i < part.extents[0]; ++i, ++x[0], ++n) {

@@ -113,6 +113,10 @@ decomposition decomposition::even(const coordinate& global, const coordinate& ra
     return {global, std::move(cuts)};
 }
 
+decomposition decomposition::chosen(const coordinate& global, int ranks, const coordinate& granularity) {
+    return even(global, choose_rank_grid(global, ranks, {granularity}).rank_grid, granularity);
+}
+
 int decomposition::ranks() const { return static_cast<int>(volume(rank_grid_)); }
 
 decomposition decomposition::with_rank_order(std::vector<int> order) const {

@@ -72,7 +72,7 @@ gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& l
             const std::byte* stored = buffer.data() + i * bytes;
             double* u = links.outer(local_site + i);
             decode_site(file, stored, u);
-            const coordinate x = global_coordinate(local, local_site + i);
+            const coordinate x = local.site(local_site + i);
             add_links(totals, file, x, u);
             if (whole.contains(x)) add_checksum(totals, file, file_site + i, stored);
         }

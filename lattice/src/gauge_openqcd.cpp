@@ -56,7 +56,7 @@ gauge_totals read_openqcd(const gauge_file& file, const binary_file& data, const
                   std::span(buffer).first(static_cast<std::size_t>(sites * odd_site_bytes)));
         const std::byte* stored = buffer.data();
         for (std::int64_t i = 0; i < sites; ++i) {
-            const coordinate x = odd_site(global_coordinate(odd, in_box + i));
+            const coordinate x = odd_site(odd.site(in_box + i));
             for (int mu = dimensions - 1; mu >= 0; --mu) {
                 constexpr std::int64_t link_bytes = link_components * 8;
                 coordinate behind = x;
@@ -70,7 +70,7 @@ gauge_totals read_openqcd(const gauge_file& file, const binary_file& data, const
 
     gauge_totals totals;
     for (std::int64_t site = 0; site < local.volume(); ++site)
-        add_links(totals, file, global_coordinate(local, site), links.outer(site));
+        add_links(totals, file, local.site(site), links.outer(site));
     return totals;
 }
 

@@ -89,17 +89,17 @@ gauge_totals gauge_writer::write(const box& local, const gauge_field& links) {
     const std::int64_t most = std::min(run_bytes / bytes, local.volume());
     std::vector<std::byte> buffer(static_cast<std::size_t>(most * bytes));
     gauge_totals totals;
-    for_each_run(
-        local, layout_.extents, most, [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
-            for (std::int64_t i = 0; i < sites; ++i) {
-                std::byte* stored = buffer.data() + i * bytes;
-                encode_site(layout_, links.outer(local_site + i), stored);
-                add_links(totals, layout_, global_coordinate(local, local_site + i), links.outer(local_site + i));
-                add_checksum(totals, layout_, file_site + i, stored);
-            }
-            file.write(static_cast<std::uint64_t>(layout_.data_offset + file_site * bytes),
-                       std::span(buffer).first(static_cast<std::size_t>(sites * bytes)));
-        });
+    for_each_run(local, layout_.extents, most,
+                 [&](std::int64_t file_site, std::int64_t local_site, std::int64_t sites) {
+                     for (std::int64_t i = 0; i < sites; ++i) {
+                         std::byte* stored = buffer.data() + i * bytes;
+                         encode_site(layout_, links.outer(local_site + i), stored);
+                         add_links(totals, layout_, local.site(local_site + i), links.outer(local_site + i));
+                         add_checksum(totals, layout_, file_site + i, stored);
+                     }
+                     file.write(static_cast<std::uint64_t>(layout_.data_offset + file_site * bytes),
+                                std::span(buffer).first(static_cast<std::size_t>(sites * bytes)));
+                 });
     file.sync();
     return totals;
 }

@@ -25,13 +25,6 @@ void check_field(const box& local, const field<double>& data, int components, co
 /// Err: input_error when `local` leaves the lattice that is written to `path`.
 void check_inside(const box& local, const coordinate& extents, const std::string& path);
 
-/// The global coordinate of a box's site.
-inline coordinate global_coordinate(const box& local, std::int64_t site) {
-    coordinate x = lexicographic_coordinate(site, local.extents);
-    for (int mu = 0; mu < dimensions; ++mu) x[mu] += local.origin[mu];
-    return x;
-}
-
 /// Calls f(file_site, local_site, sites) for runs that are contiguous in the file and in the lexicographic order of
 /// `local`, a box of the periodic repetition of a lattice of these extents.
 template <class F>

@@ -68,8 +68,7 @@ void read(const std::string& content, Check&& check) {
 
 void expect_links_of(const link_function& link, const gauge_field& links, const box& local) {
     for (std::int64_t s = 0; s < local.volume(); ++s) {
-        coordinate x = lexicographic_coordinate(s, local.extents);
-        for (int mu = 0; mu < 4; ++mu) x[mu] += local.origin[mu];
+        const coordinate x = local.site(s);
         for (int mu = 0; mu < 4; ++mu)
             ASSERT_EQ(links.at(s, 18 * mu), link(lexicographic_index(x, lattice_extents), mu)[0].real());
     }

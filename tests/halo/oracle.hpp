@@ -44,8 +44,7 @@ template <class T>
 void fill_with_oracle(lattice::field<T>& x, const lattice::decomposition& cut, int rank, std::uint64_t epoch) {
     const lattice::box local = cut.local_box(rank);
     for (std::int64_t s = 0; s < x.volume(); ++s) {
-        coordinate site = lattice::lexicographic_coordinate(s, local.extents);
-        for (int mu = 0; mu < dimensions; ++mu) site[mu] += local.origin[mu];
+        const coordinate site = local.site(s);
         for (int c = 0; c < x.components(); ++c)
             std::memcpy(&x.at(s, c), oracle_value<T>(site, cut.global(), c, epoch).data(), sizeof(T));
     }

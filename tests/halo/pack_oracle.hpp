@@ -48,8 +48,7 @@ lattice::field<T> filled(const std::shared_ptr<const lattice::site_order>& order
                          const coordinate& global, int first_component = 0) {
     lattice::field<T> x(order, spinor_components);
     for (std::int64_t s = 0; s < x.volume(); ++s) {
-        coordinate site = lattice::lexicographic_coordinate(s, local.extents);
-        for (int mu = 0; mu < dimensions; ++mu) site[mu] += local.origin[mu];
+        const coordinate site = local.site(s);
         for (int c = 0; c < spinor_components; ++c)
             x.at(s, c) = static_cast<T>(value_at(site, global, first_component + c));
     }

@@ -39,11 +39,7 @@ inline bool is_filled(const lattice::decomposition& cut, int rank, const shell_o
 /// Calls visit(global coordinate, index) for every site of a box, x fastest.
 template <class Visit>
 void for_each_site(const lattice::box& outer, Visit&& visit) {
-    for (std::int64_t i = 0; i < outer.volume(); ++i) {
-        coordinate x = lattice::lexicographic_coordinate(i, outer.extents);
-        for (int mu = 0; mu < dimensions; ++mu) x[mu] += outer.origin[mu];
-        visit(x, i);
-    }
+    for (std::int64_t i = 0; i < outer.volume(); ++i) visit(outer.site(i), i);
 }
 /// Calls visit(global coordinate, index in the field) for every site of a field with ghosts: the grown box if they are
 /// padded; if they are appended own sites, then ghosts sorted by the rule that appended_sites promises.

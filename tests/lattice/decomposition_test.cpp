@@ -103,6 +103,15 @@ TEST(RankGrid, FewestSitesFirstAndTiesCutTFirst) {
     EXPECT_EQ(choose_rank_grid({8, 8, 8, 8}, 3, {{2, 2, 2, 2}}).rank_grid, (coordinate{1, 1, 1, 3}));
 }
 
+TEST(RankGrid, TheChosenOneIsCutEvenly) {
+    const coordinate global{8, 8, 8, 20}, blocks{4, 4, 4, 2};
+
+    EXPECT_EQ(decomposition::chosen(global, 1).ranks(), 1);
+    EXPECT_EQ(decomposition::chosen(global, 3), decomposition::even(global, {1, 1, 1, 3}));
+    EXPECT_EQ(decomposition::chosen(global, 3, blocks).cuts(3), (std::vector<int>{0, 8, 14, 20}));
+    EXPECT_THROW((void)decomposition::chosen(global, 7, {8, 8, 8, 4}), input_error);
+}
+
 TEST(RankGrid, ListHoldsExactlyTheGridsThatFit) {
     const coordinate global{4, 6, 2, 12}, unit{2, 2, 2, 4};
     for (int ranks = 1; ranks <= 20; ++ranks) {

@@ -26,8 +26,7 @@ TEST(GaugeWriter, WritesInPartsWhatReadersRead) {
             const box local = cut.local_box(rank);
             gauge_field part(site_order::lexicographic(local.extents), gauge_components);
             for (std::int64_t s = 0; s < local.volume(); ++s) {
-                coordinate x = lexicographic_coordinate(s, local.extents);
-                for (int mu = 0; mu < 4; ++mu) x[mu] += local.origin[mu];
+                const coordinate x = local.site(s);
                 for (int c = 0; c < gauge_components; ++c) part.at(s, c) = all.at(lexicographic_index(x, extents), c);
             }
             sum = combine(sum, writer.write(local, part));

@@ -19,6 +19,16 @@ TEST(Geometry, LexicographicIndexRunsXFastestAndInverts) {
     EXPECT_EQ(expected, volume(extents));
 }
 
+TEST(Geometry, SitesOfABoxAreNumberedFromItsOrigin) {
+    const box part{{3, -1, 0, 5}, {2, 3, 1, 2}};
+
+    std::int64_t index = 0;
+    for (int t = 5; t < 7; ++t)
+        for (int y = -1; y < 2; ++y)
+            for (int x = 3; x < 5; ++x) EXPECT_EQ(part.site(index++), (coordinate{x, y, 0, t}));
+    EXPECT_EQ(index, part.volume());
+}
+
 TEST(Geometry, VolumeDoesNotOverflow32Bits) { EXPECT_EQ(volume({256, 256, 256, 512}), std::int64_t{1} << 33); }
 
 TEST(Geometry, FacesAreNumberedAndNamed) {

@@ -57,8 +57,7 @@ TEST(SiteOrder, EvenOddUsesGlobalParity) {
     int last = 0;
     std::int64_t last_site = -1;
     for (std::int64_t p = 0; p < order->volume(); ++p) {
-        coordinate x = lexicographic_coordinate(order->site(p), local.extents);
-        for (int mu = 0; mu < dimensions; ++mu) x[mu] += local.origin[mu];
+        const coordinate x = local.site(order->site(p));
         if (parity(x) != last) last_site = -1;
         EXPECT_GE(parity(x), last);
         EXPECT_GT(order->site(p), last_site);
@@ -191,6 +190,20 @@ TEST(Field, RefusesNumbersThatNoMemoryHolds) {
     const auto order = site_order::lexicographic({4, 4, 4, 4});
     EXPECT_THROW(field<double>(order, -1), halocline::input_error);
     EXPECT_EQ(field<double>(order, 0).values().size(), 0u);
+}
+
+TEST(Field, OfExtentsIsLexicographic) {
+    const coordinate extents{2, 3, 4, 5};
+    std::pmr::monotonic_buffer_resource memory;
+
+    const field<float> x(extents, 3, &memory), y(extents, 3);
+
+    for (const field<float>* f : {&x, &y}) {
+        EXPECT_TRUE(f->order().is_lexicographic());
+        EXPECT_EQ(f->order().extents(), extents);
+        EXPECT_EQ(f->components(), 3);
+        EXPECT_EQ(std::ssize(f->values()), 3 * volume(extents));
+    }
 }
 
 TEST(Field, StoresComponentsPerLaneAndZeroFills) {

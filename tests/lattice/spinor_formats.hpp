@@ -68,8 +68,7 @@ inline std::string refusal(const std::string& content) {
 
 inline void expect_spinors(const field<double>& spinors, const box& local) {
     for (std::int64_t s = 0; s < local.volume(); ++s) {
-        coordinate x = lexicographic_coordinate(s, local.extents);
-        for (int mu = 0; mu < 4; ++mu) x[mu] += local.origin[mu];
+        const coordinate x = local.site(s);
         for (int k = 0; k < spinor_components; ++k)
             ASSERT_EQ(spinors.at(s, k), spinor_number(lexicographic_index(x, extents), k)) << s << " " << k;
     }

@@ -17,8 +17,7 @@ namespace {
 field<double> part_of(const field<double>& all, const box& local) {
     field<double> part(site_order::lexicographic(local.extents), spinor_components);
     for (std::int64_t s = 0; s < local.volume(); ++s) {
-        coordinate x = lexicographic_coordinate(s, local.extents);
-        for (int mu = 0; mu < 4; ++mu) x[mu] += local.origin[mu];
+        const coordinate x = local.site(s);
         for (int k = 0; k < spinor_components; ++k) part.at(s, k) = all.at(lexicographic_index(x, extents), k);
     }
     return part;

@@ -26,8 +26,7 @@ std::string number_of_ranks(const coordinate& rank_grid) {
 }
 
 lattice::decomposition cut_over(const coordinate& global, const std::string& rank_grid, int ranks) {
-    if (rank_grid.empty())
-        return lattice::decomposition::even(global, lattice::choose_rank_grid(global, ranks).rank_grid);
+    if (rank_grid.empty()) return lattice::decomposition::chosen(global, ranks);
     const coordinate grid = parse_extents("--mpi", rank_grid);
     check_rank_grid("--mpi " + rank_grid, grid, global, {1, 1, 1, 1}, ranks);
     return lattice::decomposition::even(global, grid);

@@ -9,10 +9,9 @@ using namespace halocline;
 
 void read_part(int rank, int ranks) {
     const auto file = lattice::open_gauge_file("config.ildg");
-    const auto grid = lattice::choose_rank_grid(file.extents, ranks);
-    const auto cut = lattice::decomposition::even(file.extents, grid.rank_grid);
+    const auto cut = lattice::decomposition::chosen(file.extents, ranks);
     const lattice::box local = cut.local_box(rank);
-    lattice::gauge_field links(lattice::site_order::lexicographic(local.extents), lattice::gauge_components);
+    lattice::gauge_field links(local.extents, lattice::gauge_components);
     lattice::gauge_totals totals = lattice::read_links(file, local, links); // this rank's part
     // ... reduce totals over ranks as combine() does: dirac::read_configuration() does all of this ...
     lattice::check_totals(file, totals);

@@ -23,6 +23,9 @@ class decomposition {
     /// Err: input_error if a rank would get nothing, or if the unit does not divide the lattice.
     static decomposition even(const coordinate& global, const coordinate& rank_grid,
                               const coordinate& granularity = {1, 1, 1, 1});
+    /// The even cut over the rank grid that choose_rank_grid() chooses, which also says why.
+    /// Err: input_error if there is none, naming the largest number of ranks that has one.
+    static decomposition chosen(const coordinate& global, int ranks, const coordinate& granularity = {1, 1, 1, 1});
 
     /// The same cut, in which the i-th place of the rank grid (in lexicographic order) belongs to rank order[i].
     /// Empty: lexicographic.  Err: input_error if that is no permutation of the ranks.

@@ -45,6 +45,9 @@ class field {
         data_ = static_cast<T*>(memory_->allocate(std::max<std::size_t>(size_, 1) * sizeof(T), field_alignment));
         std::fill_n(data_, size_, T{});
     }
+    /// A field in lexicographic order, on a box of these extents.
+    field(const coordinate& extents, int components, std::pmr::memory_resource* memory = huge_pages())
+        : field(site_order::lexicographic(extents), components, memory) {}
     field(field&& other) noexcept { swap(other); }
     field& operator=(field&& other) noexcept {
         field(std::move(other)).swap(*this);

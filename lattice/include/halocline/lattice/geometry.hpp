@@ -59,6 +59,12 @@ struct box {
             if (c[mu] < origin[mu] || c[mu] >= origin[mu] + extents[mu]) return false;
         return true;
     }
+    /// The site with this lexicographic index in the box.  Pre: 0 <= index < volume().
+    [[nodiscard]] constexpr coordinate site(std::int64_t index) const {
+        coordinate c = lexicographic_coordinate(index, extents);
+        for (int mu = 0; mu < dimensions; ++mu) c[mu] += origin[mu];
+        return c;
+    }
     friend constexpr bool operator==(const box&, const box&) = default;
 };
 

@@ -12,11 +12,7 @@ namespace halocline_test {
 /// Calls visit(site, global coordinate) for the sites of a box.
 template <class Visit>
 void for_each_site(const halocline::lattice::box& local, Visit&& visit) {
-    for (std::int64_t site = 0; site < local.volume(); ++site) {
-        halocline::lattice::coordinate x = halocline::lattice::lexicographic_coordinate(site, local.extents);
-        for (int mu = 0; mu < halocline::lattice::dimensions; ++mu) x[mu] += local.origin[mu];
-        visit(site, x);
-    }
+    for (std::int64_t site = 0; site < local.volume(); ++site) visit(site, local.site(site));
 }
 
 /// The random numbers of a global site.
