@@ -30,13 +30,8 @@ struct step_times {
 class contender {
   public:
     contender(const comm::job& j, const lattice::decomposition& cut, bool checksums)
-        : field_(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), components),
-          plan_(j, cut,
-                {.name = checksums ? "with" : "without",
-                 .bytes_per_site = components * sizeof(double),
-                 .self_exchange = false,
-                 .order = field_.shared_order(),
-                 .checksums = checksums}) {}
+        : field_(cut.local_box(j.rank()).extents, components),
+          plan_(j, cut, halo::options_for(field_, {.name = checksums ? "with" : "without", .checksums = checksums})) {}
 
     step_times run(int steps) {
         step_times t;
@@ -47,10 +42,8 @@ class contender {
             plan_.start(field_);
             plan_.finish_or_throw();
             t.bare += seconds_since(exchange) / steps;
-            for (const halo::plan_message& m : plan_.messages()) {
-                const auto* ghosts = reinterpret_cast<const double*>(plan_.ghost(m.where));
-                for (std::int64_t k = 0; k < m.ghost_sites * components; ++k) read_ += ghosts[k];
-            }
+            for (const halo::plan_message& m : plan_.messages())
+                for (const double ghost : plan_.ghosts<double>(m.where)) read_ += ghost;
         }
         t.step = seconds_since(begin) / steps;
         return t;

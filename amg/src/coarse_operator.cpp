@@ -117,11 +117,7 @@ coarse_operator::coarse_operator(const comm::job& j, const lattice::decompositio
 void coarse_operator::split_by_parity(const lattice::box& box) {
     const auto sites = static_cast<int>(box.volume());
     int even = 0; // order_ has them first
-    for (std::int64_t s = 0; s < sites; ++s) {
-        coordinate x = lattice::lexicographic_coordinate(s, box.extents);
-        for (int mu = 0; mu < dimensions; ++mu) x[mu] += box.origin[mu];
-        even += parities_ == 1 || lattice::parity(x) == 0;
-    }
+    for (std::int64_t s = 0; s < sites; ++s) even += parities_ == 1 || lattice::parity(box.site(s)) == 0;
     sweeps_[0].last = even;
     sweeps_[1].first = even;
     sweeps_[1].last = sites;
@@ -199,9 +195,8 @@ comm::status coarse_operator::hop(int parity, float* y, const float* x, const fl
     for (const auto& [site, sources] : now.remote) {
         std::size_t count = 0;
         for (const sweep::term& t : sources) {
-            const auto* ghost =
-                reinterpret_cast<const float*>(plan.ghost(directions_[static_cast<std::size_t>(t.direction)].where));
-            terms[count++] = {matrix(site, t.direction), ghost + t.source * n};
+            const face where = directions_[static_cast<std::size_t>(t.direction)].where;
+            terms[count++] = {matrix(site, t.direction), plan.ghosts<float>(where).data() + t.source * n};
         }
         kernels::multiply(n_, {terms.data(), count}, y + (site - now.first) * n, true);
     }

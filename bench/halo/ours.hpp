@@ -15,8 +15,7 @@ namespace halocline::bench {
 
 /// A field that covers the storage of a box.
 inline lattice::field<double> field_of(const comm::job& j, const local_box& box) {
-    return lattice::field<double>(lattice::site_order::lexicographic(box.storage), box.of.bytes_per_site / 8,
-                                  &j.memory());
+    return {box.storage, box.of.bytes_per_site / 8, &j.memory()};
 }
 inline halo::ghost_widths widths_of(const point& p) {
     halo::ghost_widths widths;
@@ -32,12 +31,8 @@ class ours_appended {
     ours_appended(const comm::job& j, const point& p, halo::path way, int threads)
         : box_(p, j.rank()), field_(field_of(j, box_)), source_(box_, reinterpret_cast<std::byte*>(field_.data())),
           plan_(j, p.decomposition(),
-                {.name = "bench",
-                 .widths = widths_of(p),
-                 .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
-                 .self_exchange = j.ranks() == 1,
-                 .order = field_.shared_order(),
-                 .path = way}) {
+                halo::options_for(
+                    field_, {.name = "bench", .widths = widths_of(p), .self_exchange = j.ranks() == 1, .path = way})) {
         if (threads == 2)
             second_.emplace(j.rank(), j.ranks(), [this] {
                 plan_.start(field_, {1, 2});
@@ -106,10 +101,7 @@ class ours_empty {
     ours_empty(const comm::job& j, const point& p)
         : box_(p, j.rank()), field_(field_of(j, box_)), source_(box_, reinterpret_cast<std::byte*>(field_.data())),
           plan_(j, p.decomposition(),
-                {.name = "bench",
-                 .widths = widths_of(p),
-                 .bytes_per_site = static_cast<std::size_t>(p.bytes_per_site),
-                 .self_exchange = true}) {}
+                halo::options_for(field_, {.name = "bench", .widths = widths_of(p), .self_exchange = true})) {}
     [[nodiscard]] tracked_field& source() { return source_; }
     [[nodiscard]] const std::byte* ghosts(std::size_t f) const { return plan_.ghost(box_.faces[f].where); }
     void exchange() {

@@ -63,7 +63,7 @@ void reference_operator::apply(lattice::field<double>& y, const lattice::field<d
         if (leaves && spinors_.message_of(f) >= 0) {
             coordinate in_face = c, face_extents = n;
             in_face[f.mu] = 0, face_extents[f.mu] = 1;
-            return load(reinterpret_cast<const double*>(spinors_.ghost(f)) +
+            return load(spinors_.ghosts<double>(f).data() +
                         lattice::lexicographic_index(in_face, face_extents) * lattice::spinor_components);
         }
         c[f.mu] = (c[f.mu] + (f.end == side::high ? 1 : n[f.mu] - 1)) % n[f.mu];

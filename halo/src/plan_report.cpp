@@ -16,7 +16,8 @@ void plan::reset_statistics() { times_.reset(); }
 
 std::string plan::describe() const {
     std::string table = "halo '" + options_.name + "', " + std::to_string(options_.bytes_per_site) + " bytes per site" +
-                        (options_.fields > 1 ? ", " + std::to_string(options_.fields) + " fields" : "") + "\n";
+                        (options_.fields > 1 ? ", " + std::to_string(options_.fields) + " fields" : "") +
+                        (order_prepared_ ? "" : "; fields in another order than prepared: copied site by site") + "\n";
     const std::size_t site_bytes = options_.bytes_per_site * static_cast<std::size_t>(options_.fields);
     char line[160];
     std::snprintf(line, sizeof line, "  %-7s %5s  %-9s %-8s %10s %12s %10s %12s  %s\n", "face", "peer", "transport",

@@ -8,28 +8,24 @@ int main() {
     using namespace halocline;
     const auto job = comm::job::from_environment(); // the ranks that halocline-run or mpirun started, or just this one
 
-    // Declare: a global lattice, how it is cut over the ranks, and a field on this rank's part of it.
-    const lattice::coordinate global{16, 16, 16, 32}; // x, y, z, t
-    const auto grid = lattice::choose_rank_grid(global, job.ranks());
-    const auto cut = lattice::decomposition::even(global, grid.rank_grid);
-    const lattice::box local = cut.local_box(job.rank());
-    lattice::field<double> phi(lattice::site_order::lexicographic(local.extents), 1); // one double per site
+    // Declare: a global lattice (x, y, z, t), how it is cut over the ranks, and a field on this rank's part of it.
+    const auto cut = lattice::decomposition::chosen({16, 16, 16, 32}, job.ranks());
+    lattice::field<double> phi(cut.local_box(job.rank()).extents, 1); // one double per site
 
     // Plan: once, by all ranks together. By default one layer of ghosts behind each face of a dimension that is cut;
     // with self_exchange also of the others.
-    halo::plan ghosts(job, cut, {.name = "phi", .bytes_per_site = sizeof(double), .self_exchange = true});
+    halo::plan exchange(job, cut, halo::options_for(phi, {.name = "phi", .self_exchange = true}));
 
     // Start and finish: in every step.
     for (int step = 0; step < 100; ++step) {
         for (double& value : phi.values()) value = 1000.0 * job.rank() + step;
-        ghosts.start(phi); // copies the faces straight into the neighbours' memory
+        exchange.start(phi); // copies the faces straight into the neighbours' memory
         // ... compute the sites that need no ghosts ...
-        ghosts.finish_or_throw(); // waits until the neighbours' faces are here
+        exchange.finish_or_throw(); // waits until the neighbours' faces are here
         // ... compute the other sites; here we only look at the ghosts ...
-        for (const halo::plan_message& m : ghosts.messages()) {
-            const auto* values = reinterpret_cast<const double*>(ghosts.ghost(m.where));
-            if (values[m.ghost_sites - 1] != 1000.0 * m.peer + step) return 1;
-        }
+        for (const halo::plan_message& m : exchange.messages())
+            for (const double ghost : exchange.ghosts<double>(m.where))
+                if (ghost != 1000.0 * m.peer + step) return 1;
     }
-    if (job.rank() == 0) std::cout << ghosts.describe(); // face, peer, transport, path, bytes, and why
+    if (job.rank() == 0) std::cout << exchange.describe(); // face, peer, transport, path, bytes, and why
 }

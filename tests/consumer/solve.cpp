@@ -10,15 +10,14 @@ int main(int argc, char** argv) {
     const auto job = comm::job::from_environment();
     const auto file = lattice::open_gauge_file(argc > 1 ? argv[1] : "config.ildg"); // or another format
     const auto blocks = amg::default_blocks(file.extents); // Schwarz blocks; ranks own whole ones
-    const auto grid = lattice::choose_rank_grid(file.extents, job.ranks(), {.granularity = blocks});
-    const auto cut = lattice::decomposition::even(file.extents, grid.rank_grid, blocks);
+    const auto cut = lattice::decomposition::chosen(file.extents, job.ranks(), blocks);
     const dirac::padded_links links(job, cut, dirac::read_configuration(job, cut, file).links);
 
     amg::solver solver(job, cut, links, {.m0 = -0.5, .csw = 1}); // antiperiodic in t
     solver.setup();
 
-    const auto order = lattice::site_order::lexicographic(cut.local_box(job.rank()).extents);
-    lattice::field<double> x(order, lattice::spinor_components), b(order, lattice::spinor_components);
+    const lattice::coordinate local = cut.local_box(job.rank()).extents;
+    lattice::field<double> x(local, lattice::spinor_components), b(local, lattice::spinor_components);
     if (cut.owner({0, 0, 0, 0}) == job.rank()) b.at(0, 0) = 1; // a point source: spin 0, colour 0
     const auto report = solver.solve(x, b);
     if (job.rank() == 0)

@@ -295,6 +295,51 @@ TEST(Plan, DescribesEachFace) {
     });
 }
 
+TEST(Plan, GhostsOfATypeAreThoseOfEachField) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+
+    run(2, [&](const comm::job& j) {
+        lattice::field<float> x(cut.local_box(j.rank()).extents, 6), y(x.shared_order(), 6);
+        plan p(j, cut, halo::options_for(x, {.name = "pair", .fields = 2}));
+        fill_with_oracle(x, cut, j.rank(), 1);
+        fill_with_oracle(y, cut, j.rank(), 2);
+        p.start(std::span<const lattice::field<float>* const>(std::array<const lattice::field<float>*, 2>{&x, &y}));
+        ASSERT_EQ(p.finish(), status::ok);
+
+        for (const halo::plan_message& m : p.messages())
+            for (int f = 0; f < 2; ++f) {
+                const std::span<const float> ghosts = p.ghosts<float>(m.where, f);
+                EXPECT_EQ(std::ssize(ghosts), m.ghost_sites * 6);
+                EXPECT_EQ(reinterpret_cast<const std::byte*>(ghosts.data()), p.ghost(m.where, f));
+            }
+        EXPECT_EQ(p.ghosts<std::int16_t>({3, side::low}).size(), 4U * 4U * 4U * 12U);
+        EXPECT_TRUE(p.ghosts<float>({0, side::low}).empty()); // x is not cut
+    });
+}
+
+TEST(Plan, OptionsForAFieldPrepareCopiesInItsOrder) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+
+    run(2, [&](const comm::job& j) {
+        const lattice::box local = cut.local_box(j.rank());
+        const lattice::field<double> x(lattice::site_order::even_odd(local), 3), other(local.extents, 3);
+        const plan_options options = halo::options_for(x, {.name = "three", .order = other.shared_order()});
+        EXPECT_EQ(options.name, "three");
+        EXPECT_EQ(options.bytes_per_site, 3 * sizeof(double));
+        EXPECT_EQ(options.order, x.shared_order());
+
+        plan p(j, cut, options);
+        const auto is_copied_one_by_one = [&](const lattice::field<double>& sent) {
+            p.start(sent);
+            EXPECT_EQ(p.finish(), status::ok);
+            return p.describe().find("another order than prepared: copied site by site") != std::string::npos;
+        };
+        EXPECT_FALSE(is_copied_one_by_one(x)) << p.describe();
+        EXPECT_TRUE(is_copied_one_by_one(other)) << p.describe();
+        EXPECT_FALSE(is_copied_one_by_one(x)) << p.describe();
+    });
+}
+
 TEST(Plan, DescribesWhatWasRefused) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
     comm::job_options options = small_job();

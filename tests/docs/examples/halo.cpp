@@ -10,7 +10,7 @@ namespace {
 
 using spinors = lattice::field<double>;
 void compute_interior(spinors& y, const spinors& x);
-void compute_boundary(spinors& y, const std::byte* ghosts, std::int64_t sites);
+void compute_boundary(spinors& y, std::span<const double> ghosts);
 void use(const lattice::box& ghosts);
 
 } // namespace
@@ -24,13 +24,12 @@ void exchange_packed(const comm::job& job, const lattice::decomposition& cut,
                      const std::array<const lattice::field<float>, 2>& psi, std::array<lattice::field<float>, 2>& y);
 
 void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spinors& y, spinors& x) {
-    halo::plan plan(job, cut, {.name = "spinors", .bytes_per_site = 24 * sizeof(double), .order = x.shared_order()});
+    halo::plan plan(job, cut, halo::options_for(x, {.name = "spinors"})); // its bytes per site and its site order
     plan.start(x);          // copies the faces of x straight to the neighbours
     compute_interior(y, x); // meanwhile
     plan.finish_or_throw(); // or finish(), which returns a status
     const lattice::face t_high{3, lattice::side::high};
-    if (const int m = plan.message_of(t_high); m >= 0) // the face is exchanged
-        compute_boundary(y, plan.ghost(t_high), plan.messages()[m].ghost_sites);
+    compute_boundary(y, plan.ghosts<double>(t_high)); // empty if t is not cut
 }
 
 void exchange_inside(const comm::job& job, const lattice::decomposition& cut, const halo::ghost_widths& widths) {

@@ -32,6 +32,10 @@ class message_writer {
     void follow(const path_watch& watch);
     [[nodiscard]] path_watch& watch() noexcept { return watch_; }
 
+    /// Are copies prepared for fields in this order?
+    [[nodiscard]] bool is_prepared_for(const lattice::site_order* order) const noexcept {
+        return order == order_ || (order->is_lexicographic() && (!order_ || order_->is_lexicographic()));
+    }
     /// Sites [first, last) of a field of site_bytes per site, whose part of the message starts at target. A field in
     /// another order than the prepared one is copied site by site, many times slower.
     /// Pre: x.order is not null, unless the writer was made without one.
@@ -49,10 +53,6 @@ class message_writer {
     }
 
   private:
-    /// Are copies prepared for fields in this order?
-    [[nodiscard]] bool is_prepared_for(const lattice::site_order* order) const noexcept {
-        return order == order_ || (order->is_lexicographic() && (!order_ || order_->is_lexicographic()));
-    }
     void copy(const source_field& x, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
         if (is_prepared_for(x.order)) return copy_.copy(x.values, target, x.shape, first, last);
         copy_one_by_one(x, first, last, target);

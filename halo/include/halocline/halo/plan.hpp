@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A halo plan: an exchange of ghost faces that is set up once and then repeated.
-// The ghosts lie in the plan's own receive slots: plan.ghost(face) after finish(), never part of a field (for ghosts
+// The ghosts lie in the plan's own receive slots: plan.ghosts<T>(face) after finish(), never part of a field (for ghosts
 // inside a field see shell_plan.hpp).
 // Message order: the sites of a face are lexicographic (x fastest) in the sender's coordinates, whatever the site order.
 //
@@ -30,6 +30,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace halocline::halo {
@@ -120,6 +121,11 @@ class plan {
         const plan_message& m = messages_[static_cast<std::size_t>(message_of(f))];
         return ghosts_[f.index()] + static_cast<std::size_t>(field * m.ghost_sites) * options_.bytes_per_site;
     }
+    /// The ghosts behind face f as numbers: component c of ghost site i is ghosts<T>(f)[i * components + c]. Empty if the
+    /// face is not exchanged.
+    /// Pre: messages hold numbers of this type; 0 <= field < options().fields.
+    template <class T>
+    [[nodiscard]] std::span<const T> ghosts(face f, int field = 0) const noexcept;
 
     /// Finished exchanges.
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
@@ -175,8 +181,9 @@ class plan {
     // The running exchange, and the last one.
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
     comm::status status_ = comm::status::ok;
-    int broken_seal_ = -1; // message that was not what had been sealed
-    sent_field sent_;      // by the last start(field)
+    int broken_seal_ = -1;       // message that was not what had been sealed
+    sent_field sent_;            // by the last start(field)
+    bool order_prepared_ = true; // for that field: copied as prepared, not site by site
     std::array<const std::byte*, lattice::faces> ghosts_{};
     std::array<face, lattice::faces> completed_{};         // room for completed()
     std::array<std::uint64_t, lattice::faces> reported_{}; // by face: exchange that completed() said last
@@ -247,6 +254,7 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
         const lattice::field<T>& x = *xs.front();
         const bool summed = options_.checks >= check_level::normal;
         sent_ = {x.data(), x.version(), epoch_ + 1, summed ? checksum(source_of(x)) : 0};
+        order_prepared_ = writers_.empty() || writers_.front().is_prepared_for(&x.order());
     }
     start_by(
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
@@ -258,6 +266,15 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
             }
         },
         t);
+}
+
+template <class T>
+std::span<const T> plan::ghosts(face f, int field) const noexcept {
+    static_assert(std::is_trivially_copyable_v<T>, "messages hold bytes");
+    const int message = message_of(f);
+    if (message < 0) return {};
+    const auto sites = static_cast<std::size_t>(messages_[static_cast<std::size_t>(message)].ghost_sites);
+    return {reinterpret_cast<const T*>(ghost(f, field)), sites * options_.bytes_per_site / sizeof(T)};
 }
 
 template <class T>

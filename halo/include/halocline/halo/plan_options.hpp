@@ -5,7 +5,7 @@
 #include <halocline/base/check.hpp>
 #include <halocline/halo/ghost_widths.hpp>
 #include <halocline/halo/path.hpp>
-#include <halocline/lattice/site_order.hpp>
+#include <halocline/lattice/field.hpp>
 
 #include <array>
 #include <cstddef>
@@ -18,7 +18,8 @@
 
 namespace halocline::halo {
 
-/// Equal on every rank, but for `order`. Only bytes_per_site has no default that works.
+/// Equal on every rank, but for `order`. Only bytes_per_site has no default that works: options_for() takes it, and
+/// `order`, from a field.
 struct plan_options {
     std::string name = "halo"; ///< in error messages and reports
     ghost_widths widths{};     ///< ghost layers per dimension and side; 0 for a dimension without exchange
@@ -36,7 +37,7 @@ struct plan_options {
     /// Number of fields, bytes_per_site each, that one message carries one after the other: several right-hand sides.
     int fields = 1;
     /// Site order of the fields that start(field) will get; null: lexicographic. Their copies are prepared with the plan.
-    /// Fields in any other order work too, but are copied site by site, many times slower.
+    /// Fields in any other order work too, but are copied site by site, many times slower: describe() says so.
     std::shared_ptr<const lattice::site_order> order{};
     /// How messages are written into memory that the peer shares: direct, streamed or automatic. Automatic follows the
     /// job's options and measured costs, for each message by itself, and again when the machine changes
@@ -49,6 +50,14 @@ struct plan_options {
     /// normal and above: require_fresh() detects a field that was written since its exchange.
     check_level checks = default_checks();
 };
+
+/// Options for plans that send fields like x: with its site order and the bytes of its sites; the rest as given.
+template <class T>
+[[nodiscard]] plan_options options_for(const lattice::field<T>& x, plan_options options = {}) {
+    options.bytes_per_site = static_cast<std::size_t>(x.components()) * sizeof(T);
+    options.order = x.shared_order();
+    return options;
+}
 
 /// One message of the plan, as seen from this rank.
 struct plan_message {

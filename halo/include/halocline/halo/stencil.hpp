@@ -141,11 +141,7 @@ class stencil {
     /// This rank's part of the lattice.
     [[nodiscard]] const lattice::box& local_box() const { return local_; }
     /// Global coordinate of the site with this local lexicographic index.
-    [[nodiscard]] lattice::coordinate global_site(std::int64_t index) const {
-        lattice::coordinate x = lattice::lexicographic_coordinate(index, local_.extents);
-        for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += local_.origin[mu];
-        return x;
-    }
+    [[nodiscard]] lattice::coordinate global_site(std::int64_t index) const { return local_.site(index); }
     /// Sets the values beyond open edges: value(x, c) is component c at the global coordinate x, up to `radius` sites
     /// off the lattice.  Pre: for_boundary() is not running.
     template <class Value>
@@ -195,7 +191,6 @@ class stencil {
     star_table table_;
     std::array<std::vector<T>, lattice::faces> outside_; // behind the open edges of this rank, in message order
     const lattice::field<T>* source_ = nullptr;          // the field that was started last
-    const T* values_ = nullptr;                          // of the field that was started last
     std::uint64_t epoch_ = 1;                            // exchange that brings its ghosts
 };
 
@@ -230,14 +225,12 @@ requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
 void stencil<T, Star>::set_outside(Value&& value) {
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
-        lattice::coordinate extents = local_.extents, origin = local_.origin;
-        extents[f.mu] = Star.radius;
-        origin[f.mu] += f.end == lattice::side::low ? -Star.radius : local_.extents[f.mu];
+        lattice::box behind = local_;
+        behind.extents[f.mu] = Star.radius;
+        behind.origin[f.mu] += f.end == lattice::side::low ? -Star.radius : local_.extents[f.mu];
         for (std::size_t k = 0; k < outside_[i].size(); ++k) {
-            lattice::coordinate x =
-                lattice::lexicographic_coordinate(static_cast<std::int64_t>(k) / Star.components, extents);
-            for (int mu = 0; mu < lattice::dimensions; ++mu) x[mu] += origin[mu];
-            outside_[i][k] = value(std::as_const(x), static_cast<int>(k % Star.components));
+            const lattice::coordinate x = behind.site(static_cast<std::int64_t>(k) / Star.components);
+            outside_[i][k] = value(x, static_cast<int>(k % Star.components));
         }
     }
 }
@@ -248,7 +241,6 @@ void stencil<T, Star>::start(const lattice::field<T>& u) {
         throw input_error("stencil '" + plan_.options().name +
                           "': the field was not made by this stencil's make_field()");
     source_ = &u;
-    values_ = u.data();
     epoch_ = plan_.epoch() + 1;
     plan_.start(u);
 }
@@ -256,10 +248,11 @@ void stencil<T, Star>::start(const lattice::field<T>& u) {
 template <class T, star Star>
 template <class Kernel>
 void stencil<T, Star>::for_interior(Kernel&& kernel) const {
-    if (values_ == nullptr)
+    if (source_ == nullptr)
         throw error("stencil '" + plan_.options().name + "': for_interior() before start(): of which field?");
     constexpr int radius = Star.radius, components = Star.components;
     const lattice::coordinate& e = table_.extents();
+    const T* const values = source_->data();
     // Sites with all x neighbours in their row; those before and behind them reach over the wrap, if x has one.
     const int first = std::min(radius, e[0]), last = std::max(first, e[0] - radius);
     const bool wraps = table_.interior_first(0) == 0;
@@ -273,7 +266,7 @@ void stencil<T, Star>::for_interior(Kernel&& kernel) const {
         for (x[2] = table_.interior_first(2); x[2] < table_.interior_last(2); ++x[2]) {
             // One run for the whole plane of x and y: in it, only neighbours in y change, in the rows near a wrap.
             r.first = lattice::lexicographic_index(x, e);
-            r.here = values_ + r.first * components;
+            r.here = values + r.first * components;
             place(3, x[3]);
             place(2, x[2]);
             for (int y = table_.interior_first(1), end = y; y < table_.interior_last(1); y = end) {
@@ -295,15 +288,14 @@ void stencil<T, Star>::for_boundary(Kernel&& kernel) const {
     if (plan_.epoch() != epoch_)
         throw error("stencil '" + plan_.options().name + "': for_boundary() before finish(): its ghosts are stale");
     plan_.require_fresh(*source_);
-    std::array<const T*, 1 + lattice::faces> sources{values_};
+    std::array<const T*, 1 + lattice::faces> sources{source_->data()};
     for (int i = 0; i < lattice::faces; ++i)
-        sources[1 + i] = plan_.message_of(lattice::face_of(i)) >= 0
-                             ? reinterpret_cast<const T*>(plan_.ghost(lattice::face_of(i)))
-                             : outside_[i].data();
+        sources[1 + i] = plan_.message_of(lattice::face_of(i)) >= 0 ? plan_.ghosts<T>(lattice::face_of(i)).data()
+                                                                    : outside_[i].data();
     run r;
     for (std::size_t b = 0; b < table_.boundary().size(); ++b) {
         r.first = table_.boundary()[b].first;
-        r.here = values_ + r.first * Star.components;
+        r.here = sources[0] + r.first * Star.components;
         const star_table::place* place = table_.places(b);
         for (auto& along : r.near)
             for (const T*& neighbour : along) {
