@@ -33,8 +33,8 @@ void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spi
 }
 
 void exchange_inside(const comm::job& job, const lattice::decomposition& cut, const halo::ghost_widths& widths) {
-    const auto order = lattice::site_order::lexicographic(halo::grown(cut.local_box(job.rank()), widths).extents);
-    lattice::field<double> u(order, 1, &job.memory()), v(order, 1, &job.memory()); // in the slab: written in place
+    const lattice::coordinate grown = halo::grown(cut.local_box(job.rank()), widths).extents;
+    lattice::field<double> u(grown, 1, &job.memory()), v(grown, 1, &job.memory()); // in the slab: written in place
     halo::shell_plan shells(job, cut, {.widths = widths, .shape = halo::shell::box}, {halo::bind(u), halo::bind(v)});
     shells.start(1);                                                      // exchanges v
     for (const int g : shells.completed()) use(shells.ghosts()[g].sites); // ghosts that are here already
