@@ -124,9 +124,4 @@ TEST(Stalled, ByComputingIsToldAsWhatItIs) {
 
 } // namespace
 
-int main(int argc, char** argv) {
-    if (argc == 3 && std::string(argv[1]) == "rank") return be_rank(argv[2]);
-    testing::InitGoogleTest(&argc, argv);
-    launcher_program() = argc > 1 ? argv[1] : "halocline-run";
-    return RUN_ALL_TESTS();
-}
+int main(int argc, char** argv) { return run_tests_or_be_rank(argc, argv); }

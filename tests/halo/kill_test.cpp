@@ -116,9 +116,4 @@ INSTANTIATE_TEST_SUITE_P(OverVerbs, KilledAmongFaces, testing::Values("verbs-any
 } // namespace
 } // namespace halocline_test
 
-int main(int argc, char** argv) {
-    if (argc == 3 && std::string_view(argv[1]) == "rank") return halocline_test::be_rank(argv[2]);
-    testing::InitGoogleTest(&argc, argv);
-    halocline_test::launcher_program() = argc > 1 ? argv[1] : "halocline-run";
-    return RUN_ALL_TESTS();
-}
+int main(int argc, char** argv) { return halocline_test::run_tests_or_be_rank(argc, argv); }

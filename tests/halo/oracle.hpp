@@ -170,18 +170,18 @@ inline large_messages& large_messages_seen() {
     return seen;
 }
 
+/// A grid of so many ranks: each prime factor of their number in some dimension.
+inline coordinate random_rank_grid(std::mt19937& g, int ranks) {
+    coordinate grid{1, 1, 1, 1};
+    for (int p = 2; ranks > 1; ++p)
+        for (; ranks % p == 0; ranks /= p) grid[drawn(g, 0, 3)] *= p;
+    return grid;
+}
+
 /// That of this number among those that are drawn from g.
 inline halo_case random_case(std::mt19937& g, int ranks, int number = 0) {
     const bool large = is_large(number);
-    coordinate grid{1, 1, 1, 1};
-    for (int rest = ranks, p = 2; rest > 1;) {
-        if (rest % p != 0) {
-            ++p;
-            continue;
-        }
-        grid[drawn(g, 0, 3)] *= p;
-        rest /= p;
-    }
+    const coordinate grid = random_rank_grid(g, ranks);
     halo::plan_options options;
     options.self_exchange = large || drawn(g, 0, 2) == 0;
     coordinate global{}, block{}, least{};

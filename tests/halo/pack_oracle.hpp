@@ -55,4 +55,18 @@ lattice::field<T> filled(const std::shared_ptr<const lattice::site_order>& order
     return x;
 }
 
+/// Starts an exchange of numbers as if they had been packed: those of each message, field by field.
+template <class T>
+void start_with(halo::plan& p, const halo::packer<T>& pack, const std::vector<std::vector<T>>& messages) {
+    p.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
+        const std::vector<T>& values = messages[static_cast<std::size_t>(message)];
+        const auto fields = static_cast<std::size_t>(p.options().fields);
+        const std::size_t sites = p.messages()[static_cast<std::size_t>(message)].send_sites.size(),
+                          reals = values.size() / (fields * sites);
+        for (std::size_t f = 0; f < fields; ++f)
+            pack.write(&values[(f * sites + static_cast<std::size_t>(first)) * reals], first, last,
+                       target + f * sites * p.options().bytes_per_site);
+    });
+}
+
 } // namespace halocline_test

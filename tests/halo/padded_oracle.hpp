@@ -120,15 +120,7 @@ struct padded_case {
 /// That of this number among those that are drawn from g.
 inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_direct = true, int number = 0) {
     const bool large = is_large(number);
-    coordinate grid{1, 1, 1, 1};
-    for (int rest = ranks, p = 2; rest > 1;) {
-        if (rest % p != 0) {
-            ++p;
-            continue;
-        }
-        grid[drawn(g, 0, 3)] *= p;
-        rest /= p;
-    }
+    const coordinate grid = random_rank_grid(g, ranks);
     shell_options o;
     coordinate global{};
     std::array<std::vector<int>, dimensions> cuts;

@@ -24,6 +24,37 @@ const comm::job& the_job() {
     }();
     return j;
 }
+
+/// The ghosts of each message, field by field, as numbers: copied, because the next exchange overwrites them.
+std::vector<std::vector<float>> unpacked_ghosts(const halo::plan& p, const halo::packer<float>& pack, int reals) {
+    std::vector<std::vector<float>> ghosts;
+    for (const halo::plan_message& m : p.messages()) {
+        const auto of_field = static_cast<std::size_t>(reals * m.ghost_sites);
+        ghosts.emplace_back(static_cast<std::size_t>(p.options().fields) * of_field);
+        for (int f = 0; f < p.options().fields; ++f)
+            pack.unpack(p.ghost(m.where, f), 0, m.ghost_sites,
+                        ghosts.back().data() + static_cast<std::size_t>(f) * of_field);
+    }
+    return ghosts;
+}
+
+using spinor = std::array<float, spinor_components>;
+
+/// Adds to a site what comes back to it through one face: adjoint(P) P x, twice the projector.
+void add_adjoint_of_projection(const halo::block_map& projection, const lattice::field<float>& x, std::int64_t site,
+                               spinor& y) {
+    for (const auto& row : projection.rows)
+        for (const auto& to : row)
+            for (const auto& from : row)
+                for (int c = 0; c < 3; ++c) {
+                    const std::complex<double> in(x.at(site, 6 * from.block + 2 * c),
+                                                  x.at(site, 6 * from.block + 2 * c + 1)),
+                        out = std::conj(to.coefficient) * from.coefficient * in;
+                    const auto re = static_cast<std::size_t>(6 * to.block + 2 * c);
+                    y[re] += static_cast<float>(out.real());
+                    y[re + 1] += static_cast<float>(out.imag());
+                }
+}
 } // namespace
 
 TEST(PlanOfProcesses, UsesTheTransportOfItsLauncher) {
@@ -66,45 +97,20 @@ TEST(PlanOfProcesses, PackedNeighboursComeBackToTheirSites) {
             }
             p.start(pack.of(std::array<const lattice::field<float>*, 2>{&x[0], &x[1]}));
             ASSERT_EQ(p.finish(), comm::status::ok);
-            // H x: copied, because the next exchange overwrites it.
-            std::vector<std::vector<float>> ghosts;
-            for (const halo::plan_message& m : p.messages()) {
-                const auto reals = static_cast<std::size_t>(12 * m.ghost_sites);
-                ghosts.emplace_back(2 * reals);
-                for (int f = 0; f < 2; ++f)
-                    pack.unpack(p.ghost(m.where, f), 0, m.ghost_sites,
-                                ghosts.back().data() + static_cast<std::size_t>(f) * reals);
-            }
-            p.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-                const auto m = static_cast<std::size_t>(message);
-                const std::size_t sites = p.messages()[m].send_sites.size();
-                for (std::size_t f = 0; f < 2; ++f)
-                    pack.write(&ghosts[m][(f * sites + static_cast<std::size_t>(first)) * 12], first, last,
-                               target + f * sites * p.options().bytes_per_site);
-            });
+            start_with(p, pack, unpacked_ghosts(p, pack, halo::packer<float>::reals_per_site(o)));
             ASSERT_EQ(p.finish(), comm::status::ok);
             unpack.add(p, std::array<lattice::field<float>*, 2>{&y[0], &y[1]});
 
-            // adjoint(H) H x: of each face that a site leaves through, twice its projector.
+            // adjoint(H) H x: something of each face that a site leaves through.
             for (std::size_t f = 0; f < 2; ++f)
                 for (std::int64_t s = 0; s < local.volume(); ++s) {
                     const coordinate at = lattice::lexicographic_coordinate(s, local.extents);
-                    std::array<float, spinor_components> expected{};
+                    spinor expected{};
                     for (const halo::plan_message& m : p.messages()) {
                         const int mu = m.where.mu;
-                        if (at[mu] != (m.where.end == lattice::side::low ? 0 : local.extents[mu] - 1)) continue;
-                        const auto& rows = o.projections[static_cast<std::size_t>(m.where.index())].rows;
-                        for (const auto& row : rows)
-                            for (const auto& to : row)
-                                for (const auto& from : row)
-                                    for (int c = 0; c < 3; ++c) {
-                                        const std::complex<double> in(x[f].at(s, 6 * from.block + 2 * c),
-                                                                      x[f].at(s, 6 * from.block + 2 * c + 1)),
-                                            out = std::conj(to.coefficient) * from.coefficient * in;
-                                        const auto at_re = static_cast<std::size_t>(6 * to.block + 2 * c);
-                                        expected[at_re] += static_cast<float>(out.real());
-                                        expected[at_re + 1] += static_cast<float>(out.imag());
-                                    }
+                        if (at[mu] == (m.where.end == lattice::side::low ? 0 : local.extents[mu] - 1))
+                            add_adjoint_of_projection(o.projections[static_cast<std::size_t>(m.where.index())], x[f], s,
+                                                      expected);
                     }
                     for (int c = 0; c < spinor_components; ++c)
                         ASSERT_EQ(y[f].at(s, c), expected[static_cast<std::size_t>(c)])

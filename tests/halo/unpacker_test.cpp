@@ -198,13 +198,7 @@ void expect_adjoint(const comm::job& j, const decomposition& cut, halo::plan_opt
         ghosts += n.ghost_sites;
         y.push_back(std::move(values));
     }
-    back.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-        const auto m = static_cast<std::size_t>(message);
-        const std::size_t sites = back.messages()[m].send_sites.size();
-        for (std::size_t f = 0; f < 2; ++f)
-            pack.write(&y[m][(f * sites + static_cast<std::size_t>(first)) * reals], first, last,
-                       target + f * sites * options.bytes_per_site);
-    });
+    start_with(back, pack, y);
     ASSERT_EQ(back.finish(), status::ok);
     unpack.add(back, zs);
     double there_again = 0; // <x, adjoint y>

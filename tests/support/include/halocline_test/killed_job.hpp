@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <gtest/gtest.h>
 #include <stdexcept>
 #include <string>
 #include <sys/wait.h>
@@ -25,6 +26,14 @@ inline std::string& launcher_program() {
     return path;
 }
 inline std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe"); }
+
+/// main() of a program of such tests.
+inline int run_tests_or_be_rank(int argc, char** argv) {
+    if (argc == 3 && std::string(argv[1]) == "rank") return be_rank(argv[2]);
+    testing::InitGoogleTest(&argc, argv);
+    launcher_program() = argc > 1 ? argv[1] : "halocline-run";
+    return RUN_ALL_TESTS();
+}
 
 /// $HALOCLINE_STALL_MS and job_options::deadline of modes that begin with "stalls-", "short-".
 constexpr std::chrono::milliseconds stall(600), short_deadline(1500);
