@@ -8,7 +8,6 @@
 #include <halocline/halo/plan.hpp>
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 namespace halocline::halo {
@@ -18,7 +17,7 @@ void plan::choose_paths() {
     const bool matter = wish != path::streamed && job_.ranks() > 1;
     const comm::costs costs = matter ? comm::measured_costs(job_) : comm::costs{}; // collective at first
     channels_.for_each([&]<class Channel>(const Channel& channel) {
-        if (std::string_view(Channel::path) != "direct") return;
+        if constexpr (!Channel::in_peer_memory) return;
         message_writer& writer = writers_[channel.index()];
         writing w = choose_writing(wish, costs, writer.bytes());
         if (seal_.bytes() > 0) w = {path_watch::always_claimed(), "checksums are made of what is at the peer"};

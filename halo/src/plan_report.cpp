@@ -26,7 +26,7 @@ std::string plan::describe() const {
     channels_.for_each([&](const auto& channel) {
         const plan_message& m = messages_[channel.index()];
         using kind = std::remove_cvref_t<decltype(channel)>;
-        std::string_view taken = kind::path;
+        std::string_view taken = kind::path_name;
         if constexpr (requires { channel.path_taken(); }) taken = channel.path_taken();
         if (m.path != path::packed) taken = to_string(m.path);
         std::snprintf(line, sizeof line, "  %-7s %5d  %-9s %-8s %10zu %12zu %10lld %12lld  ",

@@ -22,7 +22,7 @@ void mpi_channel::connect_all(mpi_world& world, std::span<mpi_channel> all, std:
     for (mpi_channel& c : all) c.connect(peer_cards[c.index()]);
 }
 
-const char* mpi_channel::path_taken() const noexcept { return end_->windows ? "one-sided" : path; }
+const char* mpi_channel::path_taken() const noexcept { return end_->windows ? "one-sided" : path_name; }
 int mpi_channel::tag() const noexcept { return end_->tag; }
 
 } // namespace halocline::comm

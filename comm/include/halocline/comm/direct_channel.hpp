@@ -31,7 +31,6 @@ concept direct_channel = std::movable<C> && requires(C& c, const C& view, std::u
 
 class shm_direct_channel : public shm_channel {
   public:
-    static constexpr const char* path = "direct";
     static constexpr std::size_t block_bytes(std::size_t) { return sizeof(control_line) + sizeof(message_header); }
 
     shm_direct_channel(std::size_t index, int peer, std::uint32_t plan_id, std::size_t send_bytes,

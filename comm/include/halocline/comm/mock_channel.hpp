@@ -19,7 +19,8 @@ struct mock_world {};
 class mock_channel {
   public:
     static constexpr const char* transport = "mock";
-    static constexpr const char* path = "packed";
+    static constexpr const char* path_name = "packed";
+    static constexpr bool in_peer_memory = false;
     using world_type = mock_world;
 
     mock_channel(mock_world&, std::pmr::memory_resource& memory, std::size_t index, int peer, std::uint32_t plan_id,

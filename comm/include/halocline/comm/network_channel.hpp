@@ -17,7 +17,8 @@ namespace halocline::comm {
 template <class World, class End>
 class network_channel : public message_slots {
   public:
-    static constexpr const char* path = "packed";
+    static constexpr const char* path_name = "packed";
+    static constexpr bool in_peer_memory = false;
     using world_type = World;
 
     /// This end: buffers from `memory`, registered for the peer's writes. Local; then card() goes to the peer.

@@ -33,8 +33,6 @@ class network_direct_channel : public network_channel<World, End> {
     using base = network_channel<World, End>;
 
   public:
-    static constexpr const char* path = "direct";
-
     /// This end: its labels' slots from `memory`, and what each message writes. Local.
     /// Pre: the writes lie inside the fields.  Err: job_error.
     network_direct_channel(World& world, std::pmr::memory_resource& memory, std::size_t index, int peer,

@@ -9,7 +9,8 @@ namespace halocline::comm {
 class self_channel : public shm_channel {
   public:
     static constexpr const char* transport = "self";
-    static constexpr const char* path = "self";
+    static constexpr const char* path_name = "self";
+    static constexpr bool in_peer_memory = false;
     using shm_channel::shm_channel;
 };
 static_assert(channel<self_channel>);

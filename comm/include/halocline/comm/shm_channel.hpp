@@ -16,7 +16,8 @@ namespace halocline::comm {
 class shm_channel {
   public:
     static constexpr const char* transport = "shm";
-    static constexpr const char* path = "direct";
+    static constexpr const char* path_name = "direct";
+    static constexpr bool in_peer_memory = true;
     /// Where the bytes of one direction lie, as one rank maps them.
     struct block {
         control_line* line = nullptr;
