@@ -13,7 +13,7 @@ std::uint64_t exchange_times::lateness(const comm::channel_set& channels, std::u
                                        std::uint64_t waiting_since) const noexcept {
     std::uint64_t late = 0;
     const auto note = [&](const auto& channel) {
-        const std::uint64_t started = same_clock_[channel.index()] ? channel.header(epoch).start_stamp : 0;
+        const std::uint64_t started = same_clock_[channel.index()] ? channel.label(epoch).start_stamp : 0;
         if (started > waiting_since) late = std::max(late, started - waiting_since);
     };
     channels.for_each(note);

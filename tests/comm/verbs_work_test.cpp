@@ -72,7 +72,7 @@ TEST(VerbsWork, ALabelTravelsOnlyIfItSaysMoreThanEpochAndLength) {
         EXPECT_EQ(posted.bytes, m.on_the_wire) << "epoch " << k;
         EXPECT_EQ(posted.writes, 1u);
         ASSERT_EQ(pair.from.check(k), status::ok) << "epoch " << k;
-        const message_label& label = pair.from.header(k);
+        const message_label& label = pair.from.label(k);
         EXPECT_EQ(label.epoch.load(), k);
         EXPECT_EQ(label.bytes, 64u);
         EXPECT_EQ(label.start_stamp, m.stamp);
@@ -89,7 +89,7 @@ TEST(VerbsWork, AShorterMessageSaysItsLength) {
         pass(pair, ++k, bytes);
         EXPECT_EQ(posted.bytes, bytes);
         EXPECT_EQ(pair.from.check_part(k), status::ok);
-        EXPECT_EQ(pair.from.header(k).bytes, bytes);
+        EXPECT_EQ(pair.from.label(k).bytes, bytes);
         EXPECT_EQ(pair.from.check(k), bytes == 64 ? status::ok : status::wrong_data) << bytes;
     }
 }
@@ -119,7 +119,7 @@ TEST(VerbsWork, AMessageOfOneWriteNeedsNoLabelWhereWithItItWouldBeTwo) {
     pass(pair, 5, 4096, 1);
     EXPECT_EQ(posted.writes, 2u);
     ASSERT_EQ(pair.from.check(5), status::ok);
-    EXPECT_EQ(pair.from.header(5).start_stamp, 1u);
+    EXPECT_EQ(pair.from.label(5).start_stamp, 1u);
 }
 
 TEST(VerbsWork, AGreetingOfAnotherPlanIsRefused) {

@@ -145,7 +145,7 @@ TEST(DirectPath, TakesOnlyControlLinesBeyondTheFields) {
 
         EXPECT_EQ(between - before, direct.slab_bytes());
         EXPECT_EQ(j.memory().used() - between, packed.slab_bytes());
-        EXPECT_LE(direct.slab_bytes(), 3 * sizeof(comm::message_header));
+        EXPECT_LE(direct.slab_bytes(), 3 * sizeof(comm::line_label));
         EXPECT_LE(packed.slab_bytes(), 4 * ghost_bytes);
         EXPECT_NE(direct.describe().find("direct"), std::string::npos) << direct.describe();
         EXPECT_NE(packed.describe().find("packed"), std::string::npos) << packed.describe();
@@ -175,7 +175,7 @@ TEST(DirectPath, IsNotTakenWhereTheJobAsksForPacked) {
 
             EXPECT_GT(packed.slab_bytes(), 2 * 8 * 8 * 8 * 96U) << "slots";
             EXPECT_NE(packed.describe().find("the job asks for it"), std::string::npos) << packed.describe();
-            EXPECT_LE(direct.slab_bytes(), 3 * sizeof(comm::message_header)) << "what a plan asks for counts more";
+            EXPECT_LE(direct.slab_bytes(), 3 * sizeof(comm::line_label)) << "what a plan asks for counts more";
         },
         options);
 }

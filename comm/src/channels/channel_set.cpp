@@ -199,7 +199,7 @@ std::string channel_set::pending(std::uint64_t epoch) const {
         // Not c.arrived(): that tests a request of MPI, which changes it.
         if constexpr (requires { c.is_here(epoch); }) {
             if (c.is_here(epoch)) return;
-        } else if (c.header(epoch).epoch.load(std::memory_order_acquire) >= epoch) {
+        } else if (c.label(epoch).epoch.load(std::memory_order_acquire) >= epoch) {
             return;
         }
         const channel_request& r = requests_[c.index()];

@@ -157,7 +157,7 @@ class channel_setup {
         for_each_request_of<C>([&](std::size_t i, const channel_request&) {
             std::byte* const own = block_ + offset_[i];
             new (own) control_line;
-            if constexpr (direct_channel<C>) new (own + sizeof(control_line)) message_header;
+            if constexpr (direct_channel<C>) new (own + sizeof(control_line)) line_label;
             cards_[i] = wire_writer().number<std::int64_t>(own - core_.memory->base()).take();
         });
     }

@@ -155,7 +155,7 @@ void global_sum::note_mismatch(int rank, std::uint32_t what) noexcept {
 template <class Channel>
 void global_sum::compare(Channel& c, std::uint64_t its_epoch) noexcept {
     if (status_ != status::ok) return;
-    const sum_label label(c.header(its_epoch).field_index);
+    const sum_label label(c.label(its_epoch).field_index);
     if (label == sum_label(small_epoch_ + large_epoch_, sum_word(own_word()))) return;
     if (!label.is_refusal()) return note_mismatch(c.peer(), label.what().word());
     double said[2];
@@ -170,7 +170,7 @@ void global_sum::look_for_mismatch(step& in) noexcept {
     (small ? in.large : in.small).for_each([&](auto& c) {
         if (status_ != status::ok || !c.arrived(k) || c.check(k) != status::ok) return;
         // A peer that has finished this sum may be in the next, which is no mistake.
-        if (sum_label(c.header(k).field_index).is_of_sum(small_epoch_ + large_epoch_)) compare(c, k);
+        if (sum_label(c.label(k).field_index).is_of_sum(small_epoch_ + large_epoch_)) compare(c, k);
     });
 }
 

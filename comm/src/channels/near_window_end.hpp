@@ -57,7 +57,7 @@ class near_window_end {
     [[nodiscard]] std::string describe() const;
 
   private:
-    void prefetch_token(std::uint64_t token) const noexcept { __builtin_prefetch(&channel_->header(token)); }
+    void prefetch_token(std::uint64_t token) const noexcept { __builtin_prefetch(&channel_->label(token)); }
 
     job_core& core_;
     const window_request& request_;

@@ -142,7 +142,7 @@ bool window_end::send(Way& w) noexcept {
 template <class Way>
 void window_end::take(Way& w) noexcept {
     if (!is_good(w, step_)) return;
-    came_bytes_ = w.channel().header(step_).bytes;
+    came_bytes_ = w.channel().label(step_).bytes;
     if (came_bytes_ > request_.bytes()) {
         status_ = status::wrong_data;
     } else if (request_.buffer == nullptr) {

@@ -45,7 +45,7 @@ class frame_channel {
         return visit([&](auto& c) { return c.check_part(epoch); });
     }
     [[nodiscard]] std::span<const std::byte> received(std::uint64_t epoch) noexcept {
-        return visit([&](auto& c) { return std::span(c.received(epoch), c.header(epoch).bytes); });
+        return visit([&](auto& c) { return std::span(c.received(epoch), c.label(epoch).bytes); });
     }
     /// Where the frame of that epoch is to be written; nullptr: the one before has not gone.
     [[nodiscard]] std::byte* target(std::uint64_t epoch) noexcept {

@@ -44,7 +44,7 @@ template <class World, class End>
 void network_channel<World, End>::send_part(std::uint64_t epoch, std::uint64_t start_stamp, std::size_t bytes,
                                             std::uint32_t field_index) noexcept {
     if (end_->error) return;
-    label(epoch, start_stamp, bytes, field_index);
+    write_label(epoch, start_stamp, bytes, field_index);
     end_->started = epoch;
     world().send(*end_, epoch, message_bytes(bytes));
 }

@@ -253,7 +253,7 @@ rma_segment::~rma_segment() {
     for (const neighbour& peer : neighbours) {
         if (peer.receiving) peer.bulk->give_up(0);
         if (peer.far) continue; // its channels say farewell
-        for (message_header& half : peer.theirs->half) half.end.store(1, std::memory_order_release);
+        for (line_label& half : peer.theirs->half) half.end.store(1, std::memory_order_release);
         parked.lines.push_back(peer.mine);
     }
     neighbours.clear(); // their links ask libraries, too

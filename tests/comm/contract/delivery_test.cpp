@@ -196,7 +196,7 @@ TEST(Contract, HeadersSayWhenTheSenderStartedAndWhatItSent) {
             set.for_each([&](auto& c) { c.send(k, 1000 * k + static_cast<std::uint64_t>(j.rank()), 40 + j.rank()); });
             wait_for(j, set, k);
             set.for_each([&](auto& c) {
-                const message_label& h = c.header(k);
+                const message_label& h = c.label(k);
                 EXPECT_EQ(h.epoch.load(), k);
                 EXPECT_EQ(h.bytes, 64u);
                 EXPECT_EQ(h.start_stamp, 1000 * k + static_cast<std::uint64_t>(c.peer()));

@@ -30,7 +30,7 @@ concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t
     { c.arrived(epoch) } noexcept -> std::same_as<bool>;      ///< has the peer's epoch come, or its farewell?
     { c.check(epoch) } noexcept -> std::same_as<status>;      ///< what came is what the plan says.  Pre: arrived(epoch)
     { c.received(epoch) } noexcept -> std::same_as<const std::byte*>;
-    { view.header(epoch) } noexcept -> std::convertible_to<const message_label&>; ///< that came with it
+    { view.label(epoch) } noexcept -> std::convertible_to<const message_label&>; ///< that came with it
 };
 // clang-format on
 

@@ -9,7 +9,7 @@
 
 namespace halocline::comm {
 
-/// The header of every message, which its receiver checks. Over a network it travels before the payload.
+/// The label of every message, which its receiver checks. Over a network it travels before the payload.
 struct message_label {
     std::atomic<std::uint64_t> epoch{0};
     std::uint32_t plan_id = 0;     ///< same number on every rank of the job
@@ -33,14 +33,14 @@ struct message_label {
 static_assert(sizeof(message_label) == 32);
 
 /// The label in mapped memory, where its epoch is the flag: stored last (release) and read first (acquire).
-struct alignas(128) message_header : message_label {
+struct alignas(128) line_label : message_label {
     std::atomic<std::uint64_t> end{0}; ///< the sender's farewell: the first epoch that will not come; 0 = none yet
     alignas(16) std::uint64_t immediate[2]{}; ///< room for a payload of 16 bytes beside the flag
 };
-static_assert(sizeof(message_header) == 128);
+static_assert(sizeof(line_label) == 128);
 
 struct alignas(128) control_line {
-    message_header half[2];
+    line_label half[2];
 };
 static_assert(sizeof(control_line) == 256);
 

@@ -3,7 +3,7 @@
 // The peer says when they may be written ("free k"); the sender then writes them in place and says so (send(k)).
 // Without the free flag a fast rank would overwrite the ghosts that a slow one still reads.
 //
-// In the receiver's slab: control line for arrivals, one header for the peer's free flags. No slots.
+// In the receiver's slab: control line for arrivals, one label for the peer's free flags. No slots.
 #pragma once
 
 #include <halocline/comm/shm_channel.hpp>
@@ -25,13 +25,13 @@ concept direct_channel = std::movable<C> && requires(C& c, const C& view, std::u
     { view.sent(epoch) } noexcept -> std::same_as<bool>;           ///< sent, or never will be: the peer is gone
     { view.arrived(epoch) } noexcept -> std::same_as<bool>;        ///< has the peer's epoch come, or its farewell?
     { view.check(epoch) } noexcept -> std::same_as<status>; ///< what came is what the plan says.  Pre: arrived(epoch)
-    { view.header(epoch) } noexcept -> std::same_as<const message_header&>;
+    { view.label(epoch) } noexcept -> std::same_as<const line_label&>;
 };
 // clang-format on
 
 class shm_direct_channel : public shm_channel {
   public:
-    static constexpr std::size_t block_bytes(std::size_t) { return sizeof(control_line) + sizeof(message_header); }
+    static constexpr std::size_t block_bytes(std::size_t) { return sizeof(control_line) + sizeof(line_label); }
 
     shm_direct_channel(std::size_t index, int peer, std::uint32_t plan_id, std::size_t send_bytes,
                        std::size_t receive_bytes, std::byte* remote, std::byte* local, std::byte* memory) noexcept
@@ -61,12 +61,10 @@ class shm_direct_channel : public shm_channel {
     }
 
   private:
-    static message_header* free_at(std::byte* block) {
-        return reinterpret_cast<message_header*>(block + sizeof(control_line));
-    }
+    static line_label* free_at(std::byte* block) { return reinterpret_cast<line_label*>(block + sizeof(control_line)); }
 
     std::byte* memory_;
-    message_header *remote_free_, *local_free_;
+    line_label *remote_free_, *local_free_;
 };
 static_assert(direct_channel<shm_direct_channel> && !channel<shm_direct_channel>);
 

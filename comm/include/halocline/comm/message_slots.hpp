@@ -40,21 +40,22 @@ class message_slots {
         return receive_[epoch & 1] + payload_at;
     }
     /// What came with it.  Pre: arrived(epoch).
-    [[nodiscard]] const message_label& header(std::uint64_t epoch) const noexcept {
+    [[nodiscard]] const message_label& label(std::uint64_t epoch) const noexcept {
         return *std::launder(reinterpret_cast<const message_label*>(receive_[epoch & 1] + label_at));
     }
 
   protected:
-    void label(std::uint64_t epoch, std::uint64_t start_stamp, std::size_t bytes, std::uint32_t field_index) noexcept {
+    void write_label(std::uint64_t epoch, std::uint64_t start_stamp, std::size_t bytes,
+                     std::uint32_t field_index) noexcept {
         auto& label = *std::launder(reinterpret_cast<message_label*>(send_ + label_at));
         label.fill(plan_id_, field_index, bytes, start_stamp);
         label.epoch.store(epoch, std::memory_order_relaxed);
     }
     /// True if what came is of that plan and epoch, and no longer than planned.
     [[nodiscard]] bool fits(std::uint64_t epoch) const noexcept {
-        return header(epoch).is(plan_id_, epoch, header(epoch).bytes) && header(epoch).bytes <= receive_bytes_;
+        return label(epoch).is(plan_id_, epoch, label(epoch).bytes) && label(epoch).bytes <= receive_bytes_;
     }
-    [[nodiscard]] bool whole(std::uint64_t epoch) const noexcept { return header(epoch).bytes == receive_bytes_; }
+    [[nodiscard]] bool whole(std::uint64_t epoch) const noexcept { return label(epoch).bytes == receive_bytes_; }
 
     std::byte* send_ = nullptr;
     std::array<std::byte*, 2> receive_{};

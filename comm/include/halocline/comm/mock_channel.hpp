@@ -26,11 +26,11 @@ class mock_channel {
     mock_channel(mock_world&, std::pmr::memory_resource& memory, std::size_t index, int peer, std::uint32_t plan_id,
                  std::size_t send_bytes, std::size_t receive_bytes)
         : memory_(&memory), index_(index), send_bytes_(padded(send_bytes)), receive_bytes_(padded(receive_bytes)),
-          header_(std::make_unique<message_header>()), peer_(peer) {
+          label_(std::make_unique<line_label>()), peer_(peer) {
         buffer_ = static_cast<std::byte*>(memory.allocate(send_bytes_ + receive_bytes_, 64));
         std::fill_n(buffer_, send_bytes_ + receive_bytes_, std::byte{});
-        header_->fill(plan_id, 0, receive_bytes, 0);
-        header_->epoch.store(~std::uint64_t{0}, std::memory_order_relaxed);
+        label_->fill(plan_id, 0, receive_bytes, 0);
+        label_->epoch.store(~std::uint64_t{0}, std::memory_order_relaxed);
     }
     mock_channel(mock_channel&& other) noexcept { swap(other); }
     mock_channel& operator=(mock_channel&& other) noexcept {
@@ -56,7 +56,7 @@ class mock_channel {
     [[nodiscard]] status check(std::uint64_t) const noexcept { return status::ok; }
     [[nodiscard]] status check_part(std::uint64_t) const noexcept { return status::ok; }
     [[nodiscard]] const std::byte* received(std::uint64_t) const noexcept { return buffer_ + send_bytes_; }
-    [[nodiscard]] const message_header& header(std::uint64_t) const noexcept { return *header_; }
+    [[nodiscard]] const line_label& label(std::uint64_t) const noexcept { return *label_; }
 
   private:
     static std::size_t padded(std::size_t bytes) { return std::max<std::size_t>((bytes + 63) / 64 * 64, 64); }
@@ -65,14 +65,14 @@ class mock_channel {
         std::swap(index_, other.index_);
         std::swap(send_bytes_, other.send_bytes_);
         std::swap(receive_bytes_, other.receive_bytes_);
-        std::swap(header_, other.header_);
+        std::swap(label_, other.label_);
         std::swap(peer_, other.peer_);
         std::swap(buffer_, other.buffer_);
     }
 
     std::pmr::memory_resource* memory_ = nullptr;
     std::size_t index_ = 0, send_bytes_ = 0, receive_bytes_ = 0;
-    std::unique_ptr<message_header> header_;
+    std::unique_ptr<line_label> label_;
     std::byte* buffer_ = nullptr; // what is sent, then the zeros that arrived
     int peer_ = 0;
 };

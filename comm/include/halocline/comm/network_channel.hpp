@@ -37,7 +37,7 @@ class network_channel : public message_slots {
     void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
         send_part(epoch, start_stamp, send_bytes_, field_index);
     }
-    /// A message of fewer bytes than planned; the other end asks check_part() and header().bytes.
+    /// A message of fewer bytes than planned; the other end asks check_part() and label().bytes.
     void send_part(std::uint64_t epoch, std::uint64_t start_stamp, std::size_t bytes,
                    std::uint32_t field_index = 0) noexcept;
     /// Has the peer's message of `epoch` arrived? Also true when it never will: then check(epoch) says why.

@@ -50,7 +50,7 @@ class network_direct_channel : public network_channel<World, End> {
     }
     [[nodiscard]] bool freed(std::uint64_t epoch) noexcept;
     [[nodiscard]] std::uint32_t peer_field(std::uint64_t epoch) const noexcept {
-        return base::header(epoch).field_index;
+        return base::label(epoch).field_index;
     }
     /// Pre: freed(epoch), not given(epoch).
     void send(std::uint64_t epoch, std::uint32_t own_field, std::uint32_t peer_field) noexcept;

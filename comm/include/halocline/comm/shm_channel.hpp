@@ -32,7 +32,7 @@ class shm_channel {
     static block block_at(std::byte* start, std::size_t payload_bytes) noexcept {
         auto* line = reinterpret_cast<control_line*>(start);
         if (in_line(payload_bytes)) {
-            return {line, reinterpret_cast<std::byte*>(line->half[0].immediate), sizeof(message_header)};
+            return {line, reinterpret_cast<std::byte*>(line->half[0].immediate), sizeof(line_label)};
         }
         return {line, start + sizeof(control_line), slot_stride(payload_bytes)};
     }
@@ -48,24 +48,24 @@ class shm_channel {
     [[nodiscard]] std::byte* target(std::uint64_t epoch) noexcept {
         return remote_.slots + (epoch & 1) * remote_.stride;
     }
-    /// Prefetches the header that send(epoch) writes: the peer's core has had it since it polled it two epochs ago.
+    /// Prefetches the label that send(epoch) writes: the peer's core has had it since it polled it two epochs ago.
     void prepare(std::uint64_t epoch) noexcept { prefetch_for_writing(&remote_.line->half[epoch & 1]); }
-    /// field_index: which bound field, for the receiver's header(epoch).
+    /// field_index: which bound field, for the receiver's label(epoch).
     void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
         send_part(epoch, start_stamp, send_bytes_, field_index);
     }
-    /// A message of fewer bytes than planned; the other end asks check_part() and header().bytes.
+    /// A message of fewer bytes than planned; the other end asks check_part() and label().bytes.
     void send_part(std::uint64_t epoch, std::uint64_t start_stamp, std::size_t bytes,
                    std::uint32_t field_index = 0) noexcept {
-        message_header& header = remote_.line->half[epoch & 1];
-        header.fill(plan_id_, field_index, bytes, start_stamp);
-        header.epoch.store(epoch, std::memory_order_release);
+        line_label& label = remote_.line->half[epoch & 1];
+        label.fill(plan_id_, field_index, bytes, start_stamp);
+        label.epoch.store(epoch, std::memory_order_release);
         last_ = epoch;
     }
     [[nodiscard]] bool sent(std::uint64_t) const noexcept { return true; }
     [[nodiscard]] bool arrived(std::uint64_t epoch) const noexcept {
-        const message_header& header = here(epoch);
-        return header.epoch.load(std::memory_order_acquire) >= epoch || ended(header, epoch);
+        const line_label& label = here(epoch);
+        return label.epoch.load(std::memory_order_acquire) >= epoch || ended(label, epoch);
     }
     [[nodiscard]] status check(std::uint64_t epoch) const noexcept {
         const status s = check_part(epoch);
@@ -73,24 +73,24 @@ class shm_channel {
     }
     /// check() but for the bytes.
     [[nodiscard]] status check_part(std::uint64_t epoch) const noexcept {
-        const message_header& header = here(epoch);
-        const bool over = ended(header, epoch); // read first: what was sent before the farewell is there then
-        if (header.epoch.load(std::memory_order_acquire) != epoch && over) return status::aborted;
-        return header.is(plan_id_, epoch, header.bytes) ? status::ok : status::wrong_data;
+        const line_label& label = here(epoch);
+        const bool over = ended(label, epoch); // read first: what was sent before the farewell is there then
+        if (label.epoch.load(std::memory_order_acquire) != epoch && over) return status::aborted;
+        return label.is(plan_id_, epoch, label.bytes) ? status::ok : status::wrong_data;
     }
     [[nodiscard]] const std::byte* received(std::uint64_t epoch) const noexcept {
         return local_.slots + (epoch & 1) * local_.stride;
     }
-    [[nodiscard]] const message_header& header(std::uint64_t epoch) const noexcept { return here(epoch); }
-    /// Where the peer's headers arrive.
+    [[nodiscard]] const line_label& label(std::uint64_t epoch) const noexcept { return here(epoch); }
+    /// Where the peer's labels arrive.
     [[nodiscard]] const control_line* line() const noexcept { return local_.line; }
     [[nodiscard]] std::size_t send_bytes() const noexcept { return send_bytes_; }
     [[nodiscard]] std::size_t receive_bytes() const noexcept { return receive_bytes_; }
 
     /// Says farewell: a peer that waits for the next epoch gets status::aborted. Nothing is written to the peer's memory
-    /// afterwards, so the peer may reuse it. The last two headers stay as they are, because the peer may not have read them.
+    /// afterwards, so the peer may reuse it. The last two labels stay as they are, because the peer may not have read them.
     void close() noexcept {
-        for (message_header& header : remote_.line->half) header.end.store(last_ + 1, std::memory_order_release);
+        for (line_label& label : remote_.line->half) label.end.store(last_ + 1, std::memory_order_release);
     }
     /// True if the sender into this line has said farewell.
     [[nodiscard]] static bool closed(const control_line& line) noexcept {
@@ -102,15 +102,13 @@ class shm_channel {
     std::uint64_t last_ = 0;                                                             // epoch of the last send
 
   private:
-    static constexpr bool in_line(std::size_t bytes) { return bytes <= sizeof(message_header::immediate); }
+    static constexpr bool in_line(std::size_t bytes) { return bytes <= sizeof(line_label::immediate); }
     static constexpr std::size_t slot_stride(std::size_t bytes) { return (bytes + 127) / 128 * 128; }
-    static bool ended(const message_header& header, std::uint64_t epoch) noexcept {
-        const std::uint64_t end = header.end.load(std::memory_order_acquire);
+    static bool ended(const line_label& label, std::uint64_t epoch) noexcept {
+        const std::uint64_t end = label.end.load(std::memory_order_acquire);
         return end != 0 && end <= epoch;
     }
-    [[nodiscard]] const message_header& here(std::uint64_t epoch) const noexcept {
-        return local_.line->half[epoch & 1];
-    }
+    [[nodiscard]] const line_label& here(std::uint64_t epoch) const noexcept { return local_.line->half[epoch & 1]; }
 
     block remote_, local_;
     std::size_t index_, send_bytes_, receive_bytes_;

@@ -12,7 +12,7 @@ enum class status : std::uint8_t {
     peer_died,  ///< a rank of the job is gone
     timed_out,  ///< a wait passed its deadline although nobody died
     aborted,    ///< another rank gave up and said why
-    wrong_data, ///< a header did not match: other plan, epoch or size
+    wrong_data, ///< a label did not match: other plan, epoch or size
     misused,    ///< the caller's fault: calls in a wrong order, or an argument that does not exist
 };
 std::string_view to_string(status s);

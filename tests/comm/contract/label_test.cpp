@@ -16,10 +16,10 @@ using namespace halocline_test;
 /// The label as it lies in this rank's memory.
 template <class Channel>
 message_label& arrived_label(Channel& c, std::uint64_t epoch) {
-    return const_cast<message_label&>(static_cast<const message_label&>(c.header(epoch)));
+    return const_cast<message_label&>(static_cast<const message_label&>(c.label(epoch)));
 }
 
-TEST(Header, EveryFlippedBitOfEpochPlanAndSizeIsWrongData) {
+TEST(Label, EveryFlippedBitOfEpochPlanAndSizeIsWrongData) {
     on_every_rank([](const job& j) {
         channel_set set(j, ring(j, 64), {"ring", ""});
         set.for_each([](auto& c) { c.send(1, ticks()); });
@@ -46,7 +46,7 @@ TEST(Header, EveryFlippedBitOfEpochPlanAndSizeIsWrongData) {
     });
 }
 
-TEST(Header, TheOneOfTheEpochBeforeIsWrongData) {
+TEST(Label, TheOneOfTheEpochBeforeIsWrongData) {
     on_every_rank([](const job& j) {
         channel_set set(j, ring(j, 64), {"ring", ""});
         for (std::uint64_t k = 1; k <= 2; ++k) {
@@ -79,7 +79,7 @@ void expect_no_wrong_payload(const job& j, Times times) {
     }
 }
 
-TEST(Header, ARepeatedMessageNeverPassesForTheNext) {
+TEST(Label, ARepeatedMessageNeverPassesForTheNext) {
     if (under_test().transport == "mpi")
         GTEST_SKIP() << "MPI starts no request that is under way: nothing is sent twice";
     on_every_rank([](const job& j) {
@@ -88,7 +88,7 @@ TEST(Header, ARepeatedMessageNeverPassesForTheNext) {
     });
 }
 
-TEST(Header, ADroppedMessageIsNotReplacedByALaterOne) {
+TEST(Label, ADroppedMessageIsNotReplacedByALaterOne) {
     on_every_rank([](const job& j) {
         if (j.ranks() == 1) GTEST_SKIP() << "needs two ranks";
         expect_no_wrong_payload(j, [](std::uint64_t k) { return k == 3 ? 0 : 1; });
