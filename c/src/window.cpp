@@ -41,7 +41,7 @@ struct halocline_window final : comm::window {
     comm::status post(std::size_t n) noexcept {
         return post_bytes(!sends ? count * element_bytes : n > count ? too_many : n * element_bytes);
     }
-    [[nodiscard]] std::size_t came() const noexcept { return came_bytes() / element_bytes; }
+    [[nodiscard]] std::size_t received() const noexcept { return received_bytes() / element_bytes; }
     using window::buffer;
     halocline_status checked(comm::status s) const noexcept {
         return c::checked(s, owner, [this] { return pending(); });
@@ -99,5 +99,5 @@ int halocline_window_test(halocline_window* window) { return window->test() ? 1 
 halocline_status halocline_window_wait(halocline_window* window) {
     return with(window, "window", [](halocline_window& w) { return w.checked(w.wait()); });
 }
-size_t halocline_window_count(const halocline_window* window) { return window->came(); }
+size_t halocline_window_count(const halocline_window* window) { return window->received(); }
 void* halocline_window_buffer(const halocline_window* window) { return window->buffer(); }

@@ -70,7 +70,7 @@ comm::status plan::wait() noexcept {
     if (status_ != comm::status::ok) return status_;
     const std::uint64_t epoch = epoch_ + 1;
     status_ = times_.wait(
-        channels_, epoch, [&] { return channels_.soon(epoch); }, [&] { return channels_.wait(epoch); });
+        channels_, epoch, [&] { return channels_.arrives_soon(epoch); }, [&] { return channels_.wait(epoch); });
     if (status_ != comm::status::ok) return status_;
     channels_.for_each([&](const auto& channel) {
         ghosts_[messages_[channel.index()].where.index()] = channel.received(epoch);
@@ -79,7 +79,7 @@ comm::status plan::wait() noexcept {
     if (broken_seal_ >= 0) return status_ = comm::status::wrong_data;
     times_.finished();
     epoch_ = epoch;
-    if (looks_.due(times_.last_stamp())) look_at_paths();
+    if (looks_.due(times_.last_stamp())) review_paths();
     return status_;
 }
 

@@ -34,7 +34,7 @@ void plan::choose_paths() {
         looks_ = look_times(comm::ticks());
 }
 
-void plan::look_at_paths() noexcept {
+void plan::review_paths() noexcept {
     channels_.for_each([&](auto& channel) {
         message_writer& writer = writers_[channel.index()];
         looks_.look(writer.watch(), channel.target(epoch_ + 1) + writer.bytes() / 2);

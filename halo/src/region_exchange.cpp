@@ -149,7 +149,7 @@ void region_plan::state::send_direct() noexcept {
     });
 }
 
-void region_plan::state::choose_paths() noexcept {
+void region_plan::state::review_paths() noexcept {
     if (!looking || !looks.looked(times.last_stamp())) return;
     for (region_message& m : messages)
         if (m.watch.decide()) times.path_changed();
@@ -207,24 +207,24 @@ void region_plan::state::note(region_message& m) noexcept {
     for (const int i : m.receives) reported.push_back(i);
 }
 
-bool region_plan::state::has_come() noexcept {
+bool region_plan::state::has_arrived() noexcept {
     if (status != comm::status::ok || !started()) return true;
     if (!options.add) advance();
-    return channels.has_come(epoch + 1);
+    return channels.has_arrived(epoch + 1);
 }
 
-bool region_plan::state::test() noexcept { return has_come() || channels.test(epoch + 1); }
+bool region_plan::state::test() noexcept { return has_arrived() || channels.test(epoch + 1); }
 
 void region_plan::state::wait() noexcept {
     const std::uint64_t k = epoch + 1;
-    const auto soon = [&] {
+    const auto arrives_soon = [&] {
         const bool sent = unsent == 0 || channels.spin([&] {
             send_direct();
             return unsent == 0;
         });
-        return sent && channels.soon(k);
+        return sent && channels.arrives_soon(k);
     };
-    status = times.wait(channels, k, soon, [&] {
+    status = times.wait(channels, k, arrives_soon, [&] {
         finishing = true;
         const comm::status result = channels.wait(k); // copies what is freed meanwhile: work()
         finishing = false;
@@ -245,7 +245,7 @@ comm::status region_plan::state::finish() noexcept {
     driver.store(nullptr, std::memory_order_relaxed);
     times.finished();
     ++epoch;
-    choose_paths();
+    review_paths();
     return status;
 }
 

@@ -23,7 +23,7 @@ struct region_plan::state {
     void misuse(const char* call) noexcept;
     bool test() noexcept;
     /// test() without a look at anything but this plan: for what is done in every wait.
-    bool has_come() noexcept;
+    bool has_arrived() noexcept;
     comm::status finish() noexcept;
     /// Until all has been sent and has come.
     void wait() noexcept;
@@ -51,7 +51,7 @@ struct region_plan::state {
         if (looking) looks.look(m.watch, middle);
     }
     /// All messages are sent: their ways from the next exchange on.
-    void choose_paths() noexcept;
+    void review_paths() noexcept;
 
     /// Called in every wait of this rank.
     void work() noexcept {

@@ -28,7 +28,7 @@ void region_plan::work_in_every_wait(void* object, void (*step)(void*)) {
 void region_plan::join(std::shared_ptr<copying_team> threads) { s_->threads = std::move(threads); }
 void region_plan::begin(int which) noexcept { s_->start(which); }
 comm::status region_plan::complete() noexcept { return s_->finish(); }
-bool region_plan::has_come() noexcept { return s_->has_come(); }
+bool region_plan::has_arrived() noexcept { return s_->has_arrived(); }
 bool region_plan::shares() const {
     return static_cast<std::size_t>(s_->most_sites) * s_->site_bytes >= 2 * s_->piece_bytes;
 }

@@ -232,7 +232,7 @@ void shell_plan::require_fresh(int which) const {
 }
 
 bool shell_plan::relay::test() noexcept {
-    while (status == comm::status::ok && phase < phases.size() && phases[phase].has_come()) {
+    while (status == comm::status::ok && phase < phases.size() && phases[phase].has_arrived()) {
         if (phase + 1 == phases.size()) return true;
         status = phases[phase].complete(); // does not wait
         if (status == comm::status::ok) phases[++phase].begin(bound);

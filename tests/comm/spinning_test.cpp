@@ -48,7 +48,7 @@ TEST(Spinning, GoesOnWhileAnotherJobTakesWhatItIsOffered) {
     spinning own(job_options{}, true);
     double now = 0; // µs
     const auto offer = [&](double taken) {
-        own.gave_way(microseconds(now), microseconds(now + taken));
+        own.note_yield(microseconds(now), microseconds(now + taken));
         now += taken;
     };
     const auto kept_for = [&](double us) {

@@ -101,7 +101,7 @@ bool channel_set::any_thread() const noexcept {
 }
 
 template <class Channel>
-void channel_set::judge(Channel& c, std::uint64_t epoch) noexcept {
+void channel_set::check_arrived(Channel& c, std::uint64_t epoch) noexcept {
     const status s = c.check(epoch);
     if (s == status::ok) return;
     status_ = s == status::aborted ? core_->left_by(c.peer()) : s;
@@ -122,7 +122,7 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
                 pending = c.peer();
                 return;
             }
-            judge(c, epoch);
+            check_arrived(c, epoch);
         }
     };
     while (true) {
@@ -138,7 +138,7 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
         if (waiting.looked()) {
             for_each_lane([&](auto& lane) {
                 for (auto& c : lane) {
-                    if (status_ == status::ok && c.arrived(epoch)) judge(c, epoch);
+                    if (status_ == status::ok && c.arrived(epoch)) check_arrived(c, epoch);
                 }
             });
         }
@@ -161,13 +161,15 @@ int channel_set::missing(std::uint64_t epoch) noexcept {
     return peer;
 }
 
-bool channel_set::has_come(std::uint64_t epoch) noexcept { return status_ != status::ok || missing(epoch) == nobody; }
+bool channel_set::has_arrived(std::uint64_t epoch) noexcept {
+    return status_ != status::ok || missing(epoch) == nobody;
+}
 
 bool channel_set::test(std::uint64_t epoch) noexcept {
     if (status_ != status::ok) return true;
     const int peer = missing(epoch);
     if (peer == nobody) return true;
-    status_ = found_nothing(*core_, fruitless_tests_, peer);
+    status_ = after_fruitless_test(*core_, fruitless_tests_, peer);
     return status_ != status::ok;
 }
 

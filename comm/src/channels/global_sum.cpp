@@ -93,7 +93,7 @@ void global_sum::start(std::span<const double> values) noexcept {
 void global_sum::progress() noexcept {
     if (!started_) return;
     const std::span<double> values(sum_.data(), own_count_);
-    while (!complete() && steps_[due_].of(own_count_).has_come(epoch()) && await_step() == status::ok)
+    while (!complete() && steps_[due_].of(own_count_).has_arrived(epoch()) && await_step() == status::ok)
         combine_step(values, plus);
 }
 
@@ -197,7 +197,7 @@ status global_sum::await_step() noexcept {
     step& from = steps_[due_];
     channel_set& set = from.of(own_count_);
     unsigned polls = 0;
-    const status waited = set.soon(k) ? status::ok : set.wait(k, [&]() noexcept {
+    const status waited = set.arrives_soon(k) ? status::ok : set.wait(k, [&]() noexcept {
         if (++polls % polls_per_look == 0) look_for_mismatch(from);
         return status_;
     });

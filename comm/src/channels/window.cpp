@@ -37,7 +37,7 @@ std::string window::describe() const { return end_->describe(); }
 status window::begin() noexcept { return end_->begin(); }
 status window::fill() noexcept { return end_->fill(); }
 status window::post_bytes(std::size_t bytes) noexcept { return end_->post(bytes); }
-std::size_t window::came_bytes() const noexcept { return end_->came_bytes(); }
+std::size_t window::received_bytes() const noexcept { return end_->received_bytes(); }
 std::byte* window::buffer() const noexcept { return end_->buffer(); }
 
 namespace {

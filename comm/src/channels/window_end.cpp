@@ -142,13 +142,13 @@ bool window_end::send(Way& w) noexcept {
 template <class Way>
 void window_end::take(Way& w) noexcept {
     if (!is_good(w, step_)) return;
-    came_bytes_ = w.channel().label(step_).bytes;
-    if (came_bytes_ > request_.bytes()) {
+    received_bytes_ = w.channel().label(step_).bytes;
+    if (received_bytes_ > request_.bytes()) {
         status_ = status::wrong_data;
     } else if (request_.buffer == nullptr) {
         buffer_ = const_cast<std::byte*>(w.channel().received(step_));
     } else if (!w.lands_in_place()) {
-        std::memcpy(request_.buffer, w.channel().received(step_), came_bytes_);
+        std::memcpy(request_.buffer, w.channel().received(step_), received_bytes_);
     }
 }
 
@@ -234,7 +234,7 @@ bool window_end::test() noexcept {
     if (status_ != status::ok || phase_ == phase::idle) return true;
     if (phase_ != phase::posted) return false;
     if (done()) return true;
-    if (status_ == status::ok) status_ = found_nothing(core(), tests_for_nothing_, connection_->peer);
+    if (status_ == status::ok) status_ = after_fruitless_test(core(), fruitless_tests_, connection_->peer);
     return status_ != status::ok;
 }
 

@@ -48,7 +48,7 @@ class window_end {
     [[nodiscard]] std::string describe() const;
     [[nodiscard]] bool sends() const { return request_.sends; }
     [[nodiscard]] std::uint32_t number() const { return number_; }
-    [[nodiscard]] std::size_t came_bytes() const noexcept { return came_bytes_; }
+    [[nodiscard]] std::size_t received_bytes() const noexcept { return received_bytes_; }
     [[nodiscard]] std::byte* buffer() const noexcept { return buffer_; }
     /// A thread's part of a message, to where the peer reads it.
     void write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
@@ -87,13 +87,13 @@ class window_end {
     way way_;
 
     std::uint64_t step_ = 0, stamp_ = 0;
-    std::size_t post_bytes_ = 0, came_bytes_ = 0;
+    std::size_t post_bytes_ = 0, received_bytes_ = 0;
     std::byte* buffer_ = nullptr; // between init and post, or wait and init, of windows without a user's
     const char* misuse_ = nullptr;
     phase phase_ = phase::made;
     bool due_ = false;    // a message or a token still has to be sent
     bool listed_ = false; // in open_windows::due
-    std::uint64_t tests_for_nothing_ = 0;
+    std::uint64_t fruitless_tests_ = 0;
     status status_ = status::ok;
 };
 

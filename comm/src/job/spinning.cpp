@@ -20,7 +20,7 @@ spinning::spinning(const job_options& options, bool own_processor, const std::op
     longest_ = in_ticks(128e-3);
 }
 
-void spinning::gave_way(std::uint64_t from, std::uint64_t to) noexcept {
+void spinning::note_yield(std::uint64_t from, std::uint64_t to) noexcept {
     if (to - from >= slice_) {
         kept_until_ = to + refusal_;
         refusal_ = std::min(2 * refusal_, longest_);

@@ -32,7 +32,7 @@ class spinning {
         return now - begin < budget_ || now < kept_until_;
     }
     /// Its core was others' from one time to the other, for it had offered it.  Pre: has_own_core().
-    void gave_way(std::uint64_t from, std::uint64_t to) noexcept;
+    void note_yield(std::uint64_t from, std::uint64_t to) noexcept;
     /// Is processor time short, so that waits sleep?
     [[nodiscard]] bool rationed() const noexcept { return quota_.has_value(); }
     /// Then a wait may use as much of a processor before it sleeps,

@@ -69,7 +69,7 @@ class waiter {
             yielded_ = true;
             if (napped(now)) return status::ok;
             sched_yield();
-            if (core_.spin.has_own_core()) core_.spin.gave_way(now, ticks());
+            if (core_.spin.has_own_core()) core_.spin.note_yield(now, ticks());
         }
         return status::ok;
     }
@@ -109,7 +109,7 @@ class waiter {
 
 /// After a call that asks, does not wait, and found nothing, number ++calls of such: a loop around it has to do what peers
 /// wait for, because they may answer only then, and to get on where ranks share cores. True: look who died, now and then.
-[[nodiscard]] inline bool gave_way(job_core& core, std::uint64_t& calls) noexcept {
+[[nodiscard]] inline bool serve_and_yield(job_core& core, std::uint64_t& calls) noexcept {
     constexpr std::uint64_t calls_per_yield = 8, calls_per_look = 4096;
     ++calls;
     core.background.run();
@@ -119,12 +119,12 @@ class waiter {
 
 /// The same for calls whose answer can't be that somebody died: the rank's watchdog reports it.
 inline void give_way(job_core& core, std::uint64_t& calls) noexcept {
-    if (gave_way(core, calls)) (void)core.look(-1, ticks(), -1);
+    if (serve_and_yield(core, calls)) (void)core.look(-1, ticks(), -1);
 }
 
 /// The same for calls whose answer can be that somebody died, so that loops around them end. The deadline is the caller's.
-[[nodiscard]] inline status found_nothing(job_core& core, std::uint64_t& calls, int peer) noexcept {
-    return gave_way(core, calls) ? core.check(peer, ticks(), -1) : status::ok;
+[[nodiscard]] inline status after_fruitless_test(job_core& core, std::uint64_t& calls, int peer) noexcept {
+    return serve_and_yield(core, calls) ? core.check(peer, ticks(), -1) : status::ok;
 }
 
 } // namespace halocline::comm

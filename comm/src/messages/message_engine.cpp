@@ -164,7 +164,7 @@ bool message_engine::test(message_request& r) noexcept {
     progress();
     if (r.done() || core_.state != status::ok) return true;
     status s = core_.broken;
-    if (s == status::ok) s = found_nothing(core_.job, calls_for_nothing_, r.operation_.peer);
+    if (s == status::ok) s = after_fruitless_test(core_.job, fruitless_calls_, r.operation_.peer);
     if (s != status::ok) core_.fail(s, r.operation_, 0);
     return core_.state != status::ok;
 }
@@ -181,7 +181,7 @@ bool message_engine::probe(int from, int tag, std::uint32_t context, message_inf
         return true;
     }
     if (core_.state != status::ok) return false;
-    core_.state = core_.broken != status::ok ? core_.broken : found_nothing(core_.job, calls_for_nothing_, from);
+    core_.state = core_.broken != status::ok ? core_.broken : after_fruitless_test(core_.job, fruitless_calls_, from);
     if (core_.state != status::ok) core_.failed = {false, from, tag};
     return false;
 }

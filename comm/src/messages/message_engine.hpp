@@ -86,7 +86,7 @@ class message_engine {
     std::byte* block_ = nullptr;               ///< this rank's, in its slab (message_layout.hpp)
     static constexpr int most_unattended = 32; ///< a few microseconds of messages from one peer
     int unattended_ = 0;                       ///< receives since the last progress()
-    std::uint64_t calls_for_nothing_ = 0;
+    std::uint64_t fruitless_calls_ = 0;
     /// A wait pauses (waiting.hpp) after so many polls. Not after each where every rank has a core of its own, because a
     /// pause takes half as long as a message.
     std::uint64_t polls_per_pause_ = 1;

@@ -104,7 +104,7 @@ bool exposure::test() noexcept {
 /// After a poll of neighbour n that found nothing: true if by now the job has failed.
 bool exposure::failed_meanwhile(std::size_t n) noexcept {
     if (status_ == status::ok)
-        status_ = found_nothing(segment_->owner.core(), fruitless_tests_, segment_->neighbours[n].rank);
+        status_ = after_fruitless_test(segment_->owner.core(), fruitless_tests_, segment_->neighbours[n].rank);
     return status_ != status::ok;
 }
 

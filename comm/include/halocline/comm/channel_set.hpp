@@ -166,13 +166,13 @@ class channel_set {
     /// the work of every wait (work_in_every_wait()), so that a loop around it moves the rank's other exchanges on.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
     /// The same, but looks at this set alone: for a step() of work_in_every_wait().
-    [[nodiscard]] bool has_come(std::uint64_t epoch) noexcept;
-    /// To be called when has_come() was false: does the work of every wait, and yields the core if ranks share it.
+    [[nodiscard]] bool has_arrived(std::uint64_t epoch) noexcept;
+    /// To be called when has_arrived() was false: does the work of every wait, and yields the core if ranks share it.
     void give_way() noexcept;
     /// True if all of an epoch is here, or arrives within about a microsecond, and nothing is wrong: wait() would return
     /// ok. After false call wait(). Polls only channels that arrive in memory, one after the other, because the next
     /// message may arrive any moment and polling all lanes takes as long as a flag.
-    [[nodiscard]] bool soon(std::uint64_t epoch) const noexcept {
+    [[nodiscard]] bool arrives_soon(std::uint64_t epoch) const noexcept {
         bool all = status_ == status::ok;
         for_each_lane([&]<class C>(const std::vector<C>& lane) {
             if constexpr (requires(const C& c) { c.arrived(epoch), c.check(epoch); })
@@ -205,7 +205,7 @@ class channel_set {
     void close() noexcept;
     /// Checks the message of an epoch that has arrived; if it is wrong, that becomes the state of the set.
     template <class Channel>
-    void judge(Channel& c, std::uint64_t epoch) noexcept;
+    void check_arrived(Channel& c, std::uint64_t epoch) noexcept;
     template <class Visit>
     void for_each_lane(Visit&& visit) {
         std::apply([&](auto&... lane) { (visit(lane), ...); }, lanes_);

@@ -79,7 +79,7 @@ class window {
         constexpr std::size_t most = static_cast<std::size_t>(-1);
         return post_bytes(count > most / bytes ? most : count * bytes);
     }
-    [[nodiscard]] std::size_t came_bytes() const noexcept;
+    [[nodiscard]] std::size_t received_bytes() const noexcept;
     [[nodiscard]] std::byte* buffer() const noexcept;
     /// One of the team's part of `bytes`, cut at cache lines: into the window's own buffer, or out of it.
     void insert_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) noexcept;
@@ -134,7 +134,7 @@ class recv_window : public window {
         return post();
     }
     /// Elements that came; at most the window's.  Pre: wait() was ok.
-    [[nodiscard]] std::size_t count() const noexcept { return came_bytes() / sizeof(T); }
+    [[nodiscard]] std::size_t count() const noexcept { return received_bytes() / sizeof(T); }
 
   private:
     std::size_t count_;
@@ -179,7 +179,7 @@ class buffered_recv_window : public window {
     /// Must be called between init() and wait(), as for a sender; makes progress on what is under way. Never waits.
     status post() noexcept { return post_bytes(count_ * sizeof(T)); }
     /// Elements that came.  Pre: wait() was ok.
-    [[nodiscard]] std::size_t count() const noexcept { return came_bytes() / sizeof(T); }
+    [[nodiscard]] std::size_t count() const noexcept { return received_bytes() / sizeof(T); }
     /// What came; valid until init().  Pre: wait() was ok.
     [[nodiscard]] std::span<const T> received() const noexcept {
         return {reinterpret_cast<const T*>(buffer()), count()};

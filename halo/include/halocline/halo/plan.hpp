@@ -162,7 +162,7 @@ class plan {
     template <class Channel>
     [[nodiscard]] bool is_intact(const Channel& channel, std::uint64_t epoch) const noexcept;
     /// Looks where messages of the next exchange go, and changes their paths.  Pre: no thread of a team is in start().
-    void look_at_paths() noexcept;
+    void review_paths() noexcept;
     /// Of all sites of a field that are sent.
     [[nodiscard]] std::uint64_t checksum(const source_field& x) const noexcept;
     [[noreturn]] void throw_stale(const char* why) const;

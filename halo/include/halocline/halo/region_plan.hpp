@@ -116,7 +116,7 @@ class region_plan {
     void join(std::shared_ptr<copying_team> threads);
     void begin(int which) noexcept;
     comm::status complete() noexcept;
-    [[nodiscard]] bool has_come() noexcept;
+    [[nodiscard]] bool has_arrived() noexcept;
     /// Is a message large enough to be shared by a team?
     [[nodiscard]] bool shares() const;
     /// While an exchange is under way and finish() is not running, step(object) is called in every wait of the thread
