@@ -52,7 +52,7 @@ bool plan::test() noexcept {
     if (status_ != comm::status::ok || !team_->in_flight(epoch_)) return true;
     const std::uint64_t before = comm::ticks();
     const bool arrived = channels_.test(epoch_ + 1);
-    times_.waited(comm::ticks() - before);
+    times_.note_wait(comm::ticks() - before);
     return arrived;
 }
 
@@ -77,7 +77,7 @@ comm::status plan::wait() noexcept {
         if (!is_intact(channel, epoch)) broken_seal_ = static_cast<int>(channel.index());
     });
     if (broken_seal_ >= 0) return status_ = comm::status::wrong_data;
-    times_.finished();
+    times_.note_finish();
     epoch_ = epoch;
     if (looks_.due(times_.last_stamp())) review_paths();
     return status_;

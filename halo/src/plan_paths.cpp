@@ -43,7 +43,7 @@ void plan::review_paths() noexcept {
     for (std::size_t m = 0; m < messages_.size(); ++m) {
         if (!writers_[m].watch().decide()) continue;
         messages_[m].path = writers_[m].watch().path();
-        times_.path_changed();
+        times_.note_path_change();
     }
 }
 

@@ -122,7 +122,7 @@ void region_plan::state::start(int which) noexcept {
     started_ = k;
     driver.store(this_thread(), std::memory_order_relaxed);
     if (unsent > 0) send_direct();
-    times.started(stamp);
+    times.note_start(stamp);
 }
 
 void region_plan::state::send_direct() noexcept {
@@ -152,7 +152,7 @@ void region_plan::state::send_direct() noexcept {
 void region_plan::state::review_paths() noexcept {
     if (!looking || !looks.looked(times.last_stamp())) return;
     for (region_message& m : messages)
-        if (m.watch.decide()) times.path_changed();
+        if (m.watch.decide()) times.note_path_change();
 }
 
 void region_plan::state::unpack(const region_message& m, const std::byte* message) const noexcept {
@@ -187,7 +187,7 @@ void region_plan::state::advance() noexcept {
         if (m.there || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;
         const std::uint64_t before = comm::ticks();
         unpack(m, channel.received(k));
-        times.unpacked(comm::ticks() - before);
+        times.note_unpacking(comm::ticks() - before);
         note(m);
     });
 }
@@ -199,7 +199,7 @@ void region_plan::state::add_all() noexcept {
         unpack(m, m.arrived);
         note(m);
     }
-    times.unpacked(comm::ticks() - before);
+    times.note_unpacking(comm::ticks() - before);
 }
 
 void region_plan::state::note(region_message& m) noexcept {
@@ -243,7 +243,7 @@ comm::status region_plan::state::finish() noexcept {
     else
         advance();
     driver.store(nullptr, std::memory_order_relaxed);
-    times.finished();
+    times.note_finish();
     ++epoch;
     review_paths();
     return status;

@@ -54,11 +54,11 @@ TEST(PackingTeam, TheLastMemberSendsAndAllLeaveTogether) {
         for (int k = 1; k <= exchanges; ++k) {
             const auto finished = static_cast<std::uint64_t>(k - 1);
             ++packed[i];
-            if (team.packed({index, members})) {
+            if (team.note_packed({index, members})) {
                 for (const int n : packed) wrong += n != k; // what all have packed is here
                 ++senders;
                 sent = k;
-                team.started(finished + 1);
+                team.note_started(finished + 1);
             }
             ++interior[i];
             team.finish({index, members}, [&] {
@@ -88,7 +88,7 @@ TEST(PackingTeam, KnowsWhatIsInFlight) {
     packing_team team;
 
     EXPECT_FALSE(team.in_flight(0));
-    team.started(1);
+    team.note_started(1);
     EXPECT_TRUE(team.in_flight(0));
     EXPECT_FALSE(team.in_flight(1));
 }

@@ -27,7 +27,7 @@ class exchange_times {
     [[nodiscard]] std::uint64_t last_stamp() const noexcept { return last_stamp_; }
 
     /// start() is done, which began at that stamp.
-    void started(std::uint64_t stamp) noexcept {
+    void note_start(std::uint64_t stamp) noexcept {
         if (stamp == 0) return;
         last_stamp_ = stamp;
         counts_.pack += comm::ticks() - stamp;
@@ -40,15 +40,15 @@ class exchange_times {
         const std::uint64_t before = comm::ticks();
         const comm::status result = wait();
         const std::uint64_t ticks = comm::ticks() - before;
-        waited(ticks);
+        note_wait(ticks);
         if (timed(epoch) && result == comm::status::ok)
             counts_.imbalance += std::min(ticks, lateness(channels, epoch, before));
         return result;
     }
-    void waited(std::uint64_t ticks) noexcept { counts_.wait += ticks; }
-    void unpacked(std::uint64_t ticks) noexcept { counts_.unpack += ticks; }
-    void path_changed() noexcept { ++counts_.path_changes; }
-    void finished() noexcept { ++counts_.exchanges; }
+    void note_wait(std::uint64_t ticks) noexcept { counts_.wait += ticks; }
+    void note_unpacking(std::uint64_t ticks) noexcept { counts_.unpack += ticks; }
+    void note_path_change() noexcept { ++counts_.path_changes; }
+    void note_finish() noexcept { ++counts_.exchanges; }
 
     /// Since make or reset.
     [[nodiscard]] plan_statistics statistics(const comm::channel_set& channels) const;

@@ -31,14 +31,14 @@ class packing_team {
         return started_.load(std::memory_order_acquire) != finished;
     }
     /// All messages of this exchange are sent.
-    void started(std::uint64_t epoch) noexcept { started_.store(epoch, std::memory_order_release); }
-    /// A member has packed its share. True for the last one, who sends the messages and then says started().
-    [[nodiscard]] bool packed(team t) noexcept {
+    void note_started(std::uint64_t epoch) noexcept { started_.store(epoch, std::memory_order_release); }
+    /// A member has packed its share. True for the last one, who sends the messages and then calls note_started().
+    [[nodiscard]] bool note_packed(team t) noexcept {
         if (packed_.fetch_add(1, std::memory_order_acq_rel) != t.size - 1) return false;
         packed_.store(0, std::memory_order_relaxed);
         return true;
     }
-    /// Member 0, who may be done before the others: until the last of them has said started().
+    /// Member 0, who may be done before the others: until the last of them has called note_started().
     void await_start(std::uint64_t finished) const noexcept {
         await_team([&] { return in_flight(finished); });
     }

@@ -221,7 +221,7 @@ void plan::start_by(Fill&& fill, team t) noexcept {
             if (sites > 0) fill(channel, epoch, 0, sites);
             send(channel); // before the next message is packed: the peer may read on
         });
-        team_->started(epoch);
+        team_->note_started(epoch);
     } else if (!team_may_send_) {
         if (t.index == 0) refuse(needs_thread_level);
     } else {
@@ -230,12 +230,12 @@ void plan::start_by(Fill&& fill, team t) noexcept {
             const auto [first, last] = share_of(channel.index(), writer.sites(), writer.bytes(), t);
             if (first < last) fill(channel, epoch, first, last);
         });
-        if (team_->packed(t)) {
+        if (team_->note_packed(t)) {
             channels_.for_each(send);
-            team_->started(epoch);
+            team_->note_started(epoch);
         }
     }
-    if (t.index == 0) times_.started(stamp);
+    if (t.index == 0) times_.note_start(stamp);
 }
 
 template <class T>
