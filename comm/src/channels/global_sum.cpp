@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/comm/global_sum.hpp>
 
+#include "job/job_core.hpp"
 #include "sum_label.hpp"
 #include "sum_tree.hpp"
 
@@ -22,14 +23,8 @@ constexpr auto plus = [](double a, double b) { return a + b; };
 
 /// Ranks that swap all they have take one step instead of one per level: while the messages of that step, one to each
 /// other rank, cost less than further steps. By 2 cores: in shared memory 32 ranks take 61 us so and 89 in groups of 8; over
-/// libfabric's tcp 5.1 and 2.1 ms. Collective.
-std::size_t usual_group(const job& j) {
-    bool one_memory = true;
-    for (const rank_info& m : j.members())
-        one_memory = one_memory && (m.rank == j.rank() || m.transport == shm_channel::transport);
-    for (const std::string& theirs : j.gather(one_memory ? "y" : "n")) one_memory = one_memory && theirs == "y";
-    return one_memory ? 32 : 8;
-}
+/// libfabric's tcp 5.1 and 2.1 ms.
+std::size_t usual_group(const job& j) { return j.core().all_share_memory ? 32 : 8; }
 
 std::string in_words(std::span<const int> rank_order) {
     std::string text = rank_order.empty() ? ", by number" : ", ranks";

@@ -51,6 +51,7 @@ class job_core {
     std::vector<slab_mapping> mappings; // keeps peer_base alive; empty with threads
     std::vector<std::byte*> peer_base;  // each rank's slab as mapped here; nullptr: not on this node
     job_networks networks;
+    bool all_share_memory = true; // all ranks of the job reach each other through it
     std::unique_ptr<liveness> watch;
     mail* post = nullptr; // set-up mail: the control plane
     mutable activity doing;
@@ -69,6 +70,8 @@ class job_core {
 
     /// What serves each peer, by options.transports.  Err: input_error (the same on every rank only if collective).
     void choose_transports(const refusals& refused);
+    /// Finds all_share_memory. Collective.  Pre: transports are chosen.
+    void compare_transports();
     /// Keeps it for as long as peers may write there.
     void park(parked_block block);
     /// Gives back the memory of closed objects into which nobody will write any more.

@@ -105,6 +105,7 @@ job join_threads(const std::shared_ptr<thread_world>& world, int r, int processo
     core->watch = std::move(plane);
     const std::vector<std::string> why_not(static_cast<std::size_t>(ranks), "the ranks are threads of one process");
     core->choose_transports({{}, {{"verbs", why_not}, {"ofi", why_not}}});
+    core->compare_transports();
     job j(std::move(core));
     measure_at_start(j);
     return j;

@@ -82,6 +82,12 @@ void job_core::choose_transports(const refusals& refused) {
     }
 }
 
+void job_core::compare_transports() {
+    for (const rank_info& m : members) all_share_memory = all_share_memory && (m.rank == rank || m.transport == "shm");
+    for (const std::string& theirs : post->gather(all_share_memory ? "y" : "n", "every rank's list of transports"))
+        all_share_memory = all_share_memory && theirs == "y";
+}
+
 void check_transport_names(const std::vector<std::string>& names, bool mpi_there, int ranks) {
     std::vector<std::string> built;
     for (const known_transport& k : known_transports) {

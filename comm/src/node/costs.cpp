@@ -279,12 +279,7 @@ const costs& measured_costs(const job& j) {
 }
 
 void measure_at_start(const job& j) {
-    if (j.ranks() == 1 || !leaves_streaming(j.options().path)) return;
-    bool all = true;
-    for (const rank_info& m : j.members()) all = all && (m.rank == j.rank() || m.transport == shm_channel::transport);
-    for (const std::string& text : j.gather(wire_writer().number(all).take()))
-        all = all && wire_reader(text).number<bool>();
-    if (all) measured_costs(j);
+    if (j.ranks() > 1 && leaves_streaming(j.options().path) && j.core().all_share_memory) measured_costs(j);
 }
 
 void assume_costs(const job& j, const costs& c) { j.core().measured = c; }
