@@ -174,14 +174,12 @@ void region_plan::state::unpack(const region_message& m, const std::byte* messag
 void region_plan::state::advance() noexcept {
     const std::uint64_t k = epoch + 1;
     if (unsent > 0) send_direct();
-    channels.for_each_direct([&](auto& channel) {
+    const auto note_arrived = [&](auto& channel) {
         region_message& m = messages[channel.index()];
         if (!m.there && channel.arrived(k) && channel.check(k) == comm::status::ok) note(m);
-    });
-    channels.for_each_far_direct([&](auto& channel) {
-        region_message& m = messages[channel.index()];
-        if (!m.there && channel.arrived(k) && channel.check(k) == comm::status::ok) note(m);
-    });
+    };
+    channels.for_each_direct(note_arrived);
+    channels.for_each_far_direct(note_arrived);
     channels.for_each([&](auto& channel) {
         region_message& m = messages[channel.index()];
         if (m.there || !channel.arrived(k) || channel.check(k) != comm::status::ok) return;

@@ -81,47 +81,29 @@ class channel_set {
     /// Calls visit(channel) for each channel with slots, lane by lane. channel.index() is the position of its request.
     template <class Visit>
     void for_each(Visit&& visit) noexcept {
-        for_each_lane([&]<class C>(std::vector<C>& lane) {
-            if constexpr (channel<C>)
-                for (C& c : lane) visit(c);
-        });
+        for_each_lane([&]<class C>(std::vector<C>& lane) { visit_if<channel<C>>(lane, visit); });
     }
     template <class Visit>
     void for_each(Visit&& visit) const noexcept {
-        for_each_lane([&]<class C>(const std::vector<C>& lane) {
-            if constexpr (channel<C>)
-                for (const C& c : lane) visit(c);
-        });
+        for_each_lane([&]<class C>(const std::vector<C>& lane) { visit_if<channel<C>>(lane, visit); });
     }
     /// The same for the direct channels.
     template <class Visit>
     void for_each_direct(Visit&& visit) noexcept {
-        for_each_lane([&]<class C>(std::vector<C>& lane) {
-            if constexpr (direct_channel<C>)
-                for (C& c : lane) visit(c);
-        });
+        for_each_lane([&]<class C>(std::vector<C>& lane) { visit_if<direct_channel<C>>(lane, visit); });
     }
     template <class Visit>
     void for_each_direct(Visit&& visit) const noexcept {
-        for_each_lane([&]<class C>(const std::vector<C>& lane) {
-            if constexpr (direct_channel<C>)
-                for (const C& c : lane) visit(c);
-        });
+        for_each_lane([&]<class C>(const std::vector<C>& lane) { visit_if<direct_channel<C>>(lane, visit); });
     }
     /// The same for those over networks.
     template <class Visit>
     void for_each_far_direct(Visit&& visit) noexcept {
-        for_each_lane([&]<class C>(std::vector<C>& lane) {
-            if constexpr (far_direct_channel<C>)
-                for (C& c : lane) visit(c);
-        });
+        for_each_lane([&]<class C>(std::vector<C>& lane) { visit_if<far_direct_channel<C>>(lane, visit); });
     }
     template <class Visit>
     void for_each_far_direct(Visit&& visit) const noexcept {
-        for_each_lane([&]<class C>(const std::vector<C>& lane) {
-            if constexpr (far_direct_channel<C>)
-                for (const C& c : lane) visit(c);
-        });
+        for_each_lane([&]<class C>(const std::vector<C>& lane) { visit_if<far_direct_channel<C>>(lane, visit); });
     }
     /// Prefetches the control lines that send(epoch) will write at the peers, while the messages are filled. A hint: call
     /// it before the first message is filled, or not at all.
@@ -206,6 +188,11 @@ class channel_set {
     /// Checks the message of an epoch that has arrived; if it is wrong, that becomes the state of the set.
     template <class Channel>
     void check_arrived(Channel& c, std::uint64_t epoch) noexcept;
+    template <bool Wanted, class Lane, class Visit>
+    static void visit_if(Lane& lane, Visit& visit) noexcept {
+        if constexpr (Wanted)
+            for (auto& c : lane) visit(c);
+    }
     template <class Visit>
     void for_each_lane(Visit&& visit) {
         std::apply([&](auto&... lane) { (visit(lane), ...); }, lanes_);
