@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <halocline/comm/messenger.hpp>
+#include <halocline/comm/message_operation.hpp>
 
 namespace halocline::comm {
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <halocline/comm/job.hpp>
+#include <halocline/comm/message_operation.hpp>
 #include <halocline/comm/status.hpp>
 
 #include <chrono>
@@ -22,63 +23,7 @@
 
 namespace halocline::comm {
 
-inline constexpr int any_source = -1, any_tag = -1;
-
-/// What a receive got: where the message came from, and its size.
-struct message_info {
-    int source = any_source;
-    int tag = any_tag;
-    std::size_t bytes = 0;
-};
-
 class message_engine; // private: comm/src/messages/message_engine.hpp
-
-/// How far a send or receive is. For the library's own use, as message_operation is.
-enum class operation_state : std::uint8_t {
-    done,
-    queued,      ///< a send that found no room yet
-    announced,   ///< a send whose buffer the receiver will copy
-    posted,      ///< a receive that no message has matched
-    synergistic, ///< a receive, copied by both ends
-    staged,      ///< a receive, through copies in the sender's slab
-    // Over a network:
-    framed,    ///< a send whose last bytes are in a frame that has not gone
-    streaming, ///< a send that its receiver has called for: goes in frames
-    calling,   ///< a receive that still has to call for its message
-    streamed,  ///< a receive that has called for it: comes in frames
-    invited,   ///< a receive that has told its sender where to write (RDMA)
-    admitted,  ///< a send that has been told so
-    writing,   ///< the same, its bytes given to the network
-};
-
-/// What a request holds of its send or receive, for the parts of the messenger (comm/src/messages).
-struct message_operation {
-    operation_state state = operation_state::done;
-    bool is_waited_for = false; ///< a send whose caller does nothing else until it is done
-    int peer = any_source, tag = any_tag;
-    std::uint32_t context = 0;
-    std::uint32_t record = 0;    ///< which record of its sender: of a large message
-    std::uint32_t polls = 0;     ///< of a receive that its sender should push: so many before it began
-    std::byte* data = nullptr;   ///< a send's is only read
-    std::size_t bytes = 0;       ///< to send; room of a receive
-    std::uint64_t posted_as = 0; ///< of a receive: its number among this rank's
-    message_operation *next = nullptr, *before = nullptr;
-    message_engine* engine = nullptr; ///< while under way
-    message_info info;
-    // Of a large message within a node:
-    std::uint64_t generation = 0;      ///< of its record
-    std::uint64_t pieces_done = 0;     ///< that this end has copied
-    const std::byte* source = nullptr; ///< of a receive that its sender should push: until that begins
-    // Of one over a network:
-    std::uint64_t asked_bytes = 0; ///< that its receiver wants
-    std::uint64_t moved_bytes = 0; ///< of them, in frames
-
-    [[nodiscard]] bool done() const noexcept { return state == operation_state::done; }
-    void finish() noexcept {
-        state = operation_state::done;
-        engine = nullptr;
-    }
-};
 
 /// One send or receive under way. It lies in the caller's memory, so any number of them may be under way; it must not move
 /// until it is done, and may then be used again. Destroying it earlier withdraws it. Within a node a peer may still read or
@@ -102,8 +47,8 @@ class message_request {
 };
 static_assert(sizeof(message_request) <= 128, "two cache lines; what every message needs comes first");
 
-/// The members before direct_bytes must be equal on all ranks; direct_bytes and those behind it may differ.
 struct messenger_options {
+    // Equal on all ranks.
     std::string name = "messages"; ///< in error messages and reports
     /// Messages per peer that may arrive before their receive is posted. When there is no more room, that peer's next
     /// messages stay with it, and its sends under way, until receives are posted. Memory: immediate_bytes + 64 for
@@ -126,6 +71,8 @@ struct messenger_options {
     /// receives. 0: room for 64 KiB over libfabric's tcp, 32 KiB over mpi, 16 KiB over networks that need no kernel;
     /// halved, down to 16 KiB, as long as frames for all ranks would take more than 48 MiB.
     std::size_t frame_bytes = 0;
+
+    // Each rank for itself.
     /// Smallest message, of those that don't fit into a frame, that the sender writes straight into the receiver's
     /// memory over a network; the receiver registers that memory (verbs, ofi) or posts a receive for it (mpi). Smaller
     /// ones go in several frames. Each rank decides for what it receives.
@@ -140,12 +87,13 @@ struct messenger_options {
 
 /// Messages received, by the way that they took.
 struct message_counts {
-    std::uint64_t arrived = 0; ///< all that arrived, received or not
-    std::uint64_t immediate = 0, direct = 0, synergistic = 0;
+    std::uint64_t arrived = 0;   ///< all that arrived, received or not
+    std::uint64_t immediate = 0; ///< eager: sent at once
+    std::uint64_t direct = 0, synergistic = 0;
     std::uint64_t read = 0;           ///< direct ones that were read by process_vm_readv
     std::uint64_t staged = 0;         ///< through copies in the sender's slab
-    std::uint64_t whole = 0;          ///< over a network in one frame, but not immediate
-    std::uint64_t called = 0;         ///< over a network, after their receive had called for them
+    std::uint64_t whole = 0;          ///< over a network in one frame, but not immediate (eager)
+    std::uint64_t called = 0;         ///< over a network, after their receive had called for them (rendezvous)
     std::uint64_t written = 0;        ///< called ones that went straight into the receiver's memory
     std::uint64_t writes = 0;         ///< RDMA writes of this rank as a sender
     std::uint64_t frame_pieces = 0;   ///< frames in which the other called ones came
