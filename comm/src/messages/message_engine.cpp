@@ -9,6 +9,7 @@
 namespace halocline::comm {
 namespace {
 
+constexpr std::uint64_t polls_per_look = 4096; // whether a peer has left in good order
 constexpr auto is_done = [](const message_operation& o) { return o.done(); };
 
 } // namespace
@@ -89,6 +90,14 @@ void message_engine::progress() noexcept {
     for (message_link& l : links_) l.progress();
 }
 
+status message_engine::look_for_trouble(waiter& waiting, int peer, std::uint64_t polls) noexcept {
+    if (core_.broken != status::ok) return core_.broken;
+    const status s = waiting.again(peer);
+    if (s != status::ok || polls % polls_per_look != 0 || !has_left(peer)) return s;
+    progress(); // what it did before it left
+    return core_.job.left_by(peer);
+}
+
 template <class Who, class Fine>
 status message_engine::wait(std::size_t count, Who&& who, Fine&& fine,
                             std::optional<std::chrono::nanoseconds> longest) noexcept {
@@ -108,12 +117,8 @@ status message_engine::wait(std::size_t count, Who&& who, Fine&& fine,
         const int peer = who(i).peer;
         // As long as something comes or goes, a large message may take longer than the deadline.
         if (std::exchange(moved, core_.moved) != core_.moved) waiting.emplace(core_.job);
-        status bad = core_.broken != status::ok ? core_.broken : waiting->again(peer);
-        if (bad == status::ok && polls % 4096 == 0 && has_left(peer)) {
-            progress(); // what it did before it left
-            bad = core_.job.left_by(peer);
-        }
-        if (core_.state != status::ok || done()) break; // again() makes progress, too
+        const status bad = look_for_trouble(*waiting, peer, polls);
+        if (core_.state != status::ok || done()) break; // that makes progress, too
         if (bad != status::ok) {
             std::size_t more = 0;
             for (std::size_t k = i + 1; k < count; ++k) more += !fine(who(k));

@@ -21,6 +21,8 @@
 
 namespace halocline::comm {
 
+class waiter;
+
 class message_engine {
   public:
     message_engine(const job& j, const messenger_options& options);
@@ -63,11 +65,13 @@ class message_engine {
 
     [[nodiscard]] message_operation& begin(message_request& r, std::byte* data, std::size_t bytes, int peer, int tag,
                                            std::uint32_t context) noexcept;
-    /// Until `fine` is true of all of who(0) … who(count - 1).
+    /// Makes progress until `fine` is true of all of who(0) … who(count - 1).
     template <class Who, class Fine>
     status wait(std::size_t count, Who&& who, Fine&& fine,
                 std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
-    /// Will it end without this rank?
+    /// After a fruitless poll of a wait for `peer`, the `polls`-th: ok to poll again.
+    [[nodiscard]] status look_for_trouble(waiter& waiting, int peer, std::uint64_t polls) noexcept;
+    /// Will the operation end without this rank?
     [[nodiscard]] bool has_started(const message_operation& o) const noexcept;
     [[nodiscard]] bool has_left(int peer) const noexcept {
         return peer >= 0 && links_[static_cast<std::size_t>(peer)].peer_has_left();
