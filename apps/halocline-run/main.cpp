@@ -94,7 +94,7 @@ class launcher final : public rank_events {
     }
 
   private:
-    /// Of a rank: its part of the gather under way, and its end.
+    /// A rank's part of the gather under way, and its end.
     struct rank_state {
         std::optional<std::string> part;
         std::optional<ending> how;

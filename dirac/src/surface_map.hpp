@@ -24,7 +24,7 @@ constexpr int source_set(int colour) { return colour < 0 ? 0 : 1 + colour; }
 /// Whether a site of the global lattice is a source of this set.
 bool in_source_set(const lattice::block_layout& b, int set, const lattice::coordinate& global);
 
-/// By face of the destination.
+/// Sources and targets of half-spinors, by face of the destination.
 struct surface_lists {
     std::array<kernels::surface_sources, lattice::faces> to_message;
     std::array<kernels::surface_targets, lattice::faces> from_ghosts;

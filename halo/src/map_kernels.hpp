@@ -12,7 +12,7 @@ struct map_table {
     map_kernel<T>*assign = nullptr, *add = nullptr;
 };
 
-/// For the SIMD target of this machine.
+/// The kernels for the SIMD target of this machine.
 template <class T>
 map_table<T> table_of_maps();
 

@@ -10,7 +10,7 @@ namespace halocline::halo::kernels {
 /// count reals times scale, rounded to nearest even.
 void to_half(const float* from, float scale, std::size_t count, std::uint16_t* to);
 void to_bfloat16(const float* from, float scale, std::size_t count, std::uint16_t* to);
-/// The same backwards, then times scale.
+/// count half or bfloat16 numbers as reals, then times scale.
 void from_half(const std::uint16_t* from, float scale, std::size_t count, float* to);
 void from_bfloat16(const std::uint16_t* from, float scale, std::size_t count, float* to);
 

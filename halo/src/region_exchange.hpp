@@ -17,7 +17,7 @@ struct region_plan::state {
     state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
           std::vector<binding> fields, region_plan_options choices);
 
-    /// For what the messages carry. Collective; `shape` must be the same on all ranks.
+    /// Makes the channels of all messages. Collective; `shape` must be the same on all ranks.
     void make_channels(const std::string& shape);
     void start(int which) noexcept;
     void misuse(const char* call) noexcept;
@@ -25,7 +25,7 @@ struct region_plan::state {
     /// test() without a look at anything but this plan: for what is done in every wait.
     bool has_arrived() noexcept;
     comm::status finish() noexcept;
-    /// Until all has been sent and has come.
+    /// Waits until all is sent and all has arrived.
     void wait() noexcept;
     /// Copies to the fields of peers that have freed them since.
     void send_direct() noexcept;
@@ -46,11 +46,11 @@ struct region_plan::state {
     void advance() noexcept;
     void add_all() noexcept;
     void note(region_message& m) noexcept;
-    /// Before a message is written: how far away is this byte of it?  Pre: the driver; it may be written.
+    /// Measures, before a message is written, how far away this byte of it is.  Pre: the driver calls; it may be written.
     void look_at(region_message& m, std::byte* middle) noexcept {
         if (looking) looks.look(m.watch, middle);
     }
-    /// All messages are sent: their ways from the next exchange on.
+    /// Decides, when all messages are sent, how they are written from the next exchange on.
     void review_paths() noexcept;
 
     /// Called in every wait of this rank.

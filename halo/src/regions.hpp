@@ -15,13 +15,13 @@ inline lattice::box layers(const lattice::box& local, face f, int width) {
     return region;
 }
 
-/// The same box, its origin counted from that of `whole`.
+/// The box `part`, its origin counted from that of `whole`.
 inline lattice::box within(const lattice::box& whole, lattice::box part) {
     for (int mu = 0; mu < lattice::dimensions; ++mu) part.origin[mu] -= whole.origin[mu];
     return part;
 }
 
-/// Those of the sites of `part` (x fastest, numbered in any way) that are of the plan's parity and selection.
+/// The sites of `part` (x fastest, numbered in any way) that are of the plan's parity and selection.
 /// part: global coordinates, also beyond the edges of the lattice.
 template <class Options>
 std::vector<std::int32_t> selected(std::vector<std::int32_t> sites, const lattice::box& part,

@@ -91,7 +91,7 @@ struct copy_runs {
         run_of(to, from, bytes, copied{});
     }
 };
-/// The same past the cache: whole lines, that is. Runs may be short: 96 bytes are a line and a half.
+/// Copies runs past the cache, in whole lines. Runs may be short: 96 bytes are a line and a half.
 struct stream_runs {
     using element = std::uint8_t;
     static void any(const element* from, element* to, std::int64_t count, std::int64_t from_step, std::int64_t to_step,

@@ -57,7 +57,7 @@ class xml_values {
     /// Text of the only element of this name; none: no such element, or one that can't be read.
     /// Err: file_error when there are several.
     [[nodiscard]] std::optional<std::string> find(std::string_view name) const;
-    /// The same of an element that must be there.  Err: file_error.
+    /// Text of the only element of this name.  Err: file_error if there is none that can be read, or several.
     [[nodiscard]] std::string at(std::string_view name) const;
     /// A value that must make sense.  Err: file_error.
     template <class Value>

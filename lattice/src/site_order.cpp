@@ -24,7 +24,7 @@ void check_box(const coordinate& extents) {
     }
 }
 
-/// Of the places that the box takes, padding and what follows it included.  Err: input_error.
+/// Checks how many places a box takes, padding and what follows it included.  Err: input_error.
 void check_places(std::int64_t places, const coordinate& extents) {
     if (places > most_sites)
         throw input_error("local box " + to_string(extents) + " takes " + std::to_string(places) +

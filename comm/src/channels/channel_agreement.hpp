@@ -12,7 +12,7 @@
 
 namespace halocline::comm {
 
-/// By peer: positions of this rank's requests for channels with it.
+/// Positions of this rank's requests for channels, by peer.
 using requests_by_peer = std::map<int, std::vector<std::size_t>>;
 
 /// Err: input_error: a peer that is no rank, a key used twice.

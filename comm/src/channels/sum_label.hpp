@@ -19,7 +19,7 @@ class sum_word {
 
     sum_word(std::size_t values, bool maximum)
         : word_(static_cast<std::uint32_t>(values) | (maximum ? maximum_bit : 0)) {}
-    /// As it travels.
+    /// From word().
     explicit sum_word(std::uint32_t word) : word_(word) {}
     [[nodiscard]] std::uint32_t word() const { return word_; }
 
@@ -38,9 +38,9 @@ class sum_word {
 class sum_label {
   public:
     sum_label(std::uint64_t ordinal, sum_word what) : sum_label(ordinal, what.word()) {}
-    /// Of a message that says which two ranks disagree.
+    /// The label of a message that says which two ranks disagree.
     static sum_label of_refusal(std::uint64_t ordinal) { return {ordinal, sum_word::mask}; }
-    /// As a channel carries it.
+    /// From field_index().
     explicit sum_label(std::uint32_t field_index) : bits_(field_index) {}
     [[nodiscard]] std::uint32_t field_index() const { return bits_; }
 

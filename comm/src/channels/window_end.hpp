@@ -39,7 +39,7 @@ class window_end {
     [[nodiscard]] status wait() noexcept;
     /// Sends what is due, if that is possible now. True: nothing is due any more.
     bool push() noexcept;
-    /// The same, of a window in open_windows::due, which it leaves then.
+    /// push() of a window in open_windows::due; if true, it is to leave that list.
     bool push_listed() noexcept;
 
     [[nodiscard]] const job& owner() const { return connection_->owner; }

@@ -14,7 +14,7 @@ struct activity {
     std::atomic<int> called_for{-1};     ///< which peer that one needs; -1: several
 };
 
-/// For the length of such a call, in which no deadline is seen.
+/// Notes a call of another library while it lasts; no deadline is seen in it.
 class blocking_call {
   public:
     /// `of`: nullptr: nobody looks.
@@ -33,7 +33,7 @@ class blocking_call {
     activity* activity_;
 };
 
-/// For the length of a destructor: libraries may not return from what it asks of them.
+/// Notes a destructor while it lasts: libraries may not return from what it asks of them.
 class closing_scope {
   public:
     explicit closing_scope(activity& of) noexcept;

@@ -47,7 +47,7 @@ struct surroundings {
     std::vector<std::string> why_no_shm; // by rank
 };
 
-/// Also enters all ranks in core.members.
+/// Sorts the other ranks into near and far ones, and enters all in core.members.
 surroundings sort_by_node(job_core& core, const std::vector<business_card>& cards) {
     const business_card& mine = cards[static_cast<std::size_t>(core.rank)];
     surroundings around{{}, {}, std::vector<std::string>(cards.size())};

@@ -77,7 +77,7 @@ struct joint {
     [[nodiscard]] std::string text() const {
         return wire_writer().number(kind).number(here).number(there).number(kind_there).text(value).take();
     }
-    /// Of a message that another call sent: its kind.
+    /// Reads text(); of a message that another call sent only its kind.
     static joint of(const std::string& bytes) {
         wire_reader reader(bytes);
         joint j;
@@ -128,7 +128,7 @@ std::string combine_as(job_core& core, call kind, std::string mine, const mail::
                        std::string(operation));
 }
 
-/// Of values that may be empty the first that is not.
+/// The first of two values that is not empty.
 std::string first_said(const std::string& lower, const std::string& upper, int) {
     return lower.empty() ? upper : lower;
 }

@@ -97,14 +97,15 @@ class job_core {
     };
     [[nodiscard]] ending end_of_job(std::string_view sentence_end) const;
     [[noreturn]] void raise(status why, std::string_view operation) const;
-    /// For the watchdog and the peers, which may have to tell who holds up the job. Said again while a wait lasts.
+    /// Notes whom this rank waits for: the watchdog and the peers may have to tell who holds up the job. To be called again
+    /// while a wait lasts.
     void awaits(int peer) noexcept;
     /// Does what is due of messages that a network or a peer moves only while this rank is in calls.
     void move_networks() noexcept;
     /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `gone`: the peer,
     /// if it was seen to have left before the caller looked in vain for what it may have sent last.
     [[nodiscard]] status check(int peer, std::uint64_t since, int gone) noexcept;
-    /// The same where the rank itself is not told of it, so that its watchdog reports it.
+    /// check() where the rank itself is not told of it, so that its watchdog reports it.
     status look(int peer, std::uint64_t since, int gone) noexcept;
     /// check() as an exception, for set-up waits.
     void check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone = -1);

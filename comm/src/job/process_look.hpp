@@ -14,7 +14,7 @@ struct process_look {
     double seconds = 0; ///< of a core that it has used
 };
 
-/// Of /proc/`which`: "4711", or "4711/task/4712". All '?' if there is none.
+/// Looks at /proc/`which`, "4711" or "4711/task/4712". State '?': there is none.
 inline process_look look_at(const std::string& which) {
     std::ifstream file("/proc/" + which + "/stat");
     std::string line;

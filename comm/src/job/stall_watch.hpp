@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits that last: for which rank this one waits although that one neither waits itself nor died. That is said once, on
-// stderr, after $HALOCLINE_STALL_MS, and so is that it goes on (docs/decisions/0040-unresponsive-ranks.md).
+// Says on stderr, once, after $HALOCLINE_STALL_MS, which rank holds up a wait: one that is alive and does not wait itself;
+// and again when that rank goes on (docs/decisions/0040-unresponsive-ranks.md).
 //
-// Each rank judges only whom it waits for itself. One whose memory is mapped shows when it last looked around in a wait;
-// one of another node is asked through the control plane, which it answers in its waits. Of several ranks that wait for
-// the same one the first to write its name into that one's record says it, and tells the other nodes that it did.
+// A rank judges only whom it waits for. A rank with mapped memory shows there when it last looked around in a wait; one of
+// another node is asked through the control plane, and answers in its waits. Of several waiters the first to enter its name
+// in the record speaks, and tells the other nodes.
 #pragma once
 
 #include "control/control_plane.hpp"
@@ -28,7 +28,7 @@ class stall_watch {
     /// Seconds that the wait which began at `since` (ticks) has lasted, without times in which this rank did not look around
     /// although it was to: it was stopped itself. Called once a millisecond.
     double waited(std::uint64_t since) noexcept;
-    /// In that wait, for `peer` (-1: for nobody in particular).
+    /// Looks whether `peer` (-1: nobody in particular) holds up the wait, which has lasted so many seconds.
     void look(int peer, double waited) noexcept;
     /// The wait has ended.
     void over() noexcept;

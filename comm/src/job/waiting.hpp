@@ -107,8 +107,8 @@ class waiter {
     bool looked_ = false, yielded_ = false;
 };
 
-/// After a call that asks, does not wait, and found nothing, number ++calls of such: a loop around it has to do what peers
-/// wait for, because they may answer only then, and to get on where ranks share cores. True: look who died, now and then.
+/// To be called after a test that found nothing. Does the work of every wait, because peers may answer only then, and
+/// yields now and then where ranks share cores. True every 4096th time: look who died.
 [[nodiscard]] inline bool serve_and_yield(job_core& core, std::uint64_t& calls) noexcept {
     constexpr std::uint64_t calls_per_yield = 8, calls_per_look = 4096;
     ++calls;
@@ -117,12 +117,13 @@ class waiter {
     return calls % calls_per_look == 0;
 }
 
-/// The same for calls whose answer can't be that somebody died: the rank's watchdog reports it.
+/// serve_and_yield() for tests whose answer can't be that somebody died: the rank's watchdog reports it.
 inline void give_way(job_core& core, std::uint64_t& calls) noexcept {
     if (serve_and_yield(core, calls)) (void)core.look(-1, ticks(), -1);
 }
 
-/// The same for calls whose answer can be that somebody died, so that loops around them end. The deadline is the caller's.
+/// serve_and_yield() for tests whose answer can be that somebody died, so that loops around them end. The deadline is the
+/// caller's.
 [[nodiscard]] inline status after_fruitless_test(job_core& core, std::uint64_t& calls, int peer) noexcept {
     return serve_and_yield(core, calls) ? core.check(peer, ticks(), -1) : status::ok;
 }

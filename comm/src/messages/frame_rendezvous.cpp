@@ -39,7 +39,7 @@ void frame_rendezvous::call(message_operation& r) noexcept {
     if (rdma_ && r.asked_bytes >= core_.options.direct_bytes) {
         switch (rdma_->invite(r, calling_)) {
         case rdma_rendezvous::invitation::later: return;
-        case rdma_rendezvous::invitation::said: frames_.flush(); return;
+        case rdma_rendezvous::invitation::told: frames_.flush(); return;
         case rdma_rendezvous::invitation::refused: break;
         }
     }

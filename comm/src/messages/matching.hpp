@@ -69,7 +69,7 @@ class matching {
         return p.posted.empty() && posted_any_.empty() && p.unexpected.first() == nullptr;
     }
 
-    // For messages as they come: either of the two is told of each.
+    // For arriving messages: match(), else keep().
     /// The oldest posted receive that matches, which is posted no more. nullptr: none; the message is unexpected.
     [[nodiscard]] message_operation* match(const envelope& m) noexcept;
     /// Keeps an unexpected message, whose link fills payload(). nullptr: no room; ask again.

@@ -80,7 +80,7 @@ class message_frames {
     void withdraw(message_operation& s) noexcept { framed_.remove(s); }
     /// The next head gives this record back to the peer.
     void give_back(std::uint32_t record) noexcept { give_back_ |= std::uint64_t{1} << record; }
-    /// Lets the frame go, if something is in it or due to be told, and it may.  False: it stays.
+    /// Sends the frame if it holds anything or credit is due, and the channel may send.  False: not sent.
     bool flush() noexcept { return send(false); }
     /// Sends the empty ones that the peer needs so that it can go on.
     void answer() noexcept {

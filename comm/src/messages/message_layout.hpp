@@ -50,8 +50,8 @@ struct alignas(64) message_cell {
 static_assert(sizeof(message_cell) == 64);
 static_assert(sizeof(announcement) <= sizeof(message_cell::payload));
 
-// What a reader's prefetchers fetch, its sender has to take back line by line before it can fill it. So no line that is
-// used lies beside another (they fetch pairs), and none is where they expect the next one.
+// A line that the reader's prefetchers have fetched must be taken back before it can be filled. So no two used lines are
+// neighbours (prefetchers fetch pairs), and none lies where a prefetcher expects the next.
 
 /// A message that doesn't fit into a cell. Its lines are used from the far end: prefetchers look ahead.
 class message_slot {

@@ -124,7 +124,7 @@ class ring_reader {
 
 /// Copies the payload of an immediate message from a slot.
 void copy_from_slot(std::byte* to, const message_slot& slot, std::size_t bytes) noexcept;
-/// The same from where it lies.
+/// Copies the payload of an immediate message from where it lies.
 [[gnu::always_inline]] inline void copy_payload(std::byte* to, ring_reader::place from, std::size_t bytes) noexcept {
     if (from.slot != nullptr)
         copy_from_slot(to, *from.slot, bytes);

@@ -28,7 +28,7 @@ class peer_memory {
                : same_process_ ? reinterpret_cast<const std::byte*>(a.address)
                                : nullptr;
     }
-    /// The same of the buffer of a receive that its sender is to write.
+    /// Where the peer's receive buffer, which this rank as its sender is to write, lies here.
     [[nodiscard]] std::byte* target(std::uint64_t address, bool in_slab) const noexcept {
         return in_slab ? slab_ + address : reinterpret_cast<std::byte*>(address);
     }

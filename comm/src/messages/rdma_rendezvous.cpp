@@ -21,7 +21,7 @@ rdma_rendezvous::invitation rdma_rendezvous::invite(message_operation& r, operat
     calling.remove(r);
     r.state = operation_state::invited;
     invited_.push(r);
-    return invitation::said;
+    return invitation::told;
 }
 
 message_operation* rdma_rendezvous::declined(std::uint32_t record) noexcept {

@@ -23,26 +23,27 @@ class rdma_rendezvous {
 
     // Receiver.
     enum class invitation {
-        said,   ///< the receive is invited, and this part's
+        told,   ///< the sender will hear of it; the receive is this part's
         later,  ///< no frame has room, or the network is busy with that record: try again
         refused ///< the memory can't be registered: the message has to come in frames
     };
-    /// `calling`: the list that the receive is in, and leaves if that is said.
+    /// Tells the sender where to write. `calling`: the list that the receive is in, and leaves if `told`.
     [[nodiscard]] invitation invite(message_operation& r, operation_list& calling) noexcept;
-    /// The sender will not write: the receive that had invited it, which is this part's no more. nullptr: there is none.
+    /// The sender will not write. Returns the receive that had invited it and forgets it; nullptr: none.
     [[nodiscard]] message_operation* declined(std::uint32_t record) noexcept;
 
     // Sender.
     /// The receiver has invited so many bytes of a send.
     void admit(message_operation& s, std::uint64_t bytes, const bulk_ticket& ticket) noexcept;
-    /// Nothing will be written for that record, of which the receiver has to be told; or is told otherwise.
+    /// Nothing will be written for this record; the receiver is still to be told.
     void decline(std::uint32_t record) noexcept { declines_ |= std::uint64_t{1} << record; }
+    /// The receiver is told in another way.
     void decline_no_more(std::uint32_t record) noexcept { declines_ &= ~(std::uint64_t{1} << record); }
-    /// The receiver has not been told yet: no other use of that record may go before.
+    /// True while the receiver has not been told: no other use of the record may go before.
     [[nodiscard]] bool owes_decline(std::uint32_t record) const noexcept { return (declines_ >> record & 1) != 0; }
 
-    /// Moves all of them on. Sends whose memory can't be registered are declined and appended to `streaming`: they go in
-    /// frames.
+    /// Moves all sends and receives on. Sends whose memory can't be registered are declined and appended to `streaming`:
+    /// they go in frames.
     void progress(operation_list& streaming) noexcept;
     /// Nobody reads or writes the operation's memory when this returns. It may have been declined meanwhile: then it is
     /// streamed, and not this part's.

@@ -66,7 +66,7 @@ class mpi_world {
 
     /// Bytes of every rank, by rank. Collective.  Err: what `check` throws; job_error if MPI fails.
     [[nodiscard]] std::vector<std::string> allgather(std::string_view mine, const progress& check) const;
-    /// For waits on something else than MPI: started sends and farewells move on.
+    /// Moves started sends and farewells on, while the rank waits for something else than MPI.
     void poll() noexcept;
     /// The job failed: no MPI call from this process any more, so that it can end while others are dead.
     void leave() const noexcept;

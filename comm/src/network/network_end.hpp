@@ -29,7 +29,7 @@ struct direct_values {
     std::uint32_t writes_in = 0;                 ///< of a message of the peer
     std::uint64_t given = 0;                     ///< epoch of the last message whose values the library was given
 
-    /// The same writes, none longer than `largest`.
+    /// `whole` in pieces, none longer than `largest`.
     static std::vector<direct_write> split(std::span<const direct_write> whole, std::size_t largest) {
         std::vector<direct_write> parts;
         for (const direct_write& w : whole)

@@ -79,7 +79,7 @@ class registration_cache {
     void clear_all(Drop&& drop) noexcept {
         for (place& p : all_) clear(p, drop);
     }
-    /// Of the last take().
+    /// Error of the last take(); 0: none.
     [[nodiscard]] int error() const noexcept { return error_; }
     /// Calls of make.
     [[nodiscard]] std::uint64_t registered() const noexcept { return registered_; }

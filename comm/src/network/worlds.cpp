@@ -11,7 +11,7 @@
 namespace halocline::comm {
 namespace {
 
-/// Of a transport, how a rank was told to open it.
+/// How a rank was told to open a transport.
 struct opening {
     std::string options; ///< the keys that decide on its kind, which two ranks must have alike
     std::string key;     ///< that names a device or a provider

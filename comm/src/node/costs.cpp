@@ -55,7 +55,7 @@ class probe {
         }
         set_ = channel_set(j, requests, {"costs", "", {}});
     }
-    /// Of an exchange of next to nothing; 0 on a rank without a partner.
+    /// Time of an exchange of next to nothing; 0 on a rank without a partner.
     [[nodiscard]] double exchange_seconds() {
         return set_.size() == 0 ? 0 : seconds_of([&] { step(0, writes::cached); });
     }
@@ -72,7 +72,7 @@ class probe {
         cost.message_seconds = std::max(0.0, small - cost.line_seconds * static_cast<double>(small_bytes / line));
         return cost;
     }
-    /// A line back from the partner who has read it; 0 where that shares no memory.
+    /// Time to get a line back from the partner who has read it; 0 where that shares no memory.
     [[nodiscard]] double take_seconds() {
         if (!shared_) return 0;
         constexpr std::size_t bytes = 1024; // a line in the middle: prefetchers bring the first with what is before it

@@ -37,7 +37,7 @@ std::string unescaped(const std::string& text) {
     return plain;
 }
 
-/// Of the control groups: those of one kind can be seen at `point`, from the group `root` on.
+/// A mount of control groups: those of one kind can be seen at `point`, from the group `root` on.
 struct mount {
     bool second_version = false;
     std::string root, point;
@@ -71,7 +71,7 @@ std::string group_of(const std::string& process, bool second_version) {
     return "";
 }
 
-/// Of microseconds in each period; 0: no limit.
+/// Processors that the group of this folder may keep busy; 0: no limit.
 double processors_of(const mount& m, const std::string& folder) {
     double quota = 0, period = 0;
     if (m.second_version) {

@@ -19,7 +19,7 @@
 namespace halocline::comm {
 namespace {
 
-/// Of a file in /dev/shm.
+/// A name for a file in /dev/shm that no other file has.
 std::string unused_name() {
     std::random_device random;
     std::ostringstream name;

@@ -21,7 +21,7 @@ struct ofi_provider {
 [[nodiscard]] ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address);
 /// Does it need a socket or two for each peer?
 [[nodiscard]] bool goes_over_ip(const fi_info& i);
-/// Those that would serve: "tcp;ofi_rxm, shm"; "none".
+/// Providers that would serve: "tcp;ofi_rxm, shm"; "none".
 [[nodiscard]] std::string ofi_provider_names();
 
 } // namespace halocline::comm

@@ -14,7 +14,7 @@ constexpr std::uint32_t values = 4; ///< of a direct channel, into fields
 constexpr std::uint32_t bulk = std::uint32_t{1} << 31, record_bits = 6;
 constexpr std::uint32_t most_ends = bulk >> bits, most_links = bulk >> record_bits;
 
-/// Of a tagged message, where the provider has no RMA: the same, and which piece it is.
+/// Where the provider has no RMA, a tagged message is matched by those 32 bits and by which piece of a message it is.
 constexpr std::uint64_t match_bits(std::uint32_t data, std::uint32_t piece) {
     return std::uint64_t{piece} << 32 | data;
 }

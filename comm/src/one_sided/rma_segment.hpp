@@ -73,7 +73,7 @@ class rma_segment {
     /// Writes into the neighbour's payload. False: there is no room in frames now.
     /// Pre: far: bytes.size() <= far_link::most.
     bool try_write(neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept;
-    /// The same for any size; waits for room.
+    /// try_write() of any size, which waits for room.
     status write(neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept;
     /// Adds 1 to the counter (std::atomic<std::uint64_t>) at that place of the neighbour's payload, after all writes.
     status add_one(const neighbour& peer, std::size_t place) noexcept;

@@ -69,7 +69,7 @@ struct verbs_world::link : verbs_end {
     [[nodiscard]] std::uint32_t send_depth() const {
         return pieces * static_cast<std::uint32_t>(room) + 2 + static_cast<std::uint32_t>(value_writes.size());
     }
-    /// That may come before somebody looks: when a queue pair fails, all of its requests do, also those not signalled.
+    /// Completions that may come before somebody looks: if a queue pair fails, one of each request, also if not signalled.
     [[nodiscard]] std::size_t most_completions() const { return std::size_t{receive_depth} + send_depth(); }
 
     [[nodiscard]] std::uint64_t id(kind k) const { return reinterpret_cast<std::uintptr_t>(this) | k; }

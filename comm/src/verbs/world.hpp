@@ -66,7 +66,7 @@ class verbs_world {
 
     /// What two ranks must have alike to reach each other: "RoCE" or "InfiniBand".
     [[nodiscard]] std::string kind() const;
-    /// Of this port, for the peers.
+    /// Address of this port, for the peers.
     [[nodiscard]] std::string address() const;
     /// Takes every rank's address, by rank, "" of those that it does not reach; nothing goes over the wire.
     void connect(std::span<const std::string> addresses, int);

@@ -57,8 +57,8 @@ struct settings {
 /// The options of the job that they ask for, which nothing overrides any more.
 comm::job_options job_options_of(const settings& s);
 
-/// The same of a program without a config file of its own: from $HALOCLINE_CONFIG and the environment, and its flag
-/// --transport ("": not given).  Err: config_error.
+/// The options of the job of a program without a config file of its own: from $HALOCLINE_CONFIG, the environment, and its
+/// flag --transport ("": not given).  Err: config_error.
 comm::job_options job_options_of_environment(const std::string& transport_flag);
 
 using setting_key = config::key<settings>;

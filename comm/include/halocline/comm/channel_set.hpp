@@ -39,7 +39,7 @@ struct channel_request {
     /// Each end writes in place, into fields of the other, without slots: a direct_channel, or over a network a
     /// far_direct_channel. Only where direct_obstacle() knows of none.
     bool direct = false;
-    // Of a direct channel over a network.
+    // For a direct channel over a network.
     std::vector<direct_write> writes{}; ///< of a message
     std::shared_ptr<const direct_memory> fields{};
 };
@@ -87,7 +87,7 @@ class channel_set {
     void for_each(Visit&& visit) const noexcept {
         for_each_lane([&]<class C>(const std::vector<C>& lane) { visit_if<channel<C>>(lane, visit); });
     }
-    /// The same for the direct channels.
+    /// for_each() of the direct channels within the node.
     template <class Visit>
     void for_each_direct(Visit&& visit) noexcept {
         for_each_lane([&]<class C>(std::vector<C>& lane) { visit_if<direct_channel<C>>(lane, visit); });
@@ -96,7 +96,7 @@ class channel_set {
     void for_each_direct(Visit&& visit) const noexcept {
         for_each_lane([&]<class C>(const std::vector<C>& lane) { visit_if<direct_channel<C>>(lane, visit); });
     }
-    /// The same for those over networks.
+    /// for_each() of the direct channels over networks.
     template <class Visit>
     void for_each_far_direct(Visit&& visit) noexcept {
         for_each_lane([&]<class C>(std::vector<C>& lane) { visit_if<far_direct_channel<C>>(lane, visit); });
@@ -117,7 +117,7 @@ class channel_set {
     /// noexcept, no allocation, no lock; on self and shm no system call while the wait stays within its spin budget, and in
     /// a job with peers over ofi or mpi within 10 us, after which it polls these, too.
     [[nodiscard]] status wait(std::uint64_t epoch) noexcept { return wait(epoch, nullptr, nullptr); }
-    /// The same, but calls step() before each poll: for work that the wait must do, such as copies to fields that peers
+    /// wait() that calls step() before each poll: for work that the wait must do, such as copies to fields that peers
     /// have freed. A step that returns a bad status ends the wait with that status.  Pre: step is noexcept.
     template <class Step>
     [[nodiscard]] status wait(std::uint64_t epoch, Step&& step) noexcept {
@@ -147,7 +147,7 @@ class channel_set {
     /// True if wait(epoch) would return at once; a while after a rank has died, too. While it is false each call also does
     /// the work of every wait (work_in_every_wait()), so that a loop around it moves the rank's other exchanges on.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
-    /// The same, but looks at this set alone: for a step() of work_in_every_wait().
+    /// test() that looks at this set alone: for a step() of work_in_every_wait().
     [[nodiscard]] bool has_arrived(std::uint64_t epoch) noexcept;
     /// To be called when has_arrived() was false: does the work of every wait, and yields the core if ranks share it.
     void give_way() noexcept;

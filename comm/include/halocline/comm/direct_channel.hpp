@@ -68,7 +68,7 @@ class shm_direct_channel : public shm_channel {
 };
 static_assert(direct_channel<shm_direct_channel> && !channel<shm_direct_channel>);
 
-/// The same with oneself.
+/// The direct channel of a rank with itself.
 class self_direct_channel : public shm_direct_channel {
   public:
     static constexpr const char* transport = "self";

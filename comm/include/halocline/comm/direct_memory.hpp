@@ -32,7 +32,7 @@ class direct_memory;
                                                                    std::span<const std::span<std::byte>> fields);
 
 /// Why no fields can be written in place between this rank and that peer: "over mpi ..."; empty: they can.
-/// The same at both ends.
+/// Both ends get the same answer.
 [[nodiscard]] std::string direct_obstacle(const job& j, int peer);
 
 } // namespace halocline::comm

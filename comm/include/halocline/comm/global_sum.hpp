@@ -38,7 +38,7 @@ class global_sum {
     /// Cost: messages of 8 bytes per value (1 or 2 values travel inside the control line): to each other rank of the
     /// group, and to one, seldom two, per level above.
     [[nodiscard]] status operator()(std::span<double> values) noexcept;
-    /// The same in two halves, like MPI_Iallreduce and MPI_Wait. Between them every wait and every test() of this rank, of
+    /// operator() in two halves, like MPI_Iallreduce and MPI_Wait. Between them every wait and every test() of this rank, of
     /// whatever object, moves the sum on.
     /// Pre: one sum is under way at a time; finish() gets as many values as start() did. If not, finish() returns misused.
     void start(std::span<const double> values) noexcept;
@@ -83,7 +83,7 @@ class global_sum {
     template <class Channel>
     void compare(Channel& c, std::uint64_t its_epoch) noexcept;
     void note_mismatch(int rank, std::uint32_t what) noexcept;
-    /// Of the call under way: the number of values, and whether it is a maximum, as tags of parts say it.
+    /// What this call asks for, as its messages carry it: the number of values, and sum or maximum.
     [[nodiscard]] std::uint32_t own_word() const noexcept;
     void misused(const char* call) noexcept;
     /// Tells the ranks of later steps, which wait for this one, why the sum fails.

@@ -29,7 +29,8 @@ class job_core; // private: comm/src/job/job_core.hpp
 struct verbs_options {
     std::string device{}; ///< "mlx5_0", which must be there; "": the first device whose port is active
     int port = 1;         ///< of the device, counted from 1
-    /// Of the port; -1: on RoCE the first v2 over IPv4, else the first v2; none on InfiniBand (LIDs).
+    /// GID of the port. -1 chooses: on RoCE the first v2 entry over IPv4, else the first v2 entry, else any; on InfiniBand
+    /// none (LIDs).
     int gid_index = -1;
     int mtu = 0; ///< path MTU in bytes: 256, 512, 1024, 2048 or 4096; 0: the largest that both ports support
     std::size_t largest_write = 0; ///< bytes; longer messages are several RDMA writes; 0: the device's limit
@@ -136,7 +137,7 @@ class job {
         from_mpi(Communicator communicator, const job_options& options = {}) {
         return from_mpi_handle(&communicator, sizeof communicator, options);
     }
-    /// The same, given the address and size of the MPI_Comm.
+    /// from_mpi() given the address and size of the MPI_Comm.
     static job from_mpi_handle(const void* communicator, std::size_t bytes, const job_options& options = {});
     /// A job of one rank.
     static job single(const job_options& options = {});

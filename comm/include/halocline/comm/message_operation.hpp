@@ -7,7 +7,7 @@
 
 namespace halocline::comm {
 
-/// For receives and probes.
+/// A receive or probe that names these takes messages from every rank, of every tag.
 inline constexpr int any_source = -1, any_tag = -1;
 
 /// What a receive got: where the message came from, and its size.

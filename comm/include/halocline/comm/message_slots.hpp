@@ -15,10 +15,10 @@ namespace halocline::comm {
 
 class message_slots {
   public:
-    /// From a slot's start; what travels is the `message_bytes(payload)` from `label_at` on.
+    /// Offsets from a slot's start; what travels is the `message_bytes(payload)` from `label_at` on.
     static constexpr std::size_t payload_at = 64, label_at = payload_at - sizeof(message_label);
     static constexpr std::size_t message_bytes(std::size_t payload) { return sizeof(message_label) + payload; }
-    /// Of a slot for such a payload, in whole lines.
+    /// Bytes of a slot for such a payload: whole lines.
     static constexpr std::size_t slot_bytes(std::size_t payload) { return (payload_at + payload + 63) / 64 * 64; }
 
     message_slots() = default;
@@ -39,7 +39,7 @@ class message_slots {
     [[nodiscard]] const std::byte* received(std::uint64_t epoch) const noexcept {
         return receive_[epoch & 1] + payload_at;
     }
-    /// What came with it.  Pre: arrived(epoch).
+    /// The label of that payload.  Pre: arrived(epoch).
     [[nodiscard]] const message_label& label(std::uint64_t epoch) const noexcept {
         return *std::launder(reinterpret_cast<const message_label*>(receive_[epoch & 1] + label_at));
     }

@@ -36,7 +36,7 @@ class message_request {
     message_request(const message_request&) = delete;
     message_request& operator=(const message_request&) = delete;
 
-    /// Also true before the first use.
+    /// True unless something is under way, so also before the first use.
     [[nodiscard]] bool done() const noexcept { return operation_.done(); }
     /// Pre: this is a receive that is done.
     [[nodiscard]] const message_info& info() const noexcept { return operation_.info; }

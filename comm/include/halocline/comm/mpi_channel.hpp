@@ -25,7 +25,7 @@ class mpi_channel : public network_channel<mpi_world, mpi_end> {
                             const std::function<void()>& check);
     /// "one-sided" or "packed"
     [[nodiscard]] const char* path_taken() const noexcept;
-    /// Of what the peer sends here; no other channel of this world has it.
+    /// MPI's tag of what the peer sends here; no other channel of this world has it.
     [[nodiscard]] int tag() const noexcept;
 };
 static_assert(channel<mpi_channel> && carded_channel<mpi_channel>);

@@ -42,7 +42,7 @@ class network_channel : public message_slots {
                    std::uint32_t field_index = 0) noexcept;
     /// Has the peer's message of `epoch` arrived? Also true when it never will: then check(epoch) says why.
     [[nodiscard]] bool arrived(std::uint64_t epoch) noexcept;
-    /// The same without polling the network: as far as is known.
+    /// arrived() as far as is known, without polling the network.
     [[nodiscard]] bool is_here(std::uint64_t epoch) const noexcept;
     [[nodiscard]] bool sent(std::uint64_t epoch) noexcept;
     [[nodiscard]] status check(std::uint64_t epoch) const noexcept;

@@ -57,7 +57,7 @@ class network_direct_channel : public network_channel<World, End> {
     [[nodiscard]] bool given(std::uint64_t epoch) const noexcept;
     [[nodiscard]] bool sent(std::uint64_t epoch) noexcept;
     [[nodiscard]] bool arrived(std::uint64_t epoch) noexcept;
-    /// The same without polling the network.
+    /// arrived() as far as is known, without polling the network.
     [[nodiscard]] bool is_here(std::uint64_t epoch) const noexcept;
     [[nodiscard]] status check(std::uint64_t epoch) const noexcept;
 };

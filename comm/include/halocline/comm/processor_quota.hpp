@@ -25,7 +25,7 @@ struct processor_quota {
 /// Threads of a rank: what the environment's OMP_NUM_THREADS says, without nested teams; 1 if it says nothing.
 [[nodiscard]] int threads_per_rank();
 
-/// Of a rank: what it may run on, and for how long.
+/// The processors that a rank may use, and the quotas on their time.
 struct processor_share {
     std::vector<int> processors;
     std::vector<processor_quota> quotas;
@@ -39,8 +39,8 @@ struct exceeded_quota {
     int ranks = 0;
 };
 
-/// For each rank the tightest of its quotas (time for each processor that is wanted) that the ranks below it together can
-/// exceed. Which ranks these are, the names of their groups say.  Pre: all run on one kernel.
+/// For each rank the tightest quota (least time per wanted processor) that the ranks under it can exceed together. Ranks are
+/// under one quota if its group has the same name for them.  Pre: all run on one kernel.
 [[nodiscard]] std::vector<std::optional<exceeded_quota>> exceeded_quotas(std::span<const processor_share> ranks);
 
 /// "1 processor", "1.5 processors".

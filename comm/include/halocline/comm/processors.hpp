@@ -9,11 +9,11 @@
 
 namespace halocline::comm {
 
-/// Those that the calling thread may use, whatever their number, in order_of_use(); empty if the kernel does not say.
+/// Processors that the calling thread may use, whatever their number, in order_of_use(); empty if the kernel does not say.
 /// Cost: reads four small files per processor.
 [[nodiscard]] std::vector<int> usable_processors();
 
-/// The same processors: one of each core first, then their second hardware threads, and so on; among those of one turn
+/// Sorts processors: one of each core first, then their second hardware threads, and so on; among those of one turn
 /// neighbours in the list share a third-level cache, a memory node, a package, as far as can be. Without a topology in
 /// `system` they are in the order of their numbers.
 [[nodiscard]] std::vector<int> order_of_use(std::vector<int> processors,

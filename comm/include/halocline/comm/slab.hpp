@@ -20,7 +20,7 @@ class slab : public std::pmr::memory_resource {
     /// Bytes allocated now, and the most so far.
     [[nodiscard]] virtual std::size_t used() const = 0;
     [[nodiscard]] virtual std::size_t peak() const = 0;
-    /// Of the committed bytes, those that are in pages of 2 MiB; all others are in small ones.
+    /// Committed bytes that are in pages of 2 MiB; all others are in small ones.
     [[nodiscard]] virtual std::size_t huge() const = 0;
     [[nodiscard]] bool contains(const void* p) const {
         const auto* b = static_cast<const std::byte*>(p);

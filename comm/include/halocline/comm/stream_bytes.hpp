@@ -11,7 +11,7 @@ namespace halocline::comm {
 /// The bytes may be published by a release store after finish_streams() of the same thread.  Pre: no overlap.
 void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 
-/// The same of whole cache lines.  Pre: `to` is the start of one; bytes is a multiple of 64.
+/// stream_bytes() of whole cache lines.  Pre: `to` is the start of one; bytes is a multiple of 64.
 void stream_lines(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 
 /// Everything that this thread streamed is visible before what it stores from now on.

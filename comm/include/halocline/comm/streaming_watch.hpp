@@ -23,7 +23,7 @@ class streaming_bounds {
   public:
     /// No bounds: what is streamed stays so, and what is not stays so.
     streaming_bounds() = default;
-    /// The same where c was not measured, and where no line is filled as a whole.
+    /// From measured costs. No bounds either if c was not measured, or if the message fills no whole line.
     streaming_bounds(const costs& c, const written_lines& lines);
 
     [[nodiscard]] bool known() const noexcept { return direct_below_ > 0; }
@@ -59,10 +59,10 @@ class second_least {
     std::uint64_t least_ = none, second_ = none;
 };
 
-/// Of messages and puts of many sizes to one peer, those of this size and more go the way that is best for this one.
+/// Messages and puts to one peer share a decision: all of this size or more are written as is best for exactly this size.
 inline constexpr std::size_t least_streamed = 32 * 1024;
 
-/// For messages of one size.
+/// Decides whether messages of one size are streamed.
 class streaming_watch {
   public:
     /// Never streamed.

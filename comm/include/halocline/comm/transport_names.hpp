@@ -7,7 +7,7 @@
 
 namespace halocline::comm {
 
-/// Of all that exist, in this build or not.
+/// Names of all transports that exist, in this build or not.
 [[nodiscard]] std::vector<std::string> transport_names();
 
 } // namespace halocline::comm

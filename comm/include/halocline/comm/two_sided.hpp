@@ -35,7 +35,7 @@ class communicator {
     explicit communicator(const job& j, const messenger_options& options = {}) : messages_(j, options) {}
     [[nodiscard]] int rank() const { return messages_.owner().rank(); }
     [[nodiscard]] int size() const { return messages_.owner().ranks(); }
-    /// For buffers that peers can reach directly.
+    /// Memory for buffers that peers can reach directly.
     [[nodiscard]] slab& memory() const { return messages_.owner().memory(); }
     [[nodiscard]] messenger& messages() { return messages_; }
 

@@ -33,7 +33,7 @@ class verbs_direct_channel : public network_direct_channel<verbs_world, verbs_en
   public:
     static constexpr const char* transport = "verbs";
     using network_direct_channel::network_direct_channel;
-    /// As of verbs_channel.
+    /// See verbs_channel::complete().
     static void complete(verbs_world& world, std::uint32_t plan_id);
 };
 static_assert(far_direct_channel<verbs_direct_channel> && carded_channel<verbs_direct_channel>);

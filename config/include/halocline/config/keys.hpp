@@ -33,7 +33,7 @@ struct key : key_name {
     bool of_list = false;                                    ///< in a file it may be an array
 };
 
-/// The same key with several values.
+/// The key `one`, whose value in a file may be an array.
 template <class Settings>
 key<Settings> list(key<Settings> one) {
     one.of_list = true;

@@ -12,7 +12,7 @@ namespace halocline::dirac {
 /// Mean of Re tr P / 3 over all plaquettes of the global lattice, in [-1, 1]: same bits on every rank. Collective.
 /// Err: job_error.
 double plaquette(const comm::job& j, const lattice::decomposition& cut, const padded_links& links);
-/// The same for each of the six planes xy, xz, xt, yz, yt, zt.
+/// plaquette() for each of the six planes xy, xz, xt, yz, yt, zt.
 std::array<double, 6> plaquette_by_plane(const comm::job& j, const lattice::decomposition& cut,
                                          const padded_links& links);
 

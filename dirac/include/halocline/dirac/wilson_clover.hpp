@@ -47,7 +47,7 @@ class wilson_clover {
                      T scale = 1) const noexcept;
 
     /// finish_surface() and add_surface() of all faces in one: what needs no ghosts is added while the messages fly.
-    /// The same bits. On a bad status y has lost its meaning.
+    /// The bits are those of the two calls. On a bad status y has lost its meaning.
     [[nodiscard]] comm::status finish_and_add_surface(lattice::field<T>& y, int target_colour = -1,
                                                       T scale = 1) noexcept;
 

@@ -16,17 +16,17 @@ namespace halocline::halo {
 class exchange_times {
   public:
     exchange_times() = default;
-    /// Of exchanges over these channels.
+    /// Times the exchanges over these channels.
     exchange_times(const comm::job& j, const comm::channel_set& channels);
 
     /// True if this exchange is timed; its messages then carry the time of start(). The same on all ranks.
     [[nodiscard]] static constexpr bool timed(std::uint64_t epoch) noexcept { return epoch % timed_every == 1; }
-    /// That time; 0 if the exchange is not timed.
+    /// Clock at the start of a timed exchange; 0 for the others.
     [[nodiscard]] static std::uint64_t stamp(std::uint64_t epoch) noexcept { return timed(epoch) ? comm::ticks() : 0; }
-    /// Of the last exchange that was timed.
+    /// Stamp of the last timed exchange.
     [[nodiscard]] std::uint64_t last_stamp() const noexcept { return last_stamp_; }
 
-    /// start() is done, which began at that stamp.
+    /// Counts the time since `stamp` as packing; does nothing for 0.
     void note_start(std::uint64_t stamp) noexcept {
         if (stamp == 0) return;
         last_stamp_ = stamp;

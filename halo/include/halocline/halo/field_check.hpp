@@ -21,16 +21,16 @@ class field_check {
 
     /// Can a message hold so many fields?
     [[nodiscard]] bool fits(std::size_t fields) const noexcept { return fields == fields_; }
-    /// Can it be filled from this one?
+    /// Can a message be filled from this field?
     [[nodiscard]] bool fits(const source_field& x) const noexcept {
         return x.order && x.shape.bytes() == site_bytes_ && x.order->extents() == extents_;
     }
-    /// Or from bytes of sites, x fastest?
+    /// Can a message be filled from bytes of sites, x fastest?
     [[nodiscard]] bool fits_bytes() const noexcept { return !ordered_ && fields_ == 1; }
 
     /// Notes what was given: so many fields, of which `unfit` (null: none) can't be sent.
     void refuse(std::size_t fields, const source_field* unfit) noexcept;
-    /// The same of bytes of sites; `there`: at an address that isn't null.
+    /// Notes that bytes of sites were given; `there`: at an address that isn't null.
     void refuse_bytes(bool there) noexcept;
     /// The same of a call at the wrong time.
     void refuse_call(const char* what) noexcept { wrong_call_ = what; }

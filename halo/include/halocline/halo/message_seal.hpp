@@ -13,7 +13,7 @@ class message_seal {
     message_seal() = default;
     explicit message_seal(bool sealed) : sealed_(sealed) {}
 
-    /// Of the seal, behind the values.
+    /// Bytes of the checksum behind the values; 0 without checksums.
     [[nodiscard]] std::size_t bytes() const noexcept { return sealed_ ? sizeof(std::uint32_t) : 0; }
     /// Seals a message of so many bytes of values.
     void put(std::byte* message, std::size_t value_bytes, std::uint64_t epoch) const noexcept {

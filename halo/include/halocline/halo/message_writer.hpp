@@ -15,15 +15,15 @@ namespace halocline::halo {
 
 class message_writer {
   public:
-    /// Of fields with site_bytes per site. `sites` are local lexicographic indices. Copies are prepared for fields in
-    /// `order` (null: lexicographic); both must outlive the writer.
+    /// Writes messages of `fields` fields with site_bytes per site. `sites` are local lexicographic indices. Copies are
+    /// prepared for fields in `order` (null: lexicographic); both must outlive the writer.
     message_writer(std::span<const std::int32_t> sites, const lattice::site_order* order, std::size_t site_bytes,
                    int fields);
 
     [[nodiscard]] std::int64_t sites() const noexcept { return std::ssize(sites_); }
-    /// Of one field.
+    /// Bytes of one field in the message.
     [[nodiscard]] std::size_t field_bytes() const noexcept { return sites_.size() * site_bytes_; }
-    /// Of all fields.
+    /// Bytes of the whole message.
     [[nodiscard]] std::size_t bytes() const noexcept { return field_bytes() * static_cast<std::size_t>(fields_); }
 
     /// Sites with more bytes are never streamed.

@@ -33,8 +33,7 @@ struct packer_options {
     int components = 0; ///< reals per site of a field
     message_format format = message_format::as_stored;
     double scale = 1; ///< for half and bfloat16: the message holds scale * value
-    /// By the face through which a message is sent, e.g. the half-spinor projections 1 -+ gamma_mu. All empty: whole
-    /// sites.
+    /// Projection of messages through each face, e.g. the half-spinor projections 1 -+ gamma_mu. All empty: whole sites.
     std::array<block_map, lattice::faces> projections{};
     /// Twisted boundaries: beyond the upper edge of the lattice the field continues as phase * field (-1:
     /// antiperiodic), beyond the lower edge as conj(phase) * field. The sender applies them, on faces at the edge of

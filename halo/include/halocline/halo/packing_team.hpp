@@ -12,8 +12,8 @@
 
 namespace halocline::halo {
 
-/// Sites [first, last) of a message that a member packs: an equal share; of a message too short for that all, by one
-/// member, message by message another one.
+/// Sites [first, last) of a message that member t packs: an equal share. Messages too short to share are packed by one
+/// member each, in turn.
 [[nodiscard]] inline std::pair<std::int64_t, std::int64_t> share_of(std::size_t message, std::int64_t sites,
                                                                     std::size_t bytes, team t) noexcept {
     constexpr std::size_t least_bytes = 4096; // of a share
@@ -22,8 +22,8 @@ namespace halocline::halo {
     return {sites * t.index / t.size, sites * (t.index + 1) / t.size};
 }
 
-/// How far the team is with an exchange. Who counts releases what it wrote, who goes on acquires it: what members packed,
-/// the last of them, who sends it; what that one did to the channels, member 0 before it waits on them.
+/// How far the team is with an exchange. Each counter is released by who advances it and acquired by who reads it: the last
+/// packer sees what all packed before it sends, and member 0 sees the channels as the sender left them.
 class packing_team {
   public:
     /// Has an exchange been started, other than the `finished` ones?
@@ -38,7 +38,7 @@ class packing_team {
         packed_.store(0, std::memory_order_relaxed);
         return true;
     }
-    /// Member 0, who may be done before the others: until the last of them has called note_started().
+    /// Member 0 may reach finish() before the others have packed: waits until the last packer has sent.
     void await_start(std::uint64_t finished) const noexcept {
         await_team([&] { return in_flight(finished); });
     }

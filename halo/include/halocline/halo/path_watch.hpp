@@ -38,12 +38,12 @@ class path_watch {
     [[nodiscard]] halo::path path() const noexcept { return streamed_ ? path::streamed : path::direct; }
     /// True if it is streamed, or would be if lines got dearer.
     [[nodiscard]] bool may_stream() const noexcept { return streamed_ || bounds_.reachable(); }
-    /// True if its lines are to be claimed, unless it is streamed: where that is not ruled out, and a line was in another
-    /// core's cache when it was last measured.
+    /// True if lines are claimed before they are filled (unless streamed): always, never, or while the last reading found a
+    /// line in another core's cache.
     [[nodiscard]] bool claims() const noexcept { return claims_; }
-    /// True if they are now or may be some time.
+    /// True if claims() is or may become true.
     [[nodiscard]] bool may_claim() const noexcept { return claims_ || (watches() && claimed_above_ != never); }
-    /// Rules that out.
+    /// No line is claimed from now on.
     void never_claim() noexcept {
         claims_ = false;
         if (watches()) claimed_above_ = never;
@@ -58,7 +58,7 @@ class path_watch {
         claims_ = ticks > claimed_above_;
         return std::exchange(streamed_, bounds_.streamed(streamed_, ticks)) != streamed_;
     }
-    /// As of comm::streaming_bounds; "" if the path stays.
+    /// comm::streaming_bounds::describe(); "" if the path stays.
     [[nodiscard]] std::string describe() const { return bounds_.describe(); }
 
   private:
@@ -69,7 +69,8 @@ class path_watch {
     comm::second_least readings_;
 };
 
-/// When a plan looks: at a few exchanges in a row, then not for 256 times as long as that took, within 0.2 to 10 ms.
+/// When a plan measures: at 4 exchanges in a row, then not for 256 times as long as that took, but at least 0.2 and at most
+/// 10 ms.
 class look_times {
   public:
     /// Never.

@@ -16,7 +16,7 @@ struct plan_statistics {
     /// In finish() and plan::test(). The first microsecond of each is extrapolated from every 7th exchange.
     double wait_seconds = 0;
     double unpack_seconds = 0; ///< 0 for appended ghosts
-    /// Of waits of more than a microsecond, the part before the last peer of this host had called start(): it was late.
+    /// The part of waits (of more than a microsecond) before the last peer on this host had called start().
     /// Extrapolated from every 7th exchange.
     double imbalance_seconds = 0;
     std::uint64_t path_changes = 0; ///< messages that began to be streamed, or ceased to be

@@ -18,14 +18,14 @@ struct position_run {
 class position_list {
   public:
     position_list() = default;
-    /// Of a list as it stands.
+    /// From positions listed one by one.
     position_list(std::span<const std::int64_t> positions);
     position_list(const std::vector<std::int64_t>& positions) : position_list(std::span(positions)) {}
-    /// Of a list that was taken apart elsewhere.  Pre: runs().
+    /// From runs, as runs() returns them.
     explicit position_list(std::vector<position_run> runs);
     /// 0, 1, 2, …: the sites of a message.
     static position_list counted(std::int64_t sites);
-    /// Of what `walk(visit)` visits, one position at a time.  Cost: a few ns per position.
+    /// From the positions that `walk(visit)` visits, in order.  Cost: a few ns per position.
     template <class Walk>
     static position_list of(Walk&& walk) {
         position_list list;
@@ -51,8 +51,8 @@ class position_list {
     }
     /// Position by position.
     [[nodiscard]] std::vector<std::int64_t> expanded() const;
-    /// The middle of a longest run: who works next to the positions, and what prefetchers do at their ends, is far from
-    /// it.  Pre: size() > 0.
+    /// A position in the middle of a longest run, where neither stores beside the list nor prefetchers disturb a
+    /// measurement.  Pre: size() > 0.
     [[nodiscard]] std::int64_t inner() const;
 
   private:

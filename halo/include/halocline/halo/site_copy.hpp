@@ -67,7 +67,7 @@ class site_copy {
     void copy(const std::byte* from, std::byte* to, const site_shape& shape) const noexcept {
         copy(from, to, shape, 0, sites_);
     }
-    /// The same past the cache (comm/stream_bytes.hpp): the caller says finish_streams().  Pre: streams().
+    /// copy() past the cache (comm/stream_bytes.hpp): the caller says finish_streams().  Pre: streams().
     void stream(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
                 std::int64_t last) const noexcept {
         stream_(list(shape), from, to, first, last);

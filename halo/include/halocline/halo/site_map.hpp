@@ -17,7 +17,8 @@ namespace halocline::halo {
 template <class T>
 struct map_step {
     alignas(64) std::array<T, 64 / sizeof(T)> coefficient{};
-    /// Of vectors longer than 16 bytes: for each 32-bit word the one that comes there; else bytes, four in each element.
+    /// Where each place is filled from: in vectors longer than 16 bytes the number of a 32-bit word; else that of a byte,
+    /// four in each element.
     alignas(64) std::array<std::uint32_t, 16> permutation{};
     std::int32_t from = 0, to = 0;
     bool first = false, last = false;

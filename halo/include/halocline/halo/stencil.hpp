@@ -174,7 +174,7 @@ class stencil {
         HALOCLINE_INDEPENDENT_ITERATIONS
         for (std::int64_t i = first; i < last; ++i) kernel(neighbours(r, i));
     }
-    /// The same for several rows of a run that hold their own neighbours in x: a nest that changes no pointer and knows
+    /// Visits several rows of a run that hold their own neighbours in x, by a nest that changes no pointer and knows
     /// those neighbours at compile time. Short rows need that.
     template <class Kernel>
     static void visit_rows(const run& r, std::int64_t first, std::int64_t sites, int rows, std::int64_t distance,

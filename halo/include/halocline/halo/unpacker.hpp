@@ -22,9 +22,9 @@ namespace halocline::halo {
 
 struct unpacker_options {
     int components = 0;                                ///< reals per site of a field
-    message_format format = message_format::as_stored; ///< as the packer of these messages
-    double scale = 1;                                  ///< too: what half and bfloat16 hold is divided by it
-    /// By the face behind which the ghosts lie: from the blocks of a site in a message to those of a site of the field. All
+    message_format format = message_format::as_stored; ///< the packer's
+    double scale = 1;                                  ///< the packer's: what half and bfloat16 hold is divided by it
+    /// Expansion of the ghosts behind each face: from the blocks of a site in a message to those of a site of the field. All
     /// empty: whole sites.
     std::array<block_map, lattice::faces> expansions{};
     /// What comes from beyond the upper edge of the lattice is multiplied by phase, from beyond the lower edge by
@@ -32,8 +32,8 @@ struct unpacker_options {
     std::array<std::complex<double>, lattice::dimensions> phases{1, 1, 1, 1};
 };
 
-/// For ghosts that a packer of these options has sent: expanded by the adjoint of the projection that was theirs. With
-/// projections 1 -+ gamma_mu, y = 0 and a ghost of psi, add() gives (1 -+ gamma_mu) psi: the hop without its link.
+/// Options that expand what a packer with `options` sent, by the adjoint of its projection. With projections 1 -+ gamma_mu,
+/// y = 0 and a ghost of psi, add() gives (1 -+ gamma_mu) psi, the hop without its link.
 /// Err: input_error: a projection that does not fit the components.
 [[nodiscard]] unpacker_options expansion_of(const packer_options& options);
 /// The transpose of pack and exchange, H: with messages of reversed() plans, which hold a value for each real of the ghosts
@@ -69,7 +69,7 @@ class unpacker {
     ///       order and components that the unpacker was made for.
     /// Cost: one read of the ghosts, one read and write of the sites.
     void add(const plan& p, lattice::field<T>& y, team t = {}) const noexcept;
-    /// The same for the fields of each message.  Pre: p.options().fields of them.
+    /// add() to the fields of each message.  Pre: p.options().fields of them.
     void add(const plan& p, std::span<lattice::field<T>* const> ys, team t = {}) const noexcept;
     /// Ghosts [first, last) behind f alone: say, of a face that plan::completed() names, or of an array of your own with
     /// the bytes of a message, which you have multiplied by links. Faces share the sites in their corners: one thread at a

@@ -59,7 +59,7 @@ gauge_totals combine(const gauge_totals& a, const gauge_totals& b);
 /// Err: file_error for anything that is not a whole gauge file: missing, too short, impossible sizes, unknown format.
 gauge_file open_gauge_file(const std::string& path);
 
-/// The same file as one of openQCD, of which DDalphaAMG has its head: which of the two it is, only the plaquette tells
+/// `file` as one of openQCD, whose head is the same as DDalphaAMG's: which of the two it is, only the plaquette tells
 /// (dirac::read_configuration()). Nothing if it has another format or an odd extent.
 std::optional<gauge_file> as_openqcd(const gauge_file& file);
 

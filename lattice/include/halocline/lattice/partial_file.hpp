@@ -10,7 +10,7 @@
 
 namespace halocline::lattice {
 
-/// That other name: `path`.partial.
+/// The name of `path` until it is whole: `path`.partial.
 std::string partial_name(const std::string& path);
 /// Who writes `path` now, such as "process 17 (coarse_solve)"; "" if nobody does, or the file system has no locks. A
 /// partial file without a writer was left by a run that was killed.
