@@ -5,7 +5,7 @@
 // Patterns (p2p/patterns.hpp): latency (half a round trip), one-way (a window of messages), both-ways, overhead (of
 // isend and irecv). Contenders in turn: the limits, over shm slot, copy and nomatch (p2p/limits.hpp), over libfabric and
 // MPI a plain TCP socket (p2p/socket_endpoint.hpp); our matched messages; our channel, the path of plans, and our
-// windows; each MPI. What matching costs is 1 - time of nomatch / time of messages.
+// windows, from the slab and from elsewhere; each MPI. What matching costs is 1 - time of nomatch / time of messages.
 #include "p2p/channel_endpoint.hpp"
 #include "p2p/limits.hpp"
 #include "p2p/options.hpp"
@@ -108,7 +108,11 @@ class driver {
         // Over a network an end of a channel waits for its own message, too, so it can't answer.
         if (pattern == "both-ways" || (pair_ && by_message))
             add("ours", "channel", transport, [this, bytes] { return p2p::channel_endpoint(job_, bytes); });
-        if (by_message) add("ours", "window", transport, [this, bytes] { return p2p::window_endpoint(job_, bytes); });
+        if (by_message) {
+            add("ours", "window", transport, [this, bytes] { return p2p::window_endpoint(job_, bytes, true); });
+            add("ours", "window-elsewhere", transport,
+                [this, bytes] { return p2p::window_endpoint(job_, bytes, false); });
+        }
         for (peer_program& peer : peers_)
             all.push_back({peer.name(), "two-sided", "mpi", [this, pattern, bytes, &peer](double seconds) {
                                std::ostringstream order;

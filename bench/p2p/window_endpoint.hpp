@@ -15,11 +15,13 @@
 
 namespace halocline::bench::p2p {
 
-/// A window each way, from an array of the user into one in the slab, as where an MPI code had persistent requests.
+/// A window each way into an array in the slab, as where an MPI code had persistent requests; from one in the slab, too,
+/// or from elsewhere.
 class window_endpoint {
   public:
-    window_endpoint(const comm::job& j, std::size_t bytes)
-        : job_(j), out_(bytes), in_(bytes, &job_.memory()), pair_(job_, 1 - j.rank()), to_(pair_, std::span(out_)),
+    window_endpoint(const comm::job& j, std::size_t bytes, bool from_slab)
+        : job_(j), out_(bytes, from_slab ? &job_.memory() : std::pmr::new_delete_resource()),
+          in_(bytes, &job_.memory()), pair_(job_, 1 - j.rank()), to_(pair_, std::span(out_)),
           from_(pair_, std::span(in_)) {
         pair_.connect();
     }
@@ -48,8 +50,7 @@ class window_endpoint {
 
   private:
     comm::job job_;
-    std::vector<std::byte> out_;
-    std::pmr::vector<std::byte> in_;
+    std::pmr::vector<std::byte> out_, in_;
     comm::connection pair_;
     comm::send_window<std::byte> to_;
     comm::recv_window<std::byte> from_;
