@@ -66,7 +66,8 @@ using namespace halocline::comm;
 
 /// Windows with every other rank, until one is gone.
 void exchange_for_ever(const job& j) {
-    std::pmr::vector<double> out(1000, &j.memory()), in(1000 * static_cast<std::size_t>(j.ranks()), &j.memory());
+    constexpr std::size_t size = 5000; // large enough for a copy by both ends
+    std::pmr::vector<double> out(size, &j.memory()), in(size * static_cast<std::size_t>(j.ranks()), &j.memory());
     std::vector<connection> connections;
     std::vector<send_window<double>> sends;
     std::vector<recv_window<double>> recvs;
@@ -74,7 +75,7 @@ void exchange_for_ever(const job& j) {
         if (r == j.rank()) continue;
         connection& c = connections.emplace_back(j, r);
         sends.emplace_back(c, out);
-        recvs.emplace_back(c, std::span(in).subspan(1000 * static_cast<std::size_t>(r), 1000));
+        recvs.emplace_back(c, std::span(in).subspan(size * static_cast<std::size_t>(r), size));
     }
     for (connection& c : connections) c.connect();
     const auto all = [&](auto& windows, auto call) {

@@ -42,7 +42,7 @@ int be_rank(const std::string& mode) {
         messages.isend(sent, out.first(bytes), other, 1);
         return messages.recv(in, any_source, any_tag) == status::ok && messages.wait(sent) == status::ok;
     };
-    std::pmr::vector<double> filled(500, 1.0, &j.memory()), got(500, 0.0, &j.memory());
+    std::pmr::vector<double> filled(5000, 1.0, &j.memory()), got(5000, 0.0, &j.memory());
     connection joined(j, other);
     send_window<double> to(joined, filled);
     recv_window<double> from(joined, got);

@@ -17,6 +17,12 @@ TEST(WindowThreads, OneWayStream) {
     run_threads(2, [](const job& j) { expect_one_way_stream(j, 500); });
 }
 
+TEST(WindowThreads, AWaitingReceiverCopiesPieces) {
+    job_options options;
+    options.path = path::direct; // what is streamed is left to the sender
+    run_threads(2, expect_a_waiting_receiver_copies_pieces, options);
+}
+
 TEST(WindowThreads, AnyOrderOfConnections) {
     for (const int ranks : {1, 3, 5}) run_threads(ranks, expect_any_order_of_connections);
 }

@@ -51,6 +51,19 @@ void connection_core::send_letter(char kind, std::uint32_t n, const std::string&
     core.windows.letters.send(core.post, core.rank, peer, own_key(kind, n), body);
 }
 
+std::uint32_t connection_core::agreed_id(bool sends, std::uint32_t n) const {
+    const int here = owner.rank(), out = options.send_tag, back = options.receive_tag;
+    wire_writer name;
+    if (sends)
+        name.number(here).number(peer).number(out).number(back);
+    else
+        name.number(peer).number(here).number(back).number(out);
+    std::uint32_t hash = 2166136261u; // FNV-1a
+    for (const char c : name.number(ordinal).number(n).take())
+        hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+    return hash | 0x80000000u; // plans count from 1
+}
+
 connection::connection(const job& j, int peer, connection_options options)
     : core_(std::make_shared<connection_core>(j, peer, std::move(options))) {}
 

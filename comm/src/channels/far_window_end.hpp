@@ -71,6 +71,9 @@ class far_window_end {
     void step_ended(std::uint64_t) const noexcept {}
     void look_for_peer(std::byte*, std::size_t, std::uint64_t) const noexcept {}
     void write(std::byte* to, const std::byte* from, std::size_t bytes) const noexcept { std::memcpy(to, from, bytes); }
+    void copy(std::uint64_t step, std::size_t bytes) noexcept { write(target(step), request_.buffer, bytes); }
+    [[nodiscard]] bool is_copied() const noexcept { return true; }
+    void help(std::uint64_t) const noexcept {}
 
     [[nodiscard]] std::string describe() const {
         const bool own = request_.buffer == nullptr;

@@ -2,6 +2,7 @@
 #include "near_window_end.hpp"
 
 #include "node/copy_claimed.hpp"
+#include "node/shared_copy.hpp"
 
 #include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/stream_bytes.hpp>
@@ -20,14 +21,21 @@ constexpr std::uint64_t nowhere = ~std::uint64_t{0};
 /// (docs/decisions/0011-windows.md).
 constexpr std::size_t largest_in_slot = 1024;
 
+/// From two pieces on the help of a receiver that waits saves more than the counter's line costs
+/// (docs/decisions/0044-windows-copied-by-both.md).
+constexpr std::size_t least_helped = 16 * 1024;
+
 } // namespace
 
 near_window_end::near_window_end(job_core& core, const window_request& r)
-    : core_(core), request_(r), direct_(r.bytes_in() > largest_in_slot && core.memory->contains(r.buffer)),
-      block_bytes_(shm_channel::block_bytes(direct_ ? 0 : r.bytes_in())) {
+    : core_(core), request_(r),
+      exposed_(r.bytes() >= (r.sends ? least_helped : largest_in_slot + 1) && core.memory->contains(r.buffer)),
+      block_bytes_(shm_channel::block_bytes(exposed_ ? 0 : r.bytes_in()) + (exposed_ ? sizeof(helped_copy) : 0)) {
     block_ = static_cast<std::byte*>(core.memory->allocate_for_peers(block_bytes_, alignof(control_line)));
     new (block_) control_line;
-    if (direct_) core.memory->pin(r.buffer);
+    if (!exposed_) return;
+    new (block_ + sizeof(control_line)) helped_copy;
+    core.memory->pin(r.buffer);
 }
 
 near_window_end::~near_window_end() {
@@ -35,24 +43,24 @@ near_window_end::~near_window_end() {
     const closing_scope closing(core_.doing);
     if (channel_) channel_->close();
     parked_block parked{block_, block_bytes_, {reinterpret_cast<const control_line*>(block_)}};
-    if (direct_ && !request_.sends) parked.pinned.push_back(request_.buffer);
+    if (exposed_) parked.pinned.push_back(request_.buffer);
     core_.park(std::move(parked));
 }
 
 void near_window_end::tell(wire_writer& card) const {
     const auto offset = [&](const std::byte* p) { return static_cast<std::uint64_t>(p - core_.memory->base()); };
-    card.number(offset(block_)).number(direct_ ? offset(request_.buffer) : nowhere);
+    card.number(offset(block_)).number(exposed_ ? offset(request_.buffer) : nowhere);
 }
 
 void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
     std::byte* const base = core_.peer_base[peer];
     std::byte* const remote_block = base + card.number<std::uint64_t>();
-    if (const auto buffer = card.number<std::uint64_t>(); request_.sends && buffer != nowhere) {
-        direct_ = true;
-        remote_ = base + buffer;
-    }
+    if (const auto buffer = card.number<std::uint64_t>(); buffer != nowhere) remote_ = base + buffer;
+    direct_ = request_.sends ? remote_ != nullptr : exposed_;
     const std::size_t out = direct_ ? 0 : request_.bytes_out(), in = direct_ ? 0 : request_.bytes_in();
     channel_.emplace(std::size_t{0}, peer, id, out, in, remote_block, block_);
+    if (exposed_ && remote_ != nullptr)
+        shared_ = reinterpret_cast<helped_copy*>((request_.sends ? remote_block : block_) + sizeof(control_line));
     if (!request_.sends) return;
     const std::size_t bytes = request_.bytes();
     const path wish = core_.options.path;
@@ -79,8 +87,29 @@ void near_window_end::write(std::byte* to, const std::byte* from, std::size_t by
         std::memcpy(to, from, bytes);
 }
 
+void near_window_end::copy(std::uint64_t step, std::size_t bytes) noexcept {
+    std::byte* const to = target(step);
+    // What is streamed is left to the sender: a receiver would pull lines that are far away.
+    if (shared_ == nullptr || bytes < least_helped || streaming_.streamed()) return write(to, request_.buffer, bytes);
+    // Nobody looks at the last step's: the receiver has begun this one.
+    shared_->next.store(0, std::memory_order_relaxed);
+    shared_->offered.bytes = bytes;
+    shared_->offered.step.store(step, std::memory_order_release);
+    const std::uint64_t own =
+        copy_pieces(shared_->next, to, request_.buffer, bytes, [this](auto... piece) { write(piece...); });
+    copied_by_peer_ += pieces_of(bytes) - own;
+}
+
+void near_window_end::copy_offered(std::uint64_t step) noexcept {
+    last_helped_ = step;
+    copied_here_ += copy_pieces(shared_->next, request_.buffer, remote_, shared_->offered.bytes, std::memcpy);
+    shared_->received.store(copied_here_, std::memory_order_release);
+}
+
 std::string near_window_end::describe() const {
     std::string how = direct_ ? "into the receiver's buffer" : "into the receiver's slot";
+    if (shared_ != nullptr) how += ", pieces by the receiver while that waits";
+    if (copied_here_ > 0) how += " (" + std::to_string(copied_here_) + " so far)";
     if (!request_.sends && !direct_ && request_.buffer != nullptr) how += ", copied from there";
     if (streaming_.streamed()) how += ", past the sender's cache";
     if (const std::string when = streaming_.describe(); !when.empty()) how += "; " + when;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way of a window's messages to a peer whose memory is mapped here, which may be this rank itself: through the slots
-// of a shm_channel, or straight into the receiver's own buffer where that lies in its slab.
+// of a shm_channel, or straight into the receiver's own buffer where that lies in its slab. Of a large message whose source
+// lies in the sender's slab, a receiver that waits copies pieces, too (docs/decisions/0044-windows-copied-by-both.md).
 #pragma once
 
 #include "connection_core.hpp"
@@ -10,12 +11,23 @@
 #include <halocline/comm/shm_channel.hpp>
 #include <halocline/comm/streaming_watch.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 
 namespace halocline::comm {
+
+/// Where the two ends of a copy meet, in the receiver's slab.
+struct helped_copy {
+    struct alignas(128) {
+        std::atomic<std::uint64_t> step{0}; ///< whose pieces are dealt out; stored last
+        std::uint64_t bytes = 0;
+    } offered;                                           ///< by the sender
+    alignas(128) std::atomic<std::uint64_t> next{0};     ///< next piece to copy, by either
+    alignas(128) std::atomic<std::uint64_t> received{0}; ///< pieces that the receiver has ever copied
+};
 
 class near_window_end {
   public:
@@ -53,21 +65,36 @@ class near_window_end {
     void look_for_peer(std::byte* to, std::size_t bytes, std::uint64_t stamp) noexcept;
     /// A thread's part of a message, to where the peer reads it, by what is the better way now.
     void write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+    /// The user's message of a step, to target(step). The receiver may still be copying the last of its pieces then.
+    void copy(std::uint64_t step, std::size_t bytes) noexcept;
+    [[nodiscard]] bool is_copied() const noexcept {
+        return copied_by_peer_ == 0 || shared_->received.load(std::memory_order_acquire) >= copied_by_peer_;
+    }
+    /// Receiver: copies pieces of a message that is on its way.
+    void help(std::uint64_t step) noexcept {
+        if (shared_ != nullptr && step != last_helped_ && shared_->offered.step.load(std::memory_order_acquire) == step)
+            copy_offered(step);
+    }
 
     [[nodiscard]] std::string describe() const;
 
   private:
     void prefetch_token(std::uint64_t token) const noexcept { __builtin_prefetch(&channel_->label(token)); }
+    void copy_offered(std::uint64_t step) noexcept;
 
     job_core& core_;
     const window_request& request_;
+    bool exposed_;               // the peer reads or writes the user's buffer
     bool direct_ = false;        // into the receiver's own buffer
     std::byte* block_ = nullptr; // in the own slab: control line, and slots unless direct
     std::size_t block_bytes_ = 0;
-    std::byte* remote_ = nullptr;        // of a direct sender: that buffer
-    std::optional<shm_channel> channel_; // once connected
-    streaming_watch streaming_;          // of a sender
-    bool claims_ = false;                // likewise: lines that the peer has read (docs/decisions/0010)
+    std::byte* remote_ = nullptr;                     // the peer's buffer, if that is exposed
+    std::optional<shm_channel> channel_;              // once connected
+    streaming_watch streaming_;                       // of a sender
+    bool claims_ = false;                             // likewise: lines that the peer has read (docs/decisions/0010)
+    helped_copy* shared_ = nullptr;                   // if both buffers are exposed
+    std::uint64_t copied_by_peer_ = 0;                // of a sender: pieces, of all steps
+    std::uint64_t last_helped_ = 0, copied_here_ = 0; // of a receiver: step; pieces, of all steps
 };
 
 } // namespace halocline::comm

@@ -6,7 +6,6 @@
 
 #include <halocline/comm/clock.hpp>
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -40,7 +39,7 @@ window_end::way window_end::make_way() {
     if (request_.count > most_bytes / request_.element_bytes) throw input_error(title() + ": larger than any memory");
     core().sweep();
     const auto far = [&]<class Channel>(std::in_place_type_t<far_window_end<Channel>> kind) {
-        return way(kind, *connection_, request_, number_, agreed_id());
+        return way(kind, *connection_, request_, number_, connection_->agreed_id(request_.sends, number_));
     };
     if (transport() == verbs_channel::transport) return far(std::in_place_type<far_window_end<verbs_channel>>);
     if (transport() == ofi_channel::transport) return far(std::in_place_type<far_window_end<ofi_channel>>);
@@ -69,29 +68,8 @@ void window_end::connect(const std::string& peer_card) {
         refuse(shown(request_.count, request_.element), shown(count, element));
     if (their_transport != transport()) refuse("transport " + transport(), their_transport);
 
-    std::visit([&](auto& w) { w.connect(card, peer, agreed_id()); }, way_);
+    std::visit([&](auto& w) { w.connect(card, peer, connection_->agreed_id(request_.sends, number_)); }, way_);
     phase_ = phase::idle;
-}
-
-std::uint32_t window_end::agreed_id() const {
-    const connection_options& o = connection_->options;
-    int from = core().rank, to = connection_->peer, out = o.send_tag, back = o.receive_tag;
-    if (!request_.sends) {
-        std::swap(from, to);
-        std::swap(out, back);
-    }
-    std::uint32_t hash = 2166136261u; // FNV-1a
-    for (const char c : wire_writer()
-                            .number(from)
-                            .number(to)
-                            .number(out)
-                            .number(back)
-                            .number(connection_->ordinal)
-                            .number(number_)
-                            .take()) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-    }
-    return hash | 0x80000000u; // plans count from 1
 }
 
 template <class Done>
@@ -99,6 +77,7 @@ status window_end::until(Done done) noexcept {
     waiter waiting(core());
     while (status_ == status::ok && !done()) {
         push_windows(core()); // what this rank still has to send may be what the peer waits for
+        help();               // after that: the peer copies, too
         if (const status s = waiting.again(connection_->peer); s != status::ok) status_ = s;
     }
     return status_;
@@ -131,9 +110,8 @@ bool window_end::send(Way& w) noexcept {
     }
     if (request_.buffer != nullptr) {
         if (!may_write(w)) return false;
-        std::byte* const to = w.target(step_);
-        w.look_for_peer(to, post_bytes_, stamp_);
-        w.write(to, request_.buffer, post_bytes_);
+        w.look_for_peer(w.target(step_), post_bytes_, stamp_);
+        w.copy(step_, post_bytes_);
     }
     w.channel().send_part(step_, no_stamp, post_bytes_);
     return true;
@@ -158,8 +136,9 @@ bool window_end::push() noexcept {
     return !due_ || status_ != status::ok;
 }
 
-void window_end::send_later() noexcept {
-    if (listed_) return;
+void window_end::send_soon() noexcept {
+    due_ = true;
+    if (push() || listed_) return;
     listed_ = true;
     core().windows.due.push_back(this);
 }
@@ -191,8 +170,7 @@ status window_end::begin() noexcept {
         std::visit([this](auto& w) { w.step_begins(step_); }, way_);
         return status_;
     }
-    due_ = true;
-    if (!push()) send_later();
+    send_soon();
     return status_;
 }
 
@@ -216,8 +194,7 @@ status window_end::post(std::size_t bytes_now) noexcept {
     phase_ = phase::posted;
     if (request_.sends) {
         post_bytes_ = bytes_now;
-        due_ = true;
-        if (!push()) send_later();
+        send_soon();
     } else {
         done();
     }
@@ -226,14 +203,21 @@ status window_end::post(std::size_t bytes_now) noexcept {
 
 bool window_end::done() noexcept {
     if (!push()) return false;
-    const auto over = [this](auto& w) { return request_.sends ? w.channel().sent(step_) : w.channel().arrived(step_); };
+    const auto over = [this](auto& w) {
+        return request_.sends ? w.channel().sent(step_) && w.is_copied() : w.channel().arrived(step_);
+    };
     return std::visit(over, way_);
+}
+
+void window_end::help() noexcept {
+    if (!request_.sends) std::visit([this](auto& w) { w.help(step_); }, way_);
 }
 
 bool window_end::test() noexcept {
     if (status_ != status::ok || phase_ == phase::idle) return true;
     if (phase_ != phase::posted) return false;
     if (done()) return true;
+    help();
     if (status_ == status::ok) status_ = after_fruitless_test(core(), fruitless_tests_, connection_->peer);
     return status_ != status::ok;
 }

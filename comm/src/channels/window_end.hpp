@@ -63,7 +63,6 @@ class window_end {
     [[nodiscard]] way make_way();
     [[nodiscard]] job_core& core() const { return connection_->owner.core(); }
     [[nodiscard]] const std::string& transport() const { return core().members[connection_->peer].transport; }
-    [[nodiscard]] std::uint32_t agreed_id() const;
     template <class Done>
     status until(Done done) noexcept;
     /// False: it became the window's status.
@@ -78,7 +77,10 @@ class window_end {
     template <class Way>
     void take(Way& w) noexcept;
     bool done() noexcept;
-    void send_later() noexcept;
+    /// Of a message that is on its way, the receiver's part.
+    void help() noexcept;
+    /// This step's message or token: now, or in a later wait.
+    void send_soon() noexcept;
     status misused(const char* how) noexcept;
 
     std::shared_ptr<connection_core> connection_;

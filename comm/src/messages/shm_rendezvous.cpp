@@ -2,6 +2,7 @@
 #include "shm_rendezvous.hpp"
 
 #include "node/copy_claimed.hpp"
+#include "node/shared_copy.hpp"
 
 #include <halocline/comm/stream_bytes.hpp>
 #include <halocline/comm/take_line.hpp>
@@ -14,28 +15,6 @@ namespace {
 
 /// Polls for which a receiver waits for its sender to begin: a microsecond.
 constexpr std::uint32_t patience = 100;
-
-/// A piece of a message that both ends copy: an eighth of it, so that neither waits long for the other's last one, but
-/// large enough that a piece costs more than the move of the counter's cache line.
-std::uint64_t piece_bytes(std::uint64_t bytes) {
-    return std::clamp<std::uint64_t>(bytes / 8 / 4096 * 4096, 16 * 1024, 128 * 1024);
-}
-
-std::uint64_t pieces_of(std::uint64_t bytes, std::uint64_t piece) { return (bytes + piece - 1) / piece; }
-
-/// Copies pieces that nobody has taken yet, until none is left. How many these were.
-std::uint64_t copy_pieces(send_record& record, std::byte* to, const std::byte* from, std::uint64_t bytes,
-                          bool streaming) noexcept {
-    const std::uint64_t piece = piece_bytes(bytes), pieces = pieces_of(bytes, piece);
-    std::uint64_t copied = 0;
-    while (true) {
-        // Relaxed: it only deals pieces out. That they are there is said by sender_pieces, and by `received`.
-        const std::uint64_t i = record.next.fetch_add(1, std::memory_order_relaxed);
-        if (i >= pieces) return copied;
-        (streaming ? stream_bytes : copy_bytes)(to + i * piece, from + i * piece, std::min(piece, bytes - i * piece));
-        ++copied;
-    }
-}
 
 } // namespace
 
@@ -133,7 +112,7 @@ bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const
     if (push)
         ++core_.counts.pushed;
     else
-        r.pieces_done = copy_pieces(record, r.data, source, bytes, false);
+        r.pieces_done = copy_pieces(record.next, r.data, source, bytes, copy_bytes);
     return true;
 }
 
@@ -150,10 +129,10 @@ void shm_rendezvous::go_on(message_operation& r) noexcept {
 
 bool shm_rendezvous::copied_by_both(message_operation& r, send_record& record, std::uint64_t bytes) noexcept {
     const std::uint64_t theirs = record.sender_pieces.load(std::memory_order_acquire) & ~send_record::withdrawn;
-    if (r.pieces_done + theirs >= pieces_of(bytes, piece_bytes(bytes))) return true;
+    if (r.pieces_done + theirs >= pieces_of(bytes)) return true;
     // A sender that doesn't begin to push computes, or waits elsewhere: then this end copies.
     if (r.source != nullptr && ++r.polls >= patience && record.next.load(std::memory_order_relaxed) == 0)
-        r.pieces_done = copy_pieces(record, r.data, std::exchange(r.source, nullptr), bytes, false);
+        r.pieces_done = copy_pieces(record.next, r.data, std::exchange(r.source, nullptr), bytes, copy_bytes);
     return false;
 }
 
@@ -193,9 +172,10 @@ void shm_rendezvous::follow(message_operation& s) noexcept {
 }
 
 void shm_rendezvous::help_copy(message_operation& s, send_record& record, bool streaming) noexcept {
-    if (record.next.load(std::memory_order_relaxed) >= pieces_of(s.bytes, piece_bytes(s.bytes))) return;
+    if (record.next.load(std::memory_order_relaxed) >= pieces_of(s.bytes)) return;
     std::byte* const target = memory_.target(record.receiver.target, record.receiver.target_in_slab != 0);
-    const std::uint64_t copied = copy_pieces(record, target, s.data, s.bytes, streaming);
+    const std::uint64_t copied =
+        copy_pieces(record.next, target, s.data, s.bytes, streaming ? stream_bytes : copy_bytes);
     if (copied == 0) return;
     finish_streams();
     s.pieces_done += copied;

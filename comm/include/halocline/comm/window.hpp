@@ -4,8 +4,9 @@
 //
 // The receiver drives: its init() tells the sender that the message of this step may come. Over shared memory a message
 // of more than 1 KiB whose receive buffer lies in the slab (job::memory()) is one copy, into that buffer; any other
-// lands in one of two slots first (docs/decisions/0011-windows.md). Where cores are far apart large messages are written
-// past the sender's cache (docs/decisions/0032-paths-follow-the-machine.md).
+// lands in one of two slots first (docs/decisions/0011-windows.md). From 16 KiB on, if the sent buffer lies in the slab, too,
+// a receiver that waits copies a part of it (docs/decisions/0044-windows-copied-by-both.md). Where cores are far apart large
+// messages are written past the sender's cache (docs/decisions/0032-paths-follow-the-machine.md).
 #pragma once
 
 #include <halocline/comm/connection.hpp>
