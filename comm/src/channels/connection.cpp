@@ -51,10 +51,10 @@ void connection_core::send_letter(char kind, std::uint32_t n, const std::string&
     core.windows.letters.send(core.post, core.rank, peer, own_key(kind, n), body);
 }
 
-std::uint32_t connection_core::agreed_id(bool sends, std::uint32_t n) const {
+std::uint32_t connection_core::agreed_id(bool outgoing, std::uint32_t n) const {
     const int here = owner.rank(), out = options.send_tag, back = options.receive_tag;
     wire_writer name;
-    if (sends)
+    if (outgoing)
         name.number(here).number(peer).number(out).number(back);
     else
         name.number(peer).number(here).number(back).number(out);

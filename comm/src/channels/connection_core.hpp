@@ -40,7 +40,7 @@ class connection_core {
     [[nodiscard]] std::string peers_key(char kind, std::uint32_t n) const;
     void send_letter(char kind, std::uint32_t n, const std::string& body);
     /// What both ends call the n-th send or receive window in the labels of its messages.
-    [[nodiscard]] std::uint32_t agreed_id(bool sends, std::uint32_t n) const;
+    [[nodiscard]] std::uint32_t agreed_id(bool outgoing, std::uint32_t n) const;
 
     job owner;
     int peer;
