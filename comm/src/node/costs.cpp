@@ -235,7 +235,7 @@ measurement measure(const job& j) {
     constexpr std::uint32_t many = 8;
     const int neighbour = (j.rank() ^ 1) < j.ranks() ? j.rank() ^ 1 : -1;
     probe one(j, neighbour, 1, 8), several(j, neighbour, many, 8);
-    measurement mine{.own_core = j.core().processor >= 0, .shares_memory = one.shares_memory(), .seen = {}};
+    measurement mine{.seen = {}, .own_core = j.core().processor >= 0, .shares_memory = one.shares_memory()};
     costs& c = mine.seen;
     c.copy_seconds_per_byte = whole / static_cast<double>(to.size());
     c.run_seconds = std::max(0.0, strided / runs - run * c.copy_seconds_per_byte);
