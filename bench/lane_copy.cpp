@@ -7,7 +7,7 @@
 #include "support/json_line.hpp"
 #include "support/statistics.hpp"
 
-#include <halocline/halo/site_copy.hpp>
+#include <halocline/halo/detail/site_copy.hpp>
 #include <halocline/lattice/field.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // What site_copy.cpp and its kernels say to each other.
 #pragma once
 
-#include <halocline/halo/site_copy.hpp>
+#include <halocline/halo/detail/site_copy.hpp>
 
 namespace halocline::halo::kernels {
 

@@ -3,7 +3,7 @@
 // copies the others help to copy, in pieces that go to whoever is free (docs/decisions/0028-teams.md).
 #pragma once
 
-#include <halocline/halo/rendezvous.hpp>
+#include <halocline/halo/detail/rendezvous.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/halo/exchange_times.hpp>
+#include <halocline/halo/detail/exchange_times.hpp>
 
 namespace halocline::halo {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/halo/field_check.hpp>
+#include <halocline/halo/detail/field_check.hpp>
 
 namespace halocline::halo {
 

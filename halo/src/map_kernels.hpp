@@ -2,7 +2,7 @@
 // What site_map.cpp and its kernels say to each other.
 #pragma once
 
-#include <halocline/halo/site_map.hpp>
+#include <halocline/halo/detail/site_map.hpp>
 
 namespace halocline::halo::kernels {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/halo/message_seal.hpp>
+#include <halocline/halo/detail/message_seal.hpp>
 
 #include "message_checksum.hpp"
 

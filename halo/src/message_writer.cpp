@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/halo/message_writer.hpp>
+#include <halocline/halo/detail/message_writer.hpp>
 
 #include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/stream_bytes.hpp>

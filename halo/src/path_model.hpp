@@ -12,7 +12,7 @@
 #include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/costs.hpp>
 #include <halocline/halo/path.hpp>
-#include <halocline/halo/path_watch.hpp>
+#include <halocline/halo/detail/path_watch.hpp>
 #include <halocline/halo/shell_plan.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/halo/path_watch.hpp>
+#include <halocline/halo/detail/path_watch.hpp>
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/halo/position_list.hpp>
+#include <halocline/halo/detail/position_list.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,7 @@
 #include "copying_team.hpp"
 #include "region_message.hpp"
 
-#include <halocline/halo/exchange_times.hpp>
+#include <halocline/halo/detail/exchange_times.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -7,9 +7,9 @@
 
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/direct_memory.hpp>
-#include <halocline/halo/path_watch.hpp>
+#include <halocline/halo/detail/path_watch.hpp>
 #include <halocline/halo/region_plan.hpp>
-#include <halocline/halo/site_copy.hpp>
+#include <halocline/halo/detail/site_copy.hpp>
 
 #include <memory>
 #include <string>

@@ -6,7 +6,7 @@
 
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/path.hpp>
-#include <halocline/halo/position_list.hpp>
+#include <halocline/halo/detail/position_list.hpp>
 
 #include <cstddef>
 #include <cstdint>

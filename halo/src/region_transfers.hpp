@@ -2,7 +2,7 @@
 // The transfers that a rank names, by peer and tag: what may be in such lists, and whether both ends name the same.
 #pragma once
 
-#include <halocline/halo/position_list.hpp>
+#include <halocline/halo/detail/position_list.hpp>
 #include <halocline/halo/region_plan.hpp>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A team without a plan: its shares of messages, and where its members meet.
-#include <halocline/halo/packing_team.hpp>
+#include <halocline/halo/detail/packing_team.hpp>
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/take_line.hpp>
-#include <halocline/halo/path_watch.hpp>
+#include <halocline/halo/detail/path_watch.hpp>
 #include <halocline_test/allocation_counter.hpp>
 
 #include <barrier>

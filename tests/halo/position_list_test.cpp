@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of positions in their short form: nothing is lost, and faces of boxes are short.
-#include <halocline/halo/position_list.hpp>
+#include <halocline/halo/detail/position_list.hpp>
 #include <halocline/lattice/geometry.hpp>
 
 #include <gtest/gtest.h>

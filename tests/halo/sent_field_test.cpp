@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a plan notes of the fields that it was given: which one it sent, and which ones it can't send.
-#include <halocline/halo/field_check.hpp>
-#include <halocline/halo/sent_field.hpp>
+#include <halocline/halo/detail/field_check.hpp>
+#include <halocline/halo/detail/sent_field.hpp>
 
 #include <gtest/gtest.h>
 

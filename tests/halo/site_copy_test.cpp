@@ -3,7 +3,7 @@
 #include "pack_reference.hpp"
 
 #include <halocline/comm/claim_lines.hpp>
-#include <halocline/halo/site_copy.hpp>
+#include <halocline/halo/detail/site_copy.hpp>
 #include <halocline_test/simd_targets.hpp>
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 
 #include <halocline/halo/block_map.hpp>
 #include <halocline/halo/plan.hpp>
-#include <halocline/halo/site_map.hpp>
+#include <halocline/halo/detail/site_map.hpp>
 
 #include <complex>
 #include <memory>

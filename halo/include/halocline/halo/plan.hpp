@@ -11,14 +11,14 @@
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
-#include <halocline/halo/exchange_times.hpp>
-#include <halocline/halo/field_check.hpp>
-#include <halocline/halo/message_seal.hpp>
-#include <halocline/halo/message_writer.hpp>
-#include <halocline/halo/packing_team.hpp>
+#include <halocline/halo/detail/exchange_times.hpp>
+#include <halocline/halo/detail/field_check.hpp>
+#include <halocline/halo/detail/message_seal.hpp>
+#include <halocline/halo/detail/message_writer.hpp>
+#include <halocline/halo/detail/packing_team.hpp>
 #include <halocline/halo/plan_options.hpp>
 #include <halocline/halo/plan_statistics.hpp>
-#include <halocline/halo/sent_field.hpp>
+#include <halocline/halo/detail/sent_field.hpp>
 #include <halocline/halo/team.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>

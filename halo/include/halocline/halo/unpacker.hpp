@@ -9,7 +9,7 @@
 #pragma once
 
 #include <halocline/halo/packer.hpp>
-#include <halocline/halo/site_map.hpp>
+#include <halocline/halo/detail/site_map.hpp>
 
 #include <array>
 #include <complex>

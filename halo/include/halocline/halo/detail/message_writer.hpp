@@ -3,8 +3,8 @@
 // not, or past it (path_watch.hpp). Message order: field by field, each with its sites in the order of their list.
 #pragma once
 
-#include <halocline/halo/path_watch.hpp>
-#include <halocline/halo/site_copy.hpp>
+#include <halocline/halo/detail/path_watch.hpp>
+#include <halocline/halo/detail/site_copy.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 // all, and member 0 waits for the ghosts (docs/decisions/0007-no-openmp-barrier.md).
 #pragma once
 
-#include <halocline/halo/rendezvous.hpp>
+#include <halocline/halo/detail/rendezvous.hpp>
 
 #include <atomic>
 #include <cstddef>
