@@ -156,6 +156,7 @@ TEST(MessengerBetweenRanks, AFloodBeyondTheRoomStaysWithItsSender) {
                 m.isend(requests[i], std::as_bytes(std::span(&words[i], 1)), 1, 1);
             }
             m.isend(requests[flood], {}, 1, 2);
+            ok_or_fail(m, m.recv({}, 1, 3)); // there is no more room
             EXPECT_EQ(m.wait_all_for(requests, std::chrono::milliseconds(20)), status::timed_out);
             EXPECT_EQ(m.state(), status::ok);
             j.barrier(); // until then nobody receives, however long this rank was kept from its core
@@ -163,9 +164,10 @@ TEST(MessengerBetweenRanks, AFloodBeyondTheRoomStaysWithItsSender) {
         } else if (j.rank() == 1) {
             std::vector<message_request> hidden(1);
             m.irecv(hidden[0], {}, 0, 2);
-            // Until there is no room; and a little longer, in which no more may come.
             for (int tries = 0; m.counts().unexpected < 100 && tries < 200; ++tries)
                 ASSERT_EQ(m.wait_all_for(hidden, std::chrono::milliseconds(60)), status::timed_out);
+            ok_or_fail(m, m.send({}, 0, 3));
+            // No more may come now.
             EXPECT_EQ(m.wait_all_for(hidden, std::chrono::milliseconds(60)), status::timed_out);
             EXPECT_EQ(m.counts().unexpected, 100u);
             j.barrier();

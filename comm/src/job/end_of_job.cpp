@@ -15,11 +15,8 @@
 namespace halocline::comm {
 namespace {
 
-/// First writer wins.
-void write(failure_record& record, status why, int culprit, const rank_info* who, std::string_view text) noexcept {
-    std::uint32_t expected = failure_record::none;
-    if (!record.state.compare_exchange_strong(expected, failure_record::being_written, std::memory_order_acq_rel))
-        return;
+/// Pre: record.state is being_written.
+void fill(failure_record& record, status why, int culprit, const rank_info* who, std::string_view text) noexcept {
     record.why = why;
     record.culprit = culprit;
     if (who != nullptr) {
@@ -32,6 +29,22 @@ void write(failure_record& record, status why, int culprit, const rank_info* who
     record.state.store(failure_record::there, std::memory_order_release);
 }
 
+/// First writer wins.
+void write(failure_record& record, status why, int culprit, const rank_info* who, std::string_view text) noexcept {
+    std::uint32_t expected = failure_record::none;
+    if (record.state.compare_exchange_strong(expected, failure_record::being_written, std::memory_order_acq_rel))
+        fill(record, why, culprit, who, text);
+}
+
+/// Waits for who began to write a record.  False: not within 0.1 s, so it was killed at that.
+bool is_written(const failure_record& record) noexcept {
+    for (const std::uint64_t since = ticks(); record.state.load(std::memory_order_acquire) != failure_record::there;) {
+        if (seconds(ticks() - since) > 0.1) return false;
+        sched_yield();
+    }
+    return true;
+}
+
 } // namespace
 
 void job_core::publish(status why, int culprit, std::string_view text) noexcept {
@@ -39,8 +52,8 @@ void job_core::publish(status why, int culprit, std::string_view text) noexcept 
     write(memory->record(), why, culprit, who, text);
     if (networks.mpi) networks.mpi->leave(); // MPI_Finalize would wait for the dead
     // What this rank reports is what the others get: another's record may have been first.
-    const failure_record& mine = memory->record();
-    while (mine.state.load(std::memory_order_acquire) == failure_record::being_written) sched_yield();
+    failure_record& mine = memory->record();
+    if (!is_written(mine)) fill(mine, why, culprit, who, text);
     if (watch) watch->tell_far(mine);
     for (int r = 0; r < ranks; ++r) {
         if (r == rank || peer_base[r] == nullptr) continue;
