@@ -20,15 +20,20 @@ bool shm_link::send(message_operation& s) noexcept {
         return true;
     }
     if (large_.is_full() || !out_.has_cell()) return false;
-    message_operation* announced = &s;
-    if (goes_as_copy(s)) {
-        announced = large_.copy(s);
-        if (announced == nullptr) return false;
-        s.finish();
-    }
+    message_operation* const announced = copied_if_quicker(s);
+    if (announced == nullptr) return false;
+    if (announced != &s) s.finish();
     out_.announce(large_.announce(*announced), label_for(s.tag, s.context));
     taken_at_announcement_ = in_.taken();
     return true;
+}
+
+message_operation* shm_link::copied_if_quicker(message_operation& s) noexcept {
+    if (s.bytes > link_layout::copy_bytes) return &s;
+    if (is_in_stream(s)) return large_.copy(s);
+    if (large_.is_mapped_there(s.data)) return &s;
+    message_operation* const copy = large_.copy(s); // to read it the receiver would need the kernel
+    return copy != nullptr ? copy : &s;
 }
 
 bool shm_link::arrive(ring_reader::place p) noexcept {

@@ -98,9 +98,11 @@ class shm_link {
     bool arrive(ring_reader::place p) noexcept;
     /// Would the caller of this send wait for the receiver's answer as it did for that of the one before, with nothing
     /// come between them? Then a stream of messages goes one way, and is quicker if its sender goes on.
-    [[nodiscard]] bool goes_as_copy(const message_operation& s) const noexcept {
-        return s.is_waited_for && s.bytes <= link_layout::copy_bytes && in_.taken() == taken_at_announcement_;
+    [[nodiscard]] bool is_in_stream(const message_operation& s) const noexcept {
+        return s.is_waited_for && in_.taken() == taken_at_announcement_;
     }
+    /// What is announced in place of a send: itself, or its copy.  nullptr: no room for now.
+    [[nodiscard]] message_operation* copied_if_quicker(message_operation& s) noexcept;
     void receive_announced(message_operation& r, const envelope& m, const std::byte* payload) noexcept;
 
     ring_reader in_;

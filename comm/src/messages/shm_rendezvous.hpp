@@ -29,6 +29,10 @@ class shm_rendezvous {
 
     /// Sender: no further send can be announced now.
     [[nodiscard]] bool is_full() const noexcept { return free_.all_taken(); }
+    /// Can the receiver of this memory read it without the kernel?
+    [[nodiscard]] bool is_mapped_there(const std::byte* data) const noexcept {
+        return memory_.is_same_process() || core_.job.memory->contains(data);
+    }
     /// What the receiver is to be told of a send.  Pre: !is_full().
     [[nodiscard]] announcement announce(message_operation& send) noexcept;
     /// Sender: a copy of the send in this rank's slab, to be announced in its place.  nullptr: all copies are still to be

@@ -4,7 +4,7 @@
 //
 // Within a node there are three protocols, by size, after Hybrid MPI [Friedley2013]: immediate (the payload lies beside
 // the flag), direct (the receiver copies once, out of the sender's memory) and synergistic (both copy pieces of one
-// large message). A stream of direct ones is copied by its sender, who need not wait then. Over verbs, libfabric or MPI there are two, after LibOF [HoeflerLumsdaine2008]. Small messages are
+// large message). Small direct ones are copied first if they go in streams, or lie where a peer can't read. Over verbs, libfabric or MPI there are two, after LibOF [HoeflerLumsdaine2008]. Small messages are
 // eager: they go at once, as far as the receiver has given credits. Large ones are announced, and sent when the receiver
 // calls for them (rendezvous).
 #pragma once
@@ -119,7 +119,8 @@ class messenger {
     /// Withdraws requests that are still under way; waits only as message_request's destructor does.
     ~messenger();
 
-    /// Sends `data` to rank `to`. Never waits (but see wait_on_send). Large buffers are fastest in slabs (job::memory).
+    /// Sends `data` to rank `to`. Never waits (but see wait_on_send). Buffers of more than 16 KiB are fastest in slabs
+    /// (job::memory); smaller ones that lie elsewhere are copied there.
     /// At most 64 messages to one peer that are not immediate, 57 over a network, can wait for their receives at a time;
     /// later ones wait behind them.
     /// Bytes: any number, also 0 and more than 2^32.
