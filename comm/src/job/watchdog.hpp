@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The watchdog of a rank: a thread that sleeps until a peer dies. If the rank does not notice the death within the grace
-// time, because it computes or because a library call does not return, the watchdog reports who died and ends the process (docs/decisions/0034-watchdog.md).
+// time, because it computes or because a library call does not return, the watchdog reports who died and ends the process
+// (docs/decisions/0034-watchdog.md).
 #pragma once
 
 #include "activity.hpp"

@@ -50,7 +50,8 @@ std::string message_engine::describe() const {
     const messenger_options& o = core_.options;
     std::string text =
         "'" + o.name + "': immediate to " + std::to_string(o.immediate_bytes) + " bytes, synergistic from " +
-        std::to_string(o.synergistic_bytes) + ", direct between, streams copied first to " +
+        std::to_string(o.synergistic_bytes) +
+        ", direct between, of which streams and what lies outside slabs are copied first up to " +
         std::to_string(link_layout::copy_bytes) +
         (o.streamed_bytes == std::numeric_limits<std::size_t>::max()
              ? ""

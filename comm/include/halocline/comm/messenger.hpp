@@ -4,9 +4,10 @@
 //
 // Within a node there are three protocols, by size, after Hybrid MPI [Friedley2013]: immediate (the payload lies beside
 // the flag), direct (the receiver copies once, out of the sender's memory) and synergistic (both copy pieces of one
-// large message). Small direct ones are copied first if they go in streams, or lie where a peer can't read. Over verbs, libfabric or MPI there are two, after LibOF [HoeflerLumsdaine2008]. Small messages are
-// eager: they go at once, as far as the receiver has given credits. Large ones are announced, and sent when the receiver
-// calls for them (rendezvous).
+// large message). Small direct ones are copied by their sender first if they go in streams, or lie where the peer can't
+// read. Over verbs, libfabric or MPI there are two, after LibOF [HoeflerLumsdaine2008]. Small messages are eager: they
+// go at once, as far as the receiver has given credits. Large ones are announced, and sent when the receiver calls for
+// them (rendezvous).
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -52,7 +53,7 @@ struct messenger_options {
     std::string name = "messages"; ///< in error messages and reports
     /// Messages per peer that may arrive before their receive is posted. When there is no more room, that peer's next
     /// messages stay with it, and its sends under way, until receives are posted. Memory: immediate_bytes + 64 for
-    /// each, touched when used.
+    /// each, and 384 KiB of the slab for copies of what goes to each rank, all touched when used.
     std::size_t unexpected = 1024;
     static constexpr std::size_t largest_immediate = 1024;
     /// Largest immediate message; at most largest_immediate. Within a node, 4 messages of more than 40 bytes can be on
@@ -81,7 +82,8 @@ struct messenger_options {
     bool test_on_init = true;
     /// isend() over a network waits so long for its message to be started (see start_all).
     std::chrono::nanoseconds wait_on_send{0};
-    /// Reads memory outside slabs by process_vm_readv if the system allows it; false: copies it through the slab.
+    /// Reads messages of more than 16 KiB from outside slabs by process_vm_readv if the system allows it; false: copies
+    /// them through the slab, as smaller ones are in any case while there is room.
     bool read_processes = true;
 };
 
