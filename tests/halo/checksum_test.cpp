@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages with checksums: the sum itself against a bitwise one, and flipped bits caught before anybody sees the
-// ghosts.
+// Messages with checksums: the sum itself against a bitwise one on every SIMD target; and bits flipped anywhere in a
+// message or its sum, a zeroed message and one of another exchange are caught before anybody sees the ghosts.
 #include "message_checksum.hpp"
 #include "oracle.hpp"
 #include "pack_reference.hpp"

@@ -105,7 +105,9 @@ void fill_padded(lattice::field<T>& x, const lattice::decomposition& cut, int ra
     fill_own(x, cut, rank, {.widths = widths}, epoch);
 }
 
-/// One random plan of fields with ghosts; the same on every rank that draws it from the same generator state.
+/// One random plan of fields with ghosts, the same on every rank that draws it from the same generator state: padded and
+/// appended, faces or all ghosts, corners by each route, 1 to 4 used dimensions, widths 0 to 2 per side, 1 to 3 fields in
+/// 1 or 2 bindings, in the slab or not, reverse in a fourth.
 struct padded_case {
     lattice::decomposition cut;
     shell_options options;
@@ -117,7 +119,7 @@ struct padded_case {
     std::string text;
 };
 
-/// That of this number among those that are drawn from g.
+/// The plan with this number among those that are drawn from g.
 inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_direct = true, int number = 0) {
     const bool large = is_large(number);
     const coordinate grid = random_rank_grid(g, ranks);

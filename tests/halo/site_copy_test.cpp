@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and sums along lists of sites against plain loops: random lists, sizes, lanes, ranges; on every SIMD target.
+// Copies and sums along lists of sites against plain loops on every SIMD target: lists that are contiguous, strided,
+// reversed or shuffled, random sizes and ranges, 1 to 16 lanes on either side.
 #include "pack_reference.hpp"
 
 #include <halocline/comm/claim_lines.hpp>

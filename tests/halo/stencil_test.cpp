@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stencils on ranks as threads, against plain loops over the whole lattice in one array. All numbers are small integers
-// in doubles, so every order of additions gives the same bits.
+// Stencils on ranks as threads, against plain loops over the whole lattice in one array: radius 1 to 3, 1 to 3 components,
+// odd and uneven extents from 1, open and periodic edges. All numbers are small integers in doubles, so every order of
+// additions gives the same bits.
 #include <halocline/halo/stencil.hpp>
 
 #include "oracle.hpp"
@@ -129,15 +130,8 @@ template <star Star>
 void compare_random_cases(const comm::job& j, unsigned seed, int count) {
     std::mt19937 g(seed);
     for (int i = 0; i < count; ++i) {
-        coordinate grid{1, 1, 1, 1}, global{};
-        for (int rest = j.ranks(), p = 2; rest > 1;) {
-            if (rest % p != 0) {
-                ++p;
-                continue;
-            }
-            grid[drawn(g, 0, 3)] *= p;
-            rest /= p;
-        }
+        const coordinate grid = random_rank_grid(g, j.ranks());
+        coordinate global{};
         stencil_options options;
         options.self_exchange = drawn(g, 0, 3) == 0;
         std::array<std::vector<int>, dimensions> cuts;
