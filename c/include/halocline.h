@@ -165,9 +165,10 @@ int halocline_plan_faces(const halocline_plan* plan);
 halocline_status halocline_plan_face(const halocline_plan* plan, int face, halocline_face* what);
 
 /* Starts an exchange; after a failure it does nothing, and finish returns the status. The field has bytes_per_site for
- * each site of the box, x fastest, and must not be written until finish. NULL:
- * finish returns HALOCLINE_MISUSED. */
+ * each site of the box, x fastest, and must not be written until finish. If it is NULL, finish returns
+ * HALOCLINE_MISUSED. */
 void halocline_plan_start(halocline_plan* plan, const void* field);
+/* The same with messages that `pack` fills, called with `context` and only within this call. */
 void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void* context);
 /* 1 if finish would return at once. */
 int halocline_plan_test(halocline_plan* plan);
@@ -184,8 +185,8 @@ typedef struct halocline_sum halocline_sum;
 /* Collective; sums of up to max_values <= 1024 doubles. */
 halocline_status halocline_sum_create(halocline_job* job, int max_values, halocline_sum** sum);
 void halocline_sum_free(halocline_sum* sum);
-/* values <- sum, or maximum, over all ranks: the same bits on each. HALOCLINE_WRONG_DATA: not the
- * same call everywhere. */
+/* values <- sum, or maximum, over all ranks, with the same bits on each. HALOCLINE_WRONG_DATA: ranks make different calls,
+ * or pass different counts. */
 halocline_status halocline_sum_over_ranks(halocline_sum* sum, double* values, size_t count);
 halocline_status halocline_maximum_over_ranks(halocline_sum* sum, double* values, size_t count);
 /* The same sum in pieces. start copies the values; one sum is under way at a time; finish gets as many as start, else it

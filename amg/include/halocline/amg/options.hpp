@@ -81,7 +81,7 @@ struct amg_report {
     coarse_costs coarse;
     std::vector<std::string> notes; ///< fall-backs, one line each
 
-    /// Says so only of the true residual.
+    /// True only if the true residual was computed and meets the tolerance.
     [[nodiscard]] bool converged() const { return outer.converged(); }
     /// Coarse iterations per outer iteration.
     [[nodiscard]] double coarse_iterations_average() const {

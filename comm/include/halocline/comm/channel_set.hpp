@@ -37,7 +37,7 @@ struct channel_request {
     std::size_t receive_bytes = 0; ///< payload per message
     std::string label;             ///< in error messages, e.g. "t-high"
     /// Each end writes in place, into fields of the other, without slots: a direct_channel, or over a network a
-    /// far_direct_channel. Only where direct_obstacle() knows of none.
+    /// far_direct_channel. Only if direct_obstacle() is empty.
     bool direct = false;
     // For a direct channel over a network.
     std::vector<direct_write> writes{}; ///< of a message
@@ -75,8 +75,8 @@ class channel_set {
     /// still waits for an epoch here gets status::aborted.
     ~channel_set();
 
-    /// May any thread of a team send, one at a time? Else MPI was initialised below MPI_THREAD_SERIALIZED, and channels
-    /// go over it.
+    /// May every thread of a team send, one at a time? False if channels go over an MPI that was initialised below
+    /// MPI_THREAD_SERIALIZED.
     [[nodiscard]] bool any_thread() const noexcept;
     /// Calls visit(channel) for each channel with slots, lane by lane. channel.index() is the position of its request.
     template <class Visit>

@@ -24,13 +24,13 @@ struct written_lines {
     double part = 0;  ///< filled in part, where runs begin and end: these go through it anyway
 
     written_lines() = default;
-    /// Of a contiguous message.
+    /// The lines of a contiguous message.
     written_lines(std::size_t bytes) : whole(static_cast<double>(bytes) / 64) {}
 };
 
 struct costs {
-    /// From a send of next to nothing until the waiting peer has seen it; where ranks share cores no more than a change
-    /// of process, for the rest of the time others work.
+    /// From a send of next to nothing until the waiting peer has seen it; where ranks share cores at most the time of a
+    /// change of process, because others work for the rest.
     double flag_seconds = 0;
     double message_seconds = 0;       ///< for each further message of the same exchange
     double copy_seconds_per_byte = 0; ///< for contiguous bytes
@@ -38,11 +38,12 @@ struct costs {
     /// Writing into the peer's memory: through the cache, with lines claimed first (claim_lines.hpp), and by streaming
     /// stores (stream_bytes.hpp), each between two cores. Both 0 if no two ranks share memory, or all share one core.
     write_cost cached{}, streamed{};
-    /// A line of a message through the cache whose lines lie apart, each half ghosts, which the peer writes, and half
-    /// sites, which their owner sends at the same time: as where ghosts in short runs lie beside own sites.
+    /// Per line of a message that goes through the cache into lines that lie apart and that both ranks use: half of each
+    /// is ghosts, which the peer writes, half is sites, which their owner sends. So it is where ghosts in short runs lie
+    /// beside own sites.
     double scattered_line_seconds = 0;
-    /// What ticks_to_take() (take_line.hpp) takes for a line of such a message, which the peer has read (0 if the above
-    /// are), and for a line that only this core has used.
+    /// Time to take back a line (take_line.hpp): one of such a message, which the peer has read (0 if `cached` and
+    /// `streamed` are 0), and one that only this core has used.
     double take_seconds = 0, keep_seconds = 0;
     /// flag_seconds between ranks that a network joins; 0 if none does.
     double far_flag_seconds = 0;

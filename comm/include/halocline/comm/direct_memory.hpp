@@ -16,7 +16,7 @@ namespace halocline::comm {
 /// One write of a direct message: to the peer's field `field`, counted from the one that both ends agree on in each epoch.
 struct direct_write {
     std::uint32_t field = 0;
-    std::size_t from = 0, to = 0; ///< in the own field, in the peer's
+    std::size_t from = 0, to = 0; ///< offsets in the own field and in the peer's
     std::size_t bytes = 0;
 
     friend bool operator==(const direct_write&, const direct_write&) = default;
@@ -26,7 +26,7 @@ struct direct_write {
 class direct_memory;
 
 /// Registers fields of this rank's slab for the peers that `transport` serves. Local.
-/// Pre: nothing, or all of them in the slab.  Err: job_error: the network can't take them.
+/// Pre: all fields lie in the slab.  Err: job_error: the network can't take them.
 /// Cost: a system call per field, which locks its pages in memory where a device reads them.
 [[nodiscard]] std::shared_ptr<const direct_memory> register_fields(const job& j, const std::string& transport,
                                                                    std::span<const std::span<std::byte>> fields);

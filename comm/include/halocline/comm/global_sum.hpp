@@ -55,7 +55,7 @@ class global_sum {
     void reset_statistics() { statistics_ = {}; }
 
   private:
-    /// The channels of one step of the tree: of sums of one or two values, and of more.
+    /// The channels of one step of the tree: `small` for sums of one or two values, `large` for more.
     struct step {
         channel_set small, large;
         bool left = false; ///< above the group: of the two halves, is this rank's the first?

@@ -59,7 +59,7 @@ struct job_options {
     /// Transports in order of preference; each peer is served by the first that reaches it ("self" always serves the
     /// own rank). If none of them reaches a peer, that is an error, never a silent fallback.
     std::vector<std::string> transports = default_transports();
-    std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive; more than 11 days are 11
+    std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive, at most 11 days
     /// Longest silence of the link to another node, at least 2 s. The kernels watch it, so ranks may compute or be
     /// stopped.
     std::chrono::milliseconds link_timeout{5'000};
@@ -157,7 +157,7 @@ class job {
     [[nodiscard]] slab& memory() const;
 
     // Set-up collectives, for all ranks of the job: they block, until the deadline or a death, and send O(log ranks)
-    // messages.  Err: rank_failure; input_error: a rank that there is not.
+    // messages.  Err: rank_failure; input_error: no such rank.
     /// Every rank's bytes, by rank.  Cost: O(ranks).
     [[nodiscard]] std::vector<std::string> gather(std::string_view mine) const;
     /// The bytes of `root`, on every rank.

@@ -16,8 +16,8 @@ inline constexpr const char* rank_variable = "HALOCLINE_RANK";
 inline constexpr const char* ranks_variable = "HALOCLINE_SIZE";
 inline constexpr const char* socket_variable = "HALOCLINE_BOOTSTRAP_FD";
 inline constexpr const char* lifelines_variable = "HALOCLINE_LIFELINES";
-/// What MPIs' launchers tell their ranks. halocline-run takes it out of its own ranks' environment, so whoever has both
-/// was started by such a launcher that a rank of halocline-run started.
+/// Variables by which MPIs' launchers tell a process its rank. halocline-run removes them from the environment of its own
+/// ranks, so a process that has these and rank_variable was started by an MPI's launcher inside a rank of halocline-run.
 inline constexpr const char* others_variables[]{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_SIZE",
                                                 "PMI_SIZE"};
 /// Start of the names in /dev/shm that libfabric is given; behind it the rank's pid, '-' and a unique part. The launcher

@@ -27,7 +27,7 @@ class network_channel : public message_slots {
                     std::size_t send_bytes, std::size_t receive_bytes);
     /// What the peer's end needs for connect().
     [[nodiscard]] std::string card() const;
-    /// Takes the peer's. Local.  Pre: the peer has made its end.  Err: job_error; error if that is no card.
+    /// Takes the peer's card. Local.  Pre: the peer has made its end.  Err: job_error; error if that is no card.
     void connect(const std::string& peer_card);
     /// The first call sends a greeting. True when it has been sent and the peer's has come; also when that will never be:
     /// then trouble() says why.  Pre: the peer has connected; otherwise the greeting may have to be retransmitted.

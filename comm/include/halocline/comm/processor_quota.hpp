@@ -34,8 +34,8 @@ struct processor_share {
 
 /// A quota that is too small for the ranks below it.
 struct exceeded_quota {
-    double processors = 0; ///< that they may keep busy
-    int wanted = 0;        ///< that they can: one for each of their threads, of those that they may run on
+    double processors = 0; ///< processors that the quota lets them keep busy
+    int wanted = 0;        ///< processors that they can keep busy: one for each thread, of those that they may run on
     int ranks = 0;
 };
 

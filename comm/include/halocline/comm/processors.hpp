@@ -19,9 +19,9 @@ namespace halocline::comm {
 [[nodiscard]] std::vector<int> order_of_use(std::vector<int> processors,
                                             const std::string& system = "/sys/devices/system/cpu");
 
-/// A processor for each rank, of those usable[rank], if possible an early one, that no other rank is given; -1 for ranks
-/// that have to share: those of a group that may use fewer processors than it has ranks. Who shares depends on the lists as
-/// sets only.
+/// One processor for each rank: from usable[rank], given to no other rank, and early in the list if possible. -1 for ranks
+/// that have to share, because they belong to a group that may use fewer processors than it has ranks. The order of the
+/// lists does not change who has to share.
 /// Cost: with n lists of m at most n² m steps, usually n.
 [[nodiscard]] std::vector<int> one_processor_each(const std::vector<std::vector<int>>& usable);
 

@@ -54,7 +54,7 @@ class communicator {
     std::vector<request> free_;
 };
 
-// Each: Pre: as its namesake. Err: rank_failure.
+// Each function does what its namesake in MPI does.  Err: rank_failure.
 void send(const void* buffer, std::size_t count, datatype type, int to, int tag, communicator& c);
 void recv(void* buffer, std::size_t count, datatype type, int from, int tag, communicator& c,
           receive_status* s = nullptr);

@@ -28,7 +28,7 @@ class verbs_channel : public network_channel<verbs_world, verbs_end> {
 };
 static_assert(channel<verbs_channel> && carded_channel<verbs_channel>);
 
-/// From field to field.
+/// A direct channel: the device writes from field to field.
 class verbs_direct_channel : public network_direct_channel<verbs_world, verbs_end> {
   public:
     static constexpr const char* transport = "verbs";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows, as in pMR [Georg2016]: a persistent message from this rank to a peer (send) or from the peer (recv), with
-// three calls per step. init(): the buffer is free. post(): the buffer is filled. wait(): until the step is done.
+// three calls per step. init() says that the buffer is free, post() that it is filled; wait() returns when the step is
+// done.
 //
 // The receiver drives: its init() tells the sender that the message of this step may come. Over shared memory a message
 // of more than 1 KiB whose receive buffer lies in the slab (job::memory()) is one copy, into that buffer; any other
@@ -59,7 +60,7 @@ class window {
     /// ok, or the first bad status.
     [[nodiscard]] status state() const noexcept;
 
-    /// What it is waiting for: "send window 0 of 'x-low', step 17: 4096 float64 to rank 3 over shm".
+    /// What the window is waiting for: "send window 0 of 'x-low', step 17: 4096 float64 to rank 3 over shm".
     [[nodiscard]] std::string pending() const;
     /// How the bytes go: "shm: one copy, into the receiver's buffer".
     [[nodiscard]] std::string describe() const;
@@ -73,16 +74,16 @@ class window {
     };
     window(connection& c, const spec& s);
     status begin() noexcept;
-    [[nodiscard]] status fill() noexcept; ///< of windows with their own buffer: until it may be written
+    [[nodiscard]] status fill() noexcept; ///< waits until the window's own buffer may be written
     status post_bytes(std::size_t bytes) noexcept;
-    /// post_bytes() of count x bytes, which is not few because it wraps.
+    /// post_bytes(count * bytes); a product that would wrap is too many bytes, not few.
     status post_elements(std::size_t count, std::size_t bytes) noexcept {
         constexpr std::size_t most = static_cast<std::size_t>(-1);
         return post_bytes(count > most / bytes ? most : count * bytes);
     }
     [[nodiscard]] std::size_t received_bytes() const noexcept;
     [[nodiscard]] std::byte* buffer() const noexcept;
-    /// One of the team's part of `bytes`, cut at cache lines: into the window's own buffer, or out of it.
+    /// Copies this thread's share of `bytes`, cut at cache lines, into the window's own buffer or out of it.
     void insert_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) noexcept;
     static void extract_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) noexcept;
 

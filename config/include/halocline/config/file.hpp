@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A config file (TOML) as a list of what stands in it, before anybody has said what that means.
+// A config file (TOML) as a list of its sections, keys and values, before anybody interprets them.
 #pragma once
 
 #include <halocline/config/config_error.hpp>

@@ -40,12 +40,12 @@ key<Settings> list(key<Settings> one) {
     return one;
 }
 
-/// May the ranks of a job have other values of a key?
+/// May the value of a key differ between the ranks of a job?
 enum class may_differ : bool { no, between_hosts };
 
 // The kinds of keys. `member` is where the value is: a member of Settings, or a function from Settings to a reference.
 
-/// What `read` makes of a text, and `show` of a value.
+/// A key whose value `read` makes from a text, and which `show` turns back into one.
 template <class Settings, class Member, class Read, class Show>
 key<Settings> make_key(key_name name, Member member, Read read, Show show, may_differ m = may_differ::no) {
     return {std::move(name), [=](Settings& s, const std::string& text) { std::invoke(member, s) = read(text); },

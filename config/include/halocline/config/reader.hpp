@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings under construction, from files, the environment and flags, read one after the other: the last one that says
-// something about a key has its way, and who that was is kept.
+// Settings under construction, from files, the environment and flags, read one after the other. The last source that
+// sets a key wins, and the reader remembers which one that was.
 #pragma once
 
 #include <halocline/config/file.hpp>
@@ -33,11 +33,11 @@ enum class other_sections {
 /// The place of a key in `known`.  Err: config_error with the nearest one.
 [[nodiscard]] std::size_t place_of(const std::string& key_path, const std::vector<key_name>& known,
                                    const std::string& where);
-/// Is this section one of those of `known`?  Err: config_error, as `others` has it.
+/// Does a key of `known` stand in this section?  Err: config_error for a foreign section, if `others` refuses it.
 [[nodiscard]] bool is_known_section(const file_section& section, const std::vector<key_name>& known,
                                     other_sections others);
-/// HALOCLINE_COMM_TRANSPORT and HALOCLINE_TRANSPORTS are meant for us and mean nothing; HALOCLINE_ROOT may be anybody's.
-/// Err: config_error.
+/// Refuses variables that are nearly those of a key, such as HALOCLINE_COMM_TRANSPORT or HALOCLINE_TRANSPORTS; others,
+/// such as HALOCLINE_ROOT, may be anybody's.  Err: config_error.
 void refuse_misspelt_variables(const std::vector<key_name>& known);
 
 /// Reads settings by a table of keys.  Pre: the table outlives it.

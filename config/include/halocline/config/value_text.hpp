@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values as text: as they stand in a file, in the environment, on the command line, and as they are shown.
-// Err, of all that read: std::invalid_argument, "expected " and what would be right.
+// The functions that read throw std::invalid_argument, whose text is "expected " and what would be right.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,7 @@ Value read_choice(const std::string& text, const std::vector<choice<Value>>& cho
     expected(alternatives(names));
 }
 
-/// Its name.  Pre: one of the choices has this value.
+/// The name of the choice with this value.  Pre: there is one.
 template <class Value>
 std::string show_choice(Value value, const std::vector<choice<Value>>& choices) {
     return std::ranges::find(choices, value, &choice<Value>::value)->name;

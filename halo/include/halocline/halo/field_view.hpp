@@ -22,8 +22,8 @@ struct site_shape {
     scalar kind = scalar::bits;
 
     [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(components) * component_bytes; }
-    /// From the start of a storage with so many lanes to component 0 of the site at this position; the next component lies
-    /// lanes x component_bytes further on.
+    /// Bytes from the start of a storage with `lanes` lanes to component 0 of the site at this position; the next component
+    /// lies lanes x component_bytes further on.
     [[nodiscard]] std::size_t offset(std::int64_t position, int lanes) const {
         return static_cast<std::size_t>(position / lanes * lanes) * bytes() +
                static_cast<std::size_t>(position % lanes) * component_bytes;

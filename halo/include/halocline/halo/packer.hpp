@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-in pack functions, for plan::start(packer.of(x)): a message may hold a projection of each site (half-spinors),
 // times the phase of a twisted boundary, in fewer bits than the field; and several fields, one after the other. Compiled
-// for every SIMD target; pack_reference.hpp has the same as plain loops. What takes such messages apart, and adds them to
-// a field: unpacker.hpp.
+// for every SIMD target; pack_reference.hpp has the same as plain loops. unpacker.hpp takes such messages apart and adds
+// them to a field.
 #pragma once
 
 #include <halocline/halo/block_map.hpp>

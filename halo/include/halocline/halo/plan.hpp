@@ -72,7 +72,7 @@ class plan {
     /// Pre: options() has one field and no order, and `values` is not null. If not, nothing is sent and finish() returns
     /// misused.
     void start_bytes(const std::byte* values, team t = {}) noexcept;
-    /// The same for options().fields fields.  Shape: all in one site order.
+    /// Starts an exchange of options().fields fields at once.  Shape: all in one site order.  Pre: as for one field.
     template <class T>
     void start(std::span<const lattice::field<T>* const> xs, team t = {}) noexcept;
     /// Where the next message through face f is to be written, by callers who fill it piece by piece while they compute
@@ -151,9 +151,9 @@ class plan {
     /// All of start() but the packing, which is fill(channel, epoch, first, last) of sites of its message.
     template <class Fill>
     void start_by(Fill&& fill, team t) noexcept;
-    /// Instead of it, if start() is given what can't be sent.
+    /// Refuses what start() was given, if it can't be sent.
     void refuse(std::size_t fields, const source_field* unfit, team t) noexcept;
-    /// Instead of a call at the wrong time, or by threads that may not make it.
+    /// Refuses a call at the wrong time, or by threads that may not make it.
     void refuse(const char* call) noexcept;
     static constexpr const char* needs_thread_level =
         "a team of several threads sends over transport mpi, but MPI was initialised with less than "
@@ -163,7 +163,7 @@ class plan {
     [[nodiscard]] bool is_intact(const Channel& channel, std::uint64_t epoch) const noexcept;
     /// Looks where messages of the next exchange go, and changes their paths.  Pre: no thread of a team is in start().
     void review_paths() noexcept;
-    /// Of all sites of a field that are sent.
+    /// The sum over all sites of a field that are sent.
     [[nodiscard]] std::uint64_t checksum(const source_field& x) const noexcept;
     [[noreturn]] void throw_stale(const char* why) const;
 
@@ -176,7 +176,7 @@ class plan {
     message_seal seal_;
     comm::channel_set channels_;
     std::unique_ptr<packing_team> team_; // at a fixed address, so that plans can be moved
-    bool team_may_send_ = true;          // whoever of it comes last
+    bool team_may_send_ = true;          // any member of it, whoever comes last
 
     // The running exchange, and the last one.
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it

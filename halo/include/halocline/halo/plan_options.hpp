@@ -23,7 +23,7 @@ namespace halocline::halo {
 struct plan_options {
     std::string name = "halo"; ///< in error messages and reports
     ghost_widths widths{};     ///< ghost layers per dimension and side; 0 for a dimension without exchange
-    /// What lies beyond the edges of the global lattice. Nothing is exchanged across an open edge; antiperiodic is as
+    /// What lies beyond the edges of the global lattice. Nothing is exchanged across an open edge; antiperiodic counts as
     /// periodic here, because the sign belongs to the operator.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
     std::size_t bytes_per_site = 0; ///< in a message, per field; required

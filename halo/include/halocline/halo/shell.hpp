@@ -42,7 +42,7 @@ std::string_view to_string(corner_route r);
 struct shell_options {
     std::string name = "halo";                                       ///< in error messages and reports
     ghost_widths widths{};                                           ///< ghost layers per dimension and side
-    std::array<lattice::boundary, lattice::dimensions> boundaries{}; ///< antiperiodic is as periodic here
+    std::array<lattice::boundary, lattice::dimensions> boundaries{}; ///< antiperiodic counts as periodic
     ghost_layout layout = ghost_layout::padded;
     shell shape = shell::faces;
     corner_route corners = corner_route::automatic;
@@ -50,7 +50,7 @@ struct shell_options {
     std::optional<int> parity{};
     /// Exchanges only sites (global coordinates) for which this is true. The other ghosts have places all the same.
     std::function<bool(const lattice::coordinate& global_site)> select{};
-    halo::path path = path::automatic; ///< as region_plan_options::path
+    halo::path path = path::automatic; ///< see region_plan_options::path
     /// Makes start_reverse() possible. Costs slots of its own and another exchange of set-up messages.
     bool reverse = false;
     check_level checks = default_checks(); ///< normal and above: require_fresh() detects fields written since

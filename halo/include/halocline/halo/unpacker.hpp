@@ -41,8 +41,9 @@ struct unpacker_options {
 /// Err: input_error: a projection that does not fit the components.
 [[nodiscard]] unpacker_options adjoint_of(const packer_options& options);
 /// Options of the plan that carries ghosts back to the sites that they are copies of: through each face as many sites as the
-/// plan of `options` has ghosts behind it, in the same order. Equal widths at both ends of each dimension: `options` itself, but
-/// for the parity, which an odd width changes. Fill its messages by packer::write(), or with whatever fits plan::start().
+/// plan of `options` has ghosts behind it, in the same order. With equal widths at both ends of each dimension these are
+/// `options` themselves, but for the parity, which an odd width changes. Fill the messages by packer::write(), or with
+/// whatever fits plan::start().
 /// Pre: of one parity: even extents of the lattice (not checked).
 /// Err: input_error: a selection; a parity with widths of which some are even and some odd.
 [[nodiscard]] plan_options reversed(const plan_options& options);
@@ -77,7 +78,8 @@ class unpacker {
     /// Shape: ghosts: as plan::ghost(f, field), where ghost 0 starts.  Pre: the plan has a message behind f.
     void add(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last,
              lattice::field<T>& y) const noexcept;
-    /// Expands them only: out[0] is component 0 of ghost `first`, and `components` reals on is the next ghost.
+    /// Expands ghosts without adding them: out[0] is component 0 of ghost `first`; the next ghost is `components` reals
+    /// further on.
     void expand(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last, T* out) const noexcept;
     /// The own sites (local lexicographic indices, ascending) that the ghosts behind f are added to; empty if the face is not
     /// exchanged.

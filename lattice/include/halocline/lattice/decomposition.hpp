@@ -38,7 +38,7 @@ class decomposition {
     [[nodiscard]] int ranks() const; ///< volume(rank_grid())
     /// Cuts of dimension mu: rank-grid position i owns [cuts[i], cuts[i+1]).
     [[nodiscard]] const std::vector<int>& cuts(int mu) const { return cuts_[mu]; }
-    // Of a rank.  Err: input_error: 0 <= rank < ranks() is not true.
+    // The place of a rank.  Err: input_error unless 0 <= rank < ranks().
     [[nodiscard]] box local_box(int rank) const;                      ///< in global coordinates
     [[nodiscard]] coordinate grid_position(int rank) const;           ///< its place in the rank grid
     [[nodiscard]] int rank_at(const coordinate& grid_position) const; ///< inverse of grid_position()
@@ -67,12 +67,13 @@ struct rank_grid_choice {
     std::string why;
 };
 
-/// All rank grids of so many ranks that cut on multiples of the granularity, best first: those with the fewest sites
-/// per exchange (the surface of the largest box); among equals those that cut t rather than z, z rather than y, y
-/// rather than x. Empty if there is none.
+/// All grids of `ranks` ranks whose cuts fall on multiples of the granularity. First come those with the fewest sites per
+/// exchange (the surface of the largest box); among equals those that cut t rather than z, z rather than y, y rather than
+/// x. Empty if there is none.
 std::vector<coordinate> admissible_rank_grids(const coordinate& global, int ranks, const coordinate& granularity);
 
-/// The first of these.  Err: input_error if there is none, naming the largest number of ranks that has one.
+/// The first of admissible_rank_grids().
+/// Err: input_error if there is none, naming the largest number of ranks that has one.
 rank_grid_choice choose_rank_grid(const coordinate& global, int ranks, const rank_grid_options& options = {});
 
 } // namespace halocline::lattice

@@ -34,7 +34,8 @@ struct gauge_file {
     std::optional<std::uint32_t> nersc_checksum;
     std::optional<std::array<std::uint32_t, 2>> scidac_checksum; ///< suma, sumb
     std::optional<std::array<std::uint32_t, 2>> milc_checksum;   ///< sum29, sum31
-    /// BOUNDARY_1 … 4 of NERSC: of the fermions with which the links were made, which have no sign of it.
+    /// NERSC's BOUNDARY_1 … 4: the boundary conditions of the fermions with which the links were generated. The links
+    /// themselves carry no sign of them.
     std::array<std::string, dimensions> fermion_boundaries;
     std::vector<std::string> warnings; ///< trailing bytes, checksums that are not recorded, …
 };
@@ -59,8 +60,8 @@ gauge_totals combine(const gauge_totals& a, const gauge_totals& b);
 /// Err: file_error for anything that is not a whole gauge file: missing, too short, impossible sizes, unknown format.
 gauge_file open_gauge_file(const std::string& path);
 
-/// `file` as one of openQCD, whose head is the same as DDalphaAMG's: which of the two it is, only the plaquette tells
-/// (dirac::read_configuration()). Nothing if it has another format or an odd extent.
+/// `file` read as openQCD's format, whose head is the same as DDalphaAMG's: only the plaquette tells the two apart
+/// (dirac::read_configuration()). Empty if the file has another format or an odd extent.
 std::optional<gauge_file> as_openqcd(const gauge_file& file);
 
 /// Reads the links of `local`, a box of the lattice that the file repeated periodically covers, into `links`.
@@ -76,10 +77,11 @@ gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& l
 /// compared by the caller (tolerance below).
 /// Err: file_error; input_error when the totals do not cover the file exactly once.
 void check_totals(const gauge_file& file, const gauge_totals& totals);
-/// What the file says of its fermions and `used` contradicts, a sentence per direction. PERIODIC contradicts nothing:
-/// many writers say so whatever the fermions are.
+/// A sentence for each direction in which `used` contradicts what the file says of its fermions. PERIODIC contradicts
+/// nothing, because many writers say so whatever the fermions are.
 std::vector<std::string> boundary_warnings(const gauge_file& file, const std::array<boundary, dimensions>& used);
-/// 1e-6 for 32-bit files, 1e-10 for 64-bit ones; and what a decimal number has lost by its last digit.
+/// How far a plaquette may be from the recorded one: 1e-6 for 32-bit files, 1e-10 for 64-bit ones, and further where the
+/// file records fewer digits.
 double plaquette_tolerance(const gauge_file& file);
 
 /// Writes DDalphaAMG, ILDG or NERSC (three rows), of 64 bits, so that ranks can write their own parts in parallel: one

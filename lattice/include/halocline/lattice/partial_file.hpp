@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that is written for a while, or by several ranks, has another name until it is whole and on disk, so that nobody
-// reads half of it. All runs use the same other name, and a lock on it says which one writes: with a name of its own for
-// each, two runs that were given one file would learn nothing of each other, the later one's results would silently take
-// the place of the earlier one's, and what killed runs leave would pile up.
+// A file that takes a while to write, or that several ranks write, has a temporary name until it is whole and on disk, so
+// that nobody reads half of it. All runs use the same temporary name, and a lock on it says which run writes. If each run
+// chose a name of its own, two runs with the same output would not notice each other: the later one's results would
+// silently replace the earlier one's, and what killed runs leave would pile up.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ std::string partial_name(const std::string& path);
 /// partial file without a writer was left by a run that was killed.
 std::string partial_writer(const std::string& path);
 
-/// The one file being written. The lock is this process's: it ends with the process, however that ends.
+/// A file being written. Its lock belongs to this process, and ends with the process however that ends.
 class partial_file {
   public:
     explicit partial_file(std::string path);
