@@ -4,7 +4,6 @@
 #include <halocline/base/error.hpp>
 #include <halocline/comm/launch.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>

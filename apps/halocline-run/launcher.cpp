@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launcher.hpp"
+
+#include "control/wire.hpp"
+#include "local_ranks.hpp"
+#include "remote_host.hpp"
+#include "watched_signals.hpp"
+
+#include <halocline/base/error.hpp>
+#include <halocline/comm/launch.hpp>
+#include <halocline/config/reader.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+using namespace halocline;
+using comm::launch::rank_lost;
+
+launcher::launcher(settings s) : settings_(std::move(s)), ranks_(static_cast<std::size_t>(settings_.ranks)) {}
+
+int launcher::run() {
+    const sigset_t watched = watched_signals();
+    sigprocmask(SIG_BLOCK, &watched, &before_);
+    signals_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals_ < 0) throw input_error(std::string("signalfd: ") + std::strerror(errno) + "; raise 'ulimit -n'");
+    std::signal(SIGPIPE, SIG_IGN);
+    if (settings_.timeout > 0)
+        deadline_ = clock_type::now() + std::chrono::duration_cast<clock_type::duration>(
+                                            std::chrono::duration<double>(settings_.timeout));
+    start();
+    while (anybody_runs()) {
+        wait();
+        take_signals();
+        reap();
+        for (const auto& h : hosts_) h->serve();
+        if (in_trouble() && !killing_) kill_all(); // nobody waits for ranks that never come
+        meet();
+        keep_time();
+    }
+    for (const remote_host* h : remote_)
+        if (!h->trouble().empty()) std::fprintf(stderr, "halocline-run: %s\n", h->trouble().c_str());
+    return in_trouble() ? bad_input : exit_code_;
+}
+
+void launcher::start() {
+    if (!settings_.config.empty()) setenv(config::file_variable, settings_.config.c_str(), 1);
+    if (!settings_.network.empty()) setenv("HALOCLINE_NETWORK", settings_.network.c_str(), 1);
+    group_plan plan;
+    plan.total = settings_.ranks;
+    plan.bind = settings_.bind;
+    plan.command = settings_.command;
+    if (settings_.hosts.empty()) {
+        plan.count = settings_.ranks;
+        plan.reads_input = true;
+        auto here = std::make_unique<local_ranks>(plan, *this, before_);
+        here->start();
+        add(std::move(here), plan);
+    }
+    for (const host_share& h : settings_.hosts) {
+        plan.count = h.ranks;
+        auto there = std::make_unique<remote_host>(h.name, settings_.remote_shell, plan, *this, before_);
+        remote_.push_back(there.get());
+        add(std::move(there), plan);
+        plan.first += h.ranks;
+    }
+}
+
+void launcher::add(std::unique_ptr<host> h, const group_plan& ranks) {
+    for (int i = 0; i < ranks.count; ++i) ranks_[static_cast<std::size_t>(ranks.first + i)].at = h.get();
+    hosts_.push_back(std::move(h));
+}
+
+bool launcher::anybody_runs() const {
+    return std::ranges::any_of(hosts_, [](const auto& h) { return h->running() > 0; });
+}
+
+bool launcher::in_trouble() const {
+    return std::ranges::any_of(remote_, [](const remote_host* h) { return !h->trouble().empty(); });
+}
+
+void launcher::wait() {
+    std::vector<pollfd> polled{{signals_, POLLIN, 0}};
+    for (const auto& h : hosts_) h->watch(polled);
+    poll(polled.data(), polled.size(), patience());
+}
+
+int launcher::patience() const {
+    int least = -1;
+    for (const auto& end : {deadline_, kill_at_, abandon_at_}) {
+        if (!end) continue;
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(*end - clock_type::now()).count();
+        const int ms = static_cast<int>(std::clamp<long>(left, 0, 60'000));
+        least = least < 0 ? ms : std::min(least, ms);
+    }
+    return least;
+}
+
+void launcher::take_signals() {
+    signalfd_siginfo s{};
+    while (::read(signals_, &s, sizeof s) == static_cast<ssize_t>(sizeof s)) {
+        if (s.ssi_signo == SIGCHLD) continue;
+        signal_all(static_cast<int>(s.ssi_signo));
+        if (exit_code_ == 0) exit_code_ = 128 + static_cast<int>(s.ssi_signo);
+        start_grace();
+    }
+}
+
+void launcher::reap() {
+    int how = 0;
+    for (pid_t pid; (pid = waitpid(-1, &how, WNOHANG)) > 0;) {
+        for (const auto& h : hosts_) {
+            if (h->reaped(pid, how)) break;
+        }
+    }
+}
+
+// The gather: when every rank's part is there, everybody gets all; when one will never come, who waits is told.
+
+void launcher::part(int rank, std::string bytes) { ranks_[static_cast<std::size_t>(rank)].part = std::move(bytes); }
+
+void launcher::meet() {
+    const auto gave = [](const rank_state& r) { return r.part.has_value(); };
+    if (std::ranges::none_of(ranks_, gave)) return;
+    comm::wire_writer answer;
+    if (std::ranges::all_of(ranks_, gave)) {
+        answer.number(comm::launch::gathered);
+        for (const rank_state& r : ranks_) answer.text(*r.part);
+        return answer_all(answer.take());
+    }
+    const rank_state* const dead = missing();
+    if (dead == nullptr) return;
+    answer.number(comm::launch::died).number(static_cast<std::int32_t>(dead - ranks_.data()));
+    answer.number<std::int32_t>(dead->how->pid);
+    answer_all(answer.text(dead->at->name()).text(dead->how->text).take());
+}
+
+const launcher::rank_state* launcher::missing() const {
+    // Of those who will never come the first is named, unless it ended because it lost another.
+    const rank_state* dead = nullptr;
+    const auto place = [](const rank_state& r) { return std::pair(r.how->code == rank_lost, r.ended_as); };
+    for (const rank_state& r : ranks_)
+        if (r.how && !r.part && (dead == nullptr || place(r) < place(*dead))) dead = &r;
+    return dead;
+}
+
+void launcher::answer_all(const std::string& bytes) {
+    for (const auto& h : hosts_) h->answer(bytes);
+    for (rank_state& r : ranks_) r.part.reset();
+}
+
+// Ranks that end.
+
+void launcher::ended(int rank, const ending& how) {
+    rank_state& r = ranks_[static_cast<std::size_t>(rank)];
+    r.how = how;
+    r.ended_as = ends_++;
+    report_end(rank, how);
+    if (how.code == 0) return;
+    take_exit_code(how);
+    start_grace();
+}
+
+void launcher::report_end(int rank, const ending& how) const {
+    if (how.code > 128 && !killing_) {
+        const int number = how.code - 128;
+        std::fprintf(stderr, "halocline-run: rank %d (pid %d) was ended by signal %d (%s)%s\n", rank, how.pid, number,
+                     strsignal(number), number == SIGKILL ? "; if nobody sent it, memory ran out (dmesg)" : "");
+    }
+    const auto r = ranks_.begin() + rank;
+    const bool same_host_again = rank > 0 && (r - 1)->at == r->at && (r - 1)->how;
+    if (how.pid == 0 && !same_host_again && !in_trouble())
+        std::fprintf(stderr, "halocline-run: rank %d %s\n", rank, how.text.c_str());
+}
+
+void launcher::take_exit_code(const ending& how) {
+    const bool by_signal = exit_code_ > 128 && !interrupted();
+    const bool of_its_own = how.code < 128 && how.code != rank_lost;
+    if (exit_code_ == 0 || (by_signal && how.code == rank_lost) ||
+        (exit_code_ == rank_lost && !cause_known_ && of_its_own))
+        exit_code_ = how.code;
+    cause_known_ |= how.code > 128;
+}
+
+bool launcher::interrupted() const { return exit_code_ == 128 + SIGINT || exit_code_ == 128 + SIGTERM; }
+
+void launcher::start_grace() {
+    if (kill_at_ || killing_) return;
+    grace_began_ = clock_type::now();
+    // Survivors of another host may need a cut link's time to find out.
+    kill_at_ = grace_began_ + std::chrono::seconds(settings_.hosts.empty() ? 2 : 8);
+    for (const auto& h : hosts_) h->survivors_end();
+}
+
+void launcher::keep_time() {
+    const auto now = clock_type::now();
+    if (deadline_ && now >= *deadline_) {
+        std::fprintf(stderr, "halocline-run: not done after %g s (--timeout); ending all ranks\n", settings_.timeout);
+        if (exit_code_ == 0) exit_code_ = rank_lost;
+        cause_known_ = true;
+        deadline_.reset();
+        signal_all(SIGTERM);
+        start_grace();
+    }
+    if (kill_at_ && now >= *kill_at_ && wants_more_time(now)) {
+        kill_at_ = now + std::chrono::milliseconds(200);
+    } else if (kill_at_ && now >= *kill_at_) {
+        name_the_unfinished();
+        kill_all();
+    }
+    if (abandon_at_ && now >= *abandon_at_) {
+        abandon_at_.reset();
+        for (const auto& h : hosts_) h->abandon();
+    }
+}
+
+bool launcher::wants_more_time(clock_type::time_point now) const {
+    return now < grace_began_ + std::chrono::seconds(10) &&
+           std::ranges::any_of(hosts_, [](const auto& h) { return h->starved(); });
+}
+
+void launcher::name_the_unfinished() const {
+    std::string dead, unfinished;
+    for (std::size_t r = 0; r < ranks_.size() && dead.empty(); ++r) {
+        const auto& how = ranks_[r].how;
+        if (how && how->code != 0)
+            dead = "rank " + std::to_string(r) + " (pid " + std::to_string(how->pid) + ") " + how->text;
+    }
+    for (const auto& h : hosts_) unfinished += h->unfinished();
+    if (dead.empty() || unfinished.empty()) return;
+    const double s = std::chrono::duration<double>(clock_type::now() - grace_began_).count();
+    std::fprintf(stderr, "halocline-run: %s; not ended %.0f s later, and killed now: %s\n", dead.c_str(), s,
+                 unfinished.c_str());
+}
+
+void launcher::signal_all(int number) {
+    for (const auto& h : hosts_) h->signal(number);
+}
+
+void launcher::kill_all() {
+    killing_ = true;
+    kill_at_.reset();
+    signal_all(SIGCONT);
+    signal_all(SIGKILL);
+    abandon_at_ = clock_type::now() + std::chrono::seconds(2);
+}
+
+void launcher::printed(std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return;
+        text.remove_prefix(static_cast<std::size_t>(n));
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts the ranks of a job, lets them meet (comm/launch.hpp), and ends when they have.
+#pragma once
+
+#include "command_line.hpp"
+#include "host.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+class remote_host;
+
+class launcher final : public rank_events {
+  public:
+    explicit launcher(settings s);
+    /// Runs the job. Returns its exit code (docs/decisions/0035-exit-codes.md).  Err: input_error.
+    int run();
+
+    void part(int rank, std::string bytes) override;
+    void ended(int rank, const ending& how) override;
+    void printed(std::string_view text) override;
+
+    static constexpr int bad_input = 2;
+
+  private:
+    using clock_type = std::chrono::steady_clock;
+
+    /// A rank's part of the gather under way, and its end.
+    struct rank_state {
+        std::optional<std::string> part;
+        std::optional<ending> how;
+        int ended_as = 0; ///< which end of all it was
+        const host* at = nullptr;
+    };
+
+    void start();
+    void add(std::unique_ptr<host> h, const group_plan& ranks);
+    [[nodiscard]] bool anybody_runs() const;
+    /// Can a host not start its ranks?
+    [[nodiscard]] bool in_trouble() const;
+
+    // A round of run().
+    void wait();
+    void take_signals();
+    void reap();
+    void meet();
+    void keep_time();
+
+    /// Until the next of the times that keep_time() looks at, in milliseconds; -1: there is none.
+    [[nodiscard]] int patience() const;
+    /// The rank to blame if a gather can't be completed; nullptr: it still can.
+    [[nodiscard]] const rank_state* missing() const;
+    void answer_all(const std::string& bytes);
+
+    void report_end(int rank, const ending& how) const;
+    void take_exit_code(const ending& how);
+    /// Was the job's end asked for, by a signal to the launcher?
+    [[nodiscard]] bool interrupted() const;
+    void start_grace();
+    /// On a loaded machine a survivor may not have had its turn yet.
+    [[nodiscard]] bool wants_more_time(clock_type::time_point now) const;
+    /// Survivors that could not report, for instance because a library waits for the dead in a call of theirs.
+    void name_the_unfinished() const;
+    void signal_all(int number);
+    void kill_all();
+
+    settings settings_;
+    std::vector<std::unique_ptr<host>> hosts_;
+    std::vector<const remote_host*> remote_;
+    std::vector<rank_state> ranks_;
+    sigset_t before_{}; // what was blocked when the launcher started
+    int signals_ = -1;
+    int exit_code_ = 0;
+    int ends_ = 0; // of ranks, so far
+    // Is it known what ended the job: a signal, or the time? Else it is the rank that ends with a code of its own.
+    bool cause_known_ = false;
+    bool killing_ = false;
+    clock_type::time_point grace_began_{};
+    std::optional<clock_type::time_point> deadline_, kill_at_, abandon_at_;
+};
