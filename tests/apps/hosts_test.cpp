@@ -162,7 +162,7 @@ class strangers {
 class summing_job {
   public:
     explicit summing_job(const two_hosts& hosts) {
-        output_ = popen((hosts.on_both(rank_program + " rank hosts-sum") + " 2>&1").c_str(), "r");
+        output_ = popen((hosts.on_both(rank_program + " rank hosts-adding") + " 2>&1").c_str(), "r");
         while (std::count(pids.begin(), pids.end(), 0) > 0 && line()) {
         }
         if (std::count(pids.begin(), pids.end(), 0) == 0) return;

@@ -14,6 +14,7 @@
 #include <halocline/comm/one_sided.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -21,6 +22,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -164,67 +166,103 @@ int be_rank_behind_a_process(std::string_view transport, std::string_view work, 
     return WIFEXITED(how) ? WEXITSTATUS(how) : 9;
 }
 
-/// Milliseconds from the kill to each survivor's report.  Err: a text on stderr and false.
+constexpr std::chrono::milliseconds patience(30'000);
+
+/// The ranks' pids, as they announce them; 0 for those that don't.
+std::array<pid_t, ranks> announced(reports& said) {
+    std::array<pid_t, ranks> pids{};
+    for (int seen = 0; seen < ranks;) {
+        const std::string text = said.line(patience);
+        if (text.empty()) {
+            std::fputs("the job did not start\n", stderr);
+            break;
+        }
+        int rank = -1, pid = -1;
+        if (std::sscanf(text.c_str(), "pid %d %d", &rank, &pid) == 2 && rank >= 0 && rank < ranks) {
+            pids[static_cast<std::size_t>(rank)] = pid;
+            ++seen;
+        }
+    }
+    return pids;
+}
+
+/// What a survivor, or its watchdog, says: who it is and whom it lost.
+struct report {
+    int rank = -1, pid = -1, culprit = -1, culprit_pid = -1;
+};
+std::optional<report> report_in(const std::string& text) {
+    const char* words = std::strstr(text.c_str(), "rank ");
+    report r;
+    if (words == nullptr ||
+        std::sscanf(words, "rank %d (pid %d): rank %d (pid %d", &r.rank, &r.pid, &r.culprit, &r.culprit_pid) != 4 ||
+        r.rank < 0 || r.rank >= ranks)
+        return {};
+    return r;
+}
+
+/// Has the launcher ended? It stays to be waited for.
+bool has_ended(pid_t launcher) {
+    siginfo_t how{};
+    waitid(P_PID, static_cast<id_t>(launcher), &how, WEXITED | WNOHANG | WNOWAIT);
+    return how.si_pid == launcher;
+}
+
+/// How many survivors named the victim; -1: one named another rank, or took too long. Adds the milliseconds from the kill
+/// to each report.
+int survivors_that_name(int victim, const std::array<pid_t, ranks>& pids, pid_t launcher, long long killed,
+                        reports& said, std::vector<double>& times) {
+    std::array<bool, ranks> heard{}; // the rank itself or, if it can't, its watchdog
+    const auto end = std::chrono::steady_clock::now() + patience;
+    int told = 0;
+    for (bool over = false; told < ranks - 1 && !over;) {
+        over = has_ended(launcher) || std::chrono::steady_clock::now() > end;
+        const std::string text = said.line(std::chrono::milliseconds(100)); // read after that: all that was said
+        if (text.empty()) continue;
+        over = false;
+        const std::optional<report> r = report_in(text);
+        if (!r) {
+            std::fprintf(stderr, "%s\n", text.c_str());
+            continue;
+        }
+        const auto who = static_cast<std::size_t>(r->rank), dead = static_cast<std::size_t>(victim);
+        if (r->culprit != victim || r->culprit_pid != pids[dead] || r->pid != pids[who]) {
+            std::fprintf(stderr, "rank %d (pid %d) was killed: %s\n", victim, pids[dead], text.c_str());
+            return -1;
+        }
+        if (std::exchange(heard[who], true)) continue; // its watchdog may have reported before
+        ++told;
+        long long at = 0;
+        if (std::sscanf(text.c_str(), "failure %lld", &at) != 1) at = now_ns();
+        times.push_back(static_cast<double>(at - killed) * 1e-6);
+        if (times.back() >= 8000) return -1;
+    }
+    return told;
+}
+
+/// Runs a job and kills one of its ranks. True if enough survivors name it; else says on stderr what went wrong.
 bool round(std::vector<char*> command, int enough, reports& said, std::mt19937& random, std::vector<double>& times) {
-    constexpr std::chrono::milliseconds patience(30'000);
     const pid_t launcher = fork();
     if (launcher == 0) {
         command.push_back(nullptr);
         execvp(command[0], command.data());
         _exit(127);
     }
-    pid_t pids[ranks]{};
-    for (int seen = 0; seen < ranks;) {
-        const std::string text = said.line(patience);
-        int rank = -1, pid = -1;
-        if (text.empty()) {
-            std::fputs("the job did not start\n", stderr);
-            break;
-        }
-        if (std::sscanf(text.c_str(), "pid %d %d", &rank, &pid) == 2 && rank >= 0 && rank < ranks) {
-            pids[rank] = pid;
-            ++seen;
-        }
-    }
+    const std::array<pid_t, ranks> pids = announced(said);
     const int victim = static_cast<int>(random() % ranks);
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
+    const pid_t pid = pids[static_cast<std::size_t>(victim)];
     const long long killed = now_ns();
-    if (pids[victim] > 0) kill(pids[victim], SIGKILL);
-
-    bool heard[ranks]{}; // the rank itself or, if it can't, its watchdog
-    int told = 0;
-    bool right = pids[victim] > 0;
-    const auto end = std::chrono::steady_clock::now() + patience;
-    for (bool over = false; right && told < ranks - 1 && !over;) {
-        siginfo_t how{};
-        waitid(P_PID, static_cast<id_t>(launcher), &how, WEXITED | WNOHANG | WNOWAIT);
-        over = how.si_pid == launcher || std::chrono::steady_clock::now() > end;
-        const std::string text = said.line(std::chrono::milliseconds(100)); // read after that: all that was said
-        if (text.empty()) continue;
-        over = false;
-        const char* words = std::strstr(text.c_str(), "rank ");
-        int who = -1, of = -1, culprit = -1, pid = -1;
-        if (words == nullptr ||
-            std::sscanf(words, "rank %d (pid %d): rank %d (pid %d", &who, &of, &culprit, &pid) != 4 || who < 0 ||
-            who >= ranks) {
-            std::fprintf(stderr, "%s\n", text.c_str());
-            continue;
-        }
-        right = right && culprit == victim && pid == pids[victim] && of == pids[who];
-        if (!right) std::fprintf(stderr, "rank %d (pid %d) was killed: %s\n", victim, pids[victim], text.c_str());
-        if (std::exchange(heard[who], true)) continue; // its watchdog may have reported before
-        ++told;
-        long long at = 0;
-        if (std::sscanf(text.c_str(), "failure %lld", &at) != 1) at = now_ns();
-        times.push_back(static_cast<double>(at - killed) * 1e-6);
-        right = right && times.back() < 8000;
+    int told = -1;
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        told = survivors_that_name(victim, pids, launcher, killed, said, times);
     }
     if (told != ranks - 1) kill(launcher, SIGTERM); // which ends whom it started
     // An MPI may complain in a loop: nobody is to wait for room in the pipe.
     while (waitpid(launcher, nullptr, WNOHANG) == 0) (void)said.line(std::chrono::milliseconds(100));
-    if (told < enough)
+    if (told >= 0 && told < enough)
         std::fprintf(stderr, "rank %d was killed, %d of %d survivors said so\n", victim, told, ranks - 1);
-    return right && told >= enough;
+    return told >= enough;
 }
 
 } // namespace

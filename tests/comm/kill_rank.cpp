@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <sys/wait.h>
@@ -30,7 +31,7 @@ using namespace halocline;
 using namespace halocline::comm;
 
 /// Small messages to whoever comes first and large ones round a ring, for ever.
-[[noreturn]] void exchange_messages(const job& j) {
+[[noreturn]] int exchange_messages(const job& j) {
     messenger m(j);
     constexpr std::size_t n = 1 << 20;
     const std::span out(static_cast<std::byte*>(j.memory().allocate(n)), n),
@@ -47,8 +48,40 @@ using namespace halocline::comm;
     }
 }
 
+/// Sums, for ever.
+[[noreturn]] void add_for_ever(const job& j, global_sum& sum) {
+    for (double v[3]{};;)
+        if (const status s = sum(v); s != status::ok) j.fail(s, sum.pending());
+}
+[[noreturn]] int add_for_ever(const job& j) {
+    global_sum sum(j, 8);
+    add_for_ever(j, sum);
+}
+/// The same, for tests that wait until ranks add numbers.
+[[noreturn]] int announce_and_add(const job& j) {
+    global_sum sum(j, 8);
+    announce(j.rank());
+    add_for_ever(j, sum);
+}
+[[noreturn]] int meet_for_ever(const job& j) {
+    while (true) j.barrier();
+}
+[[noreturn]] int make_sums_for_ever(const job& j) {
+    while (true) global_sum(j, 4);
+}
+/// Leaves what libfabric would, were the rank killed before its file has lost its name.
+[[noreturn]] int leave_a_file(const job& j) {
+    std::ofstream("/dev/shm/halocline-ofi-" + std::to_string(getpid()) + "-left") << "something";
+    announce(j.rank());
+    add_for_ever(j);
+}
+[[noreturn]] int end_with_rank_1(const job& j) {
+    if (j.rank() == 1) std::_Exit(7);
+    add_for_ever(j);
+}
+
 /// Large puts round a ring, for ever.
-[[noreturn]] void put_for_ever(const job& j) {
+[[noreturn]] int put_for_ever(const job& j) {
     constexpr std::size_t n = 1 << 20;
     std::vector<int> near;
     for (int r = 0; r < j.ranks(); ++r)
@@ -64,8 +97,8 @@ using namespace halocline::comm;
     }
 }
 
-/// Windows with every other rank, until one is gone.
-void exchange_for_ever(const job& j) {
+/// Windows with every other rank, for ever.
+[[noreturn]] int step_windows(const job& j) {
     constexpr std::size_t size = 5000; // large enough for a copy by both ends
     std::pmr::vector<double> out(size, &j.memory()), in(size * static_cast<std::size_t>(j.ranks()), &j.memory());
     std::vector<connection> connections;
@@ -93,20 +126,20 @@ void exchange_for_ever(const job& j) {
     }
 }
 
-/// Nothing that the library sees.
+/// Does nothing that the library sees.
 void compute_for(std::chrono::steady_clock::duration time) {
     const auto end = std::chrono::steady_clock::now() + time;
     while (std::chrono::steady_clock::now() < end) {
     }
 }
 
-/// Adds numbers for `ms`, as rank 0 measures them; of `computes` as many are spent by rank 1 on something else.
+/// Adds numbers for `time`, as rank 0 measures it; after 100 sums rank 1 does something else for `pause`.
 /// Returns 0, or 5 if a sum is wrong.
-int add_for(const job& j, int ms, int computes) {
+int add_for(const job& j, std::chrono::milliseconds time, std::chrono::milliseconds pause) {
     global_sum sum(j, 2);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+    const auto end = std::chrono::steady_clock::now() + time;
     for (double k = 0;; ++k) {
-        if (k == 100 && j.rank() == 1) compute_for(std::chrono::milliseconds(computes));
+        if (k == 100 && j.rank() == 1) compute_for(pause);
         double v[]{k + j.rank(), j.rank() == 0 && std::chrono::steady_clock::now() > end ? 1.0 : 0.0};
         if (const status s = sum(v); s != status::ok) j.fail(s, sum.pending());
         if (v[0] != j.ranks() * k + j.ranks() * (j.ranks() - 1) / 2) return 5;
@@ -169,7 +202,7 @@ int fork_and_go_on(const job& j) {
 }
 
 /// Notices the death, then waits for a library in a destructor, for ever.
-[[noreturn]] void end_and_get_stuck(const job& j) {
+[[noreturn]] int end_and_get_stuck(const job& j) {
     try {
         while (true) j.barrier();
     } catch (const rank_failure&) {
@@ -180,7 +213,7 @@ int fork_and_go_on(const job& j) {
 }
 
 /// Rank 1 gives up. The others have begun to close their jobs before their watchdogs see it, and wait for a library.
-[[noreturn]] void close_and_get_stuck(const job& j) {
+[[noreturn]] int close_and_get_stuck(const job& j) {
     if (j.rank() == 1) {
         j.abort("enough");
         compute_for(std::chrono::seconds(60));
@@ -198,7 +231,7 @@ int fork_and_go_on(const job& j) {
 }
 
 /// Notices the death, then has something to save before it says so.
-[[noreturn]] void end_after_other_work(const job& j) {
+[[noreturn]] int end_after_other_work(const job& j) {
     try {
         while (true) j.barrier();
     } catch (const rank_failure&) {
@@ -207,78 +240,88 @@ int fork_and_go_on(const job& j) {
     }
 }
 
+/// The others wait for rank 1.
+void keep_rank_1_from_joining(int rank) {
+    if (rank != 1) return;
+    announce(rank);
+    std::this_thread::sleep_for(std::chrono::seconds(20));
+}
+
+/// Rank 1 ends before it joins; the others come one after the other.
+void end_rank_1_before_joining(int rank) {
+    if (rank == 1) announce(rank);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30 * rank));
+    if (rank == 1) std::_Exit(7);
+}
+
+/// What a rank does: once it has joined, until it ends with an exit code; and before that.
+struct mode {
+    std::string_view name;
+    int (*run)(const job& j);
+    bool announces_itself = false; ///< run() calls announce()
+    void (*before_joining)(int rank) = nullptr;
+};
+constexpr mode modes[]{
+    {"ok", [](const job&) { return 0; }},
+    {"sum", add_for_ever},
+    {"adding", announce_and_add, true},
+    {"messages", exchange_messages},
+    {"puts", put_for_ever},
+    {"window", step_windows},
+    {"setup", meet_for_ever},
+    {"plan", make_sums_for_ever},
+    {"join", add_for_ever, false, keep_rank_1_from_joining},
+    {"early", add_for_ever, false, end_rank_1_before_joining},
+    {"exit", end_with_rank_1},
+    {"file", leave_a_file, true},
+    {"forks", fork_and_go_on},
+    {"stuck", end_and_get_stuck},
+    {"closing", close_and_get_stuck},
+    {"busy", end_after_other_work},
+    {"computing", [](const job&) { return compute_for(std::chrono::seconds(60)), 0; }},
+    {"add", [](const job& j) { return add_for(j, std::chrono::seconds(5), {}); }},
+    {"add-and-compute", [](const job& j) { return add_for(j, std::chrono::seconds(1), 5 * stall); }},
+};
+
+/// Takes the prefixes off `name`: which job the rank joins.
+job_options take_options(std::string& name) {
+    const auto has = [&name](std::string_view prefix) {
+        const bool it_has = name.starts_with(prefix);
+        if (it_has) name.erase(0, prefix.size());
+        return it_has;
+    };
+    job_options options;
+    if (has("stalls-")) // tests of ranks that are stopped
+        setenv("HALOCLINE_STALL_MS", std::to_string(stall.count()).c_str(), 1);
+    if (has("short-")) options.deadline = short_deadline;
+    if (has("ofi-")) { // over libfabric, which never tells: liveness is apart from the data path
+        options.transports = {"ofi"};
+        options.ofi_provider = has("shm-") ? "shm" : "tcp;ofi_rxm";
+    }
+    if (has("hosts-")) { // by hosts_test.cpp
+        options.transports = {"shm", "ofi"};
+        options.ofi_provider = "tcp;ofi_rxm";
+    }
+    if (has("nodes-")) // each rank a node of its own: deaths are told by TCP
+        setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
+    if (has("verbs-")) options.transports = {"verbs"};
+    return options;
+}
+
 } // namespace
 
-int be_rank(std::string mode) {
+int be_rank(std::string name) {
+    const job_options options = take_options(name);
+    const auto found = std::ranges::find(modes, name, &mode::name);
+    if (found == std::end(modes)) return 2;
+    const int rank = std::stoi(std::getenv("HALOCLINE_RANK"));
+    if (found->before_joining != nullptr) found->before_joining(rank);
     try {
-        const auto has = [&mode](std::string_view prefix) {
-            const bool it_has = mode.starts_with(prefix);
-            if (it_has) mode.erase(0, prefix.size());
-            return it_has;
-        };
-        job_options options;
-        if (has("stalls-")) // tests of ranks that are stopped
-            setenv("HALOCLINE_STALL_MS", std::to_string(stall.count()).c_str(), 1);
-        if (has("short-")) options.deadline = short_deadline;
-        if (has("ofi-")) { // over libfabric, which never tells: liveness is apart from the data path
-            options.transports = {"ofi"};
-            options.ofi_provider = has("shm-") ? "shm" : "tcp;ofi_rxm";
-        }
-        const bool across_hosts = has("hosts-"); // by hosts_test.cpp, which waits until ranks add numbers
-        if (across_hosts) {
-            options.transports = {"shm", "ofi"};
-            options.ofi_provider = "tcp;ofi_rxm";
-        }
-        if (has("nodes-")) // each rank a node of its own: deaths are told by TCP
-            setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
-        if (has("verbs-")) options.transports = {"verbs"};
-        if (mode == "join" && std::string(std::getenv("HALOCLINE_RANK")) == "1") {
-            std::printf("pid 1 %d\n", static_cast<int>(getpid()));
-            std::fflush(stdout);
-            std::this_thread::sleep_for(std::chrono::seconds(20)); // never joins
-        }
-        if (mode == "early") { // the others come one after the other
-            const int rank = std::stoi(std::getenv("HALOCLINE_RANK"));
-            if (rank == 1) std::printf("pid 1 %d\n", static_cast<int>(getpid()));
-            if (rank == 1) std::fflush(stdout);
-            std::this_thread::sleep_for(std::chrono::milliseconds(30 * rank));
-            if (rank == 1) std::_Exit(7);
-        }
         const job j = job::from_environment(options);
-        const auto announce = [&] {
-            std::printf("pid %d %d\n", j.rank(), static_cast<int>(getpid()));
-            std::fflush(stdout);
-        };
-        if (mode == "file") // what libfabric would leave, were the rank killed before the file's name has gone
-            std::ofstream("/dev/shm/halocline-ofi-" + std::to_string(getpid()) + "-left") << "something";
-        if (!across_hosts) announce();
-        if (mode == "exit" && j.rank() == 1) std::_Exit(7);
-        if (mode == "ok") return 0;
-        if (mode == "forks") return fork_and_go_on(j);
-        if (mode == "messages") exchange_messages(j);
-        if (mode == "puts") put_for_ever(j);
-        if (mode == "window") exchange_for_ever(j);
-        if (mode == "computing") compute_for(std::chrono::seconds(60));
-        if (mode == "stuck") end_and_get_stuck(j);
-        if (mode == "closing") close_and_get_stuck(j);
-        if (mode == "add") return add_for(j, 5000, 0);
-        if (mode == "add-and-compute") return add_for(j, 1000, 5 * static_cast<int>(stall.count()));
-        if (mode == "busy") end_after_other_work(j);
-        global_sum sum(j, 8);
-        if (across_hosts) announce();
-        for (double v[3]{};;) {
-            if (mode == "setup") {
-                j.barrier();
-            } else if (mode == "plan") {
-                global_sum other(j, 4);
-            } else if (const status s = sum(v); s != status::ok) {
-                j.fail(s, sum.pending());
-            }
-        }
+        if (!found->announces_itself) announce(rank);
+        return found->run(j);
     } catch (const rank_failure& e) {
-        std::printf("failure of %d: %s\n", e.culprit(), e.what());
-        std::fflush(stdout);
-        return 3;
+        return report(e.culprit(), e.what());
     }
 }
 

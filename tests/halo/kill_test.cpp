@@ -11,11 +11,9 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <random>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -38,10 +36,6 @@ int be_rank(std::string mode) {
         options.transports = {transport};
         if (transport == "ofi") options.ofi_provider = "tcp;ofi_rxm";
         const comm::job j = comm::job::from_environment(options);
-        const auto announce = [&] {
-            std::printf("pid %d %d\n", j.rank(), static_cast<int>(getpid()));
-            std::fflush(stdout);
-        };
         // A row of 4 sites of 256 KiB: 1 and 2 are own, 0 is a copy of the lower neighbour's 2, 3 of the upper one's 1.
         const int up = (j.rank() + 1) % j.ranks(), down = (j.rank() + j.ranks() - 1) % j.ranks();
         lattice::field<double> x(lattice::site_order::lexicographic({4, 1, 1, 1}), 1 << 15, &j.memory());
@@ -53,16 +47,14 @@ int be_rank(std::string mode) {
         }
         if (wait == "writes" && j.rank() == 1) plan.start();
         if (wait == "writes" && j.rank() != 1) std::this_thread::sleep_for(later); // rank 1 can't have written yet
-        announce();
+        announce(j.rank());
         if (wait != "any" && j.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(20)); // until it is killed
         for (;;) {
             plan.start();
             plan.finish_or_throw();
         }
     } catch (const comm::rank_failure& e) {
-        std::printf("failure of %d: %s\n", e.culprit(), e.what());
-        std::fflush(stdout);
-        return 3;
+        return report(e.culprit(), e.what());
     }
 }
 

@@ -19,6 +19,17 @@ namespace halocline_test {
 
 /// A rank of a job under test: announces itself, then works until it is killed or fails, or as its mode says.
 int be_rank(std::string mode);
+/// Tells the test the pid of this rank.
+inline void announce(int rank) {
+    std::printf("pid %d %d\n", rank, static_cast<int>(getpid()));
+    std::fflush(stdout);
+}
+/// Tells the test whose death this rank has noticed, and how. Returns the exit code of such a rank.
+inline int report(int culprit, const char* what) {
+    std::printf("failure of %d: %s\n", culprit, what);
+    std::fflush(stdout);
+    return 3;
+}
 
 /// halocline-run: the argument of the test program.
 inline std::string& launcher_program() {
