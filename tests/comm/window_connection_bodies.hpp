@@ -7,13 +7,16 @@
 #include <halocline/comm/global_sum.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <list>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace halocline_test {
 
@@ -106,69 +109,79 @@ std::string refusal(Work work) {
     return "accepted";
 }
 
-/// Both ends refuse, and each message has both values.
+/// Both ends refuse, and each message has both values.  Pre: rank 0 or 1.
+inline void expect_other_sizes_are_refused(const job& j) {
+    std::vector<double> data(7);
+    connection c(j, 1 - j.rank(), {"sizes"});
+    const std::string text = refusal([&] {
+        if (j.rank() == 0) {
+            send_window<double> w(c, data);
+            c.connect();
+        } else {
+            recv_window<double> w(c, std::span(data).first(5));
+            c.connect();
+        }
+    });
+    EXPECT_NE(text.find("7 of float64"), std::string::npos) << text;
+    EXPECT_NE(text.find("5 of float64"), std::string::npos) << text;
+    EXPECT_NE(text.find("'sizes'"), std::string::npos) << text;
+}
+
+inline void expect_other_types_are_refused(const job& j) {
+    const std::vector<float> data(8);
+    connection c(j, 1 - j.rank(), {"types"});
+    const std::string text = refusal([&] {
+        if (j.rank() == 0) {
+            send_window<float> w(c, data);
+            c.connect();
+        } else {
+            buffered_recv_window<double> w(c, 8);
+            c.connect();
+        }
+    });
+    EXPECT_NE(text.find("8 of float32"), std::string::npos) << text;
+    EXPECT_NE(text.find("8 of float64"), std::string::npos) << text;
+}
+
+inline void expect_senders_alone_are_refused(const job& j) {
+    const std::vector<float> data(8);
+    connection c(j, 1 - j.rank(), {"numbers"});
+    const std::string text = refusal([&] {
+        send_window<float> w(c, data); // on both ranks, and nobody receives
+        c.connect();
+    });
+    EXPECT_NE(text.find("1 send and 0 receive windows here, 1 send and 0 receive windows there"), std::string::npos)
+        << text;
+}
+
+/// An end with fewer windows is told too, if it connects after the other.
+inline void expect_fewer_windows_are_refused(const job& j) {
+    const std::vector<float> out(8);
+    const std::array other{1 - j.rank()};
+    bool both = false;
+    for (int attempt = 1; !both && attempt <= 20; ++attempt) {
+        connection c(j, other[0], {"fewer"});
+        std::vector<float> in(8);
+        const send_window<float> sends(c, out);
+        std::unique_ptr<recv_window<float>> receives;
+        if (j.rank() == 0) receives = std::make_unique<recv_window<float>>(c, in);
+        if (j.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2 * attempt));
+        const std::string text = refusal([&] { c.connect(); });
+        const std::string theirs = j.exchange(other, std::array{text})[0];
+        both = text != "accepted" && theirs != "accepted";
+        if (j.rank() == 1 && text == "accepted") continue;
+        EXPECT_NE(text.find("1 send and 0 receive windows"), std::string::npos) << text;
+        EXPECT_NE(text.find("1 send and 1 receive windows"), std::string::npos) << text;
+    }
+    EXPECT_TRUE(both);
+}
+
 inline void expect_unlike_ends_are_refused(const job& j) {
     if (j.ranks() >= 2 && j.rank() < 2) {
-        std::vector<double> doubles(7);
-        std::vector<float> floats(8);
-        {
-            connection c(j, 1 - j.rank(), {"sizes"});
-            const std::string text = refusal([&] {
-                if (j.rank() == 0) {
-                    send_window<double> w(c, doubles);
-                    c.connect();
-                } else {
-                    recv_window<double> w(c, std::span(doubles).first(5));
-                    c.connect();
-                }
-            });
-            EXPECT_NE(text.find("7 of float64"), std::string::npos) << text;
-            EXPECT_NE(text.find("5 of float64"), std::string::npos) << text;
-            EXPECT_NE(text.find("'sizes'"), std::string::npos) << text;
-        }
-        {
-            connection c(j, 1 - j.rank(), {"types"});
-            const std::string text = refusal([&] {
-                if (j.rank() == 0) {
-                    send_window<float> w(c, floats);
-                    c.connect();
-                } else {
-                    buffered_recv_window<double> w(c, 8);
-                    c.connect();
-                }
-            });
-            EXPECT_NE(text.find("8 of float32"), std::string::npos) << text;
-            EXPECT_NE(text.find("8 of float64"), std::string::npos) << text;
-        }
-        {
-            connection c(j, 1 - j.rank(), {"numbers"});
-            const std::string text = refusal([&] {
-                send_window<float> w(c, floats); // on both ranks, and nobody receives
-                c.connect();
-            });
-            EXPECT_NE(text.find("1 send and 0 receive windows here, 1 send and 0 receive windows there"),
-                      std::string::npos)
-                << text;
-        }
-        // An end with fewer windows is told too, if it connects after the other.
-        bool both = false;
-        for (int attempt = 1; !both && attempt <= 20; ++attempt) {
-            connection c(j, 1 - j.rank(), {"fewer"});
-            std::vector<float> in(8);
-            const send_window<float> sends(c, floats);
-            std::unique_ptr<recv_window<float>> receives;
-            if (j.rank() == 0) receives = std::make_unique<recv_window<float>>(c, in);
-            if (j.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2 * attempt));
-            const std::string text = refusal([&] { c.connect(); });
-            const std::vector<int> other{1 - j.rank()};
-            const std::vector<std::string> mine{text};
-            const std::vector<std::string> theirs = j.exchange(other, mine);
-            both = text != "accepted" && theirs[0] != "accepted";
-            if (j.rank() == 1 && text == "accepted") continue;
-            EXPECT_NE(text.find("1 send and 0 receive windows"), std::string::npos) << text;
-            EXPECT_NE(text.find("1 send and 1 receive windows"), std::string::npos) << text;
-        }
-        EXPECT_TRUE(both);
+        expect_other_sizes_are_refused(j);
+        expect_other_types_are_refused(j);
+        expect_senders_alone_are_refused(j);
+        expect_fewer_windows_are_refused(j);
     }
     // What was joined at one end only is not in the way of what comes after it.
     for (int k = 0; k < 3; ++k) {

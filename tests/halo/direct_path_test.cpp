@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes straight into a neighbour's field: the free flag that makes them safe, the memory they take, and what happens
 // when a plan ends early. Ranks are threads.
-#include "node/agreed_costs.hpp"
 #include "padded_oracle.hpp"
-#include "path_model.hpp"
 #include "small_job.hpp"
 
 #include <halocline/comm/global_sum.hpp>
-#include <halocline/comm/processors.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <chrono>
+#include <cstring>
 #include <optional>
+#include <random>
 #include <thread>
 
 using namespace halocline_test;
@@ -26,6 +26,12 @@ namespace {
 
 std::shared_ptr<const site_order> row_of(int sites) { return site_order::lexicographic({sites, 1, 1, 1}); }
 
+/// Both ranks tell each other where their memory lies in their slabs; returns the peer's offset.
+std::ptrdiff_t swap_offsets(const comm::job& j, int peer, const void* mine) {
+    const std::ptrdiff_t offset = static_cast<const std::byte*>(mine) - j.memory().base();
+    return std::stoll(j.exchange(std::array{peer}, std::array{std::to_string(offset)})[0]);
+}
+
 /// Two ranks write 8 words into each other's memory; rank 1 does so as fast as it may, rank 0 reads late.
 /// How many words of a later exchange did rank 0 read?
 std::int64_t later_words(bool wait_for_free) {
@@ -36,15 +42,13 @@ std::int64_t later_words(bool wait_for_free) {
         auto* mine = static_cast<word*>(j.memory().allocate(words * sizeof(word), 128));
         for (int i = 0; i < words; ++i) new (mine + i) word(0);
         const int peer = 1 - j.rank();
-        const std::array peers{peer};
-        const auto offset = reinterpret_cast<std::byte*>(mine) - j.memory().base();
-        const std::string theirs = j.exchange(peers, std::array{std::to_string(offset)})[0];
+        const std::ptrdiff_t theirs = swap_offsets(j, peer, mine);
         const std::array request{comm::channel_request{peer, 0, 0, words * 8, words * 8, "words", true}};
         comm::channel_set set(j, request, {"words", "", {}});
         for (std::uint64_t k = 1; k <= epochs; ++k) {
             const auto send = [&](auto& c) {
                 if (c.sent(k) || (wait_for_free && !c.freed(k))) return;
-                auto* target = reinterpret_cast<word*>(c.memory() + std::stoll(theirs));
+                auto* target = reinterpret_cast<word*>(c.memory() + theirs);
                 for (int i = 0; i < words; ++i) target[i].store(k, std::memory_order_relaxed);
                 c.send(k, comm::ticks());
             };
@@ -55,12 +59,9 @@ std::int64_t later_words(bool wait_for_free) {
             // Read late: until the fast rank's next words would be here, if it sent them.
             const auto patience =
                 std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_for_free ? 1 : 1000);
-            while (std::chrono::steady_clock::now() < patience &&
-                   (k == epochs || mine[0].load(std::memory_order_relaxed) == k))
-                if (k == epochs)
-                    break;
-                else
-                    std::this_thread::yield();
+            while (k < epochs && std::chrono::steady_clock::now() < patience &&
+                   mine[0].load(std::memory_order_relaxed) == k)
+                std::this_thread::yield();
             for (int i = 0; i < words; ++i) later += mine[i].load(std::memory_order_relaxed) != k;
         }
         j.barrier();
@@ -110,24 +111,6 @@ TEST_P(DirectPathOnRanks, NeverReadsAStaleOrLaterGhost) {
         }
         EXPECT_EQ(wrong, 0U);
     });
-}
-
-TEST(DirectPath, ClaimsLinesOfWhichMostAreFilledWhole) {
-    constexpr int rows = 64, row = 10; // ghosts at the start of each row: a box of 8 sites cut in x
-    std::vector<std::int64_t> message(rows), ghosts(rows);
-    for (int i = 0; i < rows; ++i)
-        message[static_cast<std::size_t>(i)] = i, ghosts[static_cast<std::size_t>(i)] = row * i;
-    const halo::site_copy face(message, 1, ghosts, 1);
-    const auto claimed = [&](int words) {
-        return halo::claiming_pays(face.lines(0, {words, 8, halo::scalar::float64}));
-    };
-
-    EXPECT_FALSE(claimed(12)); // a line whole, a line in part
-    EXPECT_FALSE(claimed(15));
-    EXPECT_TRUE(claimed(20)); // two whole, one in part
-    EXPECT_TRUE(claimed(24)); // three whole
-    EXPECT_TRUE(claimed(30));
-    EXPECT_TRUE(claimed(48));
 }
 
 TEST(DirectPath, TakesOnlyControlLinesBeyondTheFields) {
@@ -225,9 +208,7 @@ TEST(DirectPath, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
         const std::size_t used = j.memory().used();
         std::optional<field<double>> x;
         x.emplace(row_of(bytes / 8), 1, &j.memory());
-        const std::array peers{other};
-        const std::string theirs = j.exchange(
-            peers, std::array{std::to_string(reinterpret_cast<std::byte*>(x->data()) - j.memory().base())})[0];
+        const std::ptrdiff_t theirs = swap_offsets(j, other, x->data());
         std::optional<comm::channel_set> set;
         set.emplace(j, request, comm::channel_set_options{"cut short", "", {x->data()}});
         const void* const place = x->data();
@@ -250,7 +231,7 @@ TEST(DirectPath, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
                 while (!c.freed(1)) std::this_thread::yield();
                 meet.arrive_and_wait();
                 meet.arrive_and_wait(); // rank 0 has gone on
-                std::memset(c.memory() + std::stoll(theirs), 0, bytes);
+                std::memset(c.memory() + theirs, 0, bytes);
                 c.send(1, 0);
             });
             EXPECT_EQ(set->wait(1), status::aborted);
@@ -307,188 +288,5 @@ TEST(DirectPath, CopiesInEveryWaitOfTheRank) {
             ASSERT_EQ(x.at(1, 0), 10 * k + other);
             ASSERT_EQ(y.at(1, 0), -(10 * k + other));
         }
-    });
-}
-
-TEST(PathModel, HasTheSameNumbersOnEveryRank) {
-    run(3, [&](const comm::job& j) {
-        const comm::costs& c = comm::measured_costs(j);
-        const auto text = [](double v) { return std::to_string(1e15 * v); };
-
-        EXPECT_NO_THROW(j.agree("costs", text(c.flag_seconds) + text(c.message_seconds) +
-                                             text(c.copy_seconds_per_byte) + text(c.run_seconds)));
-        EXPECT_GT(c.flag_seconds, 0);
-        EXPECT_GT(c.copy_seconds_per_byte, 0);
-        EXPECT_EQ(&comm::measured_costs(j), &c); // once per job
-    });
-}
-
-/// Two ranks then get a core each for as long as their lines are timed.
-TEST(PathModel, KnowsWhatLinesCostWhereRanksShareCores) {
-    const std::vector<int> all = comm::usable_processors();
-    std::vector<int> cores = all;
-    cores.resize(std::min<std::size_t>(2, all.size()));
-    ASSERT_TRUE(comm::bind_to(cores));
-    run(static_cast<int>(cores.size()) + 1, [&](const comm::job& j) {
-        const comm::costs& c = comm::measured_costs(j);
-
-        const bool several = cores.size() > 1;
-        EXPECT_EQ(c.cached_seconds(16384) > 0, several);
-        EXPECT_EQ(c.streamed_seconds(16384) > 0, several);
-        EXPECT_EQ(c.take_seconds > 0, several);
-        EXPECT_EQ(comm::usable_processors(), cores) << "a rank stays bound";
-    });
-    comm::bind_to(all);
-}
-
-TEST(PathModel, CopiesDirectlyWhatComesOutOfASlotLaterThanAFlag) {
-    const comm::costs c{.flag_seconds = 1e-6, .copy_seconds_per_byte = 1e-10, .run_seconds = 1e-8};
-
-    EXPECT_EQ(halo::choose_path(c, 9'000, 1, 0).choice, path::packed);  // 0.91 us
-    EXPECT_EQ(halo::choose_path(c, 10'000, 1, 0).choice, path::direct); // 1.01 us
-    EXPECT_EQ(halo::choose_path(c, 100, 100, 0).choice, path::direct);  // many short runs
-
-    comm::costs far = c;
-    far.cached.line_seconds = 12.8e-9;                                   // half of that a line, there
-    EXPECT_EQ(halo::choose_path(far, 4'900, 0, 0).choice, path::packed); // 0.98 us
-    EXPECT_EQ(halo::choose_path(far, 5'100, 0, 0).choice, path::direct); // 1.02 us
-}
-
-TEST(PathModel, PacksWhatWouldShareTooManyLinesWithSitesOfThePeer) {
-    comm::costs c{
-        .flag_seconds = 1e-7, .copy_seconds_per_byte = 1e-10, .cached = {0, 8e-9}, .scattered_line_seconds = 2e-8};
-
-    EXPECT_EQ(halo::choose_path(c, 20'000, 0, 160).choice, path::direct); // 2 us; 1.92
-    EXPECT_EQ(halo::choose_path(c, 20'000, 0, 170).choice, path::packed); // 2.04
-
-    c.scattered_line_seconds = 7e-9; // not dearer than others, by a rough measurement
-    EXPECT_EQ(halo::choose_path(c, 20'000, 0, 1000).choice, path::direct);
-}
-
-/// A message of box faces: two of L^3 sites to the one peer, each face a run of its own or a run for each site.
-struct face_message {
-    std::size_t bytes;
-    std::int64_t runs;
-    double shared_lines;
-};
-std::vector<face_message> face_messages() {
-    std::vector<face_message> all;
-    for (const std::size_t site_bytes : {24, 96, 192})
-        for (const std::int64_t L : {2, 4, 8, 16})
-            for (const bool scattered : {false, true}) {
-                const std::int64_t sites = 2 * L * L * L;
-                const bool shares = scattered && site_bytes % 64 != 0;
-                all.push_back({static_cast<std::size_t>(sites) * site_bytes, scattered ? sites : 2 * L,
-                               shares ? static_cast<double>(sites) : 0});
-            }
-    return all;
-}
-
-/// Costs as ranks measured them on a quiet machine, on the same with loops running on all cores, and at the worst.
-TEST(PathModel, ChoosesOnABusyMachineAsOnAQuietOne) {
-    const auto one = [](bool own_core, double flag, double message, double copy, double line, double scattered) {
-        return comm::measurement{.seen = {.flag_seconds = flag,
-                                          .message_seconds = message,
-                                          .copy_seconds_per_byte = copy,
-                                          .cached = {2e-7, line},
-                                          .streamed = {4e-7, 11e-9},
-                                          .scattered_line_seconds = scattered,
-                                          .take_seconds = 85e-9,
-                                          .keep_seconds = 25e-9},
-                                 .own_core = own_core,
-                                 .shares_memory = true};
-    };
-    for (const bool own_core : {true, false}) {
-        const auto quiet = own_core ? one(true, 150e-9, 20e-9, 25e-12, 13.7e-9, 25e-9)
-                                    : one(false, 1.7e-6, 30e-9, 25e-12, 13.9e-9, 24e-9);
-        const comm::costs expected = comm::agreed({quiet, quiet});
-        for (const auto& busy :
-             {one(own_core, 5e-6, 142e-6, 37e-12, 14.5e-9, 19e-9), // seen
-              one(own_core, 4e-3, 4e-3, 25e-12, 14.1e-9, 30e-9), one(own_core, 1, 1, 37e-12, 13e-9, 1)})
-            for (const std::vector<comm::measurement>& all : {std::vector{busy, busy}, {busy, quiet}}) {
-                const comm::costs c = comm::agreed(all);
-                for (const face_message& m : face_messages())
-                    EXPECT_EQ(halo::choose_path(c, m.bytes, m.runs, m.shared_lines).choice,
-                              halo::choose_path(expected, m.bytes, m.runs, m.shared_lines).choice)
-                        << m.bytes << " B, " << m.shared_lines << " shared lines";
-                const halo::ghost_widths all_sides{}, plane{{1, 1, 0, 0}, {1, 1, 0, 0}};
-                EXPECT_EQ(halo::choose_route(c, {2, 2, 1, 1}, plane).choice,
-                          halo::choose_route(expected, {2, 2, 1, 1}, plane).choice);
-                EXPECT_EQ(halo::choose_route(c, {3, 3, 3, 3}, all_sides).choice,
-                          halo::choose_route(expected, {3, 3, 3, 3}, all_sides).choice);
-            }
-    }
-}
-
-/// With more ranks than cores one copy is less work than two, however long a flag took that waited for time slices; but
-/// small faces are not worth another change of process.
-TEST(PathModel, WritesFacesDirectlyWhereRanksShareCores) {
-    const comm::measurement sharing{.seen = {.flag_seconds = 4e-3,
-                                             .copy_seconds_per_byte = 25e-12,
-                                             .cached = {2e-7, 14e-9},
-                                             .scattered_line_seconds = 24e-9,
-                                             .take_seconds = 90e-9},
-                                    .shares_memory = true};
-    const comm::costs c = comm::agreed({sharing, sharing, sharing, sharing});
-    const auto face_of = [](std::size_t L, std::size_t site_bytes) { return L * L * L * site_bytes; };
-
-    EXPECT_EQ(halo::choose_path(c, face_of(4, 96), 1, 0).choice, path::packed);
-    EXPECT_EQ(halo::choose_path(c, face_of(6, 96), 1, 0).choice, path::direct);
-    EXPECT_EQ(halo::choose_path(c, face_of(8, 96), 1, 0).choice, path::direct);
-    EXPECT_EQ(halo::choose_path(c, face_of(8, 96), 1, 512).choice, path::packed); // that would share its lines
-}
-
-/// Where the costs say that shared lines are dear: faces in x of a field with ghosts in it, whose runs of 96 bytes share
-/// their lines with own sites, are packed, those in t, which are contiguous, are not.
-TEST(PathModel, CountsTheLinesThatGhostsShareWithSites) {
-    for (const int mu : {0, 3}) {
-        lattice::coordinate global{8, 8, 8, 8}, ranks{1, 1, 1, 1};
-        global[mu] *= 2;
-        ranks[mu] = 2;
-        const auto cut = decomposition::even(global, ranks);
-        run(2, [&](const comm::job& j) {
-            comm::assume_costs(j, {.flag_seconds = 1e-7,
-                                   .copy_seconds_per_byte = 1e-10,
-                                   .cached = {0, 8e-9},
-                                   .streamed = {0, 8e-9},
-                                   .scattered_line_seconds = 1e-6});
-            field<float> x(site_order::lexicographic(halo::grown(cut.local_box(j.rank()), {}).extents), 24,
-                           &j.memory());
-
-            const shell_plan ghosts(j, cut, {}, {halo::bind(x)});
-
-            const std::string text = ghosts.describe();
-            EXPECT_EQ(text.find("packed") != std::string::npos, mu == 0) << text;
-        });
-    }
-}
-
-TEST(PathModel, TakesTheRouteWithTheShorterSum) {
-    const halo::ghost_widths all{}, plane{{1, 1, 0, 0}, {1, 1, 0, 0}};
-    // 81 messages in one phase, or 8 in four.
-    EXPECT_EQ(halo::choose_route({1e-6, 1e-7, 0, 0}, {3, 3, 3, 3}, all).choice, halo::corner_route::by_dimension);
-    EXPECT_EQ(halo::choose_route({1e-6, 1e-8, 0, 0}, {3, 3, 3, 3}, all).choice, halo::corner_route::at_once);
-    // 9 or 4.
-    EXPECT_EQ(halo::choose_route({1e-6, 1e-7, 0, 0}, {3, 3, 1, 1}, plane).choice, halo::corner_route::at_once);
-    EXPECT_EQ(halo::choose_route({1e-6, 3e-7, 0, 0}, {3, 3, 1, 1}, plane).choice, halo::corner_route::by_dimension);
-}
-
-TEST(PathModel, IsPrintedWithItsNumbersAndOverridden) {
-    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
-    run(2, [&](const comm::job& j) {
-        field<double> x(site_order::lexicographic(halo::grown(cut.local_box(j.rank()), {}).extents), 1, &j.memory());
-        shell_plan automatic(j, cut, {.shape = halo::shell::box}, {halo::bind(x)});
-        const std::string text = automatic.describe();
-        EXPECT_NE(text.find("a free flag"), std::string::npos) << text;
-        EXPECT_NE(text.find("by dimension"), std::string::npos) << text;
-
-        shell_plan asked(j, cut,
-                         {.shape = halo::shell::box, .corners = halo::corner_route::by_dimension, .path = path::direct},
-                         {halo::bind(x)});
-        EXPECT_EQ(asked.route(), halo::corner_route::by_dimension);
-        EXPECT_EQ(asked.describe().find("packed"), std::string::npos) << asked.describe();
-        EXPECT_NE(asked.describe().find("asked for"), std::string::npos) << asked.describe();
-        shell_plan packed(j, cut, {.path = path::packed}, {halo::bind(x)});
-        EXPECT_EQ(packed.describe().find("direct"), std::string::npos) << packed.describe();
     });
 }

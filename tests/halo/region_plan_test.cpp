@@ -74,7 +74,39 @@ std::vector<std::int32_t> sites_in(const patch& p, const box& part, int width) {
     return sites;
 }
 
-/// Where the sites of p's grown box are owned: found by looking at every site of every patch.
+/// What a rank sends and receives so that each of its grown boxes is filled from the patches that own its sites.
+struct shell_transfers {
+    std::vector<transfer> sends, receives;
+    std::int64_t sites = 0; ///< in the rank's storage
+};
+shell_transfers transfers_of(const std::vector<patch>& patches, int rank, int width) {
+    shell_transfers all;
+    for (std::size_t a = 0; a < patches.size(); ++a) {
+        const patch& from = patches[a];
+        if (from.rank == rank) all.sites += from.grown(width).volume();
+        for (std::size_t b = 0; b < patches.size(); ++b) {
+            const patch& to = patches[b];
+            const box part = intersection(from.interior, to.grown(width));
+            if (a == b || part.volume() == 0) continue;
+            const auto tag = static_cast<std::uint32_t>(a * patches.size() + b);
+            if (from.rank == rank) all.sends.push_back({to.rank, tag, sites_in(from, part, width)});
+            if (to.rank == rank) all.receives.push_back({from.rank, tag, sites_in(to, part, width)});
+        }
+    }
+    return all;
+}
+
+/// visit(patch, global coordinate, site in the storage) for each site of the rank's grown boxes.
+template <class Visit>
+void for_each_site(const std::vector<patch>& patches, int rank, int width, Visit&& visit) {
+    for (const patch& p : patches) {
+        if (p.rank != rank) continue;
+        const box grown = p.grown(width);
+        for (std::int64_t i = 0; i < grown.volume(); ++i) visit(p, grown.site(i), p.first + i);
+    }
+}
+
+/// The patch that owns a site, found by looking at all of them; nullptr: none does.
 const patch* owner_of(const std::vector<patch>& patches, const coordinate& x) {
     for (const patch& p : patches)
         if (p.interior.contains(x)) return &p;
@@ -101,34 +133,13 @@ TEST_P(RegionPlanOnRanks, FillsTheShellsOfARandomUnionOfBoxes) {
         for (int round = 0; round < 30; ++round) {
             const int width = drawn(generator, 1, 2);
             const std::vector<patch> patches = random_patches(generator, j.ranks(), width);
-            std::vector<transfer> sends, receives;
-            std::int64_t sites = 0;
-            for (std::size_t a = 0; a < patches.size(); ++a) {
-                if (patches[a].rank == j.rank()) sites += patches[a].grown(width).volume();
-                for (std::size_t b = 0; b < patches.size(); ++b) {
-                    const box part = intersection(patches[a].interior, patches[b].grown(width));
-                    if (a == b || part.volume() == 0) continue;
-                    const auto tag = static_cast<std::uint32_t>(a * patches.size() + b);
-                    if (patches[a].rank == j.rank())
-                        sends.push_back({patches[b].rank, tag, sites_in(patches[a], part, width)});
-                    if (patches[b].rank == j.rank())
-                        receives.push_back({patches[a].rank, tag, sites_in(patches[b], part, width)});
-                }
-            }
-            field<double> x(row_of(sites), components,
+            const shell_transfers all = transfers_of(patches, j.rank(), width);
+            field<double> x(row_of(all.sites), components,
                             round % 2 == 0 ? static_cast<std::pmr::memory_resource*>(&j.memory())
                                            : std::pmr::get_default_resource());
-            const auto of_each_site = [&](auto&& visit) {
-                for (const patch& p : patches)
-                    for (std::int64_t i = 0; p.rank == j.rank() && i < p.grown(width).volume(); ++i) {
-                        coordinate c = lattice::lexicographic_coordinate(i, p.grown(width).extents);
-                        for (int mu = 0; mu < dimensions; ++mu) c[mu] += p.grown(width).origin[mu];
-                        visit(p, c, p.first + i);
-                    }
-            };
-            region_plan plan(j, sends, receives, {halo::bind(x)}, {.name = "patches"});
+            region_plan plan(j, all.sends, all.receives, {halo::bind(x)}, {.name = "patches"});
             for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
-                of_each_site([&](const patch& p, const coordinate& c, std::int64_t site) {
+                for_each_site(patches, j.rank(), width, [&](const patch& p, const coordinate& c, std::int64_t site) {
                     for (int k = 0; k < components; ++k)
                         x.at(site, k) = p.interior.contains(c) ? value_at(c, k, epoch) : poison;
                 });
@@ -137,7 +148,7 @@ TEST_P(RegionPlanOnRanks, FillsTheShellsOfARandomUnionOfBoxes) {
                 ASSERT_EQ(plan.finish(), status::ok);
 
                 std::int64_t wrong = 0;
-                of_each_site([&](const patch&, const coordinate& c, std::int64_t site) {
+                for_each_site(patches, j.rank(), width, [&](const patch&, const coordinate& c, std::int64_t site) {
                     const bool owned = owner_of(patches, c) != nullptr; // else it must stay as it was
                     for (int k = 0; k < components; ++k)
                         wrong += x.at(site, k) != (owned ? value_at(c, k, epoch) : poison);

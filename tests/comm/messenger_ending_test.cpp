@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matched messages: requests that are withdrawn, peers that leave, and what ends a job.
+#include "messenger_bodies.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace {
+
+using namespace halocline_test::messages;
+
+TEST(Messenger, ARequestMayBeDestroyedEarly) {
+    on_ranks({2}, [](const job& j) {
+        messenger m(j);
+        const int peer = j.ranks() - 1 - j.rank();
+        bytes data(100'000, &j.memory());
+        {
+            message_request posted, any, self;
+            m.irecv(posted, data, peer, 1);
+            m.irecv(any, data, any_source, 2);
+            m.isend(self, data, j.rank(), 3);
+        }
+        j.barrier(); // what the peer sends now meets none of them
+        int x = 5, y = 0;
+        message_request r;
+        m.isend(r, std::as_bytes(std::span(&x, 1)), peer, 1);
+        ok_or_fail(m, m.recv(std::as_writable_bytes(std::span(&y, 1)), peer, 1));
+        EXPECT_EQ(y, 5);
+        message_info info;
+        EXPECT_FALSE(m.probe(j.rank(), 3, info));
+        j.barrier();
+    });
+}
+
+/// A send that is destroyed when its receive has called for it, or will: that ends, and the job goes on.
+TEST(MessengerOverNetwork, AReceiveWhoseSendIsWithdrawnIsAborted) {
+    on_ranks({}, [](const job& j) {
+        const int peer = j.rank() ^ 1;
+        constexpr std::size_t n = 4 << 20;
+        int aborted = 0;
+        for (const std::size_t direct_bytes : {std::size_t{16} << 10, 2 * n}) { // written by the network; in pieces
+            for (int round = 0; round < 12; ++round) {
+                messenger m(j, {.frame_bytes = 16 << 10, .direct_bytes = direct_bytes});
+                bytes data(n, &j.memory());
+                if (peer < j.ranks() && j.rank() < peer) {
+                    message_request send;
+                    fill(data, j.rank(), 0);
+                    m.isend(send, data, peer, 5);
+                    if (round == 0) ok_or_fail(m, m.send({}, peer, 4));
+                    for (int i = 1; i < round && !send.done(); ++i) (void)m.test(send);
+                } else if (peer < j.ranks()) {
+                    if (round == 0) ok_or_fail(m, m.recv({}, peer, 4)); // the announcement came before that
+                    const status s = m.recv(data, peer, 5);
+                    if (s == status::ok) {
+                        EXPECT_EQ(wrong(data, peer, 0), 0u);
+                    } else {
+                        ++aborted;
+                        EXPECT_EQ(s, status::aborted) << m.pending();
+                        EXPECT_NE(m.pending().find("from rank " + std::to_string(peer) +
+                                                   ", tag 5, whose message its sender withdrew"),
+                                  std::string::npos)
+                            << m.pending();
+                    }
+                }
+                j.barrier(); // the sender's messenger is there until then
+            }
+        }
+        if (peer < j.rank()) {
+            EXPECT_GE(aborted, 2) << "at least those whose sender did nothing for them";
+        }
+    });
+}
+
+/// Within a node, where the receiver can't read its sender's memory: it would wait for copies in its slab.
+TEST(MessengerBetweenProcesses, AReceiveThatNeedsCopiesOfAWithdrawnSendIsAborted) {
+    on_ranks({}, [](const job& j) {
+        messenger m(j, {.read_processes = false});
+        const bytes out(1 << 20, std::pmr::new_delete_resource());
+        bytes in(1 << 20, std::pmr::new_delete_resource());
+        if (j.rank() == 0) {
+            message_request send;
+            m.isend(send, out, 1, 5);
+        } else if (j.rank() == 1) {
+            EXPECT_EQ(m.recv(in, 0, 5), status::aborted);
+            EXPECT_NE(m.pending().find("its sender withdrew"), std::string::npos) << m.pending();
+        }
+        j.barrier();
+    });
+}
+
+// Below: what ends a messenger or the job; ranks as threads only.
+
+std::string failure_of(int ranks, int rank, const std::function<void(const job&)>& body) {
+    std::string text;
+    try {
+        run_threads(ranks, [&](const job& j) {
+            try {
+                body(j);
+            } catch (const std::exception& e) {
+                if (j.rank() == rank) text = e.what();
+                throw;
+            }
+        });
+    } catch (const std::exception&) {
+    }
+    return text;
+}
+
+TEST(MessengerFailure, AMessageThatIsTooLongIsWrongData) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    for (const std::size_t n : {std::size_t{72}, std::size_t{5000}, std::size_t{300'000}}) {
+        const std::string text = failure_of(2, 1, [&](const job& j) {
+            messenger m(j);
+            bytes data(n, &j.memory());
+            if (j.rank() == 0) ok_or_fail(m, m.send(data, 1, 5)); // its sender is let go
+            if (j.rank() == 1) ok_or_fail(m, m.recv(std::span(data).first(64), 0, 5));
+            j.barrier();
+        });
+        EXPECT_NE(
+            text.find("a receive of up to 64 bytes that got a message of " + std::to_string(n) + " from rank 0, tag 5"),
+            std::string::npos)
+            << text;
+    }
+}
+
+TEST(MessengerFailure, APeerThatClosesEndsTheWait) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    const std::string text = failure_of(2, 0, [](const job& j) {
+        {
+            messenger m(j);
+            if (j.rank() == 0) {
+                std::array<message_request, 2> r;
+                m.irecv(r[0], {}, 1, 6);
+                m.irecv(r[1], {}, 1, 7);
+                ok_or_fail(m, m.wait_all(r));
+            }
+        }
+        j.barrier();
+    });
+    EXPECT_NE(text.find("a receive from rank 1, tag 6, and 1 more"), std::string::npos) << text;
+    EXPECT_NE(text.find(": rank 1 (pid "), std::string::npos) << text;
+    EXPECT_NE(text.find(") closed its end while"), std::string::npos) << text;
+}
+
+TEST(MessengerFailure, OptionsThatDifferAreOneError) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    const std::string text = failure_of(
+        2, 1, [](const job& j) { messenger m(j, {.unexpected = j.rank() == 0 ? std::size_t{10} : std::size_t{20}}); });
+    EXPECT_NE(text.find("10 unexpected"), std::string::npos) << text;
+    EXPECT_NE(text.find("20 unexpected"), std::string::npos) << text;
+}
+
+} // namespace
