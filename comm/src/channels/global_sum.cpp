@@ -32,6 +32,19 @@ std::string in_words(std::span<const int> rank_order) {
     return text;
 }
 
+/// Checks what global_sum() was asked for. Collective.  Err: input_error.
+void check_options(const job& j, int max_values, std::span<const int> rank_order, int largest_group) {
+    j.agree("the largest global sum", std::to_string(max_values));
+    j.agree("the largest group and the rank order of a global sum",
+            std::to_string(largest_group) + in_words(rank_order));
+    if (max_values < 1 || max_values > most_values)
+        throw input_error("a global sum of up to " + std::to_string(max_values) + " values; 1 to " +
+                          std::to_string(most_values) + " are possible");
+    if (largest_group < 0)
+        throw input_error("a global sum in groups of " + std::to_string(largest_group) +
+                          " ranks; 1 or more, or 0 for the usual");
+}
+
 channel_set channels_to(const job& j, std::span<const int> peers, std::size_t values, std::string name) {
     std::vector<channel_request> requests;
     for (const int peer : peers) {
@@ -46,17 +59,8 @@ channel_set channels_to(const job& j, std::span<const int> peers, std::size_t va
 
 global_sum::global_sum(const job& j, int max_values, std::span<const int> rank_order, int largest_group)
     : job_(j), max_values_(static_cast<std::size_t>(std::max(max_values, 0))), own_(max_values_), sum_(max_values_) {
-    j.agree("the largest global sum", std::to_string(max_values));
-    j.agree("the largest group and the rank order of a global sum",
-            std::to_string(largest_group) + in_words(rank_order));
+    check_options(j, max_values, rank_order, largest_group);
     leaf_of_ = leaf_of_each(rank_order, j.ranks());
-    if (max_values < 1 || max_values > most_values) {
-        throw input_error("a global sum of up to " + std::to_string(max_values) + " values; 1 to " +
-                          std::to_string(most_values) + " are possible");
-    }
-    if (largest_group < 0)
-        throw input_error("a global sum in groups of " + std::to_string(largest_group) +
-                          " ranks; 1 or more, or 0 for the usual");
     const std::size_t most = largest_group > 0 ? static_cast<std::size_t>(largest_group) : usual_group(j);
     std::vector<int> rank_at(leaf_of_.size());
     for (int r = 0; r < j.ranks(); ++r) rank_at[leaf_of_[static_cast<std::size_t>(r)]] = r;

@@ -43,16 +43,22 @@ std::string opened(call kind, std::string_view bytes) {
     return s.append(bytes);
 }
 
-/// Takes the opening byte off.
+constexpr const char* make_the_same =
+    ": the ranks make different collective calls; make the same ones on all ranks, in one order";
+
+/// Rank `here` is in one call, rank `there` in another one.
+[[noreturn]] void refuse_different_calls(const job_core& core, int here, call kind_here, int there, call kind_there,
+                                         std::string_view operation) {
+    throw rank_failure("rank " + std::to_string(here) + " is in " + std::string(to_string(kind_here)) + ", but " +
+                           core.name_of(there) + " is in " + std::string(to_string(kind_there)) + make_the_same,
+                       status::wrong_data, there, core.members[there].pid, core.members[there].host,
+                       std::string(operation));
+}
+
+/// Takes the opening byte off.  Err: rank_failure: it is another call's.
 void strip(const job_core& core, call kind, int from, std::string& message) {
-    if (message.empty() || message.front() != static_cast<char>(kind)) {
-        const std::string theirs(message.empty() ? "?" : to_string(static_cast<call>(message.front())));
-        throw rank_failure(
-            "rank " + std::to_string(core.rank) + " is in " + std::string(to_string(kind)) + ", but " +
-                core.name_of(from) + " is in " + theirs +
-                ": the ranks make different collective calls; make the same ones on all ranks, in one order",
-            status::wrong_data, from, core.members[from].pid, core.members[from].host, std::string(to_string(kind)));
-    }
+    const call theirs = message.empty() ? call{} : static_cast<call>(message.front());
+    if (theirs != kind) refuse_different_calls(core, core.rank, kind, from, theirs, to_string(kind));
     message.erase(0, 1);
 }
 
@@ -121,16 +127,19 @@ std::string combine_as(job_core& core, call kind, std::string mine, const mail::
         const call theirs = std::exchange(all.kind, kind);
         all.differ(core.rank, core.rank & (core.rank - 1), theirs);
     }
-    throw rank_failure("rank " + std::to_string(all.here) + " is in " + std::string(to_string(all.kind)) + ", but " +
-                           core.name_of(all.there) + " is in " + std::string(to_string(all.kind_there)) +
-                           ": the ranks make different collective calls; make the same ones on all ranks, in one order",
-                       status::wrong_data, all.there, core.members[all.there].pid, core.members[all.there].host,
-                       std::string(operation));
+    refuse_different_calls(core, all.here, all.kind, all.there, all.kind_there, operation);
 }
 
 /// The first of two values that is not empty.
 std::string first_said(const std::string& lower, const std::string& upper, int) {
     return lower.empty() ? upper : lower;
+}
+
+/// Err: input_error: there is no such rank.
+void require_rank(int rank, int ranks, const char* call) {
+    if (rank < 0 || rank >= ranks)
+        throw input_error(std::string(call) + " rank " + std::to_string(rank) + ", which is none of 0 to " +
+                          std::to_string(ranks - 1));
 }
 
 /// What a rank says in agree().
@@ -185,9 +194,7 @@ std::vector<std::string> job::gather(std::string_view mine) const {
 }
 
 std::string job::broadcast(std::string_view mine, int root) const {
-    if (root < 0 || root >= ranks())
-        throw input_error("broadcast of rank " + std::to_string(root) + ", which is none of 0 to " +
-                          std::to_string(ranks() - 1));
+    require_rank(root, ranks(), "broadcast of");
     // Of two ranges only one can hold the root, which puts a byte before its value.
     const std::string value = rank() == root ? opened(call::broadcast, mine) : std::string();
     return combine_as(*core_, call::broadcast, value, first_said, "a broadcast of rank " + std::to_string(root))
@@ -213,10 +220,7 @@ std::vector<std::string> job::exchange(std::span<const int> peers, std::span<con
     std::vector<std::string> messages;
     std::vector<std::string> in(peers.size());
     for (std::size_t i = 0; i < peers.size(); ++i) {
-        if (peers[i] < 0 || peers[i] >= ranks()) {
-            throw input_error("exchange with rank " + std::to_string(peers[i]) + ", which is none of 0 to " +
-                              std::to_string(ranks() - 1));
-        }
+        require_rank(peers[i], ranks(), "exchange with");
         if (peers[i] == rank()) {
             in[i] = out[i];
         } else {
@@ -251,49 +255,45 @@ void job::agree(std::string_view what, std::string_view value) const {
     const opinion &zero = all.lowest, &other = all.others;
     const std::string who = "rank " + std::to_string(all.other);
     if (zero.what != other.what)
-        throw input_error("rank 0 compares " + zero.what + ", " + who + " " + other.what +
-                          ": the ranks make different collective calls; make the same ones on all ranks, in one order");
+        throw input_error("rank 0 compares " + zero.what + ", " + who + " " + other.what + make_the_same);
     throw input_error("ranks disagree on " + zero.what + ": rank 0 has " + shown(zero.value, other.value) + ", " + who +
                       " has " + shown(other.value, zero.value) + "; give every rank the same");
 }
 
 void job::collectively(const std::function<void()>& work) const {
-    enum : char { fine = 0, input = 1, other = 2, full = 3 };
-    char outcome = fine;
+    enum class outcome : char { fine, input, full, other };
+    outcome mine = outcome::fine;
     std::string text;
     std::exception_ptr own;
+    const auto note = [&](outcome o, std::string what) {
+        mine = o;
+        text = std::move(what);
+        own = std::current_exception();
+    };
     try {
         work();
     } catch (const rank_failure&) {
         throw; // the job has ended; nobody is left to decide with
     } catch (const input_error& e) {
-        outcome = input;
-        text = e.what();
-        own = std::current_exception();
+        note(outcome::input, e.what());
     } catch (const slab_full& e) {
-        outcome = full;
-        text = e.what();
-        own = std::current_exception();
+        note(outcome::full, e.what());
     } catch (const std::exception& e) {
-        outcome = other;
-        text = e.what();
-        own = std::current_exception();
+        note(outcome::other, e.what());
     } catch (...) {
-        outcome = other;
-        text = "rank " + std::to_string(rank()) + " threw something that is no std::exception";
-        own = std::current_exception();
+        note(outcome::other, "rank " + std::to_string(rank()) + " threw something that is no std::exception");
     }
     // The lowest rank that failed speaks for all; empty: nobody did.
-    const std::string mine =
-        outcome == fine ? std::string() : wire_writer().number(rank()).number(outcome).text(text).take();
+    const std::string said =
+        mine == outcome::fine ? std::string() : wire_writer().number(rank()).number(mine).text(text).take();
     const std::string worst =
-        combine_as(*core_, call::collectively, mine, first_said, "every rank's decision on errors");
+        combine_as(*core_, call::collectively, said, first_said, "every rank's decision on errors");
     if (worst.empty()) return;
     wire_reader reader(worst);
     if (reader.number<int>() == rank()) std::rethrow_exception(own);
-    switch (reader.number<char>()) {
-    case input: throw input_error(reader.text());
-    case full: throw slab_full(reader.text());
+    switch (reader.number<outcome>()) {
+    case outcome::input: throw input_error(reader.text());
+    case outcome::full: throw slab_full(reader.text());
     default: throw error(reader.text());
     }
 }
