@@ -14,7 +14,6 @@
 #include "support/mpi_peer.hpp"
 
 #include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <sstream>
 #include <string>

@@ -13,7 +13,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <exception>
 
 namespace {
 

@@ -20,7 +20,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <regex>
 #include <string>

@@ -5,7 +5,6 @@
 #include <halocline/comm/option_keys.hpp>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <limits>
 #include <utility>

@@ -6,7 +6,6 @@
 #include "halo/box_faces.hpp"
 
 #include <cstdint>
-#include <span>
 
 namespace halocline::bench {
 

@@ -6,7 +6,6 @@
 #ifdef HALOCLINE_BENCH_MPI
 #include <mpi.h>
 
-#include <cstdlib>
 #include <sys/mman.h>
 #else
 #include <halocline/comm/slab.hpp>

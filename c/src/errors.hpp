@@ -5,7 +5,6 @@
 #include <halocline.h>
 #include <halocline/comm/job.hpp>
 
-#include <new>
 #include <string>
 
 namespace halocline::c {

@@ -3,8 +3,6 @@
 
 #include <halocline/comm/window.hpp>
 
-#include <array>
-
 using namespace halocline;
 using c::guarded, c::present, c::with;
 

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <vector>
 
 #define HALOCLINE_TRY(call)                                                                                            \

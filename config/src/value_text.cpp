@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/config/value_text.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>

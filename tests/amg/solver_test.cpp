@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <mutex>
-
 namespace {
 
 using namespace halocline;

@@ -11,10 +11,7 @@
 #include <chrono>
 #include <functional>
 #include <memory_resource>
-#include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
 #include <sched.h>
 

@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <list>
 #include <netinet/in.h>
 #include <poll.h>
 #include <random>

@@ -9,7 +9,6 @@
 
 #include <halocline_test/allocation_counter.hpp>
 
-#include <atomic>
 #include <barrier>
 #include <cstdlib>
 #include <optional>

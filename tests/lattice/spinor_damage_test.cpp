@@ -2,7 +2,6 @@
 // The reader against files that are cut short, altered, or hold something else: what is wrong, which value, what is right.
 #include "spinor_formats.hpp"
 
-#include <cmath>
 #include <limits>
 
 using namespace halocline_test;

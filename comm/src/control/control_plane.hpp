@@ -4,7 +4,6 @@
 
 #include <halocline/comm/status.hpp>
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <poll.h>

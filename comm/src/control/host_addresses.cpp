@@ -9,8 +9,6 @@
 #include <arpa/inet.h>
 #include <array>
 #include <bit>
-#include <cstdint>
-#include <cstring>
 #include <ifaddrs.h>
 #include <memory>
 #include <net/if.h>

@@ -7,7 +7,6 @@
 #include <halocline/comm/launch.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>

@@ -17,7 +17,6 @@
 #include <sys/eventfd.h>
 #include <system_error>
 #include <unistd.h>
-#include <utility>
 
 namespace halocline::comm {
 namespace {

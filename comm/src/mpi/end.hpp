@@ -4,7 +4,6 @@
 
 #include "network/network_end.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 

@@ -7,7 +7,6 @@
 
 #include <halocline/base/error.hpp>
 
-#include <algorithm>
 #include <utility>
 
 namespace halocline::comm {

@@ -5,7 +5,6 @@
 #include "rma_segment.hpp"
 
 #include <atomic>
-#include <new>
 #include <string>
 
 namespace halocline::comm {

@@ -9,7 +9,6 @@
 #include <halocline/comm/stream_bytes.hpp>
 #include <halocline/comm/take_line.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <new>

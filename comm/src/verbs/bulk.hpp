@@ -6,7 +6,6 @@
 #include "network/registered_transfer.hpp"
 #include "port.hpp"
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
