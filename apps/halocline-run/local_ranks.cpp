@@ -31,13 +31,14 @@ local_ranks::local_ranks(group_plan plan, rank_events& events, const sigset_t& s
     if (plan_.bind != binding::none) choose_processors();
 }
 
-/// The next ones in the order of use (comm/processors.hpp), one per thread, if there are enough that no other job has. Where a
-/// quota leaves less time than they have, others use this machine whom it does not see, in containers that may be bound to
-/// the same first processors. Then ranks are left to the scheduler, unless the user demands otherwise, and OpenMP's runtime
-/// would start as many threads as it sees processors.
+/// The next ones in the order of use (comm/processors.hpp), one per thread, if there are enough that no other job has; or all
+/// of them, if as many ranks of one thread can share each. Where a quota leaves less time than they have, others use this
+/// machine whom it does not see, in containers that may be bound to the same first processors. Then ranks are left to the
+/// scheduler, unless the user demands otherwise, and OpenMP's runtime would start as many threads as it sees processors.
 void local_ranks::choose_processors() {
     const std::vector<int> usable = comm::usable_processors();
-    const std::size_t needed = ranks_.size() * static_cast<std::size_t>(comm::threads_per_rank());
+    const auto threads = static_cast<std::size_t>(comm::threads_per_rank());
+    const std::size_t needed = ranks_.size() * threads;
     if (plan_.bind == binding::demanded) {
         processors_ = claims_.take(usable, needed);
         if (processors_.empty()) refuse(needed, usable.size());
@@ -46,8 +47,9 @@ void local_ranks::choose_processors() {
     const std::vector<comm::processor_quota> quotas = comm::processor_quotas();
     const auto too_small = [&](const auto& q) { return q.processors < static_cast<double>(usable.size()); };
     const bool rationed = std::ranges::any_of(quotas, too_small);
-    if (!rationed && needed > usable.size()) return;
-    if (!rationed) processors_ = claims_.take(usable, needed);
+    const bool can_share = threads == 1 && !usable.empty() && ranks_.size() % usable.size() == 0;
+    if (!rationed && needed > usable.size() && !can_share) return;
+    if (!rationed) processors_ = claims_.take(usable, std::min(needed, usable.size()));
     one_thread_ = processors_.empty();
 }
 
@@ -76,8 +78,10 @@ void local_ranks::start() {
 
 void local_ranks::bind(int i) const {
     if (one_thread_) setenv("OMP_NUM_THREADS", "1", 0);
-    const std::size_t each = processors_.size() / ranks_.size();
-    comm::bind_to(std::span(processors_).subspan(static_cast<std::size_t>(i) * each, each));
+    if (processors_.empty()) return;
+    const std::size_t each = std::max<std::size_t>(1, processors_.size() / ranks_.size());
+    const std::size_t first = static_cast<std::size_t>(i) * processors_.size() / ranks_.size();
+    comm::bind_to(std::span(processors_).subspan(first, each));
 }
 
 void local_ranks::make_lifelines() {

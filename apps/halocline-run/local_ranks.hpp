@@ -63,7 +63,7 @@ class local_ranks final : public host {
     group_plan plan_;
     rank_events& events_;
     sigset_t signals_;
-    std::vector<int> processors_; // that ranks are bound to, as many for each; empty: none is
+    std::vector<int> processors_; // that ranks are bound to: as many for each, or one for as many ranks; empty: none is
     bool one_thread_ = false;     // is what they get for OpenMP, if the user does not say otherwise
     processor_claims claims_;
     std::vector<child> ranks_;

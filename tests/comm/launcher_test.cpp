@@ -157,14 +157,15 @@ TEST(Launcher, SeesTheEndOfItsRanksWhoeverStartedIt) {
     EXPECT_EQ(WEXITSTATUS(how), 9);
 }
 
-/// Lines of what ranks may use, of /proc, sorted.
-std::vector<std::string> processors_of_ranks(const std::string& environment, const std::string& options) {
-    std::stringstream said(run_command("env " + environment + " " + launcher_program() + " " + options +
-                                       " -- awk '/^Cpus_allowed_list/{print $2}' /proc/self/status")
-                               .out);
+/// Lines "RANK PROCESSORS" of what ranks may use, of /proc, in the order of ranks.
+std::vector<std::string> processors_by_rank(const std::string& before, const std::string& options) {
+    std::stringstream said(
+        run_command("env " + before + " " + launcher_program() + " " + options +
+                    " -- awk '/^Cpus_allowed_list/{print ENVIRON[\"HALOCLINE_RANK\"], $2}' /proc/self/status")
+            .out);
     std::vector<std::string> lines;
     for (std::string line; std::getline(said, line);) lines.push_back(line);
-    std::ranges::sort(lines);
+    std::ranges::sort(lines, {}, [](const std::string& line) { return std::stoi(line); });
     return lines;
 }
 
@@ -180,22 +181,39 @@ TEST(Launcher, RanksGetProcessorsInOrderOfUseOneForEachThread) {
     const std::vector<int> usable = halocline::comm::usable_processors();
     if (rationed(usable)) GTEST_SKIP() << "a quota allows less than these processors: no rank is bound";
     const auto bound = [&](int ranks, std::size_t each) { // in blocks, or not at all
-        std::vector<std::string> sets;
+        std::vector<std::string> lines;
         for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r)
-            sets.push_back(static_cast<std::size_t>(ranks) * each > usable.size()
-                               ? to_text(usable)
-                               : to_text({usable.begin() + r * each, usable.begin() + (r + 1) * each}));
-        std::ranges::sort(sets);
-        return sets;
+            lines.push_back(std::to_string(r) + " " +
+                            (static_cast<std::size_t>(ranks) * each > usable.size()
+                                 ? to_text(usable)
+                                 : to_text({usable.begin() + r * each, usable.begin() + (r + 1) * each})));
+        return lines;
     };
     const int all = static_cast<int>(std::min<std::size_t>(16, usable.size()));
 
-    EXPECT_EQ(processors_of_ranks("-u OMP_NUM_THREADS", "-n 1"), bound(1, 1));
-    EXPECT_EQ(processors_of_ranks("-u OMP_NUM_THREADS", "-n " + std::to_string(all)), bound(all, 1));
-    EXPECT_EQ(processors_of_ranks("OMP_NUM_THREADS=2", "-n 1"), bound(1, 2));
-    EXPECT_EQ(processors_of_ranks("OMP_NUM_THREADS=2,4", "-n 2"), bound(2, 2));
-    EXPECT_EQ(processors_of_ranks("OMP_NUM_THREADS=4096", "-n 2"), bound(2, 4096));
-    EXPECT_EQ(processors_of_ranks("OMP_NUM_THREADS=2", "-n 1 --no-bind"), std::vector{to_text(usable)});
+    EXPECT_EQ(processors_by_rank("-u OMP_NUM_THREADS", "-n 1"), bound(1, 1));
+    EXPECT_EQ(processors_by_rank("-u OMP_NUM_THREADS", "-n " + std::to_string(all)), bound(all, 1));
+    EXPECT_EQ(processors_by_rank("OMP_NUM_THREADS=2", "-n 1"), bound(1, 2));
+    EXPECT_EQ(processors_by_rank("OMP_NUM_THREADS=2,4", "-n 2"), bound(2, 2));
+    EXPECT_EQ(processors_by_rank("OMP_NUM_THREADS=4096", "-n 2"), bound(2, 4096));
+    EXPECT_EQ(processors_by_rank("OMP_NUM_THREADS=2", "-n 1 --no-bind"), std::vector{"0 " + to_text(usable)});
+}
+
+TEST(Launcher, RanksThatOutnumberProcessorsEvenlyShareThemInBlocks) {
+    const std::vector<int> usable = halocline::comm::usable_processors();
+    if (usable.size() < 2) GTEST_SKIP() << "one processor";
+    if (rationed(usable)) GTEST_SKIP() << "a quota allows less than these processors: no rank is bound";
+    const std::string first = std::to_string(usable[0]), second = std::to_string(usable[1]);
+    const std::string both = halocline::comm::to_text({usable[0], usable[1]});
+    const auto on_two = [&](const std::string& threads, const std::string& options) {
+        return processors_by_rank(threads + " taskset -c " + first + "," + second, options);
+    };
+
+    EXPECT_EQ(on_two("-u OMP_NUM_THREADS", "-n 4"),
+              (std::vector{"0 " + first, "1 " + first, "2 " + second, "3 " + second}));
+    EXPECT_EQ(on_two("-u OMP_NUM_THREADS", "-n 3"), (std::vector{"0 " + both, "1 " + both, "2 " + both}));
+    EXPECT_EQ(on_two("OMP_NUM_THREADS=2", "-n 2"), (std::vector{"0 " + both, "1 " + both}));
+    EXPECT_EQ(on_two("-u OMP_NUM_THREADS", "-n 2 --no-bind"), (std::vector{"0 " + both, "1 " + both}));
 }
 
 TEST(Launcher, BindsNoRanksToWhatAnotherJobHas) {
@@ -216,7 +234,7 @@ TEST(Launcher, BindsNoRanksToWhatAnotherJobHas) {
     EXPECT_EQ(inside("-n 1 --no-bind"), begin + both + "\n");
     const std::string left_to_the_scheduler = begin + both + " 1\n";
     EXPECT_EQ(inside("-n 2"), left_to_the_scheduler + left_to_the_scheduler) << "one is not enough for two";
-    EXPECT_EQ(processors_of_ranks("-u OMP_NUM_THREADS", "-n 1"), std::vector{first}) << "what has ended has nothing";
+    EXPECT_EQ(processors_by_rank("-u OMP_NUM_THREADS", "-n 1"), std::vector{"0 " + first}) << "what has ended has nothing";
 }
 
 TEST(Launcher, BindingThatIsDemandedAndCannotBeIsAnError) {
