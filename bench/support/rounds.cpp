@@ -45,9 +45,11 @@ std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span
             const slice_times times = contenders[c].slice(slice);
             const machine_pace after = probe(probe_seconds);
             const double most = std::max(before.flag_ns, after.flag_ns);
-            const bool steady = std::abs(before.flag_ns - after.flag_ns) <= 0.15 * most &&
-                                before.fast() == after.fast() && (probe.crowded() || most < flag_probe::disturbed_ns);
-            const auto speed = after.fast() ? outcome::fast : outcome::slow;
+            // Where ranks share cores flags wait for the scheduler, and tell no mode.
+            const bool undisturbed =
+                probe.crowded() || (before.fast() == after.fast() && most < flag_probe::disturbed_ns);
+            const bool steady = undisturbed && std::abs(before.flag_ns - after.flag_ns) <= 0.15 * most;
+            const auto speed = !probe.crowded() && after.fast() ? outcome::fast : outcome::slow;
             (steady ? result[c].kept[speed] : result[c].dropped).add(times, before, after);
         }
     for (outcome& o : result) {
