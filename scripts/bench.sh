@@ -149,9 +149,10 @@ question_halo() { # 2 ranks, then 4, then one that talks to itself; of 1 and 2 t
     peers4+=(--peer "$mpi-tuned:${modes[$mpi]}=env ${tuned[$mpi]} mpirun.$mpi -n 4 '$bin/bench_halo_$mpi'")
   done
   halo() { # ranks, seconds, name of its files, options
-    local threads=1
+    local threads=1 bind=(--no-bind) # the bench pins threads itself, but for ranks that share processors
     [[ $(nproc) -lt $((2 * $1)) ]] || threads=1,2
-    "$bin/halocline-run" --no-bind -n "$1" -- "$bin/bench_halo" --git "$git" --table --seconds "$2" --threads "$threads" \
+    [[ $(nproc) -ge $1 ]] || bind=()
+    "$bin/halocline-run" "${bind[@]}" -n "$1" -- "$bin/bench_halo" --git "$git" --table --seconds "$2" --threads "$threads" \
       --json "$bin/../bench-halo-$3.json" --svg "$bin/../bench-halo-$3.svg" "${@:4}" "${more[@]}"
   }
   halo 2 "${seconds[0]}" 2ranks "${sizes[@]}" "${coarse[@]}" "${peers[@]}"

@@ -234,7 +234,8 @@ TEST(Launcher, BindsNoRanksToWhatAnotherJobHas) {
     EXPECT_EQ(inside("-n 1 --no-bind"), begin + both + "\n");
     const std::string left_to_the_scheduler = begin + both + " 1\n";
     EXPECT_EQ(inside("-n 2"), left_to_the_scheduler + left_to_the_scheduler) << "one is not enough for two";
-    EXPECT_EQ(processors_by_rank("-u OMP_NUM_THREADS", "-n 1"), std::vector{"0 " + first}) << "what has ended has nothing";
+    EXPECT_EQ(processors_by_rank("-u OMP_NUM_THREADS", "-n 1"), std::vector{"0 " + first})
+        << "what has ended has nothing";
 }
 
 TEST(Launcher, BindingThatIsDemandedAndCannotBeIsAnError) {
