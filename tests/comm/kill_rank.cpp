@@ -201,6 +201,17 @@ int fork_and_go_on(const job& j) {
     return 0;
 }
 
+/// Rank 1 has a child of fork(), which outlives it.
+int leave_a_child(const job& j) {
+    if (j.rank() == 1 && fork() == 0) {
+        ::close(STDOUT_FILENO); // their ends are the job's
+        ::close(STDERR_FILENO);
+        std::this_thread::sleep_for(under_load);
+        _exit(0);
+    }
+    return announce_and_add(j);
+}
+
 /// Notices the death, then waits for a library in a destructor, for ever.
 [[noreturn]] int end_and_get_stuck(const job& j) {
     try {
@@ -275,6 +286,7 @@ constexpr mode modes[]{
     {"exit", end_with_rank_1},
     {"file", leave_a_file, true},
     {"forks", fork_and_go_on},
+    {"child", leave_a_child, true},
     {"stuck", end_and_get_stuck},
     {"closing", close_and_get_stuck},
     {"busy", end_after_other_work},

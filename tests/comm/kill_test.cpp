@@ -160,6 +160,21 @@ TEST(Kill, IsReportedWhileTheLauncherIsStopped) {
     EXPECT_EQ(job_under_test.wait(), 3);
 }
 
+class ChildThatLivesOn : public testing::TestWithParam<const char*> {};
+
+TEST_P(ChildThatLivesOn, DoesNotHideTheDeathOfItsParent) {
+    const end_of_three seen(GetParam());
+
+    EXPECT_EQ(seen.code, 3);
+    EXPECT_EQ(seen.job_under_test.failures.size(), 2u) << seen.job_under_test.said;
+    for (const std::string& f : seen.job_under_test.failures) EXPECT_NE(f.find(seen.dead), std::string::npos) << f;
+}
+
+INSTANTIATE_TEST_SUITE_P(During, ChildThatLivesOn, testing::Values("child"));
+#ifdef HALOCLINE_WITH_OFI
+INSTANTIATE_TEST_SUITE_P(OverOfi, ChildThatLivesOn, testing::Values("ofi-nodes-child")); // no pidfd tells it
+#endif
+
 class Forked : public testing::TestWithParam<const char*> {};
 
 TEST_P(Forked, ChildThatRunsDestructorsLeavesChannelsToItsParent) {

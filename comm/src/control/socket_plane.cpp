@@ -78,6 +78,15 @@ void socket_plane::watch_all() {
     for (const link& l : links_) watched_.push_back({l.gone ? -1 : l.process.fd(), POLLIN, 0});
 }
 
+void socket_plane::leave_to_parent() noexcept {
+    for (link& l : links_) {
+        l.socket = descriptor();
+        l.process = descriptor();
+        l.gone = l.goodbye = true;
+    }
+    watched_.clear();
+}
+
 socket_plane::~socket_plane() {
     const int patience = std::uncaught_exceptions() > 0 ? 0 : 200;
     for (link& l : links_) {

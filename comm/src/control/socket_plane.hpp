@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control plane of ranks that are processes: a stream socket per pair for set-up mail and liveness. Within a node
-// they are Unix sockets, over which slab descriptors pass; and a pidfd per peer, because a forked child can hold a dead
-// rank's socket open. Between nodes they are TCP connections (tcp_link.hpp), on which the kernels watch the link.
+// they are Unix sockets, over which slab descriptors pass; and a pidfd per peer. Between nodes they are TCP connections
+// (tcp_link.hpp), on which the kernels watch the link. A socket ends with its rank only if no child of the rank holds it.
 #pragma once
 
+#include "at_fork.hpp"
 #include "descriptor.hpp"
 #include "tcp_link.hpp"
 #include "job/job_core.hpp"
@@ -101,6 +102,8 @@ class socket_plane final : public pairwise_mail, public liveness {
     bool read_and_write(int peer, bool awaits_message, int ms);
     void ended(link& l, int error) noexcept;
     void watch_all();
+    /// In a child of fork(): as long as it held the sockets, they would not end with its parent.
+    void leave_to_parent() noexcept;
 
     job_core& core_;
     mutable std::recursive_mutex mutex_; // the rank and its watchdog; publish() comes back here to tell_far()
@@ -109,6 +112,7 @@ class socket_plane final : public pairwise_mail, public liveness {
     std::vector<pollfd> watched_;        // sockets, then processes; no allocation in look()
     bool told_far_ = false;
     bool asked_ = false; // some link asks
+    at_fork child_{[this] { leave_to_parent(); }};
 };
 
 } // namespace halocline::comm

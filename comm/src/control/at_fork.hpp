@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a child of fork() does before anything else.
+#pragma once
+
+#include <functional>
+
+namespace halocline::comm {
+
+/// While this object lives, each child of fork() first calls a function, in the only thread that it has. A program that is
+/// started by posix_spawn(), as system() does, has no such moment.
+class at_fork {
+  public:
+    /// Err: job_error.
+    explicit at_fork(std::function<void()> in_child);
+    ~at_fork();
+    at_fork(const at_fork&) = delete;
+    at_fork& operator=(const at_fork&) = delete;
+
+  private:
+    struct process;
+    std::function<void()> in_child_;
+};
+
+} // namespace halocline::comm
