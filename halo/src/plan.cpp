@@ -45,7 +45,7 @@ void plan::refuse(std::size_t fields, const source_field* unfit, team t) noexcep
 
 void plan::refuse(const char* call) noexcept {
     accepted_.refuse_call(call);
-    status_ = comm::status::misused;
+    std::atomic_ref(status_).store(comm::status::misused, std::memory_order_relaxed);
 }
 
 bool plan::test() noexcept {

@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -180,10 +181,10 @@ class plan {
 
     // The running exchange, and the last one.
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
-    comm::status status_ = comm::status::ok;
-    int broken_seal_ = -1;       // message that was not what had been sealed
-    sent_field sent_;            // by the last start(field)
-    bool order_prepared_ = true; // for that field: copied as prepared, not site by site
+    comm::status status_ = comm::status::ok; // as epoch_, but a call may be refused while others begin theirs
+    int broken_seal_ = -1;                   // message that was not what had been sealed
+    sent_field sent_;                        // by the last start(field)
+    bool order_prepared_ = true;             // for that field: copied as prepared, not site by site
     std::array<const std::byte*, lattice::faces> ghosts_{};
     std::array<face, lattice::faces> completed_{};         // room for completed()
     std::array<std::uint64_t, lattice::faces> reported_{}; // by face: exchange that completed() said last
@@ -204,7 +205,7 @@ void plan::start(Pack&& pack, team t) noexcept {
 
 template <class Fill>
 void plan::start_by(Fill&& fill, team t) noexcept {
-    if (status_ != comm::status::ok) return;
+    if (std::atomic_ref(status_).load(std::memory_order_relaxed) != comm::status::ok) return;
     if (team_->in_flight(epoch_)) { // nobody of a team sees that before all have called start()
         if (t.index == 0) refuse("start() before finish() of the last exchange");
         return;
