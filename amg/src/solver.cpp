@@ -4,12 +4,49 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
+#include <sstream>
+#include <string>
 
 namespace halocline::amg {
 namespace {
 
 using clock = std::chrono::steady_clock;
 double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
+
+/// Err: input_error: a number that no solve can be made with.
+const amg_options& checked(const amg_options& o) {
+    const auto within = [](const char* name, auto value, auto least, auto most) {
+        if (value >= least && value <= most) return;
+        std::ostringstream text;
+        text << "amg_options::" << name << " = " << value << ": must be from " << least << " to " << most;
+        throw input_error(text.str());
+    };
+    constexpr int many = 1'000'000;
+    constexpr double least_tolerance = 1e-300;
+    within("setup_iterations", o.setup_iterations, 0, many);
+    within("sweeps", o.sweeps, 1, many);
+    within("block_steps", o.block_steps, 1, many);
+    within("coarse_tolerance", o.coarse_tolerance, least_tolerance, 1.0);
+    within("coarse_restart_length", o.coarse_restart_length, 1, longest_restart);
+    within("coarse_max_restarts", o.coarse_max_restarts, 1, many);
+    within("tolerance", o.tolerance, least_tolerance, 1.0);
+    within("restart_length", o.restart_length, 1, longest_restart);
+    within("max_restarts", o.max_restarts, 1, many);
+    within("max_iterations", o.max_iterations, 0, std::numeric_limits<int>::max());
+    return o;
+}
+
+/// Err: input_error: not lexicographic of this box, or of other components.
+void require_spinors(const lattice::field<double>& x, const char* name, const lattice::coordinate& extents) {
+    if (x.shared_order() && x.order().extents() == extents && x.components() == lattice::spinor_components) return;
+    const std::string box = x.shared_order() ? "a box of " + lattice::to_string(x.order().extents()) : "no box";
+    throw input_error(std::string("amg::solver: field ") + name + " has " + std::to_string(x.components()) +
+                      " components on " + box + "; must have " + std::to_string(lattice::spinor_components) +
+                      " on the local box of " + lattice::to_string(extents));
+}
+
+constexpr int most_times = 9; // of a report
 
 std::shared_ptr<const lattice::site_order> blocked_order(const comm::job& j, const lattice::decomposition& cut,
                                                          const amg_options& options) {
@@ -36,9 +73,9 @@ void convert(lattice::field<To>& y, const lattice::field<From>& x) noexcept {
 
 solver::solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
                const dirac::wilson_parameters& p, const amg_options& options)
-    : job_(j), options_(options), d_(j, cut, links, p, blocked_order(j, cut, options)),
+    : job_(j), options_(checked(options)), d_(j, cut, links, p, blocked_order(j, cut, options)),
       d32_(j, cut, links, p, d_.order()), hierarchy_(j, cut, d32_, options),
-      sum_(j, 2 * (options.restart_length + 2), cut.rank_order()),
+      sum_(j, std::max(2 * (options.restart_length + 2), most_times), cut.rank_order()),
       space_(d_.order(), lattice::spinor_components, sum_, 2 * (options.restart_length + 2)),
       work_(space_, options.restart_length), x_(space_.make()), b_(space_.make()),
       x32_(d_.order(), lattice::spinor_components), b32_(d_.order(), lattice::spinor_components) {}
@@ -50,6 +87,8 @@ void solver::setup() {
 }
 
 amg_report solver::solve(lattice::field<double>& x, const lattice::field<double>& b) {
+    require_spinors(x, "x", d_.order()->extents());
+    require_spinors(b, "b", d_.order()->extents());
     reorder(b_, b);
     hierarchy_.solver().reset_costs();
     job_.barrier(); // so that the slowest rank's preparations are not timed as the others' waits
@@ -81,9 +120,9 @@ amg_report solver::solve(lattice::field<double>& x, const lattice::field<double>
     report.coarse = hierarchy_.solver().costs();
     report.notes = hierarchy_.notes();
     coarse_costs& c = report.coarse;
-    const std::array<double*, 9> slowest{&report.setup_seconds, &report.solve_seconds, &c.seconds,
-                                         &c.halo_seconds,       &c.pack_seconds,       &c.wait_seconds,
-                                         &c.unpack_seconds,     &c.imbalance_seconds,  &c.global_sum_seconds};
+    const std::array<double*, most_times> slowest{&report.setup_seconds, &report.solve_seconds, &c.seconds,
+                                                  &c.halo_seconds,       &c.pack_seconds,       &c.wait_seconds,
+                                                  &c.unpack_seconds,     &c.imbalance_seconds,  &c.global_sum_seconds};
     std::array<double, slowest.size()> values{};
     std::transform(slowest.begin(), slowest.end(), values.begin(), [](const double* s) { return *s; });
     if (const comm::status s = sum_.maximum(values); s != comm::status::ok) job_.fail(s, "the times of all ranks");

@@ -100,7 +100,7 @@ std::vector<setting_key> solver_and_level_keys() {
         integer_key<settings>({"solver", "seed", "of the test vectors and of a random right-hand side"},
                               &settings::seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()),
         tolerance_key({"solver", "tolerance", "relative residual to reach"}, &settings::tolerance),
-        integer_key<settings>({"solver", "restart_length", "outer FGMRES basis"}, &settings::restart_length, 1, 1000),
+        integer_key<settings>({"solver", "restart_length", "outer FGMRES basis"}, &settings::restart_length, 1, 510),
         integer_key<settings>({"solver", "max_restarts", "outer FGMRES restarts"}, &settings::max_restarts, 1,
                               1'000'000),
         integer_key<settings>({"solver", "max_iterations", "outer FGMRES iterations; 0: restart_length * max_restarts"},
@@ -116,7 +116,7 @@ std::vector<setting_key> solver_and_level_keys() {
                               100),
         tolerance_key({"level.1", "tolerance", "relative residual of the coarse solve"}, &settings::coarse_tolerance),
         integer_key<settings>({"level.1", "restart_length", "coarse GMRES basis"}, &settings::coarse_restart_length, 1,
-                              1000),
+                              510),
         integer_key<settings>({"level.1", "max_restarts", "coarse GMRES restarts"}, &settings::coarse_max_restarts, 1,
                               1000),
     };

@@ -6,6 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+#include <string>
+
 namespace {
 
 using namespace halocline;
@@ -143,6 +147,55 @@ TEST(Solver, TooSmallBlocksAreRefusedWithTheNumbers) {
     } catch (const input_error& e) {
         EXPECT_NE(std::string(e.what()).find("28"), std::string::npos) << e.what();
         EXPECT_NE(std::string(e.what()).find("24 components"), std::string::npos) << e.what();
+    }
+}
+
+TEST(Solver, ShortRestartsAreEnoughForItsReport) {
+    for (const int length : {1, 2}) {
+        amg::amg_options options = twelve_vectors();
+        options.restart_length = length;
+        options.max_iterations = 2;
+
+        const outcome o = solve({4, 4, 4, 4}, {1, 1, 1, 1}, options);
+
+        EXPECT_EQ(o.report.outer.iterations, 2);
+        EXPECT_GT(o.report.solve_seconds, 0);
+    }
+}
+
+TEST(Solver, RefusesNumbersThatNoSolveCanBeMadeWith) {
+    const auto refused = [](const std::function<void(amg::amg_options&)>& change) -> std::string {
+        amg::amg_options options;
+        change(options);
+        try {
+            static_cast<void>(solve({4, 4, 4, 4}, {1, 1, 1, 1}, options));
+        } catch (const input_error& e) {
+            return e.what();
+        }
+        return "accepted";
+    };
+
+    EXPECT_EQ(refused([](auto& o) { o.restart_length = 0; }), "amg_options::restart_length = 0: must be from 1 to 510");
+    EXPECT_EQ(refused([](auto& o) { o.coarse_restart_length = 511; }),
+              "amg_options::coarse_restart_length = 511: must be from 1 to 510");
+    EXPECT_EQ(refused([](auto& o) { o.sweeps = 0; }), "amg_options::sweeps = 0: must be from 1 to 1000000");
+    EXPECT_EQ(refused([](auto& o) { o.max_restarts = -1; }),
+              "amg_options::max_restarts = -1: must be from 1 to 1000000");
+    EXPECT_EQ(refused([](auto& o) { o.tolerance = std::nan(""); }),
+              "amg_options::tolerance = nan: must be from 1e-300 to 1");
+}
+
+TEST(Solver, RefusesFieldsOfAnotherShape) {
+    const comm::job j = comm::job::single();
+    const auto cut = lattice::decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const dirac::padded_links links(j, cut, halocline_test::links_near_one(cut.local_box(0), cut.global(), 0.25));
+    amg::solver solver(j, cut, links, {.m0 = -0.4}, twelve_vectors());
+    lattice::field<double> good(cut.local_box(0).extents, lattice::spinor_components), none,
+        small({4, 4, 4, 2}, lattice::spinor_components), narrow(cut.local_box(0).extents, 12);
+
+    for (lattice::field<double>* bad : {&none, &small, &narrow}) {
+        EXPECT_THROW(solver.solve(good, *bad), input_error);
+        EXPECT_THROW(solver.solve(*bad, good), input_error);
     }
 }
 

@@ -18,6 +18,9 @@ namespace halocline::amg {
 /// whole extent.
 lattice::coordinate default_blocks(const lattice::coordinate& global);
 
+/// GMRES sums all its basis in one global_sum, two numbers a vector.
+inline constexpr int longest_restart = 510;
+
 struct amg_options {
     std::optional<lattice::coordinate> blocks; ///< extents of Schwarz blocks and aggregates; none: default_blocks()
     int vectors = 28;                          ///< test vectors; N_c = 2 * vectors
@@ -32,7 +35,7 @@ struct amg_options {
     int lane_width = 0;          ///< sites per SIMD group, 1, 4, 8 or 16; 0: dirac::preferred_lane_width()
 
     double tolerance = 1e-10; ///< of the true relative residual
-    int restart_length = 50;  ///< of the outer FGMRES
+    int restart_length = 50;  ///< of the outer FGMRES; at most longest_restart, as coarse_restart_length
     int max_restarts = 20;
     int max_iterations = 0;       ///< 0: max_restarts * restart_length
     bool stagnation_stop = false; ///< give up after restart_length iterations without a gain of 10 %

@@ -15,7 +15,7 @@ namespace halocline::amg {
 class solver {
   public:
     /// Collective.
-    /// Err: input_error on every rank (cuts inside blocks, with the rank grids that would do; blocks that don't divide
+    /// Err: input_error on every rank (a number in the options that no solve can be made with; cuts inside blocks, with the rank grids that would do; blocks that don't divide
     /// the lattice; too many vectors for a block).
     solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
            const dirac::wilson_parameters& p, const amg_options& options = {});
@@ -27,7 +27,7 @@ class solver {
     void setup();
 
     /// Solves D x = b from x = 0. Collective.  Shape: lexicographic, 24 components.  Pre: setup().
-    /// Not converging is a result, not an error.  Err: job_error.
+    /// Not converging is a result, not an error.  Err: input_error: a field of another shape, on that rank; job_error.
     amg_report solve(lattice::field<double>& x, const lattice::field<double>& b);
 
     [[nodiscard]] two_level& hierarchy() { return hierarchy_; }
