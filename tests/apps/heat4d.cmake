@@ -11,7 +11,7 @@ foreach(mpi openmpi mpich)
 endforeach()
 set_tests_properties(apps.heat4d_test PROPERTIES ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}" PROCESSORS 2)
 
-# A rank of the launcher that never calls MPI_Init: the others say what they wait for.
+# A rank of the launcher that never calls MPI_Init: the others say what they wait for, and end at the deadline.
 foreach(mpi openmpi mpich)
   string(TOUPPER ${mpi} upper)
   if(TARGET halocline-mpi-${mpi} AND HALOCLINE_MPIRUN_${upper})
@@ -21,5 +21,10 @@ foreach(mpi openmpi mpich)
     set_tests_properties(${test} PROPERTIES TIMEOUT 60 LABELS mpi PROCESSORS 2
       ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}"
       PASS_REGULAR_EXPRESSION "has waited in MPI_Init for 300 ms for the other ranks of its launcher")
+    add_test(NAME ${test}.deadline COMMAND ${CMAKE_COMMAND} -E env HALOCLINE_FAULTS_DEADLINE_MS=700 HALOCLINE_MPI=${mpi}
+      timeout 30 ${HALOCLINE_MPIRUN_${upper}} -n 1 $<TARGET_FILE:heat4d> : -n 1 sleep 60)
+    set_tests_properties(${test}.deadline PROPERTIES TIMEOUT 20 LABELS mpi PROCESSORS 2
+      ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}"
+      PASS_REGULAR_EXPRESSION "has waited in MPI_Init for 700 ms .* that is the deadline")
   endif()
 endforeach()

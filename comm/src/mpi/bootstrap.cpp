@@ -6,6 +6,7 @@
 #include "world.hpp"
 
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/launch.hpp>
 
 #include <chrono>
 #include <condition_variable>
@@ -39,21 +40,32 @@ mpi_world::progress until(std::chrono::milliseconds deadline, std::string operat
     });
 }
 
-/// While it lives: a thread that says on stderr, once, if that lasts. MPI_Init_thread waits inside MPI for every rank of the
-/// launcher, and there is nothing else to ask whom for.
-class told_if_long {
+/// While it lives: a thread that says on stderr, once, if that lasts, and ends the process at the deadline. MPI_Init_thread
+/// waits inside MPI for every rank of the launcher; it can't be left otherwise, and there is nothing else to ask whom for.
+class watched_joining {
   public:
-    explicit told_if_long(std::string evidence) {
+    watched_joining(const std::string& evidence, std::chrono::milliseconds deadline) {
         const auto patience = stall_watch::time_of_environment();
-        if (patience.count() == 0) return;
-        thread_ = std::jthread([patience, evidence = std::move(evidence)](const std::stop_token& over) {
+        thread_ = std::jthread([patience, deadline, evidence](const std::stop_token& over) {
             std::mutex mutex;
             std::unique_lock lock(mutex);
             std::condition_variable_any sleep;
-            if (sleep.wait_for(lock, over, patience, [&] { return over.stop_requested(); })) return;
-            say("halocline: pid " + std::to_string(getpid()) + " has waited in MPI_Init for " +
-                std::to_string(patience.count()) + " ms for the other ranks of its launcher (" + evidence +
-                "): one of them has not called it; is it another program, or stopped, or on a host that is slow?");
+            const auto begin = std::chrono::steady_clock::now();
+            const auto is_over_by = [&](std::chrono::milliseconds time) {
+                return sleep.wait_until(lock, over, begin + time, [&] { return over.stop_requested(); });
+            };
+            const auto told = [&](std::chrono::milliseconds time, const std::string& more) {
+                say("halocline: pid " + std::to_string(getpid()) + " has waited in MPI_Init for " +
+                    std::to_string(time.count()) + " ms for the other ranks of its launcher (" + evidence +
+                    "): one of them has not called it; " + more);
+            };
+            if (patience.count() > 0 && patience < deadline) {
+                if (is_over_by(patience)) return;
+                told(patience, "is it another program, or stopped, or on a host that is slow?");
+            }
+            if (is_over_by(deadline)) return;
+            told(deadline, "that is the deadline ([faults] deadline_ms), and ends this rank");
+            _exit(launch::rank_lost);
         });
     }
 
@@ -80,7 +92,7 @@ bootstrap bootstrap_over(const mpi_launch& launch, const job_options& options) {
 std::optional<bootstrap> mpi_bootstrap(const job_options& options) {
     const auto launch = mpi_launch_from_environment();
     if (!launch) return std::nullopt;
-    const told_if_long joining(launch->evidence);
+    const watched_joining joining(launch->evidence, options.deadline);
     return bootstrap_over(*launch, options);
 }
 
