@@ -223,7 +223,7 @@ void run(app::program& program, const options& o) {
     run_facts facts{j.ranks(), pin_ranks(j), j.members()[static_cast<std::size_t>(j.rank())].host, o.git};
     output_file json_file, svg_file;
     j.collectively([&] {
-        if (j.rank() == 0) json_file = output_file(o.json), svg_file = output_file(o.svg);
+        if (j.rank() == 0) json_file = output_file("--json", o.json), svg_file = output_file("--svg", o.svg);
     });
     std::FILE *json = json_file.stream(), *const svg = svg_file.stream();
     const bool table = j.rank() == 0 && (o.table || isatty(STDOUT_FILENO) != 0);

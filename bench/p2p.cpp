@@ -50,7 +50,7 @@ class driver {
         if (o.transport == "ofi" || o.transport == "mpi") socket_.emplace(j);
         const std::vector<int> processors = processors_of(j);
         j.collectively([&] {
-            if (j.rank() == 0) json_ = output_file(o.json), svg_ = output_file(o.svg);
+            if (j.rank() == 0) json_ = output_file("--json", o.json), svg_ = output_file("--svg", o.svg);
             for (const std::string& text : o.peers) {
                 peers_.emplace_back(text);
                 if (j.rank() == 0) peers_.back().start(processors);

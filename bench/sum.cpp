@@ -87,7 +87,7 @@ class driver {
         if (one_host) lines_ = std::make_unique<sum_by_lines>(j, most_);
         const std::vector<int> processors = processors_of(j);
         j.collectively([&] {
-            if (j.rank() == 0) json_ = output_file(o.json);
+            if (j.rank() == 0) json_ = output_file("--json", o.json);
             for (const std::string& text : o.peers) {
                 peers_.emplace_back(text);
                 if (j.rank() == 0) peers_.back().start(processors);

@@ -190,7 +190,7 @@ int judge(app::program& program, int argc, const char* const* argv) {
     cli.add_option("--json", json, "file of JSON lines, one per figure")->check(not_empty);
     program.parse(cli, argc, argv);
     const std::vector<pooled> all = pool(runs);
-    output_file json_file(json);
+    output_file json_file("--json", json);
     print_tables(all);
     if (std::FILE* const to = json_file.stream())
         for (const pooled& p : all) std::fprintf(to, "%s\n", p.json().c_str());

@@ -106,7 +106,9 @@ foreach(question halo p2p)
   set(run halocline-run -n 2 -- $<TARGET_FILE:bench_${question}> ${${question}_arguments})
   add_test(NAME bench.${question}.full_disk COMMAND ${run} --json /dev/full)
   add_test(NAME bench.${question}.no_name COMMAND ${run} --json "")
-  set_tests_properties(bench.${question}.full_disk bench.${question}.no_name PROPERTIES
+  add_test(NAME bench.${question}.dash COMMAND ${run} --svg -)
+  set_tests_properties(bench.${question}.dash PROPERTIES PASS_REGULAR_EXPRESSION "error: --svg -: names no file")
+  set_tests_properties(bench.${question}.full_disk bench.${question}.no_name bench.${question}.dash PROPERTIES
     TIMEOUT 300 PROCESSORS 2 LABELS bench)
   set_tests_properties(bench.${question}.full_disk PROPERTIES
     PASS_REGULAR_EXPRESSION "'/dev/full' can't be written: No space left on device")

@@ -2,6 +2,7 @@
 // One flat JSON object in a line: what a bench prints for machines.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <cstdio>
 #include <span>
@@ -23,7 +24,9 @@ class json_line {
     json_line& add(std::string_view key, const char* text) { return add(key, std::string_view(text)); }
     json_line& add(std::string_view key, std::integral auto value) { return raw(key, std::to_string(value)); }
     json_line& add(std::string_view key, bool value) { return raw(key, value ? "true" : "false"); }
+    /// JSON has no number for what is none: null.
     json_line& add(std::string_view key, double value) {
+        if (!std::isfinite(value)) return raw(key, "null");
         char text[32];
         std::snprintf(text, sizeof text, "%.5g", value);
         return raw(key, text);

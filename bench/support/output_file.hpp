@@ -4,6 +4,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline_app/main.hpp>
+#include <halocline_app/output_file.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -17,9 +18,10 @@ class output_file {
   public:
     /// No file.
     output_file() = default;
-    /// "": no file.  Err: input_error.
-    explicit output_file(std::string path) : path_(std::move(path)) {
+    /// `path` as `flag` gives it; "": no file.  Err: input_error.
+    output_file(const std::string& flag, std::string path) : path_(std::move(path)) {
         if (path_.empty()) return;
+        app::refuse_dash(flag, path_);
         file_ = std::fopen(path_.c_str(), "w");
         if (file_ == nullptr) throw input_error("can't write '" + path_ + "': " + std::strerror(errno));
     }

@@ -358,6 +358,20 @@ TEST(Programs, RanksThatTheJobDoesNotHaveAreTold) {
     EXPECT_TRUE(contains(run.err, "HALOCLINE_RANK")) << run.err;
 }
 
+TEST(Programs, ADashIsNoFile) {
+    const scratch_folder scratch;
+    const std::string there = "cd " + (scratch / "") + " && " + run2;
+    for (const char* line : {"coarse_solve --json -", "coarse_solve --solution -", "generate_gauge --output -",
+                             "generate_gauge --json -", "heat4d --json -"}) {
+        const auto run = shell(there + line);
+
+        expect_one_error(run, 2,
+                         " -: names no file; standard output has the report. Name a file: /dev/stdout adds to the "
+                         "report, ./- is a file of that name");
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
+}
+
 /// A file that the others can read, say. MPICH's launcher waits for all who have not called MPI_Init.
 TEST(Programs, BadInputOfOneRankIsOneErrorOfTheJob) {
     const scratch_folder scratch;

@@ -102,10 +102,18 @@ int write_all(int file, std::string_view text) {
 
 } // namespace
 
+void refuse_dash(const std::string& flag, const std::string& path) {
+    if (path == "-")
+        throw input_error(flag +
+                          " -: names no file; standard output has the report. Name a file: /dev/stdout adds to the "
+                          "report, ./- is a file of that name");
+}
+
 void check_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others) {
     if (path.empty()) return;
     p.job().collectively([&] {
         if (p.rank() != 0) return;
+        refuse_dash(flag, path);
         check_others(flag, path, others);
         if (is_folder(path)) throw input_error(wrong(flag, path, "it is a folder"));
         if (is_stream(path)) throw input_error(wrong(flag, path, "it is no regular file"));
@@ -128,6 +136,7 @@ text_output::~text_output() {
 }
 
 void text_output::open(const flagged_files& others) {
+    refuse_dash(flag_, path_);
     if (is_folder(path_)) throw input_error(wrong(flag_, path_, "it is a folder"));
     if (is_stream(path_)) {
         stream_ = open_stream(flag_, path_);

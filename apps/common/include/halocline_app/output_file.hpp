@@ -13,6 +13,9 @@ namespace halocline::app {
 /// Files of a run by the flags that name them; "" is no file.
 using flagged_files = std::vector<std::pair<std::string, std::string>>;
 
+/// Err: input_error if `path` is "-", which elsewhere means standard output: there a program tells how it goes.
+void refuse_dash(const std::string& flag, const std::string& path);
+
 /// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing; leaves
 /// nothing behind. A part that a killed run left is told, and stays until it is replaced. "" is no file. Collective.
 /// `others`: what the run reads and writes besides. Neither the file nor its partial one may take their place.
