@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/dirac/padded_links.hpp>
 
+#include <halocline/base/enumerators.hpp>
+
 #include <cstring>
 #include <string>
 
@@ -121,6 +123,7 @@ void padded_links::store(lattice::gauge_field& links) const {
 padded_links with_boundaries(padded_links links, const std::array<lattice::boundary, lattice::dimensions>& boundaries) {
     const coordinate extents = links.extents();
     for (int mu = 0; mu < dimensions; ++mu) {
+        require_enumerator(std::string("boundary in ") + "xyzt"[mu], boundaries[mu]);
         if (boundaries[mu] == lattice::boundary::periodic) continue;
         const double factor = boundaries[mu] == lattice::boundary::antiperiodic ? -1 : 0;
         const int last = links.global()[mu] - 1;

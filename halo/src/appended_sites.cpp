@@ -8,7 +8,21 @@ namespace halocline::halo {
 using lattice::coordinate;
 using lattice::dimensions;
 
-std::string_view to_string(ghost_layout l) { return l == ghost_layout::padded ? "padded" : "appended"; }
+std::string_view to_string(shell s) {
+    switch (s) {
+    case shell::faces: return "faces";
+    case shell::box: return "box";
+    }
+    return "?";
+}
+
+std::string_view to_string(ghost_layout l) {
+    switch (l) {
+    case ghost_layout::padded: return "padded";
+    case ghost_layout::appended: return "appended";
+    }
+    return "?";
+}
 
 std::string_view to_string(corner_route r) {
     switch (r) {

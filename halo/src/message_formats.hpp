@@ -4,9 +4,12 @@
 
 #include "pack_kernels.hpp"
 
+#include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
 #include <halocline/halo/packer.hpp>
 
+#include <cstdio>
+#include <limits>
 #include <string>
 
 namespace halocline::halo {
@@ -30,11 +33,19 @@ inline void decode(message_format format, const std::uint16_t* from, float scale
         kernels::from_bfloat16(from, scale, count, to);
 }
 
-/// What packers and unpackers ask alike.  Err: input_error, beginning with `who`: a scale that is not positive, a site order
-/// of another box than the local one.
-inline void check_scale_and_box(const std::string& who, double scale, const plan& p, const lattice::decomposition& cut,
-                                const lattice::site_order& order) {
-    if (!(scale > 0)) throw input_error(who + "scale " + std::to_string(scale) + ": must be positive");
+/// What packers and unpackers ask alike.  Err: input_error, beginning with `who`: another format, a scale that floats can't
+/// be multiplied with and divided by, a site order of another box than the local one.
+template <class Options>
+void check_format_and_box(const std::string& who, const Options& options, const plan& p,
+                          const lattice::decomposition& cut, const lattice::site_order& order) {
+    require_enumerator(who + "format", options.format);
+    constexpr double least = std::numeric_limits<float>::min(); // its inverse is a float, too
+    if (!(options.scale >= least && options.scale <= 1 / least)) {
+        char text[80];
+        std::snprintf(text, sizeof text, "scale %g: must be positive, from %.2g to %.2g", options.scale, least,
+                      1 / least);
+        throw input_error(who + text);
+    }
     const int rank = p.owner().rank();
     const lattice::coordinate local = cut.local_box(rank).extents;
     if (order.extents() != local)

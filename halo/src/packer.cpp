@@ -9,6 +9,15 @@
 
 namespace halocline::halo {
 
+std::string_view to_string(message_format f) {
+    switch (f) {
+    case message_format::as_stored: return "as_stored";
+    case message_format::half: return "half";
+    case message_format::bfloat16: return "bfloat16";
+    }
+    return "?";
+}
+
 std::size_t bytes_per_real(message_format format, std::size_t stored_bytes) {
     return format == message_format::as_stored ? stored_bytes : 2;
 }
@@ -29,8 +38,10 @@ template <class T>
 packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
                   packer_options options)
     : options_(std::move(options)), name_(p.options().name), reals_(reals_per_site(options_)),
-      lanes_(order->lane_width()), fields_(p.options().fields) {
+      fields_(p.options().fields) {
     const std::string who = "packer for halo '" + p.options().name + "': ";
+    if (!order) order = lattice::site_order::lexicographic(cut.local_box(p.owner().rank()).extents);
+    lanes_ = order->lane_width();
     check_options(who, p, cut, *order);
     for (const plan_message& sent : p.messages()) {
         const std::string where = who + lattice::to_string(sent.where) + ": ";
@@ -55,6 +66,7 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
 template <class T>
 void packer<T>::check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
                               const lattice::site_order& order) const {
+    check_format_and_box(who, options_, p, cut, order);
     if (options_.components < 1)
         throw input_error(who + std::to_string(options_.components) + " components per site: must be 1 or more");
     if (sizeof(T) != 4 && options_.format != message_format::as_stored)
@@ -70,7 +82,6 @@ void packer<T>::check_options(const std::string& who, const plan& p, const latti
         throw input_error(who + "a site of the message has " + std::to_string(bytes_per_site(options_)) +
                           " bytes, the plan was made for " + std::to_string(p.options().bytes_per_site) +
                           "; say packer::bytes_per_site in plan_options");
-    check_scale_and_box(who, options_.scale, p, cut, order);
 }
 
 /// What is done to a site that leaves through this face: projection and phase; no rows if that is nothing.

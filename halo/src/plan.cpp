@@ -43,11 +43,6 @@ void plan::refuse(std::size_t fields, const source_field* unfit, team t) noexcep
     status_ = comm::status::misused;
 }
 
-void plan::refuse(const char* call) noexcept {
-    accepted_.refuse_call(call);
-    std::atomic_ref(status_).store(comm::status::misused, std::memory_order_relaxed);
-}
-
 bool plan::test() noexcept {
     if (status_ != comm::status::ok || !team_->in_flight(epoch_)) return true;
     const std::uint64_t before = comm::ticks();
@@ -58,6 +53,10 @@ bool plan::test() noexcept {
 
 comm::status plan::finish(team t) noexcept {
     if (t.size == 1) return wait();
+    if (!t.is_member()) {
+        if (status_ == comm::status::ok) refuse(t);
+        return status_;
+    }
     team_->finish(t, [&] {
         if (status_ == comm::status::ok) team_->await_start(epoch_);
         (void)wait();
@@ -117,6 +116,7 @@ std::span<const face> plan::completed() noexcept {
 }
 
 void plan::finish_or_throw() {
+    (void)*team_; // thrown here, not out of finish()
     const comm::status s = finish();
     if (s == comm::status::ok) return;
     if (s == comm::status::misused) throw input_error("halo '" + options_.name + "': " + accepted_.describe_refused());

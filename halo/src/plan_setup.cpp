@@ -2,6 +2,7 @@
 // How a halo plan is made: which sites each message carries, and its channels.
 #include "regions.hpp"
 
+#include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/region_plan.hpp>
@@ -29,7 +30,7 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
 } // namespace
 
 plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options options)
-    : job_(j), options_(std::move(options)), team_(std::make_unique<packing_team>()) {
+    : job_(j), options_(std::move(options)), team_("a halo::plan", std::make_unique<packing_team>()) {
     message_of_.fill(-1);
     options_.checksums = options_.checksums || job_.options().checksums || options_.checks >= check_level::comm;
     seal_ = message_seal(options_.checksums);
@@ -43,6 +44,8 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
                .boundaries = options_.boundaries,
                .self_exchange = options_.self_exchange},
               cut, job_.ranks());
+        require_enumerator(who + "path", options_.path);
+        require_enumerator(who + "checks", options_.checks);
         if (options_.path == path::packed)
             throw input_error(who + "path packed: appended ghosts are written in place; direct, streamed or automatic");
         if (options_.bytes_per_site == 0)

@@ -73,11 +73,6 @@ void region_plan::state::make_channels(const std::string& shape) {
     if (std::ranges::any_of(messages, is_direct)) work_in_every_wait();
 }
 
-void region_plan::state::misuse(const char* call) noexcept {
-    wrong_call = call;
-    status = comm::status::misused;
-}
-
 void region_plan::state::start(int which) noexcept {
     if (status != comm::status::ok) return;
     if (started()) return misuse("start() before finish() of the last exchange");

@@ -5,6 +5,7 @@
 #include "copying_team.hpp"
 #include "region_message.hpp"
 
+#include <halocline/comm/wrong_call.hpp>
 #include <halocline/halo/detail/exchange_times.hpp>
 
 #include <algorithm>
@@ -20,7 +21,13 @@ struct region_plan::state {
     /// Makes the channels of all messages. Collective; `shape` must be the same on all ranks.
     void make_channels(const std::string& shape);
     void start(int which) noexcept;
-    void misuse(const char* call) noexcept;
+    /// `call`: a literal, or a team of no such member.
+    template <class Call>
+    void misuse(Call call) noexcept {
+        if (status != comm::status::ok) return;
+        wrong_call.note(call);
+        status = comm::status::misused;
+    }
     bool test() noexcept;
     /// test() without a look at anything but this plan: for what is done in every wait.
     bool has_arrived() noexcept;
@@ -93,7 +100,7 @@ struct region_plan::state {
     look_times looks;
     bool looking = false; // at what the running exchange writes
     int bound = 0;
-    const char* wrong_call = nullptr; // why status is misused, if it isn't `bound`
+    comm::wrong_call wrong_call; // why status is misused, if it isn't `bound`
     comm::status status = comm::status::ok;
     exchange_times times;
 };

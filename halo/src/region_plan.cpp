@@ -14,7 +14,7 @@ namespace halocline::halo {
 
 region_plan::region_plan(const comm::job& j, std::vector<transfer> sends, std::vector<transfer> receives,
                          std::vector<binding> bindings, region_plan_options options)
-    : s_(std::make_unique<state>(j, sends, receives, std::move(bindings), std::move(options))) {}
+    : s_("a region_plan", std::make_unique<state>(j, sends, receives, std::move(bindings), std::move(options))) {}
 region_plan::region_plan(region_plan&&) noexcept = default;
 region_plan& region_plan::operator=(region_plan&&) noexcept = default;
 region_plan::~region_plan() = default;
@@ -34,19 +34,24 @@ bool region_plan::shares() const {
 }
 
 void region_plan::start(int which, team t) noexcept {
+    if (!t.is_member()) return s_->misuse(t);
     s_->threads->start(t, shares(), [&] { s_->start(which); });
 }
 bool region_plan::test() noexcept { return s_->test(); }
 comm::status region_plan::finish(team t) noexcept {
-    s_->threads->finish(t, [&] { (void)s_->finish(); });
+    if (t.is_member())
+        s_->threads->finish(t, [&] { (void)s_->finish(); });
+    else
+        s_->misuse(t);
     return s_->status;
 }
 
 void region_plan::finish_or_throw() {
+    (void)*s_; // thrown here, not out of finish()
     const comm::status bad = finish();
     if (bad == comm::status::ok) return;
-    if (bad == comm::status::misused && s_->wrong_call != nullptr)
-        throw input_error("'" + s_->options.name + "': " + s_->wrong_call);
+    if (bad == comm::status::misused && s_->wrong_call)
+        throw input_error("'" + s_->options.name + "': " + s_->wrong_call.text());
     if (bad == comm::status::misused) throw_no_binding("'" + s_->options.name + "'", s_->bound, s_->bindings.size());
     s_->job.fail(bad, "regions " + s_->channels.pending(s_->epoch + 1));
 }

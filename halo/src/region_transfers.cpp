@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "region_transfers.hpp"
 
+#include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
@@ -18,6 +19,23 @@ namespace {
 }
 
 bool is_in(std::int32_t site, const lattice::site_order& order) { return site >= 0 && site < order.volume(); }
+
+/// Err: input_error unless a site of this view can be copied, and added to.
+void check_shape(const field_view& view, const std::string& who, std::size_t field) {
+    const site_shape& shape = view.shape;
+    const std::string where = who + "field " + std::to_string(field) + ": ";
+    require_enumerator(where + "scalar", shape.kind);
+    if (shape.components < 1)
+        throw input_error(where + std::to_string(shape.components) + " components per site: must be 1 or more");
+    const std::size_t bytes = shape.component_bytes;
+    if (bytes == 0 || (shape.kind == scalar::float32 && bytes != 4) || (shape.kind == scalar::float64 && bytes != 8))
+        throw input_error(where + "components of " + std::to_string(bytes) + " bytes, " +
+                          std::string(to_string(shape.kind)) +
+                          ": must be float32 of 4, float64 of 8, or bits of 1 or more");
+    if (view.order->lane_width() > 1 && bytes != 2 && bytes != 4 && bytes != 8)
+        throw input_error(where + "components of " + std::to_string(bytes) +
+                          " bytes in a storage with lanes: must be of 2, 4 or 8");
+}
 
 bool alike(const field_view& a, const field_view& b) { return a.shape == b.shape && a.order->places_like(*b.order); }
 
@@ -70,12 +88,14 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
                      const std::vector<binding>& bindings, const region_plan_options& options) {
     const std::string who = "'" + options.name + "': ";
     require_storage(bindings, who);
+    require_enumerator(who + "path", options.path);
     const binding& first = bindings.front();
     for (const binding& b : bindings) {
         if (b.source.size() != first.source.size() || b.destination.size() != first.source.size())
             throw input_error(who + "each binding needs as many sources and destinations as the first has sources, " +
                               std::to_string(first.source.size()));
         for (std::size_t f = 0; f < b.source.size(); ++f) {
+            for (const field_view& v : {b.source[f], b.destination[f]}) check_shape(v, who, f);
             if (!alike(b.source[f], first.source[f]) || !alike(b.destination[f], first.destination[f]))
                 throw input_error(who + "field " + std::to_string(f) +
                                   " differs between bindings: all must have the same components and site order");
@@ -87,6 +107,14 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
                                   " is not of float or double: nothing can be added");
         }
     }
+    const bool fills =
+        std::any_of(receives.begin(), receives.end(), [](const transfer& t) { return !t.sites.empty(); });
+    for (const binding& b : bindings)
+        for (std::size_t f = 0; fills && !options.add && f < b.destination.size(); ++f)
+            for (std::size_t g = 0; g < f; ++g)
+                if (b.destination[f].data == b.destination[g].data)
+                    throw input_error(who + "fields " + std::to_string(g) + " and " + std::to_string(f) +
+                                      " of a binding have one destination: its sites would be received twice");
     for (std::size_t f = 0; f < first.source.size(); ++f) {
         const lattice::site_order &from = *first.source[f].order, &to = *first.destination[f].order;
         std::vector<char> received(static_cast<std::size_t>(to.volume())); // of bytes: bits take longer to set
@@ -98,8 +126,11 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
                                       " is received twice, last in the transfer with " + rank_text(t.peer) + ", tag " +
                                       std::to_string(t.tag));
             }
+        // In place if any field that is filled is this one: all have the same sites.
         const bool in_place = std::any_of(bindings.begin(), bindings.end(), [&](const binding& b) {
-            return b.source[f].data == b.destination[f].data && from.places_like(to);
+            return std::any_of(b.destination.begin(), b.destination.end(), [&](const field_view& d) {
+                return b.source[f].data == d.data && from.places_like(*d.order);
+            });
         });
         for (const transfer& t : sends)
             for (const std::int32_t site : t.sites) {

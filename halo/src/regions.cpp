@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "regions.hpp"
 
+#include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
@@ -39,6 +40,7 @@ void check(const width_check& options, const lattice::decomposition& cut, int ra
                           lattice::to_string(cut.rank_grid()) + "), the job has " + std::to_string(ranks));
     check_boxes(who, cut);
     for (int mu = 0; mu < dimensions; ++mu) {
+        require_enumerator(who + "boundary in " + "xyzt"[mu], options.boundaries[mu]);
         for (const face f : {face{mu, side::low}, face{mu, side::high}}) {
             const int width = options.widths.behind(f);
             if (width < 0)
@@ -66,17 +68,9 @@ void check(const width_check& options, const lattice::decomposition& cut, int ra
 
 std::string shape_text(const lattice::decomposition& cut, const ghost_widths& widths,
                        const std::array<lattice::boundary, dimensions>& boundaries) {
-    const auto name_of = [](lattice::boundary b) {
-        switch (b) {
-        case lattice::boundary::periodic: return " periodic";
-        case lattice::boundary::antiperiodic: return " antiperiodic";
-        case lattice::boundary::open: return " open";
-        }
-        return " ?";
-    };
     std::string text =
         "widths low " + lattice::to_string(widths.low) + " high " + lattice::to_string(widths.high) + ", boundaries";
-    for (lattice::boundary b : boundaries) text += name_of(b);
+    for (const lattice::boundary b : boundaries) text.append(" ").append(to_string(b));
     text += ", lattice " + lattice::to_string(cut.global()) + " cut at";
     for (int mu = 0; mu < dimensions; ++mu) {
         text.append(" ").append(1, "xyzt"[mu]);

@@ -8,6 +8,7 @@
 #include "regions.hpp"
 #include "shell_regions.hpp"
 
+#include <halocline/base/enumerators.hpp>
 #include <halocline/base/error.hpp>
 
 #include <algorithm>
@@ -55,18 +56,20 @@ void check_fields(const lattice::decomposition& cut, int rank, const shell_optio
 
 shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, shell_options options,
                        std::vector<binding> bindings)
-    : job_(j), threads_(std::make_shared<copying_team>()), options_(std::move(options)),
-      forward_(std::make_unique<relay>()) {
+    : job_(j), threads_("a shell_plan", std::make_shared<copying_team>()), options_(std::move(options)),
+      forward_("a shell_plan", std::make_unique<relay>()) {
     job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
     job_.collectively([&] {
-        check({.who = "halo '" + options_.name + "': ",
-               .widths = options_.widths,
-               .boundaries = options_.boundaries,
-               .self_exchange = true},
-              cut, job_.ranks());
+        const std::string who = "halo '" + options_.name + "': ";
+        check({.who = who, .widths = options_.widths, .boundaries = options_.boundaries, .self_exchange = true}, cut,
+              job_.ranks());
+        require_enumerator(who + "layout", options_.layout);
+        require_enumerator(who + "shape", options_.shape);
+        require_enumerator(who + "corners", options_.corners);
+        require_enumerator(who + "path", options_.path);
+        require_enumerator(who + "checks", options_.checks);
         if (options_.parity && *options_.parity != 0 && *options_.parity != 1)
-            throw input_error("halo '" + options_.name + "': parity " + std::to_string(*options_.parity) +
-                              ": must be 0 or 1");
+            throw input_error(who + "parity " + std::to_string(*options_.parity) + ": must be 0 or 1");
         check_fields(cut, job_.rank(), options_, bindings);
     });
     for (const binding& b : bindings) filled_.emplace_back(b);
@@ -104,8 +107,9 @@ void shell_plan::make_phases(const lattice::decomposition& cut, const std::vecto
     }
     for (std::size_t p = 0; p < phases.size(); ++p) {
         if (p + 1 < phases.size()) // the next phase begins in whatever this rank waits for
-            phases[p].work_in_every_wait(forward_.get(), [](void* f) { (void)static_cast<relay*>(f)->test(); });
-        phases[p].join(threads_);
+            phases[p].work_in_every_wait(forward_.pointer().get(),
+                                         [](void* f) { (void)static_cast<relay*>(f)->test(); });
+        phases[p].join(threads_.pointer());
         shares_ = shares_ || phases[p].shares();
     }
 }
@@ -116,7 +120,7 @@ void shell_plan::make_reverse(const lattice::decomposition& cut, const std::vect
     for (const binding& b : bindings) swapped.push_back({b.destination, b.source});
     backward_.emplace(job_, std::move(t.receives), std::move(t.sends), std::move(swapped),
                       region_plan_options{.name = options_.name + " (reverse)", .path = path::packed, .add = true});
-    backward_->join(threads_);
+    backward_->join(threads_.pointer());
 }
 
 void shell_plan::list_sent_sites(const lattice::decomposition& cut) {
@@ -127,6 +131,7 @@ void shell_plan::list_sent_sites(const lattice::decomposition& cut) {
 }
 
 void shell_plan::start(int which, team t) noexcept {
+    if (!t.is_member()) return misuse(t);
     threads_->start(t, shares_, [&] { begin(which); });
 }
 
@@ -148,6 +153,7 @@ void shell_plan::begin(int which) noexcept {
 }
 
 void shell_plan::start_reverse(int which, team t) noexcept {
+    if (!t.is_member()) return misuse(t);
     threads_->start(t, shares_, [&] {
         if (status_ != comm::status::ok || is_early()) return;
         running_ = running::backward;
@@ -165,11 +171,6 @@ bool shell_plan::is_early() noexcept {
     if (running_ == running::nothing) return false;
     misuse("start() before finish() of the last exchange");
     return true;
-}
-
-void shell_plan::misuse(const char* call) noexcept {
-    wrong_call_ = call;
-    status_ = comm::status::misused;
 }
 
 shell_plan::ghosts_of::ghosts_of(const binding& b)
@@ -249,7 +250,10 @@ bool shell_plan::test() noexcept {
 }
 
 comm::status shell_plan::finish(team t) noexcept {
-    threads_->finish(t, [&] { complete(); });
+    if (t.is_member())
+        threads_->finish(t, [&] { complete(); });
+    else
+        misuse(t);
     return status_;
 }
 
@@ -274,10 +278,11 @@ void shell_plan::complete() noexcept {
 }
 
 void shell_plan::finish_or_throw() {
+    (void)*threads_; // thrown here, not out of finish()
     if (finish() == comm::status::ok) return;
     if (status_ == comm::status::misused) {
         const std::string who = "halo '" + options_.name + "'";
-        if (wrong_call_ != nullptr) throw input_error(who + ": " + wrong_call_);
+        if (wrong_call_) throw input_error(who + ": " + wrong_call_.text());
         if (running_ == running::backward && !backward_)
             throw input_error(who + ": start_reverse(): the plan was made without shell_options::reverse");
         throw_no_binding(who, forward_->bound, filled_.size());

@@ -89,8 +89,10 @@ std::size_t unpacker<T>::bytes_per_site(const unpacker_options& o) {
 template <class T>
 unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
                       std::shared_ptr<const lattice::site_order> order, unpacker_options options)
-    : options_(std::move(options)), reals_(reals_per_site(options_)), lanes_(order->lane_width()) {
+    : options_(std::move(options)), reals_(reals_per_site(options_)) {
     const std::string who = "unpacker for halo '" + p.options().name + "': ";
+    if (!order) order = lattice::site_order::lexicographic(cut.local_box(p.owner().rank()).extents);
+    lanes_ = order->lane_width();
     check_options(who, p, cut, *order);
     const int rank = p.owner().rank();
     const lattice::box local = cut.local_box(rank);
@@ -134,6 +136,7 @@ unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
 template <class T>
 void unpacker<T>::check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
                                 const lattice::site_order& order) const {
+    check_format_and_box(who, options_, p, cut, order);
     if (options_.components < 1)
         throw input_error(who + std::to_string(options_.components) + " components per site: must be 1 or more");
     if (sizeof(T) != 4 && options_.format != message_format::as_stored)
@@ -145,7 +148,6 @@ void unpacker<T>::check_options(const std::string& who, const plan& p, const lat
         throw input_error(who + "it reads " + std::to_string(bytes_per_site(options_)) +
                           " bytes of a site in a message, the plan was made for " +
                           std::to_string(p.options().bytes_per_site));
-    check_scale_and_box(who, options_.scale, p, cut, order);
 }
 
 template <class T>
@@ -223,13 +225,18 @@ void unpacker<T>::expand(face f, const std::byte* ghosts, std::int64_t first, st
 }
 
 template <class T>
-void unpacker<T>::add(const plan& p, lattice::field<T>& y, team t) const noexcept {
+void unpacker<T>::add(const plan& p, lattice::field<T>& y, team t) const {
     lattice::field<T>* const one = &y;
     add(p, std::span<lattice::field<T>* const>(&one, 1), t);
 }
 
 template <class T>
-void unpacker<T>::add(const plan& p, std::span<lattice::field<T>* const> ys, team t) const noexcept {
+void unpacker<T>::add(const plan& p, std::span<lattice::field<T>* const> ys, team t) const {
+    if (!t.is_member()) {
+        comm::wrong_call wrong;
+        wrong.note(t);
+        throw input_error("unpacker for halo '" + p.options().name + "': add(): " + wrong.text());
+    }
     // A member's own sites, in local lexicographic order, which is that of every message: so each of its faces is a range.
     const auto from = [&](int index) {
         const auto share = shared_.size() * static_cast<std::size_t>(index) / static_cast<std::size_t>(t.size);

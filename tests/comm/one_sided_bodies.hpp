@@ -362,6 +362,11 @@ inline void expect_bad_one_sided_input_is_told(const job& j) {
     EXPECT_EQ(e.wait(), status::misused) << "sticky";
     exposure twice_started(j, all_ranks(j), 64, {"order"});
     EXPECT_EQ(twice_started.complete(), status::misused);
+    exposure to_nobody(j, all_ranks(j), 64, {"nobody"}), asks_nobody(j, all_ranks(j), 64, {"nobody"});
+    to_nobody.start();
+    EXPECT_EQ(to_nobody.await(99), status::misused);
+    EXPECT_TRUE(asks_nobody.ready(99));
+    EXPECT_EQ(asks_nobody.state(), status::misused);
     j.barrier();
 }
 

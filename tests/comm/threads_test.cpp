@@ -54,6 +54,32 @@ TEST(Channels, NothingIsAllocatedBetweenSendAndWait) {
     EXPECT_EQ(before, after);
 }
 
+TEST(Job, RefusesChoicesThatNoEnumeratorStandsFor) {
+    const auto refused = [](const job_options& options) -> std::string {
+        try {
+            (void)job::single(options);
+        } catch (const input_error& e) {
+            return e.what();
+        }
+        return "accepted";
+    };
+    job_options path, mpi;
+    path.path = static_cast<comm::path>(4);
+    mpi.mpi = static_cast<mpi_mode>(-2);
+
+    EXPECT_EQ(refused(path), "job_options::path 4: must be one of automatic, direct, streamed, packed");
+    EXPECT_EQ(refused(mpi), "job_options::mpi -2: must be one of two-sided, one-sided");
+}
+
+TEST(Job, SaysThatItWasMovedFrom) {
+    job j = job::single();
+    const job taken = std::move(j);
+
+    EXPECT_EQ(taken.rank(), 0);
+    EXPECT_THROW((void)j.rank(), input_error);
+    EXPECT_THROW(global_sum{j}, input_error);
+}
+
 TEST(Job, AbortEndsTheWaitsOfAllWithItsReason) {
     std::atomic<int> told{0};
     EXPECT_THROW(run_threads(3,

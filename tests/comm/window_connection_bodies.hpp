@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <list>
 #include <memory>
 #include <numeric>
@@ -207,6 +208,48 @@ inline void expect_misuse_is_told(const job& j) {
     EXPECT_EQ(w.init(), status::misused) << "sticky";
     ASSERT_EQ(r.init(), status::ok);
     EXPECT_EQ(r.init(), status::misused);
+}
+
+/// What insert() and extract() are not meant for changes no memory, and is told by the next calls.
+inline void expect_misuse_of_own_buffers_is_told(const job& j) {
+    const std::vector<int> three(3, 7);
+    const auto told_after = [&](const std::function<void(buffered_send_window<int>&)>& calls) {
+        connection c(j, j.rank());
+        buffered_send_window<int> w(c, 4);
+        buffered_recv_window<int> r(c, 4);
+        c.connect();
+        calls(w);
+        EXPECT_EQ(w.post(), status::misused);
+        EXPECT_EQ(w.wait(), status::misused);
+        const std::string text = w.pending();
+        return text.substr(text.rfind(": ") + 2);
+    };
+
+    EXPECT_EQ(told_after([&](auto& w) { w.insert(three); }), "insert() that is not between init() and post()");
+    for (const std::size_t at : {2, 5})
+        EXPECT_EQ(told_after([&](auto& w) {
+                      ASSERT_EQ(w.init(), status::ok);
+                      w.insert(three, at);
+                  }),
+                  "insert() of elements that the window doesn't have");
+    EXPECT_EQ(told_after([&](auto& w) {
+                  ASSERT_EQ(w.init(), status::ok);
+                  w.insert(three, 0, {0, 0});
+              }),
+              "a team has 1 member or more, which count from 0");
+    connection c(j, j.rank());
+    buffered_send_window<int> w(c, 4);
+    buffered_recv_window<int> r(c, 4);
+    c.connect();
+    std::vector<int> in(4);
+    r.extract(in, 0, {2, 2});
+    EXPECT_EQ(r.init(), status::misused);
+    EXPECT_NE(r.pending().find("as member 2 of a team of 2"), std::string::npos) << r.pending();
+    const buffered_send_window<int> taken = std::move(w);
+    EXPECT_THROW(w.wait_or_throw(), input_error);
+    const connection taken_too = std::move(c);
+    EXPECT_THROW(c.connect(), input_error);
+    EXPECT_THROW(send_window<int>(c, in), input_error);
 }
 
 /// A peer that closes its end in the middle ends the wait, of a receiver for data and of a sender for the token.

@@ -250,10 +250,31 @@ TEST(Packer, RefusesWhatDoesNotFit) {
 
     expect_refusal(0.F, {.components = 23}, "a site of the message has 92 bytes, the plan was made for 96");
     expect_refusal(0.0, {.components = 48, .format = message_format::half}, "this one holds double");
-    expect_refusal(0.F, {.components = 24, .scale = 0}, "scale 0.000000: must be positive");
+    expect_refusal(0.F, {.components = 24, .scale = 0}, "scale 0: must be positive, from 1.2e-38 to 8.5e+37");
+    for (const double scale : {1e300, 1e-300, HUGE_VAL, std::nan("")})
+        expect_refusal(0.F, {.components = 24, .scale = scale}, ": must be positive, from 1.2e-38 to 8.5e+37");
+    expect_refusal(0.F, {.components = 24, .format = static_cast<message_format>(3)},
+                   "format 3: must be one of as_stored, half, bfloat16");
     expect_refusal(0.0, {.components = 24, .projections = some}, "its projection has 0 reals, another face's 12");
     expect_refusal(0.0, {.components = 24, .projections = outside}, "block 4 is not one of the 4 of a site");
     expect_refusal(0.0, {.components = 25, .projections = half_spinors()},
                    "blocks of 6 reals do not divide a site of 25");
     expect_refusal(0.F, {.components = 24, .format = message_format::half}, "the plan was made for 96");
+}
+
+TEST(Packer, TakesFieldsForLexicographicWithoutAnOrder) {
+    const alone one;
+    const halo::plan plan = one.plan(96);
+    const packer<float> pack(plan, one.cut, nullptr, {.components = components});
+    const packer<float> pack_same(plan, one.cut, lattice::site_order::lexicographic(one.cut.local_box(0).extents),
+                                  {.components = components});
+    lattice::field<float> x(lattice::site_order::lexicographic(one.cut.local_box(0).extents), components);
+    for (std::size_t i = 0; i < x.values().size(); ++i) x.values()[i] = static_cast<float>(i);
+    const auto sites = static_cast<std::int64_t>(plan.messages()[0].send_sites.size());
+    std::vector<std::byte> message(static_cast<std::size_t>(sites) * 96), same(message.size(), std::byte{1});
+
+    pack.of(x)(0, 0, sites, message.data());
+    pack_same.of(x)(0, 0, sites, same.data());
+
+    EXPECT_EQ(message, same);
 }

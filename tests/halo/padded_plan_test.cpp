@@ -308,6 +308,54 @@ TEST(PaddedPlan, RefusesFieldsWithoutStorageAndCallsOfWhatItWasNotMadeFor) {
                   p.finish_or_throw();
               }),
               "halo 'halo': finish() without start()");
+    const std::string no_member =
+        "halo 'halo': it was called as member 3 of a team of 3: a team has 1 member or more, which count from 0";
+    EXPECT_EQ(error_of([&] {
+                  shell_plan p(j, cut, {}, {halo::bind(x)});
+                  p.start(0, {3, 3});
+                  p.finish_or_throw();
+              }),
+              no_member);
+    EXPECT_EQ(error_of([&] {
+                  shell_plan p(j, cut, {.reverse = true}, {halo::bind(x)});
+                  p.start_reverse(0, {3, 3});
+                  EXPECT_EQ(p.finish({3, 3}), status::misused);
+                  p.finish_or_throw();
+              }),
+              no_member);
+    EXPECT_EQ(error_of([&] {
+                  shell_plan p(j, cut, {}, {halo::bind(x)});
+                  const shell_plan taken = std::move(p);
+                  p.finish_or_throw();
+              }),
+              "a shell_plan is used after it was moved from: it can be assigned to or destroyed, nothing else");
+}
+
+TEST(PaddedPlan, RefusesChoicesThatNoEnumeratorStandsFor) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    field<double> x(site_order::lexicographic({6, 6, 6, 6}), 1);
+    const auto refused = [&](const std::function<void(halo::shell_options&)>& change) -> std::string {
+        halo::shell_options options;
+        change(options);
+        try {
+            shell_plan p(j, cut, options, {halo::bind(x)});
+        } catch (const input_error& e) {
+            return e.what();
+        }
+        return "accepted";
+    };
+
+    EXPECT_EQ(refused([](halo::shell_options& o) { o.layout = static_cast<halo::ghost_layout>(2); }),
+              "halo 'halo': layout 2: must be one of padded, appended");
+    EXPECT_EQ(refused([](halo::shell_options& o) { o.shape = static_cast<halo::shell>(2); }),
+              "halo 'halo': shape 2: must be one of faces, box");
+    EXPECT_EQ(refused([](halo::shell_options& o) { o.corners = static_cast<halo::corner_route>(9); }),
+              "halo 'halo': corners 9: must be one of automatic, at once, by dimension");
+    EXPECT_EQ(refused([](halo::shell_options& o) { o.path = static_cast<halo::path>(4); }),
+              "halo 'halo': path 4: must be one of automatic, direct, streamed, packed");
+    EXPECT_EQ(refused([](halo::shell_options& o) { o.checks = static_cast<check_level>(4); }),
+              "halo 'halo': checks 4: must be one of off, light, normal, comm");
 }
 
 TEST(PaddedPlan, RefusesAHaloWiderThanALocalBox) {

@@ -206,4 +206,63 @@ TEST(Plan, ATeamThatStartsTwiceIsTold) {
     together([&](halo::team t) { EXPECT_EQ(p.finish(t), status::misused); });
 }
 
+TEST(Plan, RefusesChoicesThatNoEnumeratorStandsFor) {
+    const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    const auto expect_refusal = [&](const plan_options& options, const std::string& text) {
+        for (const std::string& said : errors_of<input_error>(2, [&](const comm::job& j) { plan(j, cut, options); }))
+            EXPECT_EQ(said, "halo 'halo': " + text);
+    };
+
+    plan_options path{.bytes_per_site = 8}, checks = path, boundary = path;
+    path.path = static_cast<halo::path>(77);
+    checks.checks = static_cast<check_level>(-1);
+    boundary.boundaries[1] = static_cast<lattice::boundary>(3);
+
+    expect_refusal(path, "path 77: must be one of automatic, direct, streamed, packed");
+    expect_refusal(checks, "checks -1: must be one of off, light, normal, comm");
+    expect_refusal(boundary, "boundary in y 3: must be one of periodic, antiperiodic, open");
+}
+
+TEST(Plan, TellsOfMembersThatTheirTeamDoesNotHave) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const auto j = comm::job::single(small_job());
+    const lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);
+    for (const halo::team t :
+         {halo::team{0, 0}, halo::team{1, 1}, halo::team{2, 2}, halo::team{-1, 2}, halo::team{0, -3}}) {
+        plan p(j, cut, {.bytes_per_site = 8, .self_exchange = true}),
+            q(j, cut, {.bytes_per_site = 8, .self_exchange = true});
+        const std::string text = "halo 'halo': it was called as member " + std::to_string(t.index) + " of a team of " +
+                                 std::to_string(t.size) + ": a team has 1 member or more, which count from 0";
+
+        p.start(x, t);
+        q.start(x);
+        const status finished = t.size == 1 ? q.finish() : q.finish(t); // alone, nobody asks for the index
+
+        EXPECT_EQ(p.finish(t), status::misused);
+        EXPECT_EQ(refusal_of(p), text);
+        EXPECT_EQ(finished, t.size == 1 ? status::ok : status::misused);
+    }
+}
+
+TEST(Plan, SaysThatItWasMovedFrom) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const lattice::field<double> x(lattice::site_order::lexicographic({4, 4, 4, 4}), 1);
+    plan p(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true});
+
+    plan q = std::move(p);
+
+    q.start(x);
+    EXPECT_EQ(q.finish(), status::ok);
+    try {
+        p.finish_or_throw();
+        ADD_FAILURE() << "no exception";
+    } catch (const input_error& e) {
+        EXPECT_STREQ(e.what(),
+                     "a halo::plan is used after it was moved from: it can be assigned to or destroyed, nothing else");
+    }
+    EXPECT_THROW((void)p.owner().rank(), input_error);
+    EXPECT_TRUE(p.ghosts<double>(lattice::face_of(0)).empty());
+    EXPECT_DEATH(p.start(x), "a halo::plan is used after it was moved from");
+}
+
 } // namespace

@@ -344,3 +344,85 @@ TEST(RegionPlan, TellsOfCallsAtTheWrongTime) {
               "'regions': start() before finish() of the last exchange");
     EXPECT_EQ(text_after([](region_plan&) {}), "'regions': finish() without start()");
 }
+
+TEST(RegionPlan, RefusesTwoFieldsWithOneDestination) {
+    const std::string twice = error_of(1, [](const comm::job& j) {
+        field<double> a(row_of(8), 1), b(row_of(8), 1), c(row_of(8), 1);
+        region_plan plan(j, {{0, 0, {1}}}, {{0, 0, {4}}},
+                         {{{halo::view(a), halo::view(b)}, {halo::view(c), halo::view(c)}}});
+    });
+    EXPECT_EQ(twice, "'regions': fields 0 and 1 of a binding have one destination: its sites would be received twice");
+}
+
+TEST(RegionPlan, RefusesASiteThatIsSentFromOneFieldAndReceivedByAnother) {
+    const std::string text = error_of(2, [](const comm::job& j) {
+        field<double> a(row_of(8), 1), b(row_of(8), 1);
+        const int other = 1 - j.rank();
+        region_plan plan(j, {{other, 0, {1, 4}}}, {{other, 0, {4, 5}}},
+                         {{{halo::view(a), halo::view(b)}, {halo::view(b), halo::view(a)}}});
+    });
+    EXPECT_EQ(text, "'regions': site 4 is both sent and received in one exchange");
+}
+
+TEST(RegionPlan, RefusesViewsThatNoSiteHas) {
+    const auto refused = [](const std::function<void(halo::field_view&)>& change) {
+        return error_of(1, [&](const comm::job& j) {
+            field<double> x(row_of(8), 1);
+            halo::field_view view = halo::view(x);
+            change(view);
+            region_plan plan(j, {{0, 0, {1}}}, {{0, 0, {4}}}, {{{view}, {view}}});
+        });
+    };
+
+    EXPECT_EQ(refused([](halo::field_view& v) { v.shape.kind = static_cast<halo::scalar>(9); }),
+              "'regions': field 0: scalar 9: must be one of bits, float32, float64");
+    EXPECT_EQ(
+        refused([](halo::field_view& v) { v.shape.component_bytes = 4; }),
+        "'regions': field 0: components of 4 bytes, float64: must be float32 of 4, float64 of 8, or bits of 1 or more");
+    EXPECT_EQ(refused([](halo::field_view& v) { v.shape.components = 0; }),
+              "'regions': field 0: 0 components per site: must be 1 or more");
+    EXPECT_EQ(refused([](halo::field_view& v) {
+                  v.order = site_order::blocked({{}, {8, 2, 2, 2}}, {8, 2, 2, 2}, {2, 2, 2, 2}, 4);
+                  v.shape = {8, 1, halo::scalar::bits};
+              }),
+              "'regions': field 0: components of 1 bytes in a storage with lanes: must be of 2, 4 or 8");
+}
+
+TEST(RegionPlan, RefusesAPathThatThereIsNot) {
+    const std::string text = error_of(2, [](const comm::job& j) {
+        field<double> x(row_of(8), 1);
+        region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}}, {halo::bind(x)},
+                         {.path = static_cast<halo::path>(5)});
+    });
+    EXPECT_EQ(text, "'regions': path 5: must be one of automatic, direct, streamed, packed");
+}
+
+TEST(RegionPlan, TellsOfMembersThatTheirTeamDoesNotHave) {
+    const auto text_after = [](const std::function<void(region_plan&)>& calls) {
+        return error_of(1, [&](const comm::job& j) {
+            field<double> x(row_of(8), 1);
+            region_plan plan(j, {{0, 0, {1}}}, {{0, 0, {4}}}, {halo::bind(x)});
+            calls(plan);
+            plan.finish_or_throw();
+        });
+    };
+    const std::string text =
+        "'regions': it was called as member 0 of a team of 0: a team has 1 member or more, which count from 0";
+
+    EXPECT_EQ(text_after([](region_plan& p) { p.start(0, {0, 0}); }), text);
+    EXPECT_EQ(text_after([](region_plan& p) {
+                  p.start();
+                  EXPECT_EQ(p.finish({0, 0}), status::misused);
+              }),
+              text);
+}
+
+TEST(RegionPlan, SaysThatItWasMovedFrom) {
+    const std::string text = error_of(1, [](const comm::job& j) {
+        field<double> x(row_of(8), 1);
+        region_plan plan(j, {{0, 0, {1}}}, {{0, 0, {4}}}, {halo::bind(x)});
+        const region_plan taken = std::move(plan);
+        plan.finish_or_throw();
+    });
+    EXPECT_EQ(text, "a region_plan is used after it was moved from: it can be assigned to or destroyed, nothing else");
+}

@@ -406,10 +406,11 @@ TEST(Unpacker, RefusesWhatDoesNotFit) {
         const std::string said = refusal([&] { unpacker<decltype(type)>(plan, one.cut, one.order, o); });
         EXPECT_NE(said.find(text), std::string::npos) << said << ", not " << text;
     };
-    unpacker_options narrow = good, some = good, negative = good;
+    unpacker_options narrow = good, some = good, negative = good, huge = good;
     narrow.components = 18;
     some.expansions[3] = {};
     negative.scale = -1;
+    huge.scale = HUGE_VAL;
     packer_options outside{.components = components, .projections = half_spinors()};
     outside.projections[0].rows[0][1].block = 4;
     const halo::plan_options odd_and_even{.widths = {{1, 1, 1, 2}, {1, 1, 1, 1}}, .parity = 0},
@@ -420,6 +421,15 @@ TEST(Unpacker, RefusesWhatDoesNotFit) {
                    "it reads 96 bytes of a site in a message, the plan was made for 48");
     expect_refusal(0.0, {.components = 24, .format = message_format::half}, "this one holds double");
     expect_refusal(0.F, negative, "must be positive");
+    expect_refusal(0.F, huge, "scale inf: must be positive");
+    const unpacker<float> unpack(plan, one.cut, nullptr, good);
+    lattice::field<float> y(lattice::site_order::lexicographic(one.cut.local_box(0).extents), components);
+    EXPECT_EQ(
+        refusal([&] {
+            unpack.add(plan, y, {0, 0});
+        }),
+        "unpacker for halo 'p': add(): it was called as member 0 of a team of 0: a team has 1 member or more, which "
+        "count from 0");
     expect_refusal(0.F, narrow, "its expansion makes 24 reals, a site has 18");
     expect_refusal(0.F, some, "its expansion makes 0 reals, a site has 24");
     EXPECT_THROW((void)expansion_of(outside), input_error);

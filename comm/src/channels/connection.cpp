@@ -65,7 +65,7 @@ std::uint32_t connection_core::agreed_id(bool outgoing, std::uint32_t n) const {
 }
 
 connection::connection(const job& j, int peer, connection_options options)
-    : core_(std::make_shared<connection_core>(j, peer, std::move(options))) {}
+    : core_("a connection", std::make_shared<connection_core>(j, peer, std::move(options))) {}
 
 void connection::connect() {
     connection_core& c = *core_;

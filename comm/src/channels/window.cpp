@@ -20,8 +20,8 @@ std::string element_name(char kind, std::size_t bytes) {
 }
 
 window::window(connection& c, const spec& s)
-    : end_(std::make_unique<window_end>(c.core(),
-                                        window_request{s.sends, s.element, s.element_bytes, s.count, s.buffer})) {}
+    : end_("a window", std::make_unique<window_end>(
+                           c.core(), window_request{s.sends, s.element, s.element_bytes, s.count, s.buffer})) {}
 window::window(window&&) noexcept = default;
 window& window::operator=(window&&) noexcept = default;
 window::~window() = default;
@@ -42,7 +42,7 @@ std::byte* window::buffer() const noexcept { return end_->buffer(); }
 
 namespace {
 
-/// Bytes [first, last) for one of the team, cut at cache lines.
+/// Bytes [first, last) for one of the team, cut at cache lines.  Pre: t.is_member().
 std::pair<std::size_t, std::size_t> share_of(std::size_t bytes, team t) noexcept {
     constexpr std::size_t line = 64;
     const std::size_t lines = (bytes + line - 1) / line;
@@ -52,12 +52,14 @@ std::pair<std::size_t, std::size_t> share_of(std::size_t bytes, team t) noexcept
 
 } // namespace
 
-void window::insert_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) noexcept {
+void window::insert_share(std::size_t at, const std::byte* from, std::size_t bytes, team t) noexcept {
+    if (!end_->may_fill(at, bytes) || !end_->has_member(t)) return;
     const auto [first, last] = share_of(bytes, t);
-    if (last > first) end_->write(to + first, from + first, last - first);
+    if (last > first) end_->write(end_->buffer() + at + first, from + first, last - first);
 }
 
-void window::extract_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) noexcept {
+void window::extract_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) const noexcept {
+    if (!end_->has_member(t)) return;
     const auto [first, last] = share_of(bytes, t);
     if (last > first) std::memcpy(to + first, from + first, last - first);
 }

@@ -97,6 +97,19 @@ bool window_end::may_write(Way& w) noexcept {
     return w.channel().sent(step_ - 1);
 }
 
+bool window_end::may_fill(std::size_t at, std::size_t bytes) noexcept {
+    if (phase_ != phase::begun)
+        misused("insert() that is not between init() and post()");
+    else if (at > request_.bytes() || bytes > request_.bytes() - at)
+        misused("insert() of elements that the window doesn't have");
+    return status_ == status::ok;
+}
+
+bool window_end::has_member(team t) noexcept {
+    if (!t.is_member()) misused(t);
+    return t.is_member();
+}
+
 void window_end::write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     std::visit([&](auto& w) { w.write(to, from, bytes); }, way_);
 }
@@ -150,12 +163,6 @@ void push_windows(job_core& core) noexcept {
 bool window_end::push_listed() noexcept {
     listed_ = !push();
     return !listed_;
-}
-
-status window_end::misused(const char* how) noexcept {
-    if (status_ != status::ok) return status_;
-    misuse_ = how;
-    return status_ = status::misused;
 }
 
 status window_end::begin() noexcept {
@@ -242,7 +249,7 @@ std::string window_end::title() const {
 std::string window_end::pending() const {
     std::string text = title() + ", step " + std::to_string(step_) + ": " + shown(request_.count, request_.element) +
                        " over " + transport();
-    if (misuse_ != nullptr) text += std::string(": ") + misuse_;
+    if (misuse_) text += ": " + misuse_.text();
     return text;
 }
 

@@ -13,6 +13,7 @@
 #include <halocline/comm/mpi_channel.hpp>
 #include <halocline/comm/ofi_channel.hpp>
 #include <halocline/comm/verbs_channel.hpp>
+#include <halocline/comm/wrong_call.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -50,6 +51,11 @@ class window_end {
     [[nodiscard]] std::uint32_t number() const { return number_; }
     [[nodiscard]] std::size_t received_bytes() const noexcept { return received_bytes_; }
     [[nodiscard]] std::byte* buffer() const noexcept { return buffer_; }
+    /// May a caller write bytes [at, at + bytes) of the window's own buffer? If not, and not because the status is bad, it
+    /// is misused.
+    [[nodiscard]] bool may_fill(std::size_t at, std::size_t bytes) noexcept;
+    /// t.is_member(); if not, it is misused.
+    [[nodiscard]] bool has_member(team t) noexcept;
     /// A thread's part of a message, to where the peer reads it.
     void write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
     [[nodiscard]] status state() const noexcept { return status_; }
@@ -81,7 +87,13 @@ class window_end {
     void help() noexcept;
     /// This step's message or token: now, or in a later wait.
     void send_soon() noexcept;
-    status misused(const char* how) noexcept;
+    /// `how`: a literal, or a team of no such member.
+    template <class How>
+    status misused(How how) noexcept {
+        if (status_ != status::ok) return status_;
+        misuse_.note(how);
+        return status_ = status::misused;
+    }
 
     std::shared_ptr<connection_core> connection_;
     window_request request_;
@@ -91,7 +103,7 @@ class window_end {
     std::uint64_t step_ = 0, stamp_ = 0;
     std::size_t post_bytes_ = 0, received_bytes_ = 0;
     std::byte* buffer_ = nullptr; // between init and post, or wait and init, of windows without a user's
-    const char* misuse_ = nullptr;
+    wrong_call misuse_;
     phase phase_ = phase::made;
     bool due_ = false;    // a message or a token still has to be sent
     bool listed_ = false; // in open_windows::due

@@ -55,7 +55,7 @@ std::string options_text(const job_options& o) {
     return s + ", deadline " + std::to_string(o.deadline.count()) + " ms, slab " + std::to_string(o.slab_bytes) +
            " bytes" + ", link timeout " + std::to_string(o.link_timeout.count()) + " ms" + ", path " +
            std::string(to_string(o.path)) + (o.ofi_provider.empty() ? "" : ", ofi provider " + o.ofi_provider) +
-           (o.mpi == mpi_mode::one_sided ? ", mpi one-sided" : ", mpi two-sided") + (o.checksums ? ", checksums" : "");
+           ", mpi " + std::string(to_string(o.mpi)) + (o.checksums ? ", checksums" : "");
 }
 
 [[noreturn]] void disagree(const char* what, const std::string& of_0, int rank, const std::string& theirs,

@@ -20,7 +20,13 @@ std::string_view to_string(status s) {
     return "unknown status";
 }
 
-std::string_view to_string(mpi_mode m) { return m == mpi_mode::one_sided ? "one-sided" : "two-sided"; }
+std::string_view to_string(mpi_mode m) {
+    switch (m) {
+    case mpi_mode::two_sided: return "two-sided";
+    case mpi_mode::one_sided: return "one-sided";
+    }
+    return "?";
+}
 
 mpi_mode mpi_mode_of(std::string_view text) {
     for (const mpi_mode m : {mpi_mode::two_sided, mpi_mode::one_sided}) {

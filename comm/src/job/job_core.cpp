@@ -3,6 +3,7 @@
 
 #include "watchdog.hpp"
 
+#include <halocline/base/enumerators.hpp>
 #include <halocline/comm/clock.hpp>
 
 #include <unistd.h>
@@ -27,6 +28,8 @@ job_core::job_core(int own_rank, int job_ranks, job_options choices, std::string
     if (options.spin_polls < 0)
         throw input_error("job_options::spin_polls is " + std::to_string(options.spin_polls) +
                           ": 0 (as the machine suggests) or more is expected");
+    require_enumerator("job_options::path", options.path);
+    require_enumerator("job_options::mpi", options.mpi);
     for (int r = 0; r < ranks; ++r) members[r].rank = r;
     members[rank] = {rank, static_cast<int>(getpid()), host_name(), "self", ""};
     peer_base[rank] = memory->base();

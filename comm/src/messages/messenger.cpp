@@ -11,11 +11,12 @@ message_request::~message_request() {
 }
 
 messenger::messenger(const job& j, const messenger_options& options)
-    : engine_(std::make_unique<message_engine>(j, options)) {}
+    : engine_("a messenger", std::make_unique<message_engine>(j, options)) {}
 messenger::messenger(messenger&&) noexcept = default;
 messenger& messenger::operator=(messenger&&) noexcept = default;
 messenger::~messenger() {
-    if (engine_ && engine_->owner().core().in_forked_child()) leave_to_parent(engine_); // requests may still ask it
+    if (engine_ && engine_->owner().core().in_forked_child())
+        leave_to_parent(engine_.pointer()); // requests may still ask it
 }
 
 void messenger::isend(message_request& request, std::span<const std::byte> data, int to, int tag,

@@ -27,15 +27,15 @@ signal_counter& counter_at(std::byte* payload, int signal) {
 } // namespace
 
 exposure::exposure(const job& j, std::span<const int> neighbours, std::size_t bytes, exposure_options options)
-    : options_(std::move(options)) {
+    : options_(std::move(options)), segment_("an exposure", nullptr) {
     j.agree("the signals of '" + options_.name + "'", std::to_string(options_.signals));
     if (options_.signals < 0)
         throw input_error("'" + options_.name + "': " + std::to_string(options_.signals) +
                           " signals; 0 or more are possible");
     const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
-    segment_ = std::make_unique<rma_segment>(j, options_.name, neighbours, sum_or_most(counters, bytes),
-                                             std::to_string(options_.signals) + " signals",
-                                             std::max<std::size_t>(options_.direct_bytes, 1));
+    segment_.pointer() = std::make_unique<rma_segment>(j, options_.name, neighbours, sum_or_most(counters, bytes),
+                                                       std::to_string(options_.signals) + " signals",
+                                                       std::max<std::size_t>(options_.direct_bytes, 1));
     // Zeroed memory is counters of 0; nobody adds before all are there.
 }
 
@@ -126,18 +126,27 @@ void exposure::start() noexcept {
     ++started_;
 }
 
+/// False: there is no neighbour n, which is misuse.
+bool exposure::has_neighbour(std::size_t n) noexcept {
+    const bool there = n < neighbours();
+    if (!there && status_ == status::ok) status_ = status::misused;
+    return there;
+}
+
 bool exposure::ready(std::size_t n) noexcept {
+    if (!has_neighbour(n)) return true;
     segment_->poll();
     return status_ != status::ok || came(n, posts, started_) || failed_meanwhile(n);
 }
 
 status exposure::await(std::size_t n) noexcept {
+    if (!has_neighbour(n)) return status_;
     return until(segment_->neighbours[n].rank, [&] { return came(n, posts, started_); });
 }
 
 status exposure::put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept {
     if (status_ != status::ok) return status_;
-    if (n >= neighbours() || offset > bytes_at(n) || from.size() > bytes_at(n) - offset)
+    if (!has_neighbour(n) || offset > bytes_at(n) || from.size() > bytes_at(n) - offset)
         return status_ = status::misused;
     const std::size_t counters = static_cast<std::size_t>(options_.signals) * sizeof(signal_counter);
     return status_ = segment_->write(segment_->neighbours[n], counters + offset, from);

@@ -23,14 +23,15 @@ struct remote_calls::slot {
 
 remote_calls::remote_calls(const job& j, std::span<const int> neighbours, remote_functions functions, std::size_t room,
                            const std::string& name)
-    : functions_(std::move(functions)), room_(room), sent_(neighbours.size(), 0), done_(neighbours.size(), 0) {
+    : functions_(std::move(functions)), room_(room), segment_("a remote_calls", nullptr), sent_(neighbours.size(), 0),
+      done_(neighbours.size(), 0) {
     static_assert(sizeof(slot) <= 128);
     j.agree("the functions of '" + name + "'", functions_.shape_ + std::to_string(room) + " calls per neighbour");
     constexpr std::size_t most = std::size_t{1} << 32;
     if (room == 0 || room > most)
         throw input_error("'" + name + "': room for " + std::to_string(room) + " calls; 1 to " + std::to_string(most) +
                           " are possible");
-    segment_ =
+    segment_.pointer() =
         std::make_unique<rma_segment>(j, name, neighbours, neighbours.size() * room * sizeof(slot), functions_.shape_);
     // Zeroed memory is empty slots.
 }

@@ -18,13 +18,20 @@ enum class check_level {
     normal, ///< also reads data once more, to detect stale ghosts
     comm    ///< also costs communication: a checksum behind each message
 };
+constexpr std::string_view to_string(check_level c) {
+    switch (c) {
+    case check_level::off: return "off";
+    case check_level::light: return "light";
+    case check_level::normal: return "normal";
+    case check_level::comm: return "comm";
+    }
+    return "?";
+}
 
 /// "off", "light", "normal" or "comm".  Err: input_error naming `origin`.
 inline check_level parse_check_level(std::string_view text, std::string_view origin) {
-    if (text == "off") return check_level::off;
-    if (text == "light") return check_level::light;
-    if (text == "normal") return check_level::normal;
-    if (text == "comm") return check_level::comm;
+    for (const check_level c : {check_level::off, check_level::light, check_level::normal, check_level::comm})
+        if (text == to_string(c)) return c;
     throw input_error(std::string(origin) + " is '" + std::string(text) + "': it must be off, light, normal or comm");
 }
 

@@ -5,6 +5,7 @@
 // Make all connections and windows first, then connect() each, in any order on any rank: nothing can deadlock.
 #pragma once
 
+#include <halocline/base/checked_pointer.hpp>
 #include <halocline/comm/job.hpp>
 
 #include <memory>
@@ -40,10 +41,13 @@ class connection {
     [[nodiscard]] const std::string& name() const;
     [[nodiscard]] const job& owner() const;
     /// For windows.
-    [[nodiscard]] const std::shared_ptr<connection_core>& core() const { return core_; }
+    [[nodiscard]] const std::shared_ptr<connection_core>& core() const {
+        (void)*core_; // or it was moved from
+        return core_.pointer();
+    }
 
   private:
-    std::shared_ptr<connection_core> core_;
+    checked_pointer<std::shared_ptr<connection_core>> core_;
 };
 
 } // namespace halocline::comm

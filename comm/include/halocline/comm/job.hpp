@@ -4,6 +4,7 @@
 // here is set-up and slow path. The data path is channels (channel_set.hpp), which poll memory.
 #pragma once
 
+#include <halocline/base/checked_pointer.hpp>
 #include <halocline/base/error.hpp>
 #include <halocline/comm/path.hpp>
 #include <halocline/comm/slab.hpp>
@@ -181,11 +182,11 @@ class job {
 
     /// For the library's own classes.
     [[nodiscard]] job_core& core() const { return *core_; }
-    [[nodiscard]] std::shared_ptr<job_core> share() const { return core_; }
-    explicit job(std::shared_ptr<job_core> core) : core_(std::move(core)) {}
+    [[nodiscard]] std::shared_ptr<job_core> share() const { return core_.pointer(); }
+    explicit job(std::shared_ptr<job_core> core) : core_("a job", std::move(core)) {}
 
   private:
-    std::shared_ptr<job_core> core_;
+    checked_pointer<std::shared_ptr<job_core>> core_;
 };
 
 /// Runs `body` once per rank, with ranks as threads of this process; returns when all are done. An exception on one

@@ -10,6 +10,7 @@
 // them (rendezvous).
 #pragma once
 
+#include <halocline/base/checked_pointer.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/message_operation.hpp>
 #include <halocline/comm/status.hpp>
@@ -167,7 +168,7 @@ class messenger {
     [[nodiscard]] const job& owner() const noexcept;
 
   private:
-    std::unique_ptr<message_engine> engine_;
+    checked_pointer<std::unique_ptr<message_engine>> engine_;
 };
 
 } // namespace halocline::comm

@@ -9,6 +9,7 @@
 // a late one.
 #pragma once
 
+#include <halocline/base/checked_pointer.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
 
@@ -56,7 +57,7 @@ class exposure {
 
     [[nodiscard]] std::span<std::byte> memory() const noexcept;
     [[nodiscard]] std::size_t neighbours() const noexcept;
-    /// Bytes that neighbour n exposes.
+    /// Bytes that neighbour n exposes.  Pre: n < neighbours().
     [[nodiscard]] std::size_t bytes_at(std::size_t n) const noexcept;
 
     // As a target.
@@ -70,15 +71,16 @@ class exposure {
     // As an origin; n is a position in the list of neighbours.
     /// Begins an epoch.
     void start() noexcept;
-    /// True if neighbour n has posted: serve those first.
+    /// True if neighbour n has posted: serve those first.  Err: misused, in state(): no neighbour n.
     [[nodiscard]] bool ready(std::size_t n) noexcept;
-    /// Waits until neighbour n has posted.
+    /// Waits until neighbour n has posted.  Err: misused: no neighbour n.
     [[nodiscard]] status await(std::size_t n) noexcept;
     /// Writes `from` into neighbour n's memory, `offset` bytes from its start. `from` may be changed when this returns.
     /// Over a network this may wait for room, and a large put waits until the network has read `from`. There puts to
     /// overlapping memory may take effect in any order, unless the target has told this rank in between that the first has
     /// arrived.
-    /// Pre: ready(n) or await(n).  Err: status::misused if the bytes don't all lie inside the neighbour's memory.
+    /// Pre: ready(n) or await(n).  Err: status::misused if the bytes don't all lie inside the neighbour's memory, or if there is
+    /// no neighbour n.
     status put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;
     /// Ends the epoch: all neighbours may read what was put to them. Waits for those that have not posted.
     [[nodiscard]] status complete() noexcept;
@@ -102,10 +104,11 @@ class exposure {
     bool came(std::size_t n, int half, std::uint64_t epoch) noexcept;
     [[nodiscard]] bool completed(std::size_t& n) noexcept;
     [[nodiscard]] bool failed_meanwhile(std::size_t n) noexcept;
+    [[nodiscard]] bool has_neighbour(std::size_t n) noexcept;
     [[nodiscard]] bool has_signal(int signal) noexcept;
 
     exposure_options options_;
-    std::unique_ptr<rma_segment> segment_;
+    checked_pointer<std::unique_ptr<rma_segment>> segment_;
     std::uint64_t posted_ = 0, waited_ = 0, started_ = 0, completed_ = 0; // epochs
     std::uint64_t fruitless_tests_ = 0;
     status status_ = status::ok;

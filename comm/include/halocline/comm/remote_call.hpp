@@ -4,6 +4,7 @@
 // function sends.
 #pragma once
 
+#include <halocline/base/checked_pointer.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
 
@@ -22,22 +23,23 @@ namespace halocline::comm {
 
 class rma_segment; // private: comm/src/one_sided/rma_segment.hpp
 
+inline constexpr std::size_t largest_remote_argument = 96; ///< bytes
+
 /// A function of the table, and the type of its argument.
 template <class Argument>
-struct remote_function {
+requires std::is_trivially_copyable_v<Argument> &&(sizeof(Argument) <= largest_remote_argument) struct remote_function {
     std::uint32_t number = 0;
 };
 
 /// What neighbours may call: the same functions in the same order on every rank.
 class remote_functions {
   public:
-    static constexpr std::size_t largest_argument = 96; ///< bytes
+    static constexpr std::size_t largest_argument = largest_remote_argument;
 
     /// work(from, argument) runs in progress() of the rank that is called; `from` is a position in its list of
     /// neighbours.
     template <class Argument, class Work>
-    requires std::is_trivially_copyable_v<Argument> &&
-        (sizeof(Argument) <= largest_argument) remote_function<Argument> add(const std::string& name, Work work) {
+    remote_function<Argument> add(const std::string& name, Work work) {
         table_.push_back([work = std::move(work)](std::size_t from, const std::byte* bytes) mutable {
             Argument argument;
             std::memcpy(&argument, bytes, sizeof argument);
@@ -92,7 +94,7 @@ class remote_calls {
 
     remote_functions functions_;
     std::size_t room_ = 0;
-    std::unique_ptr<rma_segment> segment_;
+    checked_pointer<std::unique_ptr<rma_segment>> segment_;
     std::vector<std::uint64_t> sent_, done_; // calls, per neighbour
     std::uint64_t fruitless_tests_ = 0;
 };

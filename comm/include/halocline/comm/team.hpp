@@ -8,6 +8,8 @@ namespace halocline::comm {
 struct team {
     int index = 0;
     int size = 1;
+
+    [[nodiscard]] constexpr bool is_member() const noexcept { return 0 <= index && index < size; }
 };
 
 } // namespace halocline::comm

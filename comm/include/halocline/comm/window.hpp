@@ -10,6 +10,7 @@
 // messages are written past the sender's cache (docs/decisions/0032-paths-follow-the-machine.md).
 #pragma once
 
+#include <halocline/base/checked_pointer.hpp>
 #include <halocline/comm/connection.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/comm/team.hpp>
@@ -66,6 +67,7 @@ class window {
     [[nodiscard]] std::string describe() const;
 
   protected:
+    static constexpr std::size_t beyond = static_cast<std::size_t>(-1); ///< no window has so many bytes
     struct spec {
         bool sends = false;
         std::string element;
@@ -78,17 +80,17 @@ class window {
     status post_bytes(std::size_t bytes) noexcept;
     /// post_bytes(count * bytes); a product that would wrap is too many bytes, not few.
     status post_elements(std::size_t count, std::size_t bytes) noexcept {
-        constexpr std::size_t most = static_cast<std::size_t>(-1);
-        return post_bytes(count > most / bytes ? most : count * bytes);
+        return post_bytes(count > beyond / bytes ? beyond : count * bytes);
     }
     [[nodiscard]] std::size_t received_bytes() const noexcept;
     [[nodiscard]] std::byte* buffer() const noexcept;
-    /// Copies this thread's share of `bytes`, cut at cache lines, into the window's own buffer or out of it.
-    void insert_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) noexcept;
-    static void extract_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) noexcept;
+    /// Copies this thread's share of `bytes`, cut at cache lines, into the window's own buffer `at` bytes from its start, or
+    /// out of it.
+    void insert_share(std::size_t at, const std::byte* from, std::size_t bytes, team t) noexcept;
+    void extract_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) const noexcept;
 
   private:
-    std::unique_ptr<window_end> end_;
+    checked_pointer<std::unique_ptr<window_end>> end_;
 };
 
 /// Sends the user's buffer.
@@ -154,10 +156,11 @@ class buffered_send_window : public window {
     /// (this one, if it receives straight into a user's buffer in its slab).
     [[nodiscard]] status init() noexcept { return fill(); }
     /// Copies `from` to the elements [at, at + from.size()); in a team, this thread's share of that. The caller brings
-    /// the team together before post().  Pre: between init() and post().
+    /// the team together before post(). Does nothing once the status is bad.
+    /// Err: status::misused, in post() and wait(): elements that the window doesn't have; not between init() and post().
     void insert(std::span<const T> from, std::size_t at = 0, team t = {}) noexcept {
-        insert_share(reinterpret_cast<std::byte*>(target().data() + at),
-                     reinterpret_cast<const std::byte*>(from.data()), std::min(from.size(), count_ - at) * sizeof(T),
+        const bool fits = at <= count_ && from.size() <= count_ - at;
+        insert_share(fits ? at * sizeof(T) : beyond, reinterpret_cast<const std::byte*>(from.data()), from.size_bytes(),
                      t);
     }
     /// The buffer of this step, for packing in place; the next step has another one.  Pre: between init() and post().

@@ -8,12 +8,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 
 namespace halocline::halo {
 
 /// The type of a field's components, which a plan that adds must know.
 enum class scalar : std::uint8_t { bits, float32, float64 };
+constexpr std::string_view to_string(scalar s) {
+    switch (s) {
+    case scalar::bits: return "bits";
+    case scalar::float32: return "float32";
+    case scalar::float64: return "float64";
+    }
+    return "?";
+}
 
 /// The shape of one site of a field.
 struct site_shape {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace halocline::halo {
@@ -26,6 +27,7 @@ enum class message_format : std::uint8_t {
     /// The upper 16 bits of the float, rounded to nearest, 2 B; relative error at most 2^-8, range as float.
     bfloat16,
 };
+std::string_view to_string(message_format f);
 /// Bytes of one real in a message of a field whose reals have `stored_bytes`.
 std::size_t bytes_per_real(message_format format, std::size_t stored_bytes);
 
@@ -50,8 +52,10 @@ class packer {
     static int reals_per_site(const packer_options& options);
     static std::size_t bytes_per_site(const packer_options& options);
 
+    /// `order`: of the fields; null: lexicographic.
     /// Err: input_error: a map that does not fit the components, projections of different size, half or bfloat16 of
-    /// doubles, an order of another box, a plan of other bytes per site.  Cost: O(sites of the plan's messages).
+    /// doubles, a scale that is no normal float or whose inverse is none, an order of another box, a plan of other bytes per
+    /// site.  Cost: O(sites of the plan's messages).
     packer(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
            packer_options options);
 

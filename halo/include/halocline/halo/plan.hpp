@@ -10,6 +10,7 @@
 // core for each rank, they make no system call.
 #pragma once
 
+#include <halocline/base/checked_pointer.hpp>
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/halo/detail/exchange_times.hpp>
 #include <halocline/halo/detail/field_check.hpp>
@@ -154,8 +155,13 @@ class plan {
     void start_by(Fill&& fill, team t) noexcept;
     /// Refuses what start() was given, if it can't be sent.
     void refuse(std::size_t fields, const source_field* unfit, team t) noexcept;
-    /// Refuses a call at the wrong time, or by threads that may not make it.
-    void refuse(const char* call) noexcept;
+    /// Refuses a call at the wrong time, or by threads that may not make it.  `call`: a literal, or a team without such a
+    /// member.
+    template <class Call>
+    void refuse(Call call) noexcept {
+        accepted_.refuse_call(call);
+        std::atomic_ref(status_).store(comm::status::misused, std::memory_order_relaxed);
+    }
     static constexpr const char* needs_thread_level =
         "a team of several threads sends over transport mpi, but MPI was initialised with less than "
         "MPI_THREAD_SERIALIZED; initialise it by MPI_Init_thread with that level, or drive the plan by one thread";
@@ -176,8 +182,8 @@ class plan {
     std::vector<message_writer> writers_; // by message
     message_seal seal_;
     comm::channel_set channels_;
-    std::unique_ptr<packing_team> team_; // at a fixed address, so that plans can be moved
-    bool team_may_send_ = true;          // any member of it, whoever comes last
+    checked_pointer<std::unique_ptr<packing_team>> team_; // at a fixed address, so that plans can be moved
+    bool team_may_send_ = true;                           // any member of it, whoever comes last
 
     // The running exchange, and the last one.
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
@@ -206,6 +212,7 @@ void plan::start(Pack&& pack, team t) noexcept {
 template <class Fill>
 void plan::start_by(Fill&& fill, team t) noexcept {
     if (std::atomic_ref(status_).load(std::memory_order_relaxed) != comm::status::ok) return;
+    if (!t.is_member()) return refuse(t);
     if (team_->in_flight(epoch_)) { // nobody of a team sees that before all have called start()
         if (t.index == 0) refuse("start() before finish() of the last exchange");
         return;
@@ -273,7 +280,7 @@ template <class T>
 std::span<const T> plan::ghosts(face f, int field) const noexcept {
     static_assert(std::is_trivially_copyable_v<T>, "messages hold bytes");
     const int message = message_of(f);
-    if (message < 0) return {};
+    if (message < 0 || messages_.empty()) return {}; // none: moved from
     const auto sites = static_cast<std::size_t>(messages_[static_cast<std::size_t>(message)].ghost_sites);
     return {reinterpret_cast<const T*>(ghost(f, field)), sites * options_.bytes_per_site / sizeof(T)};
 }

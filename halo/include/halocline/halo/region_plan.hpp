@@ -12,6 +12,7 @@
 // Destinations of exchange k keep their values until start(k+1) with that binding.
 #pragma once
 
+#include <halocline/base/checked_pointer.hpp>
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/path.hpp>
@@ -124,7 +125,7 @@ class region_plan {
     void work_in_every_wait(void* object, void (*step)(void* object));
 
     struct state;
-    std::unique_ptr<state> s_;
+    checked_pointer<std::unique_ptr<state>> s_;
 };
 
 } // namespace halocline::halo

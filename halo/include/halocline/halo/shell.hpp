@@ -35,6 +35,7 @@ enum class corner_route : std::uint8_t {
     at_once,     ///< straight from their owners: one message per distinct neighbour
     by_dimension ///< with the faces, one dimension after the other: two messages each
 };
+std::string_view to_string(shell s);
 std::string_view to_string(ghost_layout l);
 std::string_view to_string(corner_route r);
 

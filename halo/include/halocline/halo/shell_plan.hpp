@@ -7,6 +7,7 @@
 // lock.
 #pragma once
 
+#include <halocline/comm/wrong_call.hpp>
 #include <halocline/halo/shell.hpp>
 
 #include <memory>
@@ -105,7 +106,13 @@ class shell_plan {
     [[nodiscard]] bool has_binding(int which) const noexcept;
     /// Refuses a start() before finish() of the last exchange.
     [[nodiscard]] bool is_early() noexcept;
-    void misuse(const char* call) noexcept;
+    /// `call`: a literal, or a team of no such member.
+    template <class Call>
+    void misuse(Call call) noexcept {
+        if (status_ != comm::status::ok) return;
+        wrong_call_.note(call);
+        status_ = comm::status::misused;
+    }
 
     enum class running : std::uint8_t { nothing, forward, backward };
     /// Phases of which each starts when the one before has come. They go on in every wait of this rank, because a peer
@@ -119,13 +126,13 @@ class shell_plan {
     };
 
     comm::job job_;
-    std::shared_ptr<copying_team> threads_;
+    checked_pointer<std::shared_ptr<copying_team>> threads_;
     bool shares_ = false; // is a message large enough for a team?
     shell_options options_;
     corner_route route_ = corner_route::at_once;
     std::string why_;
     std::vector<ghost_region> ghosts_;
-    std::unique_ptr<relay> forward_;
+    checked_pointer<std::unique_ptr<relay>> forward_;
     std::vector<std::size_t> first_ghost_; // of each phase in ghosts_
     std::optional<region_plan> backward_;
     std::vector<int> reported_; // room for completed()
@@ -133,7 +140,7 @@ class shell_plan {
     std::vector<ghosts_of> filled_; // by binding
     std::uint64_t epoch_ = 0;
     std::vector<std::int32_t> sent_sites_; // checks normal: own sites
-    const char* wrong_call_ = nullptr;     // why status_ is misused, if it isn't the binding
+    comm::wrong_call wrong_call_;          // why status_ is misused, if it isn't the binding
     comm::status status_ = comm::status::ok;
 };
 

@@ -57,8 +57,9 @@ class unpacker {
     static int reals_per_site(const unpacker_options& options);
     static std::size_t bytes_per_site(const unpacker_options& options);
 
+    /// `order`: of the fields; null: lexicographic.
     /// Err: input_error: a map that does not fit the components, expansions of messages of different size, half or bfloat16
-    /// of doubles, an order of another box, a plan of other bytes per site, more ghost layers than the local box has sites.
+    /// of doubles, a scale as for packers, an order of another box, a plan of other bytes per site, more ghost layers than the local box has sites.
     /// Cost: O(ghosts of the plan).
     unpacker(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
              unpacker_options options);
@@ -68,10 +69,11 @@ class unpacker {
     /// you read y. Marks y as written (member 0).
     /// Pre:  p is the plan that the unpacker was made for, or one of the same options; its ghosts are valid; y has the site
     ///       order and components that the unpacker was made for.
+    /// Err:  input_error: a member that the team does not have.
     /// Cost: one read of the ghosts, one read and write of the sites.
-    void add(const plan& p, lattice::field<T>& y, team t = {}) const noexcept;
+    void add(const plan& p, lattice::field<T>& y, team t = {}) const;
     /// add() to the fields of each message.  Pre: p.options().fields of them.
-    void add(const plan& p, std::span<lattice::field<T>* const> ys, team t = {}) const noexcept;
+    void add(const plan& p, std::span<lattice::field<T>* const> ys, team t = {}) const;
     /// Ghosts [first, last) behind f alone: say, of a face that plan::completed() names, or of an array of your own with
     /// the bytes of a message, which you have multiplied by links. Faces share the sites in their corners: one thread at a
     /// time, unless the sites() differ. Does not mark y.

@@ -21,6 +21,14 @@ using coordinate = std::array<int, dimensions>;
 /// How the lattice closes on itself in one dimension.
 /// Antiperiodic is a sign on the links (dirac::), never on exchanged data: to a halo it is periodic.
 enum class boundary : std::uint8_t { periodic, antiperiodic, open };
+constexpr std::string_view to_string(boundary b) {
+    switch (b) {
+    case boundary::periodic: return "periodic";
+    case boundary::antiperiodic: return "antiperiodic";
+    case boundary::open: return "open";
+    }
+    return "?";
+}
 
 /// Product of the extents, in sites.
 constexpr std::int64_t volume(const coordinate& extents) {

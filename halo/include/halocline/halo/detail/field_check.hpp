@@ -2,8 +2,10 @@
 // Which fields a plan can send, and what it was called with instead.
 #pragma once
 
+#include <halocline/comm/wrong_call.hpp>
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/plan_options.hpp>
+#include <halocline/halo/team.hpp>
 
 #include <cstddef>
 #include <optional>
@@ -33,7 +35,8 @@ class field_check {
     /// Notes that bytes of sites were given; `there`: at an address that isn't null.
     void refuse_bytes(bool there) noexcept;
     /// The same of a call at the wrong time.
-    void refuse_call(const char* what) noexcept { wrong_call_ = what; }
+    void refuse_call(const char* what) noexcept { wrong_call_.note(what); }
+    void refuse_call(team t) noexcept { wrong_call_.note(t); }
     /// What was refused last, and what the plan sends.
     [[nodiscard]] std::string describe_refused() const;
 
@@ -48,7 +51,7 @@ class field_check {
     bool ordered_ = false;
     std::optional<given_fields> refused_; ///< nothing: bytes
     bool bytes_there_ = true;
-    const char* wrong_call_ = nullptr;
+    comm::wrong_call wrong_call_;
 };
 
 } // namespace halocline::halo
