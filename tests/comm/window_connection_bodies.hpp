@@ -252,6 +252,31 @@ inline void expect_misuse_of_own_buffers_is_told(const job& j) {
     EXPECT_THROW(send_window<int>(c, in), input_error);
 }
 
+/// An empty vector has no address, and its window is still the user's: a sender does not run away from its receiver.
+inline void expect_windows_of_nothing_keep_their_steps(const job& j) {
+    constexpr int steps = 20;
+    if (j.rank() < 2 && j.ranks() >= 2) {
+        std::vector<int> nothing;
+        connection c(j, 1 - j.rank());
+        const auto step = [](auto& w) {
+            EXPECT_EQ(w.start(), status::ok);
+            EXPECT_EQ(w.wait(), status::ok) << w.pending();
+        };
+        if (j.rank() == 0) {
+            send_window<int> out(c, nothing);
+            c.connect();
+            for (int k = 0; k < steps; ++k) step(out);
+        } else {
+            recv_window<int> in(c, std::span(nothing));
+            c.connect();
+            std::this_thread::sleep_for(std::chrono::milliseconds(50)); // the sender goes as far as it can
+            for (int k = 0; k < steps; ++k) step(in);
+            EXPECT_EQ(in.count(), 0U);
+        }
+    }
+    j.barrier();
+}
+
 /// A peer that closes its end in the middle ends the wait, of a receiver for data and of a sender for the token.
 inline void expect_farewell_ends_the_wait(const job& j) {
     if (j.ranks() >= 2 && j.rank() < 2) {

@@ -28,6 +28,7 @@ TEST_F(Window, TheFirstMessageWaitsForALateEnd) { expect_the_first_message_waits
 TEST_F(Window, ConnectionsOfAPairKeepTheirOrder) { expect_connections_of_a_pair_keep_their_order(job_); }
 TEST_F(Window, PostedMessagesMoveInAnyWait) { expect_posted_messages_move_in_any_wait(job_); }
 TEST_F(Window, UnlikeEndsAreRefused) { expect_unlike_ends_are_refused(job_); }
+TEST_F(Window, OfNothingKeepsItsSteps) { expect_windows_of_nothing_keep_their_steps(job_); }
 TEST_F(Window, MisuseIsTold) { expect_misuse_is_told(job_); }
 TEST_F(Window, FarewellEndsTheWait) { expect_farewell_ends_the_wait(job_); }
 

@@ -60,6 +60,7 @@ TEST(WindowThreads, TagsThatDontMeetAreShown) {
 }
 
 TEST(WindowThreads, MisuseIsTold) { run_threads(1, expect_misuse_is_told); }
+TEST(WindowThreads, WindowsOfNothingKeepTheirSteps) { run_threads(2, expect_windows_of_nothing_keep_their_steps); }
 TEST(WindowThreads, MisuseOfOwnBuffersIsTold) { run_threads(1, expect_misuse_of_own_buffers_is_told); }
 
 TEST(WindowThreads, FarewellEndsTheWait) { run_threads(2, expect_farewell_ends_the_wait); }

@@ -74,6 +74,11 @@ class window {
         std::size_t element_bytes = 0, count = 0;
         std::byte* buffer = nullptr; ///< of the user; nullptr: the window's own
     };
+    /// The user's buffer; also that of an empty vector, which has no address, is not the window's own.
+    [[nodiscard]] static std::byte* buffer_at(const void* first) noexcept {
+        static std::byte of_nothing;
+        return first != nullptr ? static_cast<std::byte*>(const_cast<void*>(first)) : &of_nothing;
+    }
     window(connection& c, const spec& s);
     status begin() noexcept;
     [[nodiscard]] status fill() noexcept; ///< waits until the window's own buffer may be written
@@ -100,8 +105,7 @@ class send_window : public window {
   public:
     /// Local; the connection's connect() makes it ready.  Pre: the buffer outlives the window.
     send_window(connection& c, std::span<const T> buffer)
-        : window(c, {true, element_name<T>(), sizeof(T), buffer.size(),
-                     const_cast<std::byte*>(reinterpret_cast<const std::byte*>(buffer.data()))}),
+        : window(c, {true, element_name<T>(), sizeof(T), buffer.size(), buffer_at(buffer.data())}),
           count_(buffer.size()) {}
     /// Begins a step. Never waits.
     status init() noexcept { return begin(); }
@@ -126,7 +130,7 @@ class recv_window : public window {
   public:
     /// Local; the connection's connect() makes it ready.  Pre: the buffer outlives the window.
     recv_window(connection& c, std::span<T> buffer)
-        : window(c, {false, element_name<T>(), sizeof(T), buffer.size(), reinterpret_cast<std::byte*>(buffer.data())}),
+        : window(c, {false, element_name<T>(), sizeof(T), buffer.size(), buffer_at(buffer.data())}),
           count_(buffer.size()) {}
     /// Begins a step: the peer may write the buffer from now on, until wait(). Never waits.
     status init() noexcept { return begin(); }
