@@ -4,8 +4,9 @@
 //
 // Patterns (p2p/patterns.hpp): latency (half a round trip), one-way (a window of messages), both-ways, overhead (of
 // isend and irecv). Contenders in turn: the limits, over shm slot, copy and nomatch (p2p/limits.hpp), over libfabric and
-// MPI a plain TCP socket (p2p/socket_endpoint.hpp); our matched messages; our channel, the path of plans, and our
-// windows, from the slab and from elsewhere; each MPI. What matching costs is 1 - time of nomatch / time of messages.
+// MPI a plain TCP socket (p2p/socket_endpoint.hpp); our matched messages, and our windows, each between arrays in slabs and
+// in ordinary memory ("-elsewhere"), where those of the MPIs lie, too; our channel, the path of plans; each MPI. What
+// matching costs is 1 - time of nomatch / time of messages.
 #include "p2p/channel_endpoint.hpp"
 #include "p2p/limits.hpp"
 #include "p2p/options.hpp"
@@ -27,6 +28,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <sstream>
 
@@ -39,12 +41,11 @@ using p2p::bench_options;
 class driver {
   public:
     driver(const comm::job& j, const bench_options& o)
-        : job_(j), options_(o), probe_(j), ours_(j, o.messages),
-          messages_(ours_, [this](std::vector<double> mine) { return slowest(job_, mine); }) {
+        : job_(j), options_(o), probe_(j), ours_(j, o.messages), messages_(endpoint(ours_, ours_.memory())),
+          messages_elsewhere_(endpoint(ours_, *std::pmr::new_delete_resource())) {
         for (const std::string& text : o.compare) {
             others_.emplace_back(j, p2p::thresholds(text));
-            other_messages_.emplace_back(others_.back(),
-                                         [this](std::vector<double> mine) { return slowest(job_, mine); });
+            other_messages_.push_back(endpoint(others_.back(), ours_.memory()));
         }
         if (o.transport == "shm") pair_.emplace(j);
         if (o.transport == "ofi" || o.transport == "mpi") socket_.emplace(j);
@@ -76,6 +77,10 @@ class driver {
     }
 
   private:
+    using messages_endpoint = p2p::two_sided_endpoint<std::function<std::vector<double>(std::vector<double>)>>;
+    messages_endpoint endpoint(comm::two_sided::communicator& c, std::pmr::memory_resource& memory) {
+        return {c, memory, [this](std::vector<double> mine) { return slowest(job_, mine); }};
+    }
     std::vector<contender> contenders(const std::string& pattern, std::size_t bytes) {
         std::vector<contender> all;
         const auto add = [&](const char* who, const char* mode, const char* transport, auto make) {
@@ -102,6 +107,8 @@ class driver {
         const char* const transport = options_.transport.c_str();
         add(
             "ours", "messages", transport, [this]() -> auto& { return messages_; });
+        add(
+            "ours", "messages-elsewhere", transport, [this]() -> auto& { return messages_elsewhere_; });
         for (std::size_t i = 0; i < other_messages_.size(); ++i)
             add(
                 "ours", options_.compare[i].c_str(), transport, [ this, i ]() -> auto& { return other_messages_[i]; });
@@ -216,8 +223,7 @@ class driver {
     std::optional<p2p::pair_memory> pair_;       ///< for the limits of shared memory
     std::optional<p2p::socket_endpoint> socket_; ///< the limit of networks over TCP
     comm::two_sided::communicator ours_;
-    using messages_endpoint = p2p::two_sided_endpoint<std::function<std::vector<double>(std::vector<double>)>>;
-    messages_endpoint messages_;
+    messages_endpoint messages_, messages_elsewhere_;
     std::deque<comm::two_sided::communicator> others_; ///< of --compare
     std::deque<messages_endpoint> other_messages_;
     std::deque<peer_program> peers_;

@@ -8,6 +8,7 @@
 #include "support/mpi_peer.hpp"
 
 #include <iostream>
+#include <memory_resource>
 #include <sstream>
 #include <string>
 
@@ -29,7 +30,7 @@ void serve(orders& from) {
         MPI_Barrier(MPI_COMM_WORLD); // that ends with rank 0
     }
     p2p::two_sided::communicator world;
-    p2p::two_sided_endpoint endpoint(world, slowest);
+    p2p::two_sided_endpoint endpoint(world, *std::pmr::new_delete_resource(), slowest);
     for (std::string line; !(line = from.next(order_of)).empty();) {
         const p2p::batches us = p2p::measurement(endpoint, order_of(line)).run();
         if (from.rank() != 0) continue;

@@ -5,16 +5,14 @@
 
 #ifdef HALOCLINE_BENCH_MPI
 #include <mpi.h>
-
-#include <sys/mman.h>
 #else
-#include <halocline/comm/slab.hpp>
 #include <halocline/comm/two_sided.hpp>
 #endif
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
+#include <memory_resource>
+#include <sys/mman.h>
 #include <utility>
 #include <vector>
 
@@ -58,54 +56,40 @@ inline void test(request* r, bool* done, communicator&) {
 
 } // namespace two_sided
 
-/// Pages as large as the system has them, as slabs have.
+#else
+namespace two_sided = comm::two_sided;
+#endif
+
+/// Of pages as large as the memory has them.
 class buffer {
   public:
-    buffer(two_sided::communicator&, std::size_t shift) : shift_(shift) {}
+    buffer(std::pmr::memory_resource& memory, std::size_t shift) : memory_(memory), shift_(shift) {}
     std::byte* of(std::size_t bytes) {
+        constexpr std::size_t page = 2 << 20;
         if (bytes > bytes_) {
             bytes_ = std::max<std::size_t>(bytes, 4 << 20);
-            const std::size_t whole = (bytes_ + shift_ + (2 << 20) - 1) >> 21 << 21;
-            p_ = static_cast<std::byte*>(std::aligned_alloc(2 << 20, whole));
+            const std::size_t whole = (bytes_ + shift_ + page - 1) / page * page;
+            p_ = static_cast<std::byte*>(memory_.allocate(whole, page));
             madvise(p_, whole, MADV_HUGEPAGE);
         }
         return p_ + shift_;
     }
 
   private:
+    std::pmr::memory_resource& memory_;
     std::size_t shift_;
     std::size_t bytes_ = 0;
     std::byte* p_ = nullptr; // a smaller one stays: the program is short
 };
-#else
-namespace two_sided = comm::two_sided;
-
-class buffer {
-  public:
-    buffer(two_sided::communicator& c, std::size_t shift) : memory_(c.memory()), shift_(shift) {}
-    std::byte* of(std::size_t bytes) {
-        if (bytes > bytes_) {
-            bytes_ = std::max<std::size_t>(bytes, 4 << 20);
-            p_ = static_cast<std::byte*>(memory_.allocate(bytes_ + shift_, 2 << 20));
-        }
-        return p_ + shift_;
-    }
-
-  private:
-    comm::slab& memory_;
-    std::size_t shift_;
-    std::size_t bytes_ = 0;
-    std::byte* p_ = nullptr; // a smaller one stays: the program is short
-};
-#endif
 
 /// Slowest: numbers of both ranks, element-wise maximum.
 template <class Slowest>
 class two_sided_endpoint {
   public:
     using request = two_sided::request;
-    two_sided_endpoint(two_sided::communicator& c, Slowest slowest_of)
-        : c_(c), slowest_(slowest_of), rank_(c.rank()), peer_(1 - rank_), out_(c, 0), in_(c, apart) {}
+    /// `memory`: for what is sent and received.
+    two_sided_endpoint(two_sided::communicator& c, std::pmr::memory_resource& memory, Slowest slowest_of)
+        : c_(c), slowest_(slowest_of), rank_(c.rank()), peer_(1 - rank_), out_(memory, 0), in_(memory, apart) {}
 
     [[nodiscard]] int rank() const { return rank_; }
     std::byte* out(std::size_t bytes) { return out_.of(bytes); }
