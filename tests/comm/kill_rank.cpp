@@ -30,19 +30,20 @@ namespace {
 using namespace halocline;
 using namespace halocline::comm;
 
-/// Small messages to whoever comes first and large ones round a ring, for ever.
+/// Small messages to whoever comes first and large ones round a ring, from and to slabs and ordinary memory in turn, for ever.
 [[noreturn]] int exchange_messages(const job& j) {
     messenger m(j);
     constexpr std::size_t n = 1 << 20;
     const std::span out(static_cast<std::byte*>(j.memory().allocate(n)), n),
         in(static_cast<std::byte*>(j.memory().allocate(n)), n);
+    std::vector<std::byte> ordinary_out(n), ordinary_in(n);
     const int next = (j.rank() + 1) % j.ranks();
-    while (true) {
+    for (bool ordinary = false;; ordinary = !ordinary) {
         message_request small, large;
         m.isend(small, out.first(8), next, 1);
-        m.isend(large, out, next, 2);
+        m.isend(large, ordinary ? std::span(ordinary_out) : out, next, 2);
         status s = m.recv(in, any_source, 1);
-        if (s == status::ok) s = m.recv(in, any_source, 2);
+        if (s == status::ok) s = m.recv(ordinary ? std::span(ordinary_in) : in, any_source, 2);
         if (s == status::ok) s = m.wait(large);
         if (s != status::ok) j.fail(s, m.pending());
     }

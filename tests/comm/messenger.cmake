@@ -6,6 +6,7 @@ halocline_add_test(comm.messenger_test LINK halocline::comm LABELS threads SOURC
                    ARGS --gtest_filter=-MessengerOverNetwork.*:MessengerBetweenProcesses.*)
 halocline_add_test(comm.messenger_fuzz_test SOURCES messenger_fuzz_test.cpp LINK halocline::comm LABELS threads)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 1 ARGS --gtest_filter=Messenger.*)
+halocline_add_test(comm.messenger_fuzz_test.shm TARGET comm_messenger_fuzz_test RANKS 3)
 set(between_ranks --gtest_filter=Messenger.*:MessengerBetweenRanks.*)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 2
                    ARGS ${between_ranks}:MessengerBetweenProcesses.*)
@@ -39,7 +40,7 @@ halocline_add_mpi_test(comm.messenger_test.mpi TARGET comm_messenger_test RANKS 
 halocline_add_mpi_test(comm.messenger_direct_test.mpi TARGET comm_messenger_direct_test RANKS 2 4 ARGS mpi)
 halocline_add_mpi_test(comm.messenger_fuzz_test.mpi TARGET comm_messenger_fuzz_test RANKS 3)
 get_property(all DIRECTORY PROPERTY TESTS)
-foreach(transport ofi verbs mpi)
+foreach(transport shm ofi verbs mpi)
   set(tests ${all})
   list(FILTER tests INCLUDE REGEX "messenger.*_test.${transport}")
   if(tests)

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <ctime>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <thread>
 #include <unistd.h>
@@ -258,31 +259,98 @@ TEST(Messenger, LargeMessagesOfAllPairsCross) {
     });
 }
 
+/// Sends from rank 0 to rank 1 until the sender has copied pieces of a message, where both ranks have a core.
+void expect_sender_copies_pieces(const job& j, std::pmr::memory_resource& from, std::pmr::memory_resource& to) {
+    ASSERT_GE(j.ranks(), 2);
+    messenger m(j);
+    bytes data(8 << 20, j.rank() == 0 ? &from : &to);
+    message_info info;
+    std::uint64_t k = 0;
+    if (j.rank() == 0) {
+        // Both have to run at a time: on a loaded machine they may share a core until the system has moved one, and
+        // further ranks take the sender's core.
+        using clock = std::chrono::steady_clock;
+        const bool at_once = usable_processors().size() >= static_cast<std::size_t>(j.ranks());
+        const auto patience = clock::now() + std::chrono::seconds(at_once ? 30 : 0);
+        do {
+            fill(data, 0, k++);
+            ok_or_fail(m, m.send(data, 1, 0));
+        } while (m.counts().pieces_sent == 0 && clock::now() < patience);
+        if (at_once) {
+            EXPECT_GT(m.counts().pieces_sent, 0u);
+        }
+        ok_or_fail(m, m.send({}, 1, 1));
+    } else if (j.rank() == 1) {
+        for (;; ++k) {
+            ok_or_fail(m, m.recv(data, 0, any_tag, &info));
+            if (info.tag == 1) break;
+            ASSERT_EQ(wrong(data, 0, k), 0u);
+        }
+        const bool by_the_system = ranks_are_processes() && &from != &j.memory();
+        EXPECT_EQ(m.counts().synergistic, k);
+        EXPECT_EQ(m.counts().read, by_the_system ? k : 0);
+        EXPECT_EQ(m.counts().staged, 0u);
+    }
+    j.barrier();
+}
+
 TEST(MessengerBetweenRanks, SenderCopiesPiecesOfAMessageThatItWaitsFor) {
     on_ranks({2}, [](const job& j) {
-        ASSERT_GE(j.ranks(), 2);
-        messenger m(j);
-        bytes data(8 << 20, &j.memory());
-        message_info info;
-        std::uint64_t received = 0;
-        if (j.rank() == 0) {
-            // Both have to run at a time: on a loaded machine they may share a core until the system has moved one, and
-            // further ranks take the sender's core.
-            using clock = std::chrono::steady_clock;
-            const bool at_once = usable_processors().size() >= static_cast<std::size_t>(j.ranks());
-            const auto patience = clock::now() + std::chrono::seconds(at_once ? 30 : 0);
-            do ok_or_fail(m, m.send(data, 1, 0));
-            while (m.counts().pieces_sent == 0 && clock::now() < patience);
-            if (at_once) {
-                EXPECT_GT(m.counts().pieces_sent, 0u);
+        std::pmr::memory_resource* const heap = std::pmr::new_delete_resource();
+        for (std::pmr::memory_resource* from : {static_cast<std::pmr::memory_resource*>(&j.memory()), heap})
+            for (std::pmr::memory_resource* to : {static_cast<std::pmr::memory_resource*>(&j.memory()), heap})
+                expect_sender_copies_pieces(j, *from, *to);
+    });
+}
+
+/// Memory that the system copies for nobody, as a device's may be.
+class secret_memory {
+  public:
+    explicit secret_memory(std::size_t bytes) : bytes_(bytes) {
+        const int fd = static_cast<int>(syscall(SYS_memfd_secret, 0));
+        if (fd >= 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0)
+            p_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (fd >= 0) close(fd);
+    }
+    ~secret_memory() {
+        if (exists()) munmap(p_, bytes_);
+    }
+    secret_memory(const secret_memory&) = delete;
+    secret_memory& operator=(const secret_memory&) = delete;
+    [[nodiscard]] bool exists() const { return p_ != MAP_FAILED; }
+    [[nodiscard]] std::span<std::byte> all() const { return {static_cast<std::byte*>(p_), bytes_}; }
+
+  private:
+    std::size_t bytes_;
+    void* p_ = MAP_FAILED;
+};
+
+/// A copy by both ends of which one is refused is made again through the slab.
+TEST(MessengerBetweenProcesses, MemoryThatTheSystemDoesNotCopyGoesThroughTheSlab) {
+    on_ranks({}, [](const job& j) {
+        constexpr std::size_t n = 1'000'003;
+        constexpr std::uint64_t rounds = 20;
+        const secret_memory secret(1 << 20);
+        for (const std::string& missing : j.gather(secret.exists() ? "" : "missing"))
+            if (!missing.empty()) GTEST_SKIP() << "no memfd_secret here";
+        bytes heap(n, std::pmr::new_delete_resource());
+        for (const int hidden : {0, 1}) { // whose memory
+            messenger m(j);
+            const std::span<std::byte> data = j.rank() == hidden ? secret.all().first(n) : std::span(heap);
+            for (std::uint64_t k = 0; k < rounds; ++k) {
+                if (j.rank() == 0) {
+                    fill(data, 0, k);
+                    ok_or_fail(m, m.send(data, 1, 0));
+                } else if (j.rank() == 1) {
+                    ok_or_fail(m, m.recv(data, 0, 0));
+                    EXPECT_EQ(wrong(data, 0, k), 0u) << "round " << k;
+                }
             }
-            ok_or_fail(m, m.send({}, 1, 1));
+            if (j.rank() == 1 && hidden == 0) {
+                EXPECT_EQ(m.counts().staged, rounds);
+            }
+            j.barrier();
         }
-        for (; j.rank() == 1 && info.tag != 1; ++received) ok_or_fail(m, m.recv(data, 0, any_tag, &info));
-        if (j.rank() == 1) {
-            EXPECT_EQ(m.counts().synergistic, received - 1);
-        }
-        j.barrier();
     });
 }
 

@@ -21,11 +21,10 @@ TEST(SharedCopy, EachByteIsCopiedOnce) {
         std::atomic<std::size_t> copied{0};
         std::uint64_t pieces[2]{};
         const auto part = [&](int who) {
-            pieces[who] =
-                copy_pieces(next, to.data(), from.data(), bytes, [&](std::byte* t, const std::byte* f, std::size_t n) {
-                    std::memcpy(t, f, n);
-                    copied += n;
-                });
+            pieces[who] = copy_pieces(next, bytes, [&](std::uint64_t start, std::uint64_t n) {
+                std::memcpy(to.data() + start, from.data() + start, n);
+                copied += n;
+            });
         };
 
         std::thread other(part, 1);

@@ -95,14 +95,17 @@ void near_window_end::copy(std::uint64_t step, std::size_t bytes) noexcept {
     shared_->next.store(0, std::memory_order_relaxed);
     shared_->offered.bytes = bytes;
     shared_->offered.step.store(step, std::memory_order_release);
-    const std::uint64_t own =
-        copy_pieces(shared_->next, to, request_.buffer, bytes, [this](auto... piece) { write(piece...); });
+    const std::uint64_t own = copy_pieces(shared_->next, bytes, [&](std::uint64_t start, std::uint64_t n) {
+        write(to + start, request_.buffer + start, n);
+    });
     copied_by_peer_ += pieces_of(bytes) - own;
 }
 
 void near_window_end::copy_offered(std::uint64_t step) noexcept {
     last_helped_ = step;
-    copied_here_ += copy_pieces(shared_->next, request_.buffer, remote_, shared_->offered.bytes, std::memcpy);
+    copied_here_ += copy_pieces(shared_->next, shared_->offered.bytes, [this](std::uint64_t start, std::uint64_t n) {
+        std::memcpy(request_.buffer + start, remote_ + start, n);
+    });
     shared_->received.store(copied_here_, std::memory_order_release);
 }
 

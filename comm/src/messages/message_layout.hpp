@@ -8,6 +8,8 @@
 // memory that the peer can't read.
 #pragma once
 
+#include "node/peer_memory.hpp"
+
 #include <halocline/comm/control_line.hpp>
 #include <halocline/comm/messenger.hpp>
 
@@ -21,10 +23,9 @@ namespace halocline::comm {
 /// Where a large message lies, and the record of its send.
 struct announcement {
     std::uint64_t bytes = 0;
-    std::uint64_t address = 0; ///< in the sender's slab or address space
+    buffer_place place;
     std::uint64_t generation = 0;
     std::uint32_t record = 0;
-    std::uint32_t in_slab = 0;
 };
 
 /// One message, or the announcement of one, or the label of one in a slot: a cache line, stored last.
@@ -110,13 +111,15 @@ struct send_record {
 
     struct alignas(64) {
         std::atomic<std::uint64_t> state{0}; ///< phases * generation + phase, by the receiver
-        std::uint64_t target = 0;            ///< shared, pushed: the receiver's buffer
-        std::uint64_t target_in_slab = 0;
+        buffer_place target;                 ///< shared, pushed: the receiver's buffer
+        std::atomic<std::uint64_t> read{0};  ///< staging: pieces that the receiver has read
         std::byte looked_at{}; ///< to see how far away the sender is, who reads this line last in each send
     } receiver;
-    alignas(64) std::atomic<std::uint64_t> next{0};          ///< next piece to copy, by either; staging: pieces read
-    alignas(64) std::atomic<std::uint64_t> sender_pieces{0}; ///< copied by the sender
-    static constexpr std::uint64_t withdrawn = std::uint64_t{1} << 63; ///< in sender_pieces: there will be no more
+    alignas(64) std::atomic<std::uint64_t> next{0};          ///< next piece to copy, by either
+    alignas(64) std::atomic<std::uint64_t> sender_pieces{0}; ///< that the sender has taken, with one of the marks below
+    std::atomic<std::uint64_t> staged{0};                    ///< pieces that were ever in the staging area
+    static constexpr std::uint64_t withdrawn = std::uint64_t{1} << 63; ///< there will be no more
+    static constexpr std::uint64_t refused = std::uint64_t{1} << 62;   ///< the system did not let the sender copy one
 };
 
 struct link_layout {

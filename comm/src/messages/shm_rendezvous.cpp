@@ -25,14 +25,13 @@ shm_rendezvous::shm_rendezvous(messenger_core& core, int peer, std::byte* own, s
       their_outbox_(outbox_of(theirs, core.job.ranks, core.job.rank)), pushed_(pushed) {}
 
 announcement shm_rendezvous::announce(message_operation& s) noexcept {
-    const node_slab& slab = *core_.job.memory;
-    announcement a{.bytes = s.bytes};
+    announcement a{.bytes = s.bytes, .place = place_of(core_.job, s.data)};
     a.record = s.record = free_.take();
     a.generation = s.generation = ++generation_;
     s.pieces_done = 0;
-    a.in_slab = slab.contains(s.data);
-    a.address = a.in_slab ? static_cast<std::uint64_t>(s.data - slab.base()) : reinterpret_cast<std::uint64_t>(s.data);
+    s.is_refused = false;
     records_[a.record].sender_pieces.store(0, std::memory_order_relaxed);
+    records_[a.record].staged.store(0, std::memory_order_relaxed);
     s.state = operation_state::announced;
     announced_.push(s);
     return a;
@@ -56,37 +55,41 @@ void shm_rendezvous::receive(message_operation& r, std::uint64_t bytes, const an
     r.generation = a.generation;
     r.pieces_done = 0;
     r.polls = 0;
+    r.is_refused = false;
     send_record& record = their_records_[a.record];
-    const std::byte* const source = memory_.mapped(a);
+    const peer_buffer source = memory_.at(a.place);
     look_for_sender(record, bytes);
-    if (source != nullptr && share_copy(r, record, source, bytes)) {
+    if (share_copy(r, record, source, bytes)) {
         ++core_.counts.synergistic;
-    } else if (source != nullptr) {
-        copy_bytes(r.data, source, bytes);
+    } else if (source.read(r.data, 0, bytes)) {
         ++core_.counts.direct;
-    } else if (memory_.read(r.data, a.address, bytes)) {
-        ++core_.counts.direct;
-        ++core_.counts.read;
+        record.set(a.generation, send_record::received);
+        r.finish();
     } else {
-        record.next.store(0, std::memory_order_relaxed);
-        record.set(a.generation, send_record::wants_staging);
-        ++core_.counts.staged;
-        r.state = operation_state::staged;
+        ask_for_staging(r, record);
     }
-    if (r.state == operation_state::synergistic || r.state == operation_state::staged) { // the sender has a part in it
-        receiving_.push(r);
-        go_on(r);
-        return;
-    }
-    record.set(a.generation, send_record::received);
-    r.finish();
+    if (r.state != operation_state::staged && source.mapped() == nullptr) ++core_.counts.read;
+    if (r.done()) return;
+    receiving_.push(r); // the sender has a part in it
+    go_on(r);
+}
+
+void shm_rendezvous::ask_for_staging(message_operation& r, send_record& record) noexcept {
+    r.pieces_done = 0;
+    record.receiver.read.store(0, std::memory_order_relaxed);
+    record.set(r.generation, send_record::wants_staging);
+    ++core_.counts.staged;
+    r.state = operation_state::staged;
 }
 
 /// How far away is the sender now? Asked seldom, and only for messages that might be pushed.
 void shm_rendezvous::look_for_sender(send_record& record, std::uint64_t bytes) noexcept {
     if (bytes < least_pushed) return;
-    if (const std::uint64_t now = ticks(); pushed_.due(now))
-        pushed_.read(ticks_to_take(&record.receiver.looked_at), now);
+    const std::uint64_t now = ticks();
+    if (!pushed_.due(now)) return;
+    (void)record.next.load(
+        std::memory_order_relaxed); // so that where the page lies is known: only the line is to count
+    pushed_.read(ticks_to_take(&record.receiver.looked_at), now);
 }
 
 bool shm_rendezvous::wants_push(std::uint64_t bytes) const noexcept {
@@ -94,26 +97,30 @@ bool shm_rendezvous::wants_push(std::uint64_t bytes) const noexcept {
            (bytes >= core_.options.streamed_bytes && !announced_.empty() && core_.job.options.path != path::direct);
 }
 
-bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const std::byte* source,
+bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const peer_buffer& source,
                                 std::uint64_t bytes) noexcept {
-    const bool push = wants_push(bytes);
-    if (!push && bytes < core_.options.synergistic_bytes) return false;
-    const node_slab& slab = *core_.job.memory;
-    const bool target_in_slab = slab.contains(r.data);
-    if (!target_in_slab && !memory_.is_same_process()) return false;
-    record.receiver.target =
-        target_in_slab ? static_cast<std::uint64_t>(r.data - slab.base()) : reinterpret_cast<std::uint64_t>(r.data);
-    record.receiver.target_in_slab = target_in_slab;
+    if (!source.is_reachable()) return false;
+    const bool push = source.mapped() != nullptr && is_mapped_there(r.data) && wants_push(bytes);
+    // A rank that sends to this peer, too, has a peer that copies already.
+    if (!push && (bytes < core_.options.synergistic_bytes || !announced_.empty())) return false;
+    record.receiver.target = place_of(core_.job, r.data);
     record.next.store(0, std::memory_order_relaxed);
     // Last, with release: a sender that sees the phase sees where the target is, and that no piece is taken.
     record.set(r.generation, push ? send_record::pushed : send_record::shared);
     r.state = operation_state::synergistic;
-    r.source = push ? source : nullptr;
+    r.source = push ? source.mapped() : nullptr;
     if (push)
         ++core_.counts.pushed;
     else
-        r.pieces_done = copy_pieces(record.next, r.data, source, bytes, copy_bytes);
+        copy_shared(r, record, source, bytes);
     return true;
+}
+
+void shm_rendezvous::copy_shared(message_operation& r, send_record& record, const peer_buffer& source,
+                                 std::uint64_t bytes) noexcept {
+    r.pieces_done = copy_pieces(record.next, bytes, [&](std::uint64_t start, std::uint64_t n) {
+        if (!source.read(r.data + start, start, n)) r.is_refused = true;
+    });
 }
 
 void shm_rendezvous::go_on(message_operation& r) noexcept {
@@ -128,26 +135,32 @@ void shm_rendezvous::go_on(message_operation& r) noexcept {
 }
 
 bool shm_rendezvous::copied_by_both(message_operation& r, send_record& record, std::uint64_t bytes) noexcept {
-    const std::uint64_t theirs = record.sender_pieces.load(std::memory_order_acquire) & ~send_record::withdrawn;
-    if (r.pieces_done + theirs >= pieces_of(bytes)) return true;
+    const std::uint64_t said = record.sender_pieces.load(std::memory_order_acquire);
+    const std::uint64_t theirs = said & ~(send_record::withdrawn | send_record::refused);
+    if (r.pieces_done + theirs >= pieces_of(bytes)) {
+        if (!r.is_refused && (said & send_record::refused) == 0) return true;
+        ask_for_staging(r, record); // all of it once more
+        return false;
+    }
     // A sender that doesn't begin to push computes, or waits elsewhere: then this end copies.
     if (r.source != nullptr && ++r.polls >= patience && record.next.load(std::memory_order_relaxed) == 0)
-        r.pieces_done = copy_pieces(record.next, r.data, std::exchange(r.source, nullptr), bytes, copy_bytes);
+        copy_shared(r, record, {const_cast<std::byte*>(std::exchange(r.source, nullptr)), 0, 0}, bytes);
     return false;
 }
 
-/// `sender_pieces` says how many pieces were ever there, `next` how many of them were read.
+/// `staged` says how many pieces were ever there, `read` how many of them were read.
 bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& record, std::uint64_t bytes) noexcept {
     constexpr std::uint64_t piece = link_layout::staging_bytes;
-    const std::uint64_t said = record.sender_pieces.load(std::memory_order_acquire);
-    const std::uint64_t theirs = said & ~send_record::withdrawn;
+    // First: what a sender that has withdrawn has staged is all that there will be.
+    const bool withdrawn = (record.sender_pieces.load(std::memory_order_acquire) & send_record::withdrawn) != 0;
+    const std::uint64_t theirs = record.staged.load(std::memory_order_acquire);
     for (; r.pieces_done < theirs; ++r.pieces_done) {
         const std::uint64_t start = r.pieces_done * piece;
         copy_bytes(r.data + start, staged_piece(*their_outbox_, r.pieces_done), std::min(piece, bytes - start));
-        record.next.store(r.pieces_done + 1, std::memory_order_release);
+        record.receiver.read.store(r.pieces_done + 1, std::memory_order_release);
     }
     if (r.pieces_done >= pieces_of(bytes, piece)) return true;
-    if (said == theirs) return false;
+    if (!withdrawn) return false;
     core_.fail_withdrawn(r);
     return true;
 }
@@ -173,23 +186,29 @@ void shm_rendezvous::follow(message_operation& s) noexcept {
 
 void shm_rendezvous::help_copy(message_operation& s, send_record& record, bool streaming) noexcept {
     if (record.next.load(std::memory_order_relaxed) >= pieces_of(s.bytes)) return;
-    std::byte* const target = memory_.target(record.receiver.target, record.receiver.target_in_slab != 0);
-    const std::uint64_t copied =
-        copy_pieces(record.next, target, s.data, s.bytes, streaming ? stream_bytes : copy_bytes);
+    const peer_buffer target = memory_.at(record.receiver.target);
+    if (!target.is_reachable()) return; // its receiver copies all
+    const std::uint64_t copied = copy_pieces(record.next, s.bytes, [&](std::uint64_t start, std::uint64_t n) {
+        if (streaming)
+            stream_bytes(target.mapped() + start, s.data + start, n);
+        else if (!target.write(start, s.data + start, n))
+            s.is_refused = true;
+    });
     if (copied == 0) return;
     finish_streams();
     s.pieces_done += copied;
     core_.counts.pieces_sent += copied;
-    record.sender_pieces.store(s.pieces_done, std::memory_order_release);
+    record.sender_pieces.store(s.pieces_done | (s.is_refused ? send_record::refused : 0), std::memory_order_release);
 }
 
 void shm_rendezvous::stage(message_operation& s, send_record& record) noexcept {
     constexpr std::uint64_t piece = link_layout::staging_bytes;
-    while (s.pieces_done < pieces_of(s.bytes, piece) &&
-           s.pieces_done < record.next.load(std::memory_order_acquire) + link_layout::staging_pieces) {
-        const std::uint64_t start = s.pieces_done * piece;
-        copy_bytes(staged_piece(*outbox_, s.pieces_done), s.data + start, std::min(piece, s.bytes - start));
-        record.sender_pieces.store(++s.pieces_done, std::memory_order_release);
+    std::uint64_t staged = record.staged.load(std::memory_order_relaxed);
+    while (staged < pieces_of(s.bytes, piece) &&
+           staged < record.receiver.read.load(std::memory_order_acquire) + link_layout::staging_pieces) {
+        const std::uint64_t start = staged * piece;
+        copy_bytes(staged_piece(*outbox_, staged), s.data + start, std::min(piece, s.bytes - start));
+        record.staged.store(++staged, std::memory_order_release);
     }
 }
 
@@ -199,8 +218,7 @@ void shm_rendezvous::withdraw(message_operation& o) noexcept {
     (is_send ? announced_ : receiving_).remove(o);
     if (staged_ == &o) staged_ = nullptr;
     // A receiver that reads this process's memory goes on; one that needs copies of it would wait.
-    if (is_send)
-        records_[o.record].sender_pieces.store(o.pieces_done | send_record::withdrawn, std::memory_order_release);
+    if (is_send) records_[o.record].sender_pieces.fetch_or(send_record::withdrawn, std::memory_order_release);
 }
 
 void shm_rendezvous::abandon() noexcept {

@@ -8,8 +8,9 @@
 #include "message_layout.hpp"
 #include "messenger_core.hpp"
 #include "operation_list.hpp"
-#include "peer_memory.hpp"
 #include "send_records.hpp"
+
+#include "node/peer_memory.hpp"
 
 #include <halocline/comm/streaming_watch.hpp>
 
@@ -54,8 +55,11 @@ class shm_rendezvous {
     void look_for_sender(send_record& record, std::uint64_t bytes) noexcept;
     /// True if the sender of so many bytes should write them past its cache.
     [[nodiscard]] bool wants_push(std::uint64_t bytes) const noexcept;
-    /// Lets the sender copy a part, or all.  False: that would not pay, or the receiver's memory is not mapped there.
-    bool share_copy(message_operation& r, send_record& record, const std::byte* source, std::uint64_t bytes) noexcept;
+    /// Lets the sender copy a part, or all.  False: that would not pay, or the source can't be reached.
+    bool share_copy(message_operation& r, send_record& record, const peer_buffer& source, std::uint64_t bytes) noexcept;
+    void copy_shared(message_operation& r, send_record& record, const peer_buffer& source,
+                     std::uint64_t bytes) noexcept;
+    void ask_for_staging(message_operation& r, send_record& record) noexcept;
     /// The next step of a receive in which its sender has a part.
     void go_on(message_operation& r) noexcept;
     /// False: pieces are still to come.

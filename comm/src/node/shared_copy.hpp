@@ -9,27 +9,27 @@
 
 namespace halocline::comm {
 
-/// An eighth of the message, so that neither core waits long for the other's last piece, but large enough that a piece
-/// costs more than the move of the counter's cache line.
+/// A half of a small message, which both cores begin at about the same time; less of a large one, so that neither waits
+/// long for the other's last piece. Whole pages: a piece may cost a system call (docs/decisions/0047-ordinary-memory.md).
 constexpr std::uint64_t piece_bytes(std::uint64_t bytes) noexcept {
-    const std::uint64_t least = bytes < 32 * 1024 ? 8 * 1024 : 16 * 1024;
-    return std::clamp<std::uint64_t>(bytes / 8 / 4096 * 4096, least, 128 * 1024);
+    constexpr std::uint64_t page = 4096, least = 64 * 1024, most = 512 * 1024;
+    const std::uint64_t piece = std::clamp(bytes / 4, std::min(bytes / 2, least), most);
+    return std::max(page, (piece + page - 1) / page * page);
 }
 constexpr std::uint64_t pieces_of(std::uint64_t bytes, std::uint64_t piece) noexcept {
     return (bytes + piece - 1) / piece;
 }
 constexpr std::uint64_t pieces_of(std::uint64_t bytes) noexcept { return pieces_of(bytes, piece_bytes(bytes)); }
 
-/// Copies pieces that nobody has taken yet by copy(to, from, bytes), until none is left. How many these were.
+/// Copies pieces that nobody has taken yet by copy(start, bytes), until none is left. How many these were.
 template <class Copy>
-std::uint64_t copy_pieces(std::atomic<std::uint64_t>& next, std::byte* to, const std::byte* from, std::uint64_t bytes,
-                          Copy&& copy) noexcept {
+std::uint64_t copy_pieces(std::atomic<std::uint64_t>& next, std::uint64_t bytes, Copy&& copy) noexcept {
     const std::uint64_t piece = piece_bytes(bytes), pieces = pieces_of(bytes, piece);
     for (std::uint64_t copied = 0;; ++copied) {
         // Relaxed: it only deals pieces out. That they are there is said elsewhere, with release.
         const std::uint64_t i = next.fetch_add(1, std::memory_order_relaxed);
         if (i >= pieces) return copied;
-        copy(to + i * piece, from + i * piece, std::min(piece, bytes - i * piece));
+        copy(i * piece, std::min(piece, bytes - i * piece));
     }
 }
 

@@ -61,7 +61,7 @@ struct messenger_options {
     /// their way to a peer; later ones stay with their sender until the peer takes them.
     std::size_t immediate_bytes = 1024;
     /// Smallest synergistic message.
-    std::size_t synergistic_bytes = 256 * 1024;
+    std::size_t synergistic_bytes = 128 * 1024;
     /// Smallest message that the sender alone copies, with stores past its cache, if another goes the other way at the same
     /// time. Default: none, because at 8 MiB that takes 0.6 times as long while cores are far apart, but 1.3 times as long
     /// while they are near. Messages of 32 KiB and more are copied so in any case while the cores are found to be far apart
@@ -83,8 +83,8 @@ struct messenger_options {
     bool test_on_init = true;
     /// isend() over a network waits so long for its message to be started (see start_all).
     std::chrono::nanoseconds wait_on_send{0};
-    /// Reads messages of more than 16 KiB from outside slabs by process_vm_readv if the system allows it; false: copies
-    /// them through the slab, as smaller ones are in any case while there is room.
+    /// Copies messages of more than 16 KiB from and to memory outside slabs by process_vm_readv and process_vm_writev if the
+    /// system allows it; false: through the slab, as smaller ones are in any case while there is room.
     bool read_processes = true;
 };
 
@@ -93,7 +93,7 @@ struct message_counts {
     std::uint64_t arrived = 0;   ///< all that arrived, received or not
     std::uint64_t immediate = 0; ///< eager: sent at once
     std::uint64_t direct = 0, synergistic = 0;
-    std::uint64_t read = 0;           ///< direct ones that were read by process_vm_readv
+    std::uint64_t read = 0;           ///< of these: read by process_vm_readv, as far as the receiver copied
     std::uint64_t staged = 0;         ///< through copies in the sender's slab
     std::uint64_t whole = 0;          ///< over a network in one frame, but not immediate (eager)
     std::uint64_t called = 0;         ///< over a network, after their receive had called for them (rendezvous)
@@ -112,7 +112,7 @@ struct message_counts {
 /// Every call makes progress on all requests. The options bound the messenger's memory: a flood of messages that nobody
 /// receives ends in sends that stay under way (until their deadlines), not in growth.
 /// After set-up all members but describe() and pending() are noexcept and neither allocate nor lock. Within a node and
-/// the spin budget of a wait the only system call is process_vm_readv, for buffers outside slabs.
+/// the spin budget of a wait the only system calls are process_vm_readv and process_vm_writev, for buffers outside slabs.
 class messenger {
   public:
     /// Collective.  Err: input_error; job_error.

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a rank copies from and to the memory of a peer of its node: the peer's slab as it is mapped here, all of it if both
+// are threads of one process, else by process_vm_readv and process_vm_writev if the system allows them.
+#pragma once
+
+#include "job/job_core.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <sys/types.h>
+
+namespace halocline::comm {
+
+/// Where a buffer lies: in its rank's slab, counted from there, or in its address space. Ranks tell each other.
+struct buffer_place {
+    std::uint64_t address = 0;
+    std::uint64_t in_slab = 0;
+};
+inline buffer_place place_of(const job_core& core, const std::byte* p) noexcept {
+    const node_slab& slab = *core.memory;
+    if (slab.contains(p)) return {static_cast<std::uint64_t>(p - slab.base()), 1};
+    return {reinterpret_cast<std::uint64_t>(p), 0};
+}
+
+/// A buffer of a peer.
+class peer_buffer {
+  public:
+    peer_buffer() = default;
+    /// `here`: where it is mapped; nullptr: nowhere. `pid`: of a peer whose memory the system lets this rank copy, else 0.
+    peer_buffer(std::byte* here, pid_t pid, std::uint64_t address) : here_(here), pid_(pid), address_(address) {}
+
+    [[nodiscard]] std::byte* mapped() const noexcept { return here_; }
+    [[nodiscard]] bool is_reachable() const noexcept { return here_ != nullptr || pid_ != 0; }
+    /// Copies its bytes [at, at + bytes).  False: the system doesn't let it.
+    [[nodiscard]] bool read(std::byte* to, std::uint64_t at, std::uint64_t bytes) const noexcept {
+        if (here_ == nullptr) return pid_ != 0 && read_process(to, at, bytes);
+        if (bytes > 0) std::memcpy(to, here_ + at, bytes);
+        return true;
+    }
+    [[nodiscard]] bool write(std::uint64_t at, const std::byte* from, std::uint64_t bytes) const noexcept {
+        if (here_ == nullptr) return pid_ != 0 && write_process(at, from, bytes);
+        if (bytes > 0) std::memcpy(here_ + at, from, bytes);
+        return true;
+    }
+
+  private:
+    bool read_process(std::byte* to, std::uint64_t at, std::uint64_t bytes) const noexcept;
+    bool write_process(std::uint64_t at, const std::byte* from, std::uint64_t bytes) const noexcept;
+
+    std::byte* here_ = nullptr;
+    pid_t pid_ = 0;
+    std::uint64_t address_ = 0;
+};
+
+class peer_memory {
+  public:
+    /// A word in this rank's memory, which lives until its peers have tried to read it.
+    static std::uint64_t probe_word(int rank) noexcept {
+        return 0x68616c6f636c696eu + static_cast<std::uint64_t>(rank);
+    }
+    /// `probe`: where the peer's word is. `may_read`: messenger_options::read_processes.
+    peer_memory(const job_core& core, int peer, std::uint64_t probe, bool may_read);
+
+    [[nodiscard]] peer_buffer at(buffer_place place) const noexcept {
+        std::byte* const here = place.in_slab != 0 ? slab_ + place.address
+                                : same_process_    ? reinterpret_cast<std::byte*>(place.address)
+                                                   : nullptr;
+        return {here, pid_, place.address};
+    }
+    /// Does the peer reach memory of this rank that lies outside its slab without the system?
+    [[nodiscard]] bool is_same_process() const noexcept { return same_process_; }
+    [[nodiscard]] std::string describe() const;
+
+  private:
+    std::byte* slab_; ///< the peer's, as mapped here
+    pid_t pid_;       ///< 0: the system doesn't let this rank copy its memory
+    bool same_process_;
+    std::string why_not_;
+};
+
+} // namespace halocline::comm
