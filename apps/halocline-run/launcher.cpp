@@ -34,8 +34,8 @@ int launcher::run() {
     if (signals_ < 0) throw input_error(std::string("signalfd: ") + std::strerror(errno) + "; raise 'ulimit -n'");
     std::signal(SIGPIPE, SIG_IGN);
     if (settings_.timeout > 0)
-        deadline_ = clock_type::now() + std::chrono::duration_cast<clock_type::duration>(
-                                            std::chrono::duration<double>(settings_.timeout));
+        deadline_ = clock_type::now() +
+                    std::chrono::duration_cast<clock_type::duration>(std::chrono::duration<double>(settings_.timeout));
     start();
     while (anybody_runs()) {
         wait();
