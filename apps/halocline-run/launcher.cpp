@@ -48,6 +48,10 @@ int launcher::run() {
     }
     for (const remote_host* h : remote_)
         if (!h->trouble().empty()) std::fprintf(stderr, "halocline-run: %s\n", h->trouble().c_str());
+    if (lost_output_ != 0 && lost_output_ != EPIPE) { // a reader that left has read enough
+        std::fprintf(stderr, "halocline-run: standard output can't be written: %s\n", std::strerror(lost_output_));
+        if (exit_code_ == 0) exit_code_ = 1;
+    }
     return in_trouble() ? bad_input : exit_code_;
 }
 
@@ -254,10 +258,18 @@ void launcher::kill_all() {
 }
 
 void launcher::printed(std::string_view text) {
-    while (!text.empty()) {
+    while (!text.empty() && lost_output_ == 0) {
         const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return;
+        if (n < 0 && errno == EAGAIN) { // whoever gave this stdout does not want to wait; ranks' lines must
+            pollfd out{STDOUT_FILENO, POLLOUT, 0};
+            poll(&out, 1, -1);
+            continue;
+        }
+        if (n <= 0) {
+            lost_output_ = n < 0 ? errno : EIO;
+            return;
+        }
         text.remove_prefix(static_cast<std::size_t>(n));
     }
 }

@@ -5,9 +5,16 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace {
 
@@ -450,6 +457,39 @@ TEST(Programs, HostsThatCannotBeReachedAreBadInputAndEndTheOthersAtOnce) {
             << run.err;
         EXPECT_TRUE(run.out.empty()) << run.out;
     }
+}
+
+/// Its launcher passes it on, also to an output that does not wait until there is room.
+TEST(Programs, WhatRanksOfOtherHostsPrintIsWrittenWholeOrTold) {
+    const scratch_folder scratch;
+    const std::string remote_shell = scratch / "shell";
+    std::ofstream(remote_shell) << "#!/bin/sh\nshift\nexec \"$@\"\n";
+    std::filesystem::permissions(remote_shell, std::filesystem::perms::owner_all);
+    const std::string count =
+        bin + "halocline-run --timeout 60 --remote-shell " + remote_shell + " --hosts there:1 -- seq 100000";
+
+    expect_one_error(shell(count + " >/dev/full"), 1,
+                     "halocline-run: standard output can't be written: No space left on device");
+
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    ASSERT_EQ(::fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    constexpr int output = 9; // a shell names one digit
+    ASSERT_EQ(::dup2(ends[1], output), output);
+    ::close(ends[1]);
+    int code = -1;
+    std::thread run([&] {
+        code = std::system((count + " >&9").c_str());
+        ::close(output);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300)); // the pipe is full
+    std::size_t bytes = 0;
+    std::array<char, 4096> buffer{};
+    for (ssize_t n = 0; (n = ::read(ends[0], buffer.data(), buffer.size())) > 0;) bytes += static_cast<std::size_t>(n);
+    run.join();
+    ::close(ends[0]);
+    EXPECT_EQ(code, 0);
+    EXPECT_EQ(bytes, 588895U);
 }
 
 /// In a tree of its own, where nothing is built and the launcher says what it was given.
