@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over many ranks: the tree's bits, the messages they take, and who is told of a sum that is not everybody's.
 #include <halocline/base/error.hpp>
+#include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/job.hpp>
 
@@ -17,6 +18,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -196,6 +198,25 @@ TEST(GlobalSum, AllRanksAreToldWhoSumsSomethingElse) {
             });
         }
     }
+}
+
+/// As on a machine with much else to do: a rank that yields polls again when all others have had their turn.
+TEST(GlobalSum, RanksWhosePollsAreFarApartAreToldInTime) {
+    job_options options;
+    options.deadline = std::chrono::seconds(2);
+    run_threads(
+        2,
+        [](const job& j) {
+            channel_set slow(j, std::span<const channel_request>(), {"slow", ""});
+            slow.work_in_every_wait(&slow, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
+            global_sum sum(j, 8);
+            std::vector<double> values(j.rank() == 0 ? 8 : 1, 1.0);
+
+            EXPECT_EQ(sum(values), status::wrong_data) << sum.pending();
+
+            j.barrier();
+        },
+        options);
 }
 
 /// Halves of a job that sum different things: each is at one with itself until they meet.

@@ -17,8 +17,8 @@
 namespace halocline::comm {
 namespace {
 
-/// In a wait, and in a loop around test(): how often to look for a mismatch.
-constexpr unsigned polls_per_look = 4096, tests_per_look = 256;
+/// In a wait, and in a loop around test(): how often to look for a mismatch. A poll may take 10 ms where ranks share cores.
+constexpr unsigned polls_per_look = 64, tests_per_look = 256;
 constexpr auto plus = [](double a, double b) { return a + b; };
 
 /// Ranks that swap all they have take one step instead of one per level: while the messages of that step, one to each
