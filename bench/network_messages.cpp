@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a matched message over a network cost: straight into the receiver's memory (in a slab, or registered for each
-// message) and in frames (in one if it fits), beside MPI?  scripts/bench.sh network_messages
+// What does a matched message over a network cost: straight into the receiver's memory (in a slab, or registered for
+// each message) and in frames (in one if it fits), beside MPI?  scripts/bench.sh network_messages
 //   (halocline-run -n 2 -- bench_network_messages [--transport ofi|mpi|verbs] [--provider NAME] [--seconds S]
 //    [--rounds N] [--sizes 4096,...] [--peer 'NAME=COMMAND']...; mpi: under an mpirun)
 // Half a round trip (p2p/patterns.hpp, "step"), in turns; rows per size and mode of the machine, medians in µs.

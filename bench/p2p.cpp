@@ -3,10 +3,10 @@
 //   (halocline-run -n 2 -- bench_p2p [--transport NAME] [--peer 'NAME=COMMAND']; mpi: under an mpirun)
 //
 // Patterns (p2p/patterns.hpp): latency (half a round trip), one-way (a window of messages), both-ways, overhead (of
-// isend and irecv). Contenders in turn: the limits, over shm slot, copy and nomatch (p2p/limits.hpp), over libfabric and
-// MPI a plain TCP socket (p2p/socket_endpoint.hpp); our matched messages, and our windows, each between arrays in slabs and
-// in ordinary memory ("-elsewhere"), where those of the MPIs lie, too; our channel, the path of plans; each MPI. What
-// matching costs is 1 - time of nomatch / time of messages.
+// isend and irecv). Contenders in turn: the limits, over shm slot, copy and nomatch (p2p/limits.hpp), over libfabric
+// and MPI a plain TCP socket (p2p/socket_endpoint.hpp); our matched messages, and our windows, each between arrays in
+// slabs and in ordinary memory ("-elsewhere"), where those of the MPIs lie, too; our channel, the path of plans; each
+// MPI. What matching costs is 1 - time of nomatch / time of messages.
 #include "p2p/channel_endpoint.hpp"
 #include "p2p/limits.hpp"
 #include "p2p/options.hpp"

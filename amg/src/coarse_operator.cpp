@@ -32,8 +32,8 @@ std::size_t index_in_plane(coordinate x, int mu, coordinate extents) {
     return static_cast<std::size_t>(lattice::lexicographic_index(x, extents));
 }
 
-/// For each site of such a plane, how many of its parity come before it: ghosts behind a face lie in that order, which is
-/// the sender's, and are of one parity only.
+/// For each site of such a plane, how many of its parity come before it: ghosts behind a face lie in that order, which
+/// is the sender's, and are of one parity only.
 std::vector<int> ghost_places(coordinate plane, int mu, int parities) {
     plane[mu] = 1;
     std::vector<int> places;

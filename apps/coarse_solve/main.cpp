@@ -112,7 +112,8 @@ void apply_to_ones(const comm::job& j, const problem& problem, settings s, dirac
     result.operator_ones_inner = total.inner(one, d_one);
 }
 
-/// Squares of components are summed, of residuals too. Collective.  Err: input_error: that would leave the range of doubles.
+/// Squares of components are summed, of residuals too. Collective.  Err: input_error: that would leave the range of
+/// doubles.
 void check_range(const field<double>& b, const settings& s, totals& total) {
     constexpr double least = 1e-130, most = 1e130;
     const auto values = b.values();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks leave in /dev/shm when they can't remove it themselves: files of libfabric's provider shm (comm/launch.hpp).
-// Those of its endpoints have names until all ranks have joined (comm/src/ofi/world.cpp), those with which it moves large
-// messages, where ranks may not read each other's memory, as long as the message is under way.
+// What ranks leave in /dev/shm when they can't remove it themselves: files of libfabric's provider shm
+// (comm/launch.hpp). Those of its endpoints have names until all ranks have joined (comm/src/ofi/world.cpp), those with
+// which it moves large messages, where ranks may not read each other's memory, as long as the message is under way.
 #pragma once
 
 #include <span>

@@ -77,7 +77,7 @@ class launcher final : public rank_events {
     int signals_ = -1;
     int exit_code_ = 0;
     int lost_output_ = 0; // errno of what ranks of other hosts printed and could not be passed on
-    int ends_ = 0; // of ranks, so far
+    int ends_ = 0;        // of ranks, so far
     // Is it known what ended the job: a signal, or the time? Else it is the rank that ends with a code of its own.
     bool cause_known_ = false;
     bool killing_ = false;

@@ -31,10 +31,11 @@ local_ranks::local_ranks(group_plan plan, rank_events& events, const sigset_t& s
     if (plan_.bind != binding::none) choose_processors();
 }
 
-/// The next ones in the order of use (comm/processors.hpp), one per thread, if there are enough that no other job has; or all
-/// of them, if as many ranks of one thread can share each. Where a quota leaves less time than they have, others use this
-/// machine whom it does not see, in containers that may be bound to the same first processors. Then ranks are left to the
-/// scheduler, unless the user demands otherwise, and OpenMP's runtime would start as many threads as it sees processors.
+/// The next ones in the order of use (comm/processors.hpp), one per thread, if there are enough that no other job has;
+/// or all of them, if as many ranks of one thread can share each. Where a quota leaves less time than they have, others
+/// use this machine whom it does not see, in containers that may be bound to the same first processors. Then ranks are
+/// left to the scheduler, unless the user demands otherwise, and OpenMP's runtime would start as many threads as it
+/// sees processors.
 void local_ranks::choose_processors() {
     const std::vector<int> usable = comm::usable_processors();
     const auto threads = static_cast<std::size_t>(comm::threads_per_rank());

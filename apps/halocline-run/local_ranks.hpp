@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of this host as child processes: processors, lifelines (comm/launch.hpp), the socket for the gather, their ends.
+// Ranks of this host as child processes: processors, lifelines (comm/launch.hpp), the socket for the gather, their
+// ends.
 #pragma once
 
 #include "caretaker.hpp"

@@ -4,9 +4,9 @@
 
 #include <csignal>
 
-/// Before a rank is started: SIGCHLD, and those that ask for the job's end. Not those that whoever started us has ignored,
-/// as `nohup` and shells do: a signal that is blocked, as it must be for a descriptor, arrives there although it is ignored.
-/// An ignored SIGCHLD, which some parents leave behind, is not: ranks would end without a trace.
+/// Before a rank is started: SIGCHLD, and those that ask for the job's end. Not those that whoever started us has
+/// ignored, as `nohup` and shells do: a signal that is blocked, as it must be for a descriptor, arrives there although
+/// it is ignored. An ignored SIGCHLD, which some parents leave behind, is not: ranks would end without a trace.
 inline sigset_t watched_signals() {
     sigset_t watched;
     sigemptyset(&watched);

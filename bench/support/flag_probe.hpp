@@ -25,8 +25,8 @@ inline void await(const std::atomic<std::uint64_t>& flag, std::uint64_t epoch, i
 }
 /// What the ranks of this host may use together, each its own or all the same. Collective.
 std::vector<int> processors_of(const comm::job& j);
-/// Each rank on a processor of its own, if possible on a core of its own; false, and no binding, where there are too few.
-/// Collective.
+/// Each rank on a processor of its own, if possible on a core of its own; false, and no binding, where there are too
+/// few. Collective.
 bool pin_ranks(const comm::job& j);
 /// How often a rank of this job polls before it yields: seldom, where ranks outnumber processors. Collective.
 int spins_of(const comm::job& j);

@@ -15,8 +15,8 @@ inline const std::vector<int>& usable() {
     return all;
 }
 
-/// Binds the calling thread, number `n` of `threads`, to the usable processor of its number: one of each core first. False,
-/// and no binding, where they outnumber processors.
+/// Binds the calling thread, number `n` of `threads`, to the usable processor of its number: one of each core first.
+/// False, and no binding, where they outnumber processors.
 inline bool pin(int n, int threads) {
     if (usable().size() < static_cast<std::size_t>(threads)) return false;
     return comm::bind_to({&usable()[static_cast<std::size_t>(n)], 1});

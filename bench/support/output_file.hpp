@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of results, opened before the measuring: a name that can't be written is told then, and a full disk at its end.
+// A file of results, opened before the measuring: a name that can't be written is told then, and a full disk at its
+// end.
 #pragma once
 
 #include <halocline/base/error.hpp>

@@ -23,8 +23,8 @@ class peer_program {
     peer_program& operator=(const peer_program&) = delete;
 
     [[nodiscard]] const std::string& name() const { return name_; }
-    /// On rank 0: runs the command with /bin/sh, free to use these: what all ranks of the bench have, one of which may be
-    /// bound here.
+    /// On rank 0: runs the command with /bin/sh, free to use these: what all ranks of the bench have, one of which may
+    /// be bound here.
     void start(const std::vector<int>& processors);
     /// Collective: gives the order on rank 0; every rank gets the answer: numbers, ';' between measures.
     /// Err: error when the program ended or says something else.

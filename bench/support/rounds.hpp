@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contenders take turns in short slices, so that all see the same machine. Each slice is bracketed by probes; a slice
 // whose flags differ by more than 15 % saw the machine change its mode and is dropped, and so is one whose flags took
-// longer than 500 ns: somebody else was on these cores. What is kept is sorted by mode (fast: a line goes there and back
-// in less than 8 ns): a ratio is of slices of one mode. Where ranks outnumber cores flags tell neither: all are "slow".
+// longer than 500 ns: somebody else was on these cores. What is kept is sorted by mode (fast: a line goes there and
+// back in less than 8 ns): a ratio is of slices of one mode. Where ranks outnumber cores flags tell neither: all are
+// "slow".
 #pragma once
 
 #include "support/flag_probe.hpp"

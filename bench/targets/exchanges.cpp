@@ -87,7 +87,8 @@ void add_of_two_ranks(const exchange_point& p, const line_list& all, std::vector
                            wanted::at_least, we.noisy() || best.noisy()});
 }
 
-/// More ranks than cores, where the speed of the machine can't be told: what a plan chooses, and the quicker of our paths.
+/// More ranks than cores, where the speed of the machine can't be told: what a plan chooses, and the quicker of our
+/// paths.
 void add_of_four_ranks(const exchange_point& p, const line_list& all, std::vector<figure>& figures) {
     const quickest theirs = mpi(all, "openmpi", "installed");
     const quickest limit = one_copy_limit(all);

@@ -120,8 +120,9 @@ int open(const void* communicator, size_t bytes, halocline_mpi_give_up give_up, 
     return MPI_Type_commit(&w->unit);
 }
 
-// Freeing communicators is collective, so it happens in the same order on each rank: when its job ends. Neither Open MPI nor
-// MPICH waits for the others in it; both make a new communicator only of a number that is free on all of its ranks.
+// Freeing communicators is collective, so it happens in the same order on each rank: when its job ends. Neither Open
+// MPI nor MPICH waits for the others in it; both make a new communicator only of a number that is free on all of its
+// ranks.
 void close(halocline_mpi_world* world, int clean) {
     if (world == nullptr) return;
     --open_worlds;

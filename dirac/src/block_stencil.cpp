@@ -46,7 +46,8 @@ std::optional<lane_place> lane_between(const lattice::block_layout& b, const coo
     return lane_place{place / b.blocks_per_group, place % b.blocks_per_group * b.splits_per_block + sub};
 }
 
-/// Groups the lanes of each vector by the vector that they come from.  source_of(group, face, lane): optional lane_place.
+/// Groups the lanes of each vector by the vector that they come from.  source_of(group, face, lane): optional
+/// lane_place.
 template <class T, class SourceOf>
 kernels::lane_sources<T> collect(int groups, int lane_width, int vectors, SourceOf&& source_of) {
     kernels::lane_sources<T> s;

@@ -12,8 +12,8 @@ namespace halocline::dirac {
 template <class T>
 kernels::block_stencil<T> make_stencil(const lattice::block_layout& b, int vectors);
 
-/// Lanes behind the faces of blocks, where another block of this rank lies there (or the same one, around a dimension of
-/// one block).
+/// Lanes behind the faces of blocks, where another block of this rank lies there (or the same one, around a dimension
+/// of one block).
 template <class T>
 kernels::lane_sources<T> sources_between(const lattice::block_layout& b, const lattice::coordinate& rank_grid,
                                          int vectors);

@@ -178,8 +178,8 @@ struct site_kernels {
         }
     }
 
-    /// The site that comes next. What only memory may hold of it is fetched into L2, an eighth in each hop: hardware does
-    /// not look beyond a page, which is less than a site's links.
+    /// The site that comes next. What only memory may hold of it is fetched into L2, an eighth in each hop: hardware
+    /// does not look beyond a page, which is less than a site's links.
     struct look_ahead {
         const block_stencil<T>& stencil;
         const lane_sources<T>* between;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Half-spinors of SIMD vectors: each component holds one lane per site. Included once per target (Highway's foreach_target).
+// Half-spinors of SIMD vectors: each component holds one lane per site. Included once per target (Highway's
+// foreach_target).
 
 // Per-target include guard
 #if defined(HALOCLINE_DIRAC_SPINOR_VECTORS_INL) == defined(HWY_TARGET_TOGGLE)

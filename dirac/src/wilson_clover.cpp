@@ -22,8 +22,8 @@ using lattice::dimensions;
 
 namespace {
 
-/// What D reads and writes of a site, and how much of that, all sites together, stays in a cache from one D to the next:
-/// measured with 8^4 in fp64 (6 MiB; fetching takes a tenth longer) and 12^4 in fp32 (16 MiB; half the time).
+/// What D reads and writes of a site, and how much of that, all sites together, stays in a cache from one D to the
+/// next: measured with 8^4 in fp64 (6 MiB; fetching takes a tenth longer) and 12^4 in fp32 (16 MiB; half the time).
 constexpr int reals_per_site = kernels::site_link_reals + kernels::site_clover_reals + 2 * kernels::spinor_reals;
 constexpr std::int64_t cached_bytes = std::int64_t{8} << 20;
 

@@ -110,8 +110,8 @@ struct table {
     /// group of spinors. `fetch_next`: another group follows in memory, which is fetched meanwhile.
     void (*solve)(const block_stencil<T>& s, const T* links, const T* schur, T* x, T* r, T* e, T* work, int steps,
                   bool fetch_next);
-    /// Writes entries [first, last) of a message of half-spinors, as far as their sources are in groups [group, end): the
-    /// hop's projection; backward also times the link.
+    /// Writes entries [first, last) of a message of half-spinors, as far as their sources are in groups [group, end):
+    /// the hop's projection; backward also times the link.
     void (*produce[lattice::faces])(const surface_sources& s, int group, int end, const T* links, const T* x,
                                     T* entries, std::int64_t first, std::int64_t last);
     /// y += scale * hops from the ghosts, for targets in groups [group, end).

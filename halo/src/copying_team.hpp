@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that drive a plan over fields together: member 0 makes every decision and touches every channel, and what it
-// copies the others help to copy, in pieces that go to whoever is free (docs/decisions/0028-teams.md).
+// The threads that drive a plan over fields together: member 0 makes every decision and touches every channel, and what
+// it copies the others help to copy, in pieces that go to whoever is free (docs/decisions/0028-teams.md).
 #pragma once
 
 #include <halocline/halo/detail/rendezvous.hpp>

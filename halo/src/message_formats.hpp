@@ -33,8 +33,8 @@ inline void decode(message_format format, const std::uint16_t* from, float scale
         kernels::from_bfloat16(from, scale, count, to);
 }
 
-/// What packers and unpackers ask alike.  Err: input_error, beginning with `who`: another format, a scale that floats can't
-/// be multiplied with and divided by, a site order of another box than the local one.
+/// What packers and unpackers ask alike.  Err: input_error, beginning with `who`: another format, a scale that floats
+/// can't be multiplied with and divided by, a site order of another box than the local one.
 template <class Options>
 void check_format_and_box(const std::string& who, const Options& options, const plan& p,
                           const lattice::decomposition& cut, const lattice::site_order& order) {

@@ -55,8 +55,8 @@ inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::i
                                                     microseconds(c.flag_seconds)};
 }
 
-/// Direct or packed over a network, whose device writes runs from field to field: direct spares packing here and unpacking
-/// there, and costs a free flag and a write for each run.
+/// Direct or packed over a network, whose device writes runs from field to field: direct spares packing here and
+/// unpacking there, and costs a free flag and a write for each run.
 inline verdict<path> choose_far_path(const comm::costs& c, std::size_t bytes, std::int64_t runs) {
     const double copies =
         2 * (c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs));

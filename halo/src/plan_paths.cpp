@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a halo plan's messages are written where their peer shares its memory: chosen when the plan is made, and again when
-// the machine changes.
+// How a halo plan's messages are written where their peer shares its memory: chosen when the plan is made, and again
+// when the machine changes.
 #include "path_model.hpp"
 
 #include <halocline/comm/clock.hpp>

@@ -53,7 +53,8 @@ struct region_plan::state {
     void advance() noexcept;
     void add_all() noexcept;
     void note(region_message& m) noexcept;
-    /// Measures, before a message is written, how far away this byte of it is.  Pre: the driver calls; it may be written.
+    /// Measures, before a message is written, how far away this byte of it is.  Pre: the driver calls; it may be
+    /// written.
     void look_at(region_message& m, std::byte* middle) noexcept {
         if (looking) looks.look(m.watch, middle);
     }

@@ -43,7 +43,8 @@ void add_writes(std::vector<comm::direct_write>& writes, std::size_t f, const po
     }
 }
 
-/// The lines that this rank writes of its message: of the peer's first fields, or of the slot.  Pre: they can be streamed.
+/// The lines that this rank writes of its message: of the peer's first fields, or of the slot.  Pre: they can be
+/// streamed.
 comm::written_lines lines_of(const region_message& m, const binding& fields) {
     std::size_t message_bytes = 0;
     comm::written_lines lines;

@@ -28,7 +28,8 @@ struct region_message {
     std::vector<site_copy> in;  ///< by field: message -> destination (packed)
     /// Direct: where the peer's destinations lie in its slab, [its binding][field].
     std::vector<std::vector<std::size_t>> targets;
-    /// Direct over a network: what its device writes, and the fields that it knows (all destinations, then all sources).
+    /// Direct over a network: what its device writes, and the fields that it knows (all destinations, then all
+    /// sources).
     std::vector<comm::direct_write> writes;
     std::shared_ptr<const comm::direct_memory> known;
     std::size_t middle = 0;             ///< of a byte that is sent, from the message or from the peer's first field
@@ -41,7 +42,8 @@ struct region_message {
 void make_packed(region_message& m, const region_end& end, const binding& fields);
 /// The copies of one whose path is direct, or the writes of a network's device.
 void make_direct(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs);
-/// Written through the cache, with lines claimed or not, or past it?  Pre: it has its copies; the peer's memory is shared.
+/// Written through the cache, with lines claimed or not, or past it?  Pre: it has its copies; the peer's memory is
+/// shared.
 void choose_stores(region_message& m, path wish, const comm::costs& costs, const binding& fields,
                    const region_plan_options& options);
 

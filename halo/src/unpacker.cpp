@@ -19,7 +19,8 @@ bool has_maps(const std::array<block_map, lattice::faces>& maps) {
     return std::any_of(maps.begin(), maps.end(), [](const block_map& m) { return !m.empty(); });
 }
 
-/// Options of the unpacker beside a packer, with the adjoint of the projection of face_before(f) for what lies behind f.
+/// Options of the unpacker beside a packer, with the adjoint of the projection of face_before(f) for what lies behind
+/// f.
 template <class Face>
 unpacker_options beside(const packer_options& o, Face&& face_before) {
     unpacker_options result{.components = o.components, .format = o.format, .scale = o.scale};
@@ -50,8 +51,8 @@ unpacker_options expansion_of(const packer_options& options) {
 
 unpacker_options adjoint_of(const packer_options& options) {
     unpacker_options result = beside(options, [](face f) { return f; });
-    // What a packer sends through the low edge is multiplied by phase. What comes back there is by its conjugate, as all
-    // that comes from beyond the low edge.
+    // What a packer sends through the low edge is multiplied by phase. What comes back there is by its conjugate, as
+    // all that comes from beyond the low edge.
     result.phases = options.phases;
     return result;
 }
@@ -237,7 +238,8 @@ void unpacker<T>::add(const plan& p, std::span<lattice::field<T>* const> ys, tea
         wrong.note(t);
         throw input_error("unpacker for halo '" + p.options().name + "': add(): " + wrong.text());
     }
-    // A member's own sites, in local lexicographic order, which is that of every message: so each of its faces is a range.
+    // A member's own sites, in local lexicographic order, which is that of every message: so each of its faces is a
+    // range.
     const auto from = [&](int index) {
         const auto share = shared_.size() * static_cast<std::size_t>(index) / static_cast<std::size_t>(t.size);
         return index == 0 ? 0 : share < shared_.size() ? shared_[share] : std::numeric_limits<std::int32_t>::max();

@@ -65,8 +65,8 @@ std::optional<Value> optional_value(const std::string& path, const nersc_head& h
     return value;
 }
 
-/// A unit of the last digit that a head gives: writers of 64-bit links print 6 to 14 digits, rounded or cut. Zeros at the
-/// end are not always printed, so 1e-4 at most.
+/// A unit of the last digit that a head gives: writers of 64-bit links print 6 to 14 digits, rounded or cut. Zeros at
+/// the end are not always printed, so 1e-4 at most.
 double last_digit(const nersc_head& head, const std::string& key) {
     constexpr double most = 1e-4;
     const std::string_view number = head.values.find(key)->second;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// openQCD: the head of DDalphaAMG, then for each odd site, x fastest, the links in +T, -T, +Z, -Z, +Y, -Y, +X, -X: those
-// that start there and those that end there. Little endian, 64 bits, even extents. With an open boundary in t the links in
-// t of the last time slice are zero.
+// openQCD: the head of DDalphaAMG, then for each odd site, x fastest, the links in +T, -T, +Z, -Z, +Y, -Y, +X, -X:
+// those that start there and those that end there. Little endian, 64 bits, even extents. With an open boundary in t the
+// links in t of the last time slice are zero.
 #include "gauge_layout.hpp"
 
 #include <algorithm>

@@ -30,7 +30,8 @@ std::string ddalphaamg_head(const coordinate& extents, double plaquette) {
     return head;
 }
 
-/// The head of a NERSC file, of one length whatever the figures. Other readers want the keys that say nothing here, too.
+/// The head of a NERSC file, of one length whatever the figures. Other readers want the keys that say nothing here,
+/// too.
 std::string nersc_head(const coordinate& extents, const gauge_totals& totals, double plaquette) {
     const double trace = totals.links > 0 ? totals.link_trace_sum / (3 * static_cast<double>(totals.links)) : 0;
     char figures[128];

@@ -81,8 +81,8 @@ void add_to_scidac_sums(scidac_sums& sums, std::int64_t site, std::span<const st
 std::string to_string(const scidac_sums& sums);
 /// The record with the sums, which ends its message; its length depends on no value.
 std::string scidac_checksum_text(const scidac_sums& sums);
-/// What a file records; none: no such record. Adds to `warnings` what the sums can't vouch for: that there are none, and
-/// bytes behind the last record.  Err: file_error.
+/// What a file records; none: no such record. Adds to `warnings` what the sums can't vouch for: that there are none,
+/// and bytes behind the last record.  Err: file_error.
 std::optional<scidac_sums> read_scidac_sums(const binary_file& file, const lime_records& records,
                                             std::vector<std::string>& warnings);
 /// Err: file_error when the file records other sums than its data has.

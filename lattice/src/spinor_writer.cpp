@@ -28,8 +28,8 @@ std::string xml_record(const std::string& type, const std::string& root, const s
     return lime_text(type, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>" + element(root, content) + '\0', flags);
 }
 
-/// All records before the spinors, and the head of theirs. A message is of the file, the next of its one field. The date
-/// that a private record may give is left out: equal fields make equal files.
+/// All records before the spinors, and the head of theirs. A message is of the file, the next of its one field. The
+/// date that a private record may give is left out: equal fields make equal files.
 std::string head_of(const coordinate& extents, std::uint64_t data_bytes,
                     const std::vector<std::pair<std::string, std::string>>& info) {
     std::string dims, about;

@@ -69,7 +69,8 @@ class two_hosts {
         const json links = json::parse(r.out, nullptr, false);
         return links.is_array() ? links[0]["stats64"]["rx"]["packets"].get<long>() : -1;
     }
-    /// From now on each host drops one packet of a hundred that come, by what the kernel has for it; "": it has nothing.
+    /// From now on each host drops one packet of a hundred that come, by what the kernel has for it; "": it has
+    /// nothing.
     [[nodiscard]] std::string lose_packets() const {
         const auto on_each = [&](const auto& command) { return shell(command(a)) && shell(command(b)); };
         if (on_each([](const std::string& host) {
@@ -323,8 +324,8 @@ TEST_F(Hosts, AJobGoesOnAfterItsLinkWasDownForAWhile) {
     const json result = diffuse(hosts, steps, [&] {
         const long unused = hosts.packets();
         for (int flaps = 0; flaps < 2; ++flaps) {
-            // They have met, and exchange; after a flap again: TCP tries at growing distances, and must not find the link
-            // down each time until the job takes it for lost.
+            // They have met, and exchange; after a flap again: TCP tries at growing distances, and must not find the
+            // link down each time until the job takes it for lost.
             const long idle = hosts.packets();
             for (int i = 0; i < 200 && hosts.packets() < idle + 1000; ++i)
                 std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every program does alike, as a shell sees it: --help, outputs that can't be written, closed streams, readers that
-// leave, variables with a wrong name, limits of the system.
+// What every program does alike, as a shell sees it: --help, outputs that can't be written, closed streams, readers
+// that leave, variables with a wrong name, limits of the system.
 #include <halocline_test/run_command.hpp>
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kills of random ranks at random moments (set-up, exchange), and how long the survivors take to name them.
 //   comm_kill_campaign TRANSPORT[+setup|+messages|+puts] ROUNDS[/SURVIVORS] LAUNCHER...
-// e.g. comm_kill_campaign ofi-tcp 1000 bin/halocline-run: among messages of a plan and sums; +setup: while plans are made;
-// +messages, +puts: large ones.
+// e.g. comm_kill_campaign ofi-tcp 1000 bin/halocline-run: among messages of a plan and sums; +setup: while plans are
+// made; +messages, +puts: large ones.
 // 1000/1: one survivor that says it is enough, where the launcher may end the other one first.
 // Fails if a survivor of any round is silent, names another rank, or takes more than 8 s. scripts/kill-campaign.sh runs
 // it over every transport.
@@ -83,8 +83,8 @@ void exchange_puts(const job& j) {
     }
 }
 
-/// What ranks tell of themselves. Not through their launcher, which may end before it has passed their words on: through
-/// a pipe with a name.
+/// What ranks tell of themselves. Not through their launcher, which may end before it has passed their words on:
+/// through a pipe with a name.
 class reports {
   public:
     reports() : name_(std::filesystem::temp_directory_path() / ("halocline-kills-" + std::to_string(getpid()))) {
@@ -155,8 +155,8 @@ int be_rank(std::string_view transport, std::string_view work, const char* pipe_
     }
 }
 
-/// MPICH's launcher ends all ranks at once when one was ended by a signal, whatever it is told: it gets to see a process
-/// that ends with a code.
+/// MPICH's launcher ends all ranks at once when one was ended by a signal, whatever it is told: it gets to see a
+/// process that ends with a code.
 int be_rank_behind_a_process(std::string_view transport, std::string_view work, const char* pipe_name) {
     const pid_t child = fork();
     if (child == 0) std::exit(be_rank(transport, work, pipe_name));
@@ -207,8 +207,8 @@ bool has_ended(pid_t launcher) {
     return how.si_pid == launcher;
 }
 
-/// How many survivors named the victim; -1: one named another rank, or took too long. Adds the milliseconds from the kill
-/// to each report.
+/// How many survivors named the victim; -1: one named another rank, or took too long. Adds the milliseconds from the
+/// kill to each report.
 int survivors_that_name(int victim, const std::array<pid_t, ranks>& pids, pid_t launcher, long long killed,
                         reports& said, std::vector<double>& times) {
     std::array<bool, ranks> heard{}; // the rank itself or, if it can't, its watchdog

@@ -30,7 +30,8 @@ namespace {
 using namespace halocline;
 using namespace halocline::comm;
 
-/// Small messages to whoever comes first and large ones round a ring, from and to slabs and ordinary memory in turn, for ever.
+/// Small messages to whoever comes first and large ones round a ring, from and to slabs and ordinary memory in turn,
+/// for ever.
 [[noreturn]] int exchange_messages(const job& j) {
     messenger m(j);
     constexpr std::size_t n = 1 << 20;

@@ -195,8 +195,8 @@ TEST(MessengerDirect, MoreAtATimeThanThereAreRecordsOrRegistrations) {
     j.barrier();
 }
 
-/// Memory that is given back to the system and mapped anew at the same address, with other pages behind it: what a cache
-/// of registrations that does not hear of that gets wrong.
+/// Memory that is given back to the system and mapped anew at the same address, with other pages behind it: what a
+/// cache of registrations that does not hear of that gets wrong.
 TEST(MessengerDirect, TheSameAddressMayBeOtherMemory) {
     const job& j = world();
     messenger m(j, in_frames_below_least);

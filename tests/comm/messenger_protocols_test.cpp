@@ -165,8 +165,8 @@ TEST(Messenger, PayloadArrivesThroughCopiesInTheSlab) {
     });
 }
 
-/// One buffer for all, changed as soon as send() returns; more messages than there are copies, mixed with shorter and longer
-/// ones.
+/// One buffer for all, changed as soon as send() returns; more messages than there are copies, mixed with shorter and
+/// longer ones.
 TEST(MessengerBetweenRanks, SenderOfAStreamGoesOnOnceItsMessagesAreInTheSlab) {
     on_ranks({2}, [](const job& j) {
         constexpr std::size_t stream[] = {2048, 16384, 100, 1025, 20000, 8, 4096, 65536, 16383};
@@ -361,8 +361,8 @@ TEST(Messenger, AMessageOfMoreThan2GiBArrives) {
         messenger m(j);
         const int peer = j.ranks() - 1 - j.rank();
         constexpr std::size_t n = (std::size_t{1} << 31) + 4099, chunk = std::size_t{32} << 20, mib = 1 << 20;
-        // Looked at byte by byte: both ends, the middle, and where 32 bits with a sign end. The source costs memory only
-        // there; all chunks of the target without them are the same memory. Both ranks copy pieces, in any order.
+        // Looked at byte by byte: both ends, the middle, and where 32 bits with a sign end. The source costs memory
+        // only there; all chunks of the target without them are the same memory. Both ranks copy pieces, in any order.
         struct stretch {
             std::size_t first, last;
         };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several transports in one job: whatever serves a peer, plans, sums, one-sided communication and messages work. Included
-// by one test each, which says which job that is.
+// Several transports in one job: whatever serves a peer, plans, sums, one-sided communication and messages work.
+// Included by one test each, which says which job that is.
 #pragma once
 
 #include "contract/bodies.hpp"

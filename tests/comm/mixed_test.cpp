@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four transports in one job: an MPI's launcher starts three pretended nodes of one host, of which the last has no provider
-// of libfabric. So the own rank is served by self, those of the node by shm, of the other node that has the
+// Four transports in one job: an MPI's launcher starts three pretended nodes of one host, of which the last has no
+// provider of libfabric. So the own rank is served by self, those of the node by shm, of the other node that has the
 // provider by ofi, and of the last one by mpi.
 #include "mixed_bodies.hpp"
 

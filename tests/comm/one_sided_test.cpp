@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided communication between processes, over the transport that the argument names (named_transport.hpp), or mixed:
-// two nodes of one host, shm within and libfabric between.
+// One-sided communication between processes, over the transport that the argument names (named_transport.hpp), or
+// mixed: two nodes of one host, shm within and libfabric between.
 #include "named_transport.hpp"
 #include "one_sided_bodies.hpp"
 

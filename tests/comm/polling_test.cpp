@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops around calls that poll and don't wait (test(), probe()): they end when a rank has given up, and make progress where
-// ranks share a core.
+// Loops around calls that poll and don't wait (test(), probe()): they end when a rank has given up, and make progress
+// where ranks share a core.
 #include "contract/messages.hpp"
 
 #include <halocline/base/error.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that are stopped, or do something else, for shorter and longer than $HALOCLINE_STALL_MS: who waits for them says so
-// once, and the job goes on.
+// Ranks that are stopped, or do something else, for shorter and longer than $HALOCLINE_STALL_MS: who waits for them
+// says so once, and the job goes on.
 
 #include <gtest/gtest.h>
 #include <halocline_test/killed_job.hpp>

@@ -82,7 +82,8 @@ TEST(TcpLink, RefusesAReplay) {
     send(first.fd(), hello.data(), hello.size(), MSG_NOSIGNAL);
     while (received(first.fd()).empty()) ASSERT_EQ(acceptor.step(), state::going);
 
-    // The same words again: the accepting end's random number is another one, so no old signature fits, its own included.
+    // The same words again: the accepting end's random number is another one, so no old signature fits, its own
+    // included.
     const descriptor second = connect_to(listener.name());
     authentication again(accept_one(listener), secret, 1);
     send(second.fd(), hello.data(), hello.size(), MSG_NOSIGNAL);

@@ -73,8 +73,8 @@ inline void expect_one_way_stream(const job& j, std::uint64_t steps) {
     }
 }
 
-/// A large message one way, in whole and in part: its receiver, who has nothing else to do, copies some of it. The sender's
-/// array is another one as soon as its wait is over.
+/// A large message one way, in whole and in part: its receiver, who has nothing else to do, copies some of it. The
+/// sender's array is another one as soon as its wait is over.
 inline void expect_a_waiting_receiver_copies_pieces(const job& j) {
     constexpr std::size_t count = 20'000;
     words buffer(count, 0, &j.memory());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings from files, variables and flags, by a table of keys. What [comm] and [faults] are is tests/comm/configured_test.cpp.
+// Settings from files, variables and flags, by a table of keys. What [comm] and [faults] are is
+// tests/comm/configured_test.cpp.
 #include <halocline_test/run_command.hpp>
 
 #include <halocline/config/reader.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A neighbour is killed while faces go from field to field: by the writing core, or by a network's device, where whoever
-// waits does so for "free" or for the writes. This program is both the tests and the ranks of their jobs.
+// A neighbour is killed while faces go from field to field: by the writing core, or by a network's device, where
+// whoever waits does so for "free" or for the writes. This program is both the tests and the ranks of their jobs.
 #include <halocline/halo/region_plan.hpp>
 #include <halocline/lattice/field.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One message of a plan, without a plan: whichever way it is written, it is the plain loop's, byte for byte, and nothing
-// beside it is touched.
+// One message of a plan, without a plan: whichever way it is written, it is the plain loop's, byte for byte, and
+// nothing beside it is touched.
 #include <halocline/halo/detail/message_writer.hpp>
 
 #include <gtest/gtest.h>

@@ -103,7 +103,8 @@ std::int64_t wrong_ghosts(const halo::plan& plan, const lattice::decomposition& 
 }
 
 /// One random plan, the same on every rank that draws it from the same generator state: odd, uneven and extent-1 boxes,
-/// widths 0 to 3 per side, every boundary, parities and selections, three site orders with 1 to 16 lanes, 1 to 3 fields.
+/// widths 0 to 3 per side, every boundary, parities and selections, three site orders with 1 to 16 lanes, 1 to 3
+/// fields.
 struct halo_case {
     lattice::decomposition cut;
     halo::plan_options options;
@@ -128,8 +129,8 @@ inline std::vector<int> random_rank_order(std::mt19937& g, int ranks) {
     return order;
 }
 
-/// Every fiftieth random plan is large: boxes of up to 16 in one or two dimensions, up to 1 KiB a site, so that messages
-/// have several blocks, lines are claimed in parts, and caches overflow; each path is asked for in turn.
+/// Every fiftieth random plan is large: boxes of up to 16 in one or two dimensions, up to 1 KiB a site, so that
+/// messages have several blocks, lines are claimed in parts, and caches overflow; each path is asked for in turn.
 inline constexpr int plans_per_large_one = 50;
 constexpr bool is_large(int plan) { return plan % plans_per_large_one == plans_per_large_one - 1; }
 /// For the plan of that number, if it is large: the next one of `paths`.

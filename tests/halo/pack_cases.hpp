@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of packers and unpackers share beside the oracle: one rank alone, two on every SIMD target and in every site
-// order, what the plain loops start from, and what is refused.
+// What tests of packers and unpackers share beside the oracle: one rank alone, two on every SIMD target and in every
+// site order, what the plain loops start from, and what is refused.
 #pragma once
 
 #include "pack_oracle.hpp"
@@ -36,7 +36,8 @@ struct alone {
     }
 };
 
-/// The largest of the errors that error(job, cut, order) tells, over SIMD targets and site orders, on 2 ranks with a cut in t.
+/// The largest of the errors that error(job, cut, order) tells, over SIMD targets and site orders, on 2 ranks with a
+/// cut in t.
 template <class Error>
 double largest_error(Error&& error) {
     const auto cut = decomposition::even({4, 4, 2, 8}, {1, 1, 1, 2});

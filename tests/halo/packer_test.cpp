@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built-in pack functions against plain loops over global coordinates, in lexicographic, even/odd and blocked orders of 4,
-// 8 and 16 lanes, on every SIMD target: copies, half-spinor projections, signs and complex phases at the edges, half,
-// bfloat16 and their compositions.
+// Built-in pack functions against plain loops over global coordinates, in lexicographic, even/odd and blocked orders of
+// 4, 8 and 16 lanes, on every SIMD target: copies, half-spinor projections, signs and complex phases at the edges,
+// half, bfloat16 and their compositions.
 #include "pack_cases.hpp"
 
 using namespace halocline_test;

@@ -105,9 +105,9 @@ void fill_padded(lattice::field<T>& x, const lattice::decomposition& cut, int ra
     fill_own(x, cut, rank, {.widths = widths}, epoch);
 }
 
-/// One random plan of fields with ghosts, the same on every rank that draws it from the same generator state: padded and
-/// appended, faces or all ghosts, corners by each route, 1 to 4 used dimensions, widths 0 to 2 per side, 1 to 3 fields in
-/// 1 or 2 bindings, in the slab or not, reverse in a fourth.
+/// One random plan of fields with ghosts, the same on every rank that draws it from the same generator state: padded
+/// and appended, faces or all ghosts, corners by each route, 1 to 4 used dimensions, widths 0 to 2 per side, 1 to 3
+/// fields in 1 or 2 bindings, in the slab or not, reverse in a fourth.
 struct padded_case {
     lattice::decomposition cut;
     shell_options options;

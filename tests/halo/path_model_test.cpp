@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a plan chooses, by costs that are made up or measured: between packing and writing into a neighbour's field, whether
-// lines are claimed first, and the route of edges and corners. Ranks are threads.
+// How a plan chooses, by costs that are made up or measured: between packing and writing into a neighbour's field,
+// whether lines are claimed first, and the route of edges and corners. Ranks are threads.
 #include "node/agreed_costs.hpp"
 #include "padded_oracle.hpp"
 #include "path_model.hpp"
@@ -147,8 +147,8 @@ TEST(PathModel, WritesFacesDirectlyWhereRanksShareCores) {
     EXPECT_EQ(halo::choose_path(c, face_of(8, 96), 1, 512).choice, path::packed); // that would share its lines
 }
 
-/// Where the costs say that shared lines are dear: faces in x of a field with ghosts in it, whose runs of 96 bytes share
-/// their lines with own sites, are packed, those in t, which are contiguous, are not.
+/// Where the costs say that shared lines are dear: faces in x of a field with ghosts in it, whose runs of 96 bytes
+/// share their lines with own sites, are packed, those in t, which are contiguous, are not.
 TEST(PathModel, CountsTheLinesThatGhostsShareWithSites) {
     for (const int mu : {0, 3}) {
         lattice::coordinate global{8, 8, 8, 8}, ranks{1, 1, 1, 1};

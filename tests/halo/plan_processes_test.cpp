@@ -70,7 +70,8 @@ TEST(PlanOfProcesses, GhostEqualsNeighbourFace) { exchange_random_cases(the_job(
 
 TEST(PlanOfProcesses, PaddedGhostsAreCopiesAndAllElseStays) { exchange_random_padded_cases(the_job(), 1931, 60, 4); }
 
-// Two fields of half-spinors in a message, there; and what has arrived back again. Whole numbers, so that sums are exact.
+// Two fields of half-spinors in a message, there; and what has arrived back again. Whole numbers, so that sums are
+// exact.
 TEST(PlanOfProcesses, PackedNeighboursComeBackToTheirSites) {
     const comm::job& j = the_job();
     const auto cut = lattice::decomposition::even({4, 4, 2, 4 * j.ranks()}, {1, 1, 1, j.ranks()});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops around calls that poll (test(), probe(), completed()) are waits, too: they do what peers need from the rank's other
-// plans before they can go on, and yield a core that ranks share.
+// Loops around calls that poll (test(), probe(), completed()) are waits, too: they do what peers need from the rank's
+// other plans before they can go on, and yield a core that ranks share.
 #include "padded_oracle.hpp"
 #include "small_job.hpp"
 
@@ -30,8 +30,8 @@ lattice::field<double> padded_field(const comm::job& j) {
     return {site_order::lexicographic(halo::grown(two_ranks().local_box(j.rank()), {}).extents), 1, &j.memory()};
 }
 
-/// Rank 0 has started an exchange straight into its peer's field, which the peer frees only later, and polls for something
-/// that the peer does only after that exchange.
+/// Rank 0 has started an exchange straight into its peer's field, which the peer frees only later, and polls for
+/// something that the peer does only after that exchange.
 void expect_progress(const comm::job& j, const std::function<bool()>& asked, const std::function<void()>& answer) {
     auto x = padded_field(j);
     shell_plan direct(j, two_ranks(), {.name = "direct", .path = halo::path::direct}, {halo::bind(x)});

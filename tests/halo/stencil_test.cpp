@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stencils on ranks as threads, against plain loops over the whole lattice in one array: radius 1 to 3, 1 to 3 components,
-// odd and uneven extents from 1, open and periodic edges. All numbers are small integers in doubles, so every order of
-// additions gives the same bits.
+// Stencils on ranks as threads, against plain loops over the whole lattice in one array: radius 1 to 3, 1 to 3
+// components, odd and uneven extents from 1, open and periodic edges. All numbers are small integers in doubles, so
+// every order of additions gives the same bits.
 #include <halocline/halo/stencil.hpp>
 
 #include "oracle.hpp"

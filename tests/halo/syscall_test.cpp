@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // No system calls between start and finish of plans, whatever path their messages take, with and without a team: after
-// set-up each thread of the ranks installs a seccomp filter that kills the process at any system call but exit_group, and
-// in teams sched_yield, with which members wait for each other. This program is both the test and, with "rank", the ranks.
+// set-up each thread of the ranks installs a seccomp filter that kills the process at any system call but exit_group,
+// and in teams sched_yield, with which members wait for each other. This program is both the test and, with "rank", the
+// ranks.
 #include <halocline/comm/slab.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/shell_plan.hpp>

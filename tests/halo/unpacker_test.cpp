@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built-in unpack functions against plain loops over global coordinates: expansions, phases, formats, site orders, several
-// fields, teams; and the transpose of pack and exchange.
+// Built-in unpack functions against plain loops over global coordinates: expansions, phases, formats, site orders,
+// several fields, teams; and the transpose of pack and exchange.
 #include "pack_cases.hpp"
 
 #include <halocline/comm/global_sum.hpp>
@@ -68,8 +68,8 @@ std::vector<lattice::field<T>> several(int count, const std::shared_ptr<const la
     return fields;
 }
 
-/// Largest difference between sums of the unpacker and of plain loops, over site orders and SIMD targets, of two fields in a
-/// message, with self-exchange.
+/// Largest difference between sums of the unpacker and of plain loops, over site orders and SIMD targets, of two fields
+/// in a message, with self-exchange.
 template <class T>
 double add_error(packer_options o, unpacker_options u, halo::ghost_widths widths = {}) {
     return largest_error([&](const comm::job& j, const decomposition& cut, const auto& order) {

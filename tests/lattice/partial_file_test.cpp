@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two runs that were given the same file: one writes it, the other is told who does. What killed runs leave is replaced.
+// Two runs that were given the same file: one writes it, the other is told who does. What killed runs leave is
+// replaced.
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/partial_file.hpp>
 #include <halocline_test/run_command.hpp>

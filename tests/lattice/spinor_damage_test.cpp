@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader against files that are cut short, altered, or hold something else: what is wrong, which value, what is right.
+// The reader against files that are cut short, altered, or hold something else: what is wrong, which value, what is
+// right.
 #include "spinor_formats.hpp"
 
 #include <limits>

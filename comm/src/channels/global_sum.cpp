@@ -17,13 +17,14 @@
 namespace halocline::comm {
 namespace {
 
-/// In a wait, and in a loop around test(): how often to look for a mismatch. A poll may take 10 ms where ranks share cores.
+/// In a wait, and in a loop around test(): how often to look for a mismatch. A poll may take 10 ms where ranks share
+/// cores.
 constexpr unsigned polls_per_look = 64, tests_per_look = 256;
 constexpr auto plus = [](double a, double b) { return a + b; };
 
 /// Ranks that swap all they have take one step instead of one per level: while the messages of that step, one to each
-/// other rank, cost less than further steps. By 2 cores: in shared memory 32 ranks take 61 us so and 89 in groups of 8; over
-/// libfabric's tcp 5.1 and 2.1 ms.
+/// other rank, cost less than further steps. By 2 cores: in shared memory 32 ranks take 61 us so and 89 in groups of 8;
+/// over libfabric's tcp 5.1 and 2.1 ms.
 std::size_t usual_group(const job& j) { return j.core().all_share_memory ? 32 : 8; }
 
 std::string in_words(std::span<const int> rank_order) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a window's messages to a peer whose memory is mapped here, which may be this rank itself: through the slots
-// of a shm_channel, or straight into the receiver's own buffer where that lies in its slab. Of a large message whose source
-// lies in the sender's slab, a receiver that waits copies pieces, too (docs/decisions/0044-windows-copied-by-both.md).
+// The way of a window's messages to a peer whose memory is mapped here, which may be this rank itself: through the
+// slots of a shm_channel, or straight into the receiver's own buffer where that lies in its slab. Of a large message
+// whose source lies in the sender's slab, a receiver that waits copies pieces, too
+// (docs/decisions/0044-windows-copied-by-both.md).
 #pragma once
 
 #include "connection_core.hpp"
@@ -52,16 +53,16 @@ class near_window_end {
     [[nodiscard]] std::byte* target(std::uint64_t step) noexcept { return direct_ ? remote_ : channel_->target(step); }
     /// Does the message arrive in the user's buffer?
     [[nodiscard]] bool lands_in_place() const noexcept { return direct_; }
-    /// The sender's step begins, or has ended: fetches the line of the token that post() looks at next, which is there by
-    /// now if all goes well.
+    /// The sender's step begins, or has ended: fetches the line of the token that post() looks at next, which is there
+    /// by now if all goes well.
     void step_begins(std::uint64_t step) const noexcept {
         if (direct_) prefetch_token(step);
     }
     void step_ended(std::uint64_t step) const noexcept {
         if (!direct_) prefetch_token(step);
     }
-    /// Looks now and then how far away the peer is (docs/decisions/0032); the bytes from `to` on are about to be written
-    /// in a step that began at `stamp`.
+    /// Looks now and then how far away the peer is (docs/decisions/0032); the bytes from `to` on are about to be
+    /// written in a step that began at `stamp`.
     void look_for_peer(std::byte* to, std::size_t bytes, std::uint64_t stamp) noexcept;
     /// A thread's part of a message, to where the peer reads it, by what is the better way now.
     void write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a message of a global sum says of itself: of which sum it is, and what is summed; or, in place of values, that two
-// ranks sum different things.
+// What a message of a global sum says of itself: of which sum it is, and what is summed; or, in place of values, that
+// two ranks sum different things.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,8 @@ class sum_word {
     std::uint32_t word_;
 };
 
-/// The word in the low bits, the ordinal number of the sum in the others (modulo 2^20): by it a rank tells parts of this
-/// sum from those of another.
+/// The word in the low bits, the ordinal number of the sum in the others (modulo 2^20): by it a rank tells parts of
+/// this sum from those of another.
 class sum_label {
   public:
     sum_label(std::uint64_t ordinal, sum_word what) : sum_label(ordinal, what.word()) {}

@@ -9,8 +9,8 @@
 namespace halocline::comm {
 namespace {
 
-/// Leaves with which this one swaps where two halves meet: the one at the same place. A second half that is larger by one
-/// has its last leaf served by the last of the first.
+/// Leaves with which this one swaps where two halves meet: the one at the same place. A second half that is larger by
+/// one has its last leaf served by the last of the first.
 std::vector<std::size_t> partners(const leaf_interval& both, std::size_t leaf) {
     const std::size_t middle = both.middle(), left = middle - both.first, right = both.last - middle;
     if (leaf >= middle) return {both.first + std::min(leaf - middle, left - 1)};

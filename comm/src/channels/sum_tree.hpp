@@ -31,8 +31,8 @@ struct leaf_steps {
     std::vector<swap_step> steps; ///< the group's, then upwards
 };
 
-/// All leaves get the same number of steps, because their channels are made collectively: a leaf that has a level less than
-/// others gets a step without partners.
+/// All leaves get the same number of steps, because their channels are made collectively: a leaf that has a level less
+/// than others gets a step without partners.
 leaf_steps steps_of(std::size_t leaf, std::size_t leaves, std::size_t largest_group);
 
 /// Leaf of each rank; an empty order: by number.  Err: input_error: that is no permutation of the ranks.

@@ -51,8 +51,8 @@ class window_end {
     [[nodiscard]] std::uint32_t number() const { return number_; }
     [[nodiscard]] std::size_t received_bytes() const noexcept { return received_bytes_; }
     [[nodiscard]] std::byte* buffer() const noexcept { return buffer_; }
-    /// May a caller write bytes [at, at + bytes) of the window's own buffer? If not, and not because the status is bad, it
-    /// is misused.
+    /// May a caller write bytes [at, at + bytes) of the window's own buffer? If not, and not because the status is bad,
+    /// it is misused.
     [[nodiscard]] bool may_fill(std::size_t at, std::size_t bytes) noexcept;
     /// t.is_member(); if not, it is misused.
     [[nodiscard]] bool has_member(team t) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two ranks tell each other about what they make as a pair, connections and windows, without waiting for each other.
-// Each letter has a key, which both ends know, and is kept until somebody looks for it.
+// What two ranks tell each other about what they make as a pair, connections and windows, without waiting for each
+// other. Each letter has a key, which both ends know, and is kept until somebody looks for it.
 #pragma once
 
 #include "control_plane.hpp"

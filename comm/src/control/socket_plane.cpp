@@ -290,8 +290,8 @@ std::optional<int> socket_plane::take_messages(std::span<const int> from, std::v
     return unsent == links_.end() ? std::nullopt : std::optional(unsent->rank);
 }
 
-/// Waits for at most `ms` until sockets can be read or written, and does that. True if `peer` had left in good order before:
-/// what it sent first has been read now.
+/// Waits for at most `ms` until sockets can be read or written, and does that. True if `peer` had left in good order
+/// before: what it sent first has been read now.
 bool socket_plane::read_and_write(int peer, bool awaits_message, int ms) {
     std::vector<pollfd> polled;
     {

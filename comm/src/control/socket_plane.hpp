@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control plane of ranks that are processes: a stream socket per pair for set-up mail and liveness. Within a node
 // they are Unix sockets, over which slab descriptors pass; and a pidfd per peer. Between nodes they are TCP connections
-// (tcp_link.hpp), on which the kernels watch the link. A socket ends with its rank only if no child of the rank holds it.
+// (tcp_link.hpp), on which the kernels watch the link. A socket ends with its rank only if no child of the rank holds
+// it.
 #pragma once
 
 #include "at_fork.hpp"
@@ -50,7 +51,8 @@ class socket_plane final : public pairwise_mail, public liveness {
     /// slabs into core.peer_base.  Err: rank_failure.
     socket_plane(job_core& core, unix_listener own, const std::vector<peer_address>& peers, const std::string& secret);
     /// Connects this rank once with each of these, of other nodes; each end proves that it knows the secret. Other
-    /// programs that connect have no effect: they are dropped after 2 seconds, or sooner if there are many.  Err: rank_failure.
+    /// programs that connect have no effect: they are dropped after 2 seconds, or sooner if there are many.  Err:
+    /// rank_failure.
     void connect_far(tcp_listener own, const std::vector<far_address>& peers, const std::string& secret);
     /// Says goodbye, so that the end of the sockets isn't taken for a death.
     ~socket_plane() override;

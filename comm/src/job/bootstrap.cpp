@@ -20,7 +20,8 @@ namespace halocline::comm {
 namespace {
 
 /// Err: input_error, the same on every rank, if one can't map those of its node, or can't have as many
-/// descriptors as it takes to meet the others: a socket per rank; within its node a pidfd, too, and for a moment a slab.
+/// descriptors as it takes to meet the others: a socket per rank; within its node a pidfd, too, and for a moment a
+/// slab.
 void check_limits(const std::vector<business_card>& cards, std::size_t slab_bytes) {
     const auto who = [&](std::size_t rank) { return "rank " + std::to_string(rank) + " on " + cards[rank].host; };
     constexpr std::uint64_t descriptors_to_spare = 2; // a slab, a listening socket or a connection that will be refused
@@ -112,7 +113,8 @@ struct far_side {
     std::optional<tcp_listener> listener; // none if there is one node
 };
 
-/// Every rank listens for those of other nodes, or all learn why one can not; fills in the endpoints of `far`. Collective.
+/// Every rank listens for those of other nodes, or all learn why one can not; fills in the endpoints of `far`.
+/// Collective.
 far_side listen_for_far(const bootstrap& start, const job_core& core, const std::vector<business_card>& cards,
                         std::vector<far_address>& far) {
     far_side own;

@@ -97,8 +97,8 @@ class job_core {
     };
     [[nodiscard]] ending end_of_job(std::string_view sentence_end) const;
     [[noreturn]] void raise(status why, std::string_view operation) const;
-    /// Notes whom this rank waits for: the watchdog and the peers may have to tell who holds up the job. To be called again
-    /// while a wait lasts.
+    /// Notes whom this rank waits for: the watchdog and the peers may have to tell who holds up the job. To be called
+    /// again while a wait lasts.
     void awaits(int peer) noexcept;
     /// Does what is due of messages that a network or a peer moves only while this rank is in calls.
     void move_networks() noexcept;

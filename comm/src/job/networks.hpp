@@ -24,8 +24,8 @@ struct job_networks {
     void poll() noexcept;
     /// Gives back what closed channels have left, where nobody writes any more.
     void sweep() noexcept;
-    /// The end of the job: the last messages and farewells of closed channels leave.  `ended`: the job is over; `alone`:
-    /// or every other rank has left.
+    /// The end of the job: the last messages and farewells of closed channels leave.  `ended`: the job is over;
+    /// `alone`: or every other rank has left.
     void finish(const std::function<bool()>& ended, const std::function<bool()>& alone) noexcept;
     /// All but MPI, which the program may go on using.
     void close() noexcept;

@@ -16,7 +16,8 @@ class window_end;
 
 struct open_windows {
     keyed_letters letters; ///< by which the ends of a connection, and of a window, find each other
-    /// Connections made with a peer, send tag and receive tag: both ends count them in the order in which they make them.
+    /// Connections made with a peer, send tag and receive tag: both ends count them in the order in which they make
+    /// them.
     std::map<std::tuple<int, int, int>, std::uint32_t> connections;
     std::size_t count = 0;        ///< windows that exist
     std::vector<window_end*> due; ///< those that still have to send something

@@ -13,8 +13,8 @@
 
 namespace halocline::comm {
 
-/// Drops what nobody takes within a second: who says it may be about to end a process, and is not to wait for a pipe that is
-/// full.
+/// Drops what nobody takes within a second: who says it may be about to end a process, and is not to wait for a pipe
+/// that is full.
 inline void say(std::string text) {
     text += '\n';
     for (std::string_view rest = text; !rest.empty();) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a waiting rank keeps its core (docs/decisions/0029-waiting.md). With a core of its own it polls for 50 µs by the
-// clock (a poll takes 25 ns in memory, microseconds over a network), then yields between polls. If a yield takes
-// milliseconds, another job has the core: then nothing is yielded for a while, and the scheduler shares the core. Where a
-// quota of processor time can run out, yields save nothing, because an unwanted core comes back at once: a wait that has
-// used 50 µs sleeps.
+// How long a waiting rank keeps its core (docs/decisions/0029-waiting.md). With a core of its own it polls for 50 µs by
+// the clock (a poll takes 25 ns in memory, microseconds over a network), then yields between polls. If a yield takes
+// milliseconds, another job has the core: then nothing is yielded for a while, and the scheduler shares the core. Where
+// a quota of processor time can run out, yields save nothing, because an unwanted core comes back at once: a wait that
+// has used 50 µs sleeps.
 #pragma once
 
 #include <halocline/comm/processor_quota.hpp>

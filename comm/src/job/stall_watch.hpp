@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says on stderr, once, after $HALOCLINE_STALL_MS, which rank holds up a wait: one that is alive and does not wait itself;
-// and again when that rank goes on (docs/decisions/0040-unresponsive-ranks.md).
+// Says on stderr, once, after $HALOCLINE_STALL_MS, which rank holds up a wait: one that is alive and does not wait
+// itself; and again when that rank goes on (docs/decisions/0040-unresponsive-ranks.md).
 //
-// A rank judges only whom it waits for. A rank with mapped memory shows there when it last looked around in a wait; one of
-// another node is asked through the control plane, and answers in its waits. Of several waiters the first to enter its name
-// in the record speaks, and tells the other nodes.
+// A rank judges only whom it waits for. A rank with mapped memory shows there when it last looked around in a wait; one
+// of another node is asked through the control plane, and answers in its waits. Of several waiters the first to enter
+// its name in the record speaks, and tells the other nodes.
 #pragma once
 
 #include "control/control_plane.hpp"
@@ -25,8 +25,8 @@ class stall_watch {
     static std::chrono::milliseconds time_of_environment();
     stall_watch(const job_core& core, int ranks);
 
-    /// Seconds that the wait which began at `since` (ticks) has lasted, without times in which this rank did not look around
-    /// although it was to: it was stopped itself. Called once a millisecond.
+    /// Seconds that the wait which began at `since` (ticks) has lasted, without times in which this rank did not look
+    /// around although it was to: it was stopped itself. Called once a millisecond.
     double waited(std::uint64_t since) noexcept;
     /// Looks whether `peer` (-1: nobody in particular) holds up the wait, which has lasted so many seconds.
     void look(int peer, double waited) noexcept;

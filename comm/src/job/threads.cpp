@@ -111,7 +111,8 @@ job join_threads(const std::shared_ptr<thread_world>& world, int r, int processo
     return j;
 }
 
-/// Throws what went wrong, if anything did: the cause before its consequences, rank failures, by which the others saw it.
+/// Throws what went wrong, if anything did: the cause before its consequences, rank failures, by which the others saw
+/// it.
 void throw_cause(const std::vector<std::exception_ptr>& errors) {
     std::exception_ptr first;
     for (const std::exception_ptr& e : errors) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank waits: spin, then yield, or sleep where processor time is short; with every millisecond of waiting a look at
-// who died, who gave up, and the clock; with every 10 us a poll of the networks that serve a peer and move nothing unless
-// they are asked.
+// How a rank waits: spin, then yield, or sleep where processor time is short; with every millisecond of waiting a look
+// at who died, who gave up, and the clock; with every 10 us a poll of the networks that serve a peer and move nothing
+// unless they are asked.
 #pragma once
 
 #include "job_core.hpp"
@@ -74,7 +74,8 @@ class waiter {
         return status::ok;
     }
 
-    /// Where processor time is rationed: sleeps, if this wait has used its part. Yields in which others ran don't count.
+    /// Where processor time is rationed: sleeps, if this wait has used its part. Yields in which others ran don't
+    /// count.
     [[nodiscard]] bool napped(std::uint64_t now) noexcept {
         if (!core_.spin.rationed()) return false;
         if (!core_.spin.has_own_core()) { // else it has polled for as long already
@@ -122,8 +123,8 @@ inline void give_way(job_core& core, std::uint64_t& calls) noexcept {
     if (serve_and_yield(core, calls)) (void)core.look(-1, ticks(), -1);
 }
 
-/// serve_and_yield() for tests whose answer can be that somebody died, so that loops around them end. The deadline is the
-/// caller's.
+/// serve_and_yield() for tests whose answer can be that somebody died, so that loops around them end. The deadline is
+/// the caller's.
 [[nodiscard]] inline status after_fruitless_test(job_core& core, std::uint64_t& calls, int peer) noexcept {
     return serve_and_yield(core, calls) ? core.check(peer, ticks(), -1) : status::ok;
 }

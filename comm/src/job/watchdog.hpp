@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The watchdog of a rank: a thread that sleeps until a peer dies. If the rank does not notice the death within the grace
-// time, because it computes or because a library call does not return, the watchdog reports who died and ends the process
-// (docs/decisions/0034-watchdog.md).
+// The watchdog of a rank: a thread that sleeps until a peer dies. If the rank does not notice the death within the
+// grace time, because it computes or because a library call does not return, the watchdog reports who died and ends the
+// process (docs/decisions/0034-watchdog.md).
 #pragma once
 
 #include "activity.hpp"
@@ -24,16 +24,17 @@ class watchdog {
   public:
     /// $HALOCLINE_GRACE_MS, by default 500; 0: no watchdog.  Err: input_error.
     static std::chrono::milliseconds grace_of_environment();
-    /// Watches over the calling thread.  `grace`: the time it has to notice a death.  `at_once`: report who died without
-    /// waiting, even if the rank reports it too: for launchers that may end this rank as soon as they see the death.
+    /// Watches over the calling thread.  `grace`: the time it has to notice a death.  `at_once`: report who died
+    /// without waiting, even if the rank reports it too: for launchers that may end this rank as soon as they see the
+    /// death.
     /// Pre: core.watch and core.members are complete.  Err: error: no thread or descriptor to be had.
     watchdog(job_core& core, std::chrono::milliseconds grace, bool at_once);
     ~watchdog();
     watchdog(const watchdog&) = delete;
     watchdog& operator=(const watchdog&) = delete;
 
-    /// Called by the rank when it reports the end of the job itself, with this text. Does not return if the watchdog has
-    /// begun to report.
+    /// Called by the rank when it reports the end of the job itself, with this text. Does not return if the watchdog
+    /// has begun to report.
     void leave_report_to_rank(const std::string& text);
     /// Called before the job's liveness object is destroyed. From then on only a death that was seen before
     /// matters, by whomever.
@@ -42,7 +43,8 @@ class watchdog {
   private:
     void run();
     bool await_death();
-    /// Between looks that are `look_ms` apart: ends the job when the rank has been in one blocking call for its deadline.
+    /// Between looks that are `look_ms` apart: ends the job when the rank has been in one blocking call for its
+    /// deadline.
     void look_at_call() noexcept;
     void await_end();
     [[nodiscard]] bool starved(double cpu_before, double grace) const;

@@ -33,8 +33,8 @@ void frame_rendezvous::progress() noexcept {
 }
 
 /// Asks the sender of a large message for its bytes: invites it to write them, or calls for them in pieces. A receive
-/// that wants none (the message is longer than its room) calls, too, so that the sender gets its record back. What can't
-/// be said now is tried again by progress().
+/// that wants none (the message is longer than its room) calls, too, so that the sender gets its record back. What
+/// can't be said now is tried again by progress().
 void frame_rendezvous::call(message_operation& r) noexcept {
     if (rdma_ && r.asked_bytes >= core_.options.direct_bytes) {
         switch (rdma_->invite(r, calling_)) {
@@ -57,8 +57,8 @@ void frame_rendezvous::expect_pieces(message_operation& r) noexcept {
     receiving_[r.record] = &r;
 }
 
-/// Sends pieces of a message for which its receiver has called, as far as frames may go. A piece ends with the message, or
-/// fills the rest of a frame; less than `smallest_piece` of that is left unused.
+/// Sends pieces of a message for which its receiver has called, as far as frames may go. A piece ends with the message,
+/// or fills the rest of a frame; less than `smallest_piece` of that is left unused.
 void frame_rendezvous::stream(message_operation& s) noexcept {
     constexpr std::uint64_t smallest_piece = 512;
     if (rdma_ && rdma_->owes_decline(s.record)) return; // the receiver must know first that pieces come

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between this rank and a peer over a network that don't fit into a frame. Only the announcement of such a message
-// goes at once; the receive that it meets calls for the bytes, which then come in frames, piece by piece; or it invites the
-// sender to write them straight into its memory (rdma_rendezvous.hpp).
+// Messages between this rank and a peer over a network that don't fit into a frame. Only the announcement of such a
+// message goes at once; the receive that it meets calls for the bytes, which then come in frames, piece by piece; or it
+// invites the sender to write them straight into its memory (rdma_rendezvous.hpp).
 #pragma once
 
 #include "message_frames.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which message meets which receive: MPI's rule, kept by plain lists in order of posting and of arrival. Knows nothing of
-// how bytes move: what an unexpected message brings with it is up to the link that it came through.
+// Which message meets which receive: MPI's rule, kept by plain lists in order of posting and of arrival. Knows nothing
+// of how bytes move: what an unexpected message brings with it is up to the link that it came through.
 #pragma once
 
 #include "messenger_core.hpp"
@@ -18,8 +18,8 @@ namespace halocline::comm {
     return context == message_context && (tag == any_tag || tag == message_tag);
 }
 
-/// The header of an unexpected message (one without a receive); what its link keeps of it follows. Without initialisers, so
-/// that making a queue does not touch its memory.
+/// The header of an unexpected message (one without a receive); what its link keeps of it follows. Without
+/// initialisers, so that making a queue does not touch its memory.
 struct unexpected_message {
     std::int32_t source, tag;
     std::uint32_t context;
@@ -30,8 +30,8 @@ struct unexpected_message {
     [[nodiscard]] envelope what() const noexcept { return {source, tag, context, bytes}; }
 };
 
-/// The messages of one peer that wait for a receive, oldest first: a fixed number, whose memory is touched when it is first
-/// used.
+/// The messages of one peer that wait for a receive, oldest first: a fixed number, whose memory is touched when it is
+/// first used.
 class unexpected_queue {
   public:
     unexpected_queue(std::size_t room, std::size_t largest_payload)

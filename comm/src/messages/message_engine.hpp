@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is behind a messenger: its calls, and its waits. Which message meets which receive is matching's; how bytes move is
-// the links', one for each rank.
+// What is behind a messenger: its calls, and its waits. Which message meets which receive is matching's; how bytes move
+// is the links', one for each rank.
 #pragma once
 
 #include "job/job_core.hpp"
@@ -34,8 +34,8 @@ class message_engine {
     void irecv(message_request& r, std::span<std::byte> into, int from, int tag, std::uint32_t context) noexcept;
     /// An immediate message for which there is room, without a request.
     bool send_now(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
-    /// Receives an immediate message without a request, if it comes soon, is the next from that peer, and no other receive
-    /// from it is posted. False: use irecv().
+    /// Receives an immediate message without a request, if it comes soon, is the next from that peer, and no other
+    /// receive from it is posted. False: use irecv().
     bool recv_now(std::span<std::byte> into, int from, int tag, std::uint32_t context, message_info& info) noexcept;
     // send_now() and recv_now(), or else a request of their own.
     status send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
@@ -91,8 +91,8 @@ class message_engine {
     static constexpr int most_unattended = 32; ///< a few microseconds of messages from one peer
     int unattended_ = 0;                       ///< receives since the last progress()
     std::uint64_t fruitless_calls_ = 0;
-    /// A wait pauses (waiting.hpp) after so many polls. Not after each where every rank has a core of its own, because a
-    /// pause takes half as long as a message.
+    /// A wait pauses (waiting.hpp) after so many polls. Not after each where every rank has a core of its own, because
+    /// a pause takes half as long as a message.
     std::uint64_t polls_per_pause_ = 1;
 };
 

@@ -2,9 +2,9 @@
 // The frames between this rank and one peer (network/frame_stream.hpp), as messages use them: what their items are, and
 // what their heads say.
 //
-// Credit: each frame says how many messages its reader may have sent in all, so that whatever comes finds room and frames
-// are always taken whole. A message that is too long to be kept among the unexpected ones has a place of its own at the
-// receiver, that of its send record, which the head gives back when a receive has its bytes.
+// Credit: each frame says how many messages its reader may have sent in all, so that whatever comes finds room and
+// frames are always taken whole. A message that is too long to be kept among the unexpected ones has a place of its own
+// at the receiver, that of its send record, which the head gives back when a receive has its bytes.
 #pragma once
 
 #include "matching.hpp"

@@ -4,8 +4,8 @@
 // all senders, as in Hybrid MPI, costs each message a second cache line that moves between cores.)
 //
 // A rank's block in its slab holds one link per peer: a farewell line, credit for its sends, the ring of what that peer
-// sends and the slots of its longer messages, records of its own large sends to that peer, and pieces in which it stages
-// memory that the peer can't read.
+// sends and the slots of its longer messages, records of its own large sends to that peer, and pieces in which it
+// stages memory that the peer can't read.
 #pragma once
 
 #include "node/peer_memory.hpp"
@@ -36,8 +36,8 @@ struct alignas(64) message_cell {
     std::int32_t tag = 0;
     std::uint32_t context = 0;
     std::uint32_t bytes = 0; ///< of the payload; `announced`: the payload is the announcement of a large message
-    /// How many slots of what comes the other way its sender has taken, modulo 2^32: so an answer brings credit with it,
-    /// and nobody fetches a line for that.
+    /// How many slots of what comes the other way its sender has taken, modulo 2^32: so an answer brings credit with
+    /// it, and nobody fetches a line for that.
     std::uint32_t slots_taken = 0;
     std::byte payload[40];
 
@@ -51,8 +51,8 @@ struct alignas(64) message_cell {
 static_assert(sizeof(message_cell) == 64);
 static_assert(sizeof(announcement) <= sizeof(message_cell::payload));
 
-// A line that the reader's prefetchers have fetched must be taken back before it can be filled. So no two used lines are
-// neighbours (prefetchers fetch pairs), and none lies where a prefetcher expects the next.
+// A line that the reader's prefetchers have fetched must be taken back before it can be filled. So no two used lines
+// are neighbours (prefetchers fetch pairs), and none lies where a prefetcher expects the next.
 
 /// A message that doesn't fit into a cell. Its lines are used from the far end: prefetchers look ahead.
 class message_slot {

@@ -14,8 +14,8 @@ constexpr std::size_t in_line = message_slot::line_bytes;
 
 std::size_t lines_of(std::size_t bytes) noexcept { return (bytes + in_line - 1) / in_line; }
 
-/// Calls copy(offset in the message, line, bytes) for each line of a slot, with a number of bytes known here for all but
-/// the last.
+/// Calls copy(offset in the message, line, bytes) for each line of a slot, with a number of bytes known here for all
+/// but the last.
 template <class Slot, class Copy>
 void for_each_line(Slot& slot, std::size_t bytes, Copy&& copy) noexcept {
     std::size_t at = 0, i = 0;

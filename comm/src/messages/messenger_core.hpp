@@ -44,8 +44,8 @@ struct messenger_core {
     std::uint64_t moved = 0;    ///< frames, and pieces of large messages: a wait that sees more come goes on
 
     [[nodiscard]] bool is_immediate(std::uint64_t bytes) const noexcept { return bytes <= options.immediate_bytes; }
-    /// A message has met its receive. How many of its bytes are wanted: all; or none if the receive has too little room,
-    /// which is a failure. A large one is asked for all the same then, so that its send ends.
+    /// A message has met its receive. How many of its bytes are wanted: all; or none if the receive has too little
+    /// room, which is a failure. A large one is asked for all the same then, so that its send ends.
     std::uint64_t begin_receive(message_operation& receive, const envelope& m) noexcept {
         receive.info = {m.source, m.tag, m.bytes};
         if (m.bytes <= receive.bytes) return m.bytes;

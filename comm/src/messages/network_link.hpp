@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between this rank and a peer over a network (docs/decisions/0025-messages-over-networks.md). One that fits into a
-// frame goes at once (message_frames.hpp). If it is longer than an immediate one it has a record, and with that a place at its
-// receiver, where it lies if it is unexpected. Larger ones are frame_rendezvous's.
+// Messages between this rank and a peer over a network (docs/decisions/0025-messages-over-networks.md). One that fits
+// into a frame goes at once (message_frames.hpp). If it is longer than an immediate one it has a record, and with that
+// a place at its receiver, where it lies if it is unexpected. Larger ones are frame_rendezvous's.
 #pragma once
 
 #include "frame_rendezvous.hpp"

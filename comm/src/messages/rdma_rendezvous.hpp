@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large messages over a network, from memory to memory: the receiver opens its memory and invites the sender, which writes
-// (network/bulk_link.hpp). What is announced, and what goes in frames instead, is frame_rendezvous's.
+// Large messages over a network, from memory to memory: the receiver opens its memory and invites the sender, which
+// writes (network/bulk_link.hpp). What is announced, and what goes in frames instead, is frame_rendezvous's.
 #pragma once
 
 #include "message_frames.hpp"
@@ -42,8 +42,8 @@ class rdma_rendezvous {
     /// True while the receiver has not been told: no other use of the record may go before.
     [[nodiscard]] bool owes_decline(std::uint32_t record) const noexcept { return (declines_ >> record & 1) != 0; }
 
-    /// Moves all sends and receives on. Sends whose memory can't be registered are declined and appended to `streaming`:
-    /// they go in frames.
+    /// Moves all sends and receives on. Sends whose memory can't be registered are declined and appended to
+    /// `streaming`: they go in frames.
     void progress(operation_list& streaming) noexcept;
     /// Nobody reads or writes the operation's memory when this returns. It may have been declined meanwhile: then it is
     /// streamed, and not this part's.

@@ -9,8 +9,8 @@
 
 namespace halocline::comm {
 
-/// Messages of a rank to itself: an immediate one is kept with its bytes if its receive is not there yet, a large one as its
-/// send, which then lasts until it is received.
+/// Messages of a rank to itself: an immediate one is kept with its bytes if its receive is not there yet, a large one
+/// as its send, which then lasts until it is received.
 class self_link {
   public:
     self_link(messenger_core& core, matching& m) : core_(core), matching_(m) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between this rank and a peer that shares its memory: immediate ones go through a ring of cells and a few slots
-// (message_ring.hpp), as do the announcements of large ones (shm_rendezvous.hpp).
+// Messages between this rank and a peer that shares its memory: immediate ones go through a ring of cells and a few
+// slots (message_ring.hpp), as do the announcements of large ones (shm_rendezvous.hpp).
 #pragma once
 
 #include "matching.hpp"
@@ -36,8 +36,8 @@ class shm_link {
         const ring_reader::awaited next = in_.await();
         for (int polls = 0; polls < patience; ++polls) {
             if (polls > 0) pause();
-            // Two branches with a copy of what follows in each. An address that depends on what was polled would keep the
-            // core from guessing, and from asking for the payload before the number is there.
+            // Two branches with a copy of what follows in each. An address that depends on what was polled would keep
+            // the core from guessing, and from asking for the payload before the number is there.
             switch (next.look()) {
             case ring_reader::arrival::in_cell: return receive_now(next.cell(), into, tag, context, info);
             case ring_reader::arrival::in_slot: return receive_now(next.slot(), into, tag, context, info);

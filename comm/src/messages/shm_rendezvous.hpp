@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large messages between this rank and a peer that shares its memory. Their announcement comes through the ring
-// (shm_link.hpp); then the receiver copies out of the sender's memory, or out of a copy there; or both copy pieces of the
-// message, or the sender alone past its cache, or both through a staging area. The send's record, in its sender's slab,
-// is where the two ends meet (docs/decisions/0015-matched-messages.md).
+// (shm_link.hpp); then the receiver copies out of the sender's memory, or out of a copy there; or both copy pieces of
+// the message, or the sender alone past its cache, or both through a staging area. The send's record, in its sender's
+// slab, is where the two ends meet (docs/decisions/0015-matched-messages.md).
 #pragma once
 
 #include "message_layout.hpp"
@@ -36,8 +36,8 @@ class shm_rendezvous {
     }
     /// What the receiver is to be told of a send.  Pre: !is_full().
     [[nodiscard]] announcement announce(message_operation& send) noexcept;
-    /// Sender: a copy of the send in this rank's slab, to be announced in its place.  nullptr: all copies are still to be
-    /// read.  Pre: at most link_layout::copy_bytes.
+    /// Sender: a copy of the send in this rank's slab, to be announced in its place.  nullptr: all copies are still to
+    /// be read.  Pre: at most link_layout::copy_bytes.
     [[nodiscard]] message_operation* copy(const message_operation& send) noexcept;
     /// Receiver: takes `bytes` of an announced message, in whichever way reaches them.
     void receive(message_operation& r, std::uint64_t bytes, const announcement& a) noexcept;

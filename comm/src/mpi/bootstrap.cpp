@@ -40,8 +40,9 @@ mpi_world::progress until(std::chrono::milliseconds deadline, std::string operat
     });
 }
 
-/// While it lives: a thread that says on stderr, once, if that lasts, and ends the process at the deadline. MPI_Init_thread
-/// waits inside MPI for every rank of the launcher; it can't be left otherwise, and there is nothing else to ask whom for.
+/// While it lives: a thread that says on stderr, once, if that lasts, and ends the process at the deadline.
+/// MPI_Init_thread waits inside MPI for every rank of the launcher; it can't be left otherwise, and there is nothing
+/// else to ask whom for.
 class watched_joining {
   public:
     watched_joining(const std::string& evidence, std::chrono::milliseconds deadline) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large messages over MPI: the receive is posted into the receiver's memory before its sender is invited, under a tag of its
-// own, so that MPI never has to keep what comes.
+// Large messages over MPI: the receive is posted into the receiver's memory before its sender is invited, under a tag
+// of its own, so that MPI never has to keep what comes.
 #pragma once
 
 #include "network/bulk_link.hpp"

@@ -87,7 +87,8 @@ std::optional<mpi_launch> mpi_of_program() {
 
 namespace {
 
-/// What this program's run path names: Halocline's CMake package and halocline.pc put the folder of an installation there.
+/// What this program's run path names: Halocline's CMake package and halocline.pc put the folder of an installation
+/// there.
 void append_run_path(std::vector<std::filesystem::path>& folders) {
     void* self = dlopen(nullptr, RTLD_LAZY);
     Dl_serinfo needed;

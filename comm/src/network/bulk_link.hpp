@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large messages between this rank and one peer over a network, from the sender's memory straight into the receiver's: the
-// receiver opens its memory and tells a ticket, with which the sender writes. What carries records and tickets to and fro
-// is not known here (docs/decisions/0031-large-messages-by-rma.md).
+// Large messages between this rank and one peer over a network, from the sender's memory straight into the receiver's:
+// the receiver opens its memory and tells a ticket, with which the sender writes. What carries records and tickets to
+// and fro is not known here (docs/decisions/0031-large-messages-by-rma.md).
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,8 @@ class bulk_link {
     /// So many messages may be under way in each direction, where a link is not made for fewer. Each is called by its
     /// record, a number that both ends know.
     static constexpr std::uint32_t records = 64;
-    /// Longer ones go in pieces: both ends see that they move, and a link that fails is noticed within a wait's deadline.
+    /// Longer ones go in pieces: both ends see that they move, and a link that fails is noticed within a wait's
+    /// deadline.
     static constexpr std::size_t piece_bytes = std::size_t{64} << 20;
 
     virtual ~bulk_link() = default;

@@ -5,9 +5,9 @@
 // Frames are numbered from 0 and go in the epochs of a few channels in turn, so that several are under way: frame n is
 // epoch n / channels + 1 of channel n % channels, and items arrive in the order in which they were appended.
 //
-// Flow control: a channel may send epoch e when the peer's epoch e - 1 has come, which says that the slot for it is free.
-// So frame n may go when the peer's frame n - channels is here, and whoever takes frames has to answer them, if need be
-// with empty ones (owes_answer()), in every wait of its rank: else a peer that only sends would stop for ever.
+// Flow control: a channel may send epoch e when the peer's epoch e - 1 has come, which says that the slot for it is
+// free. So frame n may go when the peer's frame n - channels is here, and whoever takes frames has to answer them, if
+// need be with empty ones (owes_answer()), in every wait of its rank: else a peer that only sends would stop for ever.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
@@ -75,8 +75,8 @@ struct frame_stream {
     std::size_t used = 0;                 ///< bytes of it
 
     static constexpr std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
-    /// Does the rest of a frame hold a payload of so many bytes, as an item says that came over the wire? Any number may:
-    /// padded, the largest would be 0.
+    /// Does the rest of a frame hold a payload of so many bytes, as an item says that came over the wire? Any number
+    /// may: padded, the largest would be 0.
     static constexpr bool holds(std::size_t rest, std::uint64_t bytes) {
         return bytes <= rest && padded(bytes) <= rest;
     }

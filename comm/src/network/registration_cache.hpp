@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registrations of memory for large messages. The slab's memory stays mapped where it is as long as the job lasts, so its
-// registrations are kept for later messages; the one that was not used for longest goes when its place is needed. Other
-// memory may go back to the system between two messages, and nobody would tell: it is registered for one message.
+// Registrations of memory for large messages. The slab's memory stays mapped where it is as long as the job lasts, so
+// its registrations are kept for later messages; the one that was not used for longest goes when its place is needed.
+// Other memory may go back to the system between two messages, and nobody would tell: it is registered for one message.
 #pragma once
 
 #include <halocline/comm/slab.hpp>
@@ -27,8 +27,8 @@ class registration_cache {
 
     explicit registration_cache(const slab& memory) : memory_(memory) {}
 
-    /// make(start, bytes) -> Region registers, drop(Region&) ends that. nullptr: every place is in use (error() is 0), or
-    /// the memory can't be registered.
+    /// make(start, bytes) -> Region registers, drop(Region&) ends that. nullptr: every place is in use (error() is 0),
+    /// or the memory can't be registered.
     template <class Make, class Drop>
     place* take(std::byte* start, std::size_t bytes, Make&& make, Drop&& drop) noexcept {
         error_ = 0;

@@ -32,8 +32,8 @@ void bound_by_lines(costs& c) {
     c.message_seconds = std::min({c.message_seconds, take, lines});
 }
 
-/// Between two cores a line is taken by the writer, then by the reader. Where ranks share cores, who waits for a flag lets
-/// others do their work meanwhile; what it costs is a change of process, however long it took.
+/// Between two cores a line is taken by the writer, then by the reader. Where ranks share cores, who waits for a flag
+/// lets others do their work meanwhile; what it costs is a change of process, however long it took.
 double flag_of(const costs& c, bool own_cores) {
     constexpr double change_of_process = 2e-6, between_cores = 5e-7;
     if (!own_cores) return change_of_process;

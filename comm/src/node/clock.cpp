@@ -8,8 +8,8 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-/// Both clocks at once: of several attempts the one that took least. A rank that loses its core between the two has them
-/// milliseconds apart.
+/// Both clocks at once: of several attempts the one that took least. A rank that loses its core between the two has
+/// them milliseconds apart.
 struct reading {
     std::uint64_t ticks = 0;
     steady::time_point time;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank copies from and to the memory of a peer of its node: the peer's slab as it is mapped here, all of it if both
-// are threads of one process, else by process_vm_readv and process_vm_writev if the system allows them.
+// How a rank copies from and to the memory of a peer of its node: the peer's slab as it is mapped here, all of it if
+// both are threads of one process, else by process_vm_readv and process_vm_writev if the system allows them.
 #pragma once
 
 #include "job/job_core.hpp"
@@ -28,7 +28,8 @@ inline buffer_place place_of(const job_core& core, const std::byte* p) noexcept 
 class peer_buffer {
   public:
     peer_buffer() = default;
-    /// `here`: where it is mapped; nullptr: nowhere. `pid`: of a peer whose memory the system lets this rank copy, else 0.
+    /// `here`: where it is mapped; nullptr: nowhere. `pid`: of a peer whose memory the system lets this rank copy, else
+    /// 0.
     peer_buffer(std::byte* here, pid_t pid, std::uint64_t address) : here_(here), pid_(pid), address_(address) {}
 
     [[nodiscard]] std::byte* mapped() const noexcept { return here_; }

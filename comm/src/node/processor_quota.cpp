@@ -88,7 +88,8 @@ double processors_of(const mount& m, const std::string& folder) {
 std::vector<processor_quota> processor_quotas(const std::string& process) {
     std::vector<processor_quota> found;
     for (const mount& m : mounts_of(process)) {
-        // A root or a group that is outside of what this process may see begins with "/..": then only the mount is left.
+        // A root or a group that is outside of what this process may see begins with "/..": then only the mount is
+        // left.
         std::string group = group_of(process, m.second_version);
         const std::string root = m.root == "/" ? "" : m.root;
         const bool inside = group == root || group.starts_with(root + "/");

@@ -10,7 +10,8 @@
 namespace halocline::comm {
 
 /// A half of a small message, which both cores begin at about the same time; less of a large one, so that neither waits
-/// long for the other's last piece. Whole pages: a piece may cost a system call (docs/decisions/0047-ordinary-memory.md).
+/// long for the other's last piece. Whole pages: a piece may cost a system call
+/// (docs/decisions/0047-ordinary-memory.md).
 constexpr std::uint64_t piece_bytes(std::uint64_t bytes) noexcept {
     constexpr std::uint64_t page = 4096, least = 64 * 1024, most = 512 * 1024;
     const std::uint64_t piece = std::clamp(bytes / 4, std::min(bytes / 2, least), most);

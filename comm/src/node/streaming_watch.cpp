@@ -10,7 +10,8 @@ namespace {
 
 /// How much longer, at least, a line takes between cores that share no cache than between cores that do.
 constexpr double far_by_near = 3;
-/// How much cheaper a line is past the cache, half way (by ratio) between both: 0.6 to 1.2 times near, 2 to 3 times far.
+/// How much cheaper a line is past the cache, half way (by ratio) between both: 0.6 to 1.2 times near, 2 to 3 times
+/// far.
 constexpr double cheaper_half_way = 1.5;
 
 } // namespace
@@ -20,10 +21,10 @@ constexpr double cheaper_half_way = 1.5;
 //   streamed  S + x P + (x - 1) flag     only the flag is, and the lines P that it fills in part
 // so streaming is better by a factor m from x = m (S - flag) / (C - m (P + flag)) on.
 //
-// A pair of cores is in one of two places: near, sharing a cache, or far, where a line takes three times as long, or more.
-// Near, messages of 16 KiB and more do about as well either way (0.7 to 1.25 by what they are part of). So the x above
-// lies there, and on which side of it a reading falls is chance. Hence no bound is nearer to the near place than half
-// way, by ratio, to the far one.
+// A pair of cores is in one of two places: near, sharing a cache, or far, where a line takes three times as long, or
+// more. Near, messages of 16 KiB and more do about as well either way (0.7 to 1.25 by what they are part of). So the x
+// above lies there, and on which side of it a reading falls is chance. Hence no bound is nearer to the near place than
+// half way, by ratio, to the far one.
 streaming_bounds::streaming_bounds(const costs& c, const written_lines& lines) {
     if (c.take_seconds == 0 || c.cached_seconds(lines) == 0 || lines.whole == 0) return;
     const double cached = c.cached_seconds(lines), part = c.part_seconds(lines);

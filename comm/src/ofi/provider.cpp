@@ -38,10 +38,10 @@ ofi_info_list wanted(std::string_view provider, bool tagged) {
     return hints;
 }
 
-/// Layer ofi_rxm keeps some 5000 buffers for messages of its own protocol, of 16 KiB unless the environment says otherwise,
-/// and touches them all: 84 MB a rank, whose end takes tens of milliseconds on a busy machine, and only then do its sockets
-/// close and tell that it died. Our messages are RMA writes, which need none; so they are as small as makes sense. The
-/// provider reads the variable once, in the first fi_getinfo of the process.
+/// Layer ofi_rxm keeps some 5000 buffers for messages of its own protocol, of 16 KiB unless the environment says
+/// otherwise, and touches them all: 84 MB a rank, whose end takes tens of milliseconds on a busy machine, and only then
+/// do its sockets close and tell that it died. Our messages are RMA writes, which need none; so they are as small as
+/// makes sense. The provider reads the variable once, in the first fi_getinfo of the process.
 class small_rxm_buffers {
   public:
     explicit small_rxm_buffers(bool wanted) : set_(wanted && std::getenv(variable) == nullptr) {

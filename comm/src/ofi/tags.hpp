@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 32 bits that come with a write to a peer. Of a channel's message, greeting or farewell: the id of the peer's end, and
-// which of these it is. Of a piece of a large message, the highest bit and: which link, and which of its records.
+// The 32 bits that come with a write to a peer. Of a channel's message, greeting or farewell: the id of the peer's end,
+// and which of these it is. Of a piece of a large message, the highest bit and: which link, and which of its records.
 #pragma once
 
 #include <cstdint>

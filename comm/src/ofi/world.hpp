@@ -178,7 +178,8 @@ class ofi_world {
     void take_completions() noexcept;
     /// Takes one operation that failed off its queue.  False: there is none.
     bool take_failure() noexcept;
-    /// Writes for the ends that wait for room, in the order in which they began to wait; stops at the first without room.
+    /// Writes for the ends that wait for room, in the order in which they began to wait; stops at the first without
+    /// room.
     void push_waiting() noexcept;
     /// A write came, with these bits (ofi/tags.hpp).
     void arrive(std::uint64_t data) noexcept;

@@ -41,8 +41,8 @@ int ofi_world::write_value(ofi_end& e, const direct_write& w, ofi_operation& ope
     return static_cast<int>(code);
 }
 
-/// Tagged messages, in place of the peer's writes: receives of what it may send next, a message per slot, the greeting and
-/// the farewell. Returns as push_all() does.
+/// Tagged messages, in place of the peer's writes: receives of what it may send next, a message per slot, the greeting
+/// and the farewell. Returns as push_all() does.
 int ofi_world::post_receives(ofi_end& e) noexcept {
     const auto post = [&](std::size_t offset, std::size_t bytes, std::uint32_t piece, ofi_operation& operation) {
         const std::uint64_t bits = ofi_tags::match_bits(e.id << ofi_tags::bits | operation.tag, piece);
@@ -69,8 +69,9 @@ int ofi_world::post_receives(ofi_end& e) noexcept {
     return 0;
 }
 
-/// Writes what is due, in this order: greeting, the pieces of a message, values, farewell. Returns the first code that is not 0;
-/// what was written until then is not due any more, so after -FI_EAGAIN the next call goes on where this one stopped.
+/// Writes what is due, in this order: greeting, the pieces of a message, values, farewell. Returns the first code that
+/// is not 0; what was written until then is not due any more, so after -FI_EAGAIN the next call goes on where this one
+/// stopped.
 int ofi_world::push_all(ofi_end& e) noexcept {
     if (e.tagged) {
         if (const int code = post_receives(e); code != 0) return code;

@@ -143,8 +143,8 @@ void rma_segment::connect_far(const std::string& name) {
     channels_.work_in_every_wait(this, [](void* self) { static_cast<rma_segment*>(self)->poll(); });
 }
 
-/// Large writes go past this core's cache while the neighbour's is far (docs/decisions/0032); else their lines are claimed
-/// first (0010).
+/// Large writes go past this core's cache while the neighbour's is far (docs/decisions/0032); else their lines are
+/// claimed first (0010).
 void rma_segment::write_shared(neighbour& peer, std::byte* to, std::span<const std::byte> bytes) noexcept {
     const bool large = bytes.size() >= least_streamed;
     if (const std::uint64_t now = large ? ticks() : 0; large && peer.streaming.due(now)) {

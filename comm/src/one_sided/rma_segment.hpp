@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of each rank that its neighbours write (a segment, as GASNet and GASPI call it): a control line for each of them,
-// and a payload. The two halves of a line hold two counts, whose meaning is up to the user (exposure, remote_calls).
-// Neighbours that map each other's slabs write in place. Over a network they send what is to be written (far_link.hpp);
-// large writes can go straight into the payload (rma_segment_direct.cpp).
+// Memory of each rank that its neighbours write (a segment, as GASNet and GASPI call it): a control line for each of
+// them, and a payload. The two halves of a line hold two counts, whose meaning is up to the user (exposure,
+// remote_calls). Neighbours that map each other's slabs write in place. Over a network they send what is to be written
+// (far_link.hpp); large writes can go straight into the payload (rma_segment_direct.cpp).
 #pragma once
 
 #include "far_link.hpp"

@@ -31,8 +31,8 @@ struct verbs_world::link : verbs_end {
     // no more.
     static constexpr std::uint32_t batch = 16, receive_depth = 2 * batch;
     static_assert(receive_depth - batch >= 5);
-    // Small messages are copied into the work request (inline), so that the next may be filled at once. Of these only every
-    // 16th is signalled when it is delivered, and twice as many may be under way.
+    // Small messages are copied into the work request (inline), so that the next may be filled at once. Of these only
+    // every 16th is signalled when it is delivered, and twice as many may be under way.
     static constexpr std::uint32_t told_every = 16;
 
     // The low bits of a work request's id, beside the address of its link.
@@ -69,7 +69,8 @@ struct verbs_world::link : verbs_end {
     [[nodiscard]] std::uint32_t send_depth() const {
         return pieces * static_cast<std::uint32_t>(room) + 2 + static_cast<std::uint32_t>(value_writes.size());
     }
-    /// Completions that may come before somebody looks: if a queue pair fails, one of each request, also if not signalled.
+    /// Completions that may come before somebody looks: if a queue pair fails, one of each request, also if not
+    /// signalled.
     [[nodiscard]] std::size_t most_completions() const { return std::size_t{receive_depth} + send_depth(); }
 
     [[nodiscard]] std::uint64_t id(kind k) const { return reinterpret_cast<std::uintptr_t>(this) | k; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 32 bits that come with a write (its immediate): what it is, and the low 29 bits of a number that both ends know, a
-// message's epoch, a greeting's plan.
+// The 32 bits that come with a write (its immediate): what it is, and the low 29 bits of a number that both ends know,
+// a message's epoch, a greeting's plan.
 #pragma once
 
 #include <cstdint>

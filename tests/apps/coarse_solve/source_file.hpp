@@ -11,8 +11,8 @@ namespace coarse_solve_test {
 /// Random numbers that depend on the site alone, as they stand in the file, times `factor`.
 void write_source(const std::string& path, const halocline::lattice::coordinate& extents, double factor = 1);
 
-/// Copies of a source on 4.4.4.4 sites that are none: truncated.lime, flipped.lime (a bit of site 0.0.0.0), nan.lime (at
-/// 1.2.3.0, without a checksum), propagator.lime (of spin 1).
+/// Copies of a source on 4.4.4.4 sites that are none: truncated.lime, flipped.lime (a bit of site 0.0.0.0), nan.lime
+/// (at 1.2.3.0, without a checksum), propagator.lime (of spin 1).
 void damage_sources(const std::string& source, const std::string& folder);
 
 } // namespace coarse_solve_test

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is under test: a name on the command line picks the transport, the job says how ranks are made. One binary, many
 // runs: `comm_contract_test shm threads=4` (`signals`: while 1000 signals a second come), `halocline-run -n 4 --
-// comm_contract_test ofi-tcp`, `mpirun … mpi`. A transport joins the suite by a line in named_transport.hpp and one in contract/CMakeLists.txt.
+// comm_contract_test ofi-tcp`, `mpirun … mpi`. A transport joins the suite by a line in named_transport.hpp and one in
+// contract/CMakeLists.txt.
 #pragma once
 
 #include "../named_transport.hpp"
@@ -20,7 +21,8 @@ const named_transport& under_test();
 /// Ranks as threads of this process; 0: this process is one rank of a job that a launcher started.
 int thread_ranks();
 job_options options_under_test();
-/// `most` steps; fewer, which is told, where they would take long: more ranks than cores, an emulated device, a sanitizer.
+/// `most` steps; fewer, which is told, where they would take long: more ranks than cores, an emulated device, a
+/// sanitizer.
 std::uint64_t steps(std::uint64_t most, const job& j);
 
 /// Runs `body` on every rank, on a job of its own. A rank leaves when all are done with it.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer that is alive and silent. The deadline ends the job, and a rank that still sleeps then may be ended by its watchdog,
-// whatever gtest has to say: so this is a run of its own, disabled in ordinary ones, and passes by what rank 0 prints.
+// A peer that is alive and silent. The deadline ends the job, and a rank that still sleeps then may be ended by its
+// watchdog, whatever gtest has to say: so this is a run of its own, disabled in ordinary ones, and passes by what rank
+// 0 prints.
 #include "contender.hpp"
 #include "messages.hpp"
 

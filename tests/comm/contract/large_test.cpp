@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A message of more than 2 GiB, each word of it looked at. Disabled in ordinary runs: it is an entry of its own
-// (comm.contract.<name>.large), for it needs 4 GiB of memory over shm, where the copy into the receiver's slot is all, and
-// 12 GiB over networks.
+// (comm.contract.<name>.large), for it needs 4 GiB of memory over shm, where the copy into the receiver's slot is all,
+// and 12 GiB over networks.
 #include "bodies.hpp"
 #include "contender.hpp"
 

@@ -29,8 +29,8 @@ class aggregation {
     void prolong(lattice::field<float>& y, const lattice::field<float>& x, bool add = false) const noexcept;
     /// x = P^dagger y.  Cost: reads P once.
     void restrict(lattice::field<float>& x, const lattice::field<float>& y) const noexcept;
-    /// Up to 4 fields, and what becomes of them. With `face_mask` != 0 they are known to vanish but at the sites next to
-    /// those faces of the blocks (bit face.index()); only these are read.
+    /// Up to 4 fields, and what becomes of them. With `face_mask` != 0 they are known to vanish but at the sites next
+    /// to those faces of the blocks (bit face.index()); only these are read.
     struct batch {
         std::span<lattice::field<float>> x;
         std::span<const lattice::field<float>> y;

@@ -15,8 +15,8 @@ namespace halocline::amg {
 class solver {
   public:
     /// Collective.
-    /// Err: input_error on every rank (a number in the options that no solve can be made with; cuts inside blocks, with the rank grids that would do; blocks that don't divide
-    /// the lattice; too many vectors for a block).
+    /// Err: input_error on every rank (a number in the options that no solve can be made with; cuts inside blocks, with
+    /// the rank grids that would do; blocks that don't divide the lattice; too many vectors for a block).
     solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
            const dirac::wilson_parameters& p, const amg_options& options = {});
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every program does alike: parse the command line, join the job, print once per job, map exceptions to exit
 // codes. Invariant: an input error is the same on every rank (job::collectively sees to that, and comm::share_bad_input
-// before there is a job), so rank 0 alone prints it; a job error differs from rank to rank, so each survivor prints its own.
+// before there is a job), so rank 0 alone prints it; a job error differs from rank to rank, so each survivor prints its
+// own.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -39,8 +40,8 @@ class program {
     void parse(CLI::App& cli, int argc, const char* const* argv) const;
     /// Joins the job of the environment.  Collective, once.  Err: input_error, job_error.
     const comm::job& join(const comm::job_options& options = {});
-    /// Do all ranks have the same words on their command line? Collective, after join().  Err: input_error with those of
-    /// two ranks that differ.
+    /// Do all ranks have the same words on their command line? Collective, after join().  Err: input_error with those
+    /// of two ranks that differ.
     void agree_on(int argc, const char* const* argv) const;
     [[nodiscard]] bool joined() const { return job_ != nullptr; }
     /// Was join() called? Then whatever it threw all ranks know.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that a program writes at its end, after work that would be lost: looked at before it, written whole or not at all.
+// Files that a program writes at its end, after work that would be lost: looked at before it, written whole or not at
+// all.
 #pragma once
 
 #include <halocline_app/main.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The settings of coarse_solve: one table of keys serves the config file, the environment, the command line and
-// halocline-info. Precedence: command line > HALOCLINE_<SECTION>_<KEY> > the file that was named as an argument > that of
-// $HALOCLINE_CONFIG > built-in default.
+// halocline-info. Precedence: command line > HALOCLINE_<SECTION>_<KEY> > the file that was named as an argument > that
+// of $HALOCLINE_CONFIG > built-in default.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -57,8 +57,8 @@ struct settings {
 /// The options of the job that they ask for, which nothing overrides any more.
 comm::job_options job_options_of(const settings& s);
 
-/// The options of the job of a program without a config file of its own: from $HALOCLINE_CONFIG, the environment, and its
-/// flag --transport ("": not given).  Err: config_error.
+/// The options of the job of a program without a config file of its own: from $HALOCLINE_CONFIG, the environment, and
+/// its flag --transport ("": not given).  Err: config_error.
 comm::job_options job_options_of_environment(const std::string& transport_flag);
 
 using setting_key = config::key<settings>;

@@ -9,8 +9,8 @@
 
 namespace halocline {
 
-/// Following it after it was moved from is an input_error that names its owner, not a crash; in a call that is noexcept the
-/// error ends the process, with that text.
+/// Following it after it was moved from is an input_error that names its owner, not a crash; in a call that is noexcept
+/// the error ends the process, with that text.
 template <class Pointer>
 class checked_pointer {
   public:

@@ -10,8 +10,8 @@
 
 namespace halocline {
 
-/// Err: input_error, with number and enumerators, unless to_string() knows `choice`, that is, does not say "?".  `what`:
-/// "halo 'x': path".
+/// Err: input_error, with number and enumerators, unless to_string() knows `choice`, that is, does not say "?".
+/// `what`: "halo 'x': path".
 /// Pre: the enumerators count from 0.
 template <class Enum>
 requires std::is_enum_v<Enum>

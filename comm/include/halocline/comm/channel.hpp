@@ -17,8 +17,8 @@
 namespace halocline::comm {
 
 /// Connecting may block, allocate and throw (channel_set does it); every member is noexcept and allocation-free.
-/// C::transport is its name in options and reports, C::path_name ("self", "direct", "packed") how reports say that its messages
-/// travel. C::in_peer_memory: target() lies in memory of another rank, which this core writes.
+/// C::transport is its name in options and reports, C::path_name ("self", "direct", "packed") how reports say that its
+/// messages travel. C::in_peer_memory: target() lies in memory of another rank, which this core writes.
 // clang-format off
 template <class C>
 concept channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t epoch, std::uint64_t stamp) {

@@ -47,8 +47,8 @@ struct channel_request {
 struct channel_set_options {
     std::string name;  ///< of the plan, in error messages
     std::string shape; ///< anything else that both ends must agree on; compared as text
-    /// Slab memory that peers of this node write through direct channels. If it is freed before they have said farewell, the slab
-    /// keeps it until then.
+    /// Slab memory that peers of this node write through direct channels. If it is freed before they have said
+    /// farewell, the slab keeps it until then.
     std::vector<const void*> written_by_peers{};
 };
 
@@ -105,8 +105,8 @@ class channel_set {
     void for_each_far_direct(Visit&& visit) const noexcept {
         for_each_lane([&]<class C>(const std::vector<C>& lane) { visit_if<far_direct_channel<C>>(lane, visit); });
     }
-    /// Prefetches the control lines that send(epoch) will write at the peers, while the messages are filled. A hint: call
-    /// it before the first message is filled, or not at all.
+    /// Prefetches the control lines that send(epoch) will write at the peers, while the messages are filled. A hint:
+    /// call it before the first message is filled, or not at all.
     void prepare(std::uint64_t epoch) noexcept {
         for_each_lane([&]<class C>(std::vector<C>& lane) {
             if constexpr (requires(C & c) { c.prepare(epoch); })
@@ -114,8 +114,8 @@ class channel_set {
         });
     }
     /// Waits until every channel's epoch k has arrived here and every send of k is done (its target may be reused).
-    /// noexcept, no allocation, no lock; on self and shm no system call while the wait stays within its spin budget, and in
-    /// a job with peers over ofi or mpi within 10 us, after which it polls these, too.
+    /// noexcept, no allocation, no lock; on self and shm no system call while the wait stays within its spin budget,
+    /// and in a job with peers over ofi or mpi within 10 us, after which it polls these, too.
     [[nodiscard]] status wait(std::uint64_t epoch) noexcept { return wait(epoch, nullptr, nullptr); }
     /// wait() that calls step() before each poll: for work that the wait must do, such as copies to fields that peers
     /// have freed. A step that returns a bad status ends the wait with that status.  Pre: step is noexcept.
@@ -141,19 +141,20 @@ class channel_set {
         }
         return true;
     }
-    /// From now on every wait of this rank, of whatever object, also calls step(object), because a peer may be waiting for
-    /// what step does.  Pre: step is noexcept and never waits; no wait of this rank is going on.
+    /// From now on every wait of this rank, of whatever object, also calls step(object), because a peer may be waiting
+    /// for what step does.  Pre: step is noexcept and never waits; no wait of this rank is going on.
     void work_in_every_wait(void* object, void (*step)(void* object));
-    /// True if wait(epoch) would return at once; a while after a rank has died, too. While it is false each call also does
-    /// the work of every wait (work_in_every_wait()), so that a loop around it moves the rank's other exchanges on.
+    /// True if wait(epoch) would return at once; a while after a rank has died, too. While it is false each call also
+    /// does the work of every wait (work_in_every_wait()), so that a loop around it moves the rank's other exchanges
+    /// on.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
     /// test() that looks at this set alone: for a step() of work_in_every_wait().
     [[nodiscard]] bool has_arrived(std::uint64_t epoch) noexcept;
     /// To be called when has_arrived() was false: does the work of every wait, and yields the core if ranks share it.
     void give_way() noexcept;
-    /// True if all of an epoch is here, or arrives within about a microsecond, and nothing is wrong: wait() would return
-    /// ok. After false call wait(). Polls only channels that arrive in memory, one after the other, because the next
-    /// message may arrive any moment and polling all lanes takes as long as a flag.
+    /// True if all of an epoch is here, or arrives within about a microsecond, and nothing is wrong: wait() would
+    /// return ok. After false call wait(). Polls only channels that arrive in memory, one after the other, because the
+    /// next message may arrive any moment and polling all lanes takes as long as a flag.
     [[nodiscard]] bool arrives_soon(std::uint64_t epoch) const noexcept {
         bool all = status_ == status::ok;
         for_each_lane([&]<class C>(const std::vector<C>& lane) {

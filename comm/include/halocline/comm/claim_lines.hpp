@@ -22,9 +22,9 @@ inline void claim_line(std::byte* at) noexcept {
 }
 
 /// Claims each cache line that starts in [first, last), before the whole is filled. Lines that another core holds are
-/// then under way together; filled one after the other, each line would take several entries of the store queue. A claim
-/// is a store of one byte, of which as many are under way as that queue has entries; on Intel's cores, whose stores wait
-/// for each other, it is a prefetch for writing.  Pre: [first, last) is going to be written anyway.
+/// then under way together; filled one after the other, each line would take several entries of the store queue. A
+/// claim is a store of one byte, of which as many are under way as that queue has entries; on Intel's cores, whose
+/// stores wait for each other, it is a prefetch for writing.  Pre: [first, last) is going to be written anyway.
 inline void claim_lines(std::byte* first, std::byte* last) noexcept {
     constexpr std::uintptr_t line = 64;
     first += (line - reinterpret_cast<std::uintptr_t>(first) % line) % line;
@@ -35,8 +35,8 @@ inline void claim_lines(std::byte* first, std::byte* last) noexcept {
 }
 
 /// The most bytes in peers' memory that an exchange may use for claiming to pay: both slots of all messages or, with
-/// ghosts in a field, the ghosts and as many own sites. Claiming pays only while these lines lie in the second-level cache
-/// of the core that read them last; lines that come from memory gain nothing.
+/// ghosts in a field, the ghosts and as many own sites. Claiming pays only while these lines lie in the second-level
+/// cache of the core that read them last; lines that come from memory gain nothing.
 /// Cost: asks the C library; for set-up.
 std::size_t largest_claimed();
 

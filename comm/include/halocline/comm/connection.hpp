@@ -33,7 +33,8 @@ class connection {
     /// Joins the windows made here so far: the n-th send window with the peer's n-th receive window, and the other way
     /// round. Waits until the peer has made its windows, not until it connects.
     /// Pre: the peer calls connect() after making the same windows.
-    /// Err: input_error at both ends, with both values, if element types, sizes or numbers of windows differ (an end with
+    /// Err: input_error at both ends, with both values, if element types, sizes or numbers of windows differ (an end
+    /// with
     ///      fewer windows that connects first can't know, and goes on); rank_failure.
     void connect();
 

@@ -38,9 +38,9 @@ struct costs {
     /// Writing into the peer's memory: through the cache, with lines claimed first (claim_lines.hpp), and by streaming
     /// stores (stream_bytes.hpp), each between two cores. Both 0 if no two ranks share memory, or all share one core.
     write_cost cached{}, streamed{};
-    /// Per line of a message that goes through the cache into lines that lie apart and that both ranks use: half of each
-    /// is ghosts, which the peer writes, half is sites, which their owner sends. So it is where ghosts in short runs lie
-    /// beside own sites.
+    /// Per line of a message that goes through the cache into lines that lie apart and that both ranks use: half of
+    /// each is ghosts, which the peer writes, half is sites, which their owner sends. So it is where ghosts in short
+    /// runs lie beside own sites.
     double scattered_line_seconds = 0;
     /// Time to take back a line (take_line.hpp): one of such a message, which the peer has read (0 if `cached` and
     /// `streamed` are 0), and one that only this core has used.
@@ -53,8 +53,8 @@ struct costs {
         return streamed.seconds(l.whole) + part_seconds(l);
     }
     /// Time of the part of a streamed message that goes through the cache. A line there takes less than one of a cached
-    /// message, because fewer wait for each other: 17 ns instead of 24 (faces of 8^4 sites of 96 bytes cut in x, cores far
-    /// apart).
+    /// message, because fewer wait for each other: 17 ns instead of 24 (faces of 8^4 sites of 96 bytes cut in x, cores
+    /// far apart).
     [[nodiscard]] double part_seconds(const written_lines& l) const { return 0.77 * cached.line_seconds * l.part; }
 };
 

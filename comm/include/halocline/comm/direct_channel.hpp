@@ -42,7 +42,8 @@ class shm_direct_channel : public shm_channel {
     const std::byte* received(std::uint64_t) = delete;
 
     [[nodiscard]] std::byte* memory() const noexcept { return memory_; }
-    /// Pre: arrived(epoch - 1). So the peer, which sent that after it had read the last field number, no longer needs it.
+    /// Pre: arrived(epoch - 1). So the peer, which sent that after it had read the last field number, no longer needs
+    /// it.
     void free(std::uint64_t epoch, std::uint32_t field) noexcept {
         remote_free_->field_index = field;
         remote_free_->epoch.store(epoch, std::memory_order_release);

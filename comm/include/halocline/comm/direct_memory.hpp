@@ -13,7 +13,8 @@
 
 namespace halocline::comm {
 
-/// One write of a direct message: to the peer's field `field`, counted from the one that both ends agree on in each epoch.
+/// One write of a direct message: to the peer's field `field`, counted from the one that both ends agree on in each
+/// epoch.
 struct direct_write {
     std::uint32_t field = 0;
     std::size_t from = 0, to = 0; ///< offsets in the own field and in the peer's

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A persistent global sum of a few doubles over all ranks. Contributions are added in one fixed tree over ranks (halves,
-// recursively), so every rank gets the same bits, in every run and over every transport. In a small group each rank gets
-// all contributions and adds them itself: one step. More ranks are halved into such groups; then halves swap what they
-// have, one step per level of the tree.
+// A persistent global sum of a few doubles over all ranks. Contributions are added in one fixed tree over ranks
+// (halves, recursively), so every rank gets the same bits, in every run and over every transport. In a small group each
+// rank gets all contributions and adds them itself: one step. More ranks are halved into such groups; then halves swap
+// what they have, one step per level of the tree.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
@@ -33,14 +33,15 @@ class global_sum {
     global_sum& operator=(const global_sum&) = delete;
     /// values <- sum over ranks, element by element. Neither allocates nor locks.
     /// Pre:  the same size on every rank, at most max_values.
-    /// Err:  status::wrong_data, within milliseconds, if the sizes differ or are too large, or if ranks of a group take a
-    /// sum and a maximum; pending() has what both do. misused between start() and finish().
+    /// Err:  status::wrong_data, within milliseconds, if the sizes differ or are too large, or if ranks of a group take
+    /// a sum and a maximum; pending() has what both do. misused between start() and finish().
     /// Cost: messages of 8 bytes per value (1 or 2 values travel inside the control line): to each other rank of the
     /// group, and to one, seldom two, per level above.
     [[nodiscard]] status operator()(std::span<double> values) noexcept;
-    /// operator() in two halves, like MPI_Iallreduce and MPI_Wait. Between them every wait and every test() of this rank, of
-    /// whatever object, moves the sum on.
-    /// Pre: one sum is under way at a time; finish() gets as many values as start() did. If not, finish() returns misused.
+    /// operator() in two halves, like MPI_Iallreduce and MPI_Wait. Between them every wait and every test() of this
+    /// rank, of whatever object, moves the sum on.
+    /// Pre: one sum is under way at a time; finish() gets as many values as start() did. If not, finish() returns
+    /// misused.
     void start(std::span<const double> values) noexcept;
     /// Between start() and finish(): true if finish() would return at once; also, after a while, when somebody died.
     [[nodiscard]] bool test() noexcept;
@@ -70,8 +71,8 @@ class global_sum {
     status finish_steps(std::span<double> values, std::uint64_t begin, Combine combine) noexcept;
     /// Waits for the messages of the step that is due, and checks that they belong to this sum.
     status await_step() noexcept;
-    /// values <- values combined with the messages of the step that is due; sends the result to the ranks of the next step,
-    /// if there is one.
+    /// values <- values combined with the messages of the step that is due; sends the result to the ranks of the next
+    /// step, if there is one.
     template <class Combine>
     void combine_step(std::span<double> values, Combine combine) noexcept;
     /// Goes on with a sum that start() began, as far as it can without waiting.

@@ -30,8 +30,8 @@ class job_core; // private: comm/src/job/job_core.hpp
 struct verbs_options {
     std::string device{}; ///< "mlx5_0", which must be there; "": the first device whose port is active
     int port = 1;         ///< of the device, counted from 1
-    /// GID of the port. -1 chooses: on RoCE the first v2 entry over IPv4, else the first v2 entry, else any; on InfiniBand
-    /// none (LIDs).
+    /// GID of the port. -1 chooses: on RoCE the first v2 entry over IPv4, else the first v2 entry, else any; on
+    /// InfiniBand none (LIDs).
     int gid_index = -1;
     int mtu = 0; ///< path MTU in bytes: 256, 512, 1024, 2048 or 4096; 0: the largest that both ports support
     std::size_t largest_write = 0; ///< bytes; longer messages are several RDMA writes; 0: the device's limit
@@ -51,11 +51,11 @@ enum class mpi_mode {
 /// Err: input_error: neither "two-sided" nor "one-sided".
 [[nodiscard]] mpi_mode mpi_mode_of(std::string_view text);
 
-/// Run-time choices of a job. What a program says here, whoever runs it can change without compiling: the keys of [comm]
-/// and [faults] in the file that $HALOCLINE_CONFIG names override it, and variables HALOCLINE_COMM_… and
+/// Run-time choices of a job. What a program says here, whoever runs it can change without compiling: the keys of
+/// [comm] and [faults] in the file that $HALOCLINE_CONFIG names override it, and variables HALOCLINE_COMM_… and
 /// HALOCLINE_FAULTS_… override the file (option_keys.hpp, configs/demo.toml).
-/// The choices must be equal on all ranks, which is checked when the job starts; only spin_polls, network, bootstrap, verbs
-/// and may_sleep may differ.
+/// The choices must be equal on all ranks, which is checked when the job starts; only spin_polls, network, bootstrap,
+/// verbs and may_sleep may differ.
 struct job_options {
     /// Transports in order of preference; each peer is served by the first that reaches it ("self" always serves the
     /// own rank). If none of them reaches a peer, that is an error, never a silent fallback.
@@ -68,21 +68,22 @@ struct job_options {
     bool checksums = false;
     /// Virtual size of each rank's slab; 0: 64 GiB (sparse: only what is used takes memory).
     std::size_t slab_bytes = 0;
-    /// How messages are written into memory that ranks share, where a plan leaves it to the job. packed: as automatic, but
-    /// ghosts that lie in a field go through slots.
+    /// How messages are written into memory that ranks share, where a plan leaves it to the job. packed: as automatic,
+    /// but ghosts that lie in a field go through slots.
     comm::path path = path::automatic;
-    /// Polls of a wait before it yields its core. 1000 or more also says that this rank has a core of its own. 0: chosen by
-    /// the number of ranks and cores (docs/decisions/0029-waiting.md).
+    /// Polls of a wait before it yields its core. 1000 or more also says that this rank has a core of its own. 0:
+    /// chosen by the number of ranks and cores (docs/decisions/0029-waiting.md).
     int spin_polls = 0;
-    /// libfabric's provider for transport "ofi", e.g. "tcp;ofi_rxm" or "shm", which must be there; "": the first that can
-    /// do RMA writes with remote completion data.
+    /// libfabric's provider for transport "ofi", e.g. "tcp;ofi_rxm" or "shm", which must be there; "": the first that
+    /// can do RMA writes with remote completion data.
     std::string ofi_provider{};
     mpi_mode mpi = mpi_mode::two_sided;
     /// Where ranks of several nodes meet: an interface ("eth0"), an address or a network ("10.1.0.0/16") of this host.
     /// "": $HALOCLINE_NETWORK; if that is empty too, the first network in which every node has an address of its own.
     std::string network{};
     /// Who starts the job: "local" (halocline-run), "pmix" (a launcher's PMIx server, without MPI) or "mpi".
-    /// "": $HALOCLINE_BOOTSTRAP; if that is empty too, whatever started this program ("pmix" only if no transport is mpi).
+    /// "": $HALOCLINE_BOOTSTRAP; if that is empty too, whatever started this program ("pmix" only if no transport is
+    /// mpi).
     std::string bootstrap{};
     verbs_options verbs{};
     bool may_sleep = false; ///< waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake

@@ -4,10 +4,10 @@
 // answers 'g' and (u64 length, bytes) of every rank, or 'd', i32 rank, i32 pid, host, text: that rank ended before it
 // gave its part. Gathers follow each other; all ranks take part in each.
 //
-// Lifelines: one pipe per rank, made before any rank starts. Only the rank itself holds the writing end, so when it dies
-// all others see end of file, even while the launcher is stopped. The pipe holds the rank's pid (i32), once for each
-// reader. The variable lists one descriptor per rank, separated by ',': a rank keeps its own open; -1 for ranks of other
-// hosts.
+// Lifelines: one pipe per rank, made before any rank starts. Only the rank itself holds the writing end, so when it
+// dies all others see end of file, even while the launcher is stopped. The pipe holds the rank's pid (i32), once for
+// each reader. The variable lists one descriptor per rank, separated by ',': a rank keeps its own open; -1 for ranks of
+// other hosts.
 #pragma once
 
 namespace halocline::comm::launch {
@@ -16,12 +16,13 @@ inline constexpr const char* rank_variable = "HALOCLINE_RANK";
 inline constexpr const char* ranks_variable = "HALOCLINE_SIZE";
 inline constexpr const char* socket_variable = "HALOCLINE_BOOTSTRAP_FD";
 inline constexpr const char* lifelines_variable = "HALOCLINE_LIFELINES";
-/// Variables by which MPIs' launchers tell a process its rank. halocline-run removes them from the environment of its own
-/// ranks, so a process that has these and rank_variable was started by an MPI's launcher inside a rank of halocline-run.
+/// Variables by which MPIs' launchers tell a process its rank. halocline-run removes them from the environment of its
+/// own ranks, so a process that has these and rank_variable was started by an MPI's launcher inside a rank of
+/// halocline-run.
 inline constexpr const char* others_variables[]{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_SIZE",
                                                 "PMI_SIZE"};
-/// Start of the names in /dev/shm that libfabric is given; behind it the rank's pid, '-' and a unique part. The launcher
-/// removes those that a killed rank has left.
+/// Start of the names in /dev/shm that libfabric is given; behind it the rank's pid, '-' and a unique part. The
+/// launcher removes those that a killed rank has left.
 inline constexpr const char* shared_file_prefix = "halocline-ofi-";
 /// Exit code of programs whose job has ended because a rank died or a deadline passed.
 inline constexpr int rank_lost = 3;

@@ -27,10 +27,11 @@ namespace halocline::comm {
 
 class message_engine; // private: comm/src/messages/message_engine.hpp
 
-/// One send or receive under way. It lies in the caller's memory, so any number of them may be under way; it must not move
-/// until it is done, and may then be used again. Destroying it earlier withdraws it. Within a node a peer may still read or
-/// write its buffer afterwards. Over a network nobody will: if the bytes are already on their way, the destructor waits.
-/// A receive whose message was withdrawn before its bytes came is status::aborted, over a network at least.
+/// One send or receive under way. It lies in the caller's memory, so any number of them may be under way; it must not
+/// move until it is done, and may then be used again. Destroying it earlier withdraws it. Within a node a peer may
+/// still read or write its buffer afterwards. Over a network nobody will: if the bytes are already on their way, the
+/// destructor waits. A receive whose message was withdrawn before its bytes came is status::aborted, over a network at
+/// least.
 class message_request {
   public:
     message_request() = default;
@@ -62,10 +63,10 @@ struct messenger_options {
     std::size_t immediate_bytes = 1024;
     /// Smallest synergistic message.
     std::size_t synergistic_bytes = 128 * 1024;
-    /// Smallest message that the sender alone copies, with stores past its cache, if another goes the other way at the same
-    /// time. Default: none, because at 8 MiB that takes 0.6 times as long while cores are far apart, but 1.3 times as long
-    /// while they are near. Messages of 32 KiB and more are copied so in any case while the cores are found to be far apart
-    /// (job_options::path, streaming_watch.hpp).
+    /// Smallest message that the sender alone copies, with stores past its cache, if another goes the other way at the
+    /// same time. Default: none, because at 8 MiB that takes 0.6 times as long while cores are far apart, but 1.3 times
+    /// as long while they are near. Messages of 32 KiB and more are copied so in any case while the cores are found to
+    /// be far apart (job_options::path, streaming_watch.hpp).
     std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max();
     /// Size of a frame: what is sent to a peer over a network at a time. A message that fits, with 48 bytes of
     /// overhead, goes at once, small ones together; a longer one is only announced until its receive calls for it.
@@ -83,8 +84,8 @@ struct messenger_options {
     bool test_on_init = true;
     /// isend() over a network waits so long for its message to be started (see start_all).
     std::chrono::nanoseconds wait_on_send{0};
-    /// Copies messages of more than 16 KiB from and to memory outside slabs by process_vm_readv and process_vm_writev if the
-    /// system allows it; false: through the slab, as smaller ones are in any case while there is room.
+    /// Copies messages of more than 16 KiB from and to memory outside slabs by process_vm_readv and process_vm_writev
+    /// if the system allows it; false: through the slab, as smaller ones are in any case while there is room.
     bool read_processes = true;
 };
 
@@ -112,7 +113,8 @@ struct message_counts {
 /// Every call makes progress on all requests. The options bound the messenger's memory: a flood of messages that nobody
 /// receives ends in sends that stay under way (until their deadlines), not in growth.
 /// After set-up all members but describe() and pending() are noexcept and neither allocate nor lock. Within a node and
-/// the spin budget of a wait the only system calls are process_vm_readv and process_vm_writev, for buffers outside slabs.
+/// the spin budget of a wait the only system calls are process_vm_readv and process_vm_writev, for buffers outside
+/// slabs.
 class messenger {
   public:
     /// Collective.  Err: input_error; job_error.
@@ -124,8 +126,8 @@ class messenger {
 
     /// Sends `data` to rank `to`. Never waits (but see wait_on_send). Buffers of more than 16 KiB are fastest in slabs
     /// (job::memory); smaller ones that lie elsewhere are copied there.
-    /// At most 64 messages to one peer that are not immediate, 57 over a network, can wait for their receives at a time;
-    /// later ones wait behind them.
+    /// At most 64 messages to one peer that are not immediate, 57 over a network, can wait for their receives at a
+    /// time; later ones wait behind them.
     /// Bytes: any number, also 0 and more than 2^32.
     /// Pre:   the request is done; 0 <= tag; data does not change until the request is done again.
     /// Err:   status::misused (in state()), here and in irecv() and probe(): no such rank or tag, or a request that is
@@ -136,8 +138,8 @@ class messenger {
     /// status::wrong_data.  Pre: as isend().
     void irecv(message_request& request, std::span<std::byte> into, int from, int tag,
                std::uint32_t context = 0) noexcept;
-    /// True if the request is done, or if state() is bad. A loop around it has no deadline: neither a late peer nor one that
-    /// has closed its job in good order ends it.
+    /// True if the request is done, or if state() is bad. A loop around it has no deadline: neither a late peer nor one
+    /// that has closed its job in good order ends it.
     [[nodiscard]] bool test(message_request& request) noexcept;
     /// Waits until the request is done.
     [[nodiscard]] status wait(message_request& request) noexcept;
@@ -148,12 +150,12 @@ class messenger {
     /// Makes progress until none of the requests needs this rank any more: for sends that includes that their receivers
     /// have called for them. Returns status::timed_out after that time; the job and the requests go on.
     [[nodiscard]] status start_all(std::span<message_request> requests, std::chrono::nanoseconds longest) noexcept;
-    /// True if a message is there that such a receive would get; `info` then has its source, tag and size. A loop around it
-    /// must also look at state(), which turns bad when a rank dies.
+    /// True if a message is there that such a receive would get; `info` then has its source, tag and size. A loop
+    /// around it must also look at state(), which turns bad when a rank dies.
     [[nodiscard]] bool probe(int from, int tag, message_info& info, std::uint32_t context = 0) noexcept;
 
-    /// isend() and wait(); irecv() and wait(). Within a node, of several sends of at most 16 KiB to a rank from which nothing
-    /// comes in between, the second and later ones end once they are copied: up to 16 before they are received.
+    /// isend() and wait(); irecv() and wait(). Within a node, of several sends of at most 16 KiB to a rank from which
+    /// nothing comes in between, the second and later ones end once they are copied: up to 16 before they are received.
     [[nodiscard]] status send(std::span<const std::byte> data, int to, int tag, std::uint32_t context = 0) noexcept;
     [[nodiscard]] status recv(std::span<std::byte> into, int from, int tag, message_info* info = nullptr,
                               std::uint32_t context = 0) noexcept;

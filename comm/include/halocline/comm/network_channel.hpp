@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A channel whose sender writes label and payload into the peer's slot through a network's own library. The world of that
-// library (verbs_world, ofi_world) moves the bytes; what a channel is beyond that is here, once.
+// A channel whose sender writes label and payload into the peer's slot through a network's own library. The world of
+// that library (verbs_world, ofi_world) moves the bytes; what a channel is beyond that is here, once.
 #pragma once
 
 #include <halocline/comm/message_slots.hpp>
@@ -29,8 +29,8 @@ class network_channel : public message_slots {
     [[nodiscard]] std::string card() const;
     /// Takes the peer's card. Local.  Pre: the peer has made its end.  Err: job_error; error if that is no card.
     void connect(const std::string& peer_card);
-    /// The first call sends a greeting. True when it has been sent and the peer's has come; also when that will never be:
-    /// then trouble() says why.  Pre: the peer has connected; otherwise the greeting may have to be retransmitted.
+    /// The first call sends a greeting. True when it has been sent and the peer's has come; also when that will never
+    /// be: then trouble() says why.  Pre: the peer has connected; otherwise the greeting may have to be retransmitted.
     [[nodiscard]] bool connected() noexcept;
 
     /// Pre: arrived(epoch - 1) and sent(epoch - 1).
@@ -53,7 +53,8 @@ class network_channel : public message_slots {
     /// Writes that the library took from this end, greetings and farewells among them.
     [[nodiscard]] std::uint64_t writes() const noexcept;
 
-    /// Keeps `memory`, which the peer may write, until the peer's farewell has come, even if this channel is gone before.
+    /// Keeps `memory`, which the peer may write, until the peer's farewell has come, even if this channel is gone
+    /// before.
     void keep(std::shared_ptr<const void> memory) noexcept;
     /// A farewell in place of the next epoch: a peer that waits for it gets status::aborted.
     void close() noexcept;

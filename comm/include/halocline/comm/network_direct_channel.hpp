@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A direct channel over a network: the sender's device writes from its field straight into the peer's, so nothing is packed
-// and nothing unpacked. A field exists once, so its owner says first that it may be written ("free k"): that is the message
-// of epoch k on the channel below, a label without payload. The values follow as writes of their own.
+// A direct channel over a network: the sender's device writes from its field straight into the peer's, so nothing is
+// packed and nothing unpacked. A field exists once, so its owner says first that it may be written ("free k"): that is
+// the message of epoch k on the channel below, a label without payload. The values follow as writes of their own.
 #pragma once
 
 #include <halocline/comm/direct_memory.hpp>

@@ -77,10 +77,10 @@ class exposure {
     [[nodiscard]] status await(std::size_t n) noexcept;
     /// Writes `from` into neighbour n's memory, `offset` bytes from its start. `from` may be changed when this returns.
     /// Over a network this may wait for room, and a large put waits until the network has read `from`. There puts to
-    /// overlapping memory may take effect in any order, unless the target has told this rank in between that the first has
-    /// arrived.
-    /// Pre: ready(n) or await(n).  Err: status::misused if the bytes don't all lie inside the neighbour's memory, or if there is
-    /// no neighbour n.
+    /// overlapping memory may take effect in any order, unless the target has told this rank in between that the first
+    /// has arrived.
+    /// Pre: ready(n) or await(n).  Err: status::misused if the bytes don't all lie inside the neighbour's memory, or if
+    /// there is no neighbour n.
     status put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;
     /// Ends the epoch: all neighbours may read what was put to them. Waits for those that have not posted.
     [[nodiscard]] status complete() noexcept;

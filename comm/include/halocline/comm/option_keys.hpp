@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of a job as keys of config files and of the environment: [comm] and [faults]. job::from_environment() reads
-// them by itself; a program with flags of its own for some of them reads them here (docs/decisions/0042-configuration.md).
+// The options of a job as keys of config files and of the environment: [comm] and [faults]. job::from_environment()
+// reads them by itself; a program with flags of its own for some of them reads them here
+// (docs/decisions/0042-configuration.md).
 #pragma once
 
 #include <halocline/comm/job.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a message is written where its receiver shares memory with its sender. Left automatic, that is chosen by costs
-// measured in the job (costs.hpp), and again when the machine has changed (docs/decisions/0032-paths-follow-the-machine.md).
+// measured in the job (costs.hpp), and again when the machine has changed
+// (docs/decisions/0032-paths-follow-the-machine.md).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quotas of processor time. Linux lets a control group (a container, a batch job) keep only so many processors busy, on
-// average over a period of usually 0.1 s, however many its processes may run on; who has used it up stands still until the
-// next period.
+// average over a period of usually 0.1 s, however many its processes may run on; who has used it up stands still until
+// the next period.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,8 @@ struct processor_quota {
 };
 
 /// All quotas of the calling process: of its own control group, and of those around it as far as they can be seen (not
-/// those outside of a container). Reads cpu.max of control groups v2, cpu.cfs_quota_us and cpu.cfs_period_us of v1; what
-/// is not there, or not understood, is no quota. `process` has the files "cgroup" and "mountinfo".
+/// those outside of a container). Reads cpu.max of control groups v2, cpu.cfs_quota_us and cpu.cfs_period_us of v1;
+/// what is not there, or not understood, is no quota. `process` has the files "cgroup" and "mountinfo".
 [[nodiscard]] std::vector<processor_quota> processor_quotas(const std::string& process = "/proc/self");
 
 /// Threads of a rank: what the environment's OMP_NUM_THREADS says, without nested teams; 1 if it says nothing.
@@ -39,8 +39,8 @@ struct exceeded_quota {
     int ranks = 0;
 };
 
-/// For each rank the tightest quota (least time per wanted processor) that the ranks under it can exceed together. Ranks are
-/// under one quota if its group has the same name for them.  Pre: all run on one kernel.
+/// For each rank the tightest quota (least time per wanted processor) that the ranks under it can exceed together.
+/// Ranks are under one quota if its group has the same name for them.  Pre: all run on one kernel.
 [[nodiscard]] std::vector<std::optional<exceeded_quota>> exceeded_quotas(std::span<const processor_share> ranks);
 
 /// "1 processor", "1.5 processors".

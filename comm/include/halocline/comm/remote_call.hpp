@@ -78,8 +78,9 @@ class remote_calls {
     [[nodiscard]] status call(std::size_t n, remote_function<Argument> f, const Argument& argument) {
         return call_bytes(n, f.number, &argument, sizeof argument);
     }
-    /// Runs the calls that have come, and returns their number. Where ranks share a core, a call that finds nothing yields
-    /// it, so that a loop may call this. Such a loop is not told when a rank dies: the watchdog then ends the process. Use
+    /// Runs the calls that have come, and returns their number. Where ranks share a core, a call that finds nothing
+    /// yields it, so that a loop may call this. Such a loop is not told when a rank dies: the watchdog then ends the
+    /// process. Use
     /// progress_until() to be told.
     /// Err: what a function throws, and input_error: a function that this table does not have; the call counts as run.
     std::size_t progress();

@@ -87,8 +87,9 @@ class shm_channel {
     [[nodiscard]] std::size_t send_bytes() const noexcept { return send_bytes_; }
     [[nodiscard]] std::size_t receive_bytes() const noexcept { return receive_bytes_; }
 
-    /// Says farewell: a peer that waits for the next epoch gets status::aborted. Nothing is written to the peer's memory
-    /// afterwards, so the peer may reuse it. The last two labels stay as they are, because the peer may not have read them.
+    /// Says farewell: a peer that waits for the next epoch gets status::aborted. Nothing is written to the peer's
+    /// memory afterwards, so the peer may reuse it. The last two labels stay as they are, because the peer may not have
+    /// read them.
     void close() noexcept {
         for (line_label& label : remote_.line->half) label.end.store(last_ + 1, std::memory_order_release);
     }

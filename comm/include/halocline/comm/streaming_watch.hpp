@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides, again and again, whether messages to or from a peer are streamed. Hosts move virtual cores together and apart,
-// and then cache lines cost several times as much or as little. So a rank measures now and then how long it takes to get a
-// line that the peer used last (take_line.hpp), and scales the job's costs by that
+// Decides, again and again, whether messages to or from a peer are streamed. Hosts move virtual cores together and
+// apart, and then cache lines cost several times as much or as little. So a rank measures now and then how long it
+// takes to get a line that the peer used last (take_line.hpp), and scales the job's costs by that
 // (docs/decisions/0032-paths-follow-the-machine.md).
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace halocline::comm {
 
-/// Two bounds on the time of a line, in ticks: messages of one shape begin to be streamed above the upper one, and cease to
-/// be below the lower one (hysteresis).
+/// Two bounds on the time of a line, in ticks: messages of one shape begin to be streamed above the upper one, and
+/// cease to be below the lower one (hysteresis).
 class streaming_bounds {
   public:
     /// No bounds: what is streamed stays so, and what is not stays so.
@@ -40,8 +40,8 @@ class streaming_bounds {
     std::uint64_t streamed_above_ = never, direct_below_ = 0;
 };
 
-/// The second smallest of some readings. Not a mean, because interruptions make readings larger; not the smallest, because
-/// once in a while a line is here by chance.
+/// The second smallest of some readings. Not a mean, because interruptions make readings larger; not the smallest,
+/// because once in a while a line is here by chance.
 class second_least {
   public:
     void read(std::uint64_t ticks) noexcept {
@@ -59,7 +59,8 @@ class second_least {
     std::uint64_t least_ = none, second_ = none;
 };
 
-/// Messages and puts to one peer share a decision: all of this size or more are written as is best for exactly this size.
+/// Messages and puts to one peer share a decision: all of this size or more are written as is best for exactly this
+/// size.
 inline constexpr std::size_t least_streamed = 32 * 1024;
 
 /// Decides whether messages of one size are streamed.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A channel over InfiniBand or RoCE verbs: one reliable connection (RC queue pair). The payload is written into the peer's
-// slot; the write's immediate consumes one of the peer's posted receives, whose completion is the arrival and says the
-// rest: the epoch (of the immediate) and how many bytes came. A label travels only if it says more than these.
+// A channel over InfiniBand or RoCE verbs: one reliable connection (RC queue pair). The payload is written into the
+// peer's slot; the write's immediate consumes one of the peer's posted receives, whose completion is the arrival and
+// says the rest: the epoch (of the immediate) and how many bytes came. A label travels only if it says more than these.
 #pragma once
 
 #include <halocline/comm/channel.hpp>

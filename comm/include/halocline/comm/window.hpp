@@ -5,9 +5,9 @@
 //
 // The receiver drives: its init() tells the sender that the message of this step may come. Over shared memory a message
 // of more than 1 KiB whose receive buffer lies in the slab (job::memory()) is one copy, into that buffer; any other
-// lands in one of two slots first (docs/decisions/0011-windows.md). From 16 KiB on, if the sent buffer lies in the slab, too,
-// a receiver that waits copies a part of it (docs/decisions/0044-windows-copied-by-both.md). Where cores are far apart large
-// messages are written past the sender's cache (docs/decisions/0032-paths-follow-the-machine.md).
+// lands in one of two slots first (docs/decisions/0011-windows.md). From 16 KiB on, if the sent buffer lies in the
+// slab, too, a receiver that waits copies a part of it (docs/decisions/0044-windows-copied-by-both.md). Where cores are
+// far apart large messages are written past the sender's cache (docs/decisions/0032-paths-follow-the-machine.md).
 #pragma once
 
 #include <halocline/base/checked_pointer.hpp>
@@ -89,8 +89,8 @@ class window {
     }
     [[nodiscard]] std::size_t received_bytes() const noexcept;
     [[nodiscard]] std::byte* buffer() const noexcept;
-    /// Copies this thread's share of `bytes`, cut at cache lines, into the window's own buffer `at` bytes from its start, or
-    /// out of it.
+    /// Copies this thread's share of `bytes`, cut at cache lines, into the window's own buffer `at` bytes from its
+    /// start, or out of it.
     void insert_share(std::size_t at, const std::byte* from, std::size_t bytes, team t) noexcept;
     void extract_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) const noexcept;
 
@@ -161,7 +161,8 @@ class buffered_send_window : public window {
     [[nodiscard]] status init() noexcept { return fill(); }
     /// Copies `from` to the elements [at, at + from.size()); in a team, this thread's share of that. The caller brings
     /// the team together before post(). Does nothing once the status is bad.
-    /// Err: status::misused, in post() and wait(): elements that the window doesn't have; not between init() and post().
+    /// Err: status::misused, in post() and wait(): elements that the window doesn't have; not between init() and
+    /// post().
     void insert(std::span<const T> from, std::size_t at = 0, team t = {}) noexcept {
         const bool fits = at <= count_ && from.size() <= count_ - at;
         insert_share(fits ? at * sizeof(T) : beyond, reinterpret_cast<const std::byte*>(from.data()), from.size_bytes(),

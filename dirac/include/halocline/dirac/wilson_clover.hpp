@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fast Wilson-clover operator, fp32 and fp64, on fields in *blocked* site order (lattice::block_layout): SIMD lanes
-// hold different blocks (or halves of them), so block kernels are lane-pure; hops from one block to another permute lanes;
-// hops between ranks go through half-spinors in a halo plan. Ref: [Luescher2003, Frommer2014].
+// hold different blocks (or halves of them), so block kernels are lane-pure; hops from one block to another permute
+// lanes; hops between ranks go through half-spinors in a halo plan. Ref: [Luescher2003, Frommer2014].
 #pragma once
 
 #include <halocline/comm/global_sum.hpp>
@@ -28,7 +28,8 @@ class wilson_clover {
 
     /// y = D x. Collective; the exchange overlaps D_block.  Pre: y and x are distinct.
     /// Err:  a bad status of the exchange; y has lost its meaning then.
-    /// Cost: 1824 flop per site as usually counted, 1320 of them in hops; at least 192 reals of memory: links 72, clover 72,
+    /// Cost: 1824 flop per site as usually counted, 1320 of them in hops; at least 192 reals of memory: links 72,
+    /// clover 72,
     ///       x and y 24 each. One exchange of half-spinors, 12 reals per site of a face.
     [[nodiscard]] comm::status apply(lattice::field<T>& y, const lattice::field<T>& x) noexcept;
 

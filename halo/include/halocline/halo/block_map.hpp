@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear maps of a site's reals, block by block: what packers do to a site before it is sent (packer.hpp), and unpackers
-// to one that has come (unpacker.hpp). In lattice QCD these are half-spinor projections and their adjoints.
+// Linear maps of a site's reals, block by block: what packers do to a site before it is sent (packer.hpp), and
+// unpackers to one that has come (unpacker.hpp). In lattice QCD these are half-spinor projections and their adjoints.
 #pragma once
 
 #include <complex>
@@ -25,12 +25,13 @@ struct block_map {
     [[nodiscard]] int reals() const { return block_reals * static_cast<int>(rows.size()); }
 };
 
-/// The conjugate transpose of a map of sites with so many blocks: <map x, y> = <x, adjoint y>. The adjoint of a half-spinor
-/// projection expands it: adjoint(map) after map is 1 -+ gamma_mu, if map's first rows are those of the unit matrix.
-/// Empty for an empty map.  Err: input_error: a term of a block that does not exist.
+/// The conjugate transpose of a map of sites with so many blocks: <map x, y> = <x, adjoint y>. The adjoint of a
+/// half-spinor projection expands it: adjoint(map) after map is 1 -+ gamma_mu, if map's first rows are those of the
+/// unit matrix. Empty for an empty map.  Err: input_error: a term of a block that does not exist.
 [[nodiscard]] block_map adjoint(const block_map& map, int blocks);
 
-/// phase * map; if the map is empty, multiplication of sites of `reals` reals by the phase. Empty if that is the identity.
+/// phase * map; if the map is empty, multiplication of sites of `reals` reals by the phase. Empty if that is the
+/// identity.
 [[nodiscard]] block_map with_phase(block_map map, std::complex<double> phase, int reals);
 
 /// Checks that this is a map of sites with `reals` reals.  Err: input_error, whose text begins with `who`.

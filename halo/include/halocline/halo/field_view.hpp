@@ -31,8 +31,8 @@ struct site_shape {
     scalar kind = scalar::bits;
 
     [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(components) * component_bytes; }
-    /// Bytes from the start of a storage with `lanes` lanes to component 0 of the site at this position; the next component
-    /// lies lanes x component_bytes further on.
+    /// Bytes from the start of a storage with `lanes` lanes to component 0 of the site at this position; the next
+    /// component lies lanes x component_bytes further on.
     [[nodiscard]] std::size_t offset(std::int64_t position, int lanes) const {
         return static_cast<std::size_t>(position / lanes * lanes) * bytes() +
                static_cast<std::size_t>(position % lanes) * component_bytes;
@@ -67,7 +67,8 @@ field_view view(lattice::field<T>& x) {
             x.shared_version()};
 }
 
-/// A field as messages are filled from it. It owns nothing, so that no reference is counted between start() and finish().
+/// A field as messages are filled from it. It owns nothing, so that no reference is counted between start() and
+/// finish().
 struct source_field {
     const std::byte* values = nullptr;
     const lattice::site_order* order = nullptr; ///< null: bytes of sites, x fastest; or a field without storage

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-in pack functions, for plan::start(packer.of(x)): a message may hold a projection of each site (half-spinors),
-// times the phase of a twisted boundary, in fewer bits than the field; and several fields, one after the other. Compiled
-// for every SIMD target; pack_reference.hpp has the same as plain loops. unpacker.hpp takes such messages apart and adds
-// them to a field.
+// times the phase of a twisted boundary, in fewer bits than the field; and several fields, one after the other.
+// Compiled for every SIMD target; pack_reference.hpp has the same as plain loops. unpacker.hpp takes such messages
+// apart and adds them to a field.
 #pragma once
 
 #include <halocline/halo/block_map.hpp>
@@ -35,7 +35,8 @@ struct packer_options {
     int components = 0; ///< reals per site of a field
     message_format format = message_format::as_stored;
     double scale = 1; ///< for half and bfloat16: the message holds scale * value
-    /// Projection of messages through each face, e.g. the half-spinor projections 1 -+ gamma_mu. All empty: whole sites.
+    /// Projection of messages through each face, e.g. the half-spinor projections 1 -+ gamma_mu. All empty: whole
+    /// sites.
     std::array<block_map, lattice::faces> projections{};
     /// Twisted boundaries: beyond the upper edge of the lattice the field continues as phase * field (-1:
     /// antiperiodic), beyond the lower edge as conj(phase) * field. The sender applies them, on faces at the edge of
@@ -54,8 +55,8 @@ class packer {
 
     /// `order`: of the fields; null: lexicographic.
     /// Err: input_error: a map that does not fit the components, projections of different size, half or bfloat16 of
-    /// doubles, a scale that is no normal float or whose inverse is none, an order of another box, a plan of other bytes per
-    /// site.  Cost: O(sites of the plan's messages).
+    /// doubles, a scale that is no normal float or whose inverse is none, an order of another box, a plan of other
+    /// bytes per site.  Cost: O(sites of the plan's messages).
     packer(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
            packer_options options);
 
@@ -68,9 +69,11 @@ class packer {
             pack(index, values, first, last, target);
         };
     }
-    /// The pack function for all fields of a message: several right-hand sides. Site i of field f goes where plan::start()
-    /// of fields has it, f * send_sites + i sites from the start; its ghost is read at plan::ghost(face, f).
-    /// Shape: options().fields of the plan, all in one site order.  Lifetime: also uses `xs` until plan.start() returns.
+    /// The pack function for all fields of a message: several right-hand sides. Site i of field f goes where
+    /// plan::start() of fields has it, f * send_sites + i sites from the start; its ghost is read at plan::ghost(face,
+    /// f).
+    /// Shape: options().fields of the plan, all in one site order.  Lifetime: also uses `xs` until plan.start()
+    /// returns.
     /// Err: input_error: another number of fields, other components.
     [[nodiscard]] auto of(std::span<const lattice::field<T>* const> xs) const {
         for (const lattice::field<T>* x : xs) check_field(*x, xs.size());

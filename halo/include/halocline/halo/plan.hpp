@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A halo plan: an exchange of ghost faces that is set up once and then repeated.
-// The ghosts lie in the plan's own receive slots: plan.ghosts<T>(face) after finish(), never part of a field (for ghosts
-// inside a field see shell_plan.hpp).
-// Message order: the sites of a face are lexicographic (x fastest) in the sender's coordinates, whatever the site order.
+// The ghosts lie in the plan's own receive slots: plan.ghosts<T>(face) after finish(), never part of a field (for
+// ghosts inside a field see shell_plan.hpp).
+// Message order: the sites of a face are lexicographic (x fastest) in the sender's coordinates, whatever the site
+// order.
 //
 // Contract: the sites that are sent are not written between start() and finish(). The ghosts of exchange k are valid
 // from finish(k) to start(k+1). start() before finish() of the last exchange, and finish() without start(), are
@@ -46,7 +47,8 @@ concept pack_function = std::invocable<F&, int, std::int64_t, std::int64_t, std:
 class plan {
   public:
     /// Collective.
-    /// Err:  on every rank: input_error (ghosts wider than a local box; ends that disagree, with both values); job_error.
+    /// Err:  on every rank: input_error (ghosts wider than a local box; ends that disagree, with both values);
+    /// job_error.
     /// Cost: O(own faces) messages; slab memory of at most 4 x the ghost bytes.
     plan(const comm::job& j, const lattice::decomposition& cut, plan_options options);
 
@@ -71,8 +73,8 @@ class plan {
     template <class T>
     void start(const lattice::field<T>& x, team t = {}) noexcept;
     /// Starts an exchange of a field in memory of any kind: bytes_per_site for each site of the local box, x fastest.
-    /// Pre: options() has one field and no order, and `values` is not null. If not, nothing is sent and finish() returns
-    /// misused.
+    /// Pre: options() has one field and no order, and `values` is not null. If not, nothing is sent and finish()
+    /// returns misused.
     void start_bytes(const std::byte* values, team t = {}) noexcept;
     /// Starts an exchange of options().fields fields at once.  Shape: all in one site order.  Pre: as for one field.
     template <class T>
@@ -96,8 +98,8 @@ class plan {
 
     /// The faces whose ghosts have arrived since the last call, each once per exchange. Their ghosts may be read at
     /// once, while others still travel: `while (!plan.test()) for (face f : plan.completed()) …` between start() and
-    /// finish(), and once more after finish(). The loop needs test(), which is also true when somebody has died; without
-    /// it only the rank's watchdog would end the process. The list is valid until the next call.
+    /// finish(), and once more after finish(). The loop needs test(), which is also true when somebody has died;
+    /// without it only the rank's watchdog would end the process. The list is valid until the next call.
     [[nodiscard]] std::span<const face> completed() noexcept;
 
     /// Exchanges x unless is_fresh(x). Every rank must come to the same answer, so mark the same fields everywhere.
@@ -123,8 +125,8 @@ class plan {
         const plan_message& m = messages_[static_cast<std::size_t>(message_of(f))];
         return ghosts_[f.index()] + static_cast<std::size_t>(field * m.ghost_sites) * options_.bytes_per_site;
     }
-    /// The ghosts behind face f as numbers: component c of ghost site i is ghosts<T>(f)[i * components + c]. Empty if the
-    /// face is not exchanged.
+    /// The ghosts behind face f as numbers: component c of ghost site i is ghosts<T>(f)[i * components + c]. Empty if
+    /// the face is not exchanged.
     /// Pre: messages hold numbers of this type; 0 <= field < options().fields.
     template <class T>
     [[nodiscard]] std::span<const T> ghosts(face f, int field = 0) const noexcept;
@@ -155,8 +157,8 @@ class plan {
     void start_by(Fill&& fill, team t) noexcept;
     /// Refuses what start() was given, if it can't be sent.
     void refuse(std::size_t fields, const source_field* unfit, team t) noexcept;
-    /// Refuses a call at the wrong time, or by threads that may not make it.  `call`: a literal, or a team without such a
-    /// member.
+    /// Refuses a call at the wrong time, or by threads that may not make it.  `call`: a literal, or a team without such
+    /// a member.
     template <class Call>
     void refuse(Call call) noexcept {
         accepted_.refuse_call(call);

@@ -23,8 +23,8 @@ namespace halocline::halo {
 struct plan_options {
     std::string name = "halo"; ///< in error messages and reports
     ghost_widths widths{};     ///< ghost layers per dimension and side; 0 for a dimension without exchange
-    /// What lies beyond the edges of the global lattice. Nothing is exchanged across an open edge; antiperiodic counts as
-    /// periodic here, because the sign belongs to the operator.
+    /// What lies beyond the edges of the global lattice. Nothing is exchanged across an open edge; antiperiodic counts
+    /// as periodic here, because the sign belongs to the operator.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
     std::size_t bytes_per_site = 0; ///< in a message, per field; required
     /// Also exchange periodic dimensions that are not cut, with the own rank. Otherwise they have no ghosts here, and
@@ -36,8 +36,8 @@ struct plan_options {
     std::optional<int> parity{};
     /// Number of fields, bytes_per_site each, that one message carries one after the other: several right-hand sides.
     int fields = 1;
-    /// Site order of the fields that start(field) will get; null: lexicographic. Their copies are prepared with the plan.
-    /// Fields in any other order work too, but are copied site by site, many times slower: describe() says so.
+    /// Site order of the fields that start(field) will get; null: lexicographic. Their copies are prepared with the
+    /// plan. Fields in any other order work too, but are copied site by site, many times slower: describe() says so.
     std::shared_ptr<const lattice::site_order> order{};
     /// How messages are written into memory that the peer shares: direct, streamed or automatic. Automatic follows the
     /// job's options and measured costs, for each message by itself, and again when the machine changes

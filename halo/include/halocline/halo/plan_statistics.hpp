@@ -9,8 +9,8 @@
 
 namespace halocline::halo {
 
-/// Time and bytes since the plan was made or its statistics were reset. Seconds are this rank's (with a team: its member
-/// 0's).
+/// Time and bytes since the plan was made or its statistics were reset. Seconds are this rank's (with a team: its
+/// member 0's).
 struct plan_statistics {
     std::uint64_t exchanges = 0;
     double pack_seconds = 0; ///< in start(): packing (over shm: also moving); extrapolated from every 7th exchange

@@ -60,8 +60,8 @@ binding bind(lattice::field<T>& x, lattice::field<More>&... more) {
 struct region_plan_options {
     std::string name = "regions";
     /// Equal on every rank. direct and streamed write straight into the peer's destination; the fields must lie in
-    /// slabs. Over verbs and ofi direct is for sites that lie in at most 64 runs, in fields without lanes, and nothing is
-    /// streamed.
+    /// slabs. Over verbs and ofi direct is for sites that lie in at most 64 runs, in fields without lanes, and nothing
+    /// is streamed.
     /// Err: input_error if direct or streamed is asked for and not possible.
     halo::path path = path::automatic;
     /// Adds what arrives to the destinations instead of storing it: when all is here, in the order of peers and tags,

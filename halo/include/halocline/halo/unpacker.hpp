@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built-in unpack functions: what a plan's ghosts hold is expanded (half-spinors), multiplied by a boundary phase, read from
-// fewer bits than the field has, and added to the own sites across the face. Compiled for every SIMD target;
+// Built-in unpack functions: what a plan's ghosts hold is expanded (half-spinors), multiplied by a boundary phase, read
+// from fewer bits than the field has, and added to the own sites across the face. Compiled for every SIMD target;
 // pack_reference.hpp has the same as plain loops.
 //
-// A ghost at coordinate c behind a face with `width` ghost layers belongs to the own site `width` steps inwards: with one
-// layer the site next to it. That is what the hopping term of a nearest-neighbour operator needs (expansion_of()), and, of a
-// plan that carries ghosts back (reversed()), the site that the sender's ghost is a copy of (adjoint_of()).
+// A ghost at coordinate c behind a face with `width` ghost layers belongs to the own site `width` steps inwards: with
+// one layer the site next to it. That is what the hopping term of a nearest-neighbour operator needs (expansion_of()),
+// and, of a plan that carries ghosts back (reversed()), the site that the sender's ghost is a copy of (adjoint_of()).
 #pragma once
 
 #include <halocline/halo/packer.hpp>
@@ -24,26 +24,26 @@ struct unpacker_options {
     int components = 0;                                ///< reals per site of a field
     message_format format = message_format::as_stored; ///< the packer's
     double scale = 1;                                  ///< the packer's: what half and bfloat16 hold is divided by it
-    /// Expansion of the ghosts behind each face: from the blocks of a site in a message to those of a site of the field. All
-    /// empty: whole sites.
+    /// Expansion of the ghosts behind each face: from the blocks of a site in a message to those of a site of the
+    /// field. All empty: whole sites.
     std::array<block_map, lattice::faces> expansions{};
     /// What comes from beyond the upper edge of the lattice is multiplied by phase, from beyond the lower edge by
     /// conj(phase). Leave them 1 where the sender has done that (packer_options::phases).
     std::array<std::complex<double>, lattice::dimensions> phases{1, 1, 1, 1};
 };
 
-/// Options that expand what a packer with `options` sent, by the adjoint of its projection. With projections 1 -+ gamma_mu,
-/// y = 0 and a ghost of psi, add() gives (1 -+ gamma_mu) psi, the hop without its link.
+/// Options that expand what a packer with `options` sent, by the adjoint of its projection. With projections 1 -+
+/// gamma_mu, y = 0 and a ghost of psi, add() gives (1 -+ gamma_mu) psi, the hop without its link.
 /// Err: input_error: a projection that does not fit the components.
 [[nodiscard]] unpacker_options expansion_of(const packer_options& options);
-/// The transpose of pack and exchange, H: with messages of reversed() plans, which hold a value for each real of the ghosts
-/// of H, add() is x += H^T y, conjugated where coefficients are complex: <Hx, y> = <x, adjoint y>.
+/// The transpose of pack and exchange, H: with messages of reversed() plans, which hold a value for each real of the
+/// ghosts of H, add() is x += H^T y, conjugated where coefficients are complex: <Hx, y> = <x, adjoint y>.
 /// Err: input_error: a projection that does not fit the components.
 [[nodiscard]] unpacker_options adjoint_of(const packer_options& options);
-/// Options of the plan that carries ghosts back to the sites that they are copies of: through each face as many sites as the
-/// plan of `options` has ghosts behind it, in the same order. With equal widths at both ends of each dimension these are
-/// `options` themselves, but for the parity, which an odd width changes. Fill the messages by packer::write(), or with
-/// whatever fits plan::start().
+/// Options of the plan that carries ghosts back to the sites that they are copies of: through each face as many sites
+/// as the plan of `options` has ghosts behind it, in the same order. With equal widths at both ends of each dimension
+/// these are `options` themselves, but for the parity, which an odd width changes. Fill the messages by
+/// packer::write(), or with whatever fits plan::start().
 /// Pre: of one parity: even extents of the lattice (not checked).
 /// Err: input_error: a selection; a parity with widths of which some are even and some odd.
 [[nodiscard]] plan_options reversed(const plan_options& options);
@@ -58,33 +58,35 @@ class unpacker {
     static std::size_t bytes_per_site(const unpacker_options& options);
 
     /// `order`: of the fields; null: lexicographic.
-    /// Err: input_error: a map that does not fit the components, expansions of messages of different size, half or bfloat16
-    /// of doubles, a scale as for packers, an order of another box, a plan of other bytes per site, more ghost layers than the local box has sites.
+    /// Err: input_error: a map that does not fit the components, expansions of messages of different size, half or
+    /// bfloat16 of doubles, a scale as for packers, an order of another box, a plan of other bytes per site, more ghost
+    /// layers than the local box has sites.
     /// Cost: O(ghosts of the plan).
     unpacker(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
              unpacker_options options);
 
-    /// y += all ghosts of p, face by face in the order of messages(), so that the bits do not depend on who came first. In a
-    /// team each member adds to sites of its own, with the same bits: call it after finish(), and wait for the others before
-    /// you read y. Marks y as written (member 0).
-    /// Pre:  p is the plan that the unpacker was made for, or one of the same options; its ghosts are valid; y has the site
+    /// y += all ghosts of p, face by face in the order of messages(), so that the bits do not depend on who came first.
+    /// In a team each member adds to sites of its own, with the same bits: call it after finish(), and wait for the
+    /// others before you read y. Marks y as written (member 0).
+    /// Pre:  p is the plan that the unpacker was made for, or one of the same options; its ghosts are valid; y has the
+    /// site
     ///       order and components that the unpacker was made for.
     /// Err:  input_error: a member that the team does not have.
     /// Cost: one read of the ghosts, one read and write of the sites.
     void add(const plan& p, lattice::field<T>& y, team t = {}) const;
     /// add() to the fields of each message.  Pre: p.options().fields of them.
     void add(const plan& p, std::span<lattice::field<T>* const> ys, team t = {}) const;
-    /// Ghosts [first, last) behind f alone: say, of a face that plan::completed() names, or of an array of your own with
-    /// the bytes of a message, which you have multiplied by links. Faces share the sites in their corners: one thread at a
-    /// time, unless the sites() differ. Does not mark y.
+    /// Ghosts [first, last) behind f alone: say, of a face that plan::completed() names, or of an array of your own
+    /// with the bytes of a message, which you have multiplied by links. Faces share the sites in their corners: one
+    /// thread at a time, unless the sites() differ. Does not mark y.
     /// Shape: ghosts: as plan::ghost(f, field), where ghost 0 starts.  Pre: the plan has a message behind f.
     void add(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last,
              lattice::field<T>& y) const noexcept;
     /// Expands ghosts without adding them: out[0] is component 0 of ghost `first`; the next ghost is `components` reals
     /// further on.
     void expand(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last, T* out) const noexcept;
-    /// The own sites (local lexicographic indices, ascending) that the ghosts behind f are added to; empty if the face is not
-    /// exchanged.
+    /// The own sites (local lexicographic indices, ascending) that the ghosts behind f are added to; empty if the face
+    /// is not exchanged.
     [[nodiscard]] std::span<const std::int32_t> sites(face f) const noexcept {
         return parts_[static_cast<std::size_t>(f.index())].sites;
     }

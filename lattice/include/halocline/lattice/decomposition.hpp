@@ -67,9 +67,9 @@ struct rank_grid_choice {
     std::string why;
 };
 
-/// All grids of `ranks` ranks whose cuts fall on multiples of the granularity. First come those with the fewest sites per
-/// exchange (the surface of the largest box); among equals those that cut t rather than z, z rather than y, y rather than
-/// x. Empty if there is none.
+/// All grids of `ranks` ranks whose cuts fall on multiples of the granularity. First come those with the fewest sites
+/// per exchange (the surface of the largest box); among equals those that cut t rather than z, z rather than y, y
+/// rather than x. Empty if there is none.
 std::vector<coordinate> admissible_rank_grids(const coordinate& global, int ranks, const coordinate& granularity);
 
 /// The first of admissible_rank_grids().

@@ -73,15 +73,15 @@ std::optional<gauge_file> as_openqcd(const gauge_file& file);
 gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& links);
 
 /// Compares the totals of all ranks with what the file recorded: finiteness, checksums, SU(3) (1e-5 / 1e-10 for
-/// 32- / 64-bit files), link trace (as a plaquette), a boundary in t that is open everywhere or nowhere.  The plaquette is
-/// compared by the caller (tolerance below).
+/// 32- / 64-bit files), link trace (as a plaquette), a boundary in t that is open everywhere or nowhere.  The plaquette
+/// is compared by the caller (tolerance below).
 /// Err: file_error; input_error when the totals do not cover the file exactly once.
 void check_totals(const gauge_file& file, const gauge_totals& totals);
 /// A sentence for each direction in which `used` contradicts what the file says of its fermions. PERIODIC contradicts
 /// nothing, because many writers say so whatever the fermions are.
 std::vector<std::string> boundary_warnings(const gauge_file& file, const std::array<boundary, dimensions>& used);
-/// How far a plaquette may be from the recorded one: 1e-6 for 32-bit files, 1e-10 for 64-bit ones, and further where the
-/// file records fewer digits.
+/// How far a plaquette may be from the recorded one: 1e-6 for 32-bit files, 1e-10 for 64-bit ones, and further where
+/// the file records fewer digits.
 double plaquette_tolerance(const gauge_file& file);
 
 /// Writes DDalphaAMG, ILDG or NERSC (three rows), of 64 bits, so that ranks can write their own parts in parallel: one
@@ -102,8 +102,8 @@ class gauge_writer {
     gauge_totals write(const box& local, const gauge_field& links);
     /// On the creator, last, after every write() returned: checksums and sums of the format, fsync, rename to `path`.
     /// `totals`: reduced over ranks.  `plaquette`: Re tr / 3; ILDG has no place for it.
-    /// Err: file_error; input_error when the totals do not cover the lattice, or a link is less unitary than a reader of a
-    /// 64-bit file accepts.
+    /// Err: file_error; input_error when the totals do not cover the lattice, or a link is less unitary than a reader
+    /// of a 64-bit file accepts.
     void finish(const gauge_totals& totals, double plaquette);
 
   private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that takes a while to write, or that several ranks write, has a temporary name until it is whole and on disk, so
-// that nobody reads half of it. All runs use the same temporary name, and a lock on it says which run writes. If each run
-// chose a name of its own, two runs with the same output would not notice each other: the later one's results would
-// silently replace the earlier one's, and what killed runs leave would pile up.
+// A file that takes a while to write, or that several ranks write, has a temporary name until it is whole and on disk,
+// so that nobody reads half of it. All runs use the same temporary name, and a lock on it says which run writes. If
+// each run chose a name of its own, two runs with the same output would not notice each other: the later one's results
+// would silently replace the earlier one's, and what killed runs leave would pile up.
 #pragma once
 
 #include <string>
@@ -26,7 +26,8 @@ class partial_file {
     ~partial_file();
 
     [[nodiscard]] const std::string& name() const { return name_; }
-    /// An empty file under name(), in place of one that a killed run left. Waits up to 2 s for a run that is writing it.
+    /// An empty file under name(), in place of one that a killed run left. Waits up to 2 s for a run that is writing
+    /// it.
     /// Err: file_error, among others when that run still writes; input_error when `path` is there and no regular file.
     void create();
     /// Renames it to `path`, durably.  Pre: created, and its content is on disk.  Err: file_error.

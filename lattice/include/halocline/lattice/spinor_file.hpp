@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spinor files: a Dirac fermion field as a SciDAC (LIME) file; every rank reads or writes only the sites of its own box.
-// Sites x fastest, on each spin, colour, (re, im); big endian.  Numbers are what the file holds: which spin basis they
-// are in is dirac/'s matter.  As with gauge files, totals of all ranks are combined by the caller.
+// Spinor files: a Dirac fermion field as a SciDAC (LIME) file; every rank reads or writes only the sites of its own
+// box. Sites x fastest, on each spin, colour, (re, im); big endian.  Numbers are what the file holds: which spin basis
+// they are in is dirac/'s matter.  As with gauge files, totals of all ranks are combined by the caller.
 // Ref: [QIO] sections 2, 4.2 and A.2.
 #pragma once
 
@@ -54,8 +54,9 @@ spinor_totals read_spinors(const spinor_file& file, const box& local, field<doub
 void check_totals(const spinor_file& file, const spinor_totals& totals);
 
 /// Writes a spinor file in 64 bit so that ranks can write their own parts in parallel: one rank creates it, everyone
-/// writes its sites, the same one rank finishes it. Until then it is `path`.partial (partial_file.hpp), which the creator
-/// removes if it is destroyed before finish(). Its bytes depend on the field and on `info`, on no rank, cut, host or date.
+/// writes its sites, the same one rank finishes it. Until then it is `path`.partial (partial_file.hpp), which the
+/// creator removes if it is destroyed before finish(). Its bytes depend on the field and on `info`, on no rank, cut,
+/// host or date.
 class spinor_writer {
   public:
     /// `info`: names and values for the record's XML, what the field is; names are XML names.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills one message of a halo plan, from fields or by a caller's function: through the cache, with lines claimed first or
-// not, or past it (path_watch.hpp). Message order: field by field, each with its sites in the order of their list.
+// Fills one message of a halo plan, from fields or by a caller's function: through the cache, with lines claimed first
+// or not, or past it (path_watch.hpp). Message order: field by field, each with its sites in the order of their list.
 #pragma once
 
 #include <halocline/halo/detail/path_watch.hpp>

@@ -22,8 +22,8 @@ namespace halocline::halo {
     return {sites * t.index / t.size, sites * (t.index + 1) / t.size};
 }
 
-/// How far the team is with an exchange. Each counter is released by who advances it and acquired by who reads it: the last
-/// packer sees what all packed before it sends, and member 0 sees the channels as the sender left them.
+/// How far the team is with an exchange. Each counter is released by who advances it and acquired by who reads it: the
+/// last packer sees what all packed before it sends, and member 0 sees the channels as the sender left them.
 class packing_team {
   public:
     /// Has an exchange been started, other than the `finished` ones?

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks now and then whether the path that was chosen for a message is still the better one. Hosts move virtual cores
-// together and apart, and then cache lines cost several times as much or as little. So a sender measures how long a line
-// of the message takes to come back, and scales the job's costs by that (docs/decisions/0032-paths-follow-the-machine.md).
+// together and apart, and then cache lines cost several times as much or as little. So a sender measures how long a
+// line of the message takes to come back, and scales the job's costs by that
+// (docs/decisions/0032-paths-follow-the-machine.md).
 #pragma once
 
 #include <halocline/comm/clock.hpp>
@@ -25,7 +26,8 @@ class path_watch {
   public:
     /// A message that always goes through the cache, and nothing of it is claimed.
     path_watch() = default;
-    /// Its path stays where costs were not measured (all ranks share one core), or where it was asked for: claims_only().
+    /// Its path stays where costs were not measured (all ranks share one core), or where it was asked for:
+    /// claims_only().
     path_watch(const comm::costs& c, const comm::written_lines& lines, bool streamed);
     static path_watch claims_only(const comm::costs& c);
     /// One that is always claimed.
@@ -38,8 +40,8 @@ class path_watch {
     [[nodiscard]] halo::path path() const noexcept { return streamed_ ? path::streamed : path::direct; }
     /// True if it is streamed, or would be if lines got dearer.
     [[nodiscard]] bool may_stream() const noexcept { return streamed_ || bounds_.reachable(); }
-    /// True if lines are claimed before they are filled (unless streamed): always, never, or while the last reading found a
-    /// line in another core's cache.
+    /// True if lines are claimed before they are filled (unless streamed): always, never, or while the last reading
+    /// found a line in another core's cache.
     [[nodiscard]] bool claims() const noexcept { return claims_; }
     /// True if claims() is or may become true.
     [[nodiscard]] bool may_claim() const noexcept { return claims_ || (watches() && claimed_above_ != never); }
@@ -69,8 +71,8 @@ class path_watch {
     comm::second_least readings_;
 };
 
-/// When a plan measures: at 4 exchanges in a row, then not for 256 times as long as that took, but at least 0.2 and at most
-/// 10 ms.
+/// When a plan measures: at 4 exchanges in a row, then not for 256 times as long as that took, but at least 0.2 and at
+/// most 10 ms.
 class look_times {
   public:
     /// Never.

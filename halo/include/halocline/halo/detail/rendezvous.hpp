@@ -18,8 +18,8 @@ void await_team(Condition&& met) {
         if (polls >= 64) std::this_thread::yield();
 }
 
-/// Member 0 waits until all others have come, and lets them go, round after round. What they wrote before come(), it sees
-/// behind await_others(); what it wrote before release(), they see behind await_release().
+/// Member 0 waits until all others have come, and lets them go, round after round. What they wrote before come(), it
+/// sees behind await_others(); what it wrote before release(), they see behind await_release().
 class rendezvous {
   public:
     /// Another member is here. Returns the round, for await_release().

@@ -19,8 +19,8 @@ class sent_field {
     [[nodiscard]] bool is_fresh(const void* values, std::uint64_t version, std::uint64_t epoch) const noexcept {
         return values_ == values && version_ == version && epoch_ == epoch;
     }
-    /// Why the ghosts of exchange `epoch` are not the field's as it is now; null if they are. sum() is the checksum of what
-    /// would be sent of it: it finds a field that was written but not marked.
+    /// Why the ghosts of exchange `epoch` are not the field's as it is now; null if they are. sum() is the checksum of
+    /// what would be sent of it: it finds a field that was written but not marked.
     template <class Sum>
     [[nodiscard]] const char* why_stale(const void* values, std::uint64_t version, std::uint64_t epoch,
                                         Sum&& sum) const {

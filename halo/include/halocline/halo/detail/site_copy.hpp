@@ -77,8 +77,8 @@ class site_copy {
     void claim(std::byte* to, const site_shape& shape, std::int64_t first, std::int64_t last) const noexcept;
     /// Only lists of runs can be streamed.
     [[nodiscard]] bool streams() const { return stream_ != nullptr; }
-    /// What stream() of all sites writes to a storage that starts so many bytes behind the start of a cache line. A line
-    /// that one run ends in and the next begins in is one, filled in part.  Pre: streams().  Cost: O(runs).
+    /// What stream() of all sites writes to a storage that starts so many bytes behind the start of a cache line. A
+    /// line that one run ends in and the next begins in is one, filled in part.  Pre: streams().  Cost: O(runs).
     [[nodiscard]] comm::written_lines lines(std::size_t offset, const site_shape& shape) const;
     /// to[...] += from[...], in the order of the list.  Pre: shape.kind is float32 or float64.
     void add(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,

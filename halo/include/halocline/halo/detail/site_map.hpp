@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A linear map of a site's reals (block_map) as the steps that vector registers take: each takes some neighbouring reals,
-// permutes them, and adds them, times a coefficient each, to some neighbouring reals of the result. Made once, for the SIMD
-// target of this machine. Neither storage has lanes.
+// A linear map of a site's reals (block_map) as the steps that vector registers take: each takes some neighbouring
+// reals, permutes them, and adds them, times a coefficient each, to some neighbouring reals of the result. Made once,
+// for the SIMD target of this machine. Neither storage has lanes.
 #pragma once
 
 #include <halocline/halo/block_map.hpp>
@@ -13,12 +13,13 @@
 
 namespace halocline::halo {
 
-/// sum[lane] += coefficient[lane] * in[from + permuted lane]; the first step of a sum begins it, the last stores it at `to`.
+/// sum[lane] += coefficient[lane] * in[from + permuted lane]; the first step of a sum begins it, the last stores it at
+/// `to`.
 template <class T>
 struct map_step {
     alignas(64) std::array<T, 64 / sizeof(T)> coefficient{};
-    /// Where each place is filled from: in vectors longer than 16 bytes the number of a 32-bit word; else that of a byte,
-    /// four in each element.
+    /// Where each place is filled from: in vectors longer than 16 bytes the number of a 32-bit word; else that of a
+    /// byte, four in each element.
     alignas(64) std::array<std::uint32_t, 16> permutation{};
     std::int32_t from = 0, to = 0;
     bool first = false, last = false;
@@ -46,7 +47,8 @@ class site_map {
     site_map(const block_map& map, int in_reals);
 
     [[nodiscard]] bool empty() const { return steps_.empty(); }
-    /// to[i] = map from[i] for `count` sites one after the other on both sides.  Cost: an indirect call, one read, one write.
+    /// to[i] = map from[i] for `count` sites one after the other on both sides.  Cost: an indirect call, one read, one
+    /// write.
     void assign(const T* from, T* to, std::int64_t count) const noexcept {
         assign_(program(), from, nullptr, to, nullptr, count);
     }
