@@ -14,6 +14,7 @@
 #include <csignal>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,7 +55,7 @@ int be_rank(const std::string& mode) {
             to_slot.init() != status::ok) {
             return false;
         }
-        to_slot.insert(filled);
+        to_slot.insert(std::span(filled).first(500));
         if (to.post() != status::ok || to_slot.post() != status::ok || from.post() != status::ok ||
             from_slot.post() != status::ok) {
             return false;
