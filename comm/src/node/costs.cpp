@@ -45,7 +45,7 @@ enum class writes {
 /// Messages of `bytes` or less between this rank and its partner, if it has one; the larger ones in shared memory only.
 class probe {
   public:
-    /// Collective.  `peer`: the partner; -1: none.
+    /// Collective.  peer: -1: none.
     probe(const job& j, int peer, std::uint32_t messages, std::size_t bytes) : job_(j), source_(bytes) {
         std::vector<channel_request> requests;
         if (peer >= 0) {
@@ -133,7 +133,7 @@ class probe {
     bool shared_ = false;
 };
 
-/// Until the end of its scope the calling thread runs on one core, and waits as if nobody else used it.
+/// Until the end of its scope the calling thread has one core, and waits as if nobody else had it.
 class core_for_now {
   public:
     core_for_now(job_core& core, int processor) : core_(core), waits_(std::exchange(core.spin, spinning({}, true))) {
@@ -212,7 +212,7 @@ std::vector<timing> choose_timings(const std::vector<place>& places) {
     return all;
 }
 
-/// This rank's part in the timing; none if no rank times anything. Collective: all choose by what all say.
+/// This rank's; none if no rank times anything. Collective: by what all say, so that all choose alike.
 std::optional<timing> timing_of(const job& j) {
     std::vector<place> places;
     for (const std::string& text : j.gather(wire_writer().number(place_of(j)).take()))
@@ -222,8 +222,7 @@ std::optional<timing> timing_of(const job& j) {
     return all[static_cast<std::size_t>(j.rank())];
 }
 
-/// Copies in this rank's own memory: of contiguous bytes, and of short runs.
-void time_copies(costs& c) {
+measurement measure(const job& j) {
     constexpr std::size_t run = 96, stride = 16 * run, runs = 64;
     std::vector<char> from(runs * stride), to(runs * stride);
     const double whole = least_seconds(4, [&] {
@@ -233,58 +232,36 @@ void time_copies(costs& c) {
     const double strided = least_seconds(4, [&] {
         for (std::size_t i = 0; i < runs; ++i) std::memcpy(to.data() + i * run, from.data() + i * stride, run);
     });
-    c.copy_seconds_per_byte = whole / static_cast<double>(to.size());
-    c.run_seconds = std::max(0.0, strided / runs - run * c.copy_seconds_per_byte);
-}
-
-/// One message and several, next to empty, between the ranks 2i and 2i + 1. Collective.
-void time_messages(const job& j, measurement& mine) {
     constexpr std::uint32_t many = 8;
     const int neighbour = (j.rank() ^ 1) < j.ranks() ? j.rank() ^ 1 : -1;
+    // They live until all is timed: with the memory that they would leave, plans streamed faces that are better not.
     probe one(j, neighbour, 1, 8), several(j, neighbour, many, 8);
-    mine.shares_memory = one.shares_memory();
-    mine.seen.flag_seconds = one.exchange_seconds();
-    mine.seen.message_seconds = std::max(0.0, (several.exchange_seconds() - mine.seen.flag_seconds) / (many - 1));
-}
-
-/// A message over a network, if some rank has a peer there: across the middle of the job nodes differ, if any do.
-/// Collective.
-void time_far_flag(const job& j, costs& c) {
-    if (j.ranks() == 1 || !j.core().networks.greet) return;
-    const int across = j.rank() ^ static_cast<int>(std::bit_floor(static_cast<unsigned>(j.ranks() - 1)));
-    probe far(j, across < j.ranks() ? across : -1, 1, 8);
-    const double seconds = far.exchange_seconds();
-    if (!far.shares_memory()) c.far_flag_seconds = seconds;
-}
-
-/// A line that only this core uses.
-double time_to_keep() {
+    measurement mine{.seen = {}, .own_core = j.core().processor >= 0, .shares_memory = one.shares_memory()};
+    costs& c = mine.seen;
+    c.copy_seconds_per_byte = whole / static_cast<double>(to.size());
+    c.run_seconds = std::max(0.0, strided / runs - run * c.copy_seconds_per_byte);
+    c.flag_seconds = one.exchange_seconds();
+    c.message_seconds = std::max(0.0, (several.exchange_seconds() - c.flag_seconds) / (many - 1));
+    // Some rank has a peer over a network: across the middle of the job nodes differ, if any do.
+    if (j.ranks() > 1 && j.core().networks.greet) {
+        const int across = j.rank() ^ static_cast<int>(std::bit_floor(static_cast<unsigned>(j.ranks() - 1)));
+        probe far(j, across < j.ranks() ? across : -1, 1, 8);
+        const double seconds = far.exchange_seconds();
+        if (!far.shares_memory()) c.far_flag_seconds = seconds;
+    }
     std::byte own{};
-    std::uint64_t least = ~std::uint64_t{0};
-    for (int i = 0; i < 8; ++i) least = std::min(least, ticks_to_take(&own));
-    return seconds(least);
-}
-
-/// Messages that two ranks write into each other's memory, each on a core of its own. Collective.
-void time_writes(const job& j, costs& c) {
-    const std::optional<timing> t = timing_of(j);
-    if (!t) return;
-    probe pair(j, t->partner, 1, std::size_t{64} << 10);
-    if (t->partner < 0) return;
-    const core_for_now alone(j.core(), t->processor);
-    c.cached = pair.write_seconds(writes::cached);
-    c.streamed = pair.write_seconds(writes::streamed);
-    c.scattered_line_seconds = pair.write_seconds(writes::scattered).line_seconds;
-    c.take_seconds = pair.take_seconds();
-}
-
-measurement measure(const job& j) {
-    measurement mine{.seen = {}, .own_core = j.core().processor >= 0};
-    time_copies(mine.seen);
-    time_messages(j, mine);
-    time_far_flag(j, mine.seen);
-    mine.seen.keep_seconds = time_to_keep();
-    time_writes(j, mine.seen);
+    std::uint64_t keep = ~std::uint64_t{0};
+    for (int i = 0; i < 8; ++i) keep = std::min(keep, ticks_to_take(&own));
+    c.keep_seconds = seconds(keep);
+    if (const std::optional<timing> t = timing_of(j)) {
+        probe pair(j, t->partner, 1, std::size_t{64} << 10);
+        if (t->partner < 0) return mine;
+        const core_for_now alone(j.core(), t->processor);
+        c.cached = pair.write_seconds(writes::cached);
+        c.streamed = pair.write_seconds(writes::streamed);
+        c.scattered_line_seconds = pair.write_seconds(writes::scattered).line_seconds;
+        c.take_seconds = pair.take_seconds();
+    }
     return mine;
 }
 
