@@ -215,7 +215,8 @@ template <class Fill>
 void plan::start_by(Fill&& fill, team t) noexcept {
     if (std::atomic_ref(status_).load(std::memory_order_relaxed) != comm::status::ok) return;
     if (!t.is_member()) return refuse(t);
-    if (team_->in_flight(epoch_)) { // nobody of a team sees that before all have called start()
+    packing_team& threads = *team_;
+    if (threads.in_flight(epoch_)) { // nobody of a team sees that before all have called start()
         if (t.index == 0) refuse("start() before finish() of the last exchange");
         return;
     }
@@ -231,7 +232,7 @@ void plan::start_by(Fill&& fill, team t) noexcept {
             if (sites > 0) fill(channel, epoch, 0, sites);
             send(channel); // before the next message is packed: the peer may read on
         });
-        team_->note_started(epoch);
+        threads.note_started(epoch);
     } else if (!team_may_send_) {
         if (t.index == 0) refuse(needs_thread_level);
     } else {
@@ -240,9 +241,9 @@ void plan::start_by(Fill&& fill, team t) noexcept {
             const auto [first, last] = share_of(channel.index(), writer.sites(), writer.bytes(), t);
             if (first < last) fill(channel, epoch, first, last);
         });
-        if (team_->note_packed(t)) {
+        if (threads.note_packed(t)) {
             channels_.for_each(send);
-            team_->note_started(epoch);
+            threads.note_started(epoch);
         }
     }
     if (t.index == 0) times_.note_start(stamp);
