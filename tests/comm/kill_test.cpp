@@ -39,7 +39,7 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
 
         EXPECT_LT(times.back(), under_load);
         EXPECT_EQ(code, 3);
-        ASSERT_EQ(job_under_test.failures.size(), 2u);
+        ASSERT_EQ(job_under_test.failures.size(), 2u) << job_under_test.said;
         const std::string name = job_under_test.name_of(victim);
         for (const std::string& f : job_under_test.failures) {
             EXPECT_NE(f.find(name), std::string::npos) << f;
@@ -123,7 +123,7 @@ TEST(Kill, BeforeJoiningIsReportedToThoseWhoWait) {
     const int code = job_under_test.wait();
 
     EXPECT_EQ(code, 3);
-    ASSERT_EQ(job_under_test.failures.size(), 2u);
+    ASSERT_EQ(job_under_test.failures.size(), 2u) << job_under_test.said;
     EXPECT_NE(job_under_test.failures[0].find(job_under_test.name_of(1)), std::string::npos);
 }
 
@@ -138,7 +138,7 @@ TEST(Kill, BeforeJoiningIsReportedWhileTheLauncherIsStopped) {
     }
 
     EXPECT_LT(clock_type::now() - begin, under_load);
-    ASSERT_EQ(job_under_test.failures.size(), 2u);
+    ASSERT_EQ(job_under_test.failures.size(), 2u) << job_under_test.said;
     EXPECT_NE(job_under_test.failures[0].find(job_under_test.name_of(1)), std::string::npos);
     send_signal(job_under_test.launcher, SIGCONT);
     EXPECT_EQ(job_under_test.wait(), 3);
