@@ -182,6 +182,7 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
     line.add("cached_line_ns", 1e9 * costs.cached.line_seconds);
     line.add("streamed_line_ns", 1e9 * costs.streamed.line_seconds);
     line.add("scattered_line_ns", 1e9 * costs.scattered_line_seconds);
+    line.add("take_line_ns", 1e9 * costs.take_seconds);
     std::fprintf(json, "%s\n", line.text().c_str());
 }
 

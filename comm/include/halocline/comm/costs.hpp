@@ -42,8 +42,8 @@ struct costs {
     /// each is ghosts, which the peer writes, half is sites, which their owner sends. So it is where ghosts in short
     /// runs lie beside own sites.
     double scattered_line_seconds = 0;
-    /// Time to take back a line (take_line.hpp): one of such a message, which the peer has read (0 if `cached` and
-    /// `streamed` are 0), and one that only this core has used.
+    /// Time to take back a line (take_line.hpp): typically, one of such a message, which the peer has read (0 if `cached`
+    /// and `streamed` are 0), and at least, one that only this core has used.
     double take_seconds = 0, keep_seconds = 0;
     /// flag_seconds between ranks that a network joins; 0 if none does.
     double far_flag_seconds = 0;
@@ -73,7 +73,7 @@ inline constexpr double streaming_margin = 1.3;
 
 /// The costs of this job. The first call measures and is collective, later ones are local; where all ranks share memory
 /// they were measured when the job started, unless job_options::path asks for one path.  Err: job_error.
-/// Cost: half a millisecond once, several where ranks share cores; two small channel sets between pairs of neighbouring
+/// Cost: a millisecond once, several where ranks share cores; two small channel sets between pairs of neighbouring
 /// ranks, one between those that time what they write.
 const costs& measured_costs(const job& j);
 
