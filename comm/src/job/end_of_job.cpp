@@ -81,14 +81,14 @@ status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
 status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
     if (const status s = failed(); s != status::ok) return s;
     memory->record().awake.store(ticks(), std::memory_order_relaxed);
-    move_networks();
     if (watch) {
-        watch->look();
+        watch->look(); // first: a network's library gets to know as late as can be that a peer died
         if (const status s = failed(); s != status::ok) return s;
-        if (peer >= 0 && peer == gone) {
-            publish(status::peer_died, peer, "left the job");
-            return failed();
-        }
+    }
+    move_networks();
+    if (watch && peer >= 0 && peer == gone) {
+        publish(status::peer_died, peer, "left the job");
+        return failed();
     }
     const double waited = stalls.waited(since);
     stalls.look(peer, waited);
