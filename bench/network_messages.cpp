@@ -43,11 +43,11 @@ class messages_endpoint {
                       std::pmr::memory_resource& memory)
         : messages_(j, {.frame_bytes = frame_bytes, .direct_bytes = direct_bytes}), out_(&memory), in_(&memory) {}
 
-    [[nodiscard]] int rank() const { return messages_.owner().rank(); }
+    [[nodiscard]] int rank() const { return messages_.job().rank(); }
     std::byte* out(std::size_t bytes) { return of(out_, bytes); }
     std::byte* in(std::size_t bytes) { return of(in_, bytes); }
     [[nodiscard]] std::vector<double> slowest(const std::vector<double>& mine) const {
-        return bench::slowest(messages_.owner(), mine);
+        return bench::slowest(messages_.job(), mine);
     }
     void send(const std::byte* p, std::size_t n) { check(messages_.send({p, n}, 1 - rank(), 1)); }
     const std::byte* recv(std::byte* p, std::size_t n) {
@@ -70,7 +70,7 @@ class messages_endpoint {
         return b.data();
     }
     void check(comm::status s) {
-        if (s != comm::status::ok) messages_.owner().fail(s, messages_.pending());
+        if (s != comm::status::ok) messages_.job().fail(s, messages_.pending());
     }
     comm::messenger messages_;
     buffer out_, in_;

@@ -41,7 +41,7 @@ class pair_memory {
     };
 
     explicit pair_memory(const comm::job& j) : area_(j, 1 << 16 | 4 * (largest + 4096)), job_(j) {}
-    [[nodiscard]] const comm::job& owner() const { return job_; }
+    [[nodiscard]] const comm::job& job() const { return job_; }
     [[nodiscard]] line& flag(int rank, int i) const { return reinterpret_cast<line*>(area_.of(rank))[i]; }
     [[nodiscard]] cell& ring(int rank, std::uint64_t i) const {
         return reinterpret_cast<cell*>(area_.of(rank) + 4096)[i * 27 % cells];
@@ -61,16 +61,16 @@ class pair_memory {
 
 class limit_endpoint {
   public:
-    explicit limit_endpoint(const pair_memory& m) : m_(m), rank_(m.owner().rank()), peer_(1 - rank_) {
+    explicit limit_endpoint(const pair_memory& m) : m_(m), rank_(m.job().rank()), peer_(1 - rank_) {
         for (int i = 0; i < 8; ++i) m.flag(rank_, i).value.store(0);
         for (std::uint64_t i = 0; i < pair_memory::cells; ++i) m.ring(rank_, i).number.store(0);
         for (std::uint64_t i = 0; i < pair_memory::slots; ++i) new (&m.slot_of(rank_, i)) pair_memory::slot;
-        m.owner().barrier();
+        m.job().barrier();
     }
     [[nodiscard]] int rank() const { return rank_; }
     std::byte* out(std::size_t) { return m_.block(rank_, 2); }
     std::byte* in(std::size_t) { return m_.block(rank_, 3); }
-    std::vector<double> slowest(const std::vector<double>& mine) { return bench::slowest(m_.owner(), mine); }
+    std::vector<double> slowest(const std::vector<double>& mine) { return bench::slowest(m_.job(), mine); }
 
   protected:
     static void await_flag(const std::atomic<std::uint64_t>& f, std::uint64_t epoch) { await(f, epoch, 2000); }

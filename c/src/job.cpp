@@ -107,7 +107,7 @@ template <class Call>
 halocline_status summed(halocline_sum* sum, const double* values, size_t count, Call&& call) noexcept {
     if (values == nullptr && count > 0) return guarded([&] { present(values, "values"); });
     return with(sum, "sum", [&](halocline_sum& s) {
-        return c::checked(call(s.value), s.value.owner(), [&] { return s.value.pending(); });
+        return c::checked(call(s.value), s.value.job(), [&] { return s.value.pending(); });
     });
 }
 

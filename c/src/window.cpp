@@ -33,7 +33,7 @@ element element_of(halocline_type type) {
 /// A window whose element type is known at run time.
 struct halocline_window final : comm::window {
     halocline_window(comm::connection& c, bool sender, const element& e, std::size_t n, std::byte* user)
-        : window(c, {sender, e.name, e.bytes, n, user}), owner(c.owner()), element_bytes(e.bytes), count(n),
+        : window(c, {sender, e.name, e.bytes, n, user}), job(c.job()), element_bytes(e.bytes), count(n),
           fills(sender && user == nullptr), sends(sender) {}
     comm::status init() noexcept { return fills ? fill() : begin(); }
     comm::status post(std::size_t n) noexcept {
@@ -42,12 +42,12 @@ struct halocline_window final : comm::window {
     [[nodiscard]] std::size_t received() const noexcept { return received_bytes() / element_bytes; }
     using window::buffer;
     halocline_status checked(comm::status s) const noexcept {
-        return c::checked(s, owner, [this] { return pending(); });
+        return c::checked(s, job, [this] { return pending(); });
     }
 
     static constexpr std::size_t too_many =
         static_cast<std::size_t>(-1); // no number of bytes is small because it wraps
-    comm::job owner;
+    comm::job job;
     std::size_t element_bytes, count;
     bool fills, sends; // fills: its own buffer, which the caller fills
 };

@@ -46,7 +46,7 @@ void check_format_and_box(const std::string& who, const Options& options, const 
                       1 / least);
         throw input_error(who + text);
     }
-    const int rank = p.owner().rank();
+    const int rank = p.job().rank();
     const lattice::coordinate local = cut.local_box(rank).extents;
     if (order.extents() != local)
         throw input_error(who + "the site order is of a box of " + lattice::to_string(order.extents()) +

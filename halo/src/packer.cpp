@@ -40,12 +40,12 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
     : options_(std::move(options)), name_(p.options().name), reals_(reals_per_site(options_)),
       fields_(p.options().fields) {
     const std::string who = "packer for halo '" + p.options().name + "': ";
-    if (!order) order = lattice::site_order::lexicographic(cut.local_box(p.owner().rank()).extents);
+    if (!order) order = lattice::site_order::lexicographic(cut.local_box(p.job().rank()).extents);
     lanes_ = order->lane_width();
     check_options(who, p, cut, *order);
     for (const plan_message& sent : p.messages()) {
         const std::string where = who + lattice::to_string(sent.where) + ": ";
-        const block_map map = map_of(sent.where, cut.wraps(p.owner().rank(), sent.where), where);
+        const block_map map = map_of(sent.where, cut.wraps(p.job().rank(), sent.where), where);
         message& m = messages_.emplace_back();
         m.field_bytes = sent.send_sites.size() * bytes_per_site(options_);
         std::vector<std::int64_t> from;

@@ -92,10 +92,10 @@ unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
                       std::shared_ptr<const lattice::site_order> order, unpacker_options options)
     : options_(std::move(options)), reals_(reals_per_site(options_)) {
     const std::string who = "unpacker for halo '" + p.options().name + "': ";
-    if (!order) order = lattice::site_order::lexicographic(cut.local_box(p.owner().rank()).extents);
+    if (!order) order = lattice::site_order::lexicographic(cut.local_box(p.job().rank()).extents);
     lanes_ = order->lane_width();
     check_options(who, p, cut, *order);
-    const int rank = p.owner().rank();
+    const int rank = p.job().rank();
     const lattice::box local = cut.local_box(rank);
     for (const plan_message& m : p.messages()) {
         const face f = m.where;

@@ -89,7 +89,7 @@ TEST_P(CoarseOperator, IsGamma5Hermitian) {
             for (std::int64_t s = 0; s < v.volume(); ++s)
                 for (int c = v.components() / 2; c < v.components(); ++c) v.at(s, c) = -v.at(s, c);
         };
-        comm::global_sum sum(p.hierarchy.owner());
+        comm::global_sum sum(p.hierarchy.job());
         const auto inner = [&](const lattice::field<float>& a, const lattice::field<float>& b) {
             std::array<double, 2> values{};
             for (std::size_t k = 0; k < a.values().size(); k += 2) {

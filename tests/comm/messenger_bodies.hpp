@@ -49,7 +49,7 @@ inline void on_ranks(std::initializer_list<int> thread_counts, const std::functi
 }
 
 inline void ok_or_fail(const messenger& m, status s) {
-    if (s != status::ok) m.owner().fail(s, m.pending());
+    if (s != status::ok) m.job().fail(s, m.pending());
 }
 
 inline std::byte letter(int sender, std::uint64_t message, std::size_t place) {
@@ -74,7 +74,7 @@ constexpr int ways = 8;
 
 /// Sends n bytes to the next rank and expects as many of the one before, and nothing behind them.
 inline void expect_round_the_ring(messenger& m, std::size_t n, int way, std::uint64_t number) {
-    const job& j = m.owner();
+    const job& j = m.job();
     std::pmr::memory_resource* const heap = std::pmr::new_delete_resource();
     bytes out(n, way & 1 ? heap : &j.memory()), in(n + 3, way & 2 ? heap : &j.memory());
     fill(out, j.rank(), number);

@@ -81,7 +81,7 @@ inline std::vector<coordinate> expected_ghosts(const lattice::decomposition& cut
 template <class T>
 std::int64_t wrong_ghosts(const halo::plan& plan, const lattice::decomposition& cut, int components,
                           std::uint64_t epoch, int field = 0) {
-    const int rank = plan.owner().rank();
+    const int rank = plan.job().rank();
     std::int64_t wrong = 0;
     for (int i = 0; i < lattice::faces; ++i) {
         const lattice::face f = lattice::face_of(i);

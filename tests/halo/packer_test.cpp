@@ -11,7 +11,7 @@ namespace {
 /// Largest difference between unpacked ghosts and plain loops, relative to the magnitude that the format promises.
 template <class T>
 double worst_error(const halo::plan& plan, const packer<T>& pack, const decomposition& cut, int field = 0) {
-    const int rank = plan.owner().rank();
+    const int rank = plan.job().rank();
     const packer_options& o = pack.options();
     const auto reals = static_cast<std::size_t>(packer<T>::reals_per_site(o));
     double worst = 0;

@@ -226,7 +226,7 @@ std::vector<T> expected_sums(const lattice::decomposition& cut, int rank, const 
 template <class T>
 std::int64_t reverse_and_count_wrong(shell_plan& plan, std::vector<lattice::field<T>>& fields, int which,
                                      const padded_case& c, std::uint64_t epoch) {
-    const int rank = plan.owner().rank();
+    const int rank = plan.job().rank();
     const lattice::box local = c.cut.local_box(rank);
     for (lattice::field<T>& x : fields)
         for_each_site(c.cut, rank, c.options, [&](const coordinate& at, std::int64_t i) {

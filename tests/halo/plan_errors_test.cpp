@@ -260,7 +260,7 @@ TEST(Plan, SaysThatItWasMovedFrom) {
         EXPECT_STREQ(e.what(),
                      "a halo::plan is used after it was moved from: it can be assigned to or destroyed, nothing else");
     }
-    EXPECT_THROW((void)p.owner().rank(), input_error);
+    EXPECT_THROW((void)p.job().rank(), input_error);
     EXPECT_TRUE(p.ghosts<double>(lattice::face_of(0)).empty());
     EXPECT_DEATH(p.start(x), "a halo::plan is used after it was moved from");
 }

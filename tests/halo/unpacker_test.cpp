@@ -34,7 +34,7 @@ double through(message_format format, double scale, double value) {
 template <class T>
 void add_plainly(const decomposition& cut, const halo::plan& plan, const packer_options& o, const unpacker_options& u,
                  int first_component, lattice::field<T>& y) {
-    const int rank = plan.owner().rank();
+    const int rank = plan.job().rank();
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
         for (const coordinate& ghost : expected_ghosts(cut, rank, plan.options(), f)) {

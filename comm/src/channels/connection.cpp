@@ -19,8 +19,8 @@ std::string key(int send_tag, int receive_tag, std::uint32_t ordinal, char kind,
 
 } // namespace
 
-connection_core::connection_core(const job& j, int to, connection_options o)
-    : owner(j), peer(to), options(std::move(o)), ordinal(0) {
+connection_core::connection_core(const comm::job& j, int to, connection_options o)
+    : job(j), peer(to), options(std::move(o)), ordinal(0) {
     job_core& core = j.core();
     if (peer < 0 || peer >= core.ranks) {
         throw input_error("connection '" + options.name + "': peer " + std::to_string(peer) +
@@ -34,7 +34,7 @@ connection_core::connection_core(const job& j, int to, connection_options o)
 }
 
 std::string connection_core::title() const {
-    return "connection '" + options.name + "' of rank " + std::to_string(owner.rank()) + " with rank " +
+    return "connection '" + options.name + "' of rank " + std::to_string(job.rank()) + " with rank " +
            std::to_string(peer);
 }
 
@@ -47,12 +47,12 @@ std::string connection_core::peers_key(char kind, std::uint32_t n) const {
 }
 
 void connection_core::send_letter(char kind, std::uint32_t n, const std::string& body) {
-    job_core& core = owner.core();
+    job_core& core = job.core();
     core.windows.letters.send(core.post, core.rank, peer, own_key(kind, n), body);
 }
 
 std::uint32_t connection_core::agreed_id(bool outgoing, std::uint32_t n) const {
-    const int here = owner.rank(), out = options.send_tag, back = options.receive_tag;
+    const int here = job.rank(), out = options.send_tag, back = options.receive_tag;
     wire_writer name;
     if (outgoing)
         name.number(here).number(peer).number(out).number(back);
@@ -64,12 +64,12 @@ std::uint32_t connection_core::agreed_id(bool outgoing, std::uint32_t n) const {
     return hash | 0x80000000u; // plans count from 1
 }
 
-connection::connection(const job& j, int peer, connection_options options)
+connection::connection(const comm::job& j, int peer, connection_options options)
     : core_("a connection", std::make_shared<connection_core>(j, peer, std::move(options))) {}
 
 void connection::connect() {
     connection_core& c = *core_;
-    job_core& core = c.owner.core();
+    job_core& core = c.job.core();
     const std::uint32_t call = c.connects++;
     c.send_letter(counts_kind, call, wire_writer().number(c.sends).number(c.recvs).take());
 
@@ -114,6 +114,6 @@ void connection::connect() {
 
 int connection::peer() const { return core_->peer; }
 const std::string& connection::name() const { return core_->options.name; }
-const job& connection::owner() const { return core_->owner; }
+const job& connection::job() const { return core_->job; }
 
 } // namespace halocline::comm

@@ -27,7 +27,7 @@ struct window_request {
 
 class connection_core {
   public:
-    connection_core(const job& j, int to, connection_options o);
+    connection_core(const comm::job& j, int to, connection_options o);
 
     /// "connection 'x-low' of rank 0 with rank 1"
     [[nodiscard]] std::string title() const;
@@ -42,7 +42,7 @@ class connection_core {
     /// What both ends call the n-th send or receive window in the labels of its messages.
     [[nodiscard]] std::uint32_t agreed_id(bool outgoing, std::uint32_t n) const;
 
-    job owner;
+    comm::job job;
     int peer;
     connection_options options;
     std::uint32_t ordinal;              // among the connections to the peer with these tags

@@ -22,7 +22,7 @@ class far_window_end {
   public:
     /// Local.  `number`: among the windows of this direction of the connection.  Lifetime: refers to all of these.
     far_window_end(connection_core& c, const window_request& r, std::uint32_t number, std::uint32_t id)
-        : connection_(c), request_(r), number_(number), core_(c.owner.core()),
+        : connection_(c), request_(r), number_(number), core_(c.job.core()),
           channel_(world_of(core_, static_cast<Channel*>(nullptr)), *core_.memory, 0, c.peer, id, r.bytes_out(),
                    r.bytes_in()) {
         if constexpr (requires { &Channel::complete; })

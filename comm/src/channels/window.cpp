@@ -29,7 +29,7 @@ window::~window() = default;
 bool window::test() noexcept { return end_->test(); }
 status window::wait() noexcept { return end_->wait(); }
 void window::wait_or_throw() {
-    if (const status s = end_->wait(); s != status::ok) end_->owner().fail(s, end_->pending());
+    if (const status s = end_->wait(); s != status::ok) end_->job().fail(s, end_->pending());
 }
 status window::state() const noexcept { return end_->state(); }
 std::string window::pending() const { return end_->pending(); }

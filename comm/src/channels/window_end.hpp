@@ -43,7 +43,7 @@ class window_end {
     /// push() of a window in open_windows::due; if true, it is to leave that list.
     bool push_listed() noexcept;
 
-    [[nodiscard]] const job& owner() const { return connection_->owner; }
+    [[nodiscard]] const comm::job& job() const { return connection_->job; }
     [[nodiscard]] std::string title() const; ///< "send window 0"
     [[nodiscard]] std::string pending() const;
     [[nodiscard]] std::string describe() const;
@@ -67,7 +67,7 @@ class window_end {
     enum class phase : std::uint8_t { made, idle, begun, posted };
 
     [[nodiscard]] way make_way();
-    [[nodiscard]] job_core& core() const { return connection_->owner.core(); }
+    [[nodiscard]] job_core& core() const { return connection_->job.core(); }
     [[nodiscard]] const std::string& transport() const { return core().members[connection_->peer].transport; }
     template <class Done>
     status until(Done done) noexcept;

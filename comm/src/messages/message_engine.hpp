@@ -25,7 +25,7 @@ class waiter;
 
 class message_engine {
   public:
-    message_engine(const job& j, const messenger_options& options);
+    message_engine(const comm::job& j, const messenger_options& options);
     ~message_engine();
     message_engine(const message_engine&) = delete;
     message_engine& operator=(const message_engine&) = delete;
@@ -53,7 +53,7 @@ class message_engine {
     [[nodiscard]] status state() const noexcept { return core_.state; }
     [[nodiscard]] std::string pending() const;
     [[nodiscard]] std::string describe() const;
-    [[nodiscard]] const job& owner() const noexcept { return job_; }
+    [[nodiscard]] const comm::job& job() const noexcept { return job_; }
     [[nodiscard]] const message_counts& counts() const noexcept { return core_.counts; }
 
   private:
@@ -82,7 +82,7 @@ class message_engine {
     }
     [[nodiscard]] message_link& link_to(int rank) noexcept { return links_[static_cast<std::size_t>(rank)]; }
 
-    job job_;
+    comm::job job_;
     messenger_core core_;
     matching matching_;
     std::vector<message_link> links_;          ///< by rank

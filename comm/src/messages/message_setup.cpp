@@ -56,7 +56,7 @@ void check_options(const job& j, const messenger_options& o) {
 
 } // namespace
 
-message_engine::message_engine(const job& j, const messenger_options& options)
+message_engine::message_engine(const comm::job& j, const messenger_options& options)
     : job_(j), core_{j.core(), options},
       matching_(core_.job.ranks, options.unexpected, std::max(options.immediate_bytes, sizeof(announcement)),
                 core_.counts),

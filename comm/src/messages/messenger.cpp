@@ -10,12 +10,12 @@ message_request::~message_request() {
     if (operation_.engine != nullptr) operation_.engine->withdraw(*this);
 }
 
-messenger::messenger(const job& j, const messenger_options& options)
+messenger::messenger(const comm::job& j, const messenger_options& options)
     : engine_("a messenger", std::make_unique<message_engine>(j, options)) {}
 messenger::messenger(messenger&&) noexcept = default;
 messenger& messenger::operator=(messenger&&) noexcept = default;
 messenger::~messenger() {
-    if (engine_ && engine_->owner().core().in_forked_child())
+    if (engine_ && engine_->job().core().in_forked_child())
         leave_to_parent(engine_.pointer()); // requests may still ask it
 }
 
@@ -55,6 +55,6 @@ status messenger::state() const noexcept { return engine_->state(); }
 std::string messenger::pending() const { return engine_->pending(); }
 const message_counts& messenger::counts() const noexcept { return engine_->counts(); }
 std::string messenger::describe() const { return engine_->describe(); }
-const job& messenger::owner() const noexcept { return engine_->owner(); }
+const job& messenger::job() const noexcept { return engine_->job(); }
 
 } // namespace halocline::comm

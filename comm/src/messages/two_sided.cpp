@@ -30,7 +30,7 @@ request communicator::take() {
     return r;
 }
 
-void communicator::fail(status s) const { messages_.owner().fail(s, messages_.pending()); }
+void communicator::fail(status s) const { messages_.job().fail(s, messages_.pending()); }
 
 void send(const void* buffer, std::size_t count, datatype type, int to, int tag, communicator& c) {
     c.require(c.messages().send(bytes_of(buffer, count, type), to, tag));

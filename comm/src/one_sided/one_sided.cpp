@@ -59,10 +59,10 @@ std::size_t exposure::bytes_at(std::size_t n) const noexcept {
 template <class Done>
 status exposure::until(int peer, Done done) noexcept {
     segment_->poll();
-    std::optional<waiter> waiting(segment_->owner.core());
+    std::optional<waiter> waiting(segment_->job.core());
     std::uint64_t before = segment_->moved();
     while (status_ == status::ok && !done()) {
-        if (std::exchange(before, segment_->moved()) != before) waiting.emplace(segment_->owner.core());
+        if (std::exchange(before, segment_->moved()) != before) waiting.emplace(segment_->job.core());
         if (status_ == status::ok) status_ = waiting->again(peer);
         if (status_ == status::ok) status_ = segment_->state();
     }
@@ -74,7 +74,7 @@ bool exposure::came(std::size_t n, int half, std::uint64_t epoch) noexcept {
     const rma_segment::neighbour& peer = segment_->neighbours[n];
     const bool left = rma_segment::left(peer); // read first: what was told before is there then
     if (rma_segment::told(peer, half) >= epoch) return true;
-    if (left && status_ == status::ok) status_ = segment_->owner.core().left_by(peer.rank);
+    if (left && status_ == status::ok) status_ = segment_->job.core().left_by(peer.rank);
     return false;
 }
 
@@ -103,7 +103,7 @@ bool exposure::test() noexcept {
 /// After a poll of neighbour n that found nothing: true if by now the job has failed.
 bool exposure::failed_meanwhile(std::size_t n) noexcept {
     if (status_ == status::ok)
-        status_ = after_fruitless_test(segment_->owner.core(), fruitless_tests_, segment_->neighbours[n].rank);
+        status_ = after_fruitless_test(segment_->job.core(), fruitless_tests_, segment_->neighbours[n].rank);
     return status_ != status::ok;
 }
 

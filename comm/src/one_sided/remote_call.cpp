@@ -61,9 +61,9 @@ bool remote_calls::put(std::size_t n, std::uint32_t function, const void* argume
 
 status remote_calls::call_bytes(std::size_t n, std::uint32_t function, const void* argument, std::size_t bytes) {
     status s = n < segment_->neighbours.size() ? status::ok : status::misused;
-    for (waiter waiting(segment_->owner.core()); s == status::ok && !put(n, function, argument, bytes);) {
+    for (waiter waiting(segment_->job.core()); s == status::ok && !put(n, function, argument, bytes);) {
         if (const auto& peer = segment_->neighbours[n]; rma_segment::left(peer))
-            return segment_->owner.core().left_by(peer.rank);
+            return segment_->job.core().left_by(peer.rank);
         if (run() == 0) s = waiting.again(segment_->neighbours[n].rank);
         if (s == status::ok) s = segment_->state();
     }
@@ -72,7 +72,7 @@ status remote_calls::call_bytes(std::size_t n, std::uint32_t function, const voi
 
 std::size_t remote_calls::progress() {
     const std::size_t ran = run();
-    if (ran == 0) give_way(segment_->owner.core(), fruitless_tests_);
+    if (ran == 0) give_way(segment_->job.core(), fruitless_tests_);
     return ran;
 }
 
@@ -101,7 +101,7 @@ std::size_t remote_calls::run() {
 
 status remote_calls::progress_until(const std::function<bool()>& done) {
     status s = status::ok;
-    for (waiter waiting(segment_->owner.core()); s == status::ok && !done();) {
+    for (waiter waiting(segment_->job.core()); s == status::ok && !done();) {
         if (run() == 0) s = waiting.again(-1);
         if (s == status::ok) s = segment_->state();
     }

@@ -67,9 +67,9 @@ struct block_card {
 
 } // namespace
 
-rma_segment::rma_segment(const job& j, const std::string& name, std::span<const int> ranks, std::size_t bytes,
+rma_segment::rma_segment(const comm::job& j, const std::string& name, std::span<const int> ranks, std::size_t bytes,
                          std::string_view shape, std::optional<std::size_t> direct_bytes)
-    : owner(j), payload_bytes(bytes), direct_bytes_(direct_bytes) {
+    : job(j), payload_bytes(bytes), direct_bytes_(direct_bytes) {
     j.core().sweep();
     requests_by_peer by_peer;
     j.collectively([&] { by_peer = sorted(j, name, ranks); });
@@ -83,9 +83,9 @@ rma_segment::rma_segment(const job& j, const std::string& name, std::span<const 
 /// A control line for each neighbour to write to, then the payload. Collective.
 void rma_segment::lay_out_block(std::size_t count) {
     const std::size_t lines = count * sizeof(control_line);
-    owner.collectively([&] {
+    job.collectively([&] {
         block_bytes_ = sum_or_most(lines, payload_bytes);
-        block_ = static_cast<std::byte*>(owner.core().memory->allocate_for_peers(block_bytes_, alignof(control_line)));
+        block_ = static_cast<std::byte*>(job.core().memory->allocate_for_peers(block_bytes_, alignof(control_line)));
     });
     for (std::size_t n = 0; n < count; ++n) new (block_ + n * sizeof(control_line)) control_line;
     payload = block_ + lines;
@@ -94,16 +94,16 @@ void rma_segment::lay_out_block(std::size_t count) {
 
 /// Swaps where the blocks lie: the neighbours. Collective.
 void rma_segment::meet(const std::string& name, std::string_view shape, std::span<const int> ranks) {
-    const job_core& core = owner.core();
+    const job_core& core = job.core();
     const auto start = static_cast<std::uint64_t>(block_ - core.memory->base());
     const auto lines = static_cast<std::uint64_t>(payload - block_);
     std::vector<std::string> out;
     for (std::size_t n = 0; n < ranks.size(); ++n)
         out.push_back(block_card{name, std::string(shape), n, start, lines, payload_bytes}.written());
-    const std::vector<std::string> in = owner.exchange(ranks, out);
-    const path wish = owner.options().path;
-    const costs c = owner.ranks() > 1 && leaves_streaming(wish) ? measured_costs(owner) : costs{};
-    owner.collectively([&] {
+    const std::vector<std::string> in = job.exchange(ranks, out);
+    const path wish = job.options().path;
+    const costs c = job.ranks() > 1 && leaves_streaming(wish) ? measured_costs(job) : costs{};
+    job.collectively([&] {
         for (std::size_t n = 0; n < ranks.size(); ++n) {
             const int peer = ranks[n];
             const block_card theirs = block_card::read(in[n]);
@@ -130,13 +130,13 @@ void rma_segment::meet(const std::string& name, std::string_view shape, std::spa
 
 void rma_segment::connect_far(const std::string& name) {
     std::vector<channel_request> requests;
-    std::vector<far_link*> of_rank(static_cast<std::size_t>(owner.ranks()), nullptr);
+    std::vector<far_link*> of_rank(static_cast<std::size_t>(job.ranks()), nullptr);
     for (const neighbour& peer : neighbours) {
         if (!peer.far) continue;
         of_rank[peer.rank] = peer.far.get();
-        request_frame_channels(requests, owner.rank(), peer.rank, far_link::frame_bytes);
+        request_frame_channels(requests, job.rank(), peer.rank, far_link::frame_bytes);
     }
-    channels_ = channel_set(owner, requests, {name, ""});
+    channels_ = channel_set(job, requests, {name, ""});
     for_each_frame_channel(channels_, [&](int rank, frame_channel c) { of_rank[rank]->connect(c); });
     if (requests.empty()) return;
     // A neighbour may wait for an answer while this rank waits for something else.
@@ -235,18 +235,18 @@ void rma_segment::poll() noexcept {
         status s = peer.far->take([&](const far_item& r, std::span<const std::byte> b) { return apply(peer, r, b); });
         peer.far->push();
         if (s == status::aborted) peer.mine->half[1].end.store(1, std::memory_order_release);
-        if (s == status::peer_died) s = owner.core().lost(peer.rank, "can't be reached: " + peer.far->trouble());
+        if (s == status::peer_died) s = job.core().lost(peer.rank, "can't be reached: " + peer.far->trouble());
         if (s != status::ok && s != status::aborted && state_ == status::ok) state_ = s;
     }
 }
 
 rma_segment::~rma_segment() {
-    if (owner.core().in_forked_child()) {
+    if (job.core().in_forked_child()) {
         leave_to_parent(neighbours);
         leave_to_parent(exposed_);
         return;
     }
-    const closing_scope closing(owner.core().doing);
+    const closing_scope closing(job.core().doing);
     parked_block parked{block_, block_bytes_, {}};
     for (auto& [transport, memory] : exposed_) parked.exposed.push_back(std::move(memory));
     for (const neighbour& peer : neighbours) {
@@ -256,7 +256,7 @@ rma_segment::~rma_segment() {
         parked.lines.push_back(peer.mine);
     }
     neighbours.clear(); // their links ask libraries, too
-    owner.core().park(std::move(parked));
+    job.core().park(std::move(parked));
 }
 
 } // namespace halocline::comm

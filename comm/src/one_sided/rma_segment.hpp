@@ -51,7 +51,7 @@ class rma_segment {
     /// Collective. `shape`: anything else that must be equal on all ranks. `direct_bytes`: writes over a network of
     /// that size and more are large ones; nullopt, on all ranks: there are none.
     /// Err: input_error; job_error: the payload can't be registered.
-    rma_segment(const job& j, const std::string& name, std::span<const int> ranks, std::size_t payload_bytes,
+    rma_segment(const comm::job& j, const std::string& name, std::span<const int> ranks, std::size_t payload_bytes,
                 std::string_view shape, std::optional<std::size_t> direct_bytes = {});
     ~rma_segment();
     rma_segment(const rma_segment&) = delete;
@@ -87,7 +87,7 @@ class rma_segment {
     [[nodiscard]] std::uint64_t moved() const noexcept;
     [[nodiscard]] exposure_counts counts() const noexcept;
 
-    job owner;
+    comm::job job;
     std::vector<neighbour> neighbours;
     std::byte* payload = nullptr;
     std::size_t payload_bytes = 0;
@@ -122,10 +122,10 @@ template <class Try>
 status rma_segment::until(const neighbour& peer, Try done, bool also_left) noexcept {
     status s = state_;
     std::uint64_t before = moved();
-    for (std::optional<waiter> waiting(owner.core()); s == status::ok && !done();) {
-        if (!also_left && left(peer)) return owner.core().left_by(peer.rank);
-        if (std::exchange(before, moved()) != before) waiting.emplace(owner.core()); // the deadline is of silence
-        s = waiting->again(peer.rank);                                               // polls
+    for (std::optional<waiter> waiting(job.core()); s == status::ok && !done();) {
+        if (!also_left && left(peer)) return job.core().left_by(peer.rank);
+        if (std::exchange(before, moved()) != before) waiting.emplace(job.core()); // the deadline is of silence
+        s = waiting->again(peer.rank);                                             // polls
         if (s == status::ok) s = state_;
     }
     return s;

@@ -12,10 +12,10 @@
 namespace halocline::comm {
 
 void rma_segment::connect_direct() {
-    job_core& core = owner.core();
+    job_core& core = job.core();
     std::vector<int> peers;
     std::vector<std::string> cards;
-    owner.collectively([&] {
+    job.collectively([&] {
         for (neighbour& peer : neighbours) {
             if (!peer.far) continue;
             const std::string& transport = core.members[static_cast<std::size_t>(peer.rank)].transport;
@@ -28,8 +28,8 @@ void rma_segment::connect_direct() {
             cards.push_back(card.number(own ? own->ticket : bulk_ticket{}).take());
         }
     });
-    cards = owner.exchange(peers, cards);
-    owner.collectively([&] {
+    cards = job.exchange(peers, cards);
+    job.collectively([&] {
         auto card = cards.begin();
         for (neighbour& peer : neighbours) {
             if (!peer.far) continue;
@@ -81,7 +81,7 @@ std::optional<status> rma_segment::write_direct(const neighbour& peer, std::size
     }
     bulk.cut(); // nobody reads `bytes` any more
     if (s == status::ok && !left(peer)) poll_direct(peer);
-    return s != status::ok ? s : state_ != status::ok ? state_ : owner.core().left_by(peer.rank);
+    return s != status::ok ? s : state_ != status::ok ? state_ : job.core().left_by(peer.rank);
 }
 
 far_link::visited rma_segment::receive_direct(neighbour& peer, std::size_t place, std::size_t bytes) noexcept {
@@ -101,7 +101,7 @@ far_link::visited rma_segment::receive_direct(neighbour& peer, std::size_t place
 void rma_segment::poll_direct(const neighbour& peer) noexcept {
     peer.bulk->poll();
     if (peer.bulk->failed() && state_ == status::ok)
-        state_ = owner.core().lost(peer.rank, "can't be reached: " + peer.bulk->trouble());
+        state_ = job.core().lost(peer.rank, "can't be reached: " + peer.bulk->trouble());
 }
 
 std::uint64_t rma_segment::moved() const noexcept {

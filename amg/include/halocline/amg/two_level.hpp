@@ -54,7 +54,7 @@ class two_level {
     /// x = one cycle on D x = b.  Collective.  Pre: setup().
     [[nodiscard]] comm::status cycle(lattice::field<float>& x, const lattice::field<float>& b);
 
-    [[nodiscard]] const comm::job& owner() const { return job_; }
+    [[nodiscard]] const comm::job& job() const { return job_; }
     [[nodiscard]] aggregation& interpolation() { return p_; }
     [[nodiscard]] coarse_operator& coarse() { return dc_; }
     [[nodiscard]] coarse_solver& solver() { return solve_; }

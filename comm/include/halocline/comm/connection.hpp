@@ -28,7 +28,7 @@ class connection {
     /// the peer is the own rank, an end with two different tags needs another end with the tags swapped, and an end
     /// with two equal tags is joined with itself.
     /// Err: input_error: no such rank, or a transport serves it that has no windows.
-    connection(const job& j, int peer, connection_options options = {});
+    connection(const comm::job& j, int peer, connection_options options = {});
 
     /// Joins the windows made here so far: the n-th send window with the peer's n-th receive window, and the other way
     /// round. Waits until the peer has made its windows, not until it connects.
@@ -40,7 +40,7 @@ class connection {
 
     [[nodiscard]] int peer() const;
     [[nodiscard]] const std::string& name() const;
-    [[nodiscard]] const job& owner() const;
+    [[nodiscard]] const comm::job& job() const;
     /// For windows.
     [[nodiscard]] const std::shared_ptr<connection_core>& core() const {
         (void)*core_; // or it was moved from

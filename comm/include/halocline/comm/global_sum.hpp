@@ -28,7 +28,7 @@ class global_sum {
     /// in it.
     /// `largest_group`: ranks that take one step; 0: 32 where all ranks share memory, else 8. It changes no bits.
     /// Err: input_error if that is no permutation of the ranks.
-    explicit global_sum(const job& j, int max_values = 64, std::span<const int> rank_order = {}, int largest_group = 0);
+    explicit global_sum(const comm::job& j, int max_values = 64, std::span<const int> rank_order = {}, int largest_group = 0);
     global_sum(const global_sum&) = delete; // waits of this rank know where it is
     global_sum& operator=(const global_sum&) = delete;
     /// values <- sum over ranks, element by element. Neither allocates nor locks.
@@ -51,7 +51,7 @@ class global_sum {
 
     /// What the last failed sum was waiting for.
     [[nodiscard]] std::string pending() const;
-    [[nodiscard]] const job& owner() const { return job_; }
+    [[nodiscard]] const comm::job& job() const { return job_; }
     [[nodiscard]] const sum_statistics& statistics() const { return statistics_; }
     void reset_statistics() { statistics_ = {}; }
 
@@ -94,7 +94,7 @@ class global_sum {
     }
 
     static constexpr std::size_t small_values = 2; // travel inside the control line
-    job job_;
+    comm::job job_;
     std::vector<step> steps_; // the group's, then upwards
     std::size_t due_ = 0;     // step whose messages the sum under way waits for
     bool started_ = false;    // by start(): what has come is in sum_

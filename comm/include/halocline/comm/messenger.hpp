@@ -118,7 +118,7 @@ struct message_counts {
 class messenger {
   public:
     /// Collective.  Err: input_error; job_error.
-    explicit messenger(const job& j, const messenger_options& options = {});
+    explicit messenger(const comm::job& j, const messenger_options& options = {});
     messenger(messenger&&) noexcept;
     messenger& operator=(messenger&&) noexcept;
     /// Withdraws requests that are still under way; waits only as message_request's destructor does.
@@ -167,7 +167,7 @@ class messenger {
     [[nodiscard]] const message_counts& counts() const noexcept;
     /// For people: how each peer's memory is reached, a line each, and the thresholds.
     [[nodiscard]] std::string describe() const;
-    [[nodiscard]] const job& owner() const noexcept;
+    [[nodiscard]] const comm::job& job() const noexcept;
 
   private:
     checked_pointer<std::unique_ptr<message_engine>> engine_;

@@ -33,10 +33,10 @@ class communicator {
   public:
     /// Collective.  Err: as messenger.
     explicit communicator(const job& j, const messenger_options& options = {}) : messages_(j, options) {}
-    [[nodiscard]] int rank() const { return messages_.owner().rank(); }
-    [[nodiscard]] int size() const { return messages_.owner().ranks(); }
+    [[nodiscard]] int rank() const { return messages_.job().rank(); }
+    [[nodiscard]] int size() const { return messages_.job().ranks(); }
     /// Memory for buffers that peers can reach directly.
-    [[nodiscard]] slab& memory() const { return messages_.owner().memory(); }
+    [[nodiscard]] slab& memory() const { return messages_.job().memory(); }
     [[nodiscard]] messenger& messages() { return messages_; }
 
     [[nodiscard]] request take();

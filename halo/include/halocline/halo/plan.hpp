@@ -134,7 +134,7 @@ class plan {
     /// Finished exchanges.
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
     [[nodiscard]] const plan_options& options() const { return options_; }
-    [[nodiscard]] const comm::job& owner() const { return job_; }
+    [[nodiscard]] const comm::job& job() const { return job_; }
     [[nodiscard]] plan_statistics statistics() const;
     void reset_statistics();
     /// Bytes of the slab that the plan takes: slots and control lines.

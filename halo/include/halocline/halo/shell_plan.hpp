@@ -71,7 +71,7 @@ class shell_plan {
     /// Finished exchanges, reverse ones not counted.
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
     [[nodiscard]] const shell_options& options() const { return options_; }
-    [[nodiscard]] const comm::job& owner() const { return job_; }
+    [[nodiscard]] const comm::job& job() const { return job_; }
     /// The route that edges and corners take; describe() gives the reason.
     [[nodiscard]] corner_route route() const { return route_; }
     [[nodiscard]] plan_statistics statistics() const;
