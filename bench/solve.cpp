@@ -97,11 +97,11 @@ lattice::decomposition cut_between_blocks(const lattice::coordinate& global, int
 }
 
 /// One set-up and one solve.
-amg::amg_report take_turn(const comm::job& j, amg::solver& solver, lattice::field<double>& x,
-                          const lattice::field<double>& b, timings& ours) {
+amg::solver_report take_turn(const comm::job& j, amg::solver& solver, lattice::field<double>& x,
+                             const lattice::field<double>& b, timings& ours) {
     j.barrier();
     solver.setup();
-    amg::amg_report report = solver.solve(x, b);
+    amg::solver_report report = solver.solve(x, b);
     if (!report.converged()) throw error("the solve ended as " + std::string(solvers::to_string(report.outer.status)));
     ours["setup"].push_back(report.setup_seconds);
     ours["solve"].push_back(report.solve_seconds);
@@ -154,7 +154,7 @@ int run(program& p, int argc, const char* const* argv) {
     }
     lattice::gauge_file file;
     j.collectively([&] { file = lattice::open_gauge_file(a.gauge); });
-    amg::amg_options options;
+    amg::solver_options options;
     options.blocks = amg::default_blocks(file.extents);
     options.vectors = a.vectors;
     options.setup_iterations = a.setup_iterations;
@@ -166,7 +166,7 @@ int run(program& p, int argc, const char* const* argv) {
         for (int c = 0; c < lattice::spinor_components; c += 2) b.at(site, c) = 1;
 
     timings ours, theirs;
-    amg::amg_report last;
+    amg::solver_report last;
     for (int round = 0; round < a.rounds; ++round) {
         amg::solver solver(j, cut, links, a.op, options);
         last = take_turn(j, solver, x, b, ours);

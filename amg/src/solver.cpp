@@ -15,11 +15,11 @@ using clock = std::chrono::steady_clock;
 double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
 /// Err: input_error: a number that no solve can be made with.
-const amg_options& checked(const amg_options& o) {
+const solver_options& checked(const solver_options& o) {
     const auto within = [](const char* name, auto value, auto least, auto most) {
         if (value >= least && value <= most) return;
         std::ostringstream text;
-        text << "amg_options::" << name << " = " << value << ": must be from " << least << " to " << most;
+        text << "solver_options::" << name << " = " << value << ": must be from " << least << " to " << most;
         throw input_error(text.str());
     };
     constexpr int many = 1'000'000;
@@ -49,7 +49,7 @@ void require_spinors(const lattice::field<double>& x, const char* name, const la
 constexpr int most_times = 9; // of a report
 
 std::shared_ptr<const lattice::site_order> blocked_order(const comm::job& j, const lattice::decomposition& cut,
-                                                         const amg_options& options) {
+                                                         const solver_options& options) {
     const lattice::coordinate block = options.blocks.value_or(default_blocks(cut.global()));
     static_cast<void>(coarse_decomposition(cut, block)); // its errors name the rank grids that would do
     const lattice::box local = cut.local_box(j.rank());
@@ -72,7 +72,7 @@ void convert(lattice::field<To>& y, const lattice::field<From>& x) noexcept {
 } // namespace
 
 solver::solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
-               const dirac::wilson_parameters& p, const amg_options& options)
+               const dirac::wilson_parameters& p, const solver_options& options)
     : job_(j), options_(checked(options)), d_(j, cut, links, p, blocked_order(j, cut, options)),
       d32_(j, cut, links, p, d_.order()), hierarchy_(j, cut, d32_, options),
       sum_(j, std::max(2 * (options.restart_length + 2), most_times), cut.rank_order()),
@@ -86,7 +86,7 @@ void solver::setup() {
     setup_seconds_ = seconds_since(start);
 }
 
-amg_report solver::solve(lattice::field<double>& x, const lattice::field<double>& b) {
+solver_report solver::solve(lattice::field<double>& x, const lattice::field<double>& b) {
     require_spinors(x, "x", d_.order()->extents());
     require_spinors(b, "b", d_.order()->extents());
     reorder(b_, b);
@@ -106,7 +106,7 @@ amg_report solver::solve(lattice::field<double>& x, const lattice::field<double>
         convert(z, x32_);
         return s;
     };
-    amg_report report;
+    solver_report report;
     report.outer = solvers::fgmres(
         space_, [&](auto& y, const auto& v) { return d_.apply(y, v); }, precondition, b_, x_, work_, options,
         [&](const solvers::iteration_event& e) {

@@ -15,7 +15,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
-solvers::fgmres_options coarse_options(const amg_options& options) {
+solvers::fgmres_options coarse_options(const solver_options& options) {
     solvers::fgmres_options o;
     o.tolerance = options.coarse_tolerance;
     o.restart_length = options.coarse_restart_length;
@@ -51,7 +51,7 @@ std::string to_string(const progress& p) {
     return "iteration " + step + ": residual " + residual.data();
 }
 
-coarse_solver::coarse_solver(const comm::job& j, coarse_operator& d, const amg_options& options,
+coarse_solver::coarse_solver(const comm::job& j, coarse_operator& d, const solver_options& options,
                              std::span<const int> rank_order)
     : d_(&d), sum_(j, 2 * (options.coarse_restart_length + 2), rank_order), options_(coarse_options(options)),
       space_(d.bipartite() ? d.half_order() : d.order(), d.components(), sum_, 2 * (options.coarse_restart_length + 2)),
@@ -106,7 +106,7 @@ void coarse_solver::reset_costs() {
 }
 
 two_level::two_level(const comm::job& j, const lattice::decomposition& cut, dirac::wilson_clover<float>& d,
-                     const amg_options& options)
+                     const solver_options& options)
     : job_(j), options_(options), global_(cut.global()), local_(cut.local_box(j.rank())), d_(&d),
       coarse_cut_(coarse_decomposition(cut, d.order()->blocks()->block)),
       p_(d.order(), coarse_site_order(coarse_cut_, j.rank()), options.vectors),

@@ -23,8 +23,8 @@ namespace {
 
 using lattice::field;
 
-amg::amg_options amg_options_of(const settings& s, const lattice::coordinate& blocks) {
-    amg::amg_options options;
+amg::solver_options solver_options_of(const settings& s, const lattice::coordinate& blocks) {
+    amg::solver_options options;
     options.blocks = blocks;
     options.vectors = s.vectors;
     options.setup_iterations = s.setup_iterations;
@@ -180,7 +180,7 @@ int solve(program& p, int argc, const char* const* argv) {
     const auto b = make_right_hand_side(j, problem, s); // a file may be damaged: told before the work
     check_range(b, s, total);
 
-    amg::solver solver(j, problem.cut, links, s.op, amg_options_of(s, problem.blocks));
+    amg::solver solver(j, problem.cut, links, s.op, solver_options_of(s, problem.blocks));
     solver.on_progress([&](const amg::progress& now) {
         const std::string line = amg::to_string(now);
         if (now.milestone)

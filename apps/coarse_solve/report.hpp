@@ -24,7 +24,7 @@ struct run_result {
     std::complex<double> first_component; ///< spin 0, colour 0 of site (0,0,0,0)
     double true_relative_residual = 0;    ///< |b - D x| / |b| with the plain reference operator
     bool converged = false;
-    amg::amg_report solve; ///< seconds: maximum over ranks
+    amg::solver_report solve; ///< seconds: maximum over ranks
 };
 
 /// The table of the last screen.

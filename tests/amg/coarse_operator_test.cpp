@@ -20,7 +20,7 @@ using lattice::coordinate;
 /// Operator, hierarchy and a few vectors on one rank of a job.
 struct problem {
     problem(const comm::job& j, const coordinate& global, const coordinate& rank_grid, const coordinate& block,
-            const amg::amg_options& options, int lane_width = 4)
+            const amg::solver_options& options, int lane_width = 4)
         : cut(lattice::decomposition::even(global, rank_grid, block)), local(cut.local_box(j.rank())),
           links(j, cut, halocline_test::links_near_one(cut.local_box(j.rank()), cut.global(), 0.25)),
           d(j, cut, links, {}, lattice::site_order::blocked(local, global, block, lane_width)),
@@ -42,8 +42,8 @@ struct problem {
     lattice::box coarse_local;
 };
 
-amg::amg_options few_vectors(int vectors, int setup_iterations = 0) {
-    amg::amg_options options;
+amg::solver_options few_vectors(int vectors, int setup_iterations = 0) {
+    amg::solver_options options;
     options.vectors = vectors;
     options.setup_iterations = setup_iterations;
     return options;

@@ -42,12 +42,12 @@ TEST_P(ReferenceSolve, GivesTheReferenceSolution) {
             lattice::field<double> x(order, lattice::spinor_components), b(order, lattice::spinor_components);
             for (std::int64_t s = 0; s < b.volume(); ++s)
                 for (int c = 0; c < lattice::spinor_components; c += 2) b.at(s, c) = 1;
-            amg::amg_options options;
+            amg::solver_options options;
             options.blocks = e.blocks;
             amg::solver solver(j, cut, links, {}, options);
 
             solver.setup();
-            const amg::amg_report report = solver.solve(x, b);
+            const amg::solver_report report = solver.solve(x, b);
 
             std::array<double, 5> sums{};
             for (std::int64_t s = 0; s < x.volume(); ++s)

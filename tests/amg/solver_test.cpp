@@ -16,13 +16,13 @@ using namespace halocline;
 using lattice::coordinate;
 
 struct outcome {
-    amg::amg_report report;
+    amg::solver_report report;
     double residual = 0; ///< of the plain reference operator
     std::vector<amg::progress> seen;
 };
 
 /// Solves D x = random on a gauge field near unity, ranks as threads; what rank 0 reports.
-outcome solve(const coordinate& global, const coordinate& rank_grid, const amg::amg_options& options,
+outcome solve(const coordinate& global, const coordinate& rank_grid, const amg::solver_options& options,
               double m0 = -0.4) {
     outcome result;
     const coordinate block = options.blocks.value_or(amg::default_blocks(global));
@@ -42,7 +42,7 @@ outcome solve(const coordinate& global, const coordinate& rank_grid, const amg::
         solver.on_progress([&](const amg::progress& now) { seen.push_back(now); });
 
         solver.setup();
-        const amg::amg_report report = solver.solve(x, b);
+        const amg::solver_report report = solver.solve(x, b);
 
         dirac::reference_operator reference(j, cut, links, p);
         reference.apply(dx, x);
@@ -58,8 +58,8 @@ outcome solve(const coordinate& global, const coordinate& rank_grid, const amg::
     return result;
 }
 
-amg::amg_options twelve_vectors() {
-    amg::amg_options options;
+amg::solver_options twelve_vectors() {
+    amg::solver_options options;
     options.vectors = 12;
     options.setup_iterations = 2;
     return options;
@@ -78,7 +78,7 @@ TEST(Solver, ReachesTheToleranceByTheReferenceOperator) {
 }
 
 TEST(Solver, CountsAreTheSameOnAnyNumberOfRanks) {
-    amg::amg_options options = twelve_vectors();
+    amg::solver_options options = twelve_vectors();
     options.blocks = coordinate{2, 2, 2, 2};
     const outcome one = solve({4, 4, 4, 8}, {1, 1, 1, 1}, options);
 
@@ -95,7 +95,7 @@ TEST(Solver, CountsAreTheSameOnAnyNumberOfRanks) {
 }
 
 TEST(Solver, CoarseLevelAtLeastHalvesTheIterations) {
-    amg::amg_options options = twelve_vectors();
+    amg::solver_options options = twelve_vectors();
     options.blocks = coordinate{2, 2, 2, 2}; // small blocks leave the long waves to the coarse level
     const outcome two_levels = solve({4, 4, 4, 16}, {1, 1, 1, 1}, options);
 
@@ -118,7 +118,7 @@ TEST(Solver, OddLatticesFallBackAndSaySo) {
 }
 
 TEST(Solver, RunsToTheIterationLimitAndSaysSo) {
-    amg::amg_options options = twelve_vectors();
+    amg::solver_options options = twelve_vectors();
     options.max_iterations = 3;
 
     const outcome o = solve({4, 4, 4, 4}, {1, 1, 1, 1}, options);
@@ -139,7 +139,7 @@ TEST(Solver, TellsItsProgress) {
 }
 
 TEST(Solver, TooSmallBlocksAreRefusedWithTheNumbers) {
-    amg::amg_options options;
+    amg::solver_options options;
     options.blocks = coordinate{1, 1, 2, 2};
     try {
         static_cast<void>(solve({4, 4, 4, 4}, {1, 1, 1, 1}, options));
@@ -152,7 +152,7 @@ TEST(Solver, TooSmallBlocksAreRefusedWithTheNumbers) {
 
 TEST(Solver, ShortRestartsAreEnoughForItsReport) {
     for (const int length : {1, 2}) {
-        amg::amg_options options = twelve_vectors();
+        amg::solver_options options = twelve_vectors();
         options.restart_length = length;
         options.max_iterations = 2;
 
@@ -164,8 +164,8 @@ TEST(Solver, ShortRestartsAreEnoughForItsReport) {
 }
 
 TEST(Solver, RefusesNumbersThatNoSolveCanBeMadeWith) {
-    const auto refused = [](const std::function<void(amg::amg_options&)>& change) -> std::string {
-        amg::amg_options options;
+    const auto refused = [](const std::function<void(amg::solver_options&)>& change) -> std::string {
+        amg::solver_options options;
         change(options);
         try {
             static_cast<void>(solve({4, 4, 4, 4}, {1, 1, 1, 1}, options));
@@ -175,14 +175,15 @@ TEST(Solver, RefusesNumbersThatNoSolveCanBeMadeWith) {
         return "accepted";
     };
 
-    EXPECT_EQ(refused([](auto& o) { o.restart_length = 0; }), "amg_options::restart_length = 0: must be from 1 to 510");
+    EXPECT_EQ(refused([](auto& o) { o.restart_length = 0; }),
+              "solver_options::restart_length = 0: must be from 1 to 510");
     EXPECT_EQ(refused([](auto& o) { o.coarse_restart_length = 511; }),
-              "amg_options::coarse_restart_length = 511: must be from 1 to 510");
-    EXPECT_EQ(refused([](auto& o) { o.sweeps = 0; }), "amg_options::sweeps = 0: must be from 1 to 1000000");
+              "solver_options::coarse_restart_length = 511: must be from 1 to 510");
+    EXPECT_EQ(refused([](auto& o) { o.sweeps = 0; }), "solver_options::sweeps = 0: must be from 1 to 1000000");
     EXPECT_EQ(refused([](auto& o) { o.max_restarts = -1; }),
-              "amg_options::max_restarts = -1: must be from 1 to 1000000");
+              "solver_options::max_restarts = -1: must be from 1 to 1000000");
     EXPECT_EQ(refused([](auto& o) { o.tolerance = std::nan(""); }),
-              "amg_options::tolerance = nan: must be from 1e-300 to 1");
+              "solver_options::tolerance = nan: must be from 1e-300 to 1");
 }
 
 TEST(Solver, RefusesFieldsOfAnotherShape) {

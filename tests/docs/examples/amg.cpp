@@ -11,6 +11,6 @@ bool solve(const comm::job& job, const lattice::decomposition& cut, const dirac:
            lattice::field<double>& x, const lattice::field<double>& b) {
     amg::solver solver(job, cut, links, {.m0 = -0.5, .csw = 1});
     solver.setup();
-    const amg::amg_report report = solver.solve(x, b); // report.converged(), report.coarse.halo_seconds, …
+    const amg::solver_report report = solver.solve(x, b); // report.converged(), report.coarse.halo_seconds, …
     return report.converged();
 }

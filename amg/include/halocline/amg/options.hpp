@@ -21,7 +21,7 @@ lattice::coordinate default_blocks(const lattice::coordinate& global);
 /// GMRES sums all its basis in one global_sum, two numbers a vector.
 inline constexpr int longest_restart = 510;
 
-struct amg_options {
+struct solver_options {
     std::optional<lattice::coordinate> blocks; ///< extents of Schwarz blocks and aggregates; none: default_blocks()
     int vectors = 28;                          ///< test vectors; N_c = 2 * vectors
     int setup_iterations = 4;                  ///< inverse iterations with the multigrid of the step before
@@ -77,7 +77,7 @@ struct coarse_costs {
 };
 
 /// Seconds are the maximum over ranks; counts and bytes are this rank's.
-struct amg_report {
+struct solver_report {
     solvers::solve_report outer; ///< of the FGMRES in fp64; `relative_residual` is the true one
     double setup_seconds = 0;
     double solve_seconds = 0;

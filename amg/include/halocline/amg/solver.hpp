@@ -18,7 +18,7 @@ class solver {
     /// Err: input_error on every rank (a number in the options that no solve can be made with; cuts inside blocks, with
     /// the rank grids that would do; blocks that don't divide the lattice; too many vectors for a block).
     solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
-           const dirac::wilson_parameters& p, const amg_options& options = {});
+           const dirac::wilson_parameters& p, const solver_options& options = {});
 
     /// Called at each step of setup() and solve(), on every rank; must not throw.
     void on_progress(progress_callback tell) { tell_ = std::move(tell); }
@@ -28,14 +28,14 @@ class solver {
 
     /// Solves D x = b from x = 0. Collective.  Shape: lexicographic, 24 components.  Pre: setup().
     /// Not converging is a result, not an error.  Err: input_error: a field of another shape, on that rank; job_error.
-    amg_report solve(lattice::field<double>& x, const lattice::field<double>& b);
+    solver_report solve(lattice::field<double>& x, const lattice::field<double>& b);
 
     [[nodiscard]] two_level& hierarchy() { return hierarchy_; }
     [[nodiscard]] const lattice::coordinate& blocks() const { return d_.order()->blocks()->block; }
 
   private:
     comm::job job_;
-    amg_options options_;
+    solver_options options_;
     dirac::wilson_clover<double> d_;
     dirac::wilson_clover<float> d32_;
     two_level hierarchy_;

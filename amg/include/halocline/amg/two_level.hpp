@@ -19,7 +19,7 @@ class coarse_solver {
   public:
     /// `d` outlives the solver. Collective.
     /// `rank_order`: of d's decomposition, for the global sums.
-    coarse_solver(const comm::job& j, coarse_operator& d, const amg_options& options,
+    coarse_solver(const comm::job& j, coarse_operator& d, const solver_options& options,
                   std::span<const int> rank_order = {});
 
     /// Collective.  Reaching the iteration limit is no failure here; NaN passes through to the outer solver.
@@ -44,7 +44,7 @@ class two_level {
     /// `d` outlives the hierarchy; `cut` is cut on block boundaries. Collective.
     /// Err: input_error (cuts inside blocks, too many vectors for a block).
     two_level(const comm::job& j, const lattice::decomposition& cut, dirac::wilson_clover<float>& d,
-              const amg_options& options);
+              const solver_options& options);
     two_level(const two_level&) = delete;
 
     /// Test vectors, aggregation, coarse operator. Collective.
@@ -69,7 +69,7 @@ class two_level {
     void check(comm::status s, const char* what) const;
 
     comm::job job_;
-    amg_options options_;
+    solver_options options_;
     lattice::coordinate global_{};
     lattice::box local_;
     dirac::wilson_clover<float>* d_;
