@@ -87,7 +87,7 @@ socket_plane::far_connector::far_connector(socket_plane& plane, tcp_listener own
         l.rank = peers[i].rank;
         l.pid = core_.members[l.rank].pid;
         l.far = true;
-        l.raw.reserve(4096); // see socket_plane::read()
+        l.received.reserve(4096); // see socket_plane::receive()
         l.address = peers[i].endpoint.substr(0, peers[i].endpoint.find(' '));
         l.own_address = listener_.name().substr(0, listener_.name().find(' '));
         if (l.rank < plane.rank_) attempts_.emplace_back(i, false);
@@ -132,7 +132,7 @@ bool socket_plane::far_connector::advance(attempt& a, time now) {
     }
     if (a.handshake) return authenticated(a, now);
     if (now - a.since >= core_.options.link_timeout) {
-        died(rank, core_.cut_link(rank, plane_.to(rank).own_address, plane_.to(rank).address));
+        died(rank, core_.cut_link(rank, plane_.link_to(rank).own_address, plane_.link_to(rank).address));
     }
     return false;
 }
@@ -177,7 +177,7 @@ bool socket_plane::far_connector::read(authentication& peer, time now) {
     const authentication::state s = peer.step();
     const int rank = peer.peer();
     const bool expected = rank > plane_.rank_ && rank < plane_.ranks_ && plane_.link_of_[rank] >= 0 &&
-                          plane_.to(rank).far && !plane_.to(rank).socket;
+                          plane_.link_to(rank).far && !plane_.link_to(rank).socket;
     if (s == authentication::state::done && expected) joined(rank, peer.take());
     return s != authentication::state::going || now - peer.since() >= time_to_authenticate || (rank >= 0 && !expected);
 }
@@ -198,7 +198,7 @@ void socket_plane::far_connector::probe_silent_peers(time now) {
         const int rank = peers_[i].rank;
         const bool probing =
             std::any_of(attempts_.begin(), attempts_.end(), [&](const attempt& a) { return a.peer == i; });
-        if (rank < plane_.rank_ || plane_.to(rank).socket || probing || is_connecting(rank) ||
+        if (rank < plane_.rank_ || plane_.link_to(rank).socket || probing || is_connecting(rank) ||
             now - seen_[i] < probe_after)
             continue;
         attempts_.emplace_back(i, true);
@@ -209,7 +209,7 @@ void socket_plane::far_connector::probe_silent_peers(time now) {
 void socket_plane::far_connector::drop_needless_probes() {
     std::erase_if(attempts_, [&](const attempt& a) {
         const int rank = peers_[a.peer].rank;
-        return a.only_probes && (plane_.to(rank).socket || is_connecting(rank));
+        return a.only_probes && (plane_.link_to(rank).socket || is_connecting(rank));
     });
 }
 
@@ -221,7 +221,7 @@ void socket_plane::far_connector::check_job() {
 }
 
 void socket_plane::far_connector::joined(int rank, descriptor socket) {
-    link& l = plane_.to(rank);
+    link& l = plane_.link_to(rank);
     watch_link(socket.fd(), core_.options.link_timeout);
     l.own_address = address_at(socket.fd(), true);
     l.socket = std::move(socket);

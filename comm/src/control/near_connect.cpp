@@ -141,7 +141,7 @@ socket_plane::near_connector::near_connector(socket_plane& plane, unix_listener 
 void socket_plane::near_connector::connect_all(const std::vector<peer_address>& peers) {
     // The higher rank connects; the backlog holds all of them, so that nobody waits for anybody here.
     for (const peer_address& p : peers) {
-        if (p.rank < plane_.rank_) connect_to(plane_.to(p.rank), p.socket_name);
+        if (p.rank < plane_.rank_) connect_to(plane_.link_to(p.rank), p.socket_name);
     }
     while (missing_ > 0) {
         wait_for_events();
@@ -210,7 +210,7 @@ void socket_plane::near_connector::identify(descriptor peer) {
     const bool known = slab && theirs.secret == mine_.secret && theirs.rank > plane_.rank_ &&
                        theirs.rank < plane_.ranks_ && plane_.link_of_[theirs.rank] >= 0;
     if (!known) return;
-    link& l = plane_.to(theirs.rank);
+    link& l = plane_.link_to(theirs.rank);
     if (connected_[index(l)] || !is_process(peer.fd(), l.pid)) return;
     l.socket = std::move(peer);
     if (!send_hello(l.socket.fd(), mine_, core_.memory->fd())) died(l);

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <optional>
 #include <sys/socket.h>
@@ -19,39 +18,10 @@
 namespace halocline::comm {
 namespace {
 
-// Frames: a length, then so many bytes. In place of a length: words that are no mail.
-constexpr std::uint64_t goodbye_length = ~std::uint64_t{0};
-constexpr std::uint64_t end_of_job_length = goodbye_length - 1; // a frame follows: why, culprit, text
-constexpr std::uint64_t far_word_length = goodbye_length - 2;   // a frame follows: the word, about whom
-constexpr std::uint64_t letter_mark = std::uint64_t{1} << 63;   // in the length of a letter
-constexpr int patience_ms = 20; // a failure record is looked at this often while nothing comes
-
-/// Messages and letters.
-constexpr bool is_mail(std::uint64_t mark) { return mark < far_word_length; }
-
-struct frame {
-    std::uint64_t mark;    // its first word
-    std::string_view body; // of mail, a letter or the end of the job
-    std::size_t bytes;     // all of it
-};
-
-/// None: it is not complete.
-std::optional<frame> first_frame(std::string_view bytes) {
-    constexpr std::size_t word = sizeof(std::uint64_t);
-    const auto word_at = [&](std::size_t at) {
-        std::uint64_t w = 0;
-        std::memcpy(&w, bytes.data() + at, word);
-        return w;
-    };
-    if (bytes.size() < word) return std::nullopt;
-    const std::uint64_t mark = word_at(0);
-    if (mark == goodbye_length) return frame{mark, {}, word};
-    const std::size_t head = is_mail(mark) ? word : 2 * word;
-    if (bytes.size() < head) return std::nullopt;
-    const std::uint64_t length = is_mail(mark) ? mark & ~letter_mark : word_at(word);
-    if (bytes.size() - head < length) return std::nullopt;
-    return frame{mark, bytes.substr(head, length), head + length};
-}
+/// While nothing comes over sockets, failure records are looked at this often.
+constexpr int look_every_ms = 20;
+/// A rank that closes its job waits at most so long for each peer to take the goodbye.
+constexpr int goodbye_patience_ms = 200;
 
 } // namespace
 
@@ -88,30 +58,33 @@ void socket_plane::leave_to_parent() noexcept {
 }
 
 socket_plane::~socket_plane() {
-    const int patience = std::uncaught_exceptions() > 0 ? 0 : 200;
+    const int patience_ms = std::uncaught_exceptions() > 0 ? 0 : goodbye_patience_ms;
     for (link& l : links_) {
         if (l.gone || !l.socket) continue;
-        l.unsent.append(reinterpret_cast<const char*>(&goodbye_length), sizeof goodbye_length);
-        write(l);
+        send_frame(l, frame_kind::goodbye, {});
         pollfd p{l.socket.fd(), POLLOUT, 0};
-        if (!l.unsent.empty() && poll(&p, 1, patience) > 0) write(l);
+        if (!l.unsent.empty() && poll(&p, 1, patience_ms) > 0) write_unsent(l);
     }
 }
 
-socket_plane::link& socket_plane::to(int r) {
-    if (r < 0 || r >= ranks_ || link_of_[r] < 0) {
-        throw job_error("rank " + std::to_string(rank_) + " has no connection to rank " + std::to_string(r));
-    }
-    return links_[link_of_[r]];
+const socket_plane::link* socket_plane::find(int rank) const noexcept {
+    const int i = link_of_[static_cast<std::size_t>(rank)];
+    return i < 0 ? nullptr : &links_[static_cast<std::size_t>(i)];
 }
 
-bool socket_plane::left(int r) const noexcept {
+socket_plane::link& socket_plane::link_to(int rank) {
+    if (rank < 0 || rank >= ranks_ || find(rank) == nullptr)
+        throw job_error("rank " + std::to_string(rank_) + " has no connection to rank " + std::to_string(rank));
+    return links_[static_cast<std::size_t>(link_of_[static_cast<std::size_t>(rank)])];
+}
+
+bool socket_plane::left(int rank) const noexcept {
     const std::lock_guard lock(mutex_);
-    return link_of_[r] >= 0 && links_[link_of_[r]].goodbye && links_[link_of_[r]].came.empty() &&
-           links_[link_of_[r]].heard_mail == 0;
+    const link* const l = find(rank);
+    return l != nullptr && l->goodbye && l->messages.empty() && l->heard_messages == 0;
 }
 
-void socket_plane::write(link& l) {
+void socket_plane::write_unsent(link& l) {
     while (!l.unsent.empty()) {
         const ssize_t n = ::send(l.socket.fd(), l.unsent.data(), l.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0) {
@@ -123,17 +96,13 @@ void socket_plane::write(link& l) {
     }
 }
 
-void socket_plane::append(link& l, std::uint64_t mark, std::string_view text) {
-    const std::uint64_t length = text.size() | mark;
-    l.unsent.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
-    write(l);
+void socket_plane::send_frame(link& l, frame_kind kind, std::string_view body) {
+    append_frame(l.unsent, kind, body);
+    write_unsent(l);
 }
 
-/// To a rank of another node: what is no mail.
-void socket_plane::append_words(link& l, std::uint64_t mark, std::string_view text) {
-    if (!l.far || l.gone || !l.socket) return;
-    l.unsent.append(reinterpret_cast<const char*>(&mark), sizeof mark);
-    append(l, 0, text);
+void socket_plane::tell(link& l, frame_kind kind, std::string_view body) {
+    if (l.far && !l.gone && l.socket) send_frame(l, kind, body);
 }
 
 std::vector<pollfd> socket_plane::ends() const {
@@ -149,7 +118,7 @@ std::vector<pollfd> socket_plane::ends() const {
 
 void socket_plane::send_letter(int peer, std::string_view text) {
     const std::lock_guard lock(mutex_);
-    append(to(peer), letter_mark, text);
+    send_frame(link_to(peer), frame_kind::letter, text);
 }
 
 std::optional<letter> socket_plane::take_letter() {
@@ -161,9 +130,9 @@ std::optional<letter> socket_plane::take_letter() {
     std::optional<letter> first;
     for (std::size_t i = 0; i < links_.size(); ++i) {
         link& l = links_[i];
-        if (polled[i].revents != 0) read(l);
+        if (polled[i].revents != 0) receive(l);
         take_mail(l);
-        if (!l.unsent.empty()) write(l);
+        if (!l.unsent.empty()) write_unsent(l);
         if (first || l.letters.empty()) continue;
         first = letter{l.rank, std::move(l.letters.front())};
         l.letters.pop_front();
@@ -171,7 +140,7 @@ std::optional<letter> socket_plane::take_letter() {
     return first;
 }
 
-void socket_plane::read(link& l) {
+void socket_plane::receive(link& l) {
     if (l.gone) return;
     std::array<char, 65536> buffer;
     while (true) {
@@ -179,52 +148,52 @@ void socket_plane::read(link& l) {
         const int error = n < 0 ? errno : 0;
         if (error == EINTR) continue;
         if (n > 0) {
-            l.raw.append(buffer.data(), static_cast<std::size_t>(n));
+            l.received.append(buffer.data(), static_cast<std::size_t>(n));
             continue;
         }
         hear(l);
-        if (error != EAGAIN) ended(l, error);
+        if (error != EAGAIN) note_end(l, error);
         return;
     }
 }
 
 void socket_plane::hear(link& l) {
-    while (const std::optional<frame> f = first_frame(std::string_view(l.raw).substr(l.heard))) {
-        l.heard += f->bytes;
-        if (f->mark == goodbye_length) {
-            l.goodbye = true;
-        } else if (f->mark == end_of_job_length) {
-            wire_reader end(f->body);
-            const auto why = end.number<status>();
-            const int culprit = end.number<std::int32_t>();
-            core_.publish(why, culprit >= 0 && culprit < ranks_ ? culprit : -1, end.text());
-        } else if (f->mark == far_word_length) {
-            wire_reader said(f->body);
-            const auto word = said.number<far_word>();
-            l.is_asked = l.is_asked && word != far_word::awake;
-            l.asks = l.asks || word == far_word::are_you_awake;
-            asked_ = asked_ || l.asks;
-            core_.stalls.heard(l.rank, word, said.number<std::int32_t>());
-        } else {
-            l.heard_mail += (f->mark & letter_mark) == 0;
+    while (const std::optional<socket_frame> f = first_frame(std::string_view(l.received).substr(l.heard_bytes))) {
+        l.heard_bytes += f->bytes;
+        wire_reader body(f->body);
+        switch (f->kind) {
+        case frame_kind::message: ++l.heard_messages; break;
+        case frame_kind::letter: break;
+        case frame_kind::goodbye: l.goodbye = true; break;
+        case frame_kind::end_of_job: {
+            const auto why = body.number<status>();
+            const int culprit = body.number<std::int32_t>();
+            core_.publish(why, culprit >= 0 && culprit < ranks_ ? culprit : -1, body.text());
+            break;
+        }
+        case frame_kind::far_word: {
+            const auto word = body.number<far_word>();
+            if (word == far_word::awake) l.awaits = false;
+            if (word == far_word::are_you_awake) l.owes = owes_ = true; // answered by a rank that waits: look()
+            core_.stalls.heard(l.rank, word, body.number<std::int32_t>());
+            break;
+        }
         }
     }
 }
 
 void socket_plane::take_mail(link& l) {
-    if (l.heard == 0) return;
-    for (std::string_view left(l.raw.data(), l.heard); !left.empty();) {
-        const frame f = *first_frame(left);
-        left.remove_prefix(f.bytes);
-        if (!is_mail(f.mark)) continue;
-        ((f.mark & letter_mark) != 0 ? l.letters : l.came).emplace_back(f.body);
+    if (l.heard_bytes == 0) return;
+    for (std::string_view heard(l.received.data(), l.heard_bytes); !heard.empty();) {
+        const socket_frame f = *first_frame(heard);
+        heard.remove_prefix(f.bytes);
+        if (is_mail(f.kind)) (f.kind == frame_kind::letter ? l.letters : l.messages).emplace_back(f.body);
     }
-    l.raw.erase(0, l.heard);
-    l.heard = l.heard_mail = 0;
+    l.received.erase(0, l.heard_bytes);
+    l.heard_bytes = l.heard_messages = 0;
 }
 
-/// error: how the socket ended, 0 in good order.
-void socket_plane::ended(link& l, int error) noexcept {
+void socket_plane::note_end(link& l, int error) noexcept {
     if (l.gone) return;
     l.gone = true;
     const std::size_t n = links_.size();
@@ -239,59 +208,53 @@ void socket_plane::tell_far(const failure_record& end) noexcept {
     const std::lock_guard lock(mutex_);
     if (std::exchange(told_far_, true)) return;
     const std::string text = wire_writer().number(end.why).number(end.culprit).text(end.text).take();
-    for (link& l : links_) append_words(l, end_of_job_length, text);
+    for (link& l : links_) tell(l, frame_kind::end_of_job, text);
 }
 
-void socket_plane::say_far(int r, far_word word, int about) noexcept {
+void socket_plane::say_far(int rank, far_word word, int about) noexcept {
     const std::lock_guard lock(mutex_);
     const std::string text = wire_writer().number(word).number(static_cast<std::int32_t>(about)).take();
     for (link& l : links_) {
-        if (r >= 0 && l.rank != r) continue;
-        if (word == far_word::are_you_awake && std::exchange(l.is_asked, true)) continue;
-        append_words(l, far_word_length, text);
+        if (rank >= 0 && l.rank != rank) continue;
+        if (word == far_word::are_you_awake && std::exchange(l.awaits, true)) continue;
+        tell(l, frame_kind::far_word, text);
     }
 }
 
-int socket_plane::pid_here(int r) const noexcept {
-    const int i = link_of_[static_cast<std::size_t>(r)];
-    if (i < 0) return 0;
-    const link& l = links_[static_cast<std::size_t>(i)];
-    return l.far ? 0 : l.pid;
+int socket_plane::pid_here(int rank) const noexcept {
+    const link* const l = find(rank);
+    return l == nullptr || l->far ? 0 : l->pid;
 }
 
 void socket_plane::look() noexcept {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(asked_, false)) {
+    if (std::exchange(owes_, false)) {
         for (link& l : links_)
-            if (std::exchange(l.asks, false)) say_far(l.rank, far_word::awake, rank_);
+            if (std::exchange(l.owes, false)) say_far(l.rank, far_word::awake, rank_);
     }
     if (poll(watched_.data(), watched_.size(), 0) <= 0) return;
     const std::size_t n = links_.size();
     for (std::size_t i = 0; i < n; ++i) {
         if (watched_[i].revents == 0 && watched_[n + i].revents == 0) continue;
         const bool process_ended = watched_[n + i].revents != 0;
-        read(links_[i]); // its last words may be a goodbye
-        if (process_ended) ended(links_[i], 0);
+        receive(links_[i]); // its last words may be a goodbye
+        if (process_ended) note_end(links_[i], 0);
     }
 }
 
-/// Takes the messages of `from` that have come, in that order. Returns the rank that this one waits for now: for its
-/// message, or for it to read; none: all messages have come and gone.
 std::optional<int> socket_plane::take_messages(std::span<const int> from, std::vector<std::string>& in) {
     const std::lock_guard lock(mutex_);
     for (link& l : links_) take_mail(l);
     while (in.size() < from.size()) {
-        std::deque<std::string>& came = to(from[in.size()]).came;
-        if (came.empty()) return from[in.size()];
-        in.push_back(std::move(came.front()));
-        came.pop_front();
+        std::deque<std::string>& messages = link_to(from[in.size()]).messages;
+        if (messages.empty()) return from[in.size()];
+        in.push_back(std::move(messages.front()));
+        messages.pop_front();
     }
     const auto unsent = std::find_if(links_.begin(), links_.end(), [](const link& l) { return !l.unsent.empty(); });
     return unsent == links_.end() ? std::nullopt : std::optional(unsent->rank);
 }
 
-/// Waits for at most `ms` until sockets can be read or written, and does that. True if `peer` had left in good order
-/// before: what it sent first has been read now.
 bool socket_plane::read_and_write(int peer, bool awaits_message, int ms) {
     std::vector<pollfd> polled;
     {
@@ -301,14 +264,14 @@ bool socket_plane::read_and_write(int peer, bool awaits_message, int ms) {
             const int events = POLLIN | (l.unsent.empty() ? 0 : POLLOUT);
             polled.push_back({l.gone ? -1 : l.socket.fd(), static_cast<short>(events), 0});
         }
-        if (awaits_message && !to(peer).came.empty()) ms = 0; // the look for deaths has read it
+        if (awaits_message && !link_to(peer).messages.empty()) ms = 0; // the look for deaths has read it
     }
     poll(polled.data(), polled.size(), ms);
     const bool had_left = left(peer);
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < links_.size(); ++i) {
-        if (polled[i].revents & (POLLIN | POLLHUP | POLLERR)) read(links_[i]);
-        if (polled[i].revents & POLLOUT) write(links_[i]);
+        if (polled[i].revents & (POLLIN | POLLHUP | POLLERR)) receive(links_[i]);
+        if (polled[i].revents & POLLOUT) write_unsent(links_[i]);
     }
     return had_left;
 }
@@ -317,7 +280,7 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
                                                 std::span<const int> from, std::string_view operation) {
     {
         const std::lock_guard lock(mutex_);
-        for (std::size_t i = 0; i < peers_to.size(); ++i) append(to(peers_to[i]), 0, out[i]);
+        for (std::size_t i = 0; i < peers_to.size(); ++i) send_frame(link_to(peers_to[i]), frame_kind::message, out[i]);
     }
     std::vector<std::string> in;
     const awaiting_scope waits(core_);
@@ -330,7 +293,7 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
         core_.check_or_raise(*peer, since, operation, gone);
         // Whoever has a core of its own stays awake for what takes less time than falling asleep and waking up.
         const bool soon = core_.spin.has_own_core() && steady::now() - start < std::chrono::microseconds(100);
-        gone = read_and_write(*peer, in.size() < from.size(), soon ? 0 : patience_ms) ? *peer : -1;
+        gone = read_and_write(*peer, in.size() < from.size(), soon ? 0 : look_every_ms) ? *peer : -1;
     }
     return in;
 }

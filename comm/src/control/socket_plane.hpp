@@ -7,6 +7,7 @@
 
 #include "at_fork.hpp"
 #include "descriptor.hpp"
+#include "socket_frames.hpp"
 #include "tcp_link.hpp"
 #include "job/job_core.hpp"
 
@@ -45,6 +46,10 @@ struct far_address {
     std::string endpoint; ///< tcp_listener::name()
 };
 
+/// Frames (socket_frames.hpp) are taken in two stages, because the look for deaths reads sockets between start() and
+/// finish() too, where nothing is allocated. receive() moves bytes from a socket to link::received, where hear() acts
+/// at once on what is no mail. Messages and letters stay there until a call of set-up, which may allocate, moves them
+/// to their queues: take_mail().
 class socket_plane final : public pairwise_mail, public liveness {
   public:
     /// Connects each pair of these ranks once, swaps the job's secret and the slabs' descriptors, and maps the peers'
@@ -76,33 +81,43 @@ class socket_plane final : public pairwise_mail, public liveness {
         int rank = 0;
         int pid = 0;
         descriptor socket, process;
-        std::string unsent;                  // frames still to be written
-        std::string raw;                     // what came: frames that were heard, then one that may not be complete
-        std::size_t heard = 0;               // bytes of these frames; the mail among them is still to be taken
-        std::size_t heard_mail = 0;          // how many of them are messages
-        std::deque<std::string> came;        // messages taken
-        bool goodbye = false;                // closed its job in good order
-        bool gone = false;                   // socket ended or process ended
-        bool far = false;                    // on another node
-        bool asks = false, is_asked = false; // are_you_awake: the peer awaits an answer; so does this rank
-        std::string own_address, address;    // of the link's ends, if far
-        std::deque<std::string> letters;
+        std::string unsent;               // frames still to be written
+        std::string received;             // frames that were heard, then one that may not be complete
+        std::size_t heard_bytes = 0;      // of these frames; the mail among them is still to be taken
+        std::size_t heard_messages = 0;   // among them, letters not counted
+        std::deque<std::string> messages; // taken
+        std::deque<std::string> letters;  // taken
+        bool goodbye = false;             // closed its job in good order
+        bool gone = false;                // socket ended or process ended
+        bool far = false;                 // on another node
+        bool owes = false;                // this rank owes the peer an answer to are_you_awake
+        bool awaits = false;              // this rank awaits the peer's answer
+        std::string own_address, address; // of the link's ends, if far
     };
     class near_connector; // makes the links within the node
     class far_connector;  // and those to other nodes
-    [[nodiscard]] link& to(int rank);
+    /// Null: none.
+    [[nodiscard]] const link* find(int rank) const noexcept;
+    /// Err: job_error: none.
+    [[nodiscard]] link& link_to(int rank);
     void connect_near(unix_listener own, const std::vector<peer_address>& peers, const std::string& secret);
-    void append(link& l, std::uint64_t mark, std::string_view text);
-    void append_words(link& l, std::uint64_t mark, std::string_view text);
-    /// Hears what has come, and notices the end. Leaves mail where it is: a rank that is ahead may send some while this
-    /// one is between start and finish, where nothing is allocated (but for mail of more than a few KiB).
-    void read(link& l);
+    void send_frame(link& l, frame_kind kind, std::string_view body);
+    /// Sends what is no mail, if the link is to another node and not gone.
+    void tell(link& l, frame_kind kind, std::string_view body);
+    /// Writes as much as the socket takes.
+    void write_unsent(link& l);
+    /// Hears what has come, and notices the end. Allocates only for more than a few KiB of mail.
+    void receive(link& l);
     void hear(link& l);
     void take_mail(link& l);
-    void write(link& l);
+    /// Takes the messages of `from` that have come, in that order. Returns the rank that this one waits for now: for
+    /// its message, or for it to read; none: all messages have come and gone.
     std::optional<int> take_messages(std::span<const int> from, std::vector<std::string>& in);
+    /// Waits for at most `ms` until sockets can be read or written, and does that. True if `peer` had left in good
+    /// order before: what it sent first has been read now.
     bool read_and_write(int peer, bool awaits_message, int ms);
-    void ended(link& l, int error) noexcept;
+    /// `error`: how the socket ended, 0 in good order.
+    void note_end(link& l, int error) noexcept;
     void watch_all();
     /// In a child of fork(): as long as it held the sockets, they would not end with its parent.
     void leave_to_parent() noexcept;
@@ -113,7 +128,7 @@ class socket_plane final : public pairwise_mail, public liveness {
     std::vector<int> link_of_;           // by rank, -1: none
     std::vector<pollfd> watched_;        // sockets, then processes; no allocation in look()
     bool told_far_ = false;
-    bool asked_ = false; // some link asks
+    bool owes_ = false; // to some link
     at_fork child_{[this] { leave_to_parent(); }};
 };
 
