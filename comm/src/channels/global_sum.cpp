@@ -14,6 +14,12 @@
 #include <cmath>
 #include <cstring>
 
+// Ranks that sum different things. Each message says what its sender asks for (sum_label.hpp), so a rank that takes the
+// messages of a step sees who disagrees with it: compare(). Two things could still keep ranks waiting:
+// * Sums of one or two values have channels of their own. A peer that sums more than this rank has sent its part through
+//   the others, so while a rank waits it looks there too, now and then: look_for_mismatch().
+// * A rank that saw a mismatch has no part for the ranks of later steps. It sends them, in the place of that part, a
+//   refusal, which says who asks for what, and they pass it on: refuse().
 namespace halocline::comm {
 namespace {
 
@@ -61,6 +67,7 @@ channel_set channels_to(const job& j, std::span<const int> peers, std::size_t va
 global_sum::global_sum(const comm::job& j, int max_values, std::span<const int> rank_order, int largest_group)
     : job_(j), max_values_(static_cast<std::size_t>(std::max(max_values, 0))), own_(max_values_), sum_(max_values_) {
     check_options(j, max_values, rank_order, largest_group);
+    // The tree counts leaves, channels connect ranks.
     leaf_of_ = leaf_of_each(rank_order, j.ranks());
     const std::size_t most = largest_group > 0 ? static_cast<std::size_t>(largest_group) : usual_group(j);
     std::vector<int> rank_at(leaf_of_.size());
@@ -75,6 +82,7 @@ global_sum::global_sum(const comm::job& j, int max_values, std::span<const int> 
         s.small = channels_to(j, peers, small_values, "global sum");
         if (max_values_ > small_values) s.large = channels_to(j, peers, max_values_, "large global sum");
     }
+    // Above the group some have no partner in a step. The group's step stays, even of one rank: each sum begins with it.
     std::erase_if(steps_, [&](const step& s) { return &s != &steps_.front() && s.small.size() == 0; });
     first_leaf_ = mine.group.first;
     parts_.resize(mine.group.size());
@@ -104,7 +112,7 @@ bool global_sum::test() noexcept {
         progress();
     } else if (++fruitless_tests_ % tests_per_look == 0) {
         look_for_mismatch(steps_[due_]);
-        if (other_ >= 0) refuse(due_ + 1);
+        if (other_ >= 0) refuse();
     }
     return complete();
 }
@@ -135,7 +143,7 @@ void global_sum::publish(std::span<const double> values, std::uint64_t stamp, bo
 void global_sum::send(step& to, std::span<const double> values, std::uint64_t stamp) noexcept {
     constexpr std::size_t line = 64;
     const std::uint64_t k = epoch();
-    const sum_label label(small_epoch_ + large_epoch_, sum_word(own_word()));
+    const sum_label label(ordinal(), sum_word(own_word()));
     const std::size_t bytes = values.size_bytes();
     channel_set& set = to.of(own_count_);
     if (bytes > line) set.for_each([&](auto& c) { claim_lines(c.target(k), c.target(k) + bytes); });
@@ -156,8 +164,9 @@ template <class Channel>
 void global_sum::compare(Channel& c, std::uint64_t its_epoch) noexcept {
     if (status_ != status::ok) return;
     const sum_label label(c.label(its_epoch).field_index);
-    if (label == sum_label(small_epoch_ + large_epoch_, sum_word(own_word()))) return;
+    if (label == sum_label(ordinal(), sum_word(own_word()))) return;
     if (!label.is_refusal()) return note_mismatch(c.peer(), label.what().word());
+    // A refusal names two ranks that disagree, so at least one of them disagrees with this one.
     double said[2];
     std::memcpy(said, c.received(its_epoch), sizeof said);
     for (const double one : said)
@@ -166,18 +175,19 @@ void global_sum::compare(Channel& c, std::uint64_t its_epoch) noexcept {
 
 void global_sum::look_for_mismatch(step& in) noexcept {
     const bool small = own_count_ <= small_values;
-    const std::uint64_t k = (small ? large_epoch_ : small_epoch_) + 1;
+    const std::uint64_t k = (small ? large_epoch_ : small_epoch_) + 1; // of that set's next sum
     (small ? in.large : in.small).for_each([&](auto& c) {
         if (status_ != status::ok || !c.arrived(k) || c.check(k) != status::ok) return;
         // A peer that has finished this sum may be in the next, which is no mistake.
-        if (sum_label(c.label(k).field_index).is_of_sum(small_epoch_ + large_epoch_)) compare(c, k);
+        if (sum_label(c.label(k).field_index).is_of_sum(ordinal())) compare(c, k);
     });
 }
 
-void global_sum::refuse(std::size_t from_step) noexcept {
-    // In either set, as the next sum there: they wait for what they sum.
+void global_sum::refuse() noexcept {
+    // Through both sets, because the others may wait in either: in the one that this rank uses as the part of this sum,
+    // in the other one as that of the next sum there.
     const bool small = own_count_ <= small_values;
-    const sum_label label = sum_label::of_refusal(small_epoch_ + large_epoch_);
+    const sum_label label = sum_label::of_refusal(ordinal());
     const double said[]{summed{job_.rank(), sum_word(own_word())}.packed(),
                         summed{other_, sum_word(other_word_)}.packed()};
     const auto say = [&](channel_set& set, std::uint64_t k) {
@@ -186,7 +196,7 @@ void global_sum::refuse(std::size_t from_step) noexcept {
             c.send(k, 0, label.field_index());
         });
     };
-    for (std::size_t s = from_step; s < steps_.size(); ++s) {
+    for (std::size_t s = due_ + 1; s < steps_.size(); ++s) {
         say(steps_[s].small, small_epoch_ + (small ? 0 : 1));
         say(steps_[s].large, large_epoch_ + (small ? 1 : 0));
     }
@@ -201,10 +211,11 @@ status global_sum::await_step() noexcept {
         if (++polls % polls_per_look == 0) look_for_mismatch(from);
         return status_;
     });
-    if (waited == status::aborted && status_ == status::ok) look_for_mismatch(from); // a peer saw it first
+    // A peer that saw the mismatch first may have ended the job.
+    if (waited == status::aborted && status_ == status::ok) look_for_mismatch(from);
     if (status_ == status::ok) status_ = waited;
     if (status_ == status::ok) set.for_each([&](auto& c) { compare(c, k); });
-    if (other_ >= 0) refuse(due_ + 1);
+    if (other_ >= 0) refuse();
     return status_;
 }
 
@@ -219,7 +230,7 @@ void global_sum::combine_step(std::span<double> values, Combine combine) noexcep
         s.of(n).for_each([&](auto& c) { parts_[leaf_of_[c.peer()] - first_leaf_] = received(c); });
         over_leaves(parts_.data(), {0, parts_.size()}, n, values.data(), scratch_.data(), combine);
     } else {
-        const double* other = nullptr; // two have the same
+        const double* other = nullptr; // if two ranks send it, both have the same
         s.of(n).for_each([&](auto& c) { other = received(c); });
         for (std::size_t i = 0; i < n; ++i)
             values[i] = s.left ? combine(values[i], other[i]) : combine(other[i], values[i]);
@@ -229,7 +240,7 @@ void global_sum::combine_step(std::span<double> values, Combine combine) noexcep
 
 template <class Combine>
 status global_sum::finish_steps(std::span<double> values, std::uint64_t begin, Combine combine) noexcept {
-    started_ = false; // from here on waits leave it to this one
+    started_ = false; // from here on progress() in other waits leaves the sum alone
     while (!complete()) {
         if (await_step() == status::ok) combine_step(values, combine);
     }

@@ -28,7 +28,8 @@ class global_sum {
     /// in it.
     /// `largest_group`: ranks that take one step; 0: 32 where all ranks share memory, else 8. It changes no bits.
     /// Err: input_error if that is no permutation of the ranks.
-    explicit global_sum(const comm::job& j, int max_values = 64, std::span<const int> rank_order = {}, int largest_group = 0);
+    explicit global_sum(const comm::job& j, int max_values = 64, std::span<const int> rank_order = {},
+                        int largest_group = 0);
     global_sum(const global_sum&) = delete; // waits of this rank know where it is
     global_sum& operator=(const global_sum&) = delete;
     /// values <- sum over ranks, element by element. Neither allocates nor locks.
@@ -49,7 +50,7 @@ class global_sum {
     /// values <- maximum over ranks, element by element.
     [[nodiscard]] status maximum(std::span<double> values) noexcept;
 
-    /// What the last failed sum was waiting for.
+    /// What the last failed sum was waiting for, or what was wrong with it.
     [[nodiscard]] std::string pending() const;
     [[nodiscard]] const comm::job& job() const { return job_; }
     [[nodiscard]] const sum_statistics& statistics() const { return statistics_; }
@@ -63,53 +64,63 @@ class global_sum {
         [[nodiscard]] channel_set& of(std::size_t values) { return values <= small_values ? small : large; }
         [[nodiscard]] const channel_set& of(std::size_t values) const { return values <= small_values ? small : large; }
     };
+
+    // The way of a sum: publish(); then, step by step, await_step() and combine_step().
+    /// Begins the next sum: sends this rank's values to its group. `stamp`: when the call began, in ticks.
     void publish(std::span<const double> values, std::uint64_t stamp, bool maximum = false) noexcept;
     void send(step& to, std::span<const double> values, std::uint64_t stamp) noexcept;
-    /// Takes all steps that are left: values <- all ranks' values, combined element by element. `begin`: when the call
-    /// began, in ticks, for the statistics.
-    template <class Combine>
-    status finish_steps(std::span<double> values, std::uint64_t begin, Combine combine) noexcept;
     /// Waits for the messages of the step that is due, and checks that they belong to this sum.
     status await_step() noexcept;
     /// values <- values combined with the messages of the step that is due; sends the result to the ranks of the next
     /// step, if there is one.
     template <class Combine>
     void combine_step(std::span<double> values, Combine combine) noexcept;
+    /// Takes all steps that are left: values <- all ranks' values, combined element by element. `begin`: when the call
+    /// began, in ticks, for the statistics.
+    template <class Combine>
+    status finish_steps(std::span<double> values, std::uint64_t begin, Combine combine) noexcept;
     /// Goes on with a sum that start() began, as far as it can without waiting.
     void progress() noexcept;
     [[nodiscard]] bool complete() const noexcept { return status_ != status::ok || due_ == steps_.size(); }
-    /// Looks whether a peer takes part in this sum with more or fewer values, through the other channel set.
-    void look_for_mismatch(step& in) noexcept;
-    /// Notes a mismatch if a peer's message says that it sums another number of values.
-    template <class Channel>
-    void compare(Channel& c, std::uint64_t its_epoch) noexcept;
-    void note_mismatch(int rank, std::uint32_t what) noexcept;
-    /// What this call asks for, as its messages carry it: the number of values, and sum or maximum.
-    [[nodiscard]] std::uint32_t own_word() const noexcept;
-    void misused(const char* call) noexcept;
-    /// Tells the ranks of later steps, which wait for this one, why the sum fails.
-    void refuse(std::size_t from_step) noexcept;
+    /// Of the channels that the sum under way uses.
     [[nodiscard]] std::uint64_t epoch() const noexcept {
         return own_count_ <= small_values ? small_epoch_ : large_epoch_;
     }
+    /// How many sums there were, with the one under way.
+    [[nodiscard]] std::uint64_t ordinal() const noexcept { return small_epoch_ + large_epoch_; }
+
+    // Ranks that sum different things: global_sum.cpp says how they find out.
+    /// What this call asks for, as its messages carry it (sum_word): the number of values, and sum or maximum.
+    [[nodiscard]] std::uint32_t own_word() const noexcept;
+    /// Notes a mismatch if a peer's message, of epoch `its_epoch` of its channel, asks for something else.
+    template <class Channel>
+    void compare(Channel& c, std::uint64_t its_epoch) noexcept;
+    /// Looks whether a peer of this step takes part in the sum through the channels that this rank does not use for it.
+    void look_for_mismatch(step& in) noexcept;
+    void note_mismatch(int rank, std::uint32_t what) noexcept;
+    /// Tells the ranks of the steps after the one that is due, which wait for this one, why the sum fails.
+    void refuse() noexcept;
+    void misused(const char* call) noexcept;
 
     static constexpr std::size_t small_values = 2; // travel inside the control line
+
     comm::job job_;
     std::vector<step> steps_; // the group's, then upwards
     std::size_t due_ = 0;     // step whose messages the sum under way waits for
     bool started_ = false;    // by start(): what has come is in sum_
     unsigned fruitless_tests_ = 0;
-    std::uint64_t small_epoch_ = 0, large_epoch_ = 0;
-    std::size_t max_values_ = 0, own_count_ = 0; // values: most, and of the sum under way
-    bool maximum_ = false;                       // of the sum under way
-    int other_ = -1;                             // a rank that sums another number of values, or takes the maximum
-    std::uint32_t other_word_ = 0;               // what it does, as own_word()
-    const char* wrong_call_ = nullptr;           // why status_ is misused
-    std::vector<double> own_, sum_;
-    std::vector<std::size_t> leaf_of_; // by rank
-    std::size_t first_leaf_ = 0;       // of the group
-    std::vector<const double*> parts_; // of the group, by leaf, of the sum under way
-    std::vector<double> scratch_;      // of the tree
+    std::uint64_t small_epoch_ = 0, large_epoch_ = 0; // sums so far in each set of channels
+    std::size_t max_values_ = 0, own_count_ = 0;      // values: most, and of the sum under way
+    bool maximum_ = false;                            // of the sum under way
+    int other_ = -1;                                  // a rank that asks for something else; -1: none seen
+    std::uint32_t other_word_ = 0;                    // what it asks for, as own_word()
+    const char* wrong_call_ = nullptr;                // why status_ is misused
+    std::vector<double> own_;                         // this rank's part, which publish() was given
+    std::vector<double> sum_;                         // after start(): the steps taken so far
+    std::vector<std::size_t> leaf_of_;                // by rank
+    std::size_t first_leaf_ = 0;                      // of the group
+    std::vector<const double*> parts_;                // of the group, by leaf, of the sum under way
+    std::vector<double> scratch_;                     // of over_leaves()
     status status_ = status::ok;
     sum_statistics statistics_;
 };
