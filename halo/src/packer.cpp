@@ -43,10 +43,11 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
     if (!order) order = lattice::site_order::lexicographic(cut.local_box(p.job().rank()).extents);
     lanes_ = order->lane_width();
     check_options(who, p, cut, *order);
+    auto messages = std::make_shared<std::vector<message>>();
     for (const plan_message& sent : p.messages()) {
         const std::string where = who + lattice::to_string(sent.where) + ": ";
         const block_map map = map_of(sent.where, cut.wraps(p.job().rank(), sent.where), where);
-        message& m = messages_.emplace_back();
+        message& m = messages->emplace_back();
         m.field_bytes = sent.send_sites.size() * bytes_per_site(options_);
         std::vector<std::int64_t> from;
         for (const std::int32_t site : sent.send_sites) from.push_back(order->position(site));
@@ -60,6 +61,7 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
         else
             m.positions.assign(from.begin(), from.end());
     }
+    messages_.pointer() = std::move(messages);
 }
 
 /// Err: input_error: options that make no message, or that the plan or the site order does not fit.
@@ -135,9 +137,8 @@ void packer<T>::gather(const message& m, const T* values, std::int64_t first, st
 }
 
 template <class T>
-void packer<T>::pack(int index, const T* values, std::int64_t first, std::int64_t last,
+void packer<T>::pack(const message& m, const T* values, std::int64_t first, std::int64_t last,
                      std::byte* target) const noexcept {
-    const message& m = messages_[static_cast<std::size_t>(index)];
     if (options_.format == message_format::as_stored) {
         gather(m, values, first, last, reinterpret_cast<T*>(target) + first * reals_);
         return;
@@ -158,6 +159,7 @@ void packer<T>::pack(int index, const T* values, std::int64_t first, std::int64_
 
 template <class T>
 void packer<T>::unpack(const std::byte* ghost, std::int64_t first, std::int64_t last, T* out) const noexcept {
+    (void)*messages_; // or it was moved from
     const auto count = static_cast<std::size_t>((last - first) * reals_);
     const std::byte* from = ghost + static_cast<std::size_t>(first) * bytes_per_site(options_);
     if (options_.format == message_format::as_stored)
@@ -169,6 +171,7 @@ void packer<T>::unpack(const std::byte* ghost, std::int64_t first, std::int64_t 
 
 template <class T>
 void packer<T>::write(const T* reals, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
+    (void)*messages_; // or it was moved from
     const auto count = static_cast<std::size_t>((last - first) * reals_);
     std::byte* to = target + static_cast<std::size_t>(first) * bytes_per_site(options_);
     if (options_.format == message_format::as_stored)

@@ -97,6 +97,7 @@ unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
     check_options(who, p, cut, *order);
     const int rank = p.job().rank();
     const lattice::box local = cut.local_box(rank);
+    auto parts = std::make_shared<std::array<part, lattice::faces>>();
     for (const plan_message& m : p.messages()) {
         const face f = m.where;
         const std::string where = who + lattice::to_string(f) + ": ";
@@ -106,7 +107,7 @@ unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
                               lattice::to_string(local.extents));
         // The ghosts' sites where they come from, numbered by the own sites that they are added to.
         const lattice::box own = layers(local, f, width), theirs = layers(cut.local_box(m.peer), f.opposite(), width);
-        part& to = parts_[static_cast<std::size_t>(f.index())];
+        part& to = (*parts)[static_cast<std::size_t>(f.index())];
         to.sites = selected(sites_of(within(local, own), local.extents), theirs, cut.global(), p.options());
         shared_.insert(shared_.end(), to.sites.begin(), to.sites.end());
 
@@ -131,6 +132,7 @@ unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
             to.positions.assign(positions.begin(), positions.end());
     }
     std::sort(shared_.begin(), shared_.end());
+    parts_.pointer() = std::move(parts);
 }
 
 /// Err: input_error: options that no message fits, or that the plan or the site order does not fit.
@@ -209,13 +211,13 @@ void unpacker<T>::add_to(const part& p, const std::byte* ghosts, std::int64_t fi
 template <class T>
 void unpacker<T>::add(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last,
                       lattice::field<T>& y) const noexcept {
-    add_to(parts_[static_cast<std::size_t>(f.index())], ghosts, first, last, y.data());
+    add_to(part_behind(f), ghosts, first, last, y.data());
 }
 
 template <class T>
 void unpacker<T>::expand(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last,
                          T* out) const noexcept {
-    const site_map<T>& map = parts_[static_cast<std::size_t>(f.index())].expansion;
+    const site_map<T>& map = part_behind(f).expansion;
     decoded(ghosts, first, last, last - first, [&](std::int64_t begin, std::int64_t end, const T* x) {
         if (map.empty())
             std::copy_n(x, (end - begin) * reals_, out);
@@ -233,13 +235,14 @@ void unpacker<T>::add(const plan& p, lattice::field<T>& y, team t) const {
 
 template <class T>
 void unpacker<T>::add(const plan& p, std::span<lattice::field<T>* const> ys, team t) const {
+    (void)*parts_; // or it was moved from: told here, where an exception can leave
     if (!t.is_member()) {
         comm::wrong_call wrong;
         wrong.note(t);
         throw input_error("unpacker for halo '" + p.options().name + "': add(): " + wrong.text());
     }
-    // A member's own sites, in local lexicographic order, which is that of every message: so each of its faces is a
-    // range.
+    // A member's own sites, in local lexicographic order, which is that of every message: so its share of each face is
+    // a range.
     const auto from = [&](int index) {
         const auto share = shared_.size() * static_cast<std::size_t>(index) / static_cast<std::size_t>(t.size);
         return index == 0 ? 0 : share < shared_.size() ? shared_[share] : std::numeric_limits<std::int32_t>::max();
@@ -254,7 +257,7 @@ void unpacker<T>::add(const plan& p, std::span<lattice::field<T>* const> ys, tea
 template <class T>
 void unpacker<T>::add_between(const plan& p, face f, std::span<lattice::field<T>* const> ys, std::int32_t begin,
                               std::int32_t end) const noexcept {
-    const part& to = parts_[static_cast<std::size_t>(f.index())];
+    const part& to = part_behind(f);
     const auto index_of = [&](std::int32_t site) {
         return std::lower_bound(to.sites.begin(), to.sites.end(), site) - to.sites.begin();
     };

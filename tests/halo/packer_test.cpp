@@ -237,6 +237,29 @@ TEST(Packer, RefusesFieldsThatItWasNotMadeFor) {
     EXPECT_EQ(refused({&x, &x}), "accepted");
 }
 
+TEST(Packer, SaysThatItWasMovedFrom) {
+    const alone one;
+    halo::plan plan = one.plan(96);
+    packer<float> from(plan, one.cut, one.order, {.components = components});
+    const lattice::field<float> x(one.order, components);
+    const lattice::field<float>* const xs[]{&x};
+    const std::string text =
+        "a halo::packer is used after it was moved from: it can be assigned to or destroyed, nothing else";
+    std::vector<float> reals(components);
+
+    packer<float> to = std::move(from);
+
+    EXPECT_EQ(refusal([&] { (void)from.of(x); }), text);
+    EXPECT_EQ(refusal([&] { (void)from.of(xs); }), text);
+    EXPECT_DEATH(from.unpack(plan.ghost(lattice::face_of(0)), 0, 1, reals.data()), text);
+    EXPECT_DEATH(from.write(reals.data(), 0, 1, nullptr), text);
+    plan.start(to.of(x));
+    EXPECT_EQ(plan.finish(), status::ok);
+    from = std::move(to);
+    plan.start(from.of(x));
+    EXPECT_EQ(plan.finish(), status::ok);
+}
+
 TEST(Packer, RefusesWhatDoesNotFit) {
     const alone one;
     const halo::plan plan = one.plan(96);

@@ -398,6 +398,26 @@ TEST(SiteMap, EqualsPlainLoopsOnEveryTarget) {
     });
 }
 
+TEST(Unpacker, SaysThatItWasMovedFrom) {
+    const alone one;
+    halo::plan plan = one.plan(96);
+    unpacker<float> from(plan, one.cut, one.order, {.components = components});
+    lattice::field<float> y(one.order, components);
+    const lattice::face f = lattice::face_of(0);
+    const std::string text =
+        "a halo::unpacker is used after it was moved from: it can be assigned to or destroyed, nothing else";
+    std::vector<float> reals(components);
+    plan.start(y);
+    plan.finish_or_throw();
+
+    const unpacker<float> to = std::move(from);
+
+    EXPECT_EQ(refusal([&] { from.add(plan, y); }), text);
+    EXPECT_DEATH(from.add(f, plan.ghost(f), 0, 1, y), text);
+    EXPECT_DEATH(from.expand(f, plan.ghost(f), 0, 1, reals.data()), text);
+    EXPECT_EQ(refusal([&] { to.add(plan, y); }), "accepted");
+}
+
 TEST(Unpacker, RefusesWhatDoesNotFit) {
     const alone one;
     const halo::plan plan = one.plan(48);

@@ -5,6 +5,7 @@
 // apart and adds them to a field.
 #pragma once
 
+#include <halocline/base/checked_pointer.hpp>
 #include <halocline/halo/block_map.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/detail/site_map.hpp>
@@ -61,12 +62,14 @@ class packer {
            packer_options options);
 
     /// The pack function for this field.  Pre: x has the site order that the packer was made for.
-    /// Err:  input_error: other components; the plan was made for several fields.
+    /// Err:  input_error: other components; the plan was made for several fields; the packer was moved from.
     /// Cost: one read of the sites and one write of the message; a change of format goes through 8 KiB of stack.
     [[nodiscard]] auto of(const lattice::field<T>& x) const {
+        const message* const messages = messages_->data();
         check_field(x, 1);
-        return [this, values = x.data()](int index, std::int64_t first, std::int64_t last, std::byte* target) noexcept {
-            pack(index, values, first, last, target);
+        return [this, messages, values = x.data()](int index, std::int64_t first, std::int64_t last,
+                                                   std::byte* target) noexcept {
+            pack(messages[index], values, first, last, target);
         };
     }
     /// The pack function for all fields of a message: several right-hand sides. Site i of field f goes where
@@ -74,15 +77,16 @@ class packer {
     /// f).
     /// Shape: options().fields of the plan, all in one site order.  Lifetime: also uses `xs` until plan.start()
     /// returns.
-    /// Err: input_error: another number of fields, other components.
+    /// Err: input_error: another number of fields, other components; the packer was moved from.
     [[nodiscard]] auto of(std::span<const lattice::field<T>* const> xs) const {
+        const message* const messages = messages_->data();
         for (const lattice::field<T>* x : xs) check_field(*x, xs.size());
         if (xs.empty()) refuse_count(0);
-        return [this, xs](int index, std::int64_t first, std::int64_t last, std::byte* target) noexcept {
-            const std::size_t field_bytes = messages_[static_cast<std::size_t>(index)].field_bytes;
+        return [this, messages, xs](int index, std::int64_t first, std::int64_t last, std::byte* target) noexcept {
+            const message& m = messages[index];
             for (const lattice::field<T>* x : xs) {
-                pack(index, x->data(), first, last, target);
-                target += field_bytes;
+                pack(m, x->data(), first, last, target);
+                target += m.field_bytes;
             }
         };
     }
@@ -111,13 +115,14 @@ class packer {
     [[noreturn]] void refuse_count(std::size_t count) const;
     [[noreturn]] void refuse_components(int components) const;
     [[nodiscard]] block_map map_of(face f, bool wraps, const std::string& where) const;
-    void pack(int index, const T* values, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
+    void pack(const message& m, const T* values, std::int64_t first, std::int64_t last,
+              std::byte* target) const noexcept;
     void gather(const message& m, const T* values, std::int64_t first, std::int64_t last, T* out) const noexcept;
 
     packer_options options_;
     std::string name_; // of the plan
     int reals_ = 0, lanes_ = 1, fields_ = 1;
-    std::vector<message> messages_;
+    checked_pointer<std::shared_ptr<const std::vector<message>>> messages_{"a halo::packer", nullptr};
 };
 
 extern template class packer<float>;

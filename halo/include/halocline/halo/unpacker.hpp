@@ -8,6 +8,7 @@
 // and, of a plan that carries ghosts back (reversed()), the site that the sender's ghost is a copy of (adjoint_of()).
 #pragma once
 
+#include <halocline/base/checked_pointer.hpp>
 #include <halocline/halo/packer.hpp>
 #include <halocline/halo/detail/site_map.hpp>
 
@@ -69,9 +70,8 @@ class unpacker {
     /// In a team each member adds to sites of its own, with the same bits: call it after finish(), and wait for the
     /// others before you read y. Marks y as written (member 0).
     /// Pre:  p is the plan that the unpacker was made for, or one of the same options; its ghosts are valid; y has the
-    /// site
-    ///       order and components that the unpacker was made for.
-    /// Err:  input_error: a member that the team does not have.
+    ///       site order and components that the unpacker was made for.
+    /// Err:  input_error: a member that the team does not have; the unpacker was moved from.
     /// Cost: one read of the ghosts, one read and write of the sites.
     void add(const plan& p, lattice::field<T>& y, team t = {}) const;
     /// add() to the fields of each message.  Pre: p.options().fields of them.
@@ -87,9 +87,7 @@ class unpacker {
     void expand(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last, T* out) const noexcept;
     /// The own sites (local lexicographic indices, ascending) that the ghosts behind f are added to; empty if the face
     /// is not exchanged.
-    [[nodiscard]] std::span<const std::int32_t> sites(face f) const noexcept {
-        return parts_[static_cast<std::size_t>(f.index())].sites;
-    }
+    [[nodiscard]] std::span<const std::int32_t> sites(face f) const noexcept { return part_behind(f).sites; }
 
     [[nodiscard]] const unpacker_options& options() const { return options_; }
 
@@ -100,6 +98,7 @@ class unpacker {
         site_copy copy;                      // else
         site_map<T> expansion;
     };
+    [[nodiscard]] const part& part_behind(face f) const { return (*parts_)[static_cast<std::size_t>(f.index())]; }
     void check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
                        const lattice::site_order& order) const;
     /// Sites [first, last) of a message, as they are stored: a piece at a time, use(begin, end, reals of site `begin`).
@@ -113,9 +112,9 @@ class unpacker {
 
     unpacker_options options_;
     int reals_ = 0, lanes_ = 1;
-    std::array<part, lattice::faces> parts_;
-    std::vector<std::int32_t>
-        shared_; // the sites of all faces, ascending, as often as they occur: how teams share them
+    checked_pointer<std::shared_ptr<const std::array<part, lattice::faces>>> parts_{"a halo::unpacker", nullptr};
+    /// The sites of all faces, ascending, as often as they occur: how teams share them.
+    std::vector<std::int32_t> shared_;
 };
 
 extern template class unpacker<float>;
