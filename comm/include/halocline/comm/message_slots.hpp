@@ -4,7 +4,6 @@
 #pragma once
 
 #include <halocline/comm/control_line.hpp>
-#include <halocline/comm/status.hpp>
 
 #include <array>
 #include <cstddef>

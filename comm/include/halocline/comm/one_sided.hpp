@@ -18,7 +18,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace halocline::comm {
 

@@ -6,7 +6,6 @@
 #include <halocline/config/value_text.hpp>
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>

@@ -13,7 +13,8 @@
 #pragma once
 
 #include <halocline/base/checked_pointer.hpp>
-#include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/path.hpp>
 #include <halocline/halo/plan_statistics.hpp>

@@ -7,14 +7,17 @@
 
 #include <halocline/base/check.hpp>
 #include <halocline/halo/ghost_widths.hpp>
-#include <halocline/halo/region_plan.hpp>
+#include <halocline/halo/path.hpp>
 #include <halocline/lattice/decomposition.hpp>
 
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace halocline::halo {

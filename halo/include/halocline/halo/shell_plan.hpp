@@ -8,6 +8,7 @@
 #pragma once
 
 #include <halocline/comm/wrong_call.hpp>
+#include <halocline/halo/region_plan.hpp>
 #include <halocline/halo/shell.hpp>
 
 #include <memory>

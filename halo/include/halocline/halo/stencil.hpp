@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -5,7 +5,6 @@
 
 #include <halocline/lattice/geometry.hpp>
 
-#include <optional>
 #include <string>
 #include <vector>
 

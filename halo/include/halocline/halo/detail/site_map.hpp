@@ -7,7 +7,6 @@
 #include <halocline/halo/block_map.hpp>
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
