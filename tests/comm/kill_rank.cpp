@@ -99,10 +99,10 @@ using namespace halocline::comm;
     }
 }
 
-/// Windows with every other rank, for ever.
-[[noreturn]] int step_windows(const job& j) {
-    constexpr std::size_t size = 5000; // large enough for a copy by both ends
-    std::pmr::vector<double> out(size, &j.memory()), in(size * static_cast<std::size_t>(j.ranks()), &j.memory());
+/// Windows with every other rank, for ever, from memory in the slab or elsewhere. `size`: large enough for a copy by
+/// both ends.
+[[noreturn]] int step_windows(const job& j, std::pmr::memory_resource& from, std::size_t size) {
+    std::pmr::vector<double> out(size, &from), in(size * static_cast<std::size_t>(j.ranks()), &j.memory());
     std::vector<connection> connections;
     std::vector<send_window<double>> sends;
     std::vector<recv_window<double>> recvs;
@@ -280,7 +280,8 @@ constexpr mode modes[]{
     {"adding", announce_and_add, true},
     {"messages", exchange_messages},
     {"puts", put_for_ever},
-    {"window", step_windows},
+    {"window", [](const job& j) { return step_windows(j, j.memory(), 5000); }},
+    {"window-elsewhere", [](const job& j) { return step_windows(j, *std::pmr::new_delete_resource(), 20'000); }},
     {"setup", meet_for_ever},
     {"plan", make_sums_for_ever},
     {"join", add_for_ever, false, keep_rank_1_from_joining},

@@ -4,13 +4,14 @@
 
 #include <halocline/comm/processors.hpp>
 
+#include <halocline_test/secret_memory.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <csignal>
 #include <ctime>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <thread>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 namespace {
 
 using namespace halocline_test::messages;
+using halocline_test::secret_memory;
 
 constexpr std::size_t sizes[] = {0,     1,      39,     40,     41,     63,     64,      65,           255,
                                  256,   257,    295,    296,    297,    511,    512,     513,          1023,
@@ -302,28 +304,6 @@ TEST(MessengerBetweenRanks, SenderCopiesPiecesOfAMessageThatItWaitsFor) {
                 expect_sender_copies_pieces(j, *from, *to);
     });
 }
-
-/// Memory that the system copies for nobody, as a device's may be.
-class secret_memory {
-  public:
-    explicit secret_memory(std::size_t bytes) : bytes_(bytes) {
-        const int fd = static_cast<int>(syscall(SYS_memfd_secret, 0));
-        if (fd >= 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0)
-            p_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (fd >= 0) close(fd);
-    }
-    ~secret_memory() {
-        if (exists()) munmap(p_, bytes_);
-    }
-    secret_memory(const secret_memory&) = delete;
-    secret_memory& operator=(const secret_memory&) = delete;
-    [[nodiscard]] bool exists() const { return p_ != MAP_FAILED; }
-    [[nodiscard]] std::span<std::byte> all() const { return {static_cast<std::byte*>(p_), bytes_}; }
-
-  private:
-    std::size_t bytes_;
-    void* p_ = MAP_FAILED;
-};
 
 /// A copy by both ends of which one is refused is made again through the slab.
 TEST(MessengerBetweenProcesses, MemoryThatTheSystemDoesNotCopyGoesThroughTheSlab) {

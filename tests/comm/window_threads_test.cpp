@@ -20,7 +20,8 @@ TEST(WindowThreads, OneWayStream) {
 TEST(WindowThreads, AWaitingReceiverCopiesPieces) {
     job_options options;
     options.path = path::direct; // what is streamed is left to the sender
-    run_threads(2, expect_a_waiting_receiver_copies_pieces, options);
+    const auto body = [](const job& j) { expect_a_waiting_receiver_copies_pieces(j, true); };
+    run_threads(2, body, options);
 }
 
 TEST(WindowThreads, AnyOrderOfConnections) {

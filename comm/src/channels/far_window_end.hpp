@@ -64,6 +64,7 @@ class far_window_end {
         const status s = channel_.check_part(epoch);
         return s == status::peer_died ? core_.lost(connection_.peer, "can't be reached: " + channel_.trouble()) : s;
     }
+    [[nodiscard]] bool arrived(std::uint64_t step) noexcept { return channel_.arrived(step); }
     [[nodiscard]] std::uint64_t token_before(std::uint64_t step) const noexcept { return step - 1; }
     [[nodiscard]] std::byte* target(std::uint64_t step) noexcept { return channel_.target(step); }
     [[nodiscard]] bool lands_in_place() const noexcept { return false; }
@@ -72,7 +73,7 @@ class far_window_end {
     void look_for_peer(std::byte*, std::size_t, std::uint64_t) const noexcept {}
     void write(std::byte* to, const std::byte* from, std::size_t bytes) const noexcept { std::memcpy(to, from, bytes); }
     void copy(std::uint64_t step, std::size_t bytes) noexcept { write(target(step), request_.buffer, bytes); }
-    [[nodiscard]] bool is_copied() const noexcept { return true; }
+    [[nodiscard]] bool is_copied(std::uint64_t, std::size_t) const noexcept { return true; }
     void help(std::uint64_t) const noexcept {}
 
     [[nodiscard]] std::string describe() const {

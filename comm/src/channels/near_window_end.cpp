@@ -15,21 +15,20 @@
 namespace halocline::comm {
 namespace {
 
-constexpr std::uint64_t nowhere = ~std::uint64_t{0};
-
 /// Through slots nobody waits for this step's token; up to here that saves more than the receiver's copy costs
 /// (docs/decisions/0011-windows.md).
 constexpr std::size_t largest_in_slot = 1024;
 
-/// From two pieces on the help of a receiver that waits saves more than the counter's line costs
-/// (docs/decisions/0044-windows-copied-by-both.md).
-constexpr std::size_t least_helped = 16 * 1024;
+/// From here on the help of a receiver that waits saves more than the counter's line costs, or, where it reads the
+/// source by a system call, than that does (docs/decisions/0044-windows-copied-by-both.md, 0047-ordinary-memory.md).
+constexpr std::size_t least_helped = 16 * 1024, least_helped_by_system = 64 * 1024;
 
 } // namespace
 
 near_window_end::near_window_end(job_core& core, const window_request& r)
     : core_(core), request_(r),
       exposed_(r.bytes() >= (r.sends ? least_helped : largest_in_slot + 1) && core.memory->contains(r.buffer)),
+      probe_(peer_memory::probe_word(core.rank)),
       block_bytes_(shm_channel::block_bytes(exposed_ ? 0 : r.bytes_in()) + (exposed_ ? sizeof(helped_copy) : 0)) {
     block_ = static_cast<std::byte*>(core.memory->allocate_for_peers(block_bytes_, alignof(control_line)));
     new (block_) control_line;
@@ -48,25 +47,40 @@ near_window_end::~near_window_end() {
 }
 
 void near_window_end::tell(wire_writer& card) const {
-    const auto offset = [&](const std::byte* p) { return static_cast<std::uint64_t>(p - core_.memory->base()); };
-    card.number(offset(block_)).number(exposed_ ? offset(request_.buffer) : nowhere);
+    card.number(place_of(core_, block_).address).number(place_of(core_, request_.buffer));
+    card.number(reinterpret_cast<std::uint64_t>(&probe_));
 }
 
 void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
     std::byte* const base = core_.peer_base[peer];
     std::byte* const remote_block = base + card.number<std::uint64_t>();
-    if (const auto buffer = card.number<std::uint64_t>(); buffer != nowhere) remote_ = base + buffer;
-    direct_ = request_.sends ? remote_ != nullptr : exposed_;
+    const buffer_place own = place_of(core_, request_.buffer), theirs = card.number<buffer_place>();
+    const auto probe = card.number<std::uint64_t>();
+    const std::size_t bytes = request_.bytes();
+    const buffer_place& source = request_.sends ? own : theirs;
+    const buffer_place& target = request_.sends ? theirs : own;
+    direct_ = bytes > largest_in_slot && target.in_slab != 0;
     const std::size_t out = direct_ ? 0 : request_.bytes_out(), in = direct_ ? 0 : request_.bytes_in();
     channel_.emplace(std::size_t{0}, peer, id, out, in, remote_block, block_);
-    if (exposed_ && remote_ != nullptr)
+    helped_from_ = source.in_slab != 0 ? least_helped : least_helped_by_system;
+    if (direct_ && source.address != 0 && bytes >= helped_from_)
         shared_ = reinterpret_cast<helped_copy*>((request_.sends ? remote_block : block_) + sizeof(control_line));
-    if (!request_.sends) return;
-    const std::size_t bytes = request_.bytes();
+    if (!request_.sends) {
+        if (shared_ != nullptr) reach_source(peer_memory(core_, peer, probe, source.in_slab == 0), source);
+        return;
+    }
+    if (direct_) remote_ = base + target.address;
     const path wish = core_.options.path;
     const costs c = leaves_streaming(wish) && core_.measured ? *core_.measured : costs{};
     streaming_ = streaming_watch(c, bytes, streaming_pays(wish, c, bytes));
     claims_ = bytes > largest_in_slot && bytes <= largest_claimed();
+}
+
+/// Memory outside slabs only through the system, which notices where it has been freed meanwhile: not that of a thread
+/// of this process.
+void near_window_end::reach_source(const peer_memory& memory, buffer_place source) {
+    if (source.in_slab != 0 || !memory.is_same_process()) source_ = memory.at(source);
+    if (!source_.is_reachable()) shared_ = nullptr;
 }
 
 void near_window_end::look_for_peer(std::byte* to, std::size_t bytes, std::uint64_t stamp) noexcept {
@@ -90,7 +104,7 @@ void near_window_end::write(std::byte* to, const std::byte* from, std::size_t by
 void near_window_end::copy(std::uint64_t step, std::size_t bytes) noexcept {
     std::byte* const to = target(step);
     // What is streamed is left to the sender: a receiver would pull lines that are far away.
-    if (shared_ == nullptr || bytes < least_helped || streaming_.streamed()) return write(to, request_.buffer, bytes);
+    if (shared_ == nullptr || bytes < helped_from_ || streaming_.streamed()) return write(to, request_.buffer, bytes);
     // Nobody looks at the last step's: the receiver has begun this one.
     shared_->next.store(0, std::memory_order_relaxed);
     shared_->offered.bytes = bytes;
@@ -103,16 +117,29 @@ void near_window_end::copy(std::uint64_t step, std::size_t bytes) noexcept {
 
 void near_window_end::copy_offered(std::uint64_t step) noexcept {
     last_helped_ = step;
-    copied_here_ += copy_pieces(shared_->next, shared_->offered.bytes, [this](std::uint64_t start, std::uint64_t n) {
-        std::memcpy(request_.buffer + start, remote_ + start, n);
-    });
-    shared_->received.store(copied_here_, std::memory_order_release);
+    const auto read = [this](std::uint64_t start, std::uint64_t n) {
+        // What a sender has closed may have been freed before it was read; in its slab it is parked.
+        if (!source_.read(request_.buffer + start, start, n) ||
+            (source_.mapped() == nullptr && shm_channel::closed(*channel_->line())))
+            refused_ = true;
+    };
+    copied_here_ += copy_pieces(shared_->next, shared_->offered.bytes, read);
+    shared_->received.store(copied_here_ | (refused_ ? helped_copy::refused : 0), std::memory_order_release);
+}
+
+void near_window_end::mend(std::uint64_t step, std::size_t bytes) noexcept {
+    write(target(step), request_.buffer, bytes);
+    shared_->offered.mended.store(true, std::memory_order_release);
+    copied_by_peer_ = 0;
+    shared_ = nullptr;
 }
 
 std::string near_window_end::describe() const {
     std::string how = direct_ ? "into the receiver's buffer" : "into the receiver's slot";
     if (shared_ != nullptr) how += ", pieces by the receiver while that waits";
+    if (shared_ != nullptr && helped_from_ == least_helped_by_system) how += ", by process_vm_readv if it may";
     if (copied_here_ > 0) how += " (" + std::to_string(copied_here_) + " so far)";
+    if (refused_) how += ", none since the system refused one";
     if (!request_.sends && !direct_ && request_.buffer != nullptr) how += ", copied from there";
     if (streaming_.streamed()) how += ", past the sender's cache";
     if (const std::string when = streaming_.describe(); !when.empty()) how += "; " + when;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way of a window's messages to a peer whose memory is mapped here, which may be this rank itself: through the
-// slots of a shm_channel, or straight into the receiver's own buffer where that lies in its slab. Of a large message
-// whose source lies in the sender's slab, a receiver that waits copies pieces, too
+// slots of a shm_channel, or straight into the receiver's own buffer where that lies in its slab. Of a large message that
+// goes there, a receiver that waits copies pieces, too, if it reaches the sender's buffer
 // (docs/decisions/0044-windows-copied-by-both.md).
 #pragma once
 
 #include "connection_core.hpp"
 #include "control/wire.hpp"
 #include "job/job_core.hpp"
+#include "node/peer_memory.hpp"
 
 #include <halocline/comm/shm_channel.hpp>
 #include <halocline/comm/streaming_watch.hpp>
@@ -25,9 +26,14 @@ struct helped_copy {
     struct alignas(128) {
         std::atomic<std::uint64_t> step{0}; ///< whose pieces are dealt out; stored last
         std::uint64_t bytes = 0;
-    } offered;                                           ///< by the sender
-    alignas(128) std::atomic<std::uint64_t> next{0};     ///< next piece to copy, by either
-    alignas(128) std::atomic<std::uint64_t> received{0}; ///< pieces that the receiver has ever copied
+        std::atomic<bool> mended{false};             ///< after a refusal: the sender has copied that message once more
+    } offered;                                       ///< by the sender
+    alignas(128) std::atomic<std::uint64_t> next{0}; ///< next piece to copy, by either
+    alignas(128) std::atomic<std::uint64_t> received{0}; ///< pieces that the receiver has ever taken and copied
+
+    /// In `received`: the system refused one of the last pieces. That message needs its sender once more, and no
+    /// further one is copied by both.
+    static constexpr std::uint64_t refused = std::uint64_t{1} << 63;
 };
 
 class near_window_end {
@@ -47,7 +53,13 @@ class near_window_end {
 
     // Of a step.  Pre: connect().
     [[nodiscard]] shm_channel& channel() noexcept { return *channel_; }
-    [[nodiscard]] status check(std::uint64_t epoch) const noexcept { return channel_->check_part(epoch); }
+    [[nodiscard]] status check(std::uint64_t epoch) const noexcept {
+        return lacks_pieces() ? status::aborted : channel_->check_part(epoch);
+    }
+    /// Receiver: is the step's message here, or its sender gone?
+    [[nodiscard]] bool arrived(std::uint64_t step) const noexcept {
+        return channel_->arrived(step) && (!lacks_pieces() || shm_channel::closed(*channel_->line()));
+    }
     /// The token after which this step's message may be written to target(); 0: at once.
     [[nodiscard]] std::uint64_t token_before(std::uint64_t step) const noexcept { return direct_ ? step : step - 1; }
     [[nodiscard]] std::byte* target(std::uint64_t step) noexcept { return direct_ ? remote_ : channel_->target(step); }
@@ -68,8 +80,13 @@ class near_window_end {
     void write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
     /// The user's message of a step, to target(step). The receiver may still be copying the last of its pieces then.
     void copy(std::uint64_t step, std::size_t bytes) noexcept;
-    [[nodiscard]] bool is_copied() const noexcept {
-        return copied_by_peer_ == 0 || shared_->received.load(std::memory_order_acquire) >= copied_by_peer_;
+    /// Sender: are all of the receiver's pieces of that message there? If it could not copy them, this copies all.
+    [[nodiscard]] bool is_copied(std::uint64_t step, std::size_t bytes) noexcept {
+        if (copied_by_peer_ == 0) return true;
+        const std::uint64_t received = shared_->received.load(std::memory_order_acquire);
+        if ((received & ~helped_copy::refused) < copied_by_peer_) return false;
+        if ((received & helped_copy::refused) != 0) mend(step, bytes);
+        return true;
     }
     /// Receiver: copies pieces of a message that is on its way.
     void help(std::uint64_t step) noexcept {
@@ -81,19 +98,30 @@ class near_window_end {
 
   private:
     void prefetch_token(std::uint64_t token) const noexcept { __builtin_prefetch(&channel_->label(token)); }
+    void reach_source(const peer_memory& memory, buffer_place source);
     void copy_offered(std::uint64_t step) noexcept;
+    /// Sender: copies a message of which the receiver could not copy a piece, and leaves it none any more.
+    void mend(std::uint64_t step, std::size_t bytes) noexcept;
+    /// Receiver: must the sender still copy the message of which the system refused a piece?
+    [[nodiscard]] bool lacks_pieces() const noexcept {
+        return refused_ && !shared_->offered.mended.load(std::memory_order_acquire);
+    }
 
     job_core& core_;
     const window_request& request_;
-    bool exposed_;               // the peer reads or writes the user's buffer
+    bool exposed_;               // the user's buffer lies in the own slab, and the peer reads or writes it there
+    std::uint64_t probe_;        // for the peer to find out whether it can read this process
     bool direct_ = false;        // into the receiver's own buffer
     std::byte* block_ = nullptr; // in the own slab: control line, and slots unless direct
     std::size_t block_bytes_ = 0;
-    std::byte* remote_ = nullptr;                     // the peer's buffer, if that is exposed
+    std::byte* remote_ = nullptr;                     // of a sender: the peer's buffer, if direct
+    peer_buffer source_;                              // of a receiver: the peer's buffer, if direct
     std::optional<shm_channel> channel_;              // once connected
     streaming_watch streaming_;                       // of a sender
     bool claims_ = false;                             // likewise: lines that the peer has read (docs/decisions/0010)
-    helped_copy* shared_ = nullptr;                   // if both buffers are exposed
+    helped_copy* shared_ = nullptr;                   // if the receiver may copy pieces
+    std::size_t helped_from_ = 0;                     // bytes from which on it does
+    bool refused_ = false;                            // of a receiver: one of them
     std::uint64_t copied_by_peer_ = 0;                // of a sender: pieces, of all steps
     std::uint64_t last_helped_ = 0, copied_here_ = 0; // of a receiver: step; pieces, of all steps
 };

@@ -52,6 +52,7 @@ window_end::~window_end() {
     std::erase(connection_->windows, this);
     std::erase(job.windows.due, this);
     --job.windows.count;
+    if (request_.sends && phase_ == phase::posted) --job.windows.sending;
 }
 
 void window_end::connect(const std::string& peer_card) {
@@ -121,13 +122,16 @@ bool window_end::send(Way& w) noexcept {
         w.channel().send(step_, no_stamp);
         return true;
     }
-    if (request_.buffer != nullptr) {
-        if (!may_write(w)) return false;
-        w.look_for_peer(w.target(step_), post_bytes_, stamp_);
-        w.copy(step_, post_bytes_);
+    if (sent_ != step_) {
+        if (request_.buffer != nullptr) {
+            if (!may_write(w)) return false;
+            w.look_for_peer(w.target(step_), post_bytes_, stamp_);
+            w.copy(step_, post_bytes_);
+        }
+        w.channel().send_part(step_, no_stamp, post_bytes_);
+        sent_ = step_;
     }
-    w.channel().send_part(step_, no_stamp, post_bytes_);
-    return true;
+    return w.is_copied(step_, post_bytes_);
 }
 
 template <class Way>
@@ -201,6 +205,7 @@ status window_end::post(std::size_t bytes_now) noexcept {
     phase_ = phase::posted;
     if (request_.sends) {
         post_bytes_ = bytes_now;
+        ++core().windows.sending;
         send_soon();
     } else {
         done();
@@ -210,14 +215,13 @@ status window_end::post(std::size_t bytes_now) noexcept {
 
 bool window_end::done() noexcept {
     if (!push()) return false;
-    const auto over = [this](auto& w) {
-        return request_.sends ? w.channel().sent(step_) && w.is_copied() : w.channel().arrived(step_);
-    };
+    const auto over = [this](auto& w) { return request_.sends ? w.channel().sent(step_) : w.arrived(step_); };
     return std::visit(over, way_);
 }
 
 void window_end::help() noexcept {
-    if (!request_.sends) std::visit([this](auto& w) { w.help(step_); }, way_);
+    // A rank that sends, too, most likely has peers that do: each core is busy with its own copy.
+    if (!request_.sends && core().windows.sending == 0) std::visit([this](auto& w) { w.help(step_); }, way_);
 }
 
 bool window_end::test() noexcept {
@@ -234,10 +238,12 @@ status window_end::wait() noexcept {
     if (phase_ != phase::posted) return misused("wait() without post()");
     if (until([this] { return done(); }) != status::ok) return status_;
     phase_ = phase::idle;
-    if (request_.sends)
+    if (request_.sends) {
+        --core().windows.sending;
         std::visit([this](auto& w) { w.step_ended(step_); }, way_);
-    else
+    } else {
         std::visit([this](auto& w) { take(w); }, way_);
+    }
     return status_;
 }
 

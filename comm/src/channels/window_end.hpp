@@ -77,6 +77,7 @@ class window_end {
     /// May this step's payload be written to where it goes?
     template <class Way>
     bool may_write(Way& w) noexcept;
+    /// This step's message or token, as far as that is possible now. True: nothing is left to do for it.
     template <class Way>
     bool send(Way& w) noexcept;
     /// A message that is here: to the user, who may have a buffer for it.
@@ -100,12 +101,12 @@ class window_end {
     std::uint32_t number_ = 0; // among the windows of this direction of the connection
     way way_;
 
-    std::uint64_t step_ = 0, stamp_ = 0;
+    std::uint64_t step_ = 0, sent_ = 0, stamp_ = 0; // sent_: the last step whose message has gone
     std::size_t post_bytes_ = 0, received_bytes_ = 0;
     std::byte* buffer_ = nullptr; // between init and post, or wait and init, of windows without a user's
     wrong_call misuse_;
     phase phase_ = phase::made;
-    bool due_ = false;    // a message or a token still has to be sent
+    bool due_ = false;    // a message or a token still has to be sent, or its receiver to copy pieces of it
     bool listed_ = false; // in open_windows::due
     std::uint64_t fruitless_tests_ = 0;
     status status_ = status::ok;

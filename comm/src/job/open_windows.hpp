@@ -20,6 +20,7 @@ struct open_windows {
     /// them.
     std::map<std::tuple<int, int, int>, std::uint32_t> connections;
     std::size_t count = 0;        ///< windows that exist
+    std::size_t sending = 0;      ///< between post() and wait() of a sender
     std::vector<window_end*> due; ///< those that still have to send something
 };
 

@@ -6,7 +6,8 @@
 // The receiver drives: its init() tells the sender that the message of this step may come. Over shared memory a message
 // of more than 1 KiB whose receive buffer lies in the slab (job::memory()) is one copy, into that buffer; any other
 // lands in one of two slots first (docs/decisions/0011-windows.md). From 16 KiB on, if the sent buffer lies in the
-// slab, too, a receiver that waits copies a part of it (docs/decisions/0044-windows-copied-by-both.md). Where cores are
+// slab, too, a receiver that waits copies a part of it (docs/decisions/0044-windows-copied-by-both.md); from 64 KiB on
+// also of one elsewhere, by a system call, if that is allowed (docs/decisions/0047-ordinary-memory.md). Where cores are
 // far apart large messages are written past the sender's cache (docs/decisions/0032-paths-follow-the-machine.md).
 #pragma once
 
@@ -40,15 +41,17 @@ std::string element_name() {
 }
 
 /// What all windows can do. After the connection's connect() every member but wait_or_throw(), pending() and describe()
-/// is noexcept, and neither allocates (over verbs: once the peer has connected, too) nor locks; over shared memory only
-/// a wait that exceeds its spin budget makes a system call. A bad status stays bad, so it is enough to look at
-/// wait()'s. One thread at a time drives the windows of a job.
+/// is noexcept, and neither allocates (over verbs: once the peer has connected, too) nor locks; over shared memory
+/// only a wait that exceeds its spin budget makes system calls, and a receiver's wait() or test() that copies a part of a
+/// message of 64 KiB or more out of memory outside slabs (process_vm_readv). A bad status stays bad, so it is enough to
+/// look at wait()'s. One thread at a time drives the windows of a job.
 class window {
   public:
     window(window&&) noexcept;
     window& operator=(window&&) noexcept;
     /// Never waits for the peer. A buffer in the slab that the peer may still write, because of an init() without a
-    /// wait(), goes back to the slab when the peer has said farewell.
+    /// wait(), goes back to the slab when the peer has said farewell. A message whose sender did not wait() may be
+    /// lost with the sender's buffer; then its receiver's status is aborted.
     ~window();
 
     /// True if wait() would return at once.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A seccomp filter for what must make no system calls. It is for ever, so tests set it in processes of their own.
+// Seccomp filters, for what must make no system calls and for what must do without one of them. They are for ever, so
+// tests set them in processes or threads of their own.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <iterator>
@@ -21,6 +23,19 @@ inline void forbid_system_calls(bool may_yield = false) {
         {BPF_JMP | BPF_JEQ | BPF_K, 2, 0, SYS_exit_group},
         {BPF_JMP | BPF_JEQ | BPF_K, 1, 0, allowed_also},
         {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+    };
+    const sock_fprog filter{std::size(program), program};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) std::_Exit(99);
+}
+
+/// From now on this system call fails in this thread, as where it is not permitted.
+inline void refuse_system_call(int number) {
+    sock_filter program[] = {
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+        {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, static_cast<unsigned>(number)},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM},
         {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
     };
     const sock_fprog filter{std::size(program), program};
