@@ -105,6 +105,57 @@ TEST(GlobalSum, IsNotThereBeforeAllHaveStarted) {
     }
 }
 
+/// What completes it may come after its test has looked, and be taken by the work of every wait.
+TEST(GlobalSum, CanBeCompletedWithinATestThatFoundNothing) {
+    constexpr int tests = 256; // after so many a sum looks for a mismatch
+    std::atomic<bool> go{false}, sent{false};
+    struct late_peer {
+        std::atomic<bool>&go, &sent;
+        int calls = -1; // -1: not yet
+        static void come(void* object) {
+            auto& self = *static_cast<late_peer*>(object);
+            if (self.calls < 0 || ++self.calls != tests) return;
+            self.go = true;
+            self.go.notify_one();
+            self.sent.wait(false);
+        }
+    };
+    run_threads(2, [&](const job& j) {
+        channel_set first(j, std::span<const channel_request>(), {"first", ""});
+        late_peer peer{go, sent};
+        if (j.rank() == 0) first.work_in_every_wait(&peer, late_peer::come);
+        global_sum sum(j, 1, {}, 1);
+        double value = 1;
+
+        if (j.rank() == 1) go.wait(false);
+        sum.start({&value, 1});
+        if (j.rank() == 0) {
+            peer.calls = 0;
+            for (int n = 1; n < tests; ++n) EXPECT_FALSE(sum.test());
+            EXPECT_TRUE(sum.test());
+        } else {
+            while (!sum.test()) {
+            }
+            sent = true;
+            sent.notify_one();
+        }
+
+        ASSERT_EQ(sum.finish({&value, 1}), status::ok) << sum.pending();
+        EXPECT_EQ(value, 2);
+    });
+}
+
+TEST(GlobalSum, OfNothingIsASum) {
+    run_threads(2, [](const job& j) {
+        global_sum sum(j, 4);
+
+        EXPECT_EQ(sum({}), status::ok) << sum.pending();
+
+        EXPECT_EQ(sum.statistics().bytes, 0U);
+        j.barrier();
+    });
+}
+
 /// Ranks that finish it first need what the others send of it while those wait for something else.
 TEST(GlobalSum, GetsOnWhileItsRankWaitsForSomethingElse) {
     job_options options;

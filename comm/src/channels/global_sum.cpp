@@ -107,10 +107,9 @@ void global_sum::progress() noexcept {
 
 bool global_sum::test() noexcept {
     progress();
-    if (complete()) return true;
-    if (steps_[due_].of(own_count_).test(epoch())) {
-        progress();
-    } else if (++fruitless_tests_ % tests_per_look == 0) {
+    if (!complete() && steps_[due_].of(own_count_).test(epoch())) progress();
+    // Also a test that was fruitless may have made progress(), in the work of every wait.
+    if (!complete() && ++fruitless_tests_ % tests_per_look == 0) {
         look_for_mismatch(steps_[due_]);
         if (other_ >= 0) refuse();
     }
@@ -148,7 +147,7 @@ void global_sum::send(step& to, std::span<const double> values, std::uint64_t st
     channel_set& set = to.of(own_count_);
     if (bytes > line) set.for_each([&](auto& c) { claim_lines(c.target(k), c.target(k) + bytes); });
     set.for_each([&](auto& c) {
-        std::memcpy(c.target(k), values.data(), bytes);
+        std::ranges::copy(std::as_bytes(values), c.target(k)); // memcpy must not be given no values at no address
         c.send(k, stamp, label.field_index());
     });
     statistics_.bytes += bytes * set.size();
