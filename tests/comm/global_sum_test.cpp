@@ -251,6 +251,32 @@ TEST(GlobalSum, AllRanksAreToldWhoSumsSomethingElse) {
     }
 }
 
+/// The rank that can't send what it has says so, rather than let the others wait for it.
+TEST(GlobalSum, AllRanksAreToldWhoSumsTooMuch) {
+    job_options options;
+    options.deadline = std::chrono::seconds(5);
+    for (const int ranks : {2, 9, 12, 19})
+        for (const std::size_t others : {std::size_t{1}, std::size_t{8}})
+            run_threads(
+                ranks,
+                [&](const job& j) {
+                    const int who = ranks / 3;
+                    global_sum sum(j, 8, {}, 8);
+                    std::vector<double> values(8, 1.0);
+                    ASSERT_EQ(sum(values), status::ok);
+                    values.resize(j.rank() == who ? 5000 : others);
+
+                    EXPECT_EQ(sum(values), status::wrong_data) << "rank " << j.rank() << " of " << ranks;
+
+                    const std::string text = sum.pending();
+                    EXPECT_TRUE(text.ends_with(j.rank() == who ? "of 5000 values, made for up to 8"
+                                                               : ", rank " + std::to_string(who) + " sums more than 8"))
+                        << text;
+                    j.barrier();
+                },
+                options);
+}
+
 /// As on a machine with much else to do: a rank that yields polls again when all others have had their turn.
 TEST(GlobalSum, RanksWhosePollsAreFarApartAreToldInTime) {
     job_options options;

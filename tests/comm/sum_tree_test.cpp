@@ -104,6 +104,7 @@ TEST(SumLabel, TellsSumsAndRefusalsApart) {
     EXPECT_EQ(heard.what().values(), 1024U);
     EXPECT_TRUE(heard.what().is_maximum());
     EXPECT_NE(heard, sum_label(7, sum_word(1024, false)));
+    EXPECT_EQ(sum_word(5000, true), sum_word(1025, true)) << "more than the most";
     EXPECT_TRUE(heard.is_of_sum(7));
     EXPECT_FALSE(heard.is_of_sum(8));
     EXPECT_FALSE(heard.is_refusal());

@@ -111,7 +111,7 @@ bool global_sum::test() noexcept {
     // Also a test that was fruitless may have made progress(), in the work of every wait.
     if (!complete() && ++fruitless_tests_ % tests_per_look == 0) {
         look_for_mismatch(steps_[due_]);
-        if (other_ >= 0) refuse();
+        if (other_ >= 0) refuse(due_ + 1);
     }
     return complete();
 }
@@ -131,8 +131,9 @@ void global_sum::publish(std::span<const double> values, std::uint64_t stamp, bo
     maximum_ = maximum;
     due_ = 0;
     if (own_count_ > max_values_) {
-        status_ = status::wrong_data;
-        return;
+        ++large_epoch_;
+        note_mismatch(job_.rank(), own_word());
+        return refuse(0);
     }
     ++(own_count_ <= small_values ? small_epoch_ : large_epoch_);
     std::copy(values.begin(), values.end(), own_.begin());
@@ -182,7 +183,7 @@ void global_sum::look_for_mismatch(step& in) noexcept {
     });
 }
 
-void global_sum::refuse() noexcept {
+void global_sum::refuse(std::size_t first) noexcept {
     // Through both sets, because the others may wait in either: in the one that this rank uses as the part of this sum,
     // in the other one as that of the next sum there.
     const bool small = own_count_ <= small_values;
@@ -195,7 +196,7 @@ void global_sum::refuse() noexcept {
             c.send(k, 0, label.field_index());
         });
     };
-    for (std::size_t s = due_ + 1; s < steps_.size(); ++s) {
+    for (std::size_t s = first; s < steps_.size(); ++s) {
         say(steps_[s].small, small_epoch_ + (small ? 0 : 1));
         say(steps_[s].large, large_epoch_ + (small ? 1 : 0));
     }
@@ -214,7 +215,7 @@ status global_sum::await_step() noexcept {
     if (waited == status::aborted && status_ == status::ok) look_for_mismatch(from);
     if (status_ == status::ok) status_ = waited;
     if (status_ == status::ok) set.for_each([&](auto& c) { compare(c, k); });
-    if (other_ >= 0) refuse();
+    if (other_ >= 0) refuse(due_ + 1);
     return status_;
 }
 
@@ -273,9 +274,11 @@ status global_sum::maximum(std::span<double> values) noexcept {
 std::string global_sum::pending() const {
     if (status_ == status::misused && wrong_call_ != nullptr) return std::string("'global sum': ") + wrong_call_;
     const auto values = [](std::size_t n) { return std::to_string(n) + (n == 1 ? " value" : " values"); };
-    const auto does = [](std::uint32_t word) {
+    const auto does = [this](std::uint32_t word) {
         const sum_word what(word);
-        return (what.is_maximum() ? " takes the maximum of " : " sums ") + std::to_string(what.values());
+        return (what.is_maximum() ? " takes the maximum of " : " sums ") +
+               (what.values() > max_values_ ? "more than " + std::to_string(max_values_)
+                                            : std::to_string(what.values()));
     };
     if (own_count_ > max_values_) {
         return "'global sum' of " + values(own_count_) + ", made for up to " + std::to_string(max_values_);

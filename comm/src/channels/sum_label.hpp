@@ -3,6 +3,7 @@
 // two ranks sum different things.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -17,8 +18,10 @@ class sum_word {
     static constexpr int bits = 12;
     static constexpr std::uint32_t mask = (std::uint32_t{1} << bits) - 1;
 
+    /// More than most_values are told as one more.
     sum_word(std::size_t values, bool maximum)
-        : word_(static_cast<std::uint32_t>(values) | (maximum ? maximum_bit : 0)) {}
+        : word_(static_cast<std::uint32_t>(std::min<std::size_t>(values, most_values + 1)) |
+                (maximum ? maximum_bit : 0)) {}
     /// From word().
     explicit sum_word(std::uint32_t word) : word_(word) {}
     [[nodiscard]] std::uint32_t word() const { return word_; }
@@ -29,7 +32,7 @@ class sum_word {
 
   private:
     static constexpr std::uint32_t maximum_bit = std::uint32_t{1} << (bits - 1);
-    static_assert(most_values < maximum_bit && (most_values | maximum_bit) < mask); // mask: a refusal
+    static_assert(most_values + 1 < maximum_bit && ((most_values + 1) | maximum_bit) < mask); // mask: a refusal
     std::uint32_t word_;
 };
 

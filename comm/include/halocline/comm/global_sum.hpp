@@ -98,8 +98,8 @@ class global_sum {
     /// Looks whether a peer of this step takes part in the sum through the channels that this rank does not use for it.
     void look_for_mismatch(step& in) noexcept;
     void note_mismatch(int rank, std::uint32_t what) noexcept;
-    /// Tells the ranks of the steps after the one that is due, which wait for this one, why the sum fails.
-    void refuse() noexcept;
+    /// Tells the ranks of the steps from `first` on, which wait for this one, why the sum fails.
+    void refuse(std::size_t first) noexcept;
     void misused(const char* call) noexcept;
 
     static constexpr std::size_t small_values = 2; // travel inside the control line
