@@ -32,9 +32,9 @@ using namespace halocline::comm;
 
 /// Small messages to whoever comes first and large ones round a ring, from and to slabs and ordinary memory in turn,
 /// for ever.
+template <std::size_t n>
 [[noreturn]] int exchange_messages(const job& j) {
     messenger m(j);
-    constexpr std::size_t n = 1 << 20;
     const std::span out(static_cast<std::byte*>(j.memory().allocate(n)), n),
         in(static_cast<std::byte*>(j.memory().allocate(n)), n);
     std::vector<std::byte> ordinary_out(n), ordinary_in(n);
@@ -278,7 +278,8 @@ constexpr mode modes[]{
     {"ok", [](const job&) { return 0; }},
     {"sum", add_for_ever},
     {"adding", announce_and_add, true},
-    {"messages", exchange_messages},
+    {"messages", exchange_messages<1 << 20>},
+    {"large-messages", exchange_messages<1 << 25>}, // which are always under way
     {"puts", put_for_ever},
     {"window", [](const job& j) { return step_windows(j, j.memory(), 5000); }},
     {"window-elsewhere", [](const job& j) { return step_windows(j, *std::pmr::new_delete_resource(), 20'000); }},

@@ -56,7 +56,8 @@ TEST_P(Killed, SurvivorsNameTheDeadWithinASecondAndTheJobEndsWithThree) {
 INSTANTIATE_TEST_SUITE_P(During, Killed,
                          testing::Values("setup", "plan", "sum", "messages", "puts", "window", "window-elsewhere"));
 #ifdef HALOCLINE_WITH_OFI
-INSTANTIATE_TEST_SUITE_P(OverOfi, Killed, testing::Values("ofi-plan", "ofi-sum", "ofi-messages", "ofi-puts"));
+INSTANTIATE_TEST_SUITE_P(OverOfi, Killed,
+                         testing::Values("ofi-plan", "ofi-sum", "ofi-messages", "ofi-large-messages", "ofi-puts"));
 INSTANTIATE_TEST_SUITE_P(OverNodes, Killed, testing::Values("ofi-nodes-setup", "ofi-nodes-sum"));
 #endif
 #ifdef HALOCLINE_WITH_VERBS

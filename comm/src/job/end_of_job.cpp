@@ -74,8 +74,14 @@ void job_core::move_networks() noexcept {
 
 status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
     const status s = look(peer, since, gone);
-    if (s != status::ok) doing.noticed.store(true, std::memory_order_relaxed);
+    if (s != status::ok) notice();
     return s;
+}
+
+void job_core::notice() noexcept {
+    doing.noticed.store(true, std::memory_order_relaxed);
+    // Before this rank's buffers go, and before libfabric closes the connections of the dead.
+    if (networks.ofi) networks.ofi->leave();
 }
 
 status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
@@ -126,7 +132,7 @@ status job_core::lost(int peer, std::string_view how) noexcept {
         sched_yield();
     }
     if (failed() == status::ok) publish(status::peer_died, peer, how);
-    doing.noticed.store(true, std::memory_order_relaxed);
+    notice();
     return failed();
 }
 

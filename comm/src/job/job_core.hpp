@@ -107,6 +107,8 @@ class job_core {
     [[nodiscard]] status check(int peer, std::uint64_t since, int gone) noexcept;
     /// check() where the rank itself is not told of it, so that its watchdog reports it.
     status look(int peer, std::uint64_t since, int gone) noexcept;
+    /// This rank knows that the job has ended.
+    void notice() noexcept;
     /// check() as an exception, for set-up waits.
     void check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone = -1);
     /// What publish() is told when the link to `peer` is silent for too long.

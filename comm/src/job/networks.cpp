@@ -23,7 +23,8 @@ void job_networks::finish(const std::function<bool()>& ended, const std::functio
         mpi->tell_calls(nullptr);
     }
     if (verbs) verbs->finish(alone);
-    if (ofi) ofi->finish(alone);
+    if (ofi && !ended()) ofi->finish(alone);
+    if (ofi && ended()) ofi->leave();
 }
 
 void job_networks::close() noexcept {

@@ -40,6 +40,7 @@ std::unique_ptr<bulk_link> ofi_world::open_bulk(const slab&, int, std::uint32_t)
 bool ofi_world::writes_memory() const { return false; }
 std::shared_ptr<const exposed_memory> ofi_world::expose(std::span<std::byte>) { return nullptr; }
 void ofi_world::sweep() noexcept {}
+void ofi_world::leave() noexcept {}
 void ofi_world::cut() noexcept {}
 
 } // namespace halocline::comm

@@ -75,7 +75,7 @@ ofi_bulk_link::~ofi_bulk_link() {
 
 /// Is anything posted that libfabric still has?
 bool ofi_bulk_link::busy() const noexcept {
-    if (endpoint_.ep == nullptr) return false;
+    if (endpoint_.is_cut) return false;
     for (const auto* set : {&in_, &out_})
         for (const transfer& t : *set)
             for (const piece& p : t.operation)
@@ -145,7 +145,7 @@ int ofi_bulk_link::post(transfer& t, piece& operation) noexcept {
 
 void ofi_bulk_link::push(transfer& t) noexcept {
     for (piece& p : t.operation) {
-        if (t.next == t.pieces || failed()) return;
+        if (t.next == t.pieces || failed() || endpoint_.is_cut) return;
         if (p.busy) continue;
         const int code = post(t, p);
         if (code == -FI_EAGAIN) return;
@@ -199,7 +199,7 @@ bool ofi_bulk_link::sent(std::uint32_t record) noexcept {
 void ofi_bulk_link::give_up(std::uint32_t record) noexcept {
     transfer& t = in_[record];
     for (piece& p : t.operation)
-        if (p.busy && endpoint_.ep != nullptr) fi_cancel(&endpoint_.ep->fid, &p);
+        if (p.busy && !endpoint_.is_cut) fi_cancel(&endpoint_.ep->fid, &p);
     close(t);
 }
 

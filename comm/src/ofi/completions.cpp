@@ -11,7 +11,7 @@
 namespace halocline::comm {
 
 void ofi_world::poll() noexcept {
-    if (endpoint_->ep == nullptr) return; // cut()
+    if (endpoint_->is_cut) return;
     take_completions();
     push_waiting();
 }
@@ -119,8 +119,10 @@ void ofi_world::note(int code, const char* text) noexcept {
 
 void ofi_world::cut() noexcept {
     fail(nullptr, -FI_ECANCELED, "the job has ended");
-    close_object(endpoint_->ep);
+    leave();
 }
+
+void ofi_world::leave() noexcept { endpoint_->cut(); }
 
 void ofi_world::fail(ofi_end* end, int code, const char* text) noexcept {
     if (code == 0) code = -FI_EOTHER;

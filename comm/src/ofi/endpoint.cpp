@@ -68,13 +68,19 @@ ofi_world::endpoint::endpoint(std::string_view wish, std::string_view address, s
 
 ofi_world::endpoint::~endpoint() {
     // The endpoint first: nothing is written to this rank's memory after that.
-    close_object(ep);
+    if (!is_cut) close_object(ep);
     for (auto* all : {targets.get(), sources.get()})
         if (all != nullptr) all->clear_all([](ofi_registration& r) { close_object(r.region); });
+    if (ep != nullptr) return; // what it uses stays with it
     close_object(completions);
     close_object(addresses);
     close_object(domain);
     close_object(fabric);
+}
+
+void ofi_world::endpoint::cut() noexcept {
+    is_cut = true;
+    if (provider.name != "tcp;ofi_rxm") close_object(ep);
 }
 
 std::string ofi_world::endpoint::address() const {

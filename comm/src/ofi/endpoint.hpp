@@ -34,7 +34,8 @@ struct ofi_world::endpoint {
     fid_ep* ep = nullptr;
     std::vector<fi_addr_t> peers; ///< by rank
     std::size_t largest_write = 0;
-    int error = 0; ///< of the endpoint itself
+    int error = 0;       ///< of the endpoint itself
+    bool is_cut = false; ///< nothing is posted, polled or cancelled any more
     // Of large messages. Apart: what is to be sent must not wait for what is to come, for which the peer may wait.
     std::unique_ptr<registration_cache<ofi_registration>> targets, sources;
     std::uint64_t next_key = ofi_tags::most_ends + 1; ///< channels have those below
@@ -43,6 +44,10 @@ struct ofi_world::endpoint {
     [[nodiscard]] std::string address() const;
     /// "" of ranks that it does not reach.
     void insert(std::span<const std::string> addresses, int own_rank);
+    /// libfabric does not touch this rank's memory any more. Over tcp the endpoint stays open until the process ends:
+    /// it moves nothing unless it is polled, and to close it where a peer's write is half here kills the process
+    /// (rxm_handle_comp_error() of libfabric 1.17 follows the context of that write, which has none).
+    void cut() noexcept;
     /// Err: job_error if that call's code is negative.
     void require(long code, const char* call) const;
 

@@ -114,6 +114,7 @@ void ofi_world::close_end(ofi_end& e) noexcept {
 }
 
 void ofi_world::sweep() noexcept {
+    if (endpoint_->is_cut) return; // all goes with the world
     for (auto& e : ends_) {
         if (!e || !e->released || e->error || !e->has_room() || !e->over()) continue;
         if (e->receives_posted >

@@ -45,7 +45,7 @@ ofi_world::ofi_world(std::string_view provider, std::string_view address, std::s
 
 ofi_world::~ofi_world() {
     // Regions must go before the domain, but not before the endpoint stops writing into them.
-    close_object(endpoint_->ep);
+    if (!endpoint_->is_cut) close_object(endpoint_->ep);
     for (auto& end : ends_) {
         if (end) close_end(*end);
     }

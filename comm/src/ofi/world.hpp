@@ -164,7 +164,9 @@ class ofi_world {
     [[nodiscard]] bool writes_memory() const; ///< else it only sends
     /// Memory for peers to write at any time.  nullptr: the provider has no RMA.  Err: job_error.
     [[nodiscard]] std::shared_ptr<const exposed_memory> expose(std::span<std::byte> memory);
-    /// The job has ended: libfabric does not touch this rank's memory any more.
+    /// The job has ended: libfabric is asked for nothing more, and does not touch this rank's memory.
+    void leave() noexcept;
+    /// The same, and nothing that is under way will end well.
     void cut() noexcept;
 
   private:

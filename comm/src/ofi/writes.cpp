@@ -130,7 +130,7 @@ void ofi_world::say_farewell(ofi_end& e) noexcept {
 }
 
 void ofi_world::push(ofi_end& e) noexcept {
-    if (e.waiting || e.error) return;
+    if (e.waiting || e.error || endpoint_->is_cut) return;
     const int code = push_all(e);
     if (code == -FI_EAGAIN) {
         e.waiting = true;
