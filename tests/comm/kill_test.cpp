@@ -102,7 +102,12 @@ TEST(Kill, IsReportedForSurvivorsThatDoNotGetThroughTheirDestructors) {
 
 TEST(Kill, IsReportedForSurvivorsThatCloseTheirJobs) {
     running_job job_under_test(3, "closing", 3);
-    for (int closing = 0; closing < 2 && job_under_test.line();) closing += job_under_test.said.ends_with("closing\n");
+    const auto have_said_so = [&said = job_under_test.said] { // perhaps before the last rank announced itself
+        const std::size_t first = said.find("closing\n");
+        return first != std::string::npos && said.find("closing\n", first + 1) != std::string::npos;
+    };
+    while (!have_said_so() && job_under_test.line()) {
+    }
     send_signal(job_under_test.ranks[1], SIGKILL);
     const int code = job_under_test.wait();
 
