@@ -2,15 +2,20 @@
 // Matched messages: requests that are withdrawn, peers that leave, and what ends a job.
 #include "messenger_bodies.hpp"
 
+#include <halocline/comm/channel_set.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -128,6 +133,48 @@ TEST(MessengerFailure, AMessageThatIsTooLongIsWrongData) {
             std::string::npos)
             << text;
     }
+}
+
+/// The message comes after probe() has looked, and is taken by the work of every wait, as over networks.
+TEST(MessengerFailure, AMessageThatIsTooLongIsNotForgottenByAProbe) {
+    if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
+    std::atomic<bool> go{false}, sent{false};
+    struct late_message {
+        std::atomic<bool>&go, &sent;
+        messenger* to = nullptr;
+        message_request receive;
+        static void come(void* object) {
+            auto& self = *static_cast<late_message*>(object);
+            messenger* const m = std::exchange(self.to, nullptr);
+            if (!m) return;
+            self.go = true;
+            self.go.notify_one();
+            self.sent.wait(false);
+            while (!m->test(self.receive)) {
+            }
+        }
+    };
+    run_threads(2, [&](const job& j) {
+        channel_set work(j, std::span<const channel_request>(), {"work", ""});
+        late_message late{.go = go, .sent = sent, .receive = {}};
+        messenger m(j);
+        if (j.rank() == 0) {
+            work.work_in_every_wait(&late, late_message::come);
+            std::array<std::byte, 4> in{};
+            message_info info;
+            m.irecv(late.receive, in, 1, 7);
+            late.to = &m;
+            EXPECT_FALSE(m.probe(1, 8, info));
+            EXPECT_EQ(m.wait(late.receive), status::wrong_data);
+        } else {
+            go.wait(false);
+            const std::array<std::byte, 8> out{};
+            ok_or_fail(m, m.send(out, 0, 7));
+            sent = true;
+            sent.notify_one();
+        }
+        j.barrier();
+    });
 }
 
 TEST(MessengerFailure, APeerThatClosesEndsTheWait) {

@@ -186,8 +186,11 @@ bool message_engine::probe(int from, int tag, std::uint32_t context, message_inf
         return true;
     }
     if (core_.state != status::ok) return false;
-    core_.state = core_.broken != status::ok ? core_.broken : after_fruitless_test(core_.job, fruitless_calls_, from);
-    if (core_.state != status::ok) core_.failed = {false, from, tag};
+    const status s =
+        core_.broken != status::ok ? core_.broken : after_fruitless_test(core_.job, fruitless_calls_, from);
+    if (s == status::ok || core_.state != status::ok) return false; // a receive may have failed meanwhile
+    core_.state = s;
+    core_.failed = {false, from, tag};
     return false;
 }
 
