@@ -17,6 +17,9 @@ endif()
 
 # libfabric's headers; the library itself is loaded at run time by jobs that use transport ofi.
 pkg_check_modules(LIBFABRIC QUIET libfabric>=1.9)
+if(LIBFABRIC_FOUND AND LIBFABRIC_VERSION VERSION_GREATER_EQUAL 1.16 AND LIBFABRIC_VERSION VERSION_LESS 1.18)
+  set(LIBFABRIC_HAS_NET ON) # provider net, which is tcp since
+endif()
 # PMIx's headers, likewise.
 pkg_check_modules(PMIX QUIET pmix>=3)
 

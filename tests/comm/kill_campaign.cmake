@@ -12,6 +12,10 @@ if(LIBFABRIC_FOUND)
   halocline_add_kills(ofi-tcp ofi-tcp 4 $<TARGET_FILE:halocline-run>)
   halocline_add_kills(ofi-tcp-puts ofi-tcp+puts 4 $<TARGET_FILE:halocline-run>)
 endif()
+if(LIBFABRIC_HAS_NET)
+  halocline_add_kills(ofi-net ofi-net 4 $<TARGET_FILE:halocline-run>)
+  halocline_add_kills(ofi-net-messages ofi-net+messages 4 $<TARGET_FILE:halocline-run>)
+endif()
 # Large ones through each MPI, whose launcher must leave the survivors alone. MPICH's may not: one that names the dead is
 # enough. Its UCX aborts a survivor that reads from the dead process (process_vm_readv), so it copies through shared memory.
 set(launcher_openmpi 4 ${HALOCLINE_MPIRUN_OPENMPI} --enable-recovery)

@@ -312,13 +312,10 @@ job_options take_options(std::string& name) {
     if (has("short-")) options.deadline = short_deadline;
     if (has("ofi-")) { // over libfabric, which never tells: liveness is apart from the data path
         options.transports = {"ofi"};
-        options.ofi_provider = has("shm-") ? "shm" : "tcp;ofi_rxm";
+        options.ofi_provider = has("shm-") ? "shm" : has("net-") ? "net" : "tcp;ofi_rxm";
     }
-    if (has("hosts-")) { // by hosts_test.cpp
-        options.transports = {"shm", "ofi"};
-        options.ofi_provider = "tcp;ofi_rxm";
-    }
-    if (has("nodes-")) // each rank a node of its own: deaths are told by TCP
+    if (has("hosts-")) options.transports = {"shm", "ofi"}; // by hosts_test.cpp
+    if (has("nodes-"))                                      // each rank a node of its own: deaths are told by TCP
         setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
     if (has("verbs-")) options.transports = {"verbs"};
     return options;

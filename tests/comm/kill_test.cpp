@@ -58,6 +58,10 @@ INSTANTIATE_TEST_SUITE_P(During, Killed,
 #ifdef HALOCLINE_WITH_OFI
 INSTANTIATE_TEST_SUITE_P(OverOfi, Killed,
                          testing::Values("ofi-plan", "ofi-sum", "ofi-messages", "ofi-large-messages", "ofi-puts"));
+#ifdef HALOCLINE_WITH_NET
+INSTANTIATE_TEST_SUITE_P(OverNet, Killed,
+                         testing::Values("ofi-net-plan", "ofi-net-large-messages", "ofi-net-nodes-sum"));
+#endif
 INSTANTIATE_TEST_SUITE_P(OverNodes, Killed, testing::Values("ofi-nodes-setup", "ofi-nodes-sum"));
 #endif
 #ifdef HALOCLINE_WITH_VERBS
@@ -193,6 +197,9 @@ TEST_P(Forked, ChildThatRunsDestructorsLeavesChannelsToItsParent) {
 INSTANTIATE_TEST_SUITE_P(During, Forked, testing::Values("forks"));
 #ifdef HALOCLINE_WITH_OFI
 INSTANTIATE_TEST_SUITE_P(OverOfi, Forked, testing::Values("ofi-forks", "ofi-shm-forks", "ofi-nodes-forks"));
+#ifdef HALOCLINE_WITH_NET
+INSTANTIATE_TEST_SUITE_P(OverNet, Forked, testing::Values("ofi-net-forks"));
+#endif
 #endif
 
 TEST(Kill, OfTheLauncherLeavesNobody) {

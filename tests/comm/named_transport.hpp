@@ -22,10 +22,15 @@ struct named_transport {
 };
 
 inline constexpr named_transport named_transports[] = {
-    {"self", "self", ""},      {"shm", "shm", ""},
-    {"verbs", "verbs", ""},    {"ofi-tcp", "ofi", "tcp;ofi_rxm"},
-    {"ofi-shm", "ofi", "shm"}, {"ofi-tagged", "ofi", "tcp;ofi_rxm,tagged"}, // as for a provider without RMA
-    {"mpi", "mpi", ""},        {"mpi-one-sided", "mpi", "", halocline::comm::mpi_mode::one_sided},
+    {"self", "self", ""},
+    {"shm", "shm", ""},
+    {"verbs", "verbs", ""},
+    {"ofi-tcp", "ofi", "tcp;ofi_rxm"},
+    {"ofi-net", "ofi", "net"},
+    {"ofi-shm", "ofi", "shm"},
+    {"ofi-tagged", "ofi", "tcp;ofi_rxm,tagged"}, // as for a provider without RMA
+    {"mpi", "mpi", ""},
+    {"mpi-one-sided", "mpi", "", halocline::comm::mpi_mode::one_sided},
 };
 
 /// Ends the program where there is none of that name.

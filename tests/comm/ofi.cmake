@@ -7,7 +7,12 @@ foreach(program comm_kill_test comm_stall_test)
   target_compile_definitions(${program} PRIVATE HALOCLINE_WITH_OFI)
 endforeach()
 halocline_add_test_program(comm_ofi_channel_test SOURCES ofi_channel_test.cpp LINK halocline::comm SEES comm) # ofi_world
-foreach(provider tcp shm)
+set(providers tcp shm)
+if(LIBFABRIC_HAS_NET)
+  target_compile_definitions(comm_kill_test PRIVATE HALOCLINE_WITH_NET)
+  list(APPEND providers net)
+endif()
+foreach(provider IN LISTS providers)
   halocline_add_test(comm.ofi_channel_test.${provider} TARGET comm_ofi_channel_test RANKS 2 4 ARGS ofi-${provider}
                      LABELS ofi)
 endforeach()

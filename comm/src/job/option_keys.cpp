@@ -62,9 +62,10 @@ std::vector<option_key> transport_keys() {
     using config::choice_key, config::integer_key, config::switch_key, config::text_key;
     return {
         transports_key(),
-        text_key<job_options>(
-            {"comm", "ofi_provider", "provider of libfabric, which must be there; \"\": its own first choice"},
-            &job_options::ofi_provider),
+        text_key<job_options>({"comm", "ofi_provider",
+                               "provider of libfabric, which must be there; \"\": the first of its list that can do "
+                               "RMA writes, but net before tcp;ofi_rxm"},
+                              &job_options::ofi_provider),
         choice_key<job_options, mpi_mode>(
             {"comm", "mpi_mode", "how transport mpi moves messages: two-sided or one-sided"}, &job_options::mpi,
             {{"two-sided", mpi_mode::two_sided}, {"one-sided", mpi_mode::one_sided}}),

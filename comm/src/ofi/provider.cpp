@@ -126,13 +126,26 @@ std::string ofi_provider_names() {
     return names.empty() ? "none" : names;
 }
 
+namespace {
+
+/// What is taken where nobody names a provider: libfabric's first, or `net` where that is tcp;ofi_rxm, its predecessor
+/// (docs/decisions/0008-ofi.md).
+ofi_info_list first_choice() {
+    ofi_info_list first = usable("", false);
+    if (!first || std::string_view(first->fabric_attr->prov_name) != "tcp;ofi_rxm") return first;
+    ofi_info_list net = usable("net", false);
+    return net ? std::move(net) : std::move(first);
+}
+
+} // namespace
+
 ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address) {
     if (const std::string& why_not = ofi_library::loaded().why_not; !why_not.empty()) throw input_error(why_not);
     constexpr std::string_view without_rma = ",tagged";
     const bool as_if = wish.ends_with(without_rma);
     if (as_if) wish.remove_suffix(without_rma.size());
     ofi_provider p;
-    if (!as_if) p.list = usable(wish, false);
+    if (!as_if) p.list = wish.empty() ? first_choice() : usable(wish, false);
     if (!p.list) {
         p.list = usable(wish, true);
         p.tagged = true;

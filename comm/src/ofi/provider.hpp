@@ -15,8 +15,8 @@ struct ofi_provider {
     std::string name;    ///< "tcp;ofi_rxm"; with ",tagged" behind it if so
 };
 
-/// What is called `wish` ("": libfabric's own first choice that can do RMA; with ",tagged" behind its name: as if it
-/// could not), at `address` where it goes over IP.
+/// What is called `wish`, at `address` where it goes over IP. "": libfabric's own first choice that can do RMA, but `net`
+/// instead of tcp;ofi_rxm. With ",tagged" behind its name: as if it could do no RMA.
 /// Err: input_error: no library, no such provider, none that can do either, or not reached there; job_error.
 [[nodiscard]] ofi_provider choose_ofi_provider(std::string_view wish, std::string_view address);
 /// Does it need a socket or two for each peer?

@@ -75,7 +75,7 @@ struct job_options {
     /// chosen by the number of ranks and cores (docs/decisions/0029-waiting.md).
     int spin_polls = 0;
     /// libfabric's provider for transport "ofi", e.g. "tcp;ofi_rxm" or "shm", which must be there; "": the first that
-    /// can do RMA writes with remote completion data.
+    /// can do RMA writes with remote completion data, or "net" where that is "tcp;ofi_rxm" (docs/decisions/0008-ofi.md).
     std::string ofi_provider{};
     mpi_mode mpi = mpi_mode::two_sided;
     /// Where ranks of several nodes meet: an interface ("eth0"), an address or a network ("10.1.0.0/16") of this host.
