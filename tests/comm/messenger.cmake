@@ -7,6 +7,11 @@ halocline_add_test(comm.messenger_test LINK halocline::comm LABELS threads SOURC
 halocline_add_test(comm.messenger_fuzz_test SOURCES messenger_fuzz_test.cpp LINK halocline::comm LABELS threads)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 1 ARGS --gtest_filter=Messenger.*)
 halocline_add_test(comm.messenger_fuzz_test.shm TARGET comm_messenger_fuzz_test RANKS 3)
+# Ranks in pid namespaces of their own, which all have pid 1 there.
+add_test(NAME comm.messenger_fuzz_test.containers COMMAND halocline-run -n 3 -- sh -c
+  "unshare -rpf true 2> /dev/null || exit 77; exec unshare -rpf $<TARGET_FILE:comm_messenger_fuzz_test>")
+set_tests_properties(comm.messenger_fuzz_test.containers PROPERTIES
+  TIMEOUT 300 LABELS namespaces PROCESSORS 3 SKIP_RETURN_CODE 77 ENVIRONMENT HALOCLINE_TEST_TRANSPORT=shm)
 set(between_ranks --gtest_filter=Messenger.*:MessengerBetweenRanks.*)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 2
                    ARGS ${between_ranks}:MessengerBetweenProcesses.*)

@@ -28,7 +28,6 @@ constexpr std::size_t least_helped = 16 * 1024, least_helped_by_system = 64 * 10
 near_window_end::near_window_end(job_core& core, const window_request& r)
     : core_(core), request_(r),
       exposed_(r.bytes() >= (r.sends ? least_helped : largest_in_slot + 1) && core.memory->contains(r.buffer)),
-      probe_(peer_memory::probe_word(core.rank)),
       block_bytes_(shm_channel::block_bytes(exposed_ ? 0 : r.bytes_in()) + (exposed_ ? sizeof(helped_copy) : 0)) {
     block_ = static_cast<std::byte*>(core.memory->allocate_for_peers(block_bytes_, alignof(control_line)));
     new (block_) control_line;
@@ -48,14 +47,14 @@ near_window_end::~near_window_end() {
 
 void near_window_end::tell(wire_writer& card) const {
     card.number(place_of(core_, block_).address).number(place_of(core_, request_.buffer));
-    card.number(reinterpret_cast<std::uint64_t>(&probe_));
+    card.number(probe_.card());
 }
 
 void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
     std::byte* const base = core_.peer_base[peer];
     std::byte* const remote_block = base + card.number<std::uint64_t>();
     const buffer_place own = place_of(core_, request_.buffer), theirs = card.number<buffer_place>();
-    const auto probe = card.number<std::uint64_t>();
+    const auto probe = card.number<memory_probe::told>();
     const std::size_t bytes = request_.bytes();
     const buffer_place& source = request_.sends ? own : theirs;
     const buffer_place& target = request_.sends ? theirs : own;

@@ -110,7 +110,7 @@ class near_window_end {
     job_core& core_;
     const window_request& request_;
     bool exposed_;               // the user's buffer lies in the own slab, and the peer reads or writes it there
-    std::uint64_t probe_;        // for the peer to find out whether it can read this process
+    memory_probe probe_;         // for the peer to find out whether it can read this process
     bool direct_ = false;        // into the receiver's own buffer
     std::byte* block_ = nullptr; // in the own slab: control line, and slots unless direct
     std::size_t block_bytes_ = 0;

@@ -63,12 +63,12 @@ message_engine::message_engine(const comm::job& j, const messenger_options& opti
       polls_per_pause_(core_.job.spin.has_own_core() ? 2 : 1) {
     check_options(j, options);
     make_links();
-    const std::uint64_t probe = peer_memory::probe_word(core_.job.rank);
+    const memory_probe probe;
     node_slab& slab = *core_.job.memory;
     try {
         wire_writer card;
         card.number<std::uint64_t>(static_cast<std::uint64_t>(block_ - slab.base()));
-        card.number<std::uint64_t>(reinterpret_cast<std::uint64_t>(&probe));
+        card.number(probe.card());
         connect_shm(j.gather(card.take()));
         j.barrier(); // the probes have been read
         connect_frames();
@@ -112,7 +112,7 @@ void message_engine::connect_shm(const std::vector<std::string>& cards) {
         const auto peer = static_cast<std::size_t>(l.peer);
         wire_reader card(cards[peer]);
         std::byte* const theirs = core.peer_base[peer] + card.number<std::uint64_t>();
-        const peer_memory memory(core, l.peer, card.number<std::uint64_t>(), core_.options.read_processes);
+        const peer_memory memory(core, l.peer, card.number<memory_probe::told>(), core_.options.read_processes);
         const streaming_watch pushed(c, bytes, streaming_pays(wish, c, bytes));
         l.shm.emplace(core_, matching_, l.peer, block_, theirs, memory, pushed, id);
     }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peer_memory.hpp"
 
+#include <halocline/base/error.hpp>
+
 #include <cerrno>
 #include <cstring>
+#include <sys/random.h>
 #include <sys/uio.h>
 
 namespace halocline::comm {
@@ -34,16 +37,21 @@ bool peer_buffer::write_process(std::uint64_t at, const std::byte* from, std::ui
     return move_bytes(process_vm_writev, pid_, const_cast<std::byte*>(from), address_ + at, bytes); // only read
 }
 
-peer_memory::peer_memory(const job_core& core, int peer, std::uint64_t probe, bool may_read)
+memory_probe::memory_probe() {
+    if (getrandom(&word_, sizeof word_, 0) != sizeof word_) throw error("getrandom gives no word for a probe");
+}
+
+peer_memory::peer_memory(const job_core& core, int peer, memory_probe::told probe, bool may_read)
     : slab_(core.peer_base[static_cast<std::size_t>(peer)]), pid_(core.members[static_cast<std::size_t>(peer)].pid),
-      same_process_(pid_ == core.members[static_cast<std::size_t>(core.rank)].pid) {
+      // Of a peer of this node, only a thread needs no mapping; pids may be equal in namespaces of their own.
+      same_process_(core.mappings.empty()) {
     if (same_process_) return;
     std::uint64_t word = 0;
     if (!may_read)
         why_not_ = "not wanted";
-    else if (!move_bytes(process_vm_readv, pid_, reinterpret_cast<std::byte*>(&word), probe, sizeof word))
+    else if (!move_bytes(process_vm_readv, pid_, reinterpret_cast<std::byte*>(&word), probe.address, sizeof word))
         why_not_ = std::strerror(errno);
-    else if (word != probe_word(peer)) // another process may have that number here, in a namespace of its own
+    else if (word != probe.word)
         why_not_ = "pid " + std::to_string(pid_) + " is another process here";
     if (!why_not_.empty()) pid_ = 0;
 }

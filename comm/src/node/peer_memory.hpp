@@ -55,14 +55,25 @@ class peer_buffer {
     std::uint64_t address_ = 0;
 };
 
+/// A random word in this rank's memory, which lives until its peers have tried to read it there: the pid that they know
+/// may be another process to them, in a pid namespace of their own.
+class memory_probe {
+  public:
+    struct told {
+        std::uint64_t address = 0, word = 0;
+    };
+    /// Err: error: the system gives no random numbers.
+    memory_probe();
+    [[nodiscard]] told card() const noexcept { return {reinterpret_cast<std::uint64_t>(&word_), word_}; }
+
+  private:
+    std::uint64_t word_ = 0;
+};
+
 class peer_memory {
   public:
-    /// A word in this rank's memory, which lives until its peers have tried to read it.
-    static std::uint64_t probe_word(int rank) noexcept {
-        return 0x68616c6f636c696eu + static_cast<std::uint64_t>(rank);
-    }
-    /// `probe`: where the peer's word is. `may_read`: messenger_options::read_processes.
-    peer_memory(const job_core& core, int peer, std::uint64_t probe, bool may_read);
+    /// `probe`: the peer's. `may_read`: messenger_options::read_processes.
+    peer_memory(const job_core& core, int peer, memory_probe::told probe, bool may_read);
 
     [[nodiscard]] peer_buffer at(buffer_place place) const noexcept {
         std::byte* const here = place.in_slab != 0 ? slab_ + place.address
