@@ -5,7 +5,10 @@
 #pragma once
 
 #include <halocline/lattice/field.hpp>
+#include <halocline/lattice/site_order.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>

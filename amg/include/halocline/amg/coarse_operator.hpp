@@ -6,12 +6,23 @@
 #pragma once
 
 #include <halocline/amg/aggregation.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
 #include <halocline/halo/plan.hpp>
+#include <halocline/halo/plan_statistics.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
+#include <halocline/lattice/site_order.hpp>
 
 #include <array>
 #include <complex>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace halocline::amg {

@@ -4,7 +4,9 @@
 // [Frommer2014] sec. 2.
 #pragma once
 
+#include <halocline/comm/status.hpp>
 #include <halocline/dirac/wilson_clover.hpp>
+#include <halocline/lattice/field.hpp>
 
 namespace halocline::amg {
 

@@ -6,7 +6,16 @@
 
 #include <halocline/amg/options.hpp>
 #include <halocline/amg/two_level.hpp>
+#include <halocline/comm/global_sum.hpp>
+#include <halocline/comm/job.hpp>
 #include <halocline/dirac/padded_links.hpp>
+#include <halocline/dirac/wilson_clover.hpp>
+#include <halocline/dirac/wilson_parameters.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
+#include <halocline/solvers/fgmres.hpp>
+#include <halocline/solvers/field_space.hpp>
 
 #include <utility>
 

@@ -9,8 +9,19 @@
 #include <halocline/amg/options.hpp>
 #include <halocline/amg/sap_smoother.hpp>
 #include <halocline/comm/global_sum.hpp>
-#include <halocline/solvers/field_space.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
+#include <halocline/dirac/wilson_clover.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
 #include <halocline/solvers/fgmres.hpp>
+#include <halocline/solvers/field_space.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace halocline::amg {
 

@@ -9,15 +9,19 @@
 #pragma once
 
 #include <halocline/comm/direct_channel.hpp>
+#include <halocline/comm/direct_memory.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/mock_channel.hpp>
 #include <halocline/comm/mpi_channel.hpp>
+#include <halocline/comm/network_direct_channel.hpp>
 #include <halocline/comm/ofi_channel.hpp>
 #include <halocline/comm/pause.hpp>
 #include <halocline/comm/self_channel.hpp>
 #include <halocline/comm/shm_channel.hpp>
+#include <halocline/comm/status.hpp>
 #include <halocline/comm/verbs_channel.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>

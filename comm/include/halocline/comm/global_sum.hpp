@@ -6,7 +6,10 @@
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -5,8 +5,12 @@
 #pragma once
 
 #include <halocline/comm/channel.hpp>
+#include <halocline/comm/control_line.hpp>
+#include <halocline/comm/status.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <memory_resource>
 #include <string>

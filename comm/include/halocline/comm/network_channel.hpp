@@ -4,6 +4,7 @@
 #pragma once
 
 #include <halocline/comm/message_slots.hpp>
+#include <halocline/comm/status.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,8 +6,14 @@
 
 #include <halocline/comm/direct_memory.hpp>
 #include <halocline/comm/network_channel.hpp>
+#include <halocline/comm/status.hpp>
 
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 
 namespace halocline::comm {
 

@@ -8,7 +8,10 @@
 #include <halocline/comm/channel.hpp>
 #include <halocline/comm/control_line.hpp>
 #include <halocline/comm/prefetch.hpp>
+#include <halocline/comm/status.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 
 namespace halocline::comm {

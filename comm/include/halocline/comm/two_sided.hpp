@@ -4,8 +4,11 @@
 // What differs: the communicator is an object, a failure is an exception, and there are contiguous types only.
 #pragma once
 
+#include <halocline/comm/job.hpp>
 #include <halocline/comm/messenger.hpp>
+#include <halocline/comm/status.hpp>
 
+#include <cstddef>
 #include <deque>
 #include <vector>
 

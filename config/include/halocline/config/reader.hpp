@@ -3,6 +3,7 @@
 // sets a key wins, and the reader remembers which one that was.
 #pragma once
 
+#include <halocline/config/config_error.hpp>
 #include <halocline/config/file.hpp>
 #include <halocline/config/keys.hpp>
 

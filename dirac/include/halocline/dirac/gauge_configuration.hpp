@@ -6,6 +6,7 @@
 
 #include <halocline/comm/job.hpp>
 #include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
 #include <halocline/lattice/gauge_file.hpp>
 
 #include <string>

@@ -8,6 +8,7 @@
 #include <halocline/dirac/su3.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
 
 #include <array>
 #include <cstddef>

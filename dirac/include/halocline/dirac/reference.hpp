@@ -3,9 +3,16 @@
 // Tests compare the fast kernels with this; it is also the build step of the clover term.
 #pragma once
 
+#include <halocline/comm/job.hpp>
 #include <halocline/dirac/padded_links.hpp>
 #include <halocline/dirac/wilson_parameters.hpp>
 #include <halocline/halo/plan.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
+
+#include <array>
+#include <complex>
 
 namespace halocline::dirac {
 

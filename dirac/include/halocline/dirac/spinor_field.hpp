@@ -7,6 +7,7 @@
 
 #include <halocline/comm/job.hpp>
 #include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
 #include <halocline/lattice/spinor_file.hpp>
 
 #include <string>

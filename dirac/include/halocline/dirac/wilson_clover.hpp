@@ -5,9 +5,16 @@
 #pragma once
 
 #include <halocline/comm/global_sum.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
 #include <halocline/dirac/padded_links.hpp>
 #include <halocline/dirac/wilson_parameters.hpp>
 #include <halocline/halo/plan.hpp>
+#include <halocline/halo/plan_statistics.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
+#include <halocline/lattice/site_order.hpp>
 
 #include <memory>
 

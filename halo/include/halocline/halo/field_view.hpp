@@ -4,6 +4,7 @@
 #pragma once
 
 #include <halocline/lattice/field.hpp>
+#include <halocline/lattice/site_order.hpp>
 
 #include <cstddef>
 #include <cstdint>

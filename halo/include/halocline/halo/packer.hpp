@@ -7,10 +7,18 @@
 
 #include <halocline/base/checked_pointer.hpp>
 #include <halocline/halo/block_map.hpp>
-#include <halocline/halo/plan.hpp>
+#include <halocline/halo/detail/site_copy.hpp>
 #include <halocline/halo/detail/site_map.hpp>
+#include <halocline/halo/plan.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
+#include <halocline/lattice/site_order.hpp>
 
+#include <array>
 #include <complex>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>

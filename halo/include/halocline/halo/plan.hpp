@@ -11,24 +11,31 @@
 // core for each rank, they make no system call.
 #pragma once
 
+#include <halocline/base/check.hpp>
 #include <halocline/base/checked_pointer.hpp>
 #include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
 #include <halocline/halo/detail/exchange_times.hpp>
 #include <halocline/halo/detail/field_check.hpp>
 #include <halocline/halo/detail/message_seal.hpp>
 #include <halocline/halo/detail/message_writer.hpp>
 #include <halocline/halo/detail/packing_team.hpp>
+#include <halocline/halo/detail/path_watch.hpp>
+#include <halocline/halo/detail/sent_field.hpp>
+#include <halocline/halo/field_view.hpp>
 #include <halocline/halo/plan_options.hpp>
 #include <halocline/halo/plan_statistics.hpp>
-#include <halocline/halo/detail/sent_field.hpp>
 #include <halocline/halo/team.hpp>
 #include <halocline/lattice/decomposition.hpp>
 #include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -6,6 +6,8 @@
 #include <halocline/halo/ghost_widths.hpp>
 #include <halocline/halo/path.hpp>
 #include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
+#include <halocline/lattice/site_order.hpp>
 
 #include <array>
 #include <cstddef>

@@ -19,7 +19,10 @@
 #include <halocline/halo/path.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 #include <halocline/halo/team.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>

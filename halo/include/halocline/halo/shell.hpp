@@ -9,6 +9,8 @@
 #include <halocline/halo/ghost_widths.hpp>
 #include <halocline/halo/path.hpp>
 #include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/geometry.hpp>
+#include <halocline/lattice/site_order.hpp>
 
 #include <array>
 #include <cstdint>

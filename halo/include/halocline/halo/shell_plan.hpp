@@ -7,12 +7,24 @@
 // lock.
 #pragma once
 
+#include <halocline/base/checked_pointer.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
 #include <halocline/comm/wrong_call.hpp>
+#include <halocline/halo/field_view.hpp>
+#include <halocline/halo/plan_statistics.hpp>
 #include <halocline/halo/region_plan.hpp>
 #include <halocline/halo/shell.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/geometry.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace halocline::halo {
 

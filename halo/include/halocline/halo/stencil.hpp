@@ -5,15 +5,23 @@
 // is.
 #pragma once
 
-#include <halocline/halo/plan.hpp>
-
+#include <halocline/base/check.hpp>
 #include <halocline/base/error.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
+#include <halocline/halo/plan.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
+#include <halocline/lattice/site_order.hpp>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 // Tells the compiler that the iterations of the next loop are independent, which is the contract of a kernel.

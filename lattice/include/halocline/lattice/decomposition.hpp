@@ -5,6 +5,7 @@
 
 #include <halocline/lattice/geometry.hpp>
 
+#include <array>
 #include <string>
 #include <vector>
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <halocline/base/error.hpp>
+#include <halocline/lattice/geometry.hpp>
 #include <halocline/lattice/huge_pages.hpp>
 #include <halocline/lattice/site_order.hpp>
 

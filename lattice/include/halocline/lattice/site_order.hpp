@@ -6,6 +6,9 @@
 
 #include <halocline/lattice/geometry.hpp>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>

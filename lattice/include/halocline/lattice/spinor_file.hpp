@@ -6,6 +6,7 @@
 #pragma once
 
 #include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
 #include <halocline/lattice/partial_file.hpp>
 
 #include <array>

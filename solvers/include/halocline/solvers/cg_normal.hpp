@@ -4,6 +4,8 @@
 // Ref: [Saad2003] algorithm 8.4 (CGNR).
 #pragma once
 
+#include <halocline/solvers/concepts.hpp>
+#include <halocline/solvers/solve_report.hpp>
 #include <halocline/solvers/solve_run.hpp>
 
 #include <limits>

@@ -5,13 +5,17 @@
 //      Y. Saad, Iterative methods for sparse linear systems, 2nd ed., SIAM 2003, algorithms 6.9, 9.6 [Saad2003].
 #pragma once
 
+#include <halocline/solvers/concepts.hpp>
 #include <halocline/solvers/gram_schmidt.hpp>
 #include <halocline/solvers/hessenberg.hpp>
+#include <halocline/solvers/solve_report.hpp>
 #include <halocline/solvers/solve_run.hpp>
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <type_traits>
+#include <vector>
 
 namespace halocline::solvers {
 

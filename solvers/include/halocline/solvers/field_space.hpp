@@ -5,11 +5,15 @@
 #pragma once
 
 #include <halocline/comm/global_sum.hpp>
+#include <halocline/comm/status.hpp>
 #include <halocline/lattice/field.hpp>
+#include <halocline/lattice/site_order.hpp>
 #include <halocline/solvers/concepts.hpp>
 
 #include <limits>
+#include <memory>
 #include <memory_resource>
+#include <span>
 
 namespace halocline::solvers {
 

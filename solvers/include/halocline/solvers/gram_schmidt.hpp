@@ -3,10 +3,12 @@
 // repeated once where cancellation shows ("twice is enough", Kahan; [Parlett1998] sec. 6.9, [Giraud2005]).
 #pragma once
 
+#include <halocline/comm/status.hpp>
 #include <halocline/solvers/concepts.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <span>
 
 namespace halocline::solvers {

@@ -3,9 +3,13 @@
 // it converges where the Hermitian part of A is definite. Ref: [Saad2003] algorithm 5.3.
 #pragma once
 
+#include <halocline/solvers/concepts.hpp>
+#include <halocline/solvers/solve_report.hpp>
 #include <halocline/solvers/solve_run.hpp>
 
 #include <array>
+#include <cmath>
+#include <span>
 
 namespace halocline::solvers {
 

@@ -3,6 +3,7 @@
 // and the end. A solver's own file is left with the formulas of its paper.
 #pragma once
 
+#include <halocline/comm/status.hpp>
 #include <halocline/solvers/concepts.hpp>
 #include <halocline/solvers/solve_report.hpp>
 

@@ -3,9 +3,13 @@
 #pragma once
 
 #include <halocline/dirac/padded_links.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
 #include <halocline/lattice/random.hpp>
+#include <halocline/lattice/site_order.hpp>
 
 #include <complex>
+#include <cstdint>
 
 namespace halocline_test {
 

@@ -4,7 +4,10 @@
 // because what programs do in turn seldom repeats by sevens.
 #pragma once
 
+#include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
 #include <halocline/halo/plan_statistics.hpp>
 
 #include <algorithm>

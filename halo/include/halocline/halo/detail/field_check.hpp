@@ -6,6 +6,7 @@
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/plan_options.hpp>
 #include <halocline/halo/team.hpp>
+#include <halocline/lattice/geometry.hpp>
 
 #include <cstddef>
 #include <optional>

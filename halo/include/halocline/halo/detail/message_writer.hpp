@@ -5,6 +5,8 @@
 
 #include <halocline/halo/detail/path_watch.hpp>
 #include <halocline/halo/detail/site_copy.hpp>
+#include <halocline/halo/field_view.hpp>
+#include <halocline/lattice/site_order.hpp>
 
 #include <cstddef>
 #include <cstdint>
