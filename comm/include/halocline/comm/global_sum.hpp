@@ -17,40 +17,48 @@
 
 namespace halocline::comm {
 
+/// What the sums of one object have cost this rank.
 struct sum_statistics {
-    std::uint64_t sums = 0;
-    std::uint64_t bytes = 0;
-    double seconds = 0; ///< time inside the calls
+    std::uint64_t sums = 0;  ///< finished ones, maxima among them
+    std::uint64_t bytes = 0; ///< that this rank has sent
+    double seconds = 0;      ///< time inside the calls
 };
 
+/// All ranks make the same calls in the same order, with the same number of values. After set-up no call allocates,
+/// locks or throws. A status that is bad stays bad: later sums do nothing and return it.
 class global_sum {
   public:
-    /// Collective.  `max_values`: the most doubles per sum, at most 1024.
+    /// Collective.  `max_values`: the most doubles per sum, 1 to 1024.
     /// `rank_order`: the leaves of the tree, all ranks in the order in which their parts are added; empty: by number.
     /// With the rank order of a decomposition the bits depend on the rank grid, and not on which rank has which place
     /// in it.
     /// `largest_group`: ranks that take one step; 0: 32 where all ranks share memory, else 8. It changes no bits.
-    /// Err: input_error if that is no permutation of the ranks.
+    /// Err: on every rank: input_error (ranks that pass different arguments; max_values or largest_group out of range;
+    /// a rank_order that is no permutation of the ranks); job_error.
     explicit global_sum(const comm::job& j, int max_values = 64, std::span<const int> rank_order = {},
                         int largest_group = 0);
     global_sum(const global_sum&) = delete; // waits of this rank know where it is
     global_sum& operator=(const global_sum&) = delete;
-    /// values <- sum over ranks, element by element. Neither allocates nor locks.
-    /// Pre:  the same size on every rank, at most max_values.
-    /// Err:  status::wrong_data, within milliseconds, if the sizes differ or are too large, or if ranks of a group take
-    /// a sum and a maximum; pending() has what both do. misused between start() and finish().
+    /// values <- sum over ranks, element by element, with the same bits on every rank.
+    /// Shape: up to max_values doubles, as many on every rank.
+    /// Err:  status::wrong_data, within milliseconds, if the sizes differ or are too large, or if some ranks of a group
+    /// ask for a sum and others for a maximum; pending() has what both ask for. misused between start() and finish().
+    /// peer_died, aborted or timed_out if a rank can't take part any more.
     /// Cost: messages of 8 bytes per value (1 or 2 values travel inside the control line): to each other rank of the
     /// group, and to one, seldom two, per level above.
     [[nodiscard]] status operator()(std::span<double> values) noexcept;
-    /// operator() in two halves, like MPI_Iallreduce and MPI_Wait. Between them every wait and every test() of this
-    /// rank, of whatever object, moves the sum on.
+    /// operator() in two halves, like MPI_Iallreduce and MPI_Wait. start() reads `values`, which may change afterwards;
+    /// finish() writes the sum into its own. Between the two every wait and every test() of this rank, of whatever
+    /// object, moves the sum on.
     /// Pre: one sum is under way at a time; finish() gets as many values as start() did. If not, finish() returns
     /// misused.
+    /// Err: finish() returns what operator() would.
     void start(std::span<const double> values) noexcept;
     /// Between start() and finish(): true if finish() would return at once; also, after a while, when somebody died.
     [[nodiscard]] bool test() noexcept;
     [[nodiscard]] status finish(std::span<double> values) noexcept;
-    /// values <- maximum over ranks, element by element.
+    /// values <- maximum over ranks, element by element; NaN where a rank has one.
+    /// Shape, Err, Cost: as operator().
     [[nodiscard]] status maximum(std::span<double> values) noexcept;
 
     /// What the last failed sum was waiting for, or what was wrong with it.
