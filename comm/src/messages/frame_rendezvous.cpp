@@ -27,8 +27,8 @@ void frame_rendezvous::receive(message_operation& r, std::uint32_t record, std::
 
 void frame_rendezvous::progress() noexcept {
     tell_refused();
-    streaming_.for_each([this](message_operation& s) { stream(s); });
-    if (rdma_) rdma_->progress(streaming_);
+    called_for_.for_each([this](message_operation& s) { send_pieces(s); });
+    if (rdma_) rdma_->progress(called_for_);
     calling_.for_each([this](message_operation& r) { call(r); });
 }
 
@@ -53,13 +53,13 @@ void frame_rendezvous::call(message_operation& r) noexcept {
 }
 
 void frame_rendezvous::expect_pieces(message_operation& r) noexcept {
-    r.state = operation_state::streamed;
+    r.state = operation_state::in_pieces;
     receiving_[r.record] = &r;
 }
 
 /// Sends pieces of a message for which its receiver has called, as far as frames may go. A piece ends with the message,
 /// or fills the rest of a frame; less than `smallest_piece` of that is left unused.
-void frame_rendezvous::stream(message_operation& s) noexcept {
+void frame_rendezvous::send_pieces(message_operation& s) noexcept {
     constexpr std::uint64_t smallest_piece = 512;
     if (rdma_ && rdma_->owes_decline(s.record)) return; // the receiver must know first that pieces come
     while (s.moved_bytes < s.asked_bytes) {
@@ -73,7 +73,7 @@ void frame_rendezvous::stream(message_operation& s) noexcept {
         if (n < left && !frames_.flush()) return;
     }
     // The receiver counts bytes by record: the record may be used again as soon as the last piece is in a frame.
-    streaming_.remove(s);
+    called_for_.remove(s);
     records_.give_back(s.record);
     if (s.asked_bytes == 0)
         s.finish();
@@ -81,7 +81,8 @@ void frame_rendezvous::stream(message_operation& s) noexcept {
         frames_.finish_with_frame(s);
 }
 
-bool frame_rendezvous::take_call(std::uint32_t record, std::uint64_t bytes) noexcept {
+template <class Work>
+bool frame_rendezvous::with_announced(std::uint32_t record, std::uint64_t bytes, Work&& work) noexcept {
     message_operation* const s = announced_[record];
     if (s == nullptr) {
         refuse(record);
@@ -89,16 +90,22 @@ bool frame_rendezvous::take_call(std::uint32_t record, std::uint64_t bytes) noex
     }
     if (bytes > s->bytes) return false;
     announced_[record] = nullptr;
-    s->asked_bytes = bytes;
-    s->moved_bytes = 0;
-    s->state = operation_state::streaming;
-    streaming_.push(*s);
+    work(*s);
     return true;
+}
+
+bool frame_rendezvous::take_call(std::uint32_t record, std::uint64_t bytes) noexcept {
+    return with_announced(record, bytes, [&](message_operation& s) {
+        s.asked_bytes = bytes;
+        s.moved_bytes = 0;
+        s.state = operation_state::called_for;
+        called_for_.push(s);
+    });
 }
 
 bool frame_rendezvous::take_piece(std::uint32_t record, const std::byte* payload, std::uint64_t bytes) noexcept {
     message_operation* const r = receiving_[record];
-    if (r == nullptr) return true; // withdrawn: its sender streams to the end, for nobody
+    if (r == nullptr) return true; // withdrawn: its sender sends all pieces, for nobody
     if (bytes > r->asked_bytes - r->moved_bytes) return false;
     std::memcpy(r->data + r->moved_bytes, payload, bytes);
     ++core_.counts.frame_pieces;
@@ -112,17 +119,9 @@ bool frame_rendezvous::take_piece(std::uint32_t record, const std::byte* payload
 
 bool frame_rendezvous::take_invitation(std::uint32_t record, std::uint64_t bytes, const std::byte* ticket) noexcept {
     if (!rdma_) return false;
-    message_operation* const s = announced_[record];
-    if (s == nullptr) {
-        refuse(record);
-        return true;
-    }
-    if (bytes > s->bytes) return false;
-    announced_[record] = nullptr;
     bulk_ticket where;
     std::memcpy(&where, ticket, sizeof where);
-    rdma_->admit(*s, bytes, where);
-    return true;
+    return with_announced(record, bytes, [&](message_operation& s) { rdma_->admit(s, bytes, where); });
 }
 
 bool frame_rendezvous::take_decline(std::uint32_t record) noexcept {
@@ -148,8 +147,8 @@ void frame_rendezvous::tell_refused() noexcept {
 void frame_rendezvous::withdraw(message_operation& o) noexcept {
     switch (o.state) {
     case operation_state::announced: announced_[o.record] = nullptr; return; // the receiver is told when it calls
-    case operation_state::streaming:
-        streaming_.remove(o);
+    case operation_state::called_for:
+        called_for_.remove(o);
         if (rdma_) rdma_->decline_no_more(o.record);
         refuse(o.record);
         return;
@@ -162,12 +161,12 @@ void frame_rendezvous::withdraw(message_operation& o) noexcept {
     case operation_state::writing: rdma_->withdraw(o); break;
     default: break;
     }
-    if (o.state == operation_state::streamed) receiving_[o.record] = nullptr;
+    if (o.state == operation_state::in_pieces) receiving_[o.record] = nullptr;
 }
 
 void frame_rendezvous::abandon() noexcept {
     if (rdma_) rdma_->abandon();
-    streaming_.finish_all();
+    called_for_.finish_all();
     calling_.finish_all();
     for (auto* all : {&announced_, &receiving_}) {
         for (message_operation*& o : *all)

@@ -44,8 +44,12 @@ class frame_rendezvous {
     [[nodiscard]] std::string describe() const { return rdma_ ? rdma_->describe() : ""; }
 
   private:
+    /// Gives the announced send of that record to work(send). One that was withdrawn is refused. False: the peer wants
+    /// more bytes than the send has.
+    template <class Work>
+    [[nodiscard]] bool with_announced(std::uint32_t record, std::uint64_t bytes, Work&& work) noexcept;
     void call(message_operation& r) noexcept;
-    void stream(message_operation& s) noexcept;
+    void send_pieces(message_operation& s) noexcept;
     /// The receive has called: its bytes come in pieces.
     void expect_pieces(message_operation& r) noexcept;
     /// The receiver has called for a send that was withdrawn: it is told, before the record is used again.
@@ -56,7 +60,7 @@ class frame_rendezvous {
     message_frames& frames_;
     send_records& records_;
     message_operation* announced_[send_records::records]{}; ///< sends, by record
-    operation_list streaming_;                              ///< sends whose receiver has called
+    operation_list called_for_;                             ///< sends whose receiver has called
     operation_list calling_;                                ///< receives that still have to call
     message_operation* receiving_[send_records::records]{}; ///< receives that have called, by the sender's record
     std::uint64_t refused_ = 0;                             ///< a bit for each record, until the peer is told

@@ -150,7 +150,7 @@ bool message_engine::has_started(const message_operation& o) const noexcept {
     switch (o.state) {
     case operation_state::queued:
     case operation_state::framed:
-    case operation_state::streaming:
+    case operation_state::called_for:
     case operation_state::admitted:
     case operation_state::writing: return false;
     case operation_state::announced: return !links_[static_cast<std::size_t>(o.peer)].network;

@@ -12,7 +12,7 @@ bool is_send(operation_state s) {
     case operation_state::queued:
     case operation_state::announced:
     case operation_state::framed:
-    case operation_state::streaming:
+    case operation_state::called_for:
     case operation_state::admitted:
     case operation_state::writing: return true;
     default: return false;

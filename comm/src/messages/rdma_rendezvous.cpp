@@ -43,13 +43,13 @@ void rdma_rendezvous::admit(message_operation& s, std::uint64_t bytes, const bul
     writing_.push(s);
 }
 
-void rdma_rendezvous::progress(operation_list& streaming) noexcept {
+void rdma_rendezvous::progress(operation_list& called_for) noexcept {
     tell_declines();
     if (invited_.empty() && writing_.empty()) return;
     const std::uint64_t moved = bulk_->moved(), writes = bulk_->writes();
     bulk_->poll();
     look_for_received();
-    writing_.for_each([&](message_operation& s) { write(s, streaming); });
+    writing_.for_each([&](message_operation& s) { write(s, called_for); });
     core_.moved += bulk_->moved() - moved;
     core_.counts.writes += bulk_->writes() - writes;
     if (bulk_->failed() && !frames_.is_closed() && core_.broken == status::ok) frames_.lose(bulk_->trouble());
@@ -72,7 +72,7 @@ void rdma_rendezvous::look_for_received() noexcept {
     });
 }
 
-void rdma_rendezvous::write(message_operation& s, operation_list& streaming) noexcept {
+void rdma_rendezvous::write(message_operation& s, operation_list& called_for) noexcept {
     if (s.state == operation_state::admitted) {
         switch (bulk_->send(s.record, {s.data, s.asked_bytes}, ticket_[s.record])) {
         case bulk_link::opening::busy: return;
@@ -80,8 +80,8 @@ void rdma_rendezvous::write(message_operation& s, operation_list& streaming) noe
             ++core_.counts.not_registered;
             writing_.remove(s);
             decline(s.record);
-            s.state = operation_state::streaming; // once the decline is said, as if the peer had called
-            streaming.push(s);
+            s.state = operation_state::called_for; // by the decline, once it is said
+            called_for.push(s);
             return;
         case bulk_link::opening::open: break;
         }

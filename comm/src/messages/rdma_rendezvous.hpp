@@ -43,10 +43,10 @@ class rdma_rendezvous {
     [[nodiscard]] bool owes_decline(std::uint32_t record) const noexcept { return (declines_ >> record & 1) != 0; }
 
     /// Moves all sends and receives on. Sends whose memory can't be registered are declined and appended to
-    /// `streaming`: they go in frames.
-    void progress(operation_list& streaming) noexcept;
-    /// Nobody reads or writes the operation's memory when this returns. It may have been declined meanwhile: then it is
-    /// streamed, and not this part's.
+    /// `called_for`: they go in pieces.
+    void progress(operation_list& called_for) noexcept;
+    /// Nobody reads or writes the operation's memory when this returns. It may have been declined meanwhile: then it
+    /// goes in pieces, and is not this part's.
     void withdraw(message_operation& o) noexcept;
     /// The messenger ends: all are withdrawn.
     void abandon() noexcept;
@@ -55,7 +55,7 @@ class rdma_rendezvous {
   private:
     void tell_declines() noexcept;
     void look_for_received() noexcept;
-    void write(message_operation& s, operation_list& streaming) noexcept;
+    void write(message_operation& s, operation_list& called_for) noexcept;
 
     messenger_core& core_;
     message_frames& frames_;

@@ -29,12 +29,12 @@ enum class operation_state : std::uint8_t {
     staged,      ///< a receive, through copies in the sender's slab
     framed,      ///< a send whose last bytes are in a frame that has not gone to the network
     // Of large messages over a network (rendezvous):
-    streaming, ///< a send that its receiver has called for: goes in frames
-    calling,   ///< a receive that still has to call for its message
-    streamed,  ///< a receive that has called for it: comes in frames
-    invited,   ///< a receive that has told its sender where to write (RDMA)
-    admitted,  ///< a send that has been told where to write
-    writing,   ///< a send that the network writes there
+    calling,    ///< a receive that still has to call for its message
+    called_for, ///< a send whose receiver has called for it: goes in pieces, in frames
+    in_pieces,  ///< a receive that has called for its message: comes in pieces
+    invited,    ///< a receive that has told its sender where to write (RDMA)
+    admitted,   ///< a send that has been told where to write
+    writing,    ///< a send that the network writes there
 };
 
 /// One send or receive.
