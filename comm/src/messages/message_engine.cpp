@@ -10,6 +10,8 @@ namespace halocline::comm {
 namespace {
 
 constexpr std::uint64_t polls_per_look = 4096; // whether a peer has left in good order
+/// Polls of recv_now() on a core of its own, some microseconds: after that other messages may need progress().
+constexpr int patience_alone = 200;
 constexpr auto is_done = [](const message_operation& o) { return o.done(); };
 
 } // namespace
@@ -62,8 +64,7 @@ bool message_engine::recv_now(std::span<std::byte> into, int from, int tag, std:
     if (!is_rank(from) || core_.state != status::ok || unattended_ == most_unattended) return false;
     message_link& l = link_to(from);
     if (!l.shm || !matching_.nothing_waits(from)) return false;
-    const int patience =
-        core_.job.spin.has_own_core() ? 200 : 1; // polls, some microseconds: others may need progress() then
+    const int patience = core_.job.spin.has_own_core() ? patience_alone : 1;
     if (!l.shm->receive_now(into, tag, context, patience, info)) return false;
     ++unattended_;
     return true;
@@ -98,13 +99,13 @@ status message_engine::look_for_trouble(waiter& waiting, int peer, std::uint64_t
     return core_.job.left_by(peer);
 }
 
-template <class Who, class Fine>
-status message_engine::wait(std::size_t count, Who&& who, Fine&& fine,
+template <class OperationAt, class IsSettled>
+status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSettled&& is_settled,
                             std::optional<std::chrono::nanoseconds> longest) noexcept {
     if (core_.state != status::ok) return core_.state;
     std::size_t i = 0;
     const auto done = [&] {
-        while (i < count && fine(who(i))) ++i;
+        while (i < count && is_settled(operation_at(i))) ++i;
         return i == count;
     };
     const std::uint64_t begin = longest ? ticks() : 0;
@@ -114,15 +115,15 @@ status message_engine::wait(std::size_t count, Who&& who, Fine&& fine,
         progress();
         if (core_.state != status::ok || done()) break;
         if (polls % polls_per_pause_ != 0) continue;
-        const int peer = who(i).peer;
+        const int peer = operation_at(i).peer;
         // As long as something comes or goes, a large message may take longer than the deadline.
         if (std::exchange(moved, core_.moved) != core_.moved) waiting.emplace(core_.job);
         const status bad = look_for_trouble(*waiting, peer, polls);
         if (core_.state != status::ok || done()) break; // that makes progress, too
         if (bad != status::ok) {
             std::size_t more = 0;
-            for (std::size_t k = i + 1; k < count; ++k) more += !fine(who(k));
-            core_.fail(bad, who(i), more);
+            for (std::size_t k = i + 1; k < count; ++k) more += !is_settled(operation_at(k));
+            core_.fail(bad, operation_at(i), more);
         } else if (longest && seconds(ticks() - begin) > std::chrono::duration<double>(*longest).count()) {
             return status::timed_out;
         }

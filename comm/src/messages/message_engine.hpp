@@ -37,7 +37,7 @@ class message_engine {
     /// Receives an immediate message without a request, if it comes soon, is the next from that peer, and no other
     /// receive from it is posted. False: use irecv().
     bool recv_now(std::span<std::byte> into, int from, int tag, std::uint32_t context, message_info& info) noexcept;
-    // send_now() and recv_now(), or else a request of their own.
+    // isend() and irecv() with a request of their own, and a wait: for what send_now() and recv_now() leave.
     status send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
     status recv(std::span<std::byte> into, int from, int tag, std::uint32_t context, message_info& info) noexcept;
     void progress() noexcept;
@@ -65,9 +65,9 @@ class message_engine {
 
     [[nodiscard]] message_operation& begin(message_request& r, std::byte* data, std::size_t bytes, int peer, int tag,
                                            std::uint32_t context) noexcept;
-    /// Makes progress until `fine` is true of all of who(0) … who(count - 1).
-    template <class Who, class Fine>
-    status wait(std::size_t count, Who&& who, Fine&& fine,
+    /// Makes progress until is_settled(operation_at(i)) for all i in [0, count).
+    template <class OperationAt, class IsSettled>
+    status wait(std::size_t count, OperationAt&& operation_at, IsSettled&& is_settled,
                 std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
     /// After a fruitless poll of a wait for `peer`, the `polls`-th: ok to poll again.
     [[nodiscard]] status look_for_trouble(waiter& waiting, int peer, std::uint64_t polls) noexcept;

@@ -87,8 +87,8 @@ void shm_rendezvous::look_for_sender(send_record& record, std::uint64_t bytes) n
     if (bytes < least_pushed) return;
     const std::uint64_t now = ticks();
     if (!pushed_.due(now)) return;
-    (void)record.next.load(
-        std::memory_order_relaxed); // so that where the page lies is known: only the line is to count
+    // Its page is looked up first, so that only the time of the line counts.
+    (void)record.next.load(std::memory_order_relaxed);
     pushed_.read(ticks_to_take(&record.receiver.looked_at), now);
 }
 
