@@ -85,7 +85,7 @@ status window_end::until(Done done) noexcept {
 }
 
 template <class Way>
-bool window_end::is_good(Way& w, std::uint64_t epoch) noexcept {
+bool window_end::accept(Way& w, std::uint64_t epoch) noexcept {
     const status s = w.check(epoch);
     if (s != status::ok) status_ = s == status::aborted ? core().left_by(connection_->peer) : s;
     return s == status::ok;
@@ -94,7 +94,7 @@ bool window_end::is_good(Way& w, std::uint64_t epoch) noexcept {
 template <class Way>
 bool window_end::may_write(Way& w) noexcept {
     const std::uint64_t token = w.token_before(step_);
-    if (token > 0 && (!w.channel().arrived(token) || !is_good(w, token))) return false;
+    if (token > 0 && (!w.channel().arrived(token) || !accept(w, token))) return false;
     return w.channel().sent(step_ - 1);
 }
 
@@ -136,7 +136,7 @@ bool window_end::send(Way& w) noexcept {
 
 template <class Way>
 void window_end::take(Way& w) noexcept {
-    if (!is_good(w, step_)) return;
+    if (!accept(w, step_)) return;
     received_bytes_ = w.channel().label(step_).bytes;
     if (received_bytes_ > request_.bytes()) {
         status_ = status::wrong_data;
@@ -208,12 +208,12 @@ status window_end::post(std::size_t bytes_now) noexcept {
         ++core().windows.sending;
         send_soon();
     } else {
-        done();
+        move_on();
     }
     return status_;
 }
 
-bool window_end::done() noexcept {
+bool window_end::move_on() noexcept {
     if (!push()) return false;
     const auto over = [this](auto& w) { return request_.sends ? w.channel().sent(step_) : w.arrived(step_); };
     return std::visit(over, way_);
@@ -227,7 +227,7 @@ void window_end::help() noexcept {
 bool window_end::test() noexcept {
     if (status_ != status::ok || phase_ == phase::idle) return true;
     if (phase_ != phase::posted) return false;
-    if (done()) return true;
+    if (move_on()) return true;
     help();
     if (status_ == status::ok) status_ = after_fruitless_test(core(), fruitless_tests_, connection_->peer);
     return status_ != status::ok;
@@ -236,7 +236,7 @@ bool window_end::test() noexcept {
 status window_end::wait() noexcept {
     if (status_ != status::ok) return status_;
     if (phase_ != phase::posted) return misused("wait() without post()");
-    if (until([this] { return done(); }) != status::ok) return status_;
+    if (until([this] { return move_on(); }) != status::ok) return status_;
     phase_ = phase::idle;
     if (request_.sends) {
         --core().windows.sending;

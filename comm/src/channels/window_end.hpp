@@ -33,8 +33,11 @@ class window_end {
     /// Joins the two ends.  Err: input_error if the peer's is another kind of window.
     void connect(const std::string& peer_card);
 
+    // A step, as the windows' init(), post(), test() and wait() begin and end it (window.hpp).
     status begin() noexcept;
+    /// begin() of a sender that writes its elements itself, at buffer(): waits until it may.
     status fill() noexcept;
+    /// `bytes`: of the message that goes; of a receiver, no more than the window has.
     status post(std::size_t bytes) noexcept;
     [[nodiscard]] bool test() noexcept;
     [[nodiscard]] status wait() noexcept;
@@ -71,9 +74,9 @@ class window_end {
     [[nodiscard]] const std::string& transport() const { return core().members[connection_->peer].transport; }
     template <class Done>
     status until(Done done) noexcept;
-    /// False: it became the window's status.
+    /// Checks the message or token of that epoch.  False: what was wrong became the window's status.
     template <class Way>
-    bool is_good(Way& w, std::uint64_t epoch) noexcept;
+    bool accept(Way& w, std::uint64_t epoch) noexcept;
     /// May this step's payload be written to where it goes?
     template <class Way>
     bool may_write(Way& w) noexcept;
@@ -83,8 +86,9 @@ class window_end {
     /// A message that is here: to the user, who may have a buffer for it.
     template <class Way>
     void take(Way& w) noexcept;
-    bool done() noexcept;
-    /// Of a message that is on its way, the receiver's part.
+    /// Sends what is due.  True: the step's message has left, or is here.
+    bool move_on() noexcept;
+    /// Copies the receiver's part of a message that is on its way.
     void help() noexcept;
     /// This step's message or token: now, or in a later wait.
     void send_soon() noexcept;
