@@ -36,7 +36,8 @@ struct mpi_slots {
     std::size_t bytes = 0;
 };
 
-/// MPI's world through a loaded module. Move-free: channels point at it.
+/// The network_world of MPI, through a loaded module (network/network_world.hpp). It can't be moved: channels point at
+/// it.
 class mpi_world {
   public:
     /// Asked while something waits; throwing is allowed and ends the wait.
@@ -93,7 +94,7 @@ class mpi_world {
     [[nodiscard]] std::string card(const mpi_end& end) const;
     void connect(mpi_end& end, const std::string& peer_card);
     static void greet(mpi_end&) noexcept {}
-    /// The message of that epoch, or so much of it.  Pre: the one before is sent, and the peer's has come.
+    /// Sends the first `bytes` of the message of that epoch.  Pre: the one before is sent, and the peer's has come.
     void send(mpi_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
     /// Tests the receive and the send that are under way.
     void poll(mpi_end& end) noexcept;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of network_channel, for those who instantiate it: World moves bytes for its Ends, which are network_ends.
+// The members of network_channel, for those who instantiate it: for a network_world, and the ends that it opens.
 #pragma once
 
-#include "network_end.hpp"
+#include "network_world.hpp"
 
 #include <halocline/comm/network_channel.hpp>
 
@@ -15,6 +15,7 @@ network_channel<World, End>::network_channel(World& world, std::pmr::memory_reso
                                              int peer, std::uint32_t plan_id, std::size_t send_bytes,
                                              std::size_t receive_bytes)
     : end_(&world.open(memory, peer, plan_id, send_bytes, receive_bytes), leave{&world}) {
+    static_assert(network_world<World, End>);
     static_cast<message_slots&>(*this) = message_slots(end_->send_slot(), {end_->slot(0), end_->slot(1)}, index, peer,
                                                        plan_id, send_bytes, receive_bytes);
 }

@@ -15,6 +15,7 @@ network_direct_channel<World, End>::network_direct_channel(World& world, std::pm
                                                            std::span<const direct_write> writes,
                                                            std::shared_ptr<const direct_memory> fields)
     : base(world, memory, index, peer, plan_id, 0, 0) {
+    static_assert(direct_network_world<World, End>);
     this->end_->values.own = fields->fields();
     world.open_values(*this->end_, writes);
     this->keep(std::move(fields));

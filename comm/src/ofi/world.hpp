@@ -104,6 +104,7 @@ struct ofi_end : network_end {
     }
 };
 
+/// The network_world of libfabric (network/network_world.hpp).
 class ofi_world {
   public:
     /// Opens libfabric's `provider` ("": its own first choice that can do RMA; with ",tagged" behind its name: as if it
@@ -138,10 +139,11 @@ class ofi_world {
     [[nodiscard]] std::string card(const ofi_end& end) const;
     void connect(ofi_end& end, const std::string& peer_card);
 
-    /// Makes it the end of a direct channel, which writes that.  Pre: its fields are known.
+    /// Makes it the end of a direct channel, of which each message writes these values.  Pre: its fields are known.
     void open_values(ofi_end& end, std::span<const direct_write> writes);
     void greet(ofi_end& end) noexcept;
-    /// Writes so much of the message into the peer's slot of that epoch, as poll() finds room.  Pre: end.has_room().
+    /// Writes the first `bytes` of the message into the peer's slot of that epoch, as poll() finds room.
+    /// Pre: end.has_room(); bytes counts the label.
     void send(ofi_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
     /// Writes the values of a direct message.
     void send_values(ofi_end& end) noexcept;
@@ -151,7 +153,7 @@ class ofi_world {
     void poll(ofi_end&) noexcept { poll(); } // all ends have one queue
     /// The channel is gone: the end goes when its peer's farewell has come and nothing is under way.
     void release(ofi_end& end) noexcept;
-    /// Lets go what was released and that nobody will write any more.
+    /// Frees the ends that were released and that no peer will write any more.
     void sweep() noexcept;
     /// Polls until nothing is left to be written and every peer said farewell, `give_up` says so, or for 2 seconds.
     void finish(const std::function<bool()>& give_up) noexcept;

@@ -55,6 +55,7 @@ struct verbs_end : network_end {
     [[nodiscard]] bool ended() const { return error != 0 || (farewell_came && farewell_delivered); }
 };
 
+/// The network_world of libibverbs (network/network_world.hpp).
 class verbs_world {
   public:
     /// Opens the device and port of `options`.  `library`: in place of libibverbs, for tests.
@@ -80,11 +81,11 @@ class verbs_world {
     [[nodiscard]] std::string card(const verbs_end& end) const;
     void connect(verbs_end& end, const std::string& peer_card);
 
-    /// Makes it the end of a direct channel, which writes that.  Pre: its fields are known.  Err: job_error.
+    /// Makes it the end of a direct channel, of which each message writes these values.  Pre: its fields are known.  Err: job_error.
     void open_values(verbs_end& end, std::span<const direct_write> writes);
     void greet(verbs_end& end) noexcept;
-    /// Writes so much of the message into the peer's slot of that epoch, without its label where the immediate and the
-    /// length say all that is in it.  Pre: end.has_room(); bytes counts the label.
+    /// Writes the first `bytes` of the message into the peer's slot of that epoch; without its label, where the
+    /// write's immediate and length say all that is in it.  Pre: end.has_room(); bytes counts the label.
     void send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
     /// Writes the values of a direct message.
     void send_values(verbs_end& end) noexcept;
@@ -93,7 +94,7 @@ class verbs_world {
     void poll(verbs_end& end) noexcept;
     /// The channel is gone: the end goes when its peer's farewell has come and its own was delivered.
     void release(verbs_end& end) noexcept;
-    /// Lets go what was released and that nobody will write any more.
+    /// Frees the ends that were released and that no peer will write any more.
     void sweep() noexcept;
     /// Polls until every peer has said farewell, `give_up` says so, or for 2 seconds.
     void finish(const std::function<bool()>& give_up) noexcept;
