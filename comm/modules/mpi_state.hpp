@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of a module share: a world, a channel, and the one-sided kind of channel (mpi_exposed.cpp).
+// What the files of a module share: a world, and a channel of either kind.
 #pragma once
 
 #include "mpi/mpi_module.h"
@@ -58,7 +58,21 @@ struct halocline_mpi_channel {
     std::unique_ptr<exposed_slots> exposed;                               // one-sided: in place of all requests
 };
 
-// One-sided in place of the functions of these names in mpi_module.h.
+/// False: the job has failed, MPI holds memory, or it is not running.
+bool may_use_mpi();
+
+// The functions of these names in mpi_module.h (mpi_channel.cpp).
+int channel_open(halocline_mpi_world* world, const halocline_mpi_channel_spec* spec, halocline_mpi_channel** channel);
+int channel_close(halocline_mpi_channel* channel);
+int receive_start(halocline_mpi_channel* channel, int slot);
+int receive_test(halocline_mpi_channel* channel, int slot, int* done);
+int send_start(halocline_mpi_channel* channel);
+int send_part_start(halocline_mpi_channel* channel, std::uint64_t bytes);
+int send_test(halocline_mpi_channel* channel, int* done);
+int farewell_start(halocline_mpi_channel* channel, const void* unit);
+int farewell_test(halocline_mpi_channel* channel, int* done);
+
+// One-sided in their place (mpi_exposed.cpp).
 int windows_open(halocline_mpi_world* world, int count, void* const* slots, const std::uint64_t* bytes,
                  halocline_mpi_windows** windows);
 int windows_free(halocline_mpi_windows* windows);
