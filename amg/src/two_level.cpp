@@ -4,10 +4,8 @@
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/random.hpp>
 
-#include <array>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 
 namespace halocline::amg {
 namespace {
@@ -27,29 +25,6 @@ solvers::fgmres_options coarse_options(const solver_options& options) {
 }
 
 } // namespace
-
-lattice::coordinate default_blocks(const lattice::coordinate& global) {
-    lattice::coordinate block = global;
-    for (int& extent : block)
-        for (int b : {4, 3, 5, 2})
-            if (extent % (2 * b) == 0) {
-                extent = b;
-                break;
-            }
-    return block;
-}
-
-std::string to_string(const progress& p) {
-    const std::string step = std::to_string(p.step), of = " of " + std::to_string(p.steps);
-    switch (p.where) {
-    case progress::phase::initial_vectors: return "set-up: test vector " + step + of + " smoothed";
-    case progress::phase::setup_iteration: return "set-up: iteration " + step + of;
-    case progress::phase::solve: break;
-    }
-    std::array<char, 32> residual{};
-    std::snprintf(residual.data(), residual.size(), "%.3e", p.residual);
-    return "iteration " + step + ": residual " + residual.data();
-}
 
 coarse_solver::coarse_solver(const comm::job& j, coarse_operator& d, const solver_options& options,
                              std::span<const int> rank_order)
