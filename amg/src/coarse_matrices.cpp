@@ -78,7 +78,7 @@ void coarse_operator::set_columns(std::span<const lattice::field<float>> columns
 
 void coarse_operator::invert_odd() {
     Eigen::MatrixXcd a(n_, n_);
-    for (int site = sweeps_[1].first; site < sweeps_[1].last; ++site) {
+    for (int site = sublattices_[1].first; site < sublattices_[1].last; ++site) {
         const float* const from = matrix(site, -1);
         for (int column = 0; column < n_; ++column)
             for (int row = 0; row < n_; ++row) {
@@ -91,7 +91,7 @@ void coarse_operator::invert_odd() {
             throw error("the diagonal block of the coarse operator at coarse site " + lattice::to_string(at) +
                         " is singular; is the gauge field, or are m0 and csw, what they should be?");
         }
-        float* const to = inverses_.outer(site - sweeps_[1].first);
+        float* const to = inverses_.outer(site - sublattices_[1].first);
         for (int column = 0; column < n_; ++column)
             for (int row = 0; row < n_; ++row) {
                 const kernels::element e = kernels::matrix_element(n_, row, column);

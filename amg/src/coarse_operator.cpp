@@ -43,6 +43,18 @@ std::vector<int> ghost_places(coordinate plane, int mu, int parities) {
     return places;
 }
 
+/// Err: input_error: always.  `at`: a cut in dimension mu that is no boundary of blocks.
+[[noreturn]] void refuse_cut(const lattice::decomposition& cut, const coordinate& block, int mu, int at) {
+    std::string grids;
+    for (const coordinate& grid : lattice::admissible_rank_grids(cut.global(), cut.ranks(), block))
+        grids += (grids.empty() ? "" : ", ") + lattice::to_string(grid);
+    throw input_error("rank grid " + lattice::to_string(cut.rank_grid()) + " cuts " + "xyzt"[mu] + " at " +
+                      std::to_string(at) + ", inside a block of " + lattice::to_string(block) +
+                      "; with multigrid, cuts fall on block boundaries. " +
+                      (grids.empty() ? "No rank grid of " + std::to_string(cut.ranks()) + " ranks does that"
+                                     : "Rank grids that do: " + grids));
+}
+
 } // namespace
 
 lattice::decomposition coarse_decomposition(const lattice::decomposition& cut, const coordinate& block) {
@@ -55,17 +67,7 @@ lattice::decomposition coarse_decomposition(const lattice::decomposition& cut, c
                               " the block extent must be a divisor of " + std::to_string(global[mu]));
         global[mu] /= block[mu];
         for (int c : cut.cuts(mu)) {
-            if (c % block[mu] != 0) {
-                std::string admissible;
-                for (const coordinate& grid : lattice::admissible_rank_grids(cut.global(), cut.ranks(), block))
-                    admissible += (admissible.empty() ? "" : ", ") + lattice::to_string(grid);
-                throw input_error("rank grid " + lattice::to_string(cut.rank_grid()) + " cuts " + "xyzt"[mu] + " at " +
-                                  std::to_string(c) + ", inside a block of " + lattice::to_string(block) +
-                                  "; with multigrid, cuts fall on block boundaries. " +
-                                  (admissible.empty()
-                                       ? "No rank grid of " + std::to_string(cut.ranks()) + " ranks does that"
-                                       : "Rank grids that do: " + admissible));
-            }
+            if (c % block[mu] != 0) refuse_cut(cut, block, mu, c);
             cuts[mu].push_back(c / block[mu]);
         }
     }
@@ -84,29 +86,15 @@ coarse_operator::coarse_operator(const comm::job& j, const lattice::decompositio
       block_reals_(static_cast<std::ptrdiff_t>(kernels::matrix_reals(2 * vectors))) {
     const lattice::box box = coarse.local_box(j.rank());
     origin_ = box.origin;
-    halo::plan_options options;
-    for (int mu = 0; mu < dimensions; ++mu) {
-        const int extent = coarse.global()[mu];
-        options.widths.low[mu] = extent > 2 ? 1 : 0;
-        options.widths.high[mu] = extent > 1 ? 1 : 0;
-        const unsigned low = 1U << face{mu, lattice::side::low}.index(),
-                       high = 1U << face{mu, lattice::side::high}.index();
-        if (extent > 2) directions_.push_back({{mu, lattice::side::low}, low});
-        if (extent > 1) directions_.push_back({{mu, lattice::side::high}, extent > 2 ? high : low | high});
-    }
-    options.bytes_per_site = static_cast<std::size_t>(components()) * sizeof(float);
-    for (int p = 0; p < parities_; ++p) {
-        options.name = parities_ == 1 ? "coarse" : p == 0 ? "coarse even" : "coarse odd";
-        if (parities_ == 2) options.select = [p](const coordinate& x) { return lattice::parity(x) == p; };
-        plans_.emplace_back(job_, coarse, options);
-    }
+    choose_directions(coarse.global());
+    make_plans(coarse);
     split_by_parity(box);
     list_sent_sites();
-    make_sweeps(coarse, box);
+    list_terms(coarse, box);
 
     const auto sites = static_cast<int>(order_->volume());
-    const int odd = parities_ == 2 ? sites - sweeps_[0].last : 0;
-    half_ = row_of_sites(parities_ == 2 ? sweeps_[0].last : sites);
+    const int odd = parities_ == 2 ? sites - sublattices_[0].last : 0;
+    half_ = row_of_sites(parities_ == 2 ? sublattices_[0].last : sites);
     const int matrices = static_cast<int>(directions_.size()) + 1;
     matrices_ = lattice::field<float>(row_of_sites(sites), matrices * static_cast<int>(block_reals_));
     inverses_ = lattice::field<float>(row_of_sites(odd), static_cast<int>(block_reals_));
@@ -114,13 +102,36 @@ coarse_operator::coarse_operator(const comm::job& j, const lattice::decompositio
     odd2_ = lattice::field<float>(row_of_sites(odd), components());
 }
 
+/// Neighbours that are one site (global extent 2) have one link, the high one; a site that is its own neighbour
+/// (extent 1) has none.
+void coarse_operator::choose_directions(const coordinate& global) {
+    for (int mu = 0; mu < dimensions; ++mu) {
+        const face low{mu, lattice::side::low}, high{mu, lattice::side::high};
+        const unsigned low_bit = 1U << low.index(), high_bit = 1U << high.index();
+        if (global[mu] > 2) directions_.push_back({low, low_bit});
+        if (global[mu] > 1) directions_.push_back({high, global[mu] > 2 ? high_bit : low_bit | high_bit});
+    }
+}
+
+void coarse_operator::make_plans(const lattice::decomposition& coarse) {
+    halo::plan_options options{.widths = {.low = {}, .high = {}}};
+    for (const direction& d : directions_)
+        (d.where.end == lattice::side::low ? options.widths.low : options.widths.high)[d.where.mu] = 1;
+    options.bytes_per_site = static_cast<std::size_t>(components()) * sizeof(float);
+    for (int p = 0; p < parities_; ++p) {
+        options.name = parities_ == 1 ? "coarse" : p == 0 ? "coarse even" : "coarse odd";
+        if (parities_ == 2) options.select = [p](const coordinate& x) { return lattice::parity(x) == p; };
+        plans_.emplace_back(job_, coarse, options);
+    }
+}
+
 void coarse_operator::split_by_parity(const lattice::box& box) {
     const auto sites = static_cast<int>(box.volume());
     int even = 0; // order_ has them first
     for (std::int64_t s = 0; s < sites; ++s) even += parities_ == 1 || lattice::parity(box.site(s)) == 0;
-    sweeps_[0].last = even;
-    sweeps_[1].first = even;
-    sweeps_[1].last = sites;
+    sublattices_[0].last = even;
+    sublattices_[1].first = even;
+    sublattices_[1].last = sites;
 }
 
 void coarse_operator::list_sent_sites() {
@@ -133,16 +144,16 @@ void coarse_operator::list_sent_sites() {
     }
 }
 
-void coarse_operator::make_sweeps(const lattice::decomposition& coarse, const lattice::box& box) {
+void coarse_operator::list_terms(const lattice::decomposition& coarse, const lattice::box& box) {
     std::array<std::vector<int>, dimensions> places; // behind a face, by the site's place in its plane
     for (int mu = 0; mu < dimensions; ++mu) places[mu] = ghost_places(box.extents, mu, parities_);
 
     for (int p = 0; p < parities_; ++p) {
-        sweep& now = sweeps_[p];
+        sublattice& now = sublattices_[p];
         now.local.resize(static_cast<std::size_t>(now.last - now.first));
         for (int position = now.first; position < now.last; ++position) {
             const coordinate x = lattice::lexicographic_coordinate(order_->site(position), box.extents);
-            std::vector<sweep::term> remote;
+            std::vector<sublattice::term> remote;
             for (int d = 0; d < static_cast<int>(directions_.size()); ++d) {
                 const face f = directions_[d].where;
                 coordinate y = x;
@@ -165,7 +176,7 @@ void coarse_operator::start(int parity, const float* x) noexcept {
     halo::plan& plan = plans_[static_cast<std::size_t>(parity)];
     if (plan.messages().empty()) return;
     const std::ptrdiff_t n = components();
-    const int x_first = sweeps_[parity].first;
+    const int x_first = sublattices_[parity].first;
     const std::vector<std::vector<int>>& packed = packed_[static_cast<std::size_t>(parity)];
     plan.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
         const std::vector<int>& positions = packed[static_cast<std::size_t>(message)];
@@ -178,14 +189,14 @@ void coarse_operator::start(int parity, const float* x) noexcept {
 
 comm::status coarse_operator::hop(int parity, float* y, const float* x, const float* own, bool keep) noexcept {
     const int source = parities_ == 2 ? 1 - parity : 0;
-    const sweep& now = sweeps_[parity];
-    const std::ptrdiff_t n = components(), x_first = sweeps_[source].first;
+    const sublattice& now = sublattices_[parity];
+    const std::ptrdiff_t n = components(), x_first = sublattices_[source].first;
     std::array<kernels::product, lattice::faces + 1> terms;
     for (int site = now.first; site < now.last; ++site) {
         const std::ptrdiff_t at = (site - now.first) * n;
         std::size_t count = 0;
         if (own) terms[count++] = {matrix(site, -1), own + at};
-        for (const sweep::term& t : now.local[static_cast<std::size_t>(site - now.first)])
+        for (const sublattice::term& t : now.local[static_cast<std::size_t>(site - now.first)])
             terms[count++] = {matrix(site, t.direction), x + (t.source - x_first) * n};
         kernels::multiply(n_, {terms.data(), count}, y + at, keep);
     }
@@ -194,7 +205,7 @@ comm::status coarse_operator::hop(int parity, float* y, const float* x, const fl
     const comm::status finished = plan.finish();
     for (const auto& [site, sources] : now.remote) {
         std::size_t count = 0;
-        for (const sweep::term& t : sources) {
+        for (const sublattice::term& t : sources) {
             const face where = directions_[static_cast<std::size_t>(t.direction)].where;
             terms[count++] = {matrix(site, t.direction), plan.ghosts<float>(where).data() + t.source * n};
         }
@@ -208,7 +219,7 @@ comm::status coarse_operator::apply(lattice::field<float>& y, const lattice::fie
         start(0, x.data());
         return hop(0, y.data(), x.data(), x.data(), false);
     }
-    const std::ptrdiff_t odd = std::ptrdiff_t{sweeps_[1].first} * components();
+    const std::ptrdiff_t odd = std::ptrdiff_t{sublattices_[1].first} * components();
     start(0, x.data());
     start(1, x.data() + odd);
     const comm::status first = hop(1, y.data() + odd, x.data(), x.data() + odd, false);
@@ -218,7 +229,7 @@ comm::status coarse_operator::apply(lattice::field<float>& y, const lattice::fie
 
 // y = -D_oo^-1 x on odd sites
 void coarse_operator::minus_inverse(float* y, const float* x) const noexcept {
-    for (int s = 0; s < sweeps_[1].last - sweeps_[1].first; ++s) {
+    for (int s = 0; s < sublattices_[1].last - sublattices_[1].first; ++s) {
         const kernels::product term{inverses_.outer(s), x + std::ptrdiff_t{s} * components()};
         kernels::multiply(n_, {&term, 1}, y + std::ptrdiff_t{s} * components(), false);
     }
@@ -236,19 +247,19 @@ comm::status coarse_operator::apply_schur(lattice::field<float>& y, const lattic
 }
 
 comm::status coarse_operator::reduce(lattice::field<float>& y, const lattice::field<float>& b) noexcept {
-    minus_inverse(odd2_.data(), b.data() + std::ptrdiff_t{sweeps_[1].first} * components());
+    minus_inverse(odd2_.data(), b.data() + std::ptrdiff_t{sublattices_[1].first} * components());
     start(1, odd2_.data());
-    std::copy_n(b.data(), std::ptrdiff_t{sweeps_[0].last} * components(), y.data());
+    std::copy_n(b.data(), std::ptrdiff_t{sublattices_[0].last} * components(), y.data());
     return hop(0, y.data(), odd2_.data(), nullptr, true);
 }
 
 comm::status coarse_operator::reconstruct(lattice::field<float>& x, const lattice::field<float>& xe,
                                           const lattice::field<float>& b) noexcept {
-    const std::ptrdiff_t odd = std::ptrdiff_t{sweeps_[1].first} * components();
+    const std::ptrdiff_t odd = std::ptrdiff_t{sublattices_[1].first} * components();
     start(0, xe.data());
     std::copy_n(xe.data(), odd, x.data());
     // w_o = D_oe x_e - b_o
-    const std::ptrdiff_t odd_reals = std::ptrdiff_t{sweeps_[1].last - sweeps_[1].first} * components();
+    const std::ptrdiff_t odd_reals = std::ptrdiff_t{sublattices_[1].last - sublattices_[1].first} * components();
     for (std::ptrdiff_t i = 0; i < odd_reals; ++i) odd_.data()[i] = -b.data()[odd + i];
     const comm::status finished = hop(1, odd_.data(), xe.data(), nullptr, true);
     // x_o = -D_oo^-1 w_o

@@ -78,8 +78,8 @@ class coarse_operator {
         lattice::face where;
         unsigned face_mask = 0;
     };
-    /// Sites of one parity: what a sweep over them reads and what it sends.
-    struct sweep {
+    /// Sites of one parity, or all where there are no parities, and what the links to them multiply.
+    struct sublattice {
         struct term {
             int direction; ///< index into directions_
             int source;    ///< storage position of the source, or place behind the face
@@ -91,9 +91,13 @@ class coarse_operator {
     };
 
     // Set-up, in this order.
+    void choose_directions(const lattice::coordinate& global);
+    void make_plans(const lattice::decomposition& coarse);
     void split_by_parity(const lattice::box& box);
     void list_sent_sites();
-    void make_sweeps(const lattice::decomposition& coarse, const lattice::box& box);
+    void list_terms(const lattice::decomposition& coarse, const lattice::box& box);
+
+    // An application.
     void start(int parity, const float* x) noexcept;
     [[nodiscard]] float* matrix(std::int64_t site, int link) {
         return matrices_.outer(site) + (link + 1) * block_reals_;
@@ -119,7 +123,7 @@ class coarse_operator {
     std::ptrdiff_t block_reals_ = 0;
     lattice::field<float> matrices_; ///< [site][diagonal, directions]
     lattice::field<float> inverses_; ///< [odd site]: -D_oo^-1
-    std::array<sweep, 2> sweeps_;
+    std::array<sublattice, 2> sublattices_;
     std::vector<halo::plan> plans_;                     ///< by parity of the source sites
     std::vector<std::vector<std::vector<int>>> packed_; ///< [parity][message]: storage positions in message order
     lattice::field<float> odd_, odd2_;                  ///< scratch, odd sites
