@@ -34,6 +34,8 @@ lattice::decomposition coarse_decomposition(const lattice::decomposition& cut, c
 /// Coarse sites of a rank: even ones first (global parity) where the lattice has two parities, else lexicographic.
 std::shared_ptr<const lattice::site_order> coarse_site_order(const lattice::decomposition& coarse, int rank);
 
+/// This rank's part of D_c. Fields have components() reals per site, in order(); half fields, of the even sites only,
+/// in half_order().
 class coarse_operator {
   public:
     /// Collective.  `coarse` is what coarse_decomposition() returned, `order` what coarse_site_order() returned.

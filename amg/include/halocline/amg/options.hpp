@@ -21,6 +21,7 @@ lattice::coordinate default_blocks(const lattice::coordinate& global);
 /// GMRES sums all its basis in one global_sum, two numbers a vector.
 inline constexpr int longest_restart = 510;
 
+/// Equal on every rank, but for lane_width.
 struct solver_options {
     std::optional<lattice::coordinate> blocks; ///< extents of Schwarz blocks and aggregates; none: default_blocks()
     int vectors = 28;                          ///< test vectors; N_c = 2 * vectors

@@ -21,6 +21,8 @@
 
 namespace halocline::amg {
 
+/// The solves of one gauge configuration and one set of parameters: setup() once, then solve() for each right-hand
+/// side.
 class solver {
   public:
     /// Collective.

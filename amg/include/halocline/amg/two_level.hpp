@@ -50,6 +50,7 @@ class coarse_solver {
     coarse_costs costs_;
 };
 
+/// The preconditioner: the operator `d` that it is given, with its smoother, and one coarse level.
 class two_level {
   public:
     /// `d` outlives the hierarchy; `cut` is cut on block boundaries. Collective.

@@ -36,8 +36,7 @@ class wilson_clover {
     /// y = D x. Collective; the exchange overlaps D_block.  Pre: y and x are distinct.
     /// Err:  a bad status of the exchange; y has lost its meaning then.
     /// Cost: 1824 flop per site as usually counted, 1320 of them in hops; at least 192 reals of memory: links 72,
-    /// clover 72,
-    ///       x and y 24 each. One exchange of half-spinors, 12 reals per site of a face.
+    ///       clover 72, x and y 24 each. One exchange of half-spinors, 12 reals per site of a face.
     [[nodiscard]] comm::status apply(lattice::field<T>& y, const lattice::field<T>& x) noexcept;
 
     /// y = D_block x: everything that stays inside a block. No communication.
@@ -74,6 +73,7 @@ class wilson_clover {
     struct impl;
     std::unique_ptr<impl> impl_;
 };
+
 /// Floats of the widest vector that this machine computes with: 4, 8 or 16.
 [[nodiscard]] int vector_lanes();
 

@@ -40,6 +40,7 @@ std::string_view to_string(message_format f);
 /// Bytes of one real in a message of a field whose reals have `stored_bytes`.
 std::size_t bytes_per_real(message_format format, std::size_t stored_bytes);
 
+/// What a message holds of each site.
 struct packer_options {
     int components = 0; ///< reals per site of a field
     message_format format = message_format::as_stored;

@@ -49,6 +49,7 @@ namespace halocline::halo {
 template <class F>
 concept pack_function = std::invocable<F&, int, std::int64_t, std::int64_t, std::byte*>;
 
+/// One rank's part of an exchange with all its neighbours. Every rank of the job makes the same plans in the same order.
 /// Lifetime: destroying a plan never blocks. It says farewell to its peers: one that still waits for an exchange, say
 /// because an exception was thrown here between start() and finish(), gets status::aborted.
 class plan {

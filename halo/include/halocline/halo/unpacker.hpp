@@ -29,6 +29,7 @@
 
 namespace halocline::halo {
 
+/// What a message holds of each site, and what of it is added to a field.
 struct unpacker_options {
     int components = 0;                                ///< reals per site of a field
     message_format format = message_format::as_stored; ///< the packer's
