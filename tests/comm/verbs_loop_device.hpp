@@ -103,14 +103,8 @@ inline int poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
     return n;
 }
 
-} // namespace loop_device
-
-inline halocline::comm::verbs_library loop_library() {
-    using namespace loop_device;
-    context.ops.post_send = post_send;
-    context.ops.post_recv = post_recv;
-    context.ops.poll_cq = poll_cq;
-    halocline::comm::verbs_library l;
+/// One device with one active port, 1.
+inline void add_device(halocline::comm::verbs_library& l) {
     l.fork_init = [] { return 0; };
     l.get_device_list = [](int* count) {
         static ibv_device* list[] = {&device, nullptr};
@@ -139,8 +133,10 @@ inline halocline::comm::verbs_library loop_library() {
     l.query_gid_ex = [](ibv_context*, std::uint32_t, std::uint32_t, ibv_gid_entry*, std::uint32_t, std::size_t) {
         return ENODATA;
     };
-    l.alloc_pd = [](ibv_context*) { return &domain; };
-    l.dealloc_pd = [](ibv_pd*) { return 0; };
+}
+
+/// Queue pairs, whose requests complete at once, and completion queues.
+inline void add_queues(halocline::comm::verbs_library& l) {
     l.create_cq = [](ibv_context*, int entries, void*, ibv_comp_channel*, int) -> ibv_cq* {
         auto* q = new queue;
         q->room = static_cast<std::size_t>(entries);
@@ -166,6 +162,13 @@ inline halocline::comm::verbs_library loop_library() {
         return 0;
     };
     l.destroy_qp = [](ibv_qp*) { return 0; };
+    l.wc_status_str = [](ibv_wc_status) -> const char* { return "a status"; };
+}
+
+/// Memory that is registered unless the test forbids it.
+inline void add_memory(halocline::comm::verbs_library& l) {
+    l.alloc_pd = [](ibv_context*) { return &domain; };
+    l.dealloc_pd = [](ibv_pd*) { return 0; };
     l.reg_mr = [](ibv_pd*, void*, std::size_t, int) -> ibv_mr* {
         if (!loop_registers) {
             errno = ENOMEM;
@@ -179,7 +182,19 @@ inline halocline::comm::verbs_library loop_library() {
         delete region;
         return 0;
     };
-    l.wc_status_str = [](ibv_wc_status) -> const char* { return "a status"; };
+}
+
+} // namespace loop_device
+
+inline halocline::comm::verbs_library loop_library() {
+    using namespace loop_device;
+    context.ops.post_send = post_send;
+    context.ops.post_recv = post_recv;
+    context.ops.poll_cq = poll_cq;
+    halocline::comm::verbs_library l;
+    add_device(l);
+    add_queues(l);
+    add_memory(l);
     return l;
 }
 
