@@ -3,6 +3,7 @@
 #include <halocline/base/error.hpp>
 #include <halocline/dirac/reference.hpp>
 #include <halocline_test/global_fields.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
@@ -164,15 +165,10 @@ TEST(Solver, ShortRestartsAreEnoughForItsReport) {
 }
 
 TEST(Solver, RefusesNumbersThatNoSolveCanBeMadeWith) {
-    const auto refused = [](const std::function<void(amg::solver_options&)>& change) -> std::string {
+    const auto refused = [](const std::function<void(amg::solver_options&)>& change) {
         amg::solver_options options;
         change(options);
-        try {
-            static_cast<void>(solve({4, 4, 4, 4}, {1, 1, 1, 1}, options));
-        } catch (const input_error& e) {
-            return e.what();
-        }
-        return "accepted";
+        return halocline_test::refusal([&] { static_cast<void>(solve({4, 4, 4, 4}, {1, 1, 1, 1}, options)); });
     };
 
     EXPECT_EQ(refused([](auto& o) { o.restart_length = 0; }),

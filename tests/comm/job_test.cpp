@@ -6,6 +6,7 @@
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline/comm/slab_full.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@ namespace {
 
 using namespace halocline;
 using namespace halocline::comm;
+using halocline_test::refusal;
 
 TEST(Processes, LargeMessagesCrossBothWaysAtOnce) {
     const job j = job::from_environment();
@@ -25,12 +27,7 @@ TEST(Processes, LargeMessagesCrossBothWaysAtOnce) {
 TEST(Processes, DisagreementIsTheSameErrorEverywhere) {
     const job j = job::from_environment();
     ASSERT_GT(j.ranks(), 1) << "one rank agrees with itself";
-    std::string text;
-    try {
-        j.agree("the grid", j.rank() == 1 ? "8.8.8.8" : "4.4.4.4");
-    } catch (const input_error& e) {
-        text = e.what();
-    }
+    const std::string text = refusal([&] { j.agree("the grid", j.rank() == 1 ? "8.8.8.8" : "4.4.4.4"); });
     EXPECT_EQ(text, "ranks disagree on the grid: rank 0 has '4.4.4.4', rank 1 has '8.8.8.8'; give every rank the same");
     j.agree("the text", text);
 }
@@ -38,12 +35,8 @@ TEST(Processes, DisagreementIsTheSameErrorEverywhere) {
 TEST(Processes, DisagreementOfLongValuesShowsWhereTheyDiffer) {
     const job j = job::from_environment();
     ASSERT_GT(j.ranks(), 1);
-    std::string text;
-    try {
-        j.agree("much", std::string(300, '.') + (j.rank() == 1 ? "8.8" : "4.4") + std::string(300, '.'));
-    } catch (const input_error& e) {
-        text = e.what();
-    }
+    const std::string text = refusal(
+        [&] { j.agree("much", std::string(300, '.') + (j.rank() == 1 ? "8.8" : "4.4") + std::string(300, '.')); });
     const std::string before = "'..." + std::string(40, '.'), behind = std::string(77, '.') + "...'";
     EXPECT_EQ(text, "ranks disagree on much: rank 0 has " + before + "4.4" + behind + ", rank 1 has " + before + "8.8" +
                         behind + "; give every rank the same");
@@ -52,26 +45,19 @@ TEST(Processes, DisagreementOfLongValuesShowsWhereTheyDiffer) {
 TEST(Processes, DisagreementOfSeveralLinesShowsTheOneThatDiffers) {
     const job j = job::from_environment();
     ASSERT_GT(j.ranks(), 1);
-    std::string text;
-    try {
-        j.agree("much", j.rank() == 1 ? "a = 1\nb = 23\nc = 4\n" : "a = 1\nb = 2\nc = 4\n");
-    } catch (const input_error& e) {
-        text = e.what();
-    }
+    const std::string text =
+        refusal([&] { j.agree("much", j.rank() == 1 ? "a = 1\nb = 23\nc = 4\n" : "a = 1\nb = 2\nc = 4\n"); });
     EXPECT_EQ(text, "ranks disagree on much: rank 0 has 'b = 2', rank 1 has 'b = 23'; give every rank the same");
 }
 
 TEST(Processes, TheLowestRankThatFailedSpeaksForAll) {
     const job j = job::from_environment();
     for (int bad = 0; bad < j.ranks(); ++bad) {
-        std::string text;
-        try {
+        const std::string text = refusal([&] {
             j.collectively([&] {
                 if (j.rank() >= bad) throw input_error("rank " + std::to_string(j.rank()));
             });
-        } catch (const input_error& e) {
-            text = e.what();
-        }
+        });
         EXPECT_EQ(text, "rank " + std::to_string(bad));
         EXPECT_EQ(j.broadcast(j.rank() == bad ? text : std::string(), bad), text);
     }
@@ -81,14 +67,11 @@ TEST(Processes, ASlabThatIsFullIsFullForAll) {
     job_options options;
     options.slab_bytes = std::size_t{16} << 20;
     const job j = job::from_environment(options);
-    std::string text;
-    try {
+    const std::string text = refusal<slab_full>([&] {
         j.collectively([&] {
             if (j.rank() == j.ranks() - 1) static_cast<void>(j.memory().allocate(std::size_t{64} << 20));
         });
-    } catch (const slab_full& e) {
-        text = e.what();
-    }
+    });
     EXPECT_NE(text.find("slab: need 64"), std::string::npos) << text;
 }
 
@@ -108,12 +91,8 @@ TEST(Processes, MembersAreKnownWithTheirTransports) {
 TEST(Processes, MpiWithoutAnMpiLauncherNamesTheCommand) {
     job_options options;
     options.transports = {"mpi"};
-    try {
-        const job j = job::from_environment(options);
-        FAIL();
-    } catch (const input_error& e) {
-        EXPECT_NE(std::string(e.what()).find("mpirun -n "), std::string::npos) << e.what();
-    }
+    const std::string text = refusal([&] { const job j = job::from_environment(options); });
+    EXPECT_NE(text.find("mpirun -n "), std::string::npos) << text;
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "mpi/world.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
@@ -14,12 +15,7 @@ namespace halocline::comm {
 namespace {
 
 std::string refusal(const mpi_launch& launch) {
-    try {
-        mpi_world world(launch);
-    } catch (const input_error& e) {
-        return e.what();
-    }
-    return "no error";
+    return halocline_test::refusal([&] { mpi_world world(launch); });
 }
 
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

@@ -7,6 +7,7 @@
 #include <halocline/comm/slab.hpp>
 #include <halocline/comm/slab_full.hpp>
 #include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
@@ -298,16 +299,6 @@ inline void expect_calls_in_order(const job& j, std::uint64_t calls) {
     j.barrier();
 }
 
-template <class Work>
-std::string told_by(Work work) {
-    try {
-        work();
-    } catch (const input_error& e) {
-        return e.what();
-    }
-    return "accepted";
-}
-
 /// A function of a larger table is refused where it is called.
 inline void expect_calls_of_another_table_are_told(const job& j) {
     remote_functions large, small;
@@ -319,7 +310,7 @@ inline void expect_calls_of_another_table_are_told(const job& j) {
     remote_calls r(j, near, small);
     for (std::size_t n = 0; n < near.size(); ++n) ASSERT_TRUE(r.try_call(n, second, 0));
     for (std::size_t n = 0; n < near.size(); ++n) {
-        EXPECT_NE(told_by([&] {
+        EXPECT_NE(refusal([&] {
                       while (r.progress() == 0) {
                       }
                   }).find("calls function 1 here, of a table of 1"),
@@ -330,16 +321,16 @@ inline void expect_calls_of_another_table_are_told(const job& j) {
 
 inline void expect_bad_one_sided_input_is_told(const job& j) {
     const std::vector<int> twice{0, 0}, nobody{99};
-    EXPECT_NE(told_by([&] { exposure(j, twice, 8, {"two"}); }).find("names neighbour 0 twice"), std::string::npos);
-    EXPECT_NE(told_by([&] { exposure(j, nobody, 8, {"none"}); }).find("99 is not a rank"), std::string::npos);
+    EXPECT_NE(refusal([&] { exposure(j, twice, 8, {"two"}); }).find("names neighbour 0 twice"), std::string::npos);
+    EXPECT_NE(refusal([&] { exposure(j, nobody, 8, {"none"}); }).find("99 is not a rank"), std::string::npos);
     if (j.ranks() > 1) {
-        EXPECT_NE(told_by([&] {
+        EXPECT_NE(refusal([&] {
                       exposure(j, all_ranks(j), 8, {"unlike", j.rank()});
                   }).find("ranks disagree"),
                   std::string::npos);
         const std::vector<int> onward{(j.rank() + 1) % j.ranks()};
         if (j.ranks() > 2) {
-            EXPECT_NE(told_by([&] { exposure(j, onward, 8, {"ring"}); }).find("wants"), std::string::npos);
+            EXPECT_NE(refusal([&] { exposure(j, onward, 8, {"ring"}); }).find("wants"), std::string::npos);
         }
     }
     for (const std::size_t less : {0, 8, 200}) { // counters and control lines come on top
@@ -350,7 +341,7 @@ inline void expect_bad_one_sided_input_is_told(const job& j) {
             EXPECT_NE(std::string(e.what()).find("need 17592186044416 MiB"), std::string::npos) << e.what();
         }
     }
-    EXPECT_NE(told_by([&] { remote_calls(j, all_ranks(j), {}, ~std::size_t{0}); }).find("room for"), std::string::npos);
+    EXPECT_NE(refusal([&] { remote_calls(j, all_ranks(j), {}, ~std::size_t{0}); }).find("room for"), std::string::npos);
     remote_functions table;
     const auto nothing = table.add<int>("nothing", [](std::size_t, int) {});
     remote_calls calls(j, all_ranks(j), std::move(table));

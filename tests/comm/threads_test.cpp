@@ -7,6 +7,7 @@
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/slab.hpp>
 #include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <gtest/gtest.h>
 
@@ -55,14 +56,7 @@ TEST(Channels, NothingIsAllocatedBetweenSendAndWait) {
 }
 
 TEST(Job, RefusesChoicesThatNoEnumeratorStandsFor) {
-    const auto refused = [](const job_options& options) -> std::string {
-        try {
-            (void)job::single(options);
-        } catch (const input_error& e) {
-            return e.what();
-        }
-        return "accepted";
-    };
+    const auto refused = [](const job_options& options) { return refusal([&] { (void)job::single(options); }); };
     job_options path, mpi;
     path.path = static_cast<comm::path>(4);
     mpi.mpi = static_cast<mpi_mode>(-2);
@@ -267,11 +261,8 @@ TEST(Threads, DifferentCollectiveCallsAreTold) {
 TEST(Threads, ObjectsOfDifferentKindsAreTold) {
     std::array<std::string, 3> texts;
     run_threads(3, [&](const job& j) {
-        try {
-            j.agree(j.rank() == 2 ? "the largest global sum" : "the shape of halo 'psi'", "64");
-        } catch (const input_error& e) {
-            texts[static_cast<std::size_t>(j.rank())] = e.what();
-        }
+        texts[static_cast<std::size_t>(j.rank())] =
+            refusal([&] { j.agree(j.rank() == 2 ? "the largest global sum" : "the shape of halo 'psi'", "64"); });
     });
     for (const std::string& text : texts)
         EXPECT_EQ(text, "rank 0 compares the shape of halo 'psi', rank 2 the largest global sum: the ranks make "
@@ -279,20 +270,12 @@ TEST(Threads, ObjectsOfDifferentKindsAreTold) {
 }
 
 TEST(Threads, CallsOfRanksThatThereAreNotAreRefused) {
-    const auto text_of = [](const auto& call) -> std::string {
-        try {
-            call();
-        } catch (const input_error& e) {
-            return e.what();
-        }
-        return "no error";
-    };
     run_threads(2, [&](const job& j) {
         const std::vector<int> nobody{2}, zero{0};
         const std::vector<std::string> none, one{"x"};
-        EXPECT_EQ(text_of([&] { (void)j.broadcast("x", 2); }), "broadcast of rank 2, which is none of 0 to 1");
-        EXPECT_EQ(text_of([&] { (void)j.exchange(nobody, one); }), "exchange with rank 2, which is none of 0 to 1");
-        EXPECT_EQ(text_of([&] { (void)j.exchange(zero, none); }),
+        EXPECT_EQ(refusal([&] { (void)j.broadcast("x", 2); }), "broadcast of rank 2, which is none of 0 to 1");
+        EXPECT_EQ(refusal([&] { (void)j.exchange(nobody, one); }), "exchange with rank 2, which is none of 0 to 1");
+        EXPECT_EQ(refusal([&] { (void)j.exchange(zero, none); }),
                   "exchange with 1 peers of 0 messages: one for each peer is expected");
     });
 }

@@ -5,6 +5,7 @@
 #include "window_links.hpp"
 
 #include <halocline/comm/global_sum.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <algorithm>
 #include <array>
@@ -98,16 +99,6 @@ inline void expect_the_first_message_waits_for_a_late_end(const job& j) {
         }
     }
     j.barrier();
-}
-
-template <class Work>
-std::string refusal(Work work) {
-    try {
-        work();
-    } catch (const input_error& e) {
-        return e.what();
-    }
-    return "accepted";
 }
 
 /// Both ends refuse, and each message has both values.  Pre: rank 0 or 1.

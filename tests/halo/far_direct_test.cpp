@@ -6,6 +6,7 @@
 #include <halocline/comm/costs.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <chrono>
 #include <cstdlib>
@@ -79,15 +80,6 @@ struct row {
         return n;
     }
 };
-
-std::string refusal(const std::function<void()>& make) {
-    try {
-        make();
-    } catch (const input_error& e) {
-        return e.what();
-    }
-    return "made";
-}
 
 } // namespace
 

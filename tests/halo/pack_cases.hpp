@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests of packers and unpackers share beside the oracle: one rank alone, two on every SIMD target and in every
-// site order, what the plain loops start from, and what is refused.
+// site order, and what the plain loops start from.
 #pragma once
 
 #include "pack_oracle.hpp"
@@ -8,6 +8,7 @@
 #include "small_job.hpp"
 
 #include <halocline_test/allocation_counter.hpp>
+#include <halocline_test/refusal.hpp>
 #include <halocline_test/simd_targets.hpp>
 
 namespace halocline_test {
@@ -71,17 +72,6 @@ inline std::complex<double> phase_behind(const decomposition& cut, int rank, fac
 
 inline const block_map& of_face(const std::array<block_map, lattice::faces>& maps, face f) {
     return maps[static_cast<std::size_t>(f.index())];
-}
-
-/// What `call` says when it refuses its input.
-template <class Call>
-std::string refusal(Call&& call) {
-    try {
-        call();
-        return "accepted";
-    } catch (const input_error& e) {
-        return e.what();
-    }
 }
 
 } // namespace halocline_test

@@ -224,154 +224,112 @@ TEST(AppendedPlan, HasEachGhostWhereItsSitesSay) {
     });
 }
 
-TEST(AppendedPlan, RefusesAFieldWithoutRoomForGhosts) {
-    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
-    const comm::job j = comm::job::single(small_job());
-    field<double> x(site_order::lexicographic({4, 4, 4, 4}), 1);
+/// One rank with a box of 4^4, and what plans on it refuse.
+class RefusedShellPlan : public testing::Test {
+  protected:
+    decomposition cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    comm::job job = comm::job::single(small_job());
+    field<double> bare{site_order::lexicographic({4, 4, 4, 4}), 1}, padded{site_order::lexicographic({6, 6, 6, 6}), 1};
 
-    try {
-        shell_plan p(j, cut, {.name = "bare", .layout = halo::ghost_layout::appended}, {halo::bind(x)});
-        ADD_FAILURE() << "no exception";
-    } catch (const input_error& e) {
-        EXPECT_NE(
-            std::string(e.what()).find("'bare': a field covers 4.4.4.4; on rank 0 the appended_sites are 768.1.1.1"),
-            std::string::npos)
-            << e.what();
+    /// What is said against a plan, or against what `use` does with it before finish_or_throw().
+    std::string said(
+        const halo::shell_options& options, field<double>& x,
+        const std::function<void(shell_plan&)>& use = [](shell_plan& p) { p.start(); }) {
+        return refusal([&] {
+            shell_plan p(job, cut, options, {halo::bind(x)});
+            use(p);
+            p.finish_or_throw();
+        });
     }
+    void expect_said(const std::string& part, const halo::shell_options& options, field<double>& x) {
+        const std::string text = said(options, x);
+        EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+};
+
+TEST_F(RefusedShellPlan, FieldsOfAnotherShape) {
+    const halo::shell_options appended{.name = "bare", .layout = halo::ghost_layout::appended};
+    field<double> none;
+
+    EXPECT_EQ(said({}, padded), "accepted");
+    expect_said("'bare': a field covers 4.4.4.4; on rank 0 the appended_sites are 768.1.1.1", appended, bare);
+    expect_said("'bare': a field covers 4.4.4.4; on rank 0 the local box grown by the ghost widths is 6.6.6.6",
+                {.name = "bare"}, bare);
+    expect_said("'bare': a field is bound that has no storage", {.name = "bare"}, none);
 }
 
-TEST(PaddedPlan, RefusesAFieldWithoutShell) {
-    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
-    const comm::job j = comm::job::single(small_job());
-    field<double> x(site_order::lexicographic({4, 4, 4, 4}), 1);
-
-    try {
-        shell_plan p(j, cut, {.name = "bare"}, {halo::bind(x)});
-        ADD_FAILURE() << "no exception";
-    } catch (const input_error& e) {
-        EXPECT_NE(std::string(e.what()).find(
-                      "'bare': a field covers 4.4.4.4; on rank 0 the local box grown by the ghost widths is 6.6.6.6"),
-                  std::string::npos)
-            << e.what();
-    }
-}
-
-TEST(PaddedPlan, RefusesFieldsWithoutStorageAndCallsOfWhatItWasNotMadeFor) {
-    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
-    const comm::job j = comm::job::single(small_job());
-    const auto error_of = [](const std::function<void()>& work) -> std::string {
-        try {
-            work();
-        } catch (const input_error& e) {
-            return e.what();
-        }
-        return "no exception";
-    };
-    field<double> x(site_order::lexicographic({6, 6, 6, 6}), 1), none;
-
-    EXPECT_NE(error_of([&] {
-                  shell_plan p(j, cut, {.name = "bare"}, {halo::bind(none)});
-              }).find("'bare': a field is bound that has no storage"),
-              std::string::npos);
-    EXPECT_EQ(error_of([&] {
-                  shell_plan p(j, cut, {.checks = check_level::normal}, {halo::bind(x)});
-                  p.start(-1);
-                  p.finish_or_throw();
-              }),
+TEST_F(RefusedShellPlan, ExchangesItWasNotMadeFor) {
+    EXPECT_EQ(said({.checks = check_level::normal}, padded, [](shell_plan& p) { p.start(-1); }),
               "halo 'halo': start(-1): the plan was made with 1 binding, 0");
-    EXPECT_EQ(error_of([&] {
-                  shell_plan p(j, cut, {}, {halo::bind(x)});
-                  p.start_reverse();
-                  EXPECT_EQ(p.finish(), status::misused);
-                  p.finish_or_throw();
-              }),
+    EXPECT_EQ(said({}, padded,
+                   [](shell_plan& p) {
+                       p.start_reverse();
+                       EXPECT_EQ(p.finish(), status::misused);
+                   }),
               "halo 'halo': start_reverse(): the plan was made without shell_options::reverse");
+}
+
+TEST_F(RefusedShellPlan, CallsAtTheWrongTime) {
     const std::string early = "halo 'halo': start() before finish() of the last exchange";
-    EXPECT_EQ(error_of([&] {
-                  shell_plan p(j, cut, {}, {halo::bind(x)});
-                  p.start();
-                  p.start();
-                  p.finish_or_throw();
-              }),
-              early);
-    EXPECT_EQ(error_of([&] {
-                  shell_plan p(j, cut, {.reverse = true}, {halo::bind(x)});
-                  p.start();
-                  p.start_reverse();
-                  p.finish_or_throw();
-              }),
-              early);
-    EXPECT_EQ(error_of([&] {
-                  shell_plan p(j, cut, {}, {halo::bind(x)});
-                  p.start();
-                  p.finish_or_throw();
-                  p.finish_or_throw();
-              }),
-              "halo 'halo': finish() without start()");
+    const auto start_twice = [](shell_plan& p) {
+        p.start();
+        p.start();
+    };
+    const auto start_both_ways = [](shell_plan& p) {
+        p.start();
+        p.start_reverse();
+    };
+    const auto finish_once_more = [](shell_plan& p) {
+        p.start();
+        p.finish_or_throw();
+    };
+
+    EXPECT_EQ(said({}, padded, start_twice), early);
+    EXPECT_EQ(said({.reverse = true}, padded, start_both_ways), early);
+    EXPECT_EQ(said({}, padded, finish_once_more), "halo 'halo': finish() without start()");
+}
+
+TEST_F(RefusedShellPlan, MembersThatTheirTeamDoesNotHave) {
     const std::string no_member =
         "halo 'halo': it was called as member 3 of a team of 3: a team has 1 member or more, which count from 0";
-    EXPECT_EQ(error_of([&] {
-                  shell_plan p(j, cut, {}, {halo::bind(x)});
-                  p.start(0, {3, 3});
-                  p.finish_or_throw();
-              }),
+
+    EXPECT_EQ(said({}, padded, [](shell_plan& p) { p.start(0, {3, 3}); }), no_member);
+    EXPECT_EQ(said({.reverse = true}, padded,
+                   [](shell_plan& p) {
+                       p.start_reverse(0, {3, 3});
+                       EXPECT_EQ(p.finish({3, 3}), status::misused);
+                   }),
               no_member);
-    EXPECT_EQ(error_of([&] {
-                  shell_plan p(j, cut, {.reverse = true}, {halo::bind(x)});
-                  p.start_reverse(0, {3, 3});
-                  EXPECT_EQ(p.finish({3, 3}), status::misused);
-                  p.finish_or_throw();
-              }),
-              no_member);
-    EXPECT_EQ(error_of([&] {
-                  shell_plan p(j, cut, {}, {halo::bind(x)});
-                  const shell_plan taken = std::move(p);
-                  p.finish_or_throw();
-              }),
+}
+
+TEST_F(RefusedShellPlan, UseAfterItWasMovedFrom) {
+    EXPECT_EQ(said({}, padded, [](shell_plan& p) { const shell_plan taken = std::move(p); }),
               "a shell_plan is used after it was moved from: it can be assigned to or destroyed, nothing else");
 }
 
-TEST(PaddedPlan, RefusesChoicesThatNoEnumeratorStandsFor) {
-    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
-    const comm::job j = comm::job::single(small_job());
-    field<double> x(site_order::lexicographic({6, 6, 6, 6}), 1);
-    const auto refused = [&](const std::function<void(halo::shell_options&)>& change) -> std::string {
-        halo::shell_options options;
-        change(options);
-        try {
-            shell_plan p(j, cut, options, {halo::bind(x)});
-        } catch (const input_error& e) {
-            return e.what();
-        }
-        return "accepted";
-    };
-
-    EXPECT_EQ(refused([](halo::shell_options& o) { o.layout = static_cast<halo::ghost_layout>(2); }),
+TEST_F(RefusedShellPlan, ChoicesThatNoEnumeratorStandsFor) {
+    EXPECT_EQ(said({.layout = static_cast<halo::ghost_layout>(2)}, padded),
               "halo 'halo': layout 2: must be one of padded, appended");
-    EXPECT_EQ(refused([](halo::shell_options& o) { o.shape = static_cast<halo::shell>(2); }),
-              "halo 'halo': shape 2: must be one of faces, box");
-    EXPECT_EQ(refused([](halo::shell_options& o) { o.corners = static_cast<halo::corner_route>(9); }),
+    EXPECT_EQ(said({.shape = static_cast<halo::shell>(2)}, padded), "halo 'halo': shape 2: must be one of faces, box");
+    EXPECT_EQ(said({.corners = static_cast<halo::corner_route>(9)}, padded),
               "halo 'halo': corners 9: must be one of automatic, at once, by dimension");
-    EXPECT_EQ(refused([](halo::shell_options& o) { o.path = static_cast<halo::path>(4); }),
+    EXPECT_EQ(said({.path = static_cast<halo::path>(4)}, padded),
               "halo 'halo': path 4: must be one of automatic, direct, streamed, packed");
-    EXPECT_EQ(refused([](halo::shell_options& o) { o.checks = static_cast<check_level>(4); }),
+    EXPECT_EQ(said({.checks = static_cast<check_level>(4)}, padded),
               "halo 'halo': checks 4: must be one of off, light, normal, comm");
 }
 
 TEST(PaddedPlan, RefusesAHaloWiderThanALocalBox) {
     const decomposition cut({4, 4, 4, 7}, {{{0, 4}, {0, 4}, {0, 4}, {0, 3, 5, 7}}});
-    std::atomic<int> refused{0};
+    const halo::ghost_widths widths{{0, 0, 0, 3}, {0, 0, 0, 1}};
 
-    run(3, [&](const comm::job& j) {
-        const halo::ghost_widths widths{{0, 0, 0, 3}, {0, 0, 0, 1}};
+    const auto texts = refusals(3, [&](const comm::job& j) {
         auto x = make_field<double>(j, cut, widths, 1);
-        try {
-            shell_plan p(j, cut, {.name = "wide", .widths = widths}, {halo::bind(x)});
-        } catch (const input_error& e) {
-            refused += std::string(e.what()).find(
-                           "ghost width 3 behind t-low is wider than the local box of rank 1, 4.4.4.2 with 2 in t") !=
-                       std::string::npos;
-        }
+        shell_plan p(j, cut, {.name = "wide", .widths = widths}, {halo::bind(x)});
     });
-    EXPECT_EQ(refused, 3);
+
+    for (const std::string& text : texts)
+        EXPECT_NE(text.find("ghost width 3 behind t-low is wider than the local box of rank 1, 4.4.4.2 with 2 in t"),
+                  std::string::npos)
+            << text;
 }

@@ -16,26 +16,12 @@ using lattice::decomposition;
 
 namespace {
 
-/// The error text that each rank gets from making a plan.
-template <class Error>
-std::vector<std::string> errors_of(int ranks, const std::function<void(const comm::job&)>& body) {
-    std::vector<std::string> texts(static_cast<std::size_t>(ranks));
-    run(ranks, [&](const comm::job& j) {
-        try {
-            body(j);
-        } catch (const Error& e) {
-            texts[static_cast<std::size_t>(j.rank())] = e.what();
-        }
-    });
-    return texts;
-}
-
 TEST(Plan, RefusesPackedAndUnlikePaths) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
 
-    const auto packed = errors_of<input_error>(
-        2, [&](const comm::job& j) { plan(j, cut, {.bytes_per_site = 8, .path = halo::path::packed}); });
-    const auto unlike = errors_of<input_error>(2, [&](const comm::job& j) {
+    const auto packed =
+        refusals(2, [&](const comm::job& j) { plan(j, cut, {.bytes_per_site = 8, .path = halo::path::packed}); });
+    const auto unlike = refusals(2, [&](const comm::job& j) {
         plan(j, cut, {.bytes_per_site = 8, .path = j.rank() == 0 ? halo::path::direct : halo::path::streamed});
     });
 
@@ -49,7 +35,7 @@ TEST(Plan, RefusesPackedAndUnlikePaths) {
 TEST(Plan, RefusesABoxOfMoreSitesThanItNumbers) {
     const auto cut = decomposition::even({1 << 16, 1 << 16, 1, 1}, {1, 1, 1, 1});
 
-    const auto texts = errors_of<input_error>(1, [&](const comm::job& j) {
+    const auto texts = refusals(1, [&](const comm::job& j) {
         plan(j, cut, {.widths = {{1, 1, 0, 0}, {1, 1, 0, 0}}, .bytes_per_site = 8, .self_exchange = true});
     });
 
@@ -59,7 +45,7 @@ TEST(Plan, RefusesABoxOfMoreSitesThanItNumbers) {
 TEST(Plan, RefusesDifferentWidthsOnTwoRanks) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
 
-    const auto texts = errors_of<input_error>(2, [&](const comm::job& j) {
+    const auto texts = refusals(2, [&](const comm::job& j) {
         plan_options options{.name = "spinors", .bytes_per_site = 8};
         if (j.rank() == 1) options.widths.low[3] = 2;
         plan p(j, cut, options);
@@ -77,7 +63,7 @@ TEST(Plan, RefusesDifferentWidthsOnTwoRanks) {
 TEST(Plan, RefusesADifferentSelectionOnTwoRanks) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
 
-    const auto texts = errors_of<input_error>(2, [&](const comm::job& j) {
+    const auto texts = refusals(2, [&](const comm::job& j) {
         plan_options options{.name = "even", .bytes_per_site = 8};
         if (j.rank() == 1) options.select = [](const coordinate& x) { return lattice::parity(x) == 0; };
         plan p(j, cut, options);
@@ -92,7 +78,7 @@ TEST(Plan, RefusesADifferentSelectionOnTwoRanks) {
 TEST(Plan, RefusesAHaloWiderThanALocalBoxOnEveryRank) {
     const lattice::decomposition cut({4, 4, 4, 7}, {{{0, 4}, {0, 4}, {0, 4}, {0, 3, 5, 7}}});
 
-    const auto texts = errors_of<input_error>(3, [&](const comm::job& j) {
+    const auto texts = refusals(3, [&](const comm::job& j) {
         plan p(j, cut, {.name = "wide", .widths = {{0, 0, 0, 3}, {0, 0, 0, 1}}, .bytes_per_site = 8});
     });
 
@@ -111,7 +97,7 @@ TEST(Plan, AllowsAWidthThatOnlyABoxAtAnOpenEdgeCouldNotFill) {
 }
 
 TEST(Plan, RefusesADecompositionForAnotherNumberOfRanks) {
-    const auto texts = errors_of<input_error>(2, [&](const comm::job& j) {
+    const auto texts = refusals(2, [&](const comm::job& j) {
         plan p(j, decomposition::even({4, 4, 4, 8}, {1, 1, 2, 2}), {.bytes_per_site = 8});
     });
 
@@ -166,12 +152,7 @@ TEST(Plan, RefusesBytesThatItIsNotPreparedFor) {
 template <class Plan>
 std::string refusal_of(Plan& p) {
     EXPECT_EQ(p.finish(), status::misused);
-    try {
-        p.finish_or_throw();
-    } catch (const input_error& e) {
-        return e.what();
-    }
-    return "no exception";
+    return refusal([&] { p.finish_or_throw(); });
 }
 
 TEST(Plan, TellsOfCallsAtTheWrongTime) {
@@ -209,7 +190,7 @@ TEST(Plan, ATeamThatStartsTwiceIsTold) {
 TEST(Plan, RefusesChoicesThatNoEnumeratorStandsFor) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
     const auto expect_refusal = [&](const plan_options& options, const std::string& text) {
-        for (const std::string& said : errors_of<input_error>(2, [&](const comm::job& j) { plan(j, cut, options); }))
+        for (const std::string& said : refusals(2, [&](const comm::job& j) { plan(j, cut, options); }))
             EXPECT_EQ(said, "halo 'halo': " + text);
     };
 

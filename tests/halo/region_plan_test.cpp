@@ -241,22 +241,16 @@ TEST(RegionPlan, AddsInFixedOrder) {
 }
 
 namespace {
-std::string error_of(int ranks, const std::function<void(const comm::job&)>& body) {
-    std::vector<std::string> texts(static_cast<std::size_t>(ranks));
-    run(ranks, [&](const comm::job& j) {
-        try {
-            body(j);
-        } catch (const input_error& e) {
-            texts[static_cast<std::size_t>(j.rank())] = e.what();
-        }
-    });
+/// What all ranks say.
+std::string refusal_by_all(int ranks, const std::function<void(const comm::job&)>& body) {
+    const std::vector<std::string> texts = refusals(ranks, body);
     for (const std::string& text : texts) EXPECT_EQ(text, texts.front());
     return texts.front();
 }
 } // namespace
 
 TEST(RegionPlan, NamesBothEndsOfATransferThatDisagree) {
-    const std::string text = error_of(2, [](const comm::job& j) {
+    const std::string text = refusal_by_all(2, [](const comm::job& j) {
         field<double> x(row_of(8), 1);
         const int other = 1 - j.rank();
         region_plan plan(
@@ -270,7 +264,7 @@ TEST(RegionPlan, NamesBothEndsOfATransferThatDisagree) {
 }
 
 TEST(RegionPlan, RefusesSitesThatAreNotInTheField) {
-    const std::string text = error_of(1, [](const comm::job& j) {
+    const std::string text = refusal_by_all(1, [](const comm::job& j) {
         field<double> x(row_of(8), 1);
         region_plan plan(j, {{0, 0, {8}}}, {{0, 0, {1}}}, {halo::bind(x)});
     });
@@ -278,7 +272,7 @@ TEST(RegionPlan, RefusesSitesThatAreNotInTheField) {
 }
 
 TEST(RegionPlan, RefusesADestinationThatIsFilledTwice) {
-    const std::string text = error_of(1, [](const comm::job& j) {
+    const std::string text = refusal_by_all(1, [](const comm::job& j) {
         field<double> x(row_of(8), 1);
         region_plan plan(j, {{0, 0, {1}}, {0, 1, {2}}}, {{0, 0, {4}}, {0, 1, {4}}}, {halo::bind(x)});
     });
@@ -289,7 +283,7 @@ TEST(RegionPlan, RefusesASiteThatIsSentAndReceived) {
     const auto both = [](const comm::job& j, field<double>& from, field<double>& to) {
         region_plan plan(j, {{0, 0, {1, 4}}}, {{0, 0, {4, 5}}}, {{{halo::view(from)}, {halo::view(to)}}});
     };
-    const std::string text = error_of(1, [&](const comm::job& j) {
+    const std::string text = refusal_by_all(1, [&](const comm::job& j) {
         field<double> x(row_of(8), 1), y(row_of(8), 1);
         both(j, x, y);
         both(j, x, x);
@@ -298,7 +292,7 @@ TEST(RegionPlan, RefusesASiteThatIsSentAndReceived) {
 }
 
 TEST(RegionPlan, RefusesComponentsOfAnotherTypeAtTheOtherEnd) {
-    const std::string text = error_of(2, [](const comm::job& j) {
+    const std::string text = refusal_by_all(2, [](const comm::job& j) {
         field<double> x(row_of(8), 1);
         field<float> y(row_of(8), 2); // as many bytes
         region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}},
@@ -308,7 +302,7 @@ TEST(RegionPlan, RefusesComponentsOfAnotherTypeAtTheOtherEnd) {
 }
 
 TEST(RegionPlan, RefusesFieldsWithoutStorage) {
-    const std::string text = error_of(2, [](const comm::job& j) {
+    const std::string text = refusal_by_all(2, [](const comm::job& j) {
         field<double> x(row_of(8), 1);
         const field<double> taken(std::move(x));
         region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}}, {halo::bind(x)});
@@ -317,7 +311,7 @@ TEST(RegionPlan, RefusesFieldsWithoutStorage) {
 }
 
 TEST(RegionPlan, RefusesABindingThatThereIsNot) {
-    const std::string text = error_of(2, [](const comm::job& j) {
+    const std::string text = refusal_by_all(2, [](const comm::job& j) {
         field<double> x(row_of(8), 1);
         region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}}, {halo::bind(x)});
         plan.start(1);
@@ -329,7 +323,7 @@ TEST(RegionPlan, RefusesABindingThatThereIsNot) {
 
 TEST(RegionPlan, TellsOfCallsAtTheWrongTime) {
     const auto text_after = [](const std::function<void(region_plan&)>& calls) {
-        return error_of(2, [&](const comm::job& j) {
+        return refusal_by_all(2, [&](const comm::job& j) {
             field<double> x(row_of(8), 1);
             region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}}, {halo::bind(x)});
             calls(plan);
@@ -346,7 +340,7 @@ TEST(RegionPlan, TellsOfCallsAtTheWrongTime) {
 }
 
 TEST(RegionPlan, RefusesTwoFieldsWithOneDestination) {
-    const std::string twice = error_of(1, [](const comm::job& j) {
+    const std::string twice = refusal_by_all(1, [](const comm::job& j) {
         field<double> a(row_of(8), 1), b(row_of(8), 1), c(row_of(8), 1);
         region_plan plan(j, {{0, 0, {1}}}, {{0, 0, {4}}},
                          {{{halo::view(a), halo::view(b)}, {halo::view(c), halo::view(c)}}});
@@ -355,7 +349,7 @@ TEST(RegionPlan, RefusesTwoFieldsWithOneDestination) {
 }
 
 TEST(RegionPlan, RefusesASiteThatIsSentFromOneFieldAndReceivedByAnother) {
-    const std::string text = error_of(2, [](const comm::job& j) {
+    const std::string text = refusal_by_all(2, [](const comm::job& j) {
         field<double> a(row_of(8), 1), b(row_of(8), 1);
         const int other = 1 - j.rank();
         region_plan plan(j, {{other, 0, {1, 4}}}, {{other, 0, {4, 5}}},
@@ -366,7 +360,7 @@ TEST(RegionPlan, RefusesASiteThatIsSentFromOneFieldAndReceivedByAnother) {
 
 TEST(RegionPlan, RefusesViewsThatNoSiteHas) {
     const auto refused = [](const std::function<void(halo::field_view&)>& change) {
-        return error_of(1, [&](const comm::job& j) {
+        return refusal_by_all(1, [&](const comm::job& j) {
             field<double> x(row_of(8), 1);
             halo::field_view view = halo::view(x);
             change(view);
@@ -389,7 +383,7 @@ TEST(RegionPlan, RefusesViewsThatNoSiteHas) {
 }
 
 TEST(RegionPlan, RefusesAPathThatThereIsNot) {
-    const std::string text = error_of(2, [](const comm::job& j) {
+    const std::string text = refusal_by_all(2, [](const comm::job& j) {
         field<double> x(row_of(8), 1);
         region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}}, {halo::bind(x)},
                          {.path = static_cast<halo::path>(5)});
@@ -399,7 +393,7 @@ TEST(RegionPlan, RefusesAPathThatThereIsNot) {
 
 TEST(RegionPlan, TellsOfMembersThatTheirTeamDoesNotHave) {
     const auto text_after = [](const std::function<void(region_plan&)>& calls) {
-        return error_of(1, [&](const comm::job& j) {
+        return refusal_by_all(1, [&](const comm::job& j) {
             field<double> x(row_of(8), 1);
             region_plan plan(j, {{0, 0, {1}}}, {{0, 0, {4}}}, {halo::bind(x)});
             calls(plan);
@@ -418,7 +412,7 @@ TEST(RegionPlan, TellsOfMembersThatTheirTeamDoesNotHave) {
 }
 
 TEST(RegionPlan, SaysThatItWasMovedFrom) {
-    const std::string text = error_of(1, [](const comm::job& j) {
+    const std::string text = refusal_by_all(1, [](const comm::job& j) {
         field<double> x(row_of(8), 1);
         region_plan plan(j, {{0, 0, {1}}}, {{0, 0, {4}}}, {halo::bind(x)});
         const region_plan taken = std::move(plan);

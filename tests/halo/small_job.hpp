@@ -3,9 +3,12 @@
 #pragma once
 
 #include <halocline/comm/job.hpp>
+#include <halocline_test/refusal.hpp>
 
 #include <chrono>
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace halocline_test {
 
@@ -19,6 +22,14 @@ inline halocline::comm::job_options small_job() {
 
 inline void run(int ranks, const std::function<void(const halocline::comm::job&)>& body) {
     halocline::comm::run_threads(ranks, body, small_job());
+}
+
+/// What each rank says that refuses the input of `body`; "accepted" if it doesn't.
+inline std::vector<std::string> refusals(int ranks, const std::function<void(const halocline::comm::job&)>& body) {
+    std::vector<std::string> texts(static_cast<std::size_t>(ranks));
+    run(ranks,
+        [&](const halocline::comm::job& j) { texts[static_cast<std::size_t>(j.rank())] = refusal([&] { body(j); }); });
+    return texts;
 }
 
 } // namespace halocline_test
