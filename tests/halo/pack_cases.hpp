@@ -25,6 +25,8 @@ namespace reference = halo::reference;
 
 inline constexpr int components = spinor_components;
 inline const std::complex<double> twist = std::polar(1.0, 0.7);
+/// Relative error of a half, and of one whose value was rounded to a float before.
+inline const double half_error = std::ldexp(1, -11), half_error_of_floats = half_error + std::ldexp(1, -22);
 
 /// One rank with a box of 4^4.
 struct alone {
@@ -56,6 +58,15 @@ double largest_error(Error&& error) {
     return largest;
 }
 
+/// `count` fields, each of other values: those of field f from component first_component + 100 f on.
+template <class T>
+std::vector<lattice::field<T>> several(int count, const std::shared_ptr<const lattice::site_order>& order,
+                                       const lattice::box& local, const coordinate& global, int first_component = 0) {
+    std::vector<lattice::field<T>> fields;
+    for (int f = 0; f < count; ++f) fields.push_back(filled<T>(order, local, global, first_component + 100 * f));
+    return fields;
+}
+
 /// The reals of a site, by global coordinate.
 inline std::vector<double> site_at(const coordinate& site, const coordinate& global, int first_component = 0) {
     std::vector<double> reals;
@@ -72,6 +83,11 @@ inline std::complex<double> phase_behind(const decomposition& cut, int rank, fac
 
 inline const block_map& of_face(const std::array<block_map, lattice::faces>& maps, face f) {
     return maps[static_cast<std::size_t>(f.index())];
+}
+
+/// What every member of `what` says once it was moved from.
+inline std::string moved_from(const std::string& what) {
+    return "a " + what + " is used after it was moved from: it can be assigned to or destroyed, nothing else";
 }
 
 } // namespace halocline_test

@@ -53,6 +53,41 @@ double exchange_error(packer_options o) {
     });
 }
 
+/// Every half, the midpoints between neighbours, and floats just beside those; random floats.
+std::vector<float> values_to_round() {
+    std::vector<float> values;
+    for (std::uint32_t bits = 0; bits < 0x10000; bits += 1) {
+        const double v = reference::half_value(static_cast<std::uint16_t>(bits)),
+                     w = reference::half_value(static_cast<std::uint16_t>(bits + 1));
+        for (const double x : {v, (v + w) / 2, std::nextafter((v + w) / 2, 0.), v + (w - v) * 0.51})
+            values.push_back(static_cast<float>(x));
+    }
+    std::mt19937 g(3);
+    for (int i = 0; i < 200000; ++i) {
+        const auto bits = static_cast<std::uint32_t>(g());
+        float v;
+        std::memcpy(&v, &bits, sizeof v);
+        values.push_back(v);
+    }
+    return values;
+}
+
+/// A format of 16 bits in plain code.
+struct plain_format {
+    std::uint16_t (*bits_of)(float);
+    double (*value)(std::uint16_t);
+    std::uint16_t infinity;
+
+    /// Are these the bits of v? Of a NaN, those of any.
+    [[nodiscard]] bool holds(std::uint16_t bits, float v) const {
+        return std::isnan(v) ? (bits & 0x7fff) > infinity : bits == bits_of(v);
+    }
+    /// Is that what is read from these bits?
+    [[nodiscard]] bool gives(std::uint16_t bits, float read) const {
+        return read == value(bits) || (std::isnan(read) && std::isnan(value(bits)));
+    }
+};
+
 } // namespace
 
 TEST(Packer, CopiesExactly) {
@@ -80,40 +115,24 @@ TEST(Packer, HalvesTheBytesWithinThePromisedError) {
     const packer_options half{.components = components, .format = message_format::half, .scale = 4};
 
     EXPECT_EQ(packer<float>::bytes_per_site(half), packer<float>::bytes_per_site({.components = components}) / 2);
-    EXPECT_LE(exchange_error<float>(half), std::ldexp(1, -11));
-    EXPECT_LE(exchange_error<float>({.format = message_format::half, .scale = 3}),
-              std::ldexp(1, -11) + std::ldexp(1, -22));
+    EXPECT_LE(exchange_error<float>(half), half_error);
+    EXPECT_LE(exchange_error<float>({.format = message_format::half, .scale = 3}), half_error_of_floats);
     EXPECT_LE(exchange_error<float>({.format = message_format::bfloat16}), std::ldexp(1, -8));
     const double projected =
         exchange_error<float>({.format = message_format::half, .projections = half_spinors(), .phases = {1, 1, 1, -1}});
-    EXPECT_LE(projected, std::ldexp(1, -11) + std::ldexp(1, -22));
+    EXPECT_LE(projected, half_error_of_floats);
     EXPECT_GT(projected, std::ldexp(1, -13)); // it was rounded: the message did hold halves
 }
 
 TEST(Packer, RoundsFormatsToNearestEvenOnEveryTarget) {
     const alone one;
-    std::vector<float> values; // every half, its neighbours' midpoints, and floats just beside them; random floats
-    for (std::uint32_t bits = 0; bits < 0x10000; bits += 1) {
-        const double v = reference::half_value(static_cast<std::uint16_t>(bits)),
-                     w = reference::half_value(static_cast<std::uint16_t>(bits + 1));
-        for (const double x : {v, (v + w) / 2, std::nextafter((v + w) / 2, 0.), v + (w - v) * 0.51})
-            values.push_back(static_cast<float>(x));
-    }
-    std::mt19937 g(3);
-    for (int i = 0; i < 200000; ++i) {
-        const auto bits = static_cast<std::uint32_t>(g());
-        float v;
-        std::memcpy(&v, &bits, sizeof v);
-        values.push_back(v);
-    }
-    const auto same = [](std::uint16_t got, std::uint16_t expected,
-                         std::uint16_t infinity) { // any not-a-number is as good
-        const bool both_nan = (got & 0x7fff) > infinity && (expected & 0x7fff) > infinity;
-        return both_nan || got == expected;
-    };
+    const std::vector<float> values = values_to_round();
+    const plain_format half{reference::half_of, reference::half_value, 0x7c00},
+        bfloat16{reference::bfloat16_of, reference::bfloat16_value, 0x7f80};
 
     on_each_simd_target([&] {
         for (const message_format format : {message_format::half, message_format::bfloat16}) {
+            const plain_format& plain = format == message_format::half ? half : bfloat16;
             halo::plan plan(one.job, one.cut,
                             {.widths = {{0, 0, 0, 0}, {0, 0, 0, 1}}, .bytes_per_site = 74, .self_exchange = true});
             const packer<float> pack(plan, one.cut, one.order, {.components = 37, .format = format});
@@ -131,11 +150,8 @@ TEST(Packer, RoundsFormatsToNearestEvenOnEveryTarget) {
                 for (std::size_t i = 0; i < face_values; ++i) {
                     std::uint16_t bits;
                     std::memcpy(&bits, ghost + 2 * i, 2);
-                    const bool half = format == message_format::half;
-                    wrong += !same(bits, half ? reference::half_of(x.data()[i]) : reference::bfloat16_of(x.data()[i]),
-                                   half ? 0x7c00 : 0x7f80);
-                    const double value = half ? reference::half_value(bits) : reference::bfloat16_value(bits);
-                    wrong_back += !(back[i] == value || (std::isnan(back[i]) && std::isnan(value)));
+                    wrong += !plain.holds(bits, x.data()[i]);
+                    wrong_back += !plain.gives(bits, back[i]);
                 }
             }
             EXPECT_EQ(wrong, 0);
@@ -149,17 +165,15 @@ TEST(Packer, SharesTheWorkOfATeamAndAllocatesNothing) {
     const packer_options o{.components = components, .format = message_format::half, .projections = half_spinors()};
     halo::plan plan = one.plan(packer<float>::bytes_per_site(o), 2);
     const packer<float> pack(plan, one.cut, one.order, o);
-    const auto x = filled<float>(one.order, one.cut.local_box(0), one.cut.global()),
-               y = filled<float>(one.order, one.cut.local_box(0), one.cut.global(), 100);
-    const std::array<const lattice::field<float>*, 2> xs{&x, &y};
+    const auto x = several<float>(2, one.order, one.cut.local_box(0), one.cut.global());
+    const std::array xs{&x[0], &x[1]};
 
     const std::uint64_t before = allocations();
     for (int i = 0; i < 3; ++i) plan.start(pack.of(xs), {i, 3}); // members one after the other: the last one sends
     ASSERT_EQ(plan.finish(), status::ok);
     EXPECT_EQ(allocations(), before);
 
-    for (int f = 0; f < 2; ++f)
-        EXPECT_LE(worst_error(plan, pack, one.cut, f), std::ldexp(1, -11) + std::ldexp(1, -22)) << f;
+    for (int f = 0; f < 2; ++f) EXPECT_LE(worst_error(plan, pack, one.cut, f), half_error_of_floats) << f;
 }
 
 // Each field's part of the message is what it would be alone: on every path, by one thread and by a team.
@@ -183,14 +197,12 @@ TEST(Packer, SendsSeveralFieldsInOneMessage) {
                                      .fields = fields,
                                      .path = path});
                     const packer<float> pack(plan, cut, order, o);
-                    std::vector<lattice::field<float>> x;
-                    for (int f = 0; f < fields; ++f) x.push_back(filled<float>(order, local, cut.global(), 100 * f));
-                    const std::array<const lattice::field<float>*, fields> xs{&x[0], &x[1], &x[2]};
+                    const auto x = several<float>(fields, order, local, cut.global());
+                    const std::array xs{&x[0], &x[1], &x[2]};
                     for (int i = 0; i < members; ++i) plan.start(pack.of(xs), {i, members});
                     ASSERT_EQ(plan.finish(), status::ok);
 
-                    const double bound =
-                        o.format == message_format::half ? std::ldexp(1, -11) + std::ldexp(1, -22) : std::ldexp(1, -24);
+                    const double bound = o.format == message_format::half ? half_error_of_floats : std::ldexp(1, -24);
                     for (int f = 0; f < fields; ++f) EXPECT_LE(worst_error(plan, pack, cut, f), bound) << f;
                 });
             }
@@ -243,8 +255,7 @@ TEST(Packer, SaysThatItWasMovedFrom) {
     packer<float> from(plan, one.cut, one.order, {.components = components});
     const lattice::field<float> x(one.order, components);
     const lattice::field<float>* const xs[]{&x};
-    const std::string text =
-        "a halo::packer is used after it was moved from: it can be assigned to or destroyed, nothing else";
+    const std::string text = moved_from("halo::packer");
     std::vector<float> reals(components);
 
     packer<float> to = std::move(from);

@@ -5,6 +5,7 @@
 
 #include <halocline/comm/global_sum.hpp>
 
+#include <numeric>
 #include <thread>
 
 using namespace halocline_test;
@@ -57,15 +58,6 @@ double largest_difference(const lattice::field<T>& x, const lattice::field<T>& y
     for (std::size_t i = 0; i < x.values().size(); ++i)
         largest = std::max(largest, static_cast<double>(std::abs(x.values()[i] - y.values()[i])));
     return largest;
-}
-
-/// `count` fields, each of other values.
-template <class T>
-std::vector<lattice::field<T>> several(int count, const std::shared_ptr<const lattice::site_order>& order,
-                                       const lattice::box& local, const coordinate& global, int first_component = 0) {
-    std::vector<lattice::field<T>> fields;
-    for (int f = 0; f < count; ++f) fields.push_back(filled<T>(order, local, global, first_component + 100 * f));
-    return fields;
 }
 
 /// Largest difference between sums of the unpacker and of plain loops, over site orders and SIMD targets, of two fields
@@ -148,68 +140,94 @@ TEST(Unpacker, ExpansionAfterProjectionIsTwiceAProjector) {
     }
 }
 
-// Whole numbers, so that sums are exact: <Hx, y> with ghosts of x and any y is <x, adjoint y> to the bit.
-template <class T>
-void expect_adjoint(const comm::job& j, const decomposition& cut, halo::plan_options options, packer_options o,
-                    int lanes) {
-    const int rank = j.rank();
-    const lattice::box local = cut.local_box(rank);
-    const auto order = order_of(local, cut.global(), lanes);
-    options.bytes_per_site = packer<T>::bytes_per_site(o);
-    options.fields = 2;
-    halo::plan there(j, cut, options), back(j, cut, reversed(options));
-    const packer<T> pack(there, cut, order, o);
-    const unpacker<T> unpack(back, cut, order, adjoint_of(o));
-    const auto reals = static_cast<std::size_t>(packer<T>::reals_per_site(o));
-    std::mt19937 g(static_cast<unsigned>(17 + rank));
-    std::vector<lattice::field<T>> x, z;
-    for (int f = 0; f < 2; ++f) {
-        x.emplace_back(order, components);
-        z.emplace_back(order, components);
-        for (std::int64_t s = 0; s < local.volume(); ++s)
-            for (int c = 0; c < components; ++c) x.back().at(s, c) = static_cast<T>(drawn(g, -8, 8));
-    }
-    const std::array<const lattice::field<T>*, 2> xs{&x[0], &x[1]};
-    const std::array<lattice::field<T>*, 2> zs{&z[0], &z[1]};
-    there.start(pack.of(xs));
-    ASSERT_EQ(there.finish(), status::ok);
+namespace {
 
-    // y: a number for each real of each ghost; by message of the way back.
-    std::vector<std::vector<T>> y;
-    double here = 0; // <Hx, y>
-    std::int64_t ghosts = 0;
+/// Fields and messages of whole numbers, so that sums of products are exact.
+template <class T>
+void draw_whole_numbers(std::mt19937& g, std::span<T> values) {
+    for (T& v : values) v = static_cast<T>(drawn(g, -8, 8));
+}
+
+/// Through each face as many sites come back as ghosts lie behind it, and they belong to the sites that had left.
+template <class T>
+void expect_ghosts_go_back(const halo::plan& there, const halo::plan& back, const unpacker<T>& unpack) {
     for (const halo::plan_message& m : back.messages()) {
         const int forward = there.message_of(m.where);
         ASSERT_GE(forward, 0);
         const halo::plan_message& n = there.messages()[static_cast<std::size_t>(forward)];
         ASSERT_EQ(n.ghost_sites, std::ssize(m.send_sites)) << lattice::to_string(m.where);
         ASSERT_EQ(m.ghost_sites, std::ssize(n.send_sites)) << lattice::to_string(m.where);
-        // What comes back through a face belongs to the sites that had left through it.
-        EXPECT_TRUE(std::equal(n.send_sites.begin(), n.send_sites.end(), unpack.sites(m.where).begin(),
-                               unpack.sites(m.where).end()));
-        const std::size_t sites = m.send_sites.size();
-        std::vector<T> hx(sites * reals), values(2 * sites * reals);
-        for (T& v : values) v = static_cast<T>(drawn(g, -8, 8));
-        for (int f = 0; f < 2; ++f) {
-            pack.unpack(there.ghost(m.where, f), 0, n.ghost_sites, hx.data());
-            for (std::size_t i = 0; i < hx.size(); ++i)
-                here += static_cast<double>(hx[i]) * values[static_cast<std::size_t>(f) * hx.size() + i];
-        }
-        ghosts += n.ghost_sites;
-        y.push_back(std::move(values));
+        EXPECT_TRUE(std::ranges::equal(n.send_sites, unpack.sites(m.where)));
     }
+}
+
+/// The sum of ghosts times numbers, which lie by message of the way back, field by field.
+template <class T>
+double product_with_ghosts(const halo::plan& there, const halo::plan& back, const packer<T>& pack,
+                           const std::vector<std::vector<T>>& numbers) {
+    double sum = 0;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const face f = back.messages()[i].where;
+        const auto fields = static_cast<std::size_t>(there.options().fields);
+        std::vector<T> ghosts(numbers[i].size() / fields);
+        for (std::size_t n = 0; n < fields; ++n) {
+            pack.unpack(there.ghost(f, static_cast<int>(n)), 0, std::ssize(back.messages()[i].send_sites),
+                        ghosts.data());
+            sum += std::inner_product(ghosts.begin(), ghosts.end(), &numbers[i][n * ghosts.size()], 0.0);
+        }
+    }
+    return sum;
+}
+
+template <class T>
+double product(const std::vector<lattice::field<T>>& x, const std::vector<lattice::field<T>>& y) {
+    double sum = 0;
+    for (std::size_t f = 0; f < x.size(); ++f)
+        for (std::int64_t s = 0; s < x[f].volume(); ++s)
+            for (int c = 0; c < components; ++c) sum += static_cast<double>(x[f].at(s, c)) * y[f].at(s, c);
+    return sum;
+}
+
+/// <Hx, y> with ghosts of x and any y is <x, adjoint y>, to the bit.
+template <class T>
+void expect_adjoint(const comm::job& j, const decomposition& cut, halo::plan_options options, packer_options o,
+                    int lanes) {
+    const auto order = order_of(cut.local_box(j.rank()), cut.global(), lanes);
+    options.bytes_per_site = packer<T>::bytes_per_site(o);
+    options.fields = 2;
+    halo::plan there(j, cut, options), back(j, cut, reversed(options));
+    const packer<T> pack(there, cut, order, o);
+    const unpacker<T> unpack(back, cut, order, adjoint_of(o));
+    expect_ghosts_go_back(there, back, unpack);
+    std::mt19937 g(static_cast<unsigned>(17 + j.rank()));
+    std::vector<lattice::field<T>> x, adjoint_y;
+    for (int f = 0; f < options.fields; ++f) {
+        draw_whole_numbers(g, x.emplace_back(order, components).values());
+        adjoint_y.emplace_back(order, components);
+    }
+    std::vector<std::vector<T>> y; // a number for each real of each ghost
+    std::int64_t ghosts = 0;
+    for (const halo::plan_message& m : back.messages()) {
+        const auto sites = static_cast<std::int64_t>(m.send_sites.size());
+        y.emplace_back(static_cast<std::size_t>(options.fields * sites * packer<T>::reals_per_site(o)));
+        draw_whole_numbers<T>(g, y.back());
+        ghosts += sites;
+    }
+
+    there.start(pack.of(std::array<const lattice::field<T>*, 2>{&x[0], &x[1]}));
+    ASSERT_EQ(there.finish(), status::ok);
     start_with(back, pack, y);
     ASSERT_EQ(back.finish(), status::ok);
-    unpack.add(back, zs);
-    double there_again = 0; // <x, adjoint y>
-    for (std::size_t f = 0; f < 2; ++f)
-        for (std::int64_t s = 0; s < local.volume(); ++s)
-            for (int c = 0; c < components; ++c) there_again += static_cast<double>(x[f].at(s, c)) * z[f].at(s, c);
-    std::array<double, 3> sums{here, there_again, static_cast<double>(ghosts)};
+    unpack.add(back, std::array{&adjoint_y[0], &adjoint_y[1]});
+
+    std::array<double, 3> sums{product_with_ghosts(there, back, pack, y), product(x, adjoint_y),
+                               static_cast<double>(ghosts)};
     ASSERT_EQ(comm::global_sum(j)(sums), status::ok);
     EXPECT_EQ(sums[0], sums[1]) << j.ranks() << " ranks, lanes " << lanes;
     EXPECT_GT(sums[2], 0);
 }
+
+} // namespace
 
 TEST(Unpacker, IsTheAdjointOfPackAndExchange) {
     const std::complex<double> i{0, 1};
@@ -345,67 +363,13 @@ TEST(Unpacker, LeavesOtherSitesAsTheyAre) {
     });
 }
 
-// Any block map, not only those of half-spinors: whole numbers, so that sums are exact.
-template <class T>
-void expect_maps_equal_plain_loops() {
-    std::mt19937 g(11);
-    for (int n = 0; n < 300; ++n) {
-        block_map map{.block_reals = drawn(g, 1, 9), .rows = {}};
-        const int blocks = drawn(g, 1, 6), sites = drawn(g, 1, 5);
-        const auto reals = static_cast<std::size_t>(blocks * map.block_reals);
-        map.rows.resize(static_cast<std::size_t>(drawn(g, 1, 6)));
-        for (auto& row : map.rows)
-            for (int t = drawn(g, 0, 3); t > 0; --t)
-                row.push_back({drawn(g, 0, blocks - 1),
-                               {1. * drawn(g, -2, 2), map.block_reals % 2 == 0 ? 1. * drawn(g, -2, 2) : 0.}});
-        const auto made = static_cast<std::size_t>(map.reals());
-        std::vector<T> in(static_cast<std::size_t>(sites) * reals), out(static_cast<std::size_t>(sites) * made, 1),
-            sum((static_cast<std::size_t>(sites) + 1) * made, 1), expected_sum = sum;
-        for (T& v : in) v = static_cast<T>(drawn(g, -9, 9));
-        std::vector<std::int32_t> positions; // one stays as it is
-        for (int s = 0; s < sites; ++s) positions.push_back((s + n) % (sites + 1));
-        std::vector<T> expected;
-        for (std::size_t s = 0; s < static_cast<std::size_t>(sites); ++s) {
-            const std::vector<double> site(in.begin() + static_cast<std::ptrdiff_t>(s * reals),
-                                           in.begin() + static_cast<std::ptrdiff_t>((s + 1) * reals));
-            for (const double v : reference::mapped(map, 1, site)) expected.push_back(static_cast<T>(v));
-            reference::add_expanded<T>(map, 1, site,
-                                       {&expected_sum[static_cast<std::size_t>(positions[s]) * made], made});
-        }
-
-        const halo::site_map<T> fast(map, static_cast<int>(reals));
-        fast.assign(in.data(), out.data(), sites);
-        std::vector<std::int32_t> backwards;
-        for (int s = sites - 1; s >= 0; --s) backwards.push_back(s);
-        std::vector<T> gathered(out.size()), turned;
-        fast.gather(in.data(), backwards.data(), gathered.data(), sites);
-        for (const std::int32_t s : backwards) {
-            const auto site = expected.begin() + s * static_cast<std::ptrdiff_t>(made);
-            turned.insert(turned.end(), site, site + static_cast<std::ptrdiff_t>(made));
-        }
-        fast.add(in.data(), sum.data(), positions.data(), sites);
-
-        ASSERT_EQ(out, expected) << n;
-        ASSERT_EQ(gathered, turned) << n;
-        ASSERT_EQ(sum, expected_sum) << n;
-    }
-}
-
-TEST(SiteMap, EqualsPlainLoopsOnEveryTarget) {
-    on_each_simd_target([] {
-        expect_maps_equal_plain_loops<float>();
-        expect_maps_equal_plain_loops<double>();
-    });
-}
-
 TEST(Unpacker, SaysThatItWasMovedFrom) {
     const alone one;
     halo::plan plan = one.plan(96);
     unpacker<float> from(plan, one.cut, one.order, {.components = components});
     lattice::field<float> y(one.order, components);
     const lattice::face f = lattice::face_of(0);
-    const std::string text =
-        "a halo::unpacker is used after it was moved from: it can be assigned to or destroyed, nothing else";
+    const std::string text = moved_from("halo::unpacker");
     std::vector<float> reals(components);
     plan.start(y);
     plan.finish_or_throw();
