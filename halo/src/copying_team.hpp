@@ -36,6 +36,11 @@ class copying_team {
         if (t.size == 1) return lead();
         finish_.finish(t, lead, [&] { help(); });
     }
+    /// A thread that is no member: nobody waits for the one that is missing.
+    void disband() noexcept {
+        start_.disband();
+        finish_.disband();
+    }
 
     /// Members of the team that drives the exchange now.  Pre: as member 0.
     [[nodiscard]] int size() const { return size_; }

@@ -54,11 +54,11 @@ bool plan::test() noexcept {
 comm::status plan::finish(team t) noexcept {
     if (t.size == 1) return wait();
     if (!t.is_member()) {
-        if (status_ == comm::status::ok) refuse(t);
+        refuse_thread(t);
         return status_;
     }
     team_->finish(t, [&] {
-        if (status_ == comm::status::ok) team_->await_start(epoch_);
+        if (std::atomic_ref(status_).load(std::memory_order_acquire) == comm::status::ok) team_->await_start(epoch_);
         (void)wait();
     });
     return status_;

@@ -24,9 +24,12 @@ struct region_plan::state {
     /// `call`: a literal, or a team of no such member.
     template <class Call>
     void misuse(Call call) noexcept {
-        if (status != comm::status::ok) return;
-        wrong_call.note(call);
-        status = comm::status::misused;
+        wrong_call.note_first(call, status);
+    }
+    /// Refuses a call of a thread that is no member; nobody waits for the member whose place it may have.
+    void refuse_thread(team t) noexcept {
+        misuse(t);
+        threads->disband();
     }
     bool test() noexcept;
     /// test() without a look at anything but this plan: for what is done in every wait.

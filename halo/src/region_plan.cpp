@@ -34,7 +34,7 @@ bool region_plan::shares() const {
 }
 
 void region_plan::start(int which, team t) noexcept {
-    if (!t.is_member()) return s_->misuse(t);
+    if (!t.is_member()) return s_->refuse_thread(t);
     s_->threads->start(t, shares(), [&] { s_->start(which); });
 }
 bool region_plan::test() noexcept { return s_->test(); }
@@ -42,7 +42,7 @@ comm::status region_plan::finish(team t) noexcept {
     if (t.is_member())
         s_->threads->finish(t, [&] { (void)s_->finish(); });
     else
-        s_->misuse(t);
+        s_->refuse_thread(t);
     return s_->status;
 }
 

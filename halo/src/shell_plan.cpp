@@ -130,8 +130,13 @@ void shell_plan::list_sent_sites(const lattice::decomposition& cut) {
     sent_sites_.erase(std::unique(sent_sites_.begin(), sent_sites_.end()), sent_sites_.end());
 }
 
+void shell_plan::refuse_thread(team t) noexcept {
+    misuse(t);
+    threads_->disband();
+}
+
 void shell_plan::start(int which, team t) noexcept {
-    if (!t.is_member()) return misuse(t);
+    if (!t.is_member()) return refuse_thread(t);
     threads_->start(t, shares_, [&] { begin(which); });
 }
 
@@ -153,7 +158,7 @@ void shell_plan::begin(int which) noexcept {
 }
 
 void shell_plan::start_reverse(int which, team t) noexcept {
-    if (!t.is_member()) return misuse(t);
+    if (!t.is_member()) return refuse_thread(t);
     threads_->start(t, shares_, [&] {
         if (status_ != comm::status::ok || is_early()) return;
         running_ = running::backward;
@@ -253,7 +258,7 @@ comm::status shell_plan::finish(team t) noexcept {
     if (t.is_member())
         threads_->finish(t, [&] { complete(); });
     else
-        misuse(t);
+        refuse_thread(t);
     return status_;
 }
 

@@ -2,6 +2,7 @@
 // Teams of plain threads, so that the thread sanitizer sees how a team meets (it knows nothing of OpenMP's joins, which
 // team_test.cpp drives). Streamed messages among them.
 #include "padded_oracle.hpp"
+#include "small_job.hpp"
 
 #include <barrier>
 #include <thread>
@@ -94,6 +95,72 @@ TEST(TeamsOfThreads, ShareTheCopiesOfShells) {
                     }
                 });
         }
+}
+
+/// What finish() returns to threads that start and finish together as these members of a team of `members`.
+template <class Plan, class Start>
+std::vector<status> finished_by(Plan& p, std::initializer_list<int> indices, Start&& start) {
+    std::vector<status> finished(indices.size());
+    std::vector<std::thread> team;
+    for (const int index : indices)
+        team.emplace_back([&, index, &result = finished[team.size()]] {
+            const halo::team me{index, members};
+            start(me);
+            result = p.finish(me);
+        });
+    for (std::thread& t : team) t.join();
+    return finished;
+}
+
+TEST(TeamsOfThreads, DoNotWaitForTheMemberWhoseIndexIsWrong) {
+    const lattice::coordinate extents{4, 4, 4, 4};
+    const auto cut = lattice::decomposition::even(extents, {1, 1, 1, 1});
+    const std::vector<status> all_misused(members, status::misused);
+    const auto text_of = [](auto& p) -> std::string {
+        try {
+            p.finish_or_throw();
+        } catch (const input_error& e) {
+            return e.what();
+        }
+        return "no exception";
+    };
+
+    for (const std::initializer_list<int> indices : {std::initializer_list<int>{2, 1, 3}, {0, 1, 7}, {0, 2, -1}}) {
+        const auto j = comm::job::single(small_job());
+        const std::string text = "it was called as member " + std::to_string(*(indices.end() - 1)) +
+                                 " of a team of 3: a team has 1 member or more, which count from 0";
+        lattice::field<double> x(lattice::site_order::lexicographic(extents), 1);
+        halo::plan faces(j, cut, {.bytes_per_site = 8, .self_exchange = true});
+        const padded_case made{.cut = cut, .options = {.reverse = true}, .components = {1}, .text = {}};
+        lattice::field<double> padded(order_of(made, 0), 1, &j.memory());
+        halo::shell_plan shell(j, cut, made.options, {halo::bind(padded)}),
+            back(j, cut, made.options, {halo::bind(padded)});
+        halo::region_plan region(j, {{0, 0, {1}}}, {{0, 0, {4}}}, {halo::bind(x)});
+
+        EXPECT_EQ(finished_by(faces, indices, [&](halo::team me) { faces.start(x, me); }), all_misused);
+        EXPECT_EQ(finished_by(shell, indices, [&](halo::team me) { shell.start(0, me); }), all_misused);
+        EXPECT_EQ(finished_by(back, indices, [&](halo::team me) { back.start_reverse(0, me); }), all_misused);
+        EXPECT_EQ(finished_by(region, indices, [&](halo::team me) { region.start(0, me); }), all_misused);
+
+        EXPECT_EQ(text_of(faces), "halo 'halo': " + text);
+        EXPECT_EQ(text_of(shell), "halo 'halo': " + text);
+        EXPECT_EQ(text_of(back), "halo 'halo': " + text);
+        EXPECT_EQ(text_of(region), "'regions': " + text);
+    }
+}
+
+// Also if the plan was misused before, so that start() refuses nobody.
+TEST(TeamsOfThreads, DoNotWaitInFinishForTheMemberWhoseIndexIsWrong) {
+    const lattice::coordinate extents{4, 4, 4, 4};
+    const auto cut = lattice::decomposition::even(extents, {1, 1, 1, 1});
+    const auto j = comm::job::single(small_job());
+    const lattice::field<double> x(lattice::site_order::lexicographic(extents), 1);
+    const std::vector<status> all_misused(members, status::misused);
+    halo::plan unfit(j, cut, {.bytes_per_site = 16, .self_exchange = true});
+
+    unfit.start(x);
+    EXPECT_EQ(finished_by(unfit, {1, 2, 3}, [](halo::team) {}), all_misused);
+    EXPECT_EQ(finished_by(unfit, {0, 1, 3}, [](halo::team) {}), all_misused);
 }
 
 } // namespace

@@ -2,8 +2,10 @@
 // Why a call on the data path is status::misused.
 #pragma once
 
+#include <halocline/comm/status.hpp>
 #include <halocline/comm/team.hpp>
 
+#include <atomic>
 #include <string>
 
 namespace halocline::comm {
@@ -17,6 +19,14 @@ class wrong_call {
     void note(team t) noexcept {
         what_ = "";
         member_ = t;
+    }
+    /// The same if `s` was ok, which becomes misused. Threads may be refused at the same time: the first is noted.
+    template <class Call>
+    void note_first(Call call, status& s) noexcept {
+        const std::atomic_ref now(s);
+        status was = now.load(std::memory_order_acquire);
+        if (was == status::ok && now.compare_exchange_strong(was, status::misused, std::memory_order_acq_rel))
+            note(call);
     }
     [[nodiscard]] explicit operator bool() const noexcept { return what_ != nullptr; }
     /// Pre: a call was noted.

@@ -165,12 +165,16 @@ class plan {
     void start_by(Fill&& fill, team t) noexcept;
     /// Refuses what start() was given, if it can't be sent.
     void refuse(std::size_t fields, const source_field* unfit, team t) noexcept;
-    /// Refuses a call at the wrong time, or by threads that may not make it.  `call`: a literal, or a team without such
-    /// a member.
+    /// Refuses a call at the wrong time, or by threads that may not make it, if it is the first that is refused.
+    /// `call`: a literal, or a team without such a member.
     template <class Call>
     void refuse(Call call) noexcept {
-        accepted_.refuse_call(call);
-        std::atomic_ref(status_).store(comm::status::misused, std::memory_order_relaxed);
+        accepted_.refuse_call(call, status_);
+    }
+    /// Refuses a call of a thread that is no member; nobody waits for the member whose place it may have.
+    void refuse_thread(team t) noexcept {
+        refuse(t);
+        team_->disband();
     }
     static constexpr const char* needs_thread_level =
         "a team of several threads sends over transport mpi, but MPI was initialised with less than "
@@ -222,7 +226,7 @@ void plan::start(Pack&& pack, team t) noexcept {
 template <class Fill>
 void plan::start_by(Fill&& fill, team t) noexcept {
     if (std::atomic_ref(status_).load(std::memory_order_relaxed) != comm::status::ok) return;
-    if (!t.is_member()) return refuse(t);
+    if (!t.is_member()) return refuse_thread(t);
     packing_team& threads = *team_;
     if (threads.in_flight(epoch_)) { // nobody of a team sees that before all have called start()
         if (t.index == 0) refuse("start() before finish() of the last exchange");

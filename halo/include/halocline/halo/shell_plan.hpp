@@ -122,10 +122,10 @@ class shell_plan {
     /// `call`: a literal, or a team of no such member.
     template <class Call>
     void misuse(Call call) noexcept {
-        if (status_ != comm::status::ok) return;
-        wrong_call_.note(call);
-        status_ = comm::status::misused;
+        wrong_call_.note_first(call, status_);
     }
+    /// Refuses a call of a thread that is no member; nobody waits for the member whose place it may have.
+    void refuse_thread(team t) noexcept;
 
     enum class running : std::uint8_t { nothing, forward, backward };
     /// Phases of which each starts when the one before has come. They go on in every wait of this rank, because a peer

@@ -35,9 +35,11 @@ class field_check {
     void refuse(std::size_t fields, const source_field* unfit) noexcept;
     /// Notes that bytes of sites were given; `there`: at an address that isn't null.
     void refuse_bytes(bool there) noexcept;
-    /// The same of a call at the wrong time.
-    void refuse_call(const char* what) noexcept { wrong_call_.note(what); }
-    void refuse_call(team t) noexcept { wrong_call_.note(t); }
+    /// The same of a call at the wrong time (a literal), or of a thread that is no member, if `s` was ok.
+    template <class Call>
+    void refuse_call(Call call, comm::status& s) noexcept {
+        wrong_call_.note_first(call, s);
+    }
     /// What was refused last, and what the plan sends.
     [[nodiscard]] std::string describe_refused() const;
 

@@ -40,13 +40,15 @@ class packing_team {
     }
     /// Member 0 may reach finish() before the others have packed: waits until the last packer has sent.
     void await_start(std::uint64_t finished) const noexcept {
-        await_team([&] { return in_flight(finished); });
+        await_team([&] { return in_flight(finished) || leave_.is_disbanded(); });
     }
     /// finish(): member 0 calls wait() at once; everybody leaves when that is done and all have come.  Pre: t.size > 1.
     template <class Wait>
     void finish(team t, Wait&& wait) noexcept {
         leave_.finish(t, wait, [] {});
     }
+    /// A thread that is no member: nobody waits for the one that is missing.
+    void disband() noexcept { leave_.disband(); }
 
   private:
     alignas(64) std::atomic<int> packed_{0};            // members done with their share of this exchange

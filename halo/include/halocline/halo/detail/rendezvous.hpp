@@ -19,7 +19,8 @@ void await_team(Condition&& met) {
 }
 
 /// Member 0 waits until all others have come, and lets them go, round after round. What they wrote before come(), it
-/// sees behind await_others(); what it wrote before release(), they see behind await_release().
+/// sees behind await_others(); what it wrote before release(), they see behind await_release(). Once a thread has called
+/// as a member that the team does not have, another member is missing: nobody waits any longer, for good.
 class rendezvous {
   public:
     /// Another member is here. Returns the round, for await_release().
@@ -33,15 +34,19 @@ class rendezvous {
     void await_release(std::uint64_t round, Meanwhile&& meanwhile) const noexcept {
         await_team([&] {
             meanwhile();
-            return round_.load(std::memory_order_acquire) != round;
+            const std::uint64_t now = round_.load(std::memory_order_acquire);
+            return now != round || now >= disbanded;
         });
     }
     /// Member 0.
     void await_others(team t) noexcept {
-        await_team([&] { return come_.load(std::memory_order_acquire) == t.size - 1; });
+        await_team([&] { return come_.load(std::memory_order_acquire) == t.size - 1 || is_disbanded(); });
         come_.store(0, std::memory_order_relaxed);
     }
     void release() noexcept { round_.fetch_add(1, std::memory_order_release); }
+    /// A thread that is no member.
+    void disband() noexcept { round_.fetch_or(disbanded, std::memory_order_release); }
+    [[nodiscard]] bool is_disbanded() const noexcept { return round_.load(std::memory_order_acquire) >= disbanded; }
 
     /// finish() of a team: member 0 calls lead() at once, the others meanwhile() again and again; everybody leaves when
     /// lead() is done and all have come.  Pre: t.size > 1.
@@ -54,6 +59,7 @@ class rendezvous {
     }
 
   private:
+    static constexpr std::uint64_t disbanded = std::uint64_t{1} << 63;
     alignas(64) std::atomic<int> come_{0}; // members of this round, without member 0
     alignas(64) std::atomic<std::uint64_t> round_{0};
 };
