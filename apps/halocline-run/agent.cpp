@@ -51,6 +51,9 @@ class agent final : public rank_events {
     void part(int rank, std::string bytes) override {
         frames::append(outgoing_, frames::part, wire_writer().number<std::int32_t>(rank).text(bytes).take());
     }
+    void asked_who(int rank) override {
+        frames::append(outgoing_, frames::who, wire_writer().number<std::int32_t>(rank).take());
+    }
     void ended(int rank, const ending& how) override {
         pass_on_output(); // what it wrote comes before its end
         wire_writer w;

@@ -16,6 +16,7 @@ enum kind : char {
     answer = 'a',  ///< to the agent: for ranks that gave their part
     signal = 'k',  ///< to the agent: i32
     part = 'p',    ///< from it: i32 rank, bytes
+    who = 'w',     ///< from it: i32 rank, which has waited too long and asks who is missing
     ended = 'e',   ///< from it: i32 rank, i32 pid, i32 code, text
     output = 'o',  ///< from it: what ranks wrote to standard output
     trouble = 'x', ///< from it: why the ranks can't be started

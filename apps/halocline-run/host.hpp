@@ -20,6 +20,8 @@ class rank_events {
     virtual ~rank_events() = default;
     /// A rank's part of a gather.
     virtual void part(int rank, std::string bytes) = 0;
+    /// A rank that gave its part has waited too long, and asks who is missing.
+    virtual void asked_who(int rank) = 0;
     virtual void ended(int rank, const ending& how) = 0;
     /// Ranks of a remote host have written to standard output.
     virtual void printed(std::string_view text) = 0;
@@ -43,6 +45,10 @@ class host {
     virtual void survivors_end() {}
     /// Does a survivor want to run, and was it not given a second of a core since?
     [[nodiscard]] virtual bool starved() const { return false; }
+    /// Of one of its ranks; 0: not known.
+    [[nodiscard]] virtual int pid_of(int) const { return 0; }
+    /// "rank 2 (pid 4711, running)", or less.
+    [[nodiscard]] virtual std::string describe(int rank) const { return "rank " + std::to_string(rank); }
     /// "rank 2 (pid 4711, running), rank 3 (pid 4712, sleeping)": who has not ended, where that is known.
     [[nodiscard]] virtual std::string unfinished() const { return ""; }
     /// Gives up on ranks that can't be ended.

@@ -131,6 +131,27 @@ void launcher::reap() {
 
 void launcher::part(int rank, std::string bytes) { ranks_[static_cast<std::size_t>(rank)].part = std::move(bytes); }
 
+void launcher::asked_who(int rank) {
+    const auto first = std::ranges::find_if(ranks_, [](const rank_state& r) { return !r.part; });
+    if (!ranks_[static_cast<std::size_t>(rank)].part || first == ranks_.end()) return; // the answer is on its way
+    const auto missing = static_cast<std::int32_t>(first - ranks_.begin());
+    comm::wire_writer answer;
+    answer.number(comm::launch::missing).number(missing).number<std::int32_t>(first->at->pid_of(missing));
+    answer_all(answer.text(first->at->name()).text(name_the_missing()).take());
+}
+
+std::string launcher::name_the_missing() const {
+    constexpr int most = 8; // names
+    std::string names;
+    int missing = 0;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        if (ranks_[r].part || ++missing > most) continue;
+        const host& h = *ranks_[r].at;
+        names += (names.empty() ? "" : ", ") + h.describe(static_cast<int>(r)) + " on " + h.name();
+    }
+    return missing > most ? names + " and " + std::to_string(missing - most) + " more" : names;
+}
+
 void launcher::meet() {
     const auto gave = [](const rank_state& r) { return r.part.has_value(); };
     if (std::ranges::none_of(ranks_, gave)) return;

@@ -22,6 +22,7 @@ class launcher final : public rank_events {
     int run();
 
     void part(int rank, std::string bytes) override;
+    void asked_who(int rank) override;
     void ended(int rank, const ending& how) override;
     void printed(std::string_view text) override;
 
@@ -56,6 +57,8 @@ class launcher final : public rank_events {
     /// The rank to blame if a gather can't be completed; nullptr: it still can.
     [[nodiscard]] const rank_state* missing() const;
     void answer_all(const std::string& bytes);
+    /// Who has not given a part: "rank 2 (pid 4711, stopped) on nodeA, rank 5 on nodeB and 2 more".
+    [[nodiscard]] std::string name_the_missing() const;
 
     void report_end(int rank, const ending& how) const;
     void take_exit_code(const ending& how);

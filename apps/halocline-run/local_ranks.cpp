@@ -206,7 +206,7 @@ void local_ranks::flush(child& c) {
     }
 }
 
-/// A rank gives one part, then waits for the answer.
+/// A rank gives one part, then waits for the answer, or asks who is missing.
 void local_ranks::take(int i) {
     child& c = ranks_[i];
     std::array<char, 4096> buffer;
@@ -219,9 +219,14 @@ void local_ranks::take(int i) {
         c.socket = -1;
     }
     std::uint64_t length = 0;
-    if (c.gave_part || c.incoming.size() < sizeof length) return;
+    if (c.incoming.size() < sizeof length) return;
     std::memcpy(&length, c.incoming.data(), sizeof length);
-    if (c.incoming.size() - sizeof length < length) return;
+    if (length == launch::asks_who) {
+        c.incoming.erase(0, sizeof length);
+        if (c.gave_part) events_.asked_who(plan_.first + i); // else the answer is on its way
+        return;
+    }
+    if (c.gave_part || c.incoming.size() - sizeof length < length) return;
     std::string part = c.incoming.substr(sizeof length, length);
     c.incoming.erase(0, sizeof length + length);
     c.gave_part = true;
@@ -273,15 +278,20 @@ std::string local_ranks::unfinished() const {
     std::string all;
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
         const child& c = ranks_[i];
-        if (!c.running) continue;
-        const char state = look_at(std::to_string(c.pid)).state;
-        all += (all.empty() ? "rank " : ", rank ") + std::to_string(plan_.first + static_cast<int>(i)) + " (pid " +
-               std::to_string(c.pid) +
-               (state == 'R'   ? ", running)"
-                : state == 'T' ? ", stopped)"
-                               : ", sleeping)");
+        if (c.running) all += (all.empty() ? "" : ", ") + describe(plan_.first + static_cast<int>(i));
     }
     return all;
+}
+
+int local_ranks::pid_of(int rank) const { return ranks_[static_cast<std::size_t>(rank - plan_.first)].pid; }
+
+std::string local_ranks::describe(int rank) const {
+    const std::string pid = std::to_string(pid_of(rank));
+    const char state = look_at(pid).state;
+    return host::describe(rank) + " (pid " + pid +
+           (state == 'R'   ? ", running)"
+            : state == 'T' ? ", stopped)"
+                           : ", sleeping)");
 }
 
 int local_ranks::running() const {

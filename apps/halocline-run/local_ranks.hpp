@@ -38,6 +38,8 @@ class local_ranks final : public host {
     [[nodiscard]] int running() const override;
     void survivors_end() override;
     [[nodiscard]] bool starved() const override;
+    [[nodiscard]] int pid_of(int rank) const override;
+    [[nodiscard]] std::string describe(int rank) const override;
     [[nodiscard]] std::string unfinished() const override;
     [[nodiscard]] std::string name() const override;
 

@@ -148,6 +148,8 @@ void remote_host::understand() {
         } else if (what == frames::part) {
             const int rank = reader.number<std::int32_t>();
             events_.part(rank, reader.text());
+        } else if (what == frames::who) {
+            events_.asked_who(reader.number<std::int32_t>());
         } else if (what == frames::ended) {
             const int rank = reader.number<std::int32_t>();
             ending how{reader.number<std::int32_t>(), 0, ""};

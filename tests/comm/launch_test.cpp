@@ -21,8 +21,9 @@ namespace {
 using namespace halocline;
 using namespace halocline::comm;
 
-/// Joins as rank 0 of 2; the launcher answers rank 0's part with `answer` of it.  Returns the error.
-std::string joined(const std::function<std::string(const std::string& part)>& answer) {
+/// Joins as rank 0 of 2; the launcher answers rank 0's part with `answer` of it, or only when rank 0 asks who is
+/// missing.  Returns the error.
+std::string joined(const std::function<std::string(const std::string& part)>& answer, bool when_asked = false) {
     int hub[2], lifeline[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, hub) + pipe(lifeline), 0);
     setenv(launch::rank_variable, "0", 1);
@@ -34,6 +35,10 @@ std::string joined(const std::function<std::string(const std::string& part)>& an
         EXPECT_EQ(recv(hub[1], &length, sizeof length, MSG_WAITALL), static_cast<ssize_t>(sizeof length));
         std::string part(length, '\0');
         EXPECT_EQ(recv(hub[1], part.data(), length, MSG_WAITALL), static_cast<ssize_t>(length));
+        if (when_asked) {
+            EXPECT_EQ(recv(hub[1], &length, sizeof length, MSG_WAITALL), static_cast<ssize_t>(sizeof length));
+            EXPECT_EQ(length, launch::asks_who);
+        }
         const std::string reply = wire_writer().text(answer(part)).take();
         EXPECT_EQ(send(hub[1], reply.data(), reply.size(), 0), static_cast<ssize_t>(reply.size()));
     });
@@ -114,6 +119,27 @@ TEST(Launch, ADeadRankOfAnotherHostIsNamedWithIt) {
     });
 
     EXPECT_NE(text.find("rank 1 (pid 4711 on nodeB) died of signal 9 while this rank waited for every rank to join"),
+              std::string::npos)
+        << text;
+}
+
+TEST(Launch, MissingRanksAreNamedByTheLauncherThatIsAsked) {
+    setenv("HALOCLINE_FAULTS_DEADLINE_MS", "300", 1);
+    const std::string text = joined(
+        [](const std::string&) {
+            wire_writer w;
+            return w.number(launch::missing)
+                .number<std::int32_t>(1)
+                .number<std::int32_t>(0)
+                .text("nodeB")
+                .text("rank 1 on nodeB")
+                .take();
+        },
+        true);
+    unsetenv("HALOCLINE_FAULTS_DEADLINE_MS");
+
+    EXPECT_NE(text.find("not every rank came within 300 ms, missing: rank 1 on nodeB, while this rank waited for "
+                        "every rank to join the job"),
               std::string::npos)
         << text;
 }

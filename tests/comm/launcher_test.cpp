@@ -43,6 +43,20 @@ TEST(Launcher, NamesTheRankThatNeverJoinedNotOneThatEndedBecauseOfIt) {
     }
 }
 
+TEST(Launcher, TellsRanksThatHaveWaitedTooLongWhoIsMissing) {
+    running_job job_under_test(3, "short-join", 1);
+
+    job_under_test.wait();
+
+    ASSERT_EQ(job_under_test.failures.size(), 2u) << job_under_test.said;
+    for (const std::string& f : job_under_test.failures) {
+        EXPECT_EQ(f.find("failure of 1: "), 0u) << f;
+        EXPECT_NE(f.find(", missing: " + job_under_test.name_of(1) + ", sleeping) on "), std::string::npos) << f;
+    }
+    EXPECT_NE(job_under_test.said.find("not every rank came within 1500 ms, missing: "), std::string::npos)
+        << job_under_test.said;
+}
+
 /// Names in /dev/shm with that word in them.
 std::vector<std::string> shared_files(const std::string& word) {
     std::vector<std::string> found;

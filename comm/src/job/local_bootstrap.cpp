@@ -40,25 +40,32 @@ class hub {
   public:
     /// lifelines: a descriptor per rank (launch.hpp); not owned, open as long as the process.
     hub(int fd, int rank, int ranks, std::vector<int> lifelines, std::chrono::milliseconds deadline)
-        : fd_(fd), rank_(rank), ranks_(ranks), lifelines_(std::move(lifelines)), deadline_(deadline) {}
+        : fd_(fd), rank_(rank), ranks_(ranks), lifelines_(std::move(lifelines)), deadline_(deadline),
+          too_long_("not every rank came within " + std::to_string(deadline_.count()) + " ms") {}
 
     std::vector<std::string> operator()(std::string_view mine) const {
         const auto end = std::chrono::steady_clock::now() + deadline_;
         std::string out = wire_writer().text(mine).take();
         for (std::size_t at = 0; at < out.size();) {
-            wait_for(POLLOUT, end);
+            if (!is_ready(POLLOUT, end)) lost(too_long_, status::timed_out);
             at += moved(::send(fd_, out.data() + at, out.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT));
         }
+        const bool late = !is_ready(POLLIN, end);
+        if (late) ask_who_is_missing();
+        // What is there, or asked for, may still take a second to be read.
+        const auto last = std::max(end, std::chrono::steady_clock::now() + std::chrono::seconds(1));
         std::uint64_t length = 0;
-        receive(&length, sizeof length, end);
+        receive(&length, sizeof length, last);
         std::string answer(length, '\0');
-        receive(answer.data(), length, end);
+        receive(answer.data(), length, last);
         wire_reader reader(answer);
-        if (reader.number<char>() == launch::died) {
+        if (const char what = reader.number<char>(); what != launch::gathered) {
             const int culprit = reader.number<std::int32_t>();
             const int pid = reader.number<std::int32_t>();
             const std::string host = reader.text();
-            dead(culprit, pid, host, reader.text());
+            if (what == launch::died) dead(culprit, pid, host, reader.text());
+            lost((late ? too_long_ : "another rank has waited too long") + ", missing: " + reader.text() + ",",
+                 status::timed_out, culprit, pid, host);
         }
         std::vector<std::string> all(static_cast<std::size_t>(ranks_));
         for (std::string& part : all) part = reader.text();
@@ -70,8 +77,9 @@ class hub {
     [[nodiscard]] std::string me() const {
         return "rank " + std::to_string(rank_) + " (pid " + std::to_string(getpid()) + "): ";
     }
-    [[noreturn]] void lost(const std::string& why, status s) const {
-        throw rank_failure(me() + why + " while this rank waited for every rank to join the job", s, -1, 0, host_name(),
+    [[noreturn]] void lost(const std::string& why, status s, int culprit = -1, int pid = 0,
+                           const std::string& host = host_name()) const {
+        throw rank_failure(me() + why + " while this rank waited for every rank to join the job", s, culprit, pid, host,
                            "every rank to join the job");
     }
     [[noreturn]] void dead(int culprit, int pid, const std::string& host, const std::string& how) const {
@@ -79,22 +87,27 @@ class hub {
                                ") " + how + " while this rank waited for every rank to join the job",
                            status::peer_died, culprit, pid, host, "every rank to join the job");
     }
-    void wait_for(int events, time_point end) const {
+    /// The launcher knows; if it is stopped, nobody answers.
+    void ask_who_is_missing() const {
+        [[maybe_unused]] const ssize_t n =
+            ::send(fd_, &launch::asks_who, sizeof launch::asks_who, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    /// Waits for the launcher's socket. False: until `end`.  Err: rank_failure: a rank has ended.
+    [[nodiscard]] bool is_ready(int events, time_point end) const {
         std::vector<pollfd> polled{{fd_, static_cast<short>(events), 0}};
         for (int r = 0; r < ranks_; ++r)
             polled.push_back({r == rank_ ? -1 : lifelines_[r], 0, 0}); // only their end tells
         while (true) {
             const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-            if (left.count() <= 0)
-                lost("not every rank came within " + std::to_string(deadline_.count()) + " ms", status::timed_out);
+            if (left.count() <= 0) return false;
             if (poll(polled.data(), polled.size(), static_cast<int>(std::min<long>(left.count(), 60'000))) <= 0)
                 continue;
-            if (polled[0].revents != 0) return;
+            if (polled[0].revents != 0) return true;
             for (int r = 0; r < ranks_; ++r) {
                 if (polled[r + 1].revents == 0) continue;
                 // The launcher knows how it ended, or has the answer already; unless it is stopped.
                 constexpr int patience_ms = 200;
-                if (poll(polled.data(), 1, patience_ms) > 0) return;
+                if (poll(polled.data(), 1, patience_ms) > 0) return true;
                 std::int32_t pid = -1;
                 const bool known = ::read(lifelines_[r], &pid, sizeof pid) == static_cast<ssize_t>(sizeof pid);
                 dead(r, known ? pid : -1, host_name(), "ended");
@@ -108,7 +121,7 @@ class hub {
     }
     void receive(void* to, std::size_t bytes, time_point end) const {
         for (std::size_t at = 0; at < bytes;) {
-            wait_for(POLLIN, end);
+            if (!is_ready(POLLIN, end)) lost(too_long_, status::timed_out);
             at += moved(::recv(fd_, static_cast<char*>(to) + at, bytes - at, MSG_DONTWAIT));
         }
     }
@@ -116,6 +129,7 @@ class hub {
     int fd_, rank_, ranks_;
     std::vector<int> lifelines_;
     std::chrono::milliseconds deadline_;
+    std::string too_long_;
 };
 
 /// The descriptors in $HALOCLINE_LIFELINES, one per rank; programs that a rank starts don't get them.

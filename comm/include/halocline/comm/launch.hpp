@@ -2,13 +2,17 @@
 // Between halocline-run and the ranks it starts. The environment says who a rank is and the number of an inherited
 // stream socket; frames on it, each way: u64 length, bytes. A rank's frame is its part of a gather. The launcher
 // answers 'g' and (u64 length, bytes) of every rank, or 'd', i32 rank, i32 pid, host, text: that rank ended before it
-// gave its part. Gathers follow each other; all ranks take part in each.
+// gave its part. A rank that has waited too long asks who is missing by a length alone, asks_who; then all that wait are
+// answered 'm', i32 the first missing rank, i32 pid (0: not known), host, text that names all. Gathers follow each other;
+// all ranks take part in each.
 //
 // Lifelines: one pipe per rank, made before any rank starts. Only the rank itself holds the writing end, so when it
 // dies all others see end of file, even while the launcher is stopped. The pipe holds the rank's pid (i32), once for
 // each reader. The variable lists one descriptor per rank, separated by ',': a rank keeps its own open; -1 for ranks of
 // other hosts.
 #pragma once
+
+#include <cstdint>
 
 namespace halocline::comm::launch {
 
@@ -26,6 +30,7 @@ inline constexpr const char* others_variables[]{"OMPI_COMM_WORLD_RANK", "PMIX_RA
 inline constexpr const char* shared_file_prefix = "halocline-ofi-";
 /// Exit code of programs whose job has ended because a rank died or a deadline passed.
 inline constexpr int rank_lost = 3;
-inline constexpr char gathered = 'g', died = 'd';
+inline constexpr char gathered = 'g', died = 'd', missing = 'm';
+inline constexpr std::uint64_t asks_who = UINT64_MAX; ///< in place of a length
 
 } // namespace halocline::comm::launch
