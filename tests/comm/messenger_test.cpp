@@ -173,6 +173,17 @@ TEST(Messenger, AReceiveTakesNoMessageOfAnEarlierOne) {
     });
 }
 
+TEST(Messenger, CountsThatAnIntCannotSayAreUndefined) {
+    using namespace two_sided;
+    const std::size_t most = std::numeric_limits<int>::max();
+
+    EXPECT_EQ(get_count({.bytes = most}, datatype::byte), std::numeric_limits<int>::max());
+    EXPECT_EQ(get_count({.bytes = most + 1}, datatype::byte), undefined);
+    EXPECT_EQ(get_count({.bytes = 8 * most}, datatype::float64), std::numeric_limits<int>::max());
+    EXPECT_EQ(get_count({.bytes = 8 * (most + 1)}, datatype::float64), undefined);
+    EXPECT_EQ(get_count({.bytes = 12}, datatype::float64), undefined);
+}
+
 TEST(Messenger, TwoSidedCallsBehaveLikeTheirNamesakes) {
     on_ranks({1, 2, 5}, [](const job& j) {
         namespace api = two_sided;

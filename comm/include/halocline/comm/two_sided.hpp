@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <utility>
 #include <vector>
 
 namespace halocline::comm::two_sided {
@@ -26,9 +27,12 @@ struct receive_status {
     int tag = any_tag;
     std::size_t bytes = 0;
 };
-/// Whole elements received.
+/// What is no count.
+inline constexpr int undefined = -32766;
+/// Elements received; undefined: they are not whole, or more than an int can say.
 inline int get_count(const receive_status& s, datatype type) {
-    return static_cast<int>(s.bytes / static_cast<std::size_t>(type));
+    const std::size_t size = static_cast<std::size_t>(type), count = s.bytes / size;
+    return s.bytes % size == 0 && std::in_range<int>(count) ? static_cast<int>(count) : undefined;
 }
 
 /// Requests are allocated when more are under way than ever before, and reused.
