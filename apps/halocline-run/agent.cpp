@@ -14,7 +14,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,8 +28,8 @@ class agent final : public rank_events {
     int run() {
         const sigset_t watched = watched_signals();
         sigprocmask(SIG_BLOCK, &watched, &before_);
-        signals_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
-        if (signals_ < 0 || pipe2(output_.data(), O_CLOEXEC) != 0) throw error(std::strerror(errno));
+        signals_ = descriptor_of(watched);
+        if (pipe2(output_.data(), O_CLOEXEC) != 0) throw error(std::strerror(errno));
         fcntl(output_[0], F_SETFL, O_NONBLOCK);
         std::signal(SIGPIPE, SIG_IGN);
         outgoing_ = frames::greeting;

@@ -17,7 +17,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -30,8 +29,7 @@ launcher::launcher(settings s) : settings_(std::move(s)), ranks_(static_cast<std
 int launcher::run() {
     const sigset_t watched = watched_signals();
     sigprocmask(SIG_BLOCK, &watched, &before_);
-    signals_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signals_ < 0) throw input_error(std::string("signalfd: ") + std::strerror(errno) + "; raise 'ulimit -n'");
+    signals_ = descriptor_of(watched);
     std::signal(SIGPIPE, SIG_IGN);
     if (settings_.timeout > 0)
         deadline_ = clock_type::now() +
@@ -113,6 +111,7 @@ void launcher::take_signals() {
     while (::read(signals_, &s, sizeof s) == static_cast<ssize_t>(sizeof s)) {
         if (s.ssi_signo == SIGCHLD) continue;
         signal_all(static_cast<int>(s.ssi_signo));
+        if (is_for_ranks(s.ssi_signo)) continue;
         if (exit_code_ == 0) exit_code_ = 128 + static_cast<int>(s.ssi_signo);
         start_grace();
     }
@@ -215,7 +214,9 @@ void launcher::take_exit_code(const ending& how) {
     cause_known_ |= how.code > 128;
 }
 
-bool launcher::interrupted() const { return exit_code_ == 128 + SIGINT || exit_code_ == 128 + SIGTERM; }
+bool launcher::interrupted() const {
+    return exit_code_ == 128 + SIGINT || exit_code_ == 128 + SIGTERM || exit_code_ == 128 + SIGQUIT;
+}
 
 void launcher::start_grace() {
     if (kill_at_ || killing_) return;

@@ -2,19 +2,41 @@
 // The signals that the launcher and its agents take from a descriptor.
 #pragma once
 
-#include <csignal>
+#include <halocline/base/error.hpp>
 
-/// Before a rank is started: SIGCHLD, and those that ask for the job's end. Not those that whoever started us has
-/// ignored, as `nohup` and shells do: a signal that is blocked, as it must be for a descriptor, arrives there although
-/// it is ignored. An ignored SIGCHLD, which some parents leave behind, is not: ranks would end without a trace.
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <sys/signalfd.h>
+
+/// Before a rank is started: SIGCHLD, those that ask for the job's end, and the user's own. Not those that whoever
+/// started us has ignored, as `nohup` and shells do: a signal that is blocked, as it must be for a descriptor, arrives
+/// there although it is ignored. An ignored SIGCHLD, which some parents leave behind, is not: ranks would end without a
+/// trace.
 inline sigset_t watched_signals() {
     sigset_t watched;
     sigemptyset(&watched);
     std::signal(SIGCHLD, SIG_DFL);
     sigaddset(&watched, SIGCHLD);
-    for (const int n : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const int n : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
         struct sigaction now {};
         if (sigaction(n, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&watched, n);
     }
     return watched;
+}
+
+/// Is it the user's word to the ranks, which means nothing to who passes it on?
+inline bool is_for_ranks(unsigned number) { return number == SIGUSR1 || number == SIGUSR2; }
+
+/// Where they arrive.  Err: input_error.
+inline int descriptor_of(const sigset_t& watched) {
+    const int fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd >= 0) return fd;
+    const bool forbidden = errno == EPERM || errno == EACCES || errno == ENOSYS;
+    throw halocline::input_error(
+        std::string("signalfd: ") + std::strerror(errno) +
+        (forbidden ? "; allow that system call (a container's seccomp profile may forbid it), or start the ranks by an "
+                     "MPI's launcher"
+                   : "; raise 'ulimit -n'"));
 }

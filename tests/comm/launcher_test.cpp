@@ -5,11 +5,13 @@
 #include <halocline/comm/processors.hpp>
 
 #include <gtest/gtest.h>
+#include <halocline_test/forbid_system_calls.hpp>
 #include <halocline_test/killed_job.hpp>
 #include <halocline_test/run_command.hpp>
 #include <halocline_test/send_signal.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -17,6 +19,7 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <sys/resource.h>
 #include <thread>
 #include <vector>
 
@@ -148,6 +151,62 @@ TEST(Launcher, LeavesAloneWhatItWasStartedToIgnore) {
 
         EXPECT_EQ(run.exit_code, 9) << signal << run.err;
     }
+}
+
+/// Two ranks under a launcher that gets `signals`.
+command_result run_while_signalled(const std::string& rank, const std::string& signals) {
+    const scratch_folder scratch;
+    std::ofstream(scratch / "job") << launcher_program() << " -n 2 -- " << rank << " &\nsleep 0.5\nfor s in " << signals
+                                   << "; do kill -$s $!; done\nwait $!\n";
+    return run_command("sh " + (scratch / "job"));
+}
+
+TEST(Launcher, PassesTheUsersOwnSignalsOnAndGoesOn) {
+    const std::string rank = "sh -c 'trap \"one=1\" USR1; trap \"two=1\" USR2; "
+                             "while test \"$one$two\" != 11; do sleep 0.05; done; sleep 3; echo both'";
+
+    const command_result run = run_while_signalled(rank, "USR1 USR2");
+
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(run.out, "both\nboth\n") << "2 s after a signal that ends the job all are killed";
+}
+
+TEST(Launcher, ARankThatDoesNotKnowTheUsersSignalIsEndedByIt) {
+    EXPECT_EQ(run_while_signalled("sleep 30", "USR1").exit_code, 128 + SIGUSR1);
+    EXPECT_EQ(run_while_signalled("sleep 30", "USR2").exit_code, 128 + SIGUSR2);
+}
+
+TEST(Launcher, EndsTheJobOnSigquit) {
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    running_job job_under_test(2, "sum", 2);
+
+    send_signal(job_under_test.launcher, SIGQUIT);
+
+    EXPECT_EQ(job_under_test.wait(), 128 + SIGQUIT);
+    EXPECT_NE(job_under_test.said.find("was ended by signal 3"), std::string::npos) << "ranks got another";
+    EXPECT_FALSE(job_under_test.anybody_alive());
+}
+
+TEST(Launcher, SaysWhatToDoWhereSignalsCannotBeTakenFromADescriptor) {
+    std::array<int, 2> said{};
+    ASSERT_EQ(pipe(said.data()), 0);
+    const pid_t launcher = fork();
+    if (launcher == 0) {
+        dup2(said[1], STDERR_FILENO);
+        refuse_system_call(SYS_signalfd4);
+        execl(launcher_program().c_str(), launcher_program().c_str(), "-n", "1", "--", "true", nullptr);
+        _exit(127);
+    }
+    ::close(said[1]);
+    std::string text(4096, '\0');
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, ::read(said[0], text.data(), text.size()))));
+    ::close(said[0]);
+    int how = 0;
+    waitpid(launcher, &how, 0);
+
+    EXPECT_EQ(WEXITSTATUS(how), 2);
+    EXPECT_NE(text.find("signalfd: Operation not permitted; allow that system call"), std::string::npos) << text;
 }
 
 TEST(Launcher, SeesTheEndOfItsRanksWhoeverStartedIt) {
