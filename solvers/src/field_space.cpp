@@ -142,7 +142,7 @@ comm::status field_space<T>::norm2(const vector& x, double& norm) noexcept {
     norm = std::sqrt(square);
     // squares below 1e-280 may have lost digits to underflow, or everything
     if (s != comm::status::ok || !(square < 1e-280)) return s;
-    constexpr double up = 0x1p500;
+    constexpr double up = 0x1p700; // the least number's square stays normal, and a norm of 1e-140 finite
     s = squares(up, square);
     norm = std::sqrt(square) / up;
     return s;

@@ -11,6 +11,7 @@ std::string_view to_string(solve_status s) {
     case solve_status::stagnated: return "stagnated";
     case solve_status::breakdown: return "breakdown";
     case solve_status::not_finite: return "not_finite";
+    case solve_status::source_too_small: return "source_too_small";
     case solve_status::failed_communication: return "failed_communication";
     }
     return "unknown";

@@ -22,9 +22,9 @@ struct outcome {
     std::vector<amg::progress> seen;
 };
 
-/// Solves D x = random on a gauge field near unity, ranks as threads; what rank 0 reports.
+/// Solves D x = size times random on a gauge field near unity, ranks as threads; what rank 0 reports.
 outcome solve(const coordinate& global, const coordinate& rank_grid, const amg::solver_options& options,
-              double m0 = -0.4) {
+              double m0 = -0.4, double size = 1) {
     outcome result;
     const coordinate block = options.blocks.value_or(amg::default_blocks(global));
     comm::run_threads(static_cast<int>(lattice::volume(rank_grid)), [&](const comm::job& j) {
@@ -38,6 +38,7 @@ outcome solve(const coordinate& global, const coordinate& rank_grid, const amg::
         lattice::field<double> x(order, lattice::spinor_components), b(order, lattice::spinor_components),
             dx(order, lattice::spinor_components);
         halocline_test::fill_random(b, local, global, 5);
+        for (double& number : b.values()) number *= size;
         amg::solver solver(j, cut, links, p, options);
         std::vector<amg::progress> seen;
         solver.on_progress([&](const amg::progress& now) { seen.push_back(now); });
@@ -93,6 +94,18 @@ TEST(Solver, CountsAreTheSameOnAnyNumberOfRanks) {
         EXPECT_GT(more.report.coarse.exchanges, 0U);
         EXPECT_GT(more.report.coarse.global_sums, more.report.coarse.iterations);
     }
+}
+
+TEST(Solver, SizeOfTheSourceDoesNotCountUntilItIsTooSmall) {
+    const auto of_size = [](double size) {
+        return solve({4, 4, 4, 4}, {1, 1, 1, 1}, twelve_vectors(), -0.4, size).report.outer;
+    };
+    const solvers::solve_report usual = of_size(1), small = of_size(0x1p-900), denormal = of_size(0x1p-1060);
+
+    EXPECT_TRUE(small.converged());
+    EXPECT_EQ(small.iterations, usual.iterations);
+    EXPECT_EQ(denormal.status, solvers::solve_status::source_too_small);
+    EXPECT_EQ(denormal.iterations, 0);
 }
 
 TEST(Solver, CoarseLevelAtLeastHalvesTheIterations) {

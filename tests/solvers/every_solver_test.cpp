@@ -83,6 +83,21 @@ TEST_P(EverySolver, SolvesTheZeroRightHandSideByZero) {
     EXPECT_EQ(s.x, vector(10));
 }
 
+TEST_P(EverySolver, SaysThatASourceIsTooSmall) {
+    std::mt19937_64 g(24);
+    const linear_system system = friendly_system(g, 10);
+    for (const double size : {1e-130, 1e-300, 1e-308, 1e-318, std::numeric_limits<double>::denorm_min()}) {
+        linear_system s = system;
+        for (complex& number : s.b) number *= size;
+
+        const solve_report report = GetParam().solve(s, 1e-10, 200, silently);
+
+        const bool normal = size * 1e-10 > std::numeric_limits<double>::min();
+        EXPECT_EQ(report.status, normal ? solve_status::converged : solve_status::source_too_small) << size;
+        EXPECT_EQ(std::isnan(report.relative_residual), !normal) << size;
+    }
+}
+
 TEST_P(EverySolver, NeverConvergesOnAZeroMatrix) {
     linear_system s{matrix::Zero(10, 10), vector(10, complex{1})};
 

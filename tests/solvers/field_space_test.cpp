@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 namespace {
@@ -116,6 +117,21 @@ TEST(FieldSpaceDouble, NormIsRightWhereTheSquaresUnderflow) {
     ASSERT_EQ(space.norm2(x, norm), comm::status::ok);
 
     EXPECT_NEAR(norm, 5e-200, 1e-214);
+}
+
+TEST(FieldSpaceDouble, NormOfNumbersThatAreNotNormalIsNotZero) {
+    const comm::job job = comm::job::single();
+    comm::global_sum sum(job);
+    field_space<double> space(order_of_width(1), 2, sum);
+    lattice::field<double> x = space.make();
+    constexpr double least = std::numeric_limits<double>::denorm_min();
+    x.at(3, 0) = 300 * least;
+    x.at(5, 1) = 400 * least;
+    double norm = 0;
+
+    ASSERT_EQ(space.norm2(x, norm), comm::status::ok);
+
+    EXPECT_EQ(norm, 500 * least);
 }
 
 TEST(FieldSpaceDouble, RefusesAnOddNumberOfComponents) {

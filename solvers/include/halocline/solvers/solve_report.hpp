@@ -19,6 +19,7 @@ enum class solve_status : std::uint8_t {
     stagnated,            ///< no progress within options.stagnation_window iterations
     breakdown,            ///< the Krylov space closed without the solution: A (or A M) is singular
     not_finite,           ///< NaN or infinity in the data or the arithmetic; x is worthless
+    source_too_small,     ///< but not 0: residuals at the tolerance would lose digits to underflow; scale b
     failed_communication, ///< a peer died or a wait ran out: see solve_report::communication
 };
 std::string_view to_string(solve_status s); ///< the enumerator's name

@@ -42,7 +42,10 @@ class solve_run {
         if (!ok(space.norm2(b, b_norm))) return solve_status::failed_communication;
         if (!std::isfinite(b_norm)) return solve_status::not_finite;
         if (!options_.use_initial_guess || b_norm == 0) space.set_zero(x);
-        if (b_norm > 0) return std::nullopt;
+        // Residuals down to here are divided by, and compared.
+        const double least = b_norm * std::max<double>(S::epsilon, options_.tolerance);
+        if (least >= std::numeric_limits<double>::min()) return std::nullopt;
+        if (b_norm > 0) return solve_status::source_too_small;
         report.relative_residual = report.recurrence_residual = 0; // A 0 = 0
         return solve_status::converged;
     }
@@ -74,8 +77,8 @@ class solve_run {
     /// The report of a solve that ends so. The residual is kept only if it belongs to the x returned.
     [[nodiscard]] solve_report end(solve_status s, bool residual_is_true = true) {
         report.status = s;
-        const bool worthless =
-            s == solve_status::not_finite || s == solve_status::unverified || s == solve_status::failed_communication;
+        const bool worthless = s == solve_status::not_finite || s == solve_status::source_too_small ||
+                               s == solve_status::unverified || s == solve_status::failed_communication;
         if (worthless || !residual_is_true) report.relative_residual = std::numeric_limits<double>::quiet_NaN();
         report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
         return std::move(report);
