@@ -84,7 +84,7 @@ class driver {
     std::vector<contender> contenders(const std::string& pattern, std::size_t bytes) {
         std::vector<contender> all;
         const auto add = [&](const char* who, const char* mode, const char* transport, auto make) {
-            all.push_back({who, mode, transport, [this, pattern, bytes, make](double seconds) {
+            all.push_back({who, mode, transport, [pattern, bytes, make](double seconds) {
                                const p2p::order order{pattern, bytes, seconds};
                                auto&& endpoint = make();
                                return p2p::measurement(endpoint, order).run();
