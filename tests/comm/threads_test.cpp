@@ -21,6 +21,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -256,6 +257,60 @@ TEST(Threads, DifferentCollectiveCallsAreTold) {
                                    "ones on all ranks, in one order"))
         << texts[0];
     for (const std::string& text : texts) EXPECT_EQ(text, texts[0]);
+}
+
+TEST(Threads, AGatherIsToldFromEveryOtherCall) {
+    using collective = void (*)(const job&);
+    const collective gather = [](const job& j) { (void)j.gather("part"); };
+    const std::pair<std::string, collective> calls[] = {
+        {"broadcast", [](const job& j) { (void)j.broadcast("value", 0); }},
+        {"barrier", [](const job& j) { j.barrier(); }},
+        {"agree", [](const job& j) { j.agree("the grid", "4.4.4.4"); }},
+        {"a decision on errors", [](const job& j) { j.collectively([] {}); }},
+        {"exchange",
+         [](const job& j) {
+             const int peer = 1 - j.rank();
+             const std::string part = "part";
+             (void)j.exchange({&peer, 1}, {&part, 1});
+         }},
+    };
+    for (const auto& [name, call] : calls) {
+        for (const int gathers : {0, 1}) {
+            std::array<std::string, 2> texts;
+            run_threads(2, [&, other = call](const job& j) {
+                try {
+                    (j.rank() == gathers ? gather : other)(j);
+                } catch (const rank_failure& e) {
+                    texts[static_cast<std::size_t>(j.rank())] = e.what();
+                }
+            });
+            for (const std::string& text : texts) {
+                EXPECT_NE(text.find(" is in gather"), std::string::npos) << name << ": " << text;
+                EXPECT_NE(text.find(" is in " + name), std::string::npos) << text;
+            }
+        }
+    }
+}
+
+/// Where the ranks lie in the tree makes no difference: nobody waits until the deadline.
+TEST(Threads, OneRankThatDoesNotGatherIsToldToAll) {
+    for (int other = 0; other < 4; ++other) {
+        std::array<std::string, 4> texts;
+        run_threads(4, [&](const job& j) {
+            try {
+                if (j.rank() == other)
+                    j.barrier();
+                else
+                    (void)j.gather("part");
+            } catch (const rank_failure& e) {
+                texts[static_cast<std::size_t>(j.rank())] = e.what();
+            }
+        });
+        for (const std::string& text : texts) {
+            EXPECT_NE(text.find(" is in gather"), std::string::npos) << text;
+            EXPECT_NE(text.find(" is in barrier"), std::string::npos) << text;
+        }
+    }
 }
 
 TEST(Threads, ObjectsOfDifferentKindsAreTold) {

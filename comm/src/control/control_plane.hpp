@@ -34,8 +34,6 @@ enum class far_word : char {
 class mail {
   public:
     virtual ~mail() = default;
-    /// Bytes of every rank, by rank.
-    virtual std::vector<std::string> gather(std::string_view mine, std::string_view operation) = 0;
     /// All ranks' bytes, joined in order of rank; the same on every rank.  Pre: join is associative. `first` is the
     /// lowest rank that `upper` is of.
     /// Cost: O(log ranks) messages on each rank, memory of so many values.
@@ -68,11 +66,10 @@ class liveness {
     [[nodiscard]] virtual int pid_here(int /*rank*/) const noexcept { return 0; }
 };
 
-/// gather, combine and exchange from one primitive: queues of messages between pairs.
+/// combine and exchange from one primitive: queues of messages between pairs.
 class pairwise_mail : public mail {
   public:
     pairwise_mail(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
-    std::vector<std::string> gather(std::string_view mine, std::string_view operation) override;
     std::string combine(std::string mine, const joiner& join, std::string_view operation) override;
     std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out,
                                       std::string_view operation) override;

@@ -62,17 +62,6 @@ void strip(const job_core& core, call kind, int from, std::string& message) {
     message.erase(0, 1);
 }
 
-std::vector<std::string> gather_as(job_core& core, call kind, std::string_view mine, std::string_view operation) {
-    std::vector<std::string> all;
-    if (core.ranks == 1) {
-        all.emplace_back(mine);
-        return all;
-    }
-    all = core.post->gather(opened(kind, mine), operation);
-    for (int r = 0; r < core.ranks; ++r) strip(core, kind, r, all[r]);
-    return all;
-}
-
 /// What the ranks of a range say together in a combining call, or that two of them are in different calls.
 struct joint {
     call kind{};
@@ -88,7 +77,7 @@ struct joint {
         wire_reader reader(bytes);
         joint j;
         j.kind = reader.number<call>();
-        if (j.kind == call::gather || j.kind == call::exchange) return j;
+        if (j.kind == call::exchange) return j;
         j.here = reader.number<int>();
         j.there = reader.number<int>();
         j.kind_there = reader.number<call>();
@@ -190,7 +179,13 @@ std::string shown(std::string_view value, std::string_view other) {
 } // namespace
 
 std::vector<std::string> job::gather(std::string_view mine) const {
-    return gather_as(*core_, call::gather, mine, "every rank's part of a gather");
+    const auto append = [](const std::string& lower, const std::string& upper, int) { return lower + upper; };
+    const std::string parts =
+        combine_as(*core_, call::gather, wire_writer().text(mine).take(), append, "every rank's part of a gather");
+    wire_reader reader(parts);
+    std::vector<std::string> all(static_cast<std::size_t>(ranks()));
+    for (std::string& part : all) part = reader.text();
+    return all;
 }
 
 std::string job::broadcast(std::string_view mine, int root) const {

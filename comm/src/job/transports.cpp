@@ -84,8 +84,10 @@ void job_core::choose_transports(const refusals& refused) {
 
 void job_core::compare_transports() {
     for (const rank_info& m : members) all_share_memory = all_share_memory && (m.rank == rank || m.transport == "shm");
-    for (const std::string& theirs : post->gather(all_share_memory ? "y" : "n", "every rank's list of transports"))
-        all_share_memory = all_share_memory && theirs == "y";
+    const auto both = [](const std::string& lower, const std::string& upper, int) {
+        return lower == "y" ? upper : lower;
+    };
+    all_share_memory = post->combine(all_share_memory ? "y" : "n", both, "every rank's list of transports") == "y";
 }
 
 void check_transport_names(const std::vector<std::string>& names, bool mpi_there, int ranks) {
