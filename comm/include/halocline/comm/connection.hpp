@@ -34,8 +34,7 @@ class connection {
     /// round. Waits until the peer has made its windows, not until it connects.
     /// Pre: the peer calls connect() after making the same windows.
     /// Err: input_error at both ends, with both values, if element types, sizes or numbers of windows differ (an end
-    /// with
-    ///      fewer windows that connects first can't know, and goes on); rank_failure.
+    ///      with fewer windows that connects first can't know, and goes on); rank_failure.
     void connect();
 
     [[nodiscard]] int peer() const;
