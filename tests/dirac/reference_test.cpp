@@ -16,8 +16,6 @@ using namespace halocline;
 using namespace halocline_test;
 using complex = std::complex<double>;
 
-constexpr complex i_unit{0, 1};
-
 using matrix4 = std::array<std::array<complex, 4>, 4>;
 
 matrix4 dense_gamma(int mu) {
