@@ -57,7 +57,7 @@ unpacker_options adjoint_of(const packer_options& options) {
     return result;
 }
 
-plan_options reversed(const plan_options& options) {
+plan_options reversed(const plan_options& options, const lattice::decomposition& cut) {
     plan_options result = options;
     std::swap(result.widths.low, result.widths.high);
     if (options.select)
@@ -73,6 +73,13 @@ plan_options reversed(const plan_options& options) {
         throw input_error("reverse of halo '" + options.name + "': of one parity with widths low " +
                           lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) +
                           "; must be all even or all odd");
+    for (int mu = 0; mu < dimensions; ++mu)
+        if (cut.global()[mu] % 2 != 0 && is_exchanged(cut, options, mu) &&
+            options.boundaries[mu] != lattice::boundary::open)
+            throw input_error("reverse of halo '" + options.name + "': of one parity around " + "xyzt"[mu] +
+                              " of the lattice " + lattice::to_string(cut.global()) +
+                              ": parities don't alternate across the edge of an odd extent; must be even, open or "
+                              "without exchange");
     if (seen[1]) result.parity = 1 - *options.parity;
     return result;
 }

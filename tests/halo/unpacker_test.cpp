@@ -195,7 +195,7 @@ void expect_adjoint(const comm::job& j, const decomposition& cut, halo::plan_opt
     const auto order = order_of(cut.local_box(j.rank()), cut.global(), lanes);
     options.bytes_per_site = packer<T>::bytes_per_site(o);
     options.fields = 2;
-    halo::plan there(j, cut, options), back(j, cut, reversed(options));
+    halo::plan there(j, cut, options), back(j, cut, reversed(options, cut));
     const packer<T> pack(there, cut, order, o);
     const unpacker<T> unpack(back, cut, order, adjoint_of(o));
     expect_ghosts_go_back(there, back, unpack);
@@ -417,6 +417,24 @@ TEST(Unpacker, RefusesWhatDoesNotFit) {
     expect_refusal(0.F, narrow, "its expansion makes 24 reals, a site has 18");
     expect_refusal(0.F, some, "its expansion makes 0 reals, a site has 24");
     EXPECT_THROW((void)expansion_of(outside), input_error);
-    EXPECT_THROW((void)reversed(odd_and_even), input_error);
-    EXPECT_THROW((void)reversed(chosen), input_error);
+    EXPECT_THROW((void)reversed(odd_and_even, one.cut), input_error);
+    EXPECT_THROW((void)reversed(chosen, one.cut), input_error);
+}
+
+TEST(Unpacker, OfOneParityTheWayBackNeedsAlternatingParities) {
+    const auto cut = decomposition::even({4, 4, 4, 6}, {1, 1, 1, 2}),
+               odd = decomposition::even({4, 4, 3, 5}, {1, 1, 1, 2});
+    const halo::plan_options half{.name = "p", .parity = 0};
+    halo::plan_options open = half, around = half, whole;
+    open.boundaries[3] = lattice::boundary::open;
+    around.boundaries[3] = lattice::boundary::open;
+    around.self_exchange = true;
+
+    EXPECT_EQ(reversed(half, cut).parity, 1);
+    EXPECT_EQ(refusal([&] { (void)reversed(half, odd); }),
+              "reverse of halo 'p': of one parity around t of the lattice 4.4.3.5: parities don't alternate across the "
+              "edge of an odd extent; must be even, open or without exchange");
+    EXPECT_EQ(reversed(open, odd).parity, 1);
+    EXPECT_NE(refusal([&] { (void)reversed(around, odd); }).find("of one parity around z"), std::string::npos);
+    EXPECT_EQ(reversed(whole, odd).parity, std::nullopt);
 }

@@ -54,9 +54,9 @@ struct unpacker_options {
 /// as the plan of `options` has ghosts behind it, in the same order. With equal widths at both ends of each dimension
 /// these are `options` themselves, but for the parity, which an odd width changes. Fill the messages by
 /// packer::write(), or with whatever fits plan::start().
-/// Pre: of one parity: even extents of the lattice (not checked).
-/// Err: input_error: a selection; a parity with widths of which some are even and some odd.
-[[nodiscard]] plan_options reversed(const plan_options& options);
+/// Err: input_error: a selection; a parity with widths of which some are even and some odd, or with messages around a
+///      dimension of odd extent, across whose edge parities don't alternate.
+[[nodiscard]] plan_options reversed(const plan_options& options, const lattice::decomposition& cut);
 
 /// Adds the ghosts of one plan to fields of one site order. Immutable: any number of threads may use it.
 /// Nothing here allocates, locks or calls virtual functions, but for the constructor.
