@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast is a stencil beside the loop that one would write by hand?   scripts/bench.sh stencil [--seconds S]
-// 4-D diffusion on one rank, interior sites of an L^4 box only: halo::stencil::for_interior against four nested loops
-// over the same field; slices alternate, the median counts. One JSON line per point.
+// On one rank, interior sites of an L^4 box only: for_interior of a halo::stencil (4-D diffusion) and of a
+// halo::box_stencil (the sum of the 27 sites around each in x, y, z) against four nested loops over the same field; slices
+// alternate, the median counts. One JSON line per point.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/statistics.hpp"
 
+#include <halocline/halo/box_stencil.hpp>
 #include <halocline/halo/stencil.hpp>
 
 #include <algorithm>
@@ -13,6 +15,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <span>
+#include <vector>
 
 namespace {
 
@@ -20,7 +25,7 @@ using namespace halocline;
 using lattice::field;
 
 template <int Radius>
-void by_hand(field<double>& next, const field<double>& u, const lattice::coordinate& e) {
+void star_by_hand(field<double>& next, const field<double>& u, const lattice::coordinate& e) {
     constexpr int r = Radius;
     const std::int64_t stride[4] = {1, e[0], std::int64_t{e[0]} * e[1], std::int64_t{e[0]} * e[1] * e[2]};
     const double* in = u.data();
@@ -39,6 +44,28 @@ void by_hand(field<double>& next, const field<double>& u, const lattice::coordin
             }
 }
 
+/// The interior of a box of extent^4 sites, with a layer of ghosts around it in x, y and z.
+void box_by_hand(field<double>& next, const field<double>& u, int extent) {
+    const std::int64_t row = extent + 2, stride[4] = {1, row, row * row, row * row * row};
+    const double* in = u.data();
+    double* out = next.data();
+    for (int t = 0; t < extent; ++t)
+        for (int z = 2; z < extent; ++z)
+            for (int y = 2; y < extent; ++y) {
+                const std::int64_t first = t * stride[3] + z * stride[2] + y * stride[1];
+                HALOCLINE_INDEPENDENT_ITERATIONS
+                for (std::int64_t i = first + 2; i < first + extent; ++i) {
+                    double sum = 0;
+                    for (int dz = -1; dz <= 1; ++dz)
+                        for (int dy = -1; dy <= 1; ++dy)
+                            for (int dx = -1; dx <= 1; ++dx) sum += in[i + dz * stride[2] + dy * stride[1] + dx];
+                    out[i] = sum;
+                }
+            }
+}
+
+double start_value(std::int64_t i) { return static_cast<double>(i * 7919 % 1009) / 1009; }
+
 template <class Step>
 double nanoseconds(Step&& step, int repetitions) {
     const auto begin = std::chrono::steady_clock::now();
@@ -46,15 +73,56 @@ double nanoseconds(Step&& step, int repetitions) {
     return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / repetitions;
 }
 
+/// Of one stencil: what is timed, and its field of results.
+struct contest {
+    const char* shape;
+    int extent, radius;
+    std::int64_t interior, boundary; // sites
+    field<double>* result;
+    std::function<void()> ours, by_hand, our_boundary;
+};
+
+/// Compares the results of both, bit by bit, then their times. Returns the number of failures.
+int run(const contest& c, double seconds) {
+    std::span<double> result = c.result->values();
+    c.by_hand();
+    const std::vector<double> right(result.begin(), result.end());
+    std::ranges::fill(result, 0.0);
+    c.ours();
+    if (std::memcmp(result.data(), right.data(), result.size_bytes()) != 0) {
+        std::fprintf(stderr, "%s and hand-written loop differ at L = %d, radius %d\n", c.shape, c.extent, c.radius);
+        return 1;
+    }
+
+    constexpr int rounds = 21;
+    const double slice = seconds * 1e9 / (2 * rounds);
+    const int repetitions = std::max(1, static_cast<int>(slice / nanoseconds(c.by_hand, 2)));
+    std::vector<double> times_of_ours, times_of_theirs;
+    for (int i = 0; i < rounds; ++i) {
+        times_of_ours.push_back(nanoseconds(c.ours, repetitions));
+        times_of_theirs.push_back(nanoseconds(c.by_hand, repetitions));
+    }
+    const double ours = bench::median(times_of_ours), theirs = bench::median(times_of_theirs);
+    const auto sites = static_cast<double>(c.interior);
+    bench::json_line line;
+    line.add("bench", "stencil").add("shape", c.shape).add("L", c.extent).add("radius", c.radius);
+    line.add("ours_ns_per_site", ours / sites).add("by_hand_ns_per_site", theirs / sites).add("ratio", ours / theirs);
+    line.add("boundary_ns_per_site", nanoseconds(c.our_boundary, repetitions) / static_cast<double>(c.boundary));
+    std::puts(line.text().c_str());
+    return 0;
+}
+
+std::int64_t fourth_power(int n) { return std::int64_t{n} * n * n * n; }
+
 template <int Radius>
-int compare(int extent, double seconds) {
+int compare_stars(int extent, double seconds) {
     const auto job = comm::job::single();
     const lattice::coordinate e{extent, extent, extent, extent};
     halo::stencil_options options{.self_exchange = true}; // every dimension has ghosts, as if cut
     halo::stencil<double, halo::star{.radius = Radius}> stencil(job, lattice::decomposition::even(e, {1, 1, 1, 1}),
                                                                 options);
-    field<double> u = stencil.make_field(), next = stencil.make_field(), check = stencil.make_field();
-    for (std::int64_t i = 0; i < u.volume(); ++i) u.values()[i] = static_cast<double>(i * 7919 % 1009) / 1009;
+    field<double> u = stencil.make_field(), next = stencil.make_field();
+    for (std::int64_t i = 0; i < u.volume(); ++i) u.values()[i] = start_value(i);
     stencil.start(u);
     stencil.finish_or_throw();
 
@@ -64,35 +132,48 @@ int compare(int extent, double seconds) {
             for (int k = 1; k <= Radius; ++k) sum += n.at(mu, -k) + n.at(mu, k);
         next.data()[n.index()] = n.here() + 0.05 * sum;
     };
-    const auto run_ours = [&] { stencil.for_interior(step); };
-    const auto run_theirs = [&] { by_hand<Radius>(next, u, e); };
-    run_theirs();
-    check.copy_from(next);
-    std::fill(next.values().begin(), next.values().end(), 0.0);
-    run_ours();
-    if (std::memcmp(next.data(), check.data(), next.values().size_bytes()) != 0) {
-        std::fprintf(stderr, "stencil and hand-written loop differ at L = %d, radius %d\n", extent, Radius);
-        return 1;
-    }
+    const std::int64_t interior = fourth_power(extent - 2 * Radius);
+    return run({.shape = "star",
+                .extent = extent,
+                .radius = Radius,
+                .interior = interior,
+                .boundary = u.volume() - interior,
+                .result = &next,
+                .ours = [&] { stencil.for_interior(step); },
+                .by_hand = [&] { star_by_hand<Radius>(next, u, e); },
+                .our_boundary = [&] { stencil.for_boundary(step); }},
+               seconds);
+}
 
-    constexpr int rounds = 21;
-    const double slice = seconds * 1e9 / (2 * rounds);
-    const int repetitions = std::max(1, static_cast<int>(slice / nanoseconds(run_theirs, 2)));
-    std::vector<double> times_of_ours, times_of_theirs;
-    for (int i = 0; i < rounds; ++i) {
-        times_of_ours.push_back(nanoseconds(run_ours, repetitions));
-        times_of_theirs.push_back(nanoseconds(run_theirs, repetitions));
-    }
-    const double ours = bench::median(times_of_ours), theirs = bench::median(times_of_theirs);
-    const double sites = static_cast<double>((extent - 2 * Radius) * (extent - 2 * Radius)) *
-                         ((extent - 2 * Radius) * (extent - 2 * Radius));
-    const double boundary_ns = nanoseconds([&] { stencil.for_boundary(step); }, repetitions);
-    bench::json_line line;
-    line.add("bench", "stencil").add("L", extent).add("radius", Radius);
-    line.add("ours_ns_per_site", ours / sites).add("by_hand_ns_per_site", theirs / sites).add("ratio", ours / theirs);
-    line.add("boundary_ns_per_site", boundary_ns / (static_cast<double>(u.volume()) - sites));
-    std::puts(line.text().c_str());
-    return 0;
+int compare_boxes(int extent, double seconds) {
+    const auto job = comm::job::single();
+    const lattice::coordinate e{extent, extent, extent, extent};
+    halo::box_stencil<double> stencil(job, lattice::decomposition::even(e, {1, 1, 1, 1}),
+                                      {.widths = {{1, 1, 1, 0}, {1, 1, 1, 0}}});
+    field<double>&u = stencil.field(0), &next = stencil.field(1);
+    for (std::int64_t i = 0; i < u.volume(); ++i) u.values()[i] = start_value(i);
+    stencil.start(0);
+    stencil.finish_or_throw();
+
+    double* const out = next.data();
+    const auto step = [&](const auto& n) {
+        double sum = 0;
+        for (int z = -1; z <= 1; ++z)
+            for (int y = -1; y <= 1; ++y)
+                for (int x = -1; x <= 1; ++x) sum += n.at({x, y, z, 0});
+        out[n.index()] = sum;
+    };
+    const std::int64_t interior = fourth_power(extent - 2) / (extent - 2) * extent;
+    return run({.shape = "box",
+                .extent = extent,
+                .radius = 1,
+                .interior = interior,
+                .boundary = fourth_power(extent) - interior,
+                .result = &next,
+                .ours = [&] { stencil.for_interior(step); },
+                .by_hand = [&] { box_by_hand(next, u, extent); },
+                .our_boundary = [&] { stencil.for_boundary(step); }},
+               seconds);
 }
 
 int measure_all(app::program& program, int argc, const char* const* argv) {
@@ -101,7 +182,9 @@ int measure_all(app::program& program, int argc, const char* const* argv) {
     bench::add_seconds(cli, seconds, "of the whole run, about");
     program.parse(cli, argc, argv);
     int failures = 0;
-    for (int extent : {8, 16, 32}) failures += compare<1>(extent, seconds / 6) + compare<2>(extent, seconds / 6);
+    for (int extent : {8, 16, 32})
+        failures += compare_stars<1>(extent, seconds / 9) + compare_stars<2>(extent, seconds / 9) +
+                    compare_boxes(extent, seconds / 9);
     return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples of halo/README.md, compiled (docs.readmes compares them).
+#include <halocline/halo/box_stencil.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/shell_plan.hpp>
 #include <halocline/halo/unpacker.hpp>
@@ -12,9 +13,11 @@ using spinors = lattice::field<double>;
 void compute_interior(spinors& y, const spinors& x);
 void compute_boundary(spinors& y, std::span<const double> ghosts);
 void use(const lattice::box& ghosts);
+double initial(const lattice::coordinate& global_site);
 
 } // namespace
 
+void blur(const comm::job& job, const lattice::decomposition& cut, int steps);
 void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spinors& y, spinors& x);
 void exchange_inside(const comm::job& job, const lattice::decomposition& cut, const halo::ghost_widths& widths);
 void exchange_appended(const comm::job& job, const lattice::decomposition& cut, const lattice::site_order* own_order);
@@ -22,6 +25,27 @@ void exchange_packed(const comm::job& job, const lattice::decomposition& cut,
                      const std::shared_ptr<const lattice::site_order>& order,
                      const std::array<halo::block_map, lattice::faces>& projections,
                      const std::array<const lattice::field<float>, 2>& psi, std::array<lattice::field<float>, 2>& y);
+
+void blur(const comm::job& job, const lattice::decomposition& cut, int steps) {
+    halo::box_stencil<double> s(job, cut, {.name = "blur", .fields = 2, .widths = {{1, 1, 0, 0}, {1, 1, 0, 0}}});
+    for (std::int64_t i = 0; i < s.local_box().volume(); ++i) {
+        const lattice::coordinate x = s.local_box().site(i);
+        s.field(0).at(s.index(x), 0) = initial(x);
+    }
+    for (int n = 0; n < steps; ++n) {
+        double* const next = s.field((n + 1) % 2).data();
+        const auto blur = [&](const auto& site) {
+            double sum = 0;
+            for (int y = -1; y <= 1; ++y)
+                for (int x = -1; x <= 1; ++x) sum += site.at({x, y, 0, 0});
+            next[site.index()] = sum / 9;
+        };
+        s.start(n % 2);
+        s.for_interior(blur);
+        s.finish_or_throw();
+        s.for_boundary(blur);
+    }
+}
 
 void exchange_faces(const comm::job& job, const lattice::decomposition& cut, spinors& y, spinors& x) {
     halo::plan plan(job, cut, halo::options_for(x, {.name = "spinors"})); // its bytes per site and its site order
@@ -70,5 +94,6 @@ namespace {
 void compute_interior(spinors&, const spinors&) {}
 void compute_boundary(spinors&, std::span<const double>) {}
 void use(const lattice::box&) {}
+double initial(const lattice::coordinate& x) { return x[0]; }
 
 } // namespace

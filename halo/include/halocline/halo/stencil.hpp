@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Star stencils on a decomposed lattice: start, for_interior, finish, for_boundary.
+// Star stencils on a decomposed lattice: start, for_interior, finish, for_boundary. With corners: box_stencil.hpp.
 // Sites are visited in runs along x. The neighbours of a run are runs too: of the field, of the field beyond a periodic
 // wrap, or of the ghosts in the plan's receive slots. So a kernel reads through pointers, and never asks where a site
 // is.
@@ -7,6 +7,7 @@
 
 #include <halocline/base/check.hpp>
 #include <halocline/base/error.hpp>
+#include <halocline/base/independent_iterations.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/status.hpp>
 #include <halocline/halo/plan.hpp>
@@ -23,15 +24,6 @@
 #include <string>
 #include <type_traits>
 #include <vector>
-
-// Tells the compiler that the iterations of the next loop are independent, which is the contract of a kernel.
-#if defined(__clang__)
-#define HALOCLINE_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define HALOCLINE_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
-#else
-#define HALOCLINE_INDEPENDENT_ITERATIONS
-#endif
 
 namespace halocline::halo {
 

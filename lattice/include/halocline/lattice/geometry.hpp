@@ -73,6 +73,11 @@ struct box {
         for (int mu = 0; mu < dimensions; ++mu) c[mu] += origin[mu];
         return c;
     }
+    /// Inverse of site().  Pre: contains(c).
+    [[nodiscard]] constexpr std::int64_t index(coordinate c) const {
+        for (int mu = 0; mu < dimensions; ++mu) c[mu] -= origin[mu];
+        return lexicographic_index(c, extents);
+    }
     friend constexpr bool operator==(const box&, const box&) = default;
 };
 

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Box stencils on a decomposed lattice: start, for_interior, finish, for_boundary, with neighbours across edges and
+// corners. The fields hold their ghosts, so that a neighbour is a fixed distance in memory away, whichever rank owns
+// it. For stars, which need no corners, stencil.hpp has fields without ghosts.
+#pragma once
+
+#include <halocline/base/check.hpp>
+#include <halocline/base/error.hpp>
+#include <halocline/base/independent_iterations.hpp>
+#include <halocline/comm/job.hpp>
+#include <halocline/comm/status.hpp>
+#include <halocline/halo/shell.hpp>
+#include <halocline/halo/shell_plan.hpp>
+#include <halocline/lattice/decomposition.hpp>
+#include <halocline/lattice/field.hpp>
+#include <halocline/lattice/geometry.hpp>
+#include <halocline/lattice/site_order.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace halocline::halo {
+
+/// Equal on every rank.
+struct box_stencil_options {
+    std::string name = "stencil"; ///< in error messages and reports
+    int fields = 2;               ///< that can be exchanged: box_stencil::field()
+    /// How far the stencil reaches; 0 where it does not, as in the last two dimensions of a lattice with two.
+    ghost_widths widths{};
+    /// Periodic by default. Beyond an open edge lie the values of box_stencil::set_outside(), which are 0 at first.
+    std::array<lattice::boundary, lattice::dimensions> boundaries{};
+    corner_route corners = corner_route::automatic;
+    /// normal and above: for_boundary() detects a field that was written since start().
+    check_level checks = default_checks();
+};
+
+/// What a kernel sees of one site: its values, and those of all sites within the stencil's widths.
+template <class T, int Components>
+class box_neighbourhood {
+  public:
+    /// Consecutive sites along x.
+    struct run {
+        std::int64_t first = 0;                               ///< index of the first site in the stencil's fields
+        const T* here = nullptr;                              ///< its component 0
+        std::array<std::int64_t, lattice::dimensions> step{}; ///< values from a site to the next along each dimension
+    };
+    /// Site i of a run.
+    box_neighbourhood(const run& r, std::int64_t i) : run_(r), i_(i) {}
+
+    /// Index of this site in the stencil's fields: component c is data()[index() * Components + c].
+    [[nodiscard]] std::int64_t index() const { return run_.first + i_; }
+    /// Component c of this site.
+    [[nodiscard]] T here(int c = 0) const { return run_.here[i_ * Components + c]; }
+    /// Component c of the site that many steps away.  Pre: -widths.low[mu] <= steps[mu] <= widths.high[mu].
+    [[nodiscard]] T at(const lattice::coordinate& steps, int c = 0) const {
+        const std::int64_t away =
+            steps[0] * Components + steps[1] * run_.step[1] + steps[2] * run_.step[2] + steps[3] * run_.step[3];
+        return run_.here[i_ * Components + away + c];
+    }
+
+  private:
+    const run& run_;
+    std::int64_t i_;
+};
+
+/// The sites of a local box, by whether their neighbours are there before the ghosts have come. Boxes in coordinates
+/// of the grown box, disjoint.
+struct box_parts {
+    lattice::box interior;
+    std::vector<lattice::box> boundary;
+};
+/// This rank's. Collective.
+/// Err: on every rank: input_error: options that make no stencil, or not the same ones on every rank.
+box_parts parts_of(const comm::job& j, const lattice::decomposition& cut, const box_stencil_options& options);
+
+/// A stencil with its fields and their halo plan:
+///
+///     s.start(0);               // sends the sites of field(0) that neighbours need
+///     s.for_interior(kernel);   // visits the sites that need no ghosts
+///     s.finish_or_throw();      // waits for the ghosts
+///     s.for_boundary(kernel);   // visits the other sites
+///
+/// kernel(n), with n a box_neighbourhood, is called once per site of this rank, in any order. It may write what belongs
+/// to its own site n.index(), and nothing that is read. The same `[&](const auto& n) { … }` serves both calls.
+/// T: a trivially copyable type of 4 or 8 bytes.
+template <class T, int Components = 1>
+class box_stencil {
+    static_assert(Components >= 1);
+
+  public:
+    /// The fields are filled with zeros and lie in the job's slab.
+    /// Collective.
+    /// Err: on every rank: as shell_plan; slab_full; input_error for no field, or an antiperiodic boundary, because
+    ///      exchanges carry no sign.
+    box_stencil(const comm::job& j, const lattice::decomposition& cut, const box_stencil_options& options = {});
+
+    /// This rank's part of the lattice.
+    [[nodiscard]] const lattice::box& local_box() const { return local_; }
+    /// Field i.  Shape: grown(local_box(), widths), lexicographic, Components per site.
+    /// Err: input_error if there is no such field.
+    [[nodiscard]] lattice::field<T>& field(int i) { return fields_[place_of(i)]; }
+    [[nodiscard]] const lattice::field<T>& field(int i) const { return fields_[place_of(i)]; }
+    /// Where in the fields the site with this global coordinate is.  Pre: local_box() contains it.
+    [[nodiscard]] std::int64_t index(const lattice::coordinate& global_site) const { return grown_.index(global_site); }
+    /// The global coordinate of the site with this index.
+    [[nodiscard]] lattice::coordinate global_site(std::int64_t index) const { return grown_.site(index); }
+    /// Sets the values beyond open edges in all fields: value(x, c) is component c at the global coordinate x, off the
+    /// lattice in one open dimension at least, wrapped around in periodic ones.  Pre: no exchange is under way.
+    template <class Value>
+    requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
+    void set_outside(Value&& value);
+
+    /// Starts the exchange of field(i), which must not change until for_boundary() has returned.
+    /// Err: input_error if there is no such field.
+    void start(int i);
+    /// Calls the kernel for every site whose neighbours are all there already.  Pre: start().
+    template <class Kernel>
+    void for_interior(Kernel&& kernel) const;
+    /// Waits for the ghosts; finish_or_throw() turns a bad status into an exception, as shell_plan does.
+    [[nodiscard]] comm::status finish() noexcept { return plan_.finish(); }
+    void finish_or_throw() { plan_.finish_or_throw(); }
+    /// Calls the kernel for every other site.
+    /// Err: error if the exchange is not finished, or (checks normal) if the field was written since start().
+    template <class Kernel>
+    void for_boundary(Kernel&& kernel) const;
+
+    [[nodiscard]] const shell_plan& exchange() const { return plan_; }
+
+  private:
+    using neighbours = box_neighbourhood<T, Components>;
+
+    template <class Kernel>
+    void visit(const lattice::box& part, Kernel& kernel) const;
+    [[nodiscard]] static std::vector<lattice::field<T>> made(const comm::job& j, const lattice::box& grown,
+                                                             const box_stencil_options& options);
+    [[nodiscard]] std::vector<binding> bindings();
+    [[nodiscard]] std::size_t place_of(int field) const;
+    [[nodiscard]] std::string named() const { return "stencil '" + options_.name + "': "; }
+
+    comm::job job_; // outlives the fields in its slab
+    box_stencil_options options_;
+    box_parts parts_;
+    lattice::coordinate global_;
+    lattice::box local_, grown_;
+    std::vector<lattice::field<T>> fields_;
+    shell_plan plan_;
+    int source_ = -1;         // the field that was started last
+    std::uint64_t epoch_ = 0; // exchange that brings its ghosts
+};
+
+template <class T, int Components>
+box_stencil<T, Components>::box_stencil(const comm::job& j, const lattice::decomposition& cut,
+                                        const box_stencil_options& options)
+    : job_(j), options_(options), parts_(parts_of(j, cut, options)), global_(cut.global()),
+      local_(cut.local_box(j.rank())), grown_(grown(local_, options.widths)), fields_(made(j, grown_, options)),
+      plan_(j, cut,
+            {.name = options.name,
+             .widths = options.widths,
+             .boundaries = options.boundaries,
+             .shape = shell::box,
+             .corners = options.corners,
+             .checks = options.checks},
+            bindings()) {}
+
+template <class T, int Components>
+std::vector<lattice::field<T>> box_stencil<T, Components>::made(const comm::job& j, const lattice::box& grown,
+                                                                const box_stencil_options& options) {
+    const auto order = lattice::site_order::lexicographic(grown.extents);
+    std::vector<lattice::field<T>> fields;
+    j.collectively([&] {
+        for (int i = 0; i < options.fields; ++i) fields.emplace_back(order, Components, &j.memory());
+    });
+    return fields;
+}
+
+template <class T, int Components>
+std::vector<binding> box_stencil<T, Components>::bindings() {
+    std::vector<binding> result;
+    for (auto& x : fields_) result.push_back(bind(x));
+    return result;
+}
+
+template <class T, int Components>
+std::size_t box_stencil<T, Components>::place_of(int field) const {
+    if (field < 0 || field >= options_.fields)
+        throw input_error(named() + "field " + std::to_string(field) + ": must be 0 to " +
+                          std::to_string(options_.fields - 1));
+    return static_cast<std::size_t>(field);
+}
+
+template <class T, int Components>
+template <class Value>
+requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
+void box_stencil<T, Components>::set_outside(Value&& value) {
+    for (std::int64_t i = 0; i < grown_.volume(); ++i) {
+        lattice::coordinate x = grown_.site(i);
+        bool outside = false;
+        for (int mu = 0; mu < lattice::dimensions; ++mu) {
+            if (options_.boundaries[mu] == lattice::boundary::open)
+                outside = outside || x[mu] < 0 || x[mu] >= global_[mu];
+            else
+                x[mu] = (x[mu] % global_[mu] + global_[mu]) % global_[mu];
+        }
+        for (int c = 0; outside && c < Components; ++c)
+            for (auto& f : fields_) f.data()[i * Components + c] = value(x, c);
+    }
+}
+
+template <class T, int Components>
+void box_stencil<T, Components>::start(int i) {
+    (void)place_of(i);
+    source_ = i;
+    epoch_ = plan_.epoch() + 1;
+    plan_.start(i);
+}
+
+template <class T, int Components>
+template <class Kernel>
+void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel) const {
+    typename neighbours::run r;
+    const std::int64_t sites = part.extents[0];
+    std::int64_t distance = Components;
+    for (int mu = 0; mu < lattice::dimensions; ++mu) {
+        r.step[mu] = distance;
+        distance *= grown_.extents[mu];
+    }
+    const T* const values = fields_[static_cast<std::size_t>(source_)].data();
+    lattice::coordinate x = part.origin;
+    for (int t = 0; t < part.extents[3]; ++t)
+        for (int z = 0; z < part.extents[2]; ++z)
+            for (int y = 0; y < part.extents[1]; ++y) {
+                x[1] = part.origin[1] + y;
+                x[2] = part.origin[2] + z;
+                x[3] = part.origin[3] + t;
+                r.first = lattice::lexicographic_index(x, grown_.extents);
+                r.here = values + r.first * Components;
+                const typename neighbours::run fixed = r; // nobody else sees it: it can stay in registers
+                HALOCLINE_INDEPENDENT_ITERATIONS
+                for (std::int64_t i = 0; i < sites; ++i) kernel(neighbours(fixed, i));
+            }
+}
+
+template <class T, int Components>
+template <class Kernel>
+void box_stencil<T, Components>::for_interior(Kernel&& kernel) const {
+    if (source_ < 0) throw error(named() + "for_interior() before start(): of which field?");
+    visit(parts_.interior, kernel);
+}
+
+template <class T, int Components>
+template <class Kernel>
+void box_stencil<T, Components>::for_boundary(Kernel&& kernel) const {
+    if (plan_.epoch() != epoch_ || source_ < 0)
+        throw error(named() + "for_boundary() before finish(): its ghosts are stale");
+    plan_.require_fresh(source_);
+    for (const lattice::box& part : parts_.boundary) visit(part, kernel);
+}
+
+} // namespace halocline::halo

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Box stencils on ranks as threads, against plain loops over the whole lattice in one array: all neighbours of a box of
+// up to 4 sites along each dimension, unlike widths at both ends, 1 and 3 components, odd and uneven extents from 1,
+// open and periodic edges, both routes of corners. All numbers are small integers in doubles, so every order of
+// additions gives the same bits.
+#include <halocline/halo/box_stencil.hpp>
+
+#include "oracle.hpp"
+#include "small_job.hpp"
+
+#include <halocline_test/allocation_counter.hpp>
+
+#include <barrier>
+
+using namespace halocline_test;
+using halo::box_stencil;
+using halo::box_stencil_options;
+using halo::ghost_widths;
+using lattice::boundary;
+using lattice::box;
+using lattice::decomposition;
+
+namespace {
+
+double hashed(const coordinate& x, int c, std::uint64_t below) {
+    std::uint64_t h = mixed(static_cast<std::uint64_t>(c));
+    for (int mu = 0; mu < dimensions; ++mu) h = mixed(h + static_cast<std::uint64_t>(x[mu] + 64));
+    return static_cast<double>(h % below);
+}
+double first_value(const coordinate& x, int c) { return hashed(x, c, 1000); }
+double outside_value(const coordinate& x, int c) { return hashed(x, c + 10, 1000); }
+/// Hardly two neighbours have the same, so that none is taken for another.
+double weight(const coordinate& steps) { return 1 + hashed(steps, 20, 1000); }
+
+/// All steps that the widths allow.
+std::vector<coordinate> steps_within(const ghost_widths& w) {
+    box reached;
+    for (int mu = 0; mu < dimensions; ++mu) {
+        reached.origin[mu] = -w.low[mu];
+        reached.extents[mu] = w.low[mu] + 1 + w.high[mu];
+    }
+    std::vector<coordinate> all;
+    for (std::int64_t i = 0; i < reached.volume(); ++i) all.push_back(reached.site(i));
+    return all;
+}
+
+/// The lattice in one array, stepped by the definition of the stencil.
+template <int n>
+std::vector<double> by_definition(const coordinate& e, const box_stencil_options& options, int steps) {
+    const box whole{{}, e};
+    const auto reached = steps_within(options.widths);
+    std::vector<double> u(static_cast<std::size_t>(whole.volume() * n)), next(u.size());
+    const auto at = [&](const coordinate& x, int c) { return static_cast<std::size_t>(whole.index(x) * n + c); };
+    for (std::int64_t i = 0; i < whole.volume(); ++i)
+        for (int c = 0; c < n; ++c) u[at(whole.site(i), c)] = first_value(whole.site(i), c);
+    for (int step = 0; step < steps; ++step) {
+        for (std::int64_t i = 0; i < whole.volume(); ++i)
+            for (int c = 0; c < n; ++c) {
+                double sum = 0;
+                for (const coordinate& k : reached) {
+                    coordinate y = whole.site(i);
+                    bool outside = false;
+                    for (int mu = 0; mu < dimensions; ++mu) {
+                        y[mu] += k[mu];
+                        if (options.boundaries[mu] == boundary::open)
+                            outside = outside || y[mu] < 0 || y[mu] >= e[mu];
+                        else
+                            y[mu] = (y[mu] % e[mu] + e[mu]) % e[mu];
+                    }
+                    const int other = (c + 1) % n;
+                    sum += weight(k) * (outside ? outside_value(y, other) : u[at(y, other)]);
+                }
+                next[at(whole.site(i), c)] = sum;
+            }
+        u.swap(next);
+    }
+    return u;
+}
+
+/// Sites whose neighbours are all there before the exchange.
+std::int64_t without_ghosts(const decomposition& cut, int rank, const box_stencil_options& options) {
+    const box local = cut.local_box(rank), whole{{}, cut.global()};
+    const auto reached = steps_within(options.widths);
+    std::int64_t count = 0;
+    for (std::int64_t i = 0; i < local.volume(); ++i)
+        count += std::ranges::all_of(reached, [&](const coordinate& k) {
+            for (int mu = 0; mu < dimensions; ++mu) { // a corner is a ghost if one of its dimensions makes it one
+                coordinate y = local.site(i);
+                y[mu] += k[mu];
+                const bool beyond_open = options.boundaries[mu] == boundary::open && !whole.contains(y);
+                if (!local.contains(y) && !beyond_open) return false;
+            }
+            return true;
+        });
+    return count;
+}
+
+constexpr int steps = 2;
+
+/// Runs the stencil and compares bits; also: each site once, and the interior is what needs no ghost.
+template <int n>
+void compare(const comm::job& j, const decomposition& cut, const box_stencil_options& options,
+             const std::string& text) {
+    box_stencil<double, n> s(j, cut, options);
+    s.set_outside(outside_value);
+    const box local = s.local_box();
+    const auto reached = steps_within(options.widths);
+    for (std::int64_t i = 0; i < local.volume(); ++i)
+        for (int c = 0; c < n; ++c) s.field(0).at(s.index(local.site(i)), c) = first_value(local.site(i), c);
+    std::vector<int> visits(static_cast<std::size_t>(s.field(0).volume()));
+
+    std::int64_t interior = 0;
+    for (int step = 0; step < steps; ++step) {
+        double* const next = s.field((step + 1) % 2).data();
+        const auto kernel = [&](const auto& site) {
+            for (int c = 0; c < n; ++c) {
+                double sum = 0;
+                for (const coordinate& k : reached) sum += weight(k) * site.at(k, (c + 1) % n);
+                next[site.index() * n + c] = sum;
+            }
+            ++visits[static_cast<std::size_t>(site.index())];
+        };
+        s.start(step % 2);
+        s.for_interior(kernel);
+        interior = std::count(visits.begin(), visits.end(), step + 1);
+        s.finish_or_throw();
+        s.for_boundary(kernel);
+    }
+
+    EXPECT_EQ(std::count(visits.begin(), visits.end(), steps), local.volume()) << text;
+    EXPECT_EQ(interior, without_ghosts(cut, j.rank(), options)) << text;
+    const std::vector<double> right = by_definition<n>(cut.global(), options, steps);
+    std::int64_t wrong = 0, not_visited = 0;
+    for (std::int64_t i = 0; i < local.volume(); ++i) {
+        const coordinate x = local.site(i);
+        EXPECT_EQ(s.global_site(s.index(x)), x);
+        not_visited += visits[static_cast<std::size_t>(s.index(x))] != steps;
+        for (int c = 0; c < n; ++c)
+            wrong += s.field(steps % 2).at(s.index(x), c) !=
+                     right[static_cast<std::size_t>(box{{}, cut.global()}.index(x) * n + c)];
+    }
+    EXPECT_EQ(not_visited, 0) << text;
+    EXPECT_EQ(wrong, 0) << "rank " << j.rank() << " of " << j.ranks() << ": " << text;
+}
+
+/// A random cut over the ranks of j, mostly uneven, boxes not thinner than the widths.
+template <int n>
+void compare_random_cases(const comm::job& j, unsigned seed, int count) {
+    std::mt19937 g(seed);
+    for (int i = 0; i < count; ++i) {
+        const coordinate grid = random_rank_grid(g, j.ranks());
+        coordinate global{};
+        box_stencil_options options;
+        options.corners = drawn(g, 0, 1) == 0 ? halo::corner_route::at_once : halo::corner_route::by_dimension;
+        std::array<std::vector<int>, dimensions> cuts;
+        std::string text;
+        for (int mu = 0; mu < dimensions; ++mu) {
+            options.widths.low[mu] = drawn(g, 0, 2);
+            options.widths.high[mu] = drawn(g, 0, options.widths.low[mu] == 2 ? 1 : 2);
+            const int least = std::max({1, options.widths.low[mu], options.widths.high[mu]});
+            cuts[mu].push_back(0);
+            for (int p = 0; p < grid[mu]; ++p) cuts[mu].push_back(cuts[mu].back() + drawn(g, least, mu == 0 ? 6 : 3));
+            global[mu] = cuts[mu].back();
+            options.boundaries[mu] = drawn(g, 0, 2) == 0 ? boundary::open : boundary::periodic;
+            text += options.boundaries[mu] == boundary::open ? " open" : " periodic";
+        }
+        text = "lattice " + lattice::to_string(global) + " grid " + lattice::to_string(grid) + " widths low " +
+               lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) + text;
+        compare<n>(j, decomposition(global, cuts), options, text);
+        if (testing::Test::HasFailure()) return j.abort("test failed");
+    }
+}
+
+} // namespace
+
+class BoxStencilOnRanks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Threads, BoxStencilOnRanks, testing::Values(1, 2, 3, 4, 8));
+
+TEST_P(BoxStencilOnRanks, EqualsPlainLoopsOverTheWholeLattice) {
+    const auto seed = 2711U + static_cast<unsigned>(GetParam());
+    std::printf("seed %u\n", seed);
+    run(GetParam(), [&](const comm::job& j) {
+        compare_random_cases<1>(j, seed, 40);
+        compare_random_cases<3>(j, seed, 12);
+    });
+}
+
+TEST(BoxStencil, ReachesOnlyTheDimensionsThatALatticeHas) {
+    const box_stencil_options plane{.widths = {{1, 1, 0, 0}, {1, 1, 0, 0}}};
+    run(2, [&](const comm::job& j) {
+        compare<1>(j, decomposition::even({9, 7, 1, 1}, {1, 2, 1, 1}), plane, "two dimensions");
+    });
+    run(1, [&](const comm::job& j) {
+        compare<1>(j, decomposition::even({1, 1, 1, 1}, {1, 1, 1, 1}), {}, "one site");
+        compare<2>(j, decomposition::even({3, 2, 1, 2}, {1, 1, 1, 1}), {.widths = {{}, {}}}, "no neighbours");
+    });
+}
+
+TEST(BoxStencil, OutsideIsZeroUntilSetAndMayChangeBetweenSteps) {
+    const auto cut = decomposition::even({3, 1, 1, 1}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    box_stencil<double> s(j, cut, {.boundaries = {boundary::open}});
+    const auto step = [&] {
+        std::vector<double> sums(3);
+        const auto sum_along_x = [&](const auto& n) {
+            sums[static_cast<std::size_t>(s.global_site(n.index())[0])] = n.at({-1, 0, 0, 0}) + n.at({1, 0, 0, 0});
+        };
+        s.start(0);
+        s.for_interior(sum_along_x);
+        s.finish_or_throw();
+        s.for_boundary(sum_along_x);
+        return sums;
+    };
+    s.field(0).at(s.index({1, 0, 0, 0}), 0) = 10;
+
+    EXPECT_EQ(step(), (std::vector<double>{10, 0, 10}));
+    s.set_outside([](const coordinate& x, int) { return x[0] < 0 ? 1.0 : 2.0; });
+    EXPECT_EQ(step(), (std::vector<double>{11, 0, 12}));
+}
+
+TEST(BoxStencil, RefusesToReadStaleGhosts) {
+    const comm::job j = comm::job::single(small_job());
+    box_stencil<double> s(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), {.checks = check_level::normal});
+    const auto nothing = [](const auto&) {};
+
+    EXPECT_THROW(s.for_interior(nothing), error) << "of no field yet";
+    EXPECT_THROW(s.for_boundary(nothing), error);
+    for (int step = 0; step < 3; ++step) {
+        s.start(step % 2);
+        EXPECT_THROW(s.for_boundary(nothing), error);
+        s.finish_or_throw();
+        EXPECT_NO_THROW(s.for_boundary(nothing));
+    }
+    s.field(1).at(s.index({2, 2, 2, 2}), 0) = 1; // of another field
+    EXPECT_NO_THROW(s.for_boundary(nothing));
+    s.field(0).at(s.index({0, 1, 1, 1}), 0) = 1; // sent, and written behind the stencil's back
+    EXPECT_THROW(s.for_boundary(nothing), error);
+}
+
+TEST(BoxStencil, RefusesWhatMakesNoStencil) {
+    const auto cut = decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1});
+    const comm::job j = comm::job::single(small_job());
+    const auto refused = [&](const box_stencil_options& options) {
+        return refusal([&] { box_stencil<double>(j, cut, options); });
+    };
+
+    EXPECT_EQ(refused({.name = "s", .fields = 0}), "stencil 's': 0 fields: must be 1 or more");
+    EXPECT_EQ(refused({.name = "s", .boundaries = {boundary::periodic, boundary::antiperiodic}}),
+              "stencil 's': antiperiodic in y: must be periodic or open; a sign belongs into the kernel");
+    EXPECT_NE(refused({.name = "s", .widths = {{5, 1, 1, 1}, {1, 1, 1, 1}}}).find("stencil 's': "), std::string::npos);
+    EXPECT_THROW((box_stencil<double>(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 2}))), input_error);
+    box_stencil<double> s(j, cut, {.name = "s"});
+    EXPECT_EQ(refusal([&] { s.start(2); }), "stencil 's': field 2: must be 0 to 1");
+    EXPECT_THROW((void)s.field(-1), input_error);
+}
+
+TEST(BoxStencil, MakesNoAllocationInTheTimeLoop) {
+    const auto cut = decomposition::even({8, 4, 4, 7}, {1, 1, 1, 2});
+    std::barrier meet(2);
+
+    run(2, [&](const comm::job& j) {
+        box_stencil<float> s(j, cut, {.boundaries = {boundary::open}});
+        meet.arrive_and_wait();
+        const std::uint64_t before = allocations();
+        meet.arrive_and_wait();
+        for (int step = 0; step < 100; ++step) {
+            float* const next = s.field((step + 1) % 2).data();
+            const auto kernel = [&](const auto& n) {
+                next[n.index()] = n.here() + n.at({1, 1, 1, 1}) + n.at({-1, 0, 1, 0});
+            };
+            s.start(step % 2);
+            s.for_interior(kernel);
+            s.finish_or_throw();
+            s.for_boundary(kernel);
+            s.set_outside([&](const coordinate&, int) { return 0.0F; });
+        }
+        meet.arrive_and_wait();
+        const std::uint64_t after = allocations();
+        meet.arrive_and_wait();
+
+        EXPECT_EQ(after - before, 0U);
+    });
+}
