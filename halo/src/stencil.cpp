@@ -32,26 +32,23 @@ star_table::star_table(const coordinate& extents, const std::array<bool, dimensi
         stride *= n;
     }
 
-    // The ends of a row have neighbours that are no runs with those of the row: one site each.
-    const int first = std::min(radius, extents[0]), last = std::max(first, extents[0] - radius);
+    // Rows whose neighbours in y all lie beside them, as one block; each other row by itself.
+    const int first = std::min(radius, extents[1]), last = std::max(first, extents[1] - radius);
     coordinate x{};
     for (x[3] = 0; x[3] < extents[3]; ++x[3])
         for (x[2] = 0; x[2] < extents[2]; ++x[2])
-            for (x[1] = 0; x[1] < extents[1]; ++x[1]) {
+            for (int end = x[1] = 0; end < extents[1]; x[1] = end) {
+                end = x[1] == first && first < last ? last : x[1] + 1;
                 bool interior = true;
                 for (int mu = 1; mu < dimensions; ++mu)
                     interior = interior && interior_first(mu) <= x[mu] && x[mu] < interior_last(mu);
-                if (interior && !leaves[0]) continue;
-                for (x[0] = 0; x[0] < first; ++x[0]) add_boundary(x, 1);
-                if (!interior && first < last) add_boundary(x, last - first);
-                for (x[0] = last; x[0] < extents[0]; ++x[0]) add_boundary(x, 1);
-                x[0] = 0;
+                if (!interior || leaves[0]) add_boundary(x, end - x[1], !interior);
             }
 }
 
-void star_table::add_boundary(const coordinate& first, int sites) {
-    boundary_.push_back({static_cast<std::int32_t>(lattice::lexicographic_index(first, extents_)), sites});
-    for (int mu = 0; mu < dimensions; ++mu)
+void star_table::add_boundary(const coordinate& first, int rows, bool whole) {
+    boundary_.push_back({static_cast<std::int32_t>(lattice::lexicographic_index(first, extents_)), rows, whole});
+    for (int mu = 1; mu < dimensions; ++mu)
         for (int k = -radius_; k <= radius_; ++k) places_.push_back(neighbour(first, mu, k));
 }
 

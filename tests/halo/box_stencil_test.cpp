@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Box stencils on ranks as threads, against plain loops over the whole lattice in one array: all neighbours of a box of
 // up to 4 sites along each dimension, unlike widths at both ends, 1 and 3 components, odd and uneven extents from 1,
-// open and periodic edges, both routes of corners. All numbers are small integers in doubles, so every order of
-// additions gives the same bits.
+// open and periodic edges, both routes of corners, also without corners. All numbers are small integers in doubles, so
+// every order of additions gives the same bits.
 #include <halocline/halo/box_stencil.hpp>
 
 #include "oracle.hpp"
@@ -32,15 +32,18 @@ double outside_value(const coordinate& x, int c) { return hashed(x, c + 10, 1000
 /// Hardly two neighbours have the same, so that none is taken for another.
 double weight(const coordinate& steps) { return 1 + hashed(steps, 20, 1000); }
 
-/// All steps that the widths allow.
-std::vector<coordinate> steps_within(const ghost_widths& w) {
+/// All steps that the widths and the shape allow.
+std::vector<coordinate> steps_within(const box_stencil_options& options) {
+    const ghost_widths& w = options.widths;
     box reached;
     for (int mu = 0; mu < dimensions; ++mu) {
         reached.origin[mu] = -w.low[mu];
         reached.extents[mu] = w.low[mu] + 1 + w.high[mu];
     }
     std::vector<coordinate> all;
-    for (std::int64_t i = 0; i < reached.volume(); ++i) all.push_back(reached.site(i));
+    for (std::int64_t i = 0; i < reached.volume(); ++i)
+        if (options.shape == halo::shell::box || std::ranges::count(reached.site(i), 0) >= dimensions - 1)
+            all.push_back(reached.site(i));
     return all;
 }
 
@@ -48,7 +51,7 @@ std::vector<coordinate> steps_within(const ghost_widths& w) {
 template <int n>
 std::vector<double> by_definition(const coordinate& e, const box_stencil_options& options, int steps) {
     const box whole{{}, e};
-    const auto reached = steps_within(options.widths);
+    const auto reached = steps_within(options);
     std::vector<double> u(static_cast<std::size_t>(whole.volume() * n)), next(u.size());
     const auto at = [&](const coordinate& x, int c) { return static_cast<std::size_t>(whole.index(x) * n + c); };
     for (std::int64_t i = 0; i < whole.volume(); ++i)
@@ -80,7 +83,7 @@ std::vector<double> by_definition(const coordinate& e, const box_stencil_options
 /// Sites whose neighbours are all there before the exchange.
 std::int64_t without_ghosts(const decomposition& cut, int rank, const box_stencil_options& options) {
     const box local = cut.local_box(rank), whole{{}, cut.global()};
-    const auto reached = steps_within(options.widths);
+    const auto reached = steps_within(options);
     std::int64_t count = 0;
     for (std::int64_t i = 0; i < local.volume(); ++i)
         count += std::ranges::all_of(reached, [&](const coordinate& k) {
@@ -104,7 +107,7 @@ void compare(const comm::job& j, const decomposition& cut, const box_stencil_opt
     box_stencil<double, n> s(j, cut, options);
     s.set_outside(outside_value);
     const box local = s.local_box();
-    const auto reached = steps_within(options.widths);
+    const auto reached = steps_within(options);
     for (std::int64_t i = 0; i < local.volume(); ++i)
         for (int c = 0; c < n; ++c) s.field(0).at(s.index(local.site(i)), c) = first_value(local.site(i), c);
     std::vector<int> visits(static_cast<std::size_t>(s.field(0).volume()));
@@ -151,6 +154,7 @@ void compare_random_cases(const comm::job& j, unsigned seed, int count) {
         const coordinate grid = random_rank_grid(g, j.ranks());
         coordinate global{};
         box_stencil_options options;
+        options.shape = drawn(g, 0, 3) == 0 ? halo::shell::faces : halo::shell::box;
         options.corners = drawn(g, 0, 1) == 0 ? halo::corner_route::at_once : halo::corner_route::by_dimension;
         std::array<std::vector<int>, dimensions> cuts;
         std::string text;

@@ -34,6 +34,8 @@ struct box_stencil_options {
     ghost_widths widths{};
     /// Periodic by default. Beyond an open edge lie the values of box_stencil::set_outside(), which are 0 at first.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
+    /// faces: for kernels that reach along one dimension at a time; edges and corners don't travel then.
+    shell shape = shell::box;
     corner_route corners = corner_route::automatic;
     /// normal and above: for_boundary() detects a field that was written since start().
     check_level checks = default_checks();
@@ -162,7 +164,7 @@ box_stencil<T, Components>::box_stencil(const comm::job& j, const lattice::decom
             {.name = options.name,
              .widths = options.widths,
              .boundaries = options.boundaries,
-             .shape = shell::box,
+             .shape = options.shape,
              .corners = options.corners,
              .checks = options.checks},
             bindings()) {}

@@ -81,10 +81,11 @@ class star_table {
         std::int32_t source = 0;
         std::int32_t site = 0;
     };
-    /// Consecutive sites along x.
-    struct run {
-        std::int32_t first = 0;
-        std::int32_t sites = 0;
+    /// Rows along x, next to each other in y, whose neighbours in y, z and t are rows too, equally far from each other.
+    struct block {
+        std::int32_t first = 0; ///< the site of the first row at x = 0
+        std::int32_t rows = 0;
+        bool whole = false; ///< else only the ends of the rows belong to the boundary, because of their neighbours in x
     };
 
     star_table(const lattice::coordinate& extents, const std::array<bool, lattice::dimensions>& leaves, int radius);
@@ -100,21 +101,30 @@ class star_table {
         return steps_[mu][p * (2 * radius_ + 1) + k + radius_];
     }
 
-    /// All other sites, as runs whose neighbours are runs too.
-    [[nodiscard]] const std::vector<run>& boundary() const { return boundary_; }
-    /// Neighbours of the first site of boundary()[r]: by mu, then k = -radius … radius (0 being the site).
-    [[nodiscard]] const place* places(std::size_t r) const { return &places_[r * places_per_run()]; }
+    /// All other sites.
+    [[nodiscard]] const std::vector<block>& boundary() const { return boundary_; }
+    /// Neighbours of the first site of boundary()[b]: by mu = y, z, t, then k = -radius … radius (0 being the site).
+    [[nodiscard]] const place* places(std::size_t b) const { return &places_[b * places_per_block()]; }
+    /// The neighbour k steps along x of the site at position x in a row, of which there are `row` others before.
+    /// Pre: it lies outside of the row.
+    [[nodiscard]] place beside_row(std::int64_t row, int x, int k) const {
+        if (!leaves_[0]) return {0, static_cast<std::int32_t>(row * extents_[0] + x + step(0, x, k))};
+        const bool below = x + k < 0;
+        const lattice::face f{0, below ? lattice::side::low : lattice::side::high};
+        const int layer = below ? x + k + radius_ : x + k - extents_[0];
+        return {1 + f.index(), static_cast<std::int32_t>(row * radius_ + layer)};
+    }
 
   private:
-    [[nodiscard]] std::size_t places_per_run() const { return lattice::dimensions * (2 * radius_ + 1); }
+    [[nodiscard]] std::size_t places_per_block() const { return (lattice::dimensions - 1) * (2 * radius_ + 1); }
     [[nodiscard]] place neighbour(lattice::coordinate x, int mu, int k) const;
-    void add_boundary(const lattice::coordinate& first, int sites);
+    void add_boundary(const lattice::coordinate& first, int rows, bool whole);
 
     lattice::coordinate extents_{};
     std::array<bool, lattice::dimensions> leaves_{};
     int radius_ = 1;
     std::array<std::vector<std::int64_t>, lattice::dimensions> steps_;
-    std::vector<run> boundary_;
+    std::vector<block> boundary_;
     std::vector<place> places_;
 };
 
@@ -183,6 +193,12 @@ class stencil {
             fixed.near[0][k + Star.radius] = fixed.here + k * Star.components;
         for (; rows > 0; --rows, first += distance) visit(fixed, first, first + sites, kernel);
     }
+
+    /// By star_table::place::source.
+    using sources_of_values = std::array<const T*, 1 + lattice::faces>;
+    /// Visits the sites at this position in x of as many rows.
+    template <class Kernel>
+    void visit_column(run r, const sources_of_values& sources, int position, int rows, Kernel& kernel) const;
 
     lattice::box local_;
     std::shared_ptr<const lattice::site_order> order_;
@@ -287,21 +303,47 @@ void stencil<T, Star>::for_boundary(Kernel&& kernel) const {
     if (plan_.epoch() != epoch_)
         throw error("stencil '" + plan_.options().name + "': for_boundary() before finish(): its ghosts are stale");
     plan_.require_fresh(*source_);
-    std::array<const T*, 1 + lattice::faces> sources{source_->data()};
+    sources_of_values sources{source_->data()};
     for (int i = 0; i < lattice::faces; ++i)
         sources[1 + i] = plan_.message_of(lattice::face_of(i)) >= 0 ? plan_.ghosts<T>(lattice::face_of(i)).data()
                                                                     : outside_[i].data();
+    constexpr int radius = Star.radius, components = Star.components;
+    const int extent = table_.extents()[0], first = std::min(radius, extent), last = std::max(first, extent - radius);
     run r;
     for (std::size_t b = 0; b < table_.boundary().size(); ++b) {
-        r.first = table_.boundary()[b].first;
-        r.here = sources[0] + r.first * Star.components;
+        const star_table::block& rows = table_.boundary()[b];
+        r.first = rows.first;
+        r.here = sources[0] + r.first * components;
         const star_table::place* place = table_.places(b);
-        for (auto& along : r.near)
-            for (const T*& neighbour : along) {
-                neighbour = sources[place->source] + std::int64_t{place->site} * Star.components;
+        for (int mu = 1; mu < lattice::dimensions; ++mu)
+            for (const T*& neighbour : r.near[mu]) {
+                neighbour = sources[place->source] + std::int64_t{place->site} * components;
                 ++place;
             }
-        visit(r, 0, table_.boundary()[b].sites, kernel);
+        if (rows.whole) visit_rows(r, first, last - first, rows.rows, extent, kernel);
+        for (int i = 0; i < extent; i = i + 1 == first ? last : i + 1) visit_column(r, sources, i, rows.rows, kernel);
+    }
+}
+
+template <class T, star Star>
+template <class Kernel>
+void stencil<T, Star>::visit_column(run r, const sources_of_values& sources, int position, int rows,
+                                    Kernel& kernel) const {
+    constexpr int radius = Star.radius, components = Star.components;
+    const int extent = table_.extents()[0];
+    // The ghosts behind a face in x lie closer to each other, row by row, than the sites.
+    const std::int64_t row_number = r.first / extent;
+    std::array<std::int64_t, 2 * radius + 1> closer{};
+    for (int k = -radius; k <= radius; ++k) {
+        r.near[0][k + radius] = r.here + k * components;
+        if (0 <= position + k && position + k < extent) continue;
+        const star_table::place p = table_.beside_row(row_number, position, k);
+        if (p.source != 0) closer[k + radius] = std::int64_t{radius - extent} * components;
+        r.near[0][k + radius] = sources[p.source] + (std::int64_t{p.site} - position) * components;
+    }
+    for (std::int64_t row = 0; row < rows; ++row) {
+        kernel(neighbours(r, row * extent + position));
+        for (int k = 0; k <= 2 * radius; ++k) r.near[0][k] += closer[k];
     }
 }
 
