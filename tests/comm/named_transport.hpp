@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
@@ -52,6 +54,12 @@ inline halocline::comm::job_options options_over(std::string_view name) {
     options.mpi = t.mpi;
     options.deadline = std::chrono::seconds(30);
     return options;
+}
+
+/// RDMA writes in which so many bytes go straight into a peer's memory: over TCP sockets no longer ones than this.
+inline std::uint64_t writes_of(std::size_t bytes, bool into_socket) {
+    constexpr std::size_t longest = 256 << 10;
+    return into_socket ? (bytes + longest - 1) / longest : 1;
 }
 
 } // namespace halocline_test

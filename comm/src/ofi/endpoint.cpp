@@ -47,12 +47,21 @@ std::string remedy(long code) {
     return "";
 }
 
+/// Bytes of the longest write that is asked of a provider. One that writes into a TCP socket does that in one call, and
+/// from about 1 MiB such a call takes twice as long as several (decision 0031).
+std::size_t longest_write(const fi_info& i) {
+    constexpr std::size_t into_socket = 256 << 10;
+    const std::string_view name = i.fabric_attr->prov_name;
+    const bool writes_into_socket = name.starts_with("tcp") || name == "net";
+    return writes_into_socket ? std::min(into_socket, i.ep_attr->max_msg_size) : i.ep_attr->max_msg_size;
+}
+
 } // namespace
 
 ofi_world::endpoint::endpoint(std::string_view wish, std::string_view address, std::size_t most)
     : endpoint(choose_ofi_provider(wish, address)) { // made already: what throws below ends in the destructor
     fi_info* const info = provider.list.get();
-    largest_write = std::min(info->ep_attr->max_msg_size, most);
+    largest_write = std::min(longest_write(*info), most);
     require(ofi_library::loaded().fabric(info->fabric_attr, &fabric, nullptr), "fi_fabric");
     require(fi_domain(fabric, info, &domain, nullptr), "fi_domain");
     fi_av_attr av{};
