@@ -327,7 +327,8 @@ TEST_F(Hosts, AJobGoesOnAfterItsLinkWasDownForAWhile) {
             const long idle = hosts.packets();
             for (int i = 0; i < 200 && hosts.packets() < idle + 1000; ++i)
                 std::this_thread::sleep_for(std::chrono::milliseconds(50));
-            std::this_thread::sleep_for(std::chrono::milliseconds(300));
+            // And until links that nobody uses have been heard, too: they are tried once a second.
+            std::this_thread::sleep_for(std::chrono::milliseconds(1500));
             before = hosts.packets() - unused;
             hosts.cut();
             std::this_thread::sleep_for(std::chrono::milliseconds(200));
