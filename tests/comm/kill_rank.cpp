@@ -214,6 +214,13 @@ int leave_a_child(const job& j) {
     return announce_and_add(j);
 }
 
+/// Rank 1 closes whatever is open but its streams, as daemons do, and goes on.
+int close_all_descriptors(const job& j) {
+    j.barrier();
+    if (j.rank() == 1 && close_range(STDERR_FILENO + 1, ~0U, 0) != 0) return 6;
+    while (true) j.barrier();
+}
+
 /// Notices the death, then waits for a library in a destructor, for ever.
 [[noreturn]] int end_and_get_stuck(const job& j) {
     try {
@@ -291,6 +298,7 @@ constexpr mode modes[]{
     {"file", leave_a_file, true},
     {"forks", fork_and_go_on},
     {"child", leave_a_child, true},
+    {"closes", close_all_descriptors},
     {"stuck", end_and_get_stuck},
     {"closing", close_and_get_stuck},
     {"busy", end_after_other_work},

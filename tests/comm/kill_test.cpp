@@ -186,6 +186,25 @@ INSTANTIATE_TEST_SUITE_P(During, ChildThatLivesOn, testing::Values("child"));
 INSTANTIATE_TEST_SUITE_P(OverOfi, ChildThatLivesOn, testing::Values("ofi-nodes-child")); // no pidfd tells it
 #endif
 
+class WithoutDescriptors : public testing::TestWithParam<const char*> {};
+
+TEST_P(WithoutDescriptors, ALivingRankIsNotCalledDead) {
+    running_job job_under_test(3, GetParam(), 3);
+
+    EXPECT_EQ(job_under_test.wait(), 3) << job_under_test.said;
+    ASSERT_EQ(job_under_test.failures.size(), 3u) << job_under_test.said;
+    for (const std::string& f : job_under_test.failures) {
+        EXPECT_NE(f.find(job_under_test.name_of(1)), std::string::npos) << f;
+        EXPECT_NE(f.find(" gave up"), std::string::npos) << f;
+        EXPECT_NE(f.find("closed the job's descriptors"), std::string::npos) << f;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(During, WithoutDescriptors, testing::Values("closes"));
+#ifdef HALOCLINE_WITH_OFI
+INSTANTIATE_TEST_SUITE_P(OverOfi, WithoutDescriptors, testing::Values("ofi-closes"));
+#endif
+
 class Forked : public testing::TestWithParam<const char*> {};
 
 TEST_P(Forked, ChildThatRunsDestructorsLeavesChannelsToItsParent) {

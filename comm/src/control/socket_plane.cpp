@@ -22,6 +22,9 @@ namespace {
 constexpr int look_every_ms = 20;
 /// A rank that closes its job waits at most so long for each peer to take the goodbye.
 constexpr int goodbye_patience_ms = 200;
+constexpr std::string_view lost_descriptors =
+    "its program closed the job's descriptors, which it had not opened (closefrom(), or a loop of close()), or became "
+    "another program (exec())";
 
 } // namespace
 
@@ -193,6 +196,12 @@ void socket_plane::take_mail(link& l) {
     l.heard_bytes = l.heard_messages = 0;
 }
 
+bool socket_plane::lives_on(const link& l) noexcept {
+    constexpr int patience_ms = 500; // a process that dies closes its sockets first
+    pollfd p{l.process.fd(), POLLIN, 0};
+    return !l.far && l.process && poll(&p, 1, patience_ms) == 0;
+}
+
 void socket_plane::note_end(link& l, int error) noexcept {
     if (l.gone) return;
     l.gone = true;
@@ -200,6 +209,8 @@ void socket_plane::note_end(link& l, int error) noexcept {
     const std::size_t i = static_cast<std::size_t>(&l - links_.data());
     if (watched_.size() == 2 * n) watched_[i].fd = watched_[n + i].fd = -1; // nothing more to see
     if (l.goodbye) return;
+    if (error == EBADF || error == ENOTSOCK) return core_.publish(status::aborted, rank_, lost_descriptors);
+    if (error == 0 && lives_on(l)) return core_.publish(status::aborted, l.rank, lost_descriptors);
     const bool cut = l.far && (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH);
     core_.publish(status::peer_died, l.rank, cut ? core_.cut_link(l.rank, l.own_address, l.address) : std::string());
 }

@@ -116,6 +116,8 @@ class socket_plane final : public pairwise_mail, public liveness {
     /// Waits for at most `ms` until sockets can be read or written, and does that. True if `peer` had left in good
     /// order before: what it sent first has been read now.
     bool read_and_write(int peer, bool awaits_message, int ms);
+    /// Is the peer's process alive behind a socket that it closed? Waits a moment for its end.
+    [[nodiscard]] static bool lives_on(const link& l) noexcept;
     /// `error`: how the socket ended, 0 in good order.
     void note_end(link& l, int error) noexcept;
     void watch_all();
