@@ -3,7 +3,7 @@
 //
 // RUN is a file of JSON lines that other benches wrote in one go. Ratios are taken within a run; over the runs a figure
 // is the median, with its range. Prints two tables in Markdown: a row per target with its worst figure, that of
-// docs/status.md, and all figures, that of docs/measurements.md; --json FILE has a line per figure.
+// docs/status.md, and all figures, that of docs/measurements/; --json FILE has a line per figure.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/output_file.hpp"
