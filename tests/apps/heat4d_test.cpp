@@ -136,7 +136,7 @@ TEST(Heat4d, DocumentsShowTheCodeThatRuns) {
     const std::string porting = read_text(std::string(HALOCLINE_SOURCE_DIR) + "/docs/porting-from-mpi.md");
 
     for (const std::string* part : {&ours, &steps, &theirs, &their_steps}) ASSERT_FALSE(part->empty());
-    EXPECT_NE(readme.find(ours), std::string::npos);
+    for (const std::string* part : {&ours, &their_steps}) EXPECT_NE(readme.find(*part), std::string::npos) << *part;
     for (const std::string* part : {&steps, &theirs, &their_steps})
         EXPECT_NE(porting.find(*part), std::string::npos) << *part;
 }
