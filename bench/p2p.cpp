@@ -6,9 +6,10 @@
 // isend and irecv). Contenders in turn: the limits, over shm slot, copy and nomatch (p2p/limits.hpp), over libfabric
 // and MPI a plain TCP socket (p2p/socket_endpoint.hpp); our matched messages, and our windows, each between arrays in
 // slabs and in ordinary memory ("-elsewhere"), where those of the MPIs lie, too; our channel, the path of plans; each
-// MPI. What matching costs is 1 - time of nomatch / time of messages.
+// MPI. What matching costs is 1 - time of nomatch / time of messages, where both copy alike (p2p/message_ways.hpp).
 #include "p2p/channel_endpoint.hpp"
 #include "p2p/limits.hpp"
+#include "p2p/message_ways.hpp"
 #include "p2p/options.hpp"
 #include "p2p/patterns.hpp"
 #include "p2p/socket_endpoint.hpp"
@@ -51,7 +52,10 @@ class driver {
         if (o.transport == "ofi" || o.transport == "mpi") socket_.emplace(j);
         const std::vector<int> processors = processors_of(j);
         j.collectively([&] {
-            if (j.rank() == 0) json_ = output_file("--json", o.json), svg_ = output_file("--svg", o.svg);
+            if (j.rank() == 0) {
+                json_ = output_file("--json", o.json);
+                svg_ = output_file("--svg", o.svg);
+            }
             for (const std::string& text : o.peers) {
                 peers_.emplace_back(text);
                 if (j.rank() == 0) peers_.back().start(processors);
@@ -105,8 +109,14 @@ class driver {
             add(
                 "limit", "socket", "tcp", [this]() -> auto& { return *socket_; });
         const char* const transport = options_.transport.c_str();
-        add(
-            "ours", "messages", transport, [this]() -> auto& { return messages_; });
+        ways_ = {};
+        all.push_back({"ours", "messages", transport, [this, pattern, bytes](double seconds) {
+                           const p2p::order order{pattern, bytes, seconds};
+                           const comm::message_counts before = ours_.messages().counts();
+                           slice_times times = p2p::measurement(messages_, order).run();
+                           ways_.add(before, ours_.messages().counts());
+                           return times;
+                       }});
         add(
             "ours", "messages-elsewhere", transport, [this]() -> auto& { return messages_elsewhere_; });
         for (std::size_t i = 0; i < other_messages_.size(); ++i)
@@ -136,7 +146,9 @@ class driver {
         const double slices = rounds.seconds / (1.5 * 0.04 * static_cast<double>(all.size()));
         rounds.rounds = std::clamp(static_cast<int>(slices), 1, options_.rounds);
         const std::vector<outcome> results = take_turns(job_, probe_, all, rounds);
+        const std::vector<double> ways = slowest(job_, {ways_.arrived, ways_.pushed, ways_.copied});
         if (job_.rank() != 0) return;
+        ways_ = {ways[0], ways[1], ways[2]};
         for (const outcome::speed speed : {outcome::fast, outcome::slow}) print(pattern, bytes, speed, all, results);
         panel.categories.push_back(std::to_string(bytes));
         for (std::size_t i = 0; i < all.size(); ++i) {
@@ -178,6 +190,10 @@ class driver {
         line.add("who", c.who).add("mode", c.mode).add("transport", c.transport);
         line.add("speed", speed).add("flag_ns", median(s.flag_ns)).add("transfer_ns", median(s.transfer_ns));
         line.add("slices", s.slices).add("noisy", noisy);
+        if (pair_ && c.who == "ours" && c.mode == "messages") {
+            const char* const way = ways_.other_way();
+            line.add("way", way == nullptr ? "as nomatch" : way);
+        }
         for (const std::size_t m : {0U, 1U}) {
             const std::string us = measure(pattern, m) + std::string("_us_");
             line.add(us + "min", quantile(s.us[m], 0)).add(us + "median", median(s.us[m]));
@@ -188,8 +204,8 @@ class driver {
         write(line.text());
     }
     /// A measure of all contenders, "who mode" in `us`; then ours beside the better MPI, and the share of matching.
-    static void print_row(const std::vector<contender>& all, const std::map<std::string, std::array<double, 2>>& us,
-                          std::size_t m) {
+    void print_row(const std::vector<contender>& all, const std::map<std::string, std::array<double, 2>>& us,
+                   std::size_t m) const {
         const auto of = [&](const std::string& who) {
             const auto found = us.find(who);
             return found == us.end() ? 0.0 : found->second[m];
@@ -207,7 +223,12 @@ class driver {
         }
         const double ours = of("ours messages"), unmatched = of("limit nomatch");
         if (mpi > 0 && ours > 0) std::fprintf(stderr, " | ours/mpi %.2f", ours / mpi);
-        if (unmatched > 0 && ours > 0) std::fprintf(stderr, " | matching %.0f %%", 100 * (1 - unmatched / ours));
+        if (unmatched > 0 && ours > 0) {
+            if (const char* const way = ways_.other_way())
+                std::fprintf(stderr, " | matching -, ours %s", way);
+            else
+                std::fprintf(stderr, " | matching %.0f %%", 100 * (1 - unmatched / ours));
+        }
         std::fprintf(stderr, "\n");
     }
     void write(const std::string& line) {
@@ -227,6 +248,7 @@ class driver {
     std::deque<comm::two_sided::communicator> others_; ///< of --compare
     std::deque<messages_endpoint> other_messages_;
     std::deque<peer_program> peers_;
+    p2p::message_ways ways_; ///< of our messages at the point that is measured
     bool pinned_ = false;
 };
 

@@ -2,9 +2,12 @@
 // What no library can do without, in memory that two ranks map: written for this bench alone.
 //   slot     a flag and the payload, written by the sender into two slots in turn, read in place
 //   copy     one memcpy by the receiver out of the sender's buffer, a flag before and a flag after
-//   nomatch  our messages' protocols, cell by cell, with nobody to look for: what matching costs is the difference
+//   nomatch  our messages' protocols between slabs, cell by cell, by the same copy loop (comm/src/node/shared_copy.hpp),
+//            with nobody to look for: what matching costs is the difference. It neither copies past the cache nor copies
+//            streams first, so it says nothing where our messages do (p2p/message_ways.hpp).
 #pragma once
 
+#include "node/shared_copy.hpp"
 #include "support/flag_probe.hpp"
 #include "support/rounds.hpp"
 #include "support/shared_area.hpp"
@@ -163,14 +166,14 @@ class nomatch_endpoint : public limit_endpoint {
         std::uint64_t offset = 0;
         std::memcpy(&offset, c.payload, sizeof offset);
         const std::byte* from = m_.block(peer_, 2) + offset;
-        if (n < synergistic_) {
+        if (n < synergistic_ || sending_) { // as ours: a rank that sends to this peer, too, has a peer that copies
             std::memcpy(p, from, n);
         } else { // the record of the sender: 2 state, 3 next piece, 4 pieces copied by the sender
             m_.flag(peer_, 3).value.store(0, std::memory_order_relaxed);
             m_.flag(peer_, 2).word = static_cast<std::uint64_t>(p - m_.block(rank_, 3));
             m_.flag(peer_, 2).value.store(2 * received_, std::memory_order_release);
             const std::uint64_t mine = pieces(m_.flag(peer_, 3).value, p, from, n);
-            await_flag(m_.flag(peer_, 4).value, count(n) - mine);
+            await_flag(m_.flag(peer_, 4).value, comm::pieces_of(n) - mine);
         }
         m_.flag(peer_, 2).value.store(2 * received_ + 1, std::memory_order_release);
         return p;
@@ -212,16 +215,9 @@ class nomatch_endpoint : public limit_endpoint {
         for (; at + 64 <= n; at += 64) copy(at, std::integral_constant<std::size_t, 64>());
         if (at < n) copy(at, n - at);
     }
-    static std::uint64_t piece(std::size_t n) {
-        return std::clamp<std::uint64_t>(n / 8 / 4096 * 4096, 16 * 1024, 128 * 1024);
-    }
-    static std::uint64_t count(std::size_t n) { return (n + piece(n) - 1) / piece(n); }
-    std::uint64_t pieces(std::atomic<std::uint64_t>& next, std::byte* to, const std::byte* from, std::size_t n) {
-        const std::uint64_t size = piece(n), all = count(n);
-        std::uint64_t copied = 0;
-        for (std::uint64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < all; ++copied)
-            std::memcpy(to + i * size, from + i * size, std::min<std::uint64_t>(size, n - i * size));
-        return copied;
+    static std::uint64_t pieces(std::atomic<std::uint64_t>& next, std::byte* to, const std::byte* from, std::size_t n) {
+        return comm::copy_pieces(
+            next, n, [&](std::uint64_t start, std::uint64_t bytes) { std::memcpy(to + start, from + start, bytes); });
     }
     void start_send(const std::byte* p, std::size_t n) {
         const std::uint64_t most = room(n);
@@ -241,6 +237,7 @@ class nomatch_endpoint : public limit_endpoint {
             const auto offset = static_cast<std::uint64_t>(p - m_.block(rank_, 2));
             std::memcpy(c.payload, &offset, sizeof offset);
             m_.flag(rank_, 4).value.store(0, std::memory_order_relaxed);
+            sending_ = true;
         }
         c.number.store(++sent_, std::memory_order_release);
         if (!in_slot(n) || n <= 64) return;
@@ -255,9 +252,11 @@ class nomatch_endpoint : public limit_endpoint {
             m_.flag(rank_, 4).value.store(pieces(m_.flag(rank_, 3).value, m_.block(peer_, 3) + state.word, p, n),
                                           std::memory_order_release);
         await_flag(state.value, 2 * sent_ + 1);
+        sending_ = false;
         credit_ = sent_; // what came after has been taken, too
     }
     std::size_t immediate_, synergistic_;
+    bool sending_ = false; ///< a message that the peer has to copy is under way
     std::uint64_t sent_ = 0, received_ = 0, credit_ = 0;
 };
 

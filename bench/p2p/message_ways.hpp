@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// How our messages went: the limit without matching is only comparable where they took the same way.
+#pragma once
+
+#include <halocline/comm/messenger.hpp>
+
+namespace halocline::bench::p2p {
+
+/// Counts of all slices of one contender on one rank, or of both ranks.
+struct message_ways {
+    double arrived = 0;
+    double pushed = 0; ///< copied by their sender, past the cache
+    double copied = 0; ///< copied first, in their sender's slab
+
+    /// What came between two looks at the counts of a messenger.
+    void add(const comm::message_counts& before, const comm::message_counts& after) {
+        arrived += static_cast<double>(after.arrived - before.arrived);
+        pushed += static_cast<double>(after.pushed - before.pushed);
+        copied += static_cast<double>(after.copied - before.copied);
+    }
+    /// nullptr: the way of limits.hpp, but for one message in a hundred.
+    [[nodiscard]] const char* other_way() const {
+        if (pushed > arrived / 100) return "past the cache";
+        return copied > arrived / 100 ? "copied first" : nullptr;
+    }
+};
+
+} // namespace halocline::bench::p2p
