@@ -5,6 +5,7 @@
 
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace halocline::bench {
 namespace {
@@ -21,18 +22,39 @@ auto is(const char* who, const char* mode) {
 }
 bool is_installed_mpi(const nlohmann::json& l) { return l["who"] == "openmpi" || l["who"] == "mpich"; }
 
+/// Where our messages lie; those of the MPIs lie in ordinary memory.
+constexpr std::pair<const char*, const char*> memories[]{{"messages", "shared memory"},
+                                                         {"messages-elsewhere", "ordinary memory"}};
+
 void add_latency(std::size_t bytes, const std::string& speed, const line_list& those, std::vector<figure>& all) {
-    const quickest ours = quickest_of(those, "bare_us_median", is("ours", "messages"));
-    if (!ours) return;
-    if (const quickest slot = quickest_of(those, "bare_us_median", is("limit", "slot")); slot && bytes <= 4096)
+    const quickest slot = quickest_of(those, "bare_us_median", is("limit", "slot"));
+    const quickest mpi = quickest_of(those, "bare_us_median", is_installed_mpi);
+    const quickest in_slab = quickest_of(those, "bare_us_median", is("ours", "messages"));
+    if (in_slab && slot && bytes <= 4096)
         all.push_back({"one way: ours - raw slot, ns", "shared memory", size_name(bytes), static_cast<double>(bytes),
-                       speed, 1e3 * (ours.us - slot.us), 40, wanted::at_most, ours.noisy() || slot.noisy()});
-    if (const quickest mpi = quickest_of(those, "bare_us_median", is_installed_mpi)) {
+                       speed, 1e3 * (in_slab.us - slot.us), 40, wanted::at_most, in_slab.noisy() || slot.noisy()});
+    for (const auto& [mode, memory] : memories) {
+        const quickest ours = quickest_of(those, "bare_us_median", is("ours", mode));
+        if (!ours || !mpi) continue;
         const bool small = bytes<512, large = bytes> 4096;
-        all.push_back({"one way: ours / the better MPI", "shared memory", size_name(bytes), static_cast<double>(bytes),
-                       speed, ours.us / mpi.us, large || (small && speed == "slow") ? 1.0 : 0.6, wanted::at_most,
+        all.push_back({"one way: ours / the better MPI", memory, size_name(bytes), static_cast<double>(bytes), speed,
+                       ours.us / mpi.us, large || (small && speed == "slow") ? 1.0 : 0.6, wanted::at_most,
                        ours.noisy() || mpi.noisy()});
     }
+}
+
+/// Blocking sends, one after another.
+void add_streams(std::size_t bytes, const std::string& speed, const line_list& those, std::vector<figure>& all) {
+    for (const auto& [mode, memory] : memories)
+        for (const char* measure : {"bare", "step"}) {
+            const std::string key = std::string(measure) + "_us_median";
+            const quickest ours = quickest_of(those, key.c_str(), is("ours", mode));
+            const quickest mpi = quickest_of(those, key.c_str(), is_installed_mpi);
+            if (ours && mpi)
+                all.push_back({"streams one way: ours / the better MPI", std::string(measure) + ", " + memory,
+                               size_name(bytes), static_cast<double>(bytes), speed, ours.us / mpi.us, 1,
+                               wanted::at_most, ours.noisy() || mpi.noisy()});
+        }
 }
 
 void add_both_ways(std::size_t bytes, const std::string& speed, const line_list& those, std::vector<figure>& all) {
@@ -58,6 +80,7 @@ void add_matched(const run_lines& lines, std::vector<figure>& all) {
     for (const auto& [key, those] : points) {
         const auto& [pattern, bytes, speed] = key;
         if (pattern == "latency") add_latency(bytes, speed, those, all);
+        if (pattern == "one-way") add_streams(bytes, speed, those, all);
         if (pattern == "both-ways") add_both_ways(bytes, speed, those, all);
     }
 }
