@@ -45,7 +45,9 @@ struct options {
 struct mpi_peer {
     explicit mpi_peer(std::string text) : program(without_modes(text, modes)), name(program.name()) {
         const auto suffix = name.rfind("-tuned");
-        if (suffix != std::string::npos) name.resize(suffix), settings = "tuned";
+        if (suffix == std::string::npos) return;
+        name.resize(suffix);
+        settings = "tuned";
     }
     static std::string without_modes(const std::string& text, std::vector<std::string>& modes) {
         const auto colon = text.find(':'), equals = text.find('=');
@@ -73,6 +75,12 @@ contender own(const comm::job& j, std::string who, std::string mode, std::string
         return slice_times{{us.begin(), us.begin() + batches}, {us.begin() + batches, us.end()}};
     };
     return {std::move(who), std::move(mode), std::move(transport), slice};
+}
+
+/// Exchanges of `e`, which move no byte, in a row: what start() and finish() cost. There is no step of them.
+contender batched(const comm::job& j, std::shared_ptr<ours_empty> e) {
+    const auto slice = [j, e](double seconds) { return slice_times{{}, slowest(j, timed_in_a_row(*e, seconds))}; };
+    return {"mock", "empty-batched", "mock", slice};
 }
 
 contender peer(const comm::job& j, mpi_peer& m, const std::string& mode, const point& p) {
@@ -119,7 +127,9 @@ std::vector<entry> contenders_of(const comm::job& j, const options& o, const poi
     } else {
         add("mock", halo::path::packed, "mock",
             std::make_shared<ours_appended>(mock, alone(p), halo::path::automatic, 1), 1);
-        all.push_back({own(j, "mock", "empty", "mock", std::make_shared<ours_empty>(mock, alone(p))), "", 1});
+        const auto empty = std::make_shared<ours_empty>(mock, alone(p));
+        all.push_back({own(j, "mock", "empty", "mock", empty), "", 1});
+        all.push_back({batched(j, empty), "", 1});
     }
     for (mpi_peer& m : peers)
         for (const std::string& mode : m.modes) all.push_back({peer(j, m, mode, p), m.settings, 1});
@@ -161,13 +171,12 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
     const plan_cost cost = cost_of_plan(j, p);
     const comm::costs& costs = comm::measured_costs(j);
     if (table && costs.cached.line_seconds > 0)
-        std::fprintf(table,
-                     "by this job's measurement a cache line costs %.1f ns through the cache, %.1f ns past it, %.1f ns "
-                     "scattered "
-                     "and written by both; a message %.0f and %.0f ns; an exchange of next to nothing %.2f us\n",
-                     1e9 * costs.cached.line_seconds, 1e9 * costs.streamed.line_seconds,
-                     1e9 * costs.scattered_line_seconds, 1e9 * costs.cached.message_seconds,
-                     1e9 * costs.streamed.message_seconds, 1e6 * costs.flag_seconds);
+        std::fprintf(
+            table,
+            "by this job's measurement a cache line costs %.1f ns through the cache, %.1f ns past it, %.1f ns "
+            "scattered and written by both; a message %.0f and %.0f ns; an exchange of next to nothing %.2f us\n",
+            1e9 * costs.cached.line_seconds, 1e9 * costs.streamed.line_seconds, 1e9 * costs.scattered_line_seconds,
+            1e9 * costs.cached.message_seconds, 1e9 * costs.streamed.message_seconds, 1e6 * costs.flag_seconds);
     if (table)
         std::fprintf(table,
                      "plan of %zu faces, %s, %d B/site: made in %.2f ms (first: %.2f), memory %.2f x ghost bytes\n",
@@ -186,13 +195,15 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
     std::fprintf(json, "%s\n", line.text().c_str());
 }
 
-/// Err: input_error: fewer cores than all threads of all ranks.
-void require_cores(const comm::job& j, int threads) {
+/// Threads without cores of their own are said to be that: their times are mostly the scheduler's.
+void warn_of_shared_cores(const comm::job& j, int threads) {
     const std::size_t there = usable().size();
-    if (threads == 1 || static_cast<std::size_t>(threads * j.ranks()) <= there) return;
-    throw input_error("--threads " + std::to_string(threads) + ": " + std::to_string(j.ranks()) + " ranks of " +
-                      std::to_string(threads) + " threads need as many cores, not bound; there are " +
-                      std::to_string(there) + " (halocline-run --no-bind leaves a rank all)");
+    if (j.rank() != 0 || threads == 1 || static_cast<std::size_t>(threads * j.ranks()) <= there) return;
+    std::fprintf(
+        stderr,
+        "bench_halo: --threads %d: %d ranks of as many threads share %zu processors and are not bound to them; "
+        "halocline-run --no-bind leaves a rank all\n",
+        threads, j.ranks(), there);
 }
 
 /// The point at which making a plan is timed: 16^4 sites per rank, cut in t, or exchanged with oneself on all sides.
@@ -205,33 +216,41 @@ point plan_point(int ranks) {
     return p;
 }
 
-void run(app::program& program, const options& o) {
-    comm::job_options job_options;
-    job_options.transports = {o.transport};
-    job_options.ofi_provider = o.provider;
-    const comm::job& j = program.join(job_options);
-    const std::vector<point> points = points_of(o.points, j.ranks());
-    require_cores(j, *std::max_element(o.threads.begin(), o.threads.end()));
+/// Collective: the peers of --peer; rank 0 runs their commands.
+std::deque<mpi_peer> start_peers(const comm::job& j, const std::vector<std::string>& texts) {
     const std::vector<int> processors = processors_of(j);
     std::deque<mpi_peer> peers;
     j.collectively([&] {
-        for (const std::string& text : o.peers) {
+        for (const std::string& text : texts) {
             peers.emplace_back(text);
             if (j.rank() == 0) peers.back().program.start(processors);
         }
     });
-    flag_probe probe(j);
-    run_facts facts{j.ranks(), pin_ranks(j), j.members()[static_cast<std::size_t>(j.rank())].host, o.git};
-    output_file json_file, svg_file;
-    j.collectively([&] {
-        if (j.rank() == 0) json_file = output_file("--json", o.json), svg_file = output_file("--svg", o.svg);
-    });
-    std::FILE *json = json_file.stream(), *const svg = svg_file.stream();
-    const bool table = j.rank() == 0 && (o.table || isatty(STDOUT_FILENO) != 0);
-    if (j.rank() == 0 && !json && !table) json = stdout;
-    report all(facts, json, table ? stdout : nullptr);
-    report_plan(j, plan_point(j.ranks()), json, table ? stdout : nullptr);
+    return peers;
+}
 
+/// Where results go: nowhere but on rank 0.
+struct outputs {
+    output_file json_file, svg_file;
+    std::FILE *json = nullptr, *table = nullptr;
+};
+
+/// Collective.  Err: input_error: a file that can't be written.
+outputs open_outputs(const comm::job& j, const options& o) {
+    outputs out;
+    j.collectively([&] {
+        if (j.rank() != 0) return;
+        out.json_file = output_file("--json", o.json);
+        out.svg_file = output_file("--svg", o.svg);
+        out.table = o.table || isatty(STDOUT_FILENO) != 0 ? stdout : nullptr;
+        out.json = out.json_file.stream() != nullptr ? out.json_file.stream() : out.table != nullptr ? nullptr : stdout;
+    });
+    return out;
+}
+
+/// Collective: what all points show, as far as the time allows.
+void measure_points(const comm::job& j, const options& o, const std::vector<point>& points, std::deque<mpi_peer>& peers,
+                    flag_probe& probe, report& all, outputs& out) {
     const std::uint64_t begin = comm::ticks();
     for (std::size_t i = 0; i < points.size(); ++i) {
         const double left = o.seconds - slowest(j, {comm::seconds(comm::ticks() - begin)})[0];
@@ -239,7 +258,7 @@ void run(app::program& program, const options& o) {
             if (j.rank() == 0)
                 std::fprintf(stderr, "bench_halo: %g s are over: the last %zu of %zu points are left out\n", o.seconds,
                              points.size() - i, points.size());
-            break;
+            return;
         }
         const std::vector<entry> entries = contenders_of(j, o, points[i], peers);
         std::vector<contender> contenders;
@@ -247,13 +266,38 @@ void run(app::program& program, const options& o) {
         const std::vector<outcome> outcomes = take_turns(
             j, probe, contenders, {.seconds = left / static_cast<double>(points.size() - i), .rounds = o.rounds});
         if (j.rank() == 0) all.add(points[i], entries, outcomes);
-        json_file.flush();
+        out.json_file.flush();
         std::fflush(stdout);
     }
-    if (svg) std::fputs(all.svg().c_str(), svg);
-    json_file.close(program);
-    svg_file.close(program);
 }
+
+void run(app::program& program, const options& o) {
+    comm::job_options job_options;
+    job_options.transports = {o.transport};
+    job_options.ofi_provider = o.provider;
+    const comm::job& j = program.join(job_options);
+    const std::vector<point> points = points_of(o.points, j.ranks());
+    warn_of_shared_cores(j, *std::ranges::max_element(o.threads));
+    std::deque<mpi_peer> peers = start_peers(j, o.peers);
+    flag_probe probe(j);
+    const run_facts facts{j.ranks(), pin_ranks(j), j.members()[static_cast<std::size_t>(j.rank())].host, o.git};
+    outputs out = open_outputs(j, o);
+    report all(facts, out.json, out.table);
+    report_plan(j, plan_point(j.ranks()), out.json, out.table);
+    measure_points(j, o, points, peers, probe, all, out);
+    if (std::FILE* const svg = out.svg_file.stream()) std::fputs(all.svg().c_str(), svg);
+    out.json_file.close(program);
+    out.svg_file.close(program);
+}
+
+constexpr const char* about_lines =
+    "Lines of JSON: one of \"bench\":\"halo\" for each point and contender, told apart by who, mode (\"-tuned\": an "
+    "MPI "
+    "with other settings than installed), transport, ranks, threads, L, bytes_per_site, cut (of one rank: 1 where it "
+    "exchanges with itself) and layout: microseconds of the exchange alone, us_median and us_p95, in the mode of the "
+    "machine that the point saw most (flag_ns). \"bench\":\"halo_detail\" has what else was seen of the same, by "
+    "\"measure\" (bare: the exchange alone; step: the source written, the exchange, the ghosts read) and \"machine\" "
+    "(fast, slow). \"bench\":\"halo_plan\": what making a plan costs.";
 
 int measure(app::program& program, int argc, const char* const* argv) {
     options o;
@@ -267,9 +311,11 @@ int measure(app::program& program, int argc, const char* const* argv) {
         ->delimiter(',');
     cli.add_option("--cut", o.points.cuts, "dimensions that are cut, such as t or xt")->delimiter(',');
     cli.add_option("--layout", o.points.layouts, "appended, padded")->delimiter(',');
-    cli.add_option("--threads", o.threads, "of each rank, 1 or 2: as many cores as all have together")
+    cli.add_option("--threads", o.threads,
+                   "numbers of threads that share a rank's exchange, such as 1,2,4; bound to cores "
+                   "of their own where all ranks together have as many")
         ->delimiter(',')
-        ->check(CLI::Range(1, 2));
+        ->check(CLI::Range(1, 256));
     cli.add_option("--transport", o.transport, "of ours");
     cli.add_option("--provider", o.provider, "of libfabric, for --transport ofi");
     cli.add_option("--peer", o.peers, "NAME[-tuned][:MODE,MODE]=COMMAND, a program that takes turns")->take_all();
@@ -277,6 +323,7 @@ int measure(app::program& program, int argc, const char* const* argv) {
     cli.add_option("--svg", o.svg, "file of a chart")->check(not_empty);
     cli.add_option("--git", o.git, "what is measured");
     cli.add_flag("--table", o.table, "a table also where the output is no terminal");
+    cli.footer(about_lines);
     program.parse(cli, argc, argv);
     run(program, o);
     return 0;

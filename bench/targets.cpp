@@ -178,7 +178,9 @@ void print_tables(const std::vector<pooled>& all) {
     const auto missed = std::ranges::count_if(all, [](const pooled& p) { return !p.is_met(); });
     std::printf(
         "\n%zu figures, %zu met, %zu missed (bold); in brackets the range over runs; limit: the one-copy limit's own\n"
-        "figure where it misses the bound, too; n: noisy\n",
+        "figure where it misses the bound, too; n: noisy. bare: the exchange alone; step: with the source written "
+        "before and\n"
+        "the ghosts read after it. short runs: faces that the one-copy limit copies 16 bytes at a time (x is cut)\n",
         all.size(), all.size() - static_cast<std::size_t>(missed), static_cast<std::size_t>(missed));
 }
 

@@ -55,6 +55,17 @@ if(cores GREATER_EQUAL 2)
   add_test(NAME bench.halo.threads COMMAND bench_halo ${shortest} --cut xt --threads 1,2)
   set_tests_properties(bench.halo.threads PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench)
 endif()
+# Any number of threads: more than there are cores share them, which is said.
+add_test(NAME bench.halo.team COMMAND halocline-run --no-bind -n 2 -- $<TARGET_FILE:bench_halo>
+         --seconds 2 --rounds 1 --L 4 --bytes 96 --cut t --threads 3)
+set_tests_properties(bench.halo.team PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench
+  PASS_REGULAR_EXPRESSION "\"who\":\"ours\",\"mode\":\"[a-z]+\",\"transport\":\"shm\",\"ranks\":2,\"threads\":3,")
+# Each line of "halo" has keys of its own: nothing else was seen of the same point and contender.
+set(quick_peer "=sh '${CMAKE_CURRENT_SOURCE_DIR}/support/quick_peer.sh'")
+add_test(NAME bench.halo.one_line_each COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/support/one_line_each.sh
+         $<TARGET_FILE:halocline-run> -n 2 -- $<TARGET_FILE:bench_halo> --seconds 2 --rounds 1 --L 2 --bytes 96
+         --peer "openmpi:packed${quick_peer}" --peer "openmpi-tuned:packed${quick_peer}")
+set_tests_properties(bench.halo.one_line_each PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench)
 
 halocline_add_bench_test(p2p RANKS 2 ARGS --quick)
 halocline_add_bench_peer_test(p2p ARGS --quick)
@@ -92,8 +103,9 @@ if(LIBIBVERBS_FOUND)
   halocline_add_bench_test(verbs ARGS --before-post)
 endif()
 
-# Two runs with made-up figures: a row that tells the worst, then a median and its range, a noisy line that doesn't
-# count beside a quiet one, a missed target, a bound that the limit itself does not reach.
+# Two runs with made-up figures: a row with the worst, then a median and its range, a noisy line that doesn't count
+# beside a quiet one, a missed target, a bound that the limit itself does not reach, MPIs as tuned, what is seen by lines
+# of detail.
 set(runs ${CMAKE_CURRENT_SOURCE_DIR}/targets/example-run-1.json ${CMAKE_CURRENT_SOURCE_DIR}/targets/example-run-2.json)
 add_test(NAME bench.targets COMMAND bench_targets ${runs})
 string(CONCAT table # without semicolons, which would make it a list of which one is enough
@@ -101,9 +113,14 @@ string(CONCAT table # without semicolons, which would make it a list of which on
   ".*one way: ours - raw slot, ns ≤ 40.0 . shared memory . – . 8 B 30.0. 64 B \\*\\*50.0\\*\\* . – .\n"
   ".*one way: ours / the better MPI ≤ 1.00 . ordinary memory . – . 16 KiB \\*\\*1.20\\*\\* . – .\n"
   ".*streams one way: ours / the better MPI ≤ 1.00 . bare, shared memory . – . 8 KiB 0.92 . – .\n"
+  ".*start and finish over mock, 8 faces, ns ≤ 60.0 . one rank, 64 in a row . 4\\^4 50.0 . – . – .\n"
   ".*ours / one-copy limit ≤ 1.20 . bare, cut in t, appended . 4\\^4 1.05 \\(1.00–1.10\\). 8\\^4 \\*\\*1.25\\*\\* \\*n\\* . – . – .\n"
+  ".*ours / one-copy limit ≤ 1.20 . 4 ranks, bare, cut in zt, appended . 8\\^4 1.10 . – . – .\n"
+  ".*ours / one-copy limit, short runs ≤ 0.99 . bare, cut in x, padded . 8\\^4 \\*\\*1.00\\*\\* . – . – .\n"
+  ".*ours / one-copy limit, short runs ≤ 0.99 . step, cut in x, padded . 8\\^4 0.90 . – . – .\n"
   ".*the better MPI / ours ≥ 1.30 . bare, cut in x, padded . 8\\^4 1.20, limit 1.20 . – . – .\n"
-  ".*19 figures, 12 met, 7 missed")
+  ".*the better tuned MPI / ours ≥ 1.30 . bare, cut in x, padded . 8\\^4 \\*\\*1.25\\*\\* . – . – .\n"
+  ".*24 figures, 15 met, 9 missed")
 set_tests_properties(bench.targets PROPERTIES TIMEOUT 60 LABELS bench PASS_REGULAR_EXPRESSION "${table}")
 
 # Results that can't be written, and names that are empty, are told (support/output_file.hpp).
@@ -141,7 +158,7 @@ foreach(question halo p2p sum network_messages stencil lane_copy checksum)
   endif()
 endforeach()
 halocline_add_bad_input_test(halo.bad_cut bench_halo --cut xy)
-halocline_add_bad_input_test(halo.bad_threads bench_halo --cut t --threads 2 --L 1)
+halocline_add_bad_input_test(halo.bad_threads bench_halo --cut t --threads 0)
 halocline_add_bad_input_test(p2p.bad_peer bench_p2p --quick --peer nobody)
 halocline_add_bad_input_test(targets.no_run bench_targets nobody.json)
 halocline_add_bad_input_test(targets.bad_line bench_targets ${CMAKE_CURRENT_SOURCE_DIR}/CMakeLists.txt)

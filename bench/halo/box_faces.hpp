@@ -6,6 +6,7 @@
 
 #include <halocline/lattice/decomposition.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -112,7 +113,7 @@ class strided_copy {
         }
     }
     void operator()(std::byte* to, const std::byte* from) const {
-        switch (run_bytes_) { // sizes of a site are known to who writes the loop by hand
+        switch (run_bytes_) { // whoever writes the loop by hand knows the sizes of a site
         case 96: return copy<96>(to + to_, from + from_);
         case 192: return copy<192>(to + to_, from + from_);
         default: return copy<0>(to + to_, from + from_);
@@ -190,6 +191,14 @@ struct local_box {
 
     point of;
     int rank;
+    /// Bytes that a copy from a face to its neighbour's ghosts moves at a time, at the face where these are fewest.
+    [[nodiscard]] std::size_t shortest_run() const {
+        std::size_t least = bytes();
+        for (std::size_t f = 0; f < faces.size(); ++f)
+            least = std::min(least, strided_copy(faces[f].send, faces[opposite(f)].ghosts).run_bytes());
+        return least;
+    }
+
     coordinate storage{}; ///< extents in memory
     lattice::box inner;   ///< the own sites
     std::vector<box_face> faces;

@@ -2,14 +2,12 @@
 // Our own exchanges of a point: halo::plan (appended) and halo::shell_plan.
 #pragma once
 
-#include "halo/second_thread.hpp"
+#include "halo/thread_team.hpp"
 #include "halo/timed_slice.hpp"
 
 #include <halocline/comm/slab.hpp>
 #include <halocline/halo/shell_plan.hpp>
 #include <halocline/halo/plan.hpp>
-
-#include <optional>
 
 namespace halocline::bench {
 
@@ -27,26 +25,23 @@ inline halo::ghost_widths widths_of(const point& p) {
 /// Ghosts in the plan's slots.
 class ours_appended {
   public:
-    /// Collective.  threads: 1 or 2, which share the packing.
+    /// Collective.  threads: those that share the packing.
     ours_appended(const comm::job& j, const point& p, halo::path way, int threads)
         : box_(p, j.rank()), field_(field_of(j, box_)), source_(box_, reinterpret_cast<std::byte*>(field_.data())),
           plan_(j, p.decomposition(),
                 halo::options_for(
-                    field_, {.name = "bench", .widths = widths_of(p), .self_exchange = j.ranks() == 1, .path = way})) {
-        if (threads == 2)
-            second_.emplace(j.rank(), j.ranks(), [this] {
-                plan_.start(field_, {1, 2});
-                (void)plan_.finish({1, 2}); // a bad status is sticky: thread 0 tells
-            });
-    }
+                    field_, {.name = "bench", .widths = widths_of(p), .self_exchange = j.ranks() == 1, .path = way})),
+          team_(j.rank(), j.ranks(), threads, [this](halo::team member) {
+              plan_.start(field_, member);
+              (void)plan_.finish(member); // a bad status is sticky: member 0 reports it
+          }) {}
 
     [[nodiscard]] tracked_field& source() { return source_; }
     [[nodiscard]] const std::byte* ghosts(std::size_t f) const { return plan_.ghost(box_.faces[f].where); }
     void exchange() {
-        const halo::team team{0, second_ ? 2 : 1};
-        if (second_) second_->go();
-        plan_.start(field_, team);
-        if (plan_.finish(team) != comm::status::ok) plan_.finish_or_throw();
+        const halo::team own = team_.begin();
+        plan_.start(field_, own);
+        if (plan_.finish(own) != comm::status::ok) plan_.finish_or_throw();
     }
 
   private:
@@ -54,30 +49,27 @@ class ours_appended {
     lattice::field<double> field_;
     tracked_field source_;
     halo::plan plan_;
-    std::optional<second_thread> second_;
+    thread_team team_; // last: it uses the others
 };
 
 /// Ghosts in a shell of the field.
 class ours_padded {
   public:
-    /// Collective.  threads: 1 or 2, which share the copies.
+    /// Collective.  threads: those that share the copies.
     ours_padded(const comm::job& j, const point& p, halo::path way, int threads)
         : box_(p, j.rank()), field_(field_of(j, box_)), source_(box_, reinterpret_cast<std::byte*>(field_.data())),
-          plan_(j, p.decomposition(), {.name = "bench", .widths = widths_of(p), .path = way}, {halo::bind(field_)}) {
-        if (threads == 2)
-            second_.emplace(j.rank(), j.ranks(), [this] {
-                plan_.start(0, {1, 2});
-                (void)plan_.finish({1, 2});
-            });
-    }
+          plan_(j, p.decomposition(), {.name = "bench", .widths = widths_of(p), .path = way}, {halo::bind(field_)}),
+          team_(j.rank(), j.ranks(), threads, [this](halo::team member) {
+              plan_.start(0, member);
+              (void)plan_.finish(member);
+          }) {}
 
     [[nodiscard]] tracked_field& source() { return source_; }
     [[nodiscard]] const std::byte* ghosts(std::size_t) const { return source_.data(); }
     void exchange() {
-        const halo::team team{0, second_ ? 2 : 1};
-        if (second_) second_->go();
-        plan_.start(0, team);
-        if (plan_.finish(team) != comm::status::ok) plan_.finish_or_throw();
+        const halo::team own = team_.begin();
+        plan_.start(0, own);
+        if (plan_.finish(own) != comm::status::ok) plan_.finish_or_throw();
     }
 
   private:
@@ -85,7 +77,7 @@ class ours_padded {
     lattice::field<double> field_;
     tracked_field source_;
     halo::shell_plan plan_;
-    std::optional<second_thread> second_;
+    thread_team team_; // last: it uses the others
 };
 
 /// The same faces on one rank, which exchanges them with itself: what goes over "mock", ours without the wire.

@@ -8,7 +8,9 @@
 #include <halocline/halo/path.hpp>
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <string_view>
 
 namespace halocline::bench {
 namespace {
@@ -32,32 +34,65 @@ best fastest(const std::vector<entry>& entries, const std::vector<outcome>& outc
     best b;
     for (std::size_t i = 0; i < entries.size(); ++i) {
         const series& s = outcomes[i].kept[speed];
-        if (s.slices == 0 || !which(entries[i])) continue;
+        if (s.slices == 0 || s.us[measure].empty() || !which(entries[i])) continue;
         if (const double us = median(s.us[measure]); us < b.us) b = {us, &entries[i]};
     }
     return b;
 }
 
+/// Ranks along each dimension; of one rank, which exchanges with itself: 1 where it does, else 0.
+coordinate cut_of(const point& p, int ranks) {
+    coordinate cut = p.grid;
+    if (ranks == 1)
+        for (int mu = 0; mu < lattice::dimensions; ++mu) cut[static_cast<std::size_t>(mu)] = p.cut(mu) ? 1 : 0;
+    return cut;
+}
+
+constexpr std::size_t exchange_alone = 1; ///< the exchange alone, of `measures`
+static_assert(std::string_view(measures[exchange_alone]) == "bare");
+/// As README.md calls them.
+constexpr std::array<const char*, 2> measure_names{"step", "alone"};
+
 } // namespace
 
-void report::write_json(const point& p, const entry& e, const series& s, std::size_t measure, outcome::speed speed,
-                        bool noisy) {
+void report::write_json(const char* bench, const point& p, const entry& e, const outcome& seen, std::size_t measure,
+                        outcome::speed speed) {
+    const series& s = seen.kept[speed];
     json_line line;
-    line.add("bench", "halo").add("who", e.who.who).add("mode", e.who.mode).add("transport", e.who.transport);
+    line.add("bench", bench).add("who", e.who.who);
+    line.add("mode", e.who.mode + (e.settings == "tuned" ? "-tuned" : "")).add("transport", e.who.transport);
     line.add("ranks", facts_.ranks)
         .add("threads", e.threads)
         .add("L", p.extents)
         .add("bytes_per_site", p.bytes_per_site);
-    line.add("cut", p.grid).add("layout", p.layout()).add("flag_ns", median(s.flag_ns));
+    line.add("cut", cut_of(p, facts_.ranks)).add("layout", p.layout()).add("flag_ns", median(s.flag_ns));
     line.add("us_median", median(s.us[measure])).add("us_p95", quantile(s.us[measure], 0.95));
     // Up to here the keys that are promised, in their order; what follows says more.
     line.add("us_min", quantile(s.us[measure], 0)).add("transfer_ns", median(s.transfer_ns));
     line.add("measure", measures[measure]).add("machine", speed == outcome::fast ? "fast" : "slow");
     if (!e.settings.empty()) line.add("settings", e.settings);
     if (facts_.ranks == 1) line.add("self_exchange", true);
-    line.add("slices", s.slices).add("noisy", noisy).add("pinned", facts_.pinned);
+    line.add("run_bytes", local_box(p, 0).shortest_run());
+    line.add("slices", s.slices).add("noisy", seen.noisy || s.slices < outcome::fewest_slices);
+    line.add("pinned", facts_.pinned);
     line.add("host", facts_.host).add("compiler", __VERSION__).add("git", facts_.git);
     std::fprintf(json_, "%s\n", line.text().c_str());
+}
+
+void report::write_lines(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes,
+                         outcome::speed most_seen) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        const outcome& seen = outcomes[i];
+        // A contender that saw one mode only is reported by that.
+        const outcome::speed other = most_seen == outcome::fast ? outcome::slow : outcome::fast;
+        const outcome::speed judged = seen.kept[most_seen].slices > 0 ? most_seen : other;
+        for (const outcome::speed speed : {outcome::fast, outcome::slow})
+            for (std::size_t m = 0; m < measures.size(); ++m) {
+                if (seen.kept[speed].slices == 0 || seen.kept[speed].us[m].empty()) continue;
+                write_json(m == exchange_alone && speed == judged ? "halo" : "halo_detail", p, entries[i], seen, m,
+                           speed);
+            }
+    }
 }
 
 void report::write_row(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes,
@@ -70,16 +105,22 @@ void report::write_row(const point& p, const std::vector<entry>& entries, const 
     const best mpi = of([](const entry& e) { return e.settings == "installed"; });
     const best tuned = of([](const entry& e) { return !e.settings.empty(); });
     if (!head_written_) {
-        std::fprintf(table_, "%-12s %6s %-4s %-8s %-4s %-4s | %9s %9s %-11s %6s %9s | %9s %-20s %6s | %9s %-27s %6s\n",
+        std::fprintf(table_, "%-12s %6s %-4s %-8s %-4s %-5s | %9s %9s %-11s %6s %9s | %9s %-20s %6s | %9s %-27s %6s\n",
                      "L", "B/site", "cut", "layout", "mode", "what", "limit us", "ours us", "best path", "/limit",
                      "chosen us", "MPI us", "best as installed", "/ours", "MPI us", "best, tuned too", "/ours");
         head_written_ = true;
     }
-    if (const best mock = of([](const entry& e) { return e.who.who == "mock" && e.who.mode == "empty"; });
-        mock.known() && facts_.ranks == 1 && measure == 1)
-        std::fprintf(table_, "%-12s %6d %-4s start + finish over mock, %zu faces, nothing packed: %.0f ns\n",
-                     extents_of(p).c_str(), p.bytes_per_site, p.cut_name().c_str(), 2 * p.cut_name().size(),
-                     1e3 * mock.us);
+    const auto mock = [&](const char* mode) {
+        return of([&](const entry& e) { return e.who.who == "mock" && e.who.mode == mode; });
+    };
+    if (const best batched = mock("empty-batched"), single = mock("empty");
+        batched.known() && single.known() && facts_.ranks == 1 && measure == exchange_alone)
+        std::fprintf(
+            table_,
+            "%-12s %6d %-4s start + finish over mock, %zu faces, nothing packed: %.0f ns, %d in a row; %.0f ns, "
+            "each behind a change of its faces and between two readings of the clock\n",
+            extents_of(p).c_str(), p.bytes_per_site, p.cut_name().c_str(), 2 * p.cut_name().size(), 1e3 * batched.us,
+            in_a_row, 1e3 * single.us);
     const auto name = [](const best& b) {
         if (!b.known()) return std::string("-");
         return b.who->who.who + " " + b.who->who.mode + (b.who->settings == "tuned" ? ", tuned" : "");
@@ -90,9 +131,9 @@ void report::write_row(const point& p, const std::vector<entry>& entries, const 
     const auto us = [](const best& b) { return b.known() ? b.us : 0.0; };
     std::fprintf(
         table_,
-        "%-12s %6d %-4s %-8s %-4s %-4s | %9.3f %9.3f %-11s %6.2f %9.3f | %9.3f %-20s %6.2f | %9.3f %-27s %6.2f\n",
+        "%-12s %6d %-4s %-8s %-4s %-5s | %9.3f %9.3f %-11s %6.2f %9.3f | %9.3f %-20s %6.2f | %9.3f %-27s %6.2f\n",
         extents_of(p).c_str(), p.bytes_per_site, p.cut_name().c_str(), p.layout(),
-        speed == outcome::fast ? "fast" : "slow", measures[measure], us(limit), us(ours), path.c_str(),
+        speed == outcome::fast ? "fast" : "slow", measure_names[measure], us(limit), us(ours), path.c_str(),
         ratio(ours, limit), us(chosen), us(mpi), name(mpi).c_str(), ratio(mpi, ours), us(tuned), name(tuned).c_str(),
         ratio(tuned, ours));
     if (std::any_of(outcomes.begin(), outcomes.end(), [](const outcome& o) { return o.noisy; }))
@@ -103,21 +144,17 @@ void report::write_row(const point& p, const std::vector<entry>& entries, const 
 void report::add(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes) {
     std::array<int, 2> slices{};
     for (const auto speed : {outcome::fast, outcome::slow}) {
-        for (std::size_t i = 0; i < entries.size(); ++i) {
-            const series& s = outcomes[i].kept[speed];
-            slices[speed] += s.slices;
-            for (std::size_t m = 0; json_ && s.slices > 0 && m < measures.size(); ++m)
-                write_json(p, entries[i], s, m, speed, outcomes[i].noisy || s.slices < outcome::fewest_slices);
-        }
+        for (const outcome& o : outcomes) slices[speed] += o.kept[speed].slices;
         for (std::size_t m = 0; table_ && slices[speed] > 0 && m < measures.size(); ++m)
             write_row(p, entries, outcomes, m, speed);
     }
     const auto speed = slices[outcome::fast] > slices[outcome::slow] ? outcome::fast : outcome::slow;
+    if (json_) write_lines(p, entries, outcomes, speed);
     std::map<std::string, double> medians;
     for (std::size_t i = 0; i < entries.size(); ++i) {
         const series& s = outcomes[i].kept[speed];
         const entry& e = entries[i];
-        if (s.slices == 0 || e.who.mode == "empty") continue; // no exchange
+        if (s.slices == 0 || e.who.mode.starts_with("empty")) continue; // no exchange
         const std::string name = e.settings == "tuned" ? e.who.who + ", tuned" : e.who.who;
         double& shown = medians.try_emplace(name, std::numeric_limits<double>::infinity()).first->second;
         shown = std::min(shown, median(s.us[0]));

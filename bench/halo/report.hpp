@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bench/halo says of its points: a JSON line per contender, measure and mode of the machine; a table of the best
-// of each kind with ratios; a chart.
+// What bench/halo says of its points: lines of JSON; a table of the best of each kind with ratios; a chart.
+//
+// A line of "bench":"halo" is the only one of its point and contender, told apart by the keys up to "layout": the
+// exchange alone, which is what targets are judged by, in the mode of the machine that most slices of the point saw.
+// What else was seen of the same are lines of "bench":"halo_detail": whole steps, and the other mode; "measure" and
+// "machine" say which. A "mode" that ends with "-tuned" is an MPI with other settings than it was installed with.
 #pragma once
 
 #include "halo/timed_slice.hpp"
@@ -37,8 +41,10 @@ class report {
     [[nodiscard]] std::string svg() const;
 
   private:
-    void write_json(const point& p, const entry& e, const series& s, std::size_t measure, outcome::speed speed,
-                    bool noisy);
+    void write_json(const char* bench, const point& p, const entry& e, const outcome& seen, std::size_t measure,
+                    outcome::speed speed);
+    void write_lines(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes,
+                     outcome::speed most_seen);
     void write_row(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes,
                    std::size_t measure, outcome::speed speed);
 

@@ -1,44 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second member of a rank's team, on a core of its own.
+// The threads of a rank that share its exchanges: the rank's own and others, each on a core of its own where there are
+// enough.
 #pragma once
 
 #include "support/machine.hpp"
 
+#include <halocline/comm/processors.hpp>
+#include <halocline/comm/team.hpp>
+
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace halocline::bench {
 
-class second_thread {
+class thread_team {
   public:
-    /// exchange(): its part of one exchange.  Pre: twice as many cores as `ranks`.
-    second_thread(int rank, int ranks, std::function<void()> exchange)
-        : thread_([this, rank, ranks, exchange = std::move(exchange)] {
-              pin(ranks + rank, 2 * ranks); // behind the first threads of all ranks
-              for (std::uint64_t seen = 0;; ++seen) {
-                  std::uint64_t now = seen;
-                  for (int polls = 0; (now = go_.load(std::memory_order_acquire)) == seen; ++polls)
-                      if (polls > 2000) std::this_thread::yield();
-                  if (now == stop) return;
-                  exchange();
-              }
-          }) {}
-    ~second_thread() {
-        go_.store(stop, std::memory_order_release);
-        thread_.join();
+    /// exchange(member): its part of one exchange; of member 0 the caller's own thread, which calls it itself.
+    thread_team(int rank, int ranks, int size, std::function<void(comm::team)> exchange)
+        : exchange_(std::move(exchange)), size_(size) {
+        try {
+            for (int member = 1; member < size; ++member)
+                // Behind the members before it of all ranks.
+                others_.emplace_back([this, member, place = member * ranks + rank, threads = size * ranks] {
+                    if (!pin(place, threads)) comm::bind_to(usable()); // else it would share the first one's
+                    follow({member, size_});
+                });
+        } catch (...) { // the system has no more threads
+            end();
+            throw;
+        }
     }
-    second_thread(const second_thread&) = delete;
-    second_thread& operator=(const second_thread&) = delete;
+    ~thread_team() { end(); }
+    thread_team(const thread_team&) = delete;
+    thread_team& operator=(const thread_team&) = delete;
 
-    /// The next exchange has begun.
-    void go() noexcept { go_.fetch_add(1, std::memory_order_release); }
+    /// The next exchange begins.  Member 0's part of it is the caller's to do.
+    comm::team begin() noexcept {
+        if (!others_.empty()) begun_.fetch_add(1, std::memory_order_release);
+        return {0, size_};
+    }
 
   private:
-    static constexpr std::uint64_t stop = std::uint64_t{1} << 63;
-    alignas(64) std::atomic<std::uint64_t> go_{0};
-    std::thread thread_; // last: it uses the others
+    static constexpr std::uint64_t over = std::uint64_t{1} << 63;
+    void follow(comm::team member) {
+        for (std::uint64_t done = 0;; ++done) {
+            std::uint64_t begun = done;
+            for (int polls = 0; (begun = begun_.load(std::memory_order_acquire)) == done; ++polls)
+                if (polls > 2000) std::this_thread::yield();
+            if (begun == over) return;
+            exchange_(member);
+        }
+    }
+    void end() {
+        begun_.store(over, std::memory_order_release);
+        for (std::thread& t : others_) t.join();
+        others_.clear();
+    }
+
+    alignas(64) std::atomic<std::uint64_t> begun_{0};
+    std::function<void(comm::team)> exchange_;
+    int size_;
+    std::vector<std::thread> others_;
 };
 
 } // namespace halocline::bench

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two measures of bench/halo, in batches (docs/decisions/0009-benches-read-the-ghosts.md):
 //   step   dirty the source, exchange, read the ghosts: what a program pays; ratios are claimed from it
-//   bare   from the start of the exchange to its end, source dirtied before, ghosts not read: as figures are published
+//   bare   from the start of the exchange to its end, source dirtied before, ghosts not read: as figures are published;
+//          "the exchange alone" in README.md and in tables
+// What moves no byte is also timed in a row: in_a_row exchanges between two readings of the clock, nothing dirtied in
+// between. Two readings take a third of the time of one such exchange, and what is dirtied drives the plan out of the
+// cache.
 #pragma once
 
 #include "halo/tracked_field.hpp"
+#include "support/statistics.hpp"
 
 #include <halocline/comm/clock.hpp>
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
+#include <vector>
 
 namespace halocline::bench {
 
 inline constexpr std::array<const char*, 2> measures{"step", "bare"};
 inline constexpr int batches = 8;
+inline constexpr int in_a_row = 64; ///< exchanges between two readings of the clock
 
 /// One way to exchange the faces of a field.
 template <class E>
@@ -45,6 +53,29 @@ std::uint64_t bare_ticks(E& e, int steps) {
         sum += comm::ticks() - begin;
     }
     return sum;
+}
+
+/// Ticks of in_a_row exchanges.
+template <exchanger E>
+std::uint64_t ticks_in_a_row(E& e) {
+    const std::uint64_t begin = comm::ticks();
+    for (int i = 0; i < in_a_row; ++i) e.exchange();
+    return comm::ticks() - begin;
+}
+
+/// About `seconds` of work on this rank alone; microseconds per exchange, `batches` of them, each the median of many rows:
+/// most are too short to be interrupted.
+template <exchanger E>
+std::vector<double> timed_in_a_row(E& e, double seconds) {
+    for (int i = 0; i < 64; ++i) ticks_in_a_row(e);
+    std::vector<double> rows(64), us;
+    for (double& row : rows) row = comm::seconds(ticks_in_a_row(e));
+    rows.resize(std::clamp<std::size_t>(static_cast<std::size_t>(seconds / (batches * median(rows))), 1, 20'000));
+    for (int b = 0; b < batches; ++b) {
+        for (double& row : rows) row = comm::seconds(ticks_in_a_row(e));
+        us.push_back(1e6 * median(rows) / in_a_row);
+    }
+    return us;
 }
 
 /// About `seconds` of work; microseconds per step: `batches` of each measure, on this rank.
