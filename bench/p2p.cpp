@@ -166,6 +166,10 @@ class driver {
         static constexpr const char* exchanges[]{"bare", "step"};
         return pattern == "overhead" ? calls[m] : exchanges[m];
     }
+    /// As README.md calls it.
+    static const char* measure_name(const std::string& pattern, std::size_t m) {
+        return pattern != "overhead" && m == 0 ? "alone" : measure(pattern, m);
+    }
     /// One mode of the machine: a row for eyes, a line of JSON for each contender.
     void print(const std::string& pattern, std::size_t bytes, outcome::speed speed, const std::vector<contender>& all,
                const std::vector<outcome>& results) {
@@ -179,7 +183,7 @@ class driver {
         }
         if (us.empty()) return;
         for (const std::size_t m : {0U, 1U}) {
-            std::fprintf(stderr, "%-9s %8zu B %s %-5s", pattern.c_str(), bytes, name, measure(pattern, m));
+            std::fprintf(stderr, "%-9s %8zu B %s %-5s", pattern.c_str(), bytes, name, measure_name(pattern, m));
             print_row(all, us, m);
         }
     }

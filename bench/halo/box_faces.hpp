@@ -173,10 +173,12 @@ struct local_box {
             const auto mu = static_cast<std::size_t>(where.mu);
             lattice::box sent = inner, arrived = inner;
             sent.extents[mu] = arrived.extents[mu] = 1;
-            if (where.end == side::low)
+            if (where.end == side::low) {
                 arrived.origin[mu] -= 1;
-            else
-                sent.origin[mu] += p.extents[mu] - 1, arrived.origin[mu] += p.extents[mu];
+            } else {
+                sent.origin[mu] += p.extents[mu] - 1;
+                arrived.origin[mu] += p.extents[mu];
+            }
             const region send = region_of(sent, storage, p.bytes_per_site);
             const region ghosts = p.padded ? region_of(arrived, storage, p.bytes_per_site)
                                            : region_of({{}, sent.extents}, sent.extents, p.bytes_per_site);

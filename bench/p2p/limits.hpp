@@ -126,10 +126,12 @@ class copy_endpoint : public limit_endpoint {
         return in;
     }
     void token(int from) {
-        if (rank_ == from)
-            publish(m_.block(rank_, 2)), await_copied();
-        else
+        if (rank_ != from) {
             recv(m_.block(rank_, 3), 0);
+            return;
+        }
+        publish(m_.block(rank_, 2));
+        await_copied();
     }
 
   private:

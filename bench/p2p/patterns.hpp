@@ -3,8 +3,8 @@
 // Netgauge's overhead of isend and irecv. The originals' flaws are avoided: sources change with every message, every
 // message is read, the last one is verified, everything is warm, and the slowest rank counts.
 //
-// Two measures each: "bare", from the call until the message has been read, with sources changed before; "step", with
-// the change of the source (docs/decisions/0009-benches-read-the-ghosts.md).
+// Two measures each: "bare" ("alone" in tables), from the call until the message has been read, with sources changed
+// before; "step", with the change of the source (docs/decisions/0009-benches-read-the-ghosts.md).
 #pragma once
 
 #include <halocline/comm/clock.hpp>

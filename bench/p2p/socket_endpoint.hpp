@@ -94,13 +94,19 @@ class socket_endpoint {
             if (to_send > 0) {
                 const ssize_t n = ::send(socket_, out, to_send, MSG_DONTWAIT | MSG_NOSIGNAL);
                 if (n < 0 && errno != EAGAIN) fail("send");
-                if (n > 0) out += n, to_send -= static_cast<std::size_t>(n);
+                if (n > 0) {
+                    out += n;
+                    to_send -= static_cast<std::size_t>(n);
+                }
             }
             if (to_receive > 0) {
                 const ssize_t n = ::recv(socket_, in, to_receive, MSG_DONTWAIT);
                 if (n == 0) throw error("TCP socket on loopback: the other rank has closed it");
                 if (n < 0 && errno != EAGAIN) fail("recv");
-                if (n > 0) in += n, to_receive -= static_cast<std::size_t>(n);
+                if (n > 0) {
+                    in += n;
+                    to_receive -= static_cast<std::size_t>(n);
+                }
             }
         }
     }
