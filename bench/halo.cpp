@@ -197,13 +197,13 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
 
 /// Threads without cores of their own are said to be that: their times are mostly the scheduler's.
 void warn_of_shared_cores(const comm::job& j, int threads) {
+    const int all = threads * j.ranks();
     const std::size_t there = usable().size();
-    if (j.rank() != 0 || threads == 1 || static_cast<std::size_t>(threads * j.ranks()) <= there) return;
-    std::fprintf(
-        stderr,
-        "bench_halo: --threads %d: %d ranks of as many threads share %zu processors and are not bound to them; "
-        "halocline-run --no-bind leaves a rank all\n",
-        threads, j.ranks(), there);
+    if (j.rank() != 0 || threads == 1 || static_cast<std::size_t>(all) <= there) return;
+    std::fprintf(stderr,
+                 "bench_halo: --threads %d: %d threads share %zu processors and are not bound to them "
+                 "(halocline-run --no-bind leaves a rank all that there are)\n",
+                 threads, all, there);
 }
 
 /// The point at which making a plan is timed: 16^4 sites per rank, cut in t, or exchanged with oneself on all sides.
