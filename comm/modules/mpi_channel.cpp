@@ -28,7 +28,12 @@ bool is_done(MPI_Request& request) {
 // left to finish by itself.
 int channel_close(halocline_mpi_channel* channel) {
     if (!channel) return 1;
-    if (!may_use_mpi()) return 0;
+    if (!may_use_mpi(*channel->world)) {
+        for (int slot = 0; slot < 2; ++slot)
+            if (channel->receiving[slot]) take_back(channel->receive[slot]);
+        if (channel->exposed && !channel->exposed->heard) take_back(channel->exposed->in_request);
+        return 0;
+    }
     if (channel->exposed) {
         if (!exposed_close(*channel)) return 0;
         delete channel;
@@ -53,6 +58,8 @@ int channel_close(halocline_mpi_channel* channel) {
 }
 
 int channel_open(halocline_mpi_world* world, const halocline_mpi_channel_spec* spec, halocline_mpi_channel** channel) {
+    HALOCLINE_TRY(usable(*world));
+    world->used = true;
     int send_count = 0, receive_count = 0;
     HALOCLINE_TRY(units(spec->send_bytes, &send_count));
     HALOCLINE_TRY(units(spec->receive_bytes, &receive_count));
@@ -74,12 +81,15 @@ int channel_open(halocline_mpi_world* world, const halocline_mpi_channel_spec* s
 }
 
 int receive_start(halocline_mpi_channel* channel, int slot) {
+    HALOCLINE_TRY(usable(*channel->world));
     if (channel->exposed) return exposed_receive_start(*channel, slot);
     channel->receiving[slot] = true;
     return MPI_Start(&channel->receive[slot]);
 }
 
 int receive_test(halocline_mpi_channel* channel, int slot, int* done) {
+    *done = 0;
+    HALOCLINE_TRY(usable(*channel->world));
     if (channel->exposed) return exposed_receive_test(*channel, slot, done);
     const int code = MPI_Test(&channel->receive[slot], done, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS || *done) channel->receiving[slot] = false;
@@ -90,10 +100,12 @@ int receive_test(halocline_mpi_channel* channel, int slot, int* done) {
 }
 
 int send_start(halocline_mpi_channel* channel) {
+    HALOCLINE_TRY(usable(*channel->world));
     return channel->exposed ? exposed_send(*channel, channel->send_units) : MPI_Start(&channel->send);
 }
 
 int send_part_start(halocline_mpi_channel* channel, uint64_t bytes) {
+    HALOCLINE_TRY(usable(*channel->world));
     int count = 0;
     HALOCLINE_TRY(units(bytes, &count));
     if (channel->exposed) return exposed_send(*channel, count);
@@ -103,6 +115,8 @@ int send_part_start(halocline_mpi_channel* channel, uint64_t bytes) {
 }
 
 int send_test(halocline_mpi_channel* channel, int* done) {
+    *done = 0;
+    HALOCLINE_TRY(usable(*channel->world));
     if (channel->exposed) {
         *done = 1; // MPI_Win_complete has returned
         return HALOCLINE_MPI_OK;
@@ -112,6 +126,7 @@ int send_test(halocline_mpi_channel* channel, int* done) {
 }
 
 int farewell_start(halocline_mpi_channel* channel, const void* unit) {
+    HALOCLINE_TRY(usable(*channel->world));
     if (channel->exposed) return exposed_farewell_start(*channel, unit);
     std::memcpy(channel->last, unit, sizeof channel->last);
     return MPI_Isend(channel->last, 1, channel->world->unit, channel->peer, channel->send_tag, channel->world->data,
@@ -119,6 +134,8 @@ int farewell_start(halocline_mpi_channel* channel, const void* unit) {
 }
 
 int farewell_test(halocline_mpi_channel* channel, int* done) {
+    *done = 0;
+    HALOCLINE_TRY(usable(*channel->world));
     if (channel->exposed) return exposed_farewell_test(*channel, done);
     return MPI_Test(&channel->farewell, done, MPI_STATUS_IGNORE);
 }

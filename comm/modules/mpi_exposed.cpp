@@ -41,8 +41,11 @@ int hear(exposed_slots& e) {
 
 int windows_open(halocline_mpi_world* world, int count, void* const* slots, const std::uint64_t* bytes,
                  halocline_mpi_windows** windows) {
+    HALOCLINE_TRY(usable(*world));
+    world->used = true;
     auto* w = new halocline_mpi_windows;
     *windows = w;
+    w->world = world;
     MPI_Info info = MPI_INFO_NULL;
     HALOCLINE_TRY(MPI_Info_create(&info));
     HALOCLINE_TRY(MPI_Info_set(info, "no_locks", "true"));
@@ -55,6 +58,7 @@ int windows_open(halocline_mpi_world* world, int count, void* const* slots, cons
 }
 
 int windows_free(halocline_mpi_windows* windows) {
+    HALOCLINE_TRY(usable(*windows->world));
     for (MPI_Win& window : windows->all) HALOCLINE_TRY(MPI_Win_free(&window));
     delete windows;
     return MPI_SUCCESS;

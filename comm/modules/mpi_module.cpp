@@ -18,8 +18,9 @@
 
 namespace {
 
-std::atomic<bool> abandoned = false; // MPI is not called any more: the job has failed, or MPI holds memory
+std::atomic<bool> abandoned = false; // MPI is not called any more: it may write memory that is not its own
 int open_worlds = 0;                 // not zero at exit(): the program ends in the middle of a job, the others do not
+bool ended_badly = false;            // the last job: the others may never come to MPI_Finalize
 
 // More ranks than cores: let the peer run.
 int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) {
@@ -27,7 +28,10 @@ int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) 
         int done = 0;
         HALOCLINE_TRY(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
         if (done) return HALOCLINE_MPI_OK;
-        if (give_up(context)) return HALOCLINE_MPI_GAVE_UP;
+        if (give_up(context)) {
+            abandoned = true; // what it was to fill goes, and those who did not come may never come to MPI_Finalize
+            return HALOCLINE_MPI_GAVE_UP;
+        }
         sched_yield();
     }
 }
@@ -37,7 +41,7 @@ pid_t initialized_by = 0; // a child of fork() also gets to exit(), and may not 
 void finalize_at_exit() {
     if (getpid() != initialized_by) return;
     int finalized = 0;
-    if (abandoned || open_worlds > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
+    if (abandoned || ended_badly || open_worlds > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
     // Together: MPICH over UCX can wait for ever where one rank is in MPI_Finalize seconds before another.
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
@@ -50,7 +54,17 @@ bool is_initialized() {
 
 } // namespace
 
-bool may_use_mpi() { return !abandoned && is_initialized(); }
+int usable(const halocline_mpi_world& world) {
+    const bool left = world.left.load(std::memory_order_relaxed) || abandoned.load(std::memory_order_relaxed);
+    return left ? HALOCLINE_MPI_LEFT : HALOCLINE_MPI_OK;
+}
+
+bool may_use_mpi(const halocline_mpi_world& world) { return usable(world) == HALOCLINE_MPI_OK && is_initialized(); }
+
+// The test that would say whether it could be taken back would also move what others have sent.
+void take_back(MPI_Request& receive) {
+    if (receive != MPI_REQUEST_NULL && is_initialized()) MPI_Cancel(&receive);
+}
 
 namespace {
 
@@ -100,6 +114,7 @@ int duplicate(MPI_Comm parent, MPI_Comm& copy, halocline_mpi_give_up give_up, vo
 
 int open(const void* communicator, size_t bytes, halocline_mpi_give_up give_up, void* context,
          halocline_mpi_world** world) {
+    if (abandoned) return HALOCLINE_MPI_LEFT;
     survive_notice();
     MPI_Comm parent = MPI_COMM_WORLD;
     if (communicator != nullptr) {
@@ -128,10 +143,12 @@ int open(const void* communicator, size_t bytes, halocline_mpi_give_up give_up, 
 // Freeing communicators is collective, so it happens in the same order on each rank: when its job ends. Neither Open
 // MPI nor MPICH waits for the others in it; both make a new communicator only of a number that is free on all of its
 // ranks.
-void close(halocline_mpi_world* world, int clean) {
+void close(halocline_mpi_world* world, int clean, int given_up) {
     if (world == nullptr) return;
     --open_worlds;
-    if (may_use_mpi()) {
+    ended_badly = given_up != 0 || world->left;
+    if (world->left && world->used) abandoned = true; // the next call for a later world could move its messages
+    if (may_use_mpi(*world)) {
         if (world->unit != MPI_DATATYPE_NULL) MPI_Type_free(&world->unit);
         for (MPI_Comm* communicator : {&world->setup, &world->data})
             if (clean != 0 && *communicator != MPI_COMM_NULL) MPI_Comm_free(communicator);
@@ -139,7 +156,7 @@ void close(halocline_mpi_world* world, int clean) {
     delete world;
 }
 
-void leave() { abandoned = true; }
+void leave(halocline_mpi_world* world) { world->left = true; }
 
 void abort(int code) {
     abandoned = true;
@@ -182,6 +199,7 @@ void describe(int code, char* text, size_t bytes) {
 
 int allgather(halocline_mpi_world* world, const void* mine, const uint64_t* bytes, void* all,
               halocline_mpi_give_up give_up, void* context) {
+    HALOCLINE_TRY(usable(*world));
     const auto ranks = static_cast<std::size_t>(world->size);
     std::vector<int> counts(ranks), places(ranks);
     uint64_t total = 0;
@@ -198,7 +216,7 @@ int allgather(halocline_mpi_world* world, const void* mine, const uint64_t* byte
 }
 
 void progress(halocline_mpi_world* world) {
-    if (abandoned) return;
+    if (usable(*world) != HALOCLINE_MPI_OK) return;
     int found = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world->setup, &found, MPI_STATUS_IGNORE);
 }
@@ -207,7 +225,8 @@ static_assert(sizeof(MPI_Request) <= sizeof(halocline_mpi_transfer));
 
 int transfer_start(halocline_mpi_world* world, int receives, int peer, int tag, void* data, uint64_t bytes,
                    halocline_mpi_transfer* transfer) {
-    if (abandoned) return HALOCLINE_MPI_OK;
+    HALOCLINE_TRY(usable(*world));
+    world->used = true;
     const int count = static_cast<int>(bytes);
     MPI_Request request = MPI_REQUEST_NULL;
     HALOCLINE_TRY(receives ? MPI_Irecv(data, count, MPI_BYTE, peer, tag, world->data, &request)
@@ -216,21 +235,21 @@ int transfer_start(halocline_mpi_world* world, int receives, int peer, int tag, 
     return HALOCLINE_MPI_OK;
 }
 
-int transfer_test(halocline_mpi_transfer* transfer, int* done) {
+int transfer_test(halocline_mpi_world* world, halocline_mpi_transfer* transfer, int* done) {
     *done = 0;
-    if (abandoned) return HALOCLINE_MPI_OK;
+    HALOCLINE_TRY(usable(*world));
     MPI_Request request;
     std::memcpy(&request, transfer, sizeof request);
-    HALOCLINE_TRY(MPI_Test(&request, done, MPI_STATUS_IGNORE));
+    const int code = MPI_Test(&request, done, MPI_STATUS_IGNORE);
     std::memcpy(transfer, &request, sizeof request);
-    return HALOCLINE_MPI_OK;
+    return code;
 }
 
-void transfer_cancel(halocline_mpi_transfer* transfer) {
-    if (abandoned) return;
+void transfer_cancel(halocline_mpi_world* world, halocline_mpi_transfer* transfer) {
     MPI_Request request;
     std::memcpy(&request, transfer, sizeof request);
-    MPI_Cancel(&request);
+    take_back(request);
+    if (!may_use_mpi(*world)) return;
     int done = 0;
     for (int tests = 0; !done && tests < 1000; ++tests)
         if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;

@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -14,6 +15,7 @@
     if (const int code = (call); code != MPI_SUCCESS) return code
 
 struct halocline_mpi_windows {
+    const halocline_mpi_world* world = nullptr;
     std::vector<MPI_Win> all;                               // 2 i and 2 i + 1: slots 0 and 1 of channel i
     std::vector<std::unique_ptr<unsigned char[]>> outgoing; // of exposed_slots: MPI may read them until all are freed
 };
@@ -23,6 +25,8 @@ struct halocline_mpi_world {
     MPI_Comm data = MPI_COMM_NULL;  // channels: their tags are all of this communicator's
     MPI_Datatype unit = MPI_DATATYPE_NULL;
     int rank = 0, size = 1, max_tag = 0;
+    std::atomic<bool> left = false; // leave() was called
+    bool used = false;              // it had channels, windows or transfers: messages may be under way
 };
 
 /// The end of a channel: of what came before, and of the epochs for which memory was exposed.
@@ -58,8 +62,12 @@ struct halocline_mpi_channel {
     std::unique_ptr<exposed_slots> exposed;                               // one-sided: in place of all requests
 };
 
-/// False: the job has failed, MPI holds memory, or it is not running.
-bool may_use_mpi();
+/// HALOCLINE_MPI_OK, or HALOCLINE_MPI_LEFT.
+int usable(const halocline_mpi_world& world);
+/// False: the job has failed, MPI holds memory, or MPI is not running.
+bool may_use_mpi(const halocline_mpi_world& world);
+/// Takes back a receive that no message has met. Needs no other rank and moves nothing.
+void take_back(MPI_Request& receive);
 
 // The functions of these names in mpi_module.h (mpi_channel.cpp).
 int channel_open(halocline_mpi_world* world, const halocline_mpi_channel_spec* spec, halocline_mpi_channel** channel);

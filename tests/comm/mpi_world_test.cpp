@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI's world through its module, and channels over it, below any job. Run under each MPI's mpirun, the same binary.
+#include "mpi/bulk.hpp"
 #include "mpi/world.hpp"
 
 #include <halocline/base/error.hpp>
@@ -11,7 +12,10 @@
 #include <chrono>
 #include <functional>
 #include <memory_resource>
+#include <ranges>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <sched.h>
 
@@ -111,8 +115,8 @@ TEST(MpiChannel, TagsComeBackAndNoMessageIsMixedUp) {
     EXPECT_LT(highest, 100) << "of 200 channels, few are open at a time";
 }
 
-// A run of its own: what the even ranks send here is never received.
-TEST(MpiWorldGivenUp, WaitEnds) {
+// A run of its own: the launcher ends the odd ranks, which do not answer, as soon as the even ones are gone.
+TEST(MpiWorldGivenUp, WaitEndsAndSoDoesTheProcess) {
     const std::string out = "to a rank that does not answer";
     int asked = 0;
     const auto soon = [&] {
@@ -122,7 +126,56 @@ TEST(MpiWorldGivenUp, WaitEnds) {
     if (world().rank() % 2 == 0) {
         EXPECT_THROW((void)world().allgather(out, soon), job_error);
         EXPECT_EQ(asked, 100);
+    } else {
+        std::this_thread::sleep_for(std::chrono::seconds(200)); // longer than this run may take
     }
+}
+
+// A run of its own: a failed job leaves MPI alone, for good.
+TEST(MpiWorldLeft, NothingComesIntoMemoryThatWasGivenBackAndNoWorldFollows) {
+    constexpr std::size_t n = 4 << 20;
+    const auto launch = mpi_launch_from_environment().value();
+    {
+        mpi_world world(launch, at_most());
+        const auto peer = static_cast<std::size_t>(world.rank() ^ 1);
+        const auto of_peer = [&](const std::string& card) { return world.allgather(card, at_most())[peer]; };
+        mpi_channel channel(world, *std::pmr::new_delete_resource(), 0, static_cast<int>(peer), 1, 64, 64);
+        channel.connect(of_peer(channel.card()));
+        mpi_bulk_link large(world, static_cast<int>(peer), 1);
+        large.connect(of_peer(large.card()));
+        std::vector<std::byte> memory(n, std::byte{1});
+        bulk_ticket ticket;
+        const bool receives = world.rank() % 2 == 0;
+        if (receives) {
+            ASSERT_EQ(large.receive(0, memory, ticket), bulk_link::opening::open);
+        }
+        (void)of_peer("");
+
+        if (receives) { // a third rank has died
+            world.leave();
+            large.cut();
+            large.give_up(0);
+            std::ranges::fill(memory, std::byte{2}); // somebody else's now
+        } else {
+            std::this_thread::sleep_for(std::chrono::milliseconds(300)); // now that has happened
+            ASSERT_EQ(large.send(0, memory, ticket), bulk_link::opening::open);
+        }
+        for (const auto end = clock::now() + std::chrono::seconds(1); clock::now() < end;) {
+            if (receives)
+                (void)channel.arrived(1);
+            else
+                (void)large.sent(0);
+            world.poll();
+        }
+        if (receives) {
+            channel.close();
+            world.finish([] { return true; });
+            EXPECT_EQ(std::ranges::count(memory, std::byte{2}), std::ptrdiff_t(n));
+        }
+        world.leave();
+    }
+
+    EXPECT_THROW(mpi_world(launch, at_most()), job_error);
 }
 
 } // namespace

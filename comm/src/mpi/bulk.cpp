@@ -46,17 +46,18 @@ bulk_link::opening mpi_bulk_link::send(std::uint32_t record, std::span<const std
 }
 
 void mpi_bulk_link::post(transfer& t) noexcept {
-    for (; error_ == HALOCLINE_MPI_OK && t.next < t.pieces && t.next - t.done < transfer::at_once; ++t.next) {
+    while (error_ == HALOCLINE_MPI_OK && t.next < t.pieces && t.next - t.done < transfer::at_once) {
         const std::size_t start = t.next * piece_bytes, n = std::min(piece_bytes, t.bytes - start);
         error_ = world_.module().transfer_start(world_.handle(), t.receives, peer_, t.tag, t.data + start, n,
                                                 &t.request[t.next % transfer::at_once]);
+        if (error_ == HALOCLINE_MPI_OK) ++t.next;
     }
 }
 
 bool mpi_bulk_link::move(transfer& t) noexcept {
     while (error_ == HALOCLINE_MPI_OK && t.done < t.next) {
         int done = 0;
-        error_ = world_.module().transfer_test(&t.request[t.done % transfer::at_once], &done);
+        error_ = world_.module().transfer_test(world_.handle(), &t.request[t.done % transfer::at_once], &done);
         if (!done) return false;
         ++t.done;
         ++moved_;
@@ -69,7 +70,8 @@ bool mpi_bulk_link::move(transfer& t) noexcept {
 
 void mpi_bulk_link::give_up(std::uint32_t record) noexcept {
     transfer& t = in_[record];
-    for (; t.done < t.next; ++t.done) world_.module().transfer_cancel(&t.request[t.done % transfer::at_once]);
+    for (; t.done < t.next; ++t.done)
+        world_.module().transfer_cancel(world_.handle(), &t.request[t.done % transfer::at_once]);
     t.data = nullptr;
 }
 

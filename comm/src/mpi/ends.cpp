@@ -157,6 +157,13 @@ void mpi_world::finish(const std::function<bool()>& give_up) noexcept {
         return std::ranges::none_of(ends_, [](const auto& e) { return e->released; });
     };
     await_farewells(done, give_up);
+    if (give_up()) leave();
+    close_ends();
+}
+
+void mpi_world::close_ends() noexcept {
+    for (auto& end : ends_) clean_ = close_end(*end) && clean_;
+    ends_.clear();
 }
 
 void mpi_world::fail(mpi_end& e, int code) noexcept {

@@ -48,6 +48,11 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
     const int code = module_->open(launch.communicator, launch.communicator_bytes, guard::give_up, &g, &world_);
     version_ = module_->version();
     g.rethrow();
+    if (code == HALOCLINE_MPI_LEFT) {
+        throw job_error("MPI: a job of this process has failed before, and " + version_ +
+                        " may still write what was under way in it, so no other job can be made over it: start the "
+                        "program again");
+    }
     if (code == HALOCLINE_MPI_NO_COMMUNICATOR) {
         throw input_error("MPI: what was given is no communicator of " + version_ + " (" + path_.string() +
                           "), or MPI_Init was not called: " + launch.evidence +
@@ -64,7 +69,7 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
     rank_ = module_->rank(world_);
     ranks_ = module_->size(world_);
     if (!launch.communicator && launch.ranks > 0 && launch.ranks != ranks_) {
-        module_->leave(); // N singletons that each believe to be alone: don't wait for one another at exit
+        leave(); // N singletons that each believe to be alone: don't wait for one another at exit
         throw input_error("MPI: the launcher is " + (launch.title.empty() ? "unknown" : launch.title) +
                           "'s and started " + std::to_string(launch.ranks) + " ranks (" + launch.evidence + "), but " +
                           version_ + " sees a world of " + std::to_string(ranks_) + " (" + path_.string() +
@@ -80,14 +85,15 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
 }
 
 mpi_world::~mpi_world() {
+    close_ends();
     // Where windows are left: under MPICH jobs that follow stand still otherwise (docs/decisions/0005).
-    bool clean = windows_.empty();
-    for (auto& end : ends_) clean = close_end(*end) && clean;
-    module_->close(world_, clean ? 1 : 0);
+    module_->close(world_, clean_ && windows_.empty() ? 1 : 0, given_up_ ? 1 : 0);
 }
 
 std::string mpi_world::describe(int code) const {
     if (code == HALOCLINE_MPI_TRUNCATED) return version_ + ": a message was longer than planned";
+    if (code == HALOCLINE_MPI_LEFT)
+        return version_ + " is not called any more: the job has failed, or a large message was given up half-way";
     char text[512];
     module_->describe(code, text, sizeof text);
     return version_ + ": " + text;
@@ -127,7 +133,7 @@ void mpi_world::poll() noexcept {
     module_->progress(world_);
 }
 
-void mpi_world::leave() const noexcept { module_->leave(); }
+void mpi_world::leave() const noexcept { module_->leave(world_); }
 void mpi_world::abort(int exit_code) const noexcept { module_->abort(exit_code); }
 
 int mpi_world::take_tag() {

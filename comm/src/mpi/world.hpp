@@ -69,8 +69,11 @@ class mpi_world {
     [[nodiscard]] std::vector<std::string> allgather(std::string_view mine, const progress& check) const;
     /// Moves started sends and farewells on, while the rank waits for something else than MPI.
     void poll() noexcept;
-    /// The job failed: no MPI call from this process any more, so that it can end while others are dead.
+    /// The job failed: no MPI call for it any more, nor MPI_Finalize, so that this process can end while others are dead.
+    /// Any thread may call it, while others are in calls.
     void leave() const noexcept;
+    /// This rank alone has failed, and its program may end while the others go on: MPI_Finalize would wait for them.
+    void give_up() noexcept { given_up_ = true; }
     /// Ends all processes of the launcher with this exit code.
     void abort(int exit_code) const noexcept;
 
@@ -102,7 +105,9 @@ class mpi_world {
     /// The channel is gone: the end goes when its peer has said farewell, or with the world.
     void release(mpi_end& end) noexcept;
     /// Receives the farewells of the peers whose ends were closed here: until there are no more, `give_up` says so, or
-    /// for 2 seconds. What nobody receives, MPI would complain of, or hold, when it ends.
+    /// for 2 seconds. What nobody receives, MPI would complain of, or hold, when it ends. Then closes all ends: here,
+    /// while whoever tell_calls() names is looked at, since one-sided this may block. Leaves MPI if `give_up` says so.
+    /// Pre: all ends were released.
     void finish(const std::function<bool()>& give_up) noexcept;
 
     [[nodiscard]] const halocline_mpi_module& module() const { return *module_; }
@@ -116,6 +121,7 @@ class mpi_world {
     bool closed(mpi_end& end) noexcept;
     /// True: nothing of it is under way any more.
     bool close_end(mpi_end& end) noexcept;
+    void close_ends() noexcept;
     static void fail(mpi_end& end, int code) noexcept;
     void sweep() noexcept;
     void require(int code, std::string_view call) const;
@@ -126,6 +132,8 @@ class mpi_world {
     std::string version_;
     int rank_ = 0, ranks_ = 1;
     mpi_mode mode_ = mpi_mode::two_sided;
+    bool clean_ = true; // so far no end was closed with something under way
+    bool given_up_ = false;
     activity* doing_ = nullptr;
     int next_tag_ = 0, next_window_ = 0;
     std::uint32_t window_plan_ = 0;
