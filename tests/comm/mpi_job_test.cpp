@@ -2,13 +2,18 @@
 // A job under an MPI launcher: set-up and sums, over MPI and over shared memory. Run under each MPI's mpirun.
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/job.hpp>
+#include <halocline/comm/messenger.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace halocline::comm {
@@ -70,6 +75,56 @@ TEST(MpiSum, SameBitsOverBothTransports) {
         j.barrier();
     }
     EXPECT_EQ(bits[0], bits[1]);
+}
+
+/// Round the ring, as large as those that MPI moves straight into the receiver's memory.
+void expect_large_messages_arrive(const job& j) {
+    constexpr std::size_t n = 4 << 20;
+    messenger m(j);
+    const int next = (j.rank() + 1) % j.ranks(), previous = (j.rank() + j.ranks() - 1) % j.ranks();
+    const std::vector<std::byte> out(n, static_cast<std::byte>(j.rank() + 1));
+    std::vector<std::byte> in(n);
+    for (int round = 0; round < 3; ++round) {
+        std::ranges::fill(in, std::byte{0});
+        std::array<message_request, 2> both;
+        m.irecv(both[0], in, previous, 1);
+        m.isend(both[1], out, next, 1);
+        ASSERT_EQ(m.wait_all(both), status::ok) << m.pending();
+        ASSERT_EQ(std::ranges::count(in, static_cast<std::byte>(previous + 1)), std::ptrdiff_t(n));
+    }
+}
+
+/// Under both MPIs the run ends with 0 only if every rank gets through MPI_Finalize.
+TEST(MpiJobGoesOn, AfterFailuresThatOneRankCatches) {
+    const job j = job::from_environment({.transports = {"mpi"}, .deadline = std::chrono::seconds(20)});
+    {
+        messenger m(j);
+        if (j.rank() == 0) {
+            std::array<std::byte, 8> in{};
+            const status s = m.recv(in, 1, 1);
+            EXPECT_EQ(s, status::aborted) << "rank 1 closes its messenger";
+            EXPECT_THROW(j.fail(s, m.pending()), rank_failure);
+        }
+    }
+    j.barrier();
+    expect_large_messages_arrive(j);
+    if (j.rank() == 1) {
+        EXPECT_THROW(j.fail(status::misused, "no such rank"), rank_failure);
+        EXPECT_THROW(j.fail(status::wrong_data, "a receive"), rank_failure);
+    }
+    expect_large_messages_arrive(j);
+    j.barrier();
+}
+
+// A run of its own: rank 1 gives up, and its process ends although rank 0 goes on with something else.
+TEST(MpiJobGivenUp, ProcessEnds) {
+    const auto run = [] {
+        const job j = job::from_environment({.transports = {"mpi"}});
+        j.barrier();
+        if (j.rank() == 1) j.fail(status::misused, "no such rank");
+        std::this_thread::sleep_for(std::chrono::seconds(200)); // longer than this run may take
+    };
+    EXPECT_THROW(run(), rank_failure);
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, MpiJob, testing::Values("mpi", "shm"), [](const auto& which) { return which.param; });

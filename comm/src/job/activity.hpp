@@ -10,6 +10,7 @@ namespace halocline::comm {
 struct activity {
     std::atomic<std::uint64_t> closing{0}; ///< since when (ticks) it has been in a destructor of ours; 0: it is not
     std::atomic<bool> noticed{false};      ///< the end of the job
+    std::atomic<bool> raised{false};       ///< an exception of the job was thrown, perhaps for this rank alone
     std::atomic<std::uint64_t> calls{0}; ///< of another library that may not return, begun and ended: odd while in one
     std::atomic<int> called_for{-1};     ///< which peer that one needs; -1: several
 };

@@ -80,6 +80,7 @@ status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
 
 void job_core::notice() noexcept {
     doing.noticed.store(true, std::memory_order_relaxed);
+    if (networks.mpi) networks.mpi->leave(); // the record may be another rank's
     // Before this rank's buffers go, and before libfabric closes the connections of the dead.
     if (networks.ofi) networks.ofi->leave();
 }
@@ -171,11 +172,13 @@ job_core::ending job_core::end_of_job(std::string_view sentence_end) const {
 }
 
 void job_core::raise(status why, std::string_view operation) const {
-    doing.noticed.store(true, std::memory_order_relaxed);
-    if (networks.mpi) networks.mpi->leave();
     const std::string waited = " while this rank waited for " + std::string(operation);
     const bool own = why == status::wrong_data || why == status::misused;
     const bool ended = memory->record().state.load(std::memory_order_acquire) == failure_record::there;
+    doing.raised.store(true, std::memory_order_relaxed);
+    // Else the program may catch this and go on with the job.
+    if (ended) doing.noticed.store(true, std::memory_order_relaxed);
+    if (ended && networks.mpi) networks.mpi->leave();
     ending end;
     if (!own && ended) {
         end = end_of_job(waited);
@@ -194,7 +197,7 @@ void job_core::raise(status why, std::string_view operation) const {
         default: end.text += std::string(to_string(why)) + waited;
         }
     }
-    if (guard) guard->leave_report_to_rank(end.text);
+    if (ended && guard) guard->leave_report_to_rank(end.text);
     throw rank_failure(end.text, end.why, end.culprit, end.culprit >= 0 ? members[end.culprit].pid : 0,
                        end.culprit >= 0 ? members[end.culprit].host : std::string(), std::string(operation));
 }

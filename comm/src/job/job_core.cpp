@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job_core.hpp"
 
+#include "mpi/world.hpp"
 #include "watchdog.hpp"
 
 #include <halocline/base/enumerators.hpp>
 #include <halocline/comm/clock.hpp>
 
+#include <exception>
 #include <unistd.h>
 #include <utility>
 
@@ -56,6 +58,9 @@ job_core::~job_core() {
         return ended || !somebody;
     };
     networks.finish(over, alone);
+    // The exception takes the job's last handle along.
+    const bool gives_up = doing.raised.load(std::memory_order_relaxed) && std::uncaught_exceptions() > 0;
+    if (networks.mpi && gives_up) networks.mpi->give_up();
     if (guard) guard->stop_looking();
     // While the watchdog still runs: these libraries may not return. Memory that is registered with them goes first.
     parked.clear();
