@@ -46,7 +46,7 @@ class socket_plane::far_connector {
         bool only_probes; // whether the peer still listens
         descriptor socket{};
         std::optional<authentication> handshake{};
-        time since = clock_type::now(), next = since, started{};
+        time since = clock_type::now(), next = since, started{}, refused{};
     };
 
     void wait_for_events();
@@ -61,7 +61,7 @@ class socket_plane::far_connector {
 
     void joined(int rank, descriptor socket);
     void died(int rank, const std::string& how);
-    [[nodiscard]] bool is_connecting(int rank) const;
+    [[nodiscard]] bool says_to_be(int rank) const;
 
     static constexpr const char* operation = "the ranks of other nodes to connect";
     socket_plane& plane_;
@@ -150,10 +150,15 @@ bool socket_plane::far_connector::connected(attempt& a, time now) {
         return false;
     }
     const int error = (p.revents & (POLLERR | POLLHUP)) != 0 ? error_of(a.socket.fd()) : 0;
-    if (error == ECONNREFUSED) died(peers_[a.peer].rank, ""); // it listens as long as it lives and waits
     if (error == 0 && (p.revents & POLLHUP) == 0) return true;
     a.socket = descriptor();
-    a.next = now + probe_after;
+    if (error == ECONNREFUSED) {
+        if (a.refused == time()) a.refused = now;
+        // It listens as long as it lives and waits. A higher rank waits no more once it has proved itself to all.
+        const bool may_have_joined = a.only_probes && says_to_be(peers_[a.peer].rank);
+        if (!may_have_joined || now - a.refused >= time_to_authenticate) died(peers_[a.peer].rank, "");
+    }
+    a.next = now + (error == ECONNREFUSED ? reconnect_after : probe_after);
     return false;
 }
 
@@ -198,19 +203,15 @@ void socket_plane::far_connector::probe_silent_peers(time now) {
         const int rank = peers_[i].rank;
         const bool probing =
             std::any_of(attempts_.begin(), attempts_.end(), [&](const attempt& a) { return a.peer == i; });
-        if (rank < plane_.rank_ || plane_.link_to(rank).socket || probing || is_connecting(rank) ||
-            now - seen_[i] < probe_after)
-            continue;
+        if (rank < plane_.rank_ || plane_.link_to(rank).socket || probing || now - seen_[i] < probe_after) continue;
         attempts_.emplace_back(i, true);
     }
 }
 
-/// A rank that has connected in the meantime may have stopped listening.
+/// A rank that has joined may have stopped listening.
 void socket_plane::far_connector::drop_needless_probes() {
-    std::erase_if(attempts_, [&](const attempt& a) {
-        const int rank = peers_[a.peer].rank;
-        return a.only_probes && (plane_.link_to(rank).socket || is_connecting(rank));
-    });
+    std::erase_if(attempts_,
+                  [&](const attempt& a) { return a.only_probes && plane_.link_to(peers_[a.peer].rank).socket; });
 }
 
 /// Err: rank_failure: the job has failed, or its deadline has passed.
@@ -234,7 +235,8 @@ void socket_plane::far_connector::died(int rank, const std::string& how) {
     core_.check_or_raise(rank, since_, operation);
 }
 
-bool socket_plane::far_connector::is_connecting(int rank) const {
+/// Has anybody connected who says to be this rank, and not yet proved it? Anybody can say so.
+bool socket_plane::far_connector::says_to_be(int rank) const {
     return std::any_of(accepted_.begin(), accepted_.end(), [&](const authentication& p) { return p.peer() == rank; });
 }
 
