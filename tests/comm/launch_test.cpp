@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank makes of a launcher's answers: this test plays the launcher (launch.hpp).
 #include "control/wire.hpp"
+#include "job/layout_number.hpp"
 
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/launch.hpp>
@@ -10,7 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <sys/socket.h>
 #include <thread>
@@ -53,14 +56,41 @@ std::string joined(const std::function<std::string(const std::string& part)>& an
     return text;
 }
 
+constexpr std::size_t number_at = 4; // in a card, behind its mark
+
+TEST(Launch, AnotherLayoutOfTheSameVersionIsRefusedWithBothNumbersAndTheRemedy) {
+    const std::string mine = std::to_string(layout_number), next = std::to_string(layout_number + 1);
+    const auto refused = [&](const std::string& theirs) {
+        return "ranks disagree on the number of their layouts: rank 0 has '" + mine + "', rank 1 has '" + theirs +
+               "'; link the programs of all ranks with halocline of the same sources";
+    };
+    const auto with = [&](const std::function<std::string(std::string part)>& other) {
+        return joined([&](const std::string& part) {
+            return wire_writer().number(launch::gathered).text(part).text(other(part)).take();
+        });
+    };
+
+    EXPECT_EQ(with([](std::string part) {
+                  const std::uint32_t number = layout_number + 1;
+                  std::memcpy(part.data() + number_at, &number, sizeof number);
+                  return part.substr(0, 40); // what follows is not read
+              }),
+              refused(next));
+    const std::string none = "none, as builds before these numbers";
+    EXPECT_EQ(with([](const std::string& part) { return part.substr(number_at + sizeof layout_number); }),
+              refused(none)); // as cards were
+    EXPECT_EQ(with([](const std::string&) { return std::string(); }), refused(none));
+}
+
 TEST(Launch, AnotherVersionIsRefusedWithBothAndTheRemedyWithinASecond) {
     std::array<std::chrono::steady_clock::duration, 3> took{}; // one of them may have to wait for its processor
     for (auto& t : took) {
         const auto begin = std::chrono::steady_clock::now();
         std::string mine;
         const std::string text = joined([&](const std::string& part) {
-            mine = wire_reader(part).text();
-            const std::string other = wire_writer().text("0.0.9").text("laid out in another way").take();
+            mine = wire_reader(part.substr(number_at + sizeof layout_number)).text();
+            const std::string other =
+                part.substr(0, number_at + sizeof layout_number) + wire_writer().text("0.0.9").text("laid out").take();
             return wire_writer().number(launch::gathered).text(part).text(other).take();
         });
         t = std::chrono::steady_clock::now() - begin;

@@ -2,6 +2,7 @@
 # Jobs over several nodes, and the connections between them.
 halocline_add_test(comm.tcp_link_test SOURCES tcp_link_test.cpp far_connect_test.cpp LINK halocline::comm SEES comm)
 halocline_add_test(comm.launch_test SOURCES launch_test.cpp LINK halocline::comm SEES comm) # wire.hpp
+halocline_add_test(comm.layout_test SOURCES layout_test.cpp LINK halocline::comm SEES comm)
 if(LIBFABRIC_FOUND)
   halocline_add_test(comm.nodes_test SOURCES nodes_test.cpp LINK halocline::comm SEES comm # job_core.hpp
                      LABELS ofi RANKS 3 4)

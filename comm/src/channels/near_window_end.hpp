@@ -21,7 +21,7 @@
 
 namespace halocline::comm {
 
-/// Where the two ends of a copy meet, in the receiver's slab.
+/// Where the two ends of a copy meet, in the receiver's slab. Changes raise layout_number (job/layout_number.hpp).
 struct helped_copy {
     struct alignas(128) {
         std::atomic<std::uint64_t> step{0}; ///< whose pieces are dealt out; stored last

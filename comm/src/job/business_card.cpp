@@ -3,11 +3,14 @@
 
 #include "control/descriptor.hpp"
 #include "control/wire.hpp"
+#include "layout_number.hpp"
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/processors.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <sys/random.h>
@@ -64,8 +67,21 @@ std::string options_text(const job_options& o) {
                       std::to_string(rank) + " has '" + theirs + "'; " + remedy);
 }
 
+/// A card's first bytes in every build, whatever follows: this mark, and layout_number.
+constexpr std::array<char, 4> card_mark{'h', 'l', 'c', 'd'};
+
+std::string layout_of(std::string_view card) {
+    constexpr std::size_t number_at = sizeof card_mark;
+    std::uint32_t number = 0;
+    if (card.size() < number_at + sizeof number || std::memcmp(card.data(), card_mark.data(), sizeof card_mark) != 0)
+        return "none, as builds before these numbers";
+    std::memcpy(&number, card.data() + number_at, sizeof number);
+    return std::to_string(number);
+}
+
 std::string written(const business_card& c) {
     wire_writer w;
+    w.number(card_mark).number(layout_number);
     for (const std::string* s : {&c.version, &c.options, &c.kernel, &c.network, &c.node, &c.pids, &c.host,
                                  &c.socket_name, &c.secret, &c.trouble})
         w.text(*s);
@@ -78,11 +94,20 @@ std::string written(const business_card& c) {
     return w.take();
 }
 
-/// Err: input_error if rank 0, whose version that is, has another: the rest might be laid out otherwise.
-business_card read_card(std::string_view bytes, int rank, const std::string& version_of_0) {
-    wire_reader r(bytes);
+/// A reader behind the mark and the number, which are to be those of rank 0.
+wire_reader open_card(std::string_view bytes, int rank, std::string_view card_of_0) {
+    if (layout_of(bytes) != layout_of(card_of_0))
+        disagree("the number of their layouts", layout_of(card_of_0), rank, layout_of(bytes),
+                 "link the programs of all ranks with halocline of the same sources");
+    return wire_reader(bytes.substr(std::min(bytes.size(), sizeof card_mark + sizeof layout_number)));
+}
+
+/// Err: input_error if rank 0 has another layout or version: the rest might be laid out otherwise.
+business_card read_card(std::string_view bytes, int rank, std::string_view card_of_0) {
+    wire_reader r = open_card(bytes, rank, card_of_0);
     business_card c;
     c.version = r.text();
+    const std::string version_of_0 = open_card(card_of_0, 0, card_of_0).text();
     if (c.version != version_of_0)
         disagree("the version of halocline", version_of_0, rank, c.version,
                  "link the programs of all ranks with one of them");
@@ -142,7 +167,7 @@ business_card own_card(const bootstrap& start, const job_options& options, const
 std::vector<business_card> swap_cards(const bootstrap& start, const business_card& mine) {
     std::vector<business_card> cards;
     const std::vector<std::string> parts = start.gather(written(mine));
-    for (int r = 0; r < start.ranks; ++r) cards.push_back(read_card(parts[r], r, wire_reader(parts[0]).text()));
+    for (int r = 0; r < start.ranks; ++r) cards.push_back(read_card(parts[r], r, parts[0]));
     refuse_trouble(cards); // first: a rank with bad input has no options
     for (int r = 0; r < start.ranks; ++r) {
         if (cards[r].options != cards[0].options)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank tells all others at the start of the job, through the launcher's gather: what must be alike on all ranks,
-// and where this one is to be found. (Business card: as implementations of MPI call what they publish through PMI.)
+// and where this one is to be found. Changes raise layout_number (layout_number.hpp), which is the first on each card,
+// at the same place in every build. (Business card: as implementations of MPI call what they publish through PMI.)
 #pragma once
 
 #include "bootstrap.hpp"
@@ -36,7 +37,7 @@ struct business_card {
                                      const std::string& trouble);
 
 /// The cards of all ranks, by rank. Collective.
-/// Err: input_error, the same on every rank, if they disagree on the version or the options, or one is in trouble.
+/// Err: input_error, the same on every rank, if they disagree on the layout, the version or the options, or one is in trouble.
 [[nodiscard]] std::vector<business_card> swap_cards(const bootstrap& start, const business_card& mine);
 
 } // namespace halocline::comm

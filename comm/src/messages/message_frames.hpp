@@ -4,7 +4,8 @@
 //
 // Credit: each frame says how many messages its reader may have sent in all, so that whatever comes finds room and
 // frames are always taken whole. A message that is too long to be kept among the unexpected ones has a place of its own
-// at the receiver, that of its send record, which the head gives back when a receive has its bytes.
+// at the receiver, that of its send record, which the head gives back when a receive has its bytes. Changes of heads and
+// items raise layout_number (job/layout_number.hpp).
 #pragma once
 
 #include "matching.hpp"

@@ -5,7 +5,7 @@
 //
 // A rank's block in its slab holds one link per peer: a farewell line, credit for its sends, the ring of what that peer
 // sends and the slots of its longer messages, records of its own large sends to that peer, and pieces in which it
-// stages memory that the peer can't read.
+// stages memory that the peer can't read. Changes raise layout_number (job/layout_number.hpp).
 #pragma once
 
 #include "node/peer_memory.hpp"

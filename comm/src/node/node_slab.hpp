@@ -14,7 +14,7 @@
 namespace halocline::comm {
 
 /// First thing in each slab: what ended the job, written once by the rank that saw it first; whom the slab's owner
-/// waits for, and who reports that it is unresponsive.
+/// waits for, and who reports that it is unresponsive. Changes raise layout_number (job/layout_number.hpp).
 struct failure_record {
     enum : std::uint32_t { none, being_written, there };
     std::atomic<std::uint32_t> state{none};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes into a neighbour's memory over a network, in frames (network/frame_stream.hpp). The neighbour stores the bytes
-// when it takes a frame, so everything arrives in the order in which it was sent.
+// when it takes a frame, so everything arrives in the order in which it was sent. Changes of items raise layout_number
+// (job/layout_number.hpp).
 #pragma once
 
 #include "network/frame_stream.hpp"

@@ -2,7 +2,7 @@
 // The control line: what a sender writes into its receiver's memory per channel direction, beside the payload. It has
 // two halves, used in turn by even and odd epochs, because the sender may be one epoch ahead of the reader. They are
 // 128 bytes apart: prefetchers fetch pairs of cache lines, so a poll of one half would otherwise take the other from
-// its sender.
+// its sender. Changes raise layout_number (src/job/layout_number.hpp).
 #pragma once
 
 #include <atomic>

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks of one job share is laid out as layout_number says: two builds with the same number understand each other.
+#include "job/layout_number.hpp"
+
+#include "channels/near_window_end.hpp"
+#include "channels/sum_label.hpp"
+#include "control/socket_frames.hpp"
+#include "job/business_card.hpp"
+#include "messages/message_frames.hpp"
+#include "messages/message_layout.hpp"
+#include "network/bulk_link.hpp"
+#include "node/node_slab.hpp"
+#include "node/shared_copy.hpp"
+#include "ofi/tags.hpp"
+#include "one_sided/far_link.hpp"
+#include "verbs/tags.hpp"
+
+#include <halocline/comm/control_line.hpp>
+#include <halocline/comm/message_slots.hpp>
+#include <halocline/comm/shm_channel.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace halocline::comm;
+
+/// The layouts of each number. Only ever appended to: a number that was once used means what it meant.
+struct known_layout {
+    std::uint32_t number;
+    std::uint64_t fingerprint;
+};
+constexpr known_layout known[]{{1, 0x092f2f302f248ea6}};
+
+std::uint64_t fingerprint_of(std::string_view bytes) { // FNV-1a
+    std::uint64_t h = 0xcbf29ce484222325;
+    for (const char c : bytes) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    return h;
+}
+
+/// Sizes, places and values, a line each.
+class facts {
+  public:
+    void add(std::string_view what, std::uint64_t value) {
+        text_ += std::string(what) + " " + std::to_string(value) + "\n";
+    }
+    template <class T, class... Members>
+    void add_object(std::string_view what, const T& object, const Members&... members) {
+        add(what, sizeof object);
+        [[maybe_unused]] const auto start = reinterpret_cast<std::uintptr_t>(&object);
+        (add("  a member at", reinterpret_cast<std::uintptr_t>(&members) - start), ...);
+    }
+    [[nodiscard]] const std::string& text() const { return text_; }
+
+  private:
+    std::string text_;
+};
+
+void add_slabs(facts& all) {
+    const failure_record r;
+    all.add_object("failure_record", r, r.state, r.why, r.culprit, r.pid, r.host, r.text, r.awaited, r.awake,
+                   r.reported_by, r.reports_far);
+    const line_label l;
+    all.add_object("line_label", l, l.epoch, l.plan_id, l.field_index, l.bytes, l.start_stamp, l.end, l.immediate);
+    const control_line line;
+    all.add_object("control_line", line, line.half[0], line.half[1]);
+    for (const std::size_t payload : {std::size_t{16}, std::size_t{17}, std::size_t{1000}}) {
+        alignas(128) static std::byte start[4096];
+        const shm_channel::block b = shm_channel::block_at(start, payload);
+        all.add("shm_channel", shm_channel::block_bytes(payload));
+        all.add("  slots at", static_cast<std::uint64_t>(b.slots - start));
+        all.add("  apart", b.stride);
+    }
+    const helped_copy h;
+    all.add_object("helped_copy", h, h.offered.step, h.offered.bytes, h.offered.mended, h.next, h.received);
+    const auto link = std::make_unique<link_layout>();
+    all.add_object("link_layout", *link, link->farewell, link->cells_taken, link->slots_taken, link->ring.of(0),
+                   link->ring.of(1), link->slot[0], link->slot[1], link->slot[1].cell, *link->slot[1].line(0),
+                   link->record[0], link->record[1]);
+    const message_cell& c = link->ring.of(0);
+    all.add_object("message_cell", c, c.number, c.tag, c.context, c.bytes, c.slots_taken, c.payload);
+    const announcement a;
+    all.add_object("announcement", a, a.bytes, a.place.address, a.place.in_slab, a.generation, a.record);
+    const send_record& s = link->record[0];
+    all.add_object("send_record", s, s.receiver.state, s.receiver.target, s.receiver.read, s.receiver.looked_at, s.next,
+                   s.sender_pieces, s.staged);
+    all.add("phases", send_record::phases * send_record::received + send_record::pushed);
+    const auto box = std::make_unique<outbox>();
+    all.add_object("outbox", *box, box->staging[1], box->copy[0], box->copy[1]);
+    for (const std::uint64_t bytes : {10'000u, 1'000'000u, 10'000'000u}) all.add("piece", piece_bytes(bytes));
+}
+
+void add_networks(facts& all) {
+    all.add("message slots", message_slots::payload_at + 1000 * message_slots::slot_bytes(65));
+    all.add("frame channels", frame_stream::channels);
+    const frame_head f;
+    all.add_object("frame_head", f, f.credit, f.given_back);
+    const frame_item i;
+    all.add_object("frame_item", i, i.kind, i.record, i.tag, i.context, i.bytes);
+    all.add("frame_item kinds", frame_item::withdrawn * 10 + frame_item::invite);
+    const far_item p;
+    all.add_object("far_item", p, p.kind, p.which, p.place, p.bytes);
+    all.add("far_item kinds", far_item::sends * 10 + far_item::tell);
+    all.add("far frames", far_link::frame_bytes);
+    const bulk_ticket t;
+    all.add_object("bulk_ticket", t, t.address, t.key);
+    all.add("bulk pieces", bulk_link::piece_bytes + bulk_link::records);
+    all.add("ofi", ofi_tags::farewell << ofi_tags::bits | ofi_tags::values);
+    all.add("ofi, large", ofi_tags::bulk + ofi_tags::record_bits);
+    all.add("verbs", verbs_tags::immediate(verbs_tags::values, 5));
+    all.add("sum", sum_label(5, sum_word(3, true)).field_index());
+}
+
+/// A card behind its mark and number, and a frame of each kind on a socket.
+void add_set_up(facts& all) {
+    business_card c{.version = "version",
+                    .options = "options",
+                    .kernel = "kernel",
+                    .network = "network",
+                    .node = "node",
+                    .pids = "pids",
+                    .host = "host",
+                    .socket_name = "socket",
+                    .secret = "secret",
+                    .trouble = "",
+                    .address_room = 1,
+                    .descriptor_room = 2,
+                    .pid = 3,
+                    .share = {},
+                    .addresses = {{"eth0", "10.0.0.1", "10.0.0.0/8"}}};
+    c.share.processors = {4, 5};
+    c.share.threads = 6;
+    c.share.quotas = {{"group", 7.5}};
+    bootstrap start;
+    std::string card;
+    start.gather = [&](std::string_view mine) { return std::vector{card = mine}; };
+    (void)swap_cards(start, c);
+    all.add("card", fingerprint_of(std::string_view(card).substr(8)));
+
+    std::string frames;
+    for (const frame_kind kind :
+         {frame_kind::message, frame_kind::letter, frame_kind::far_word, frame_kind::end_of_job, frame_kind::goodbye})
+        append_frame(frames, kind, kind == frame_kind::goodbye ? "" : "body");
+    all.add("frames", fingerprint_of(frames));
+    all.add("status", static_cast<std::uint64_t>(status::misused));
+    all.add("far_word", static_cast<std::uint64_t>(far_word::goes_on));
+}
+
+TEST(Layout, IsThatOfItsNumber) {
+    facts all;
+    add_slabs(all);
+    add_networks(all);
+    add_set_up(all);
+
+    const known_layout& last = *std::ranges::max_element(known, {}, &known_layout::number);
+    ASSERT_EQ(last.number, layout_number);
+    EXPECT_EQ(fingerprint_of(all.text()), last.fingerprint)
+        << "What ranks share has changed. Raise layout_number (comm/src/job/layout_number.hpp), and append the new "
+           "number and fingerprint to known[] here.\n"
+        << all.text();
+}
+
+} // namespace
