@@ -2,6 +2,7 @@
 #include "job/job_core.hpp"
 #include "job/watchdog.hpp"
 
+#include <halocline/comm/bad_input.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
 #include <halocline/comm/one_sided.hpp>
@@ -326,6 +327,7 @@ job_options take_options(std::string& name) {
     if (has("nodes-"))                                      // each rank a node of its own: deaths are told by TCP
         setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
     if (has("verbs-")) options.transports = {"verbs"};
+    if (has("mpi-")) options.transports = {"mpi"}; // by mpi.cmake
     return options;
 }
 
@@ -335,7 +337,7 @@ int be_rank(std::string name) {
     const job_options options = take_options(name);
     const auto found = std::ranges::find(modes, name, &mode::name);
     if (found == std::end(modes)) return 2;
-    const int rank = std::stoi(std::getenv("HALOCLINE_RANK"));
+    const int rank = launched_rank();
     if (found->before_joining != nullptr) found->before_joining(rank);
     try {
         const job j = job::from_environment(options);

@@ -24,6 +24,9 @@ if(tests)
     PASS_REGULAR_EXPRESSION "PASSED  . 1 test" FAIL_REGULAR_EXPRESSION "FAILED")
 endif()
 
+# A rank of the kill tests that forks, under the launchers themselves.
+halocline_add_mpi_test(comm.mpi_forks TARGET comm_kill_test RANKS 3 ARGS rank mpi-forks)
+
 # No program links an MPI.
 add_test(NAME comm.mpi_is_not_linked COMMAND ldd $<TARGET_FILE:comm_mpi_world_test>)
 set_tests_properties(comm.mpi_is_not_linked PROPERTIES FAIL_REGULAR_EXPRESSION "libmpi;libmpich;libopen-" LABELS mpi)
