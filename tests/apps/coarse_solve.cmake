@@ -4,7 +4,8 @@ halocline_add_test_program(apps_coarse_solve_test SOURCES ${sources}
   LINK halocline::dirac halocline_app_config nlohmann_json::nlohmann_json)
 target_compile_definitions(apps_coarse_solve_test PRIVATE
   HALOCLINE_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALOCLINE_SOURCE="${PROJECT_SOURCE_DIR}"
-  $<$<BOOL:${LIBFABRIC_FOUND}>:HALOCLINE_WITH_OFI> $<$<BOOL:${LIBIBVERBS_FOUND}>:HALOCLINE_WITH_VERBS>)
+  $<$<BOOL:${LIBFABRIC_FOUND}>:HALOCLINE_WITH_OFI> $<$<BOOL:${LIBFABRIC_HAS_NET}>:HALOCLINE_WITH_NET>
+  $<$<BOOL:${LIBIBVERBS_FOUND}>:HALOCLINE_WITH_VERBS>)
 add_dependencies(apps_coarse_solve_test coarse_solve generate_gauge halocline-run halocline-info)
 
 # One entry per question, so that a failure names itself; serial, because they time and oversubscribe.
