@@ -4,7 +4,9 @@
 
 #include <halocline/base/error.hpp>
 
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 namespace {
 
@@ -66,6 +68,25 @@ TEST(Pmix, RanksWithOtherOptionsAreRefusedWithBothValues) {
         EXPECT_NE(text.find("ranks disagree on the options of the job: rank 0 has"), std::string::npos) << text;
         for (const char* value : {"deadline 60000 ms", "deadline 61000 ms"})
             EXPECT_NE(text.find(value), std::string::npos);
+    }
+}
+
+/// A run of its own: rank 1 comes when the others have given up.
+TEST(PmixMissing, RanksAreNamedAtTheDeadline) {
+    job_options options = over({"shm"});
+    options.deadline = std::chrono::seconds(2);
+    const bool late = std::string(std::getenv("OMPI_COMM_WORLD_RANK")) == "1";
+    if (late) std::this_thread::sleep_for(std::chrono::seconds(12));
+    std::string text;
+    try {
+        const job j = job::from_environment(options);
+    } catch (const std::exception& e) {
+        text = e.what();
+    }
+    EXPECT_NE(text, "");
+    if (!late) {
+        EXPECT_NE(text.find("not every rank came within 2000 ms, missing: rank 1, while this rank"), std::string::npos)
+            << text;
     }
 }
 

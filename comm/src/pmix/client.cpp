@@ -69,7 +69,7 @@ class client {
         value.data.bo.size = mine.size();
         require(put_(PMIX_GLOBAL, key.c_str(), &value), "PMIx_Put");
         require(commit_(), "PMIx_Commit");
-        fence(deadline);
+        fence(key, deadline);
         std::vector<std::string> all;
         for (int r = 0; r < ranks_; ++r) all.push_back(bytes_of(r, key));
         return all;
@@ -113,8 +113,32 @@ class client {
         return bytes;
     }
 
-    /// Waits for every rank; its data come along.
-    void fence(std::chrono::milliseconds deadline) {
+    /// ", missing: rank 1, rank 4,": those whose part of this gather the server does not have; "" if it does not say.
+    /// The server of another node is asked for its ranks, and a rank may have come after the deadline.
+    std::string missing(const std::string& key) {
+        constexpr int most_named = 4; // each may take a second
+        pmix_info_t timeout{};
+        std::strncpy(timeout.key, PMIX_TIMEOUT, sizeof timeout.key - 1);
+        timeout.value.type = PMIX_INT;
+        timeout.value.data.integer = 1; // seconds
+        std::string names;
+        for (int r = 0, named = 0; r < ranks_ && named < most_named; ++r) {
+            if (r == rank()) continue;
+            const pmix_proc_t who = process(static_cast<pmix_rank_t>(r));
+            pmix_value_t* value = nullptr;
+            if (get_(&who, key.c_str(), &timeout, 1, &value) == PMIX_SUCCESS) {
+                std::free(value->data.bo.bytes);
+                std::free(value);
+                continue;
+            }
+            names += (names.empty() ? ", missing: rank " : ", rank ") + std::to_string(r);
+            if (++named == most_named) names += ", perhaps more";
+        }
+        return names.empty() ? names : names + ",";
+    }
+
+    /// Waits for every rank; its data come along, by `key`.
+    void fence(const std::string& key, std::chrono::milliseconds deadline) {
         pmix_info_t collect{};
         std::strncpy(collect.key, PMIX_COLLECT_DATA, sizeof collect.key - 1);
         collect.value.type = PMIX_BOOL;
@@ -136,9 +160,10 @@ class client {
         require(begun, "PMIx_Fence_nb");
         std::unique_lock lock(state->mutex);
         if (!state->done.wait_for(lock, deadline, [&] { return state->over; })) {
+            lock.unlock(); // the callback comes in a thread that also answers missing()
             throw rank_failure("rank " + std::to_string(rank()) + " (pid " + std::to_string(getpid()) +
-                                   "): not every rank came within " + std::to_string(deadline.count()) +
-                                   " ms while this rank waited for every rank to join the job",
+                                   "): not every rank came within " + std::to_string(deadline.count()) + " ms" +
+                                   missing(key) + " while this rank waited for every rank to join the job",
                                status::timed_out, -1, 0, {}, "every rank to join the job");
         }
         require(state->result, "PMIx_Fence");
