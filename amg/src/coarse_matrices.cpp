@@ -25,7 +25,6 @@ comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<
     std::vector<aggregation::batch> batches(parts);
     lattice::field<float> v(p.fine(), lattice::spinor_components);
 
-    comm::status bad = comm::status::ok;
     const int vectors = p.vectors();
     for (int chirality = 0; chirality < 2; ++chirality)
         for (int first = 0; first < vectors; first += kernels::batch) {
@@ -33,7 +32,7 @@ comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<
             for (std::size_t i = 0; i < count; ++i) {
                 p.column(v, first + static_cast<int>(i), chirality);
                 const comm::status finished = apply_in_parts(images, i, v, d);
-                if (bad == comm::status::ok) bad = finished;
+                if (finished != comm::status::ok) return finished;
             }
             for (std::size_t k = 0; k < parts; ++k)
                 batches[k] = {
@@ -43,7 +42,7 @@ comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<
                 set_columns(batches[k].x, chirality * vectors + first, static_cast<int>(k) - 1);
         }
     if (parities_ == 2) invert_odd();
-    return bad;
+    return comm::status::ok;
 }
 
 // images[k][i] = part k of D v
@@ -55,12 +54,13 @@ comm::status coarse_operator::apply_in_parts(std::span<std::vector<lattice::fiel
     d.start_surface(v);
     d.apply_block(images[0][i], v);
     const comm::status finished = d.finish_surface();
+    if (finished != comm::status::ok) return finished; // there may be no ghosts
     if (self) d.add_surface(images[0][i], -1, self);
     for (std::size_t k = 0; k < directions_.size(); ++k) {
         std::ranges::fill(images[k + 1][i].values(), 0.0F);
         d.add_surface(images[k + 1][i], -1, directions_[k].face_mask);
     }
-    return finished;
+    return comm::status::ok;
 }
 
 void coarse_operator::set_columns(std::span<const lattice::field<float>> columns, int first_column, int link) {

@@ -199,6 +199,34 @@ TEST(Hierarchy, CycleAllocatesNothing) {
     });
 }
 
+/// first_exchange(its problem) is aborted on a rank whose only peer has left before.
+template <class Exchange>
+void expect_no_ghosts_are_needed(const coordinate& global, Exchange&& first_exchange) {
+    comm::run_threads(2, [&](const comm::job& j) {
+        problem p(j, global, {1, 1, 1, 2}, {2, 2, 2, 2}, few_vectors(6));
+        if (j.rank() == 0) {
+            EXPECT_EQ(first_exchange(p), comm::status::aborted);
+        }
+    });
+}
+
+// No exchange has finished yet, so there are no ghosts to be read.
+TEST(CoarseOperator, TellsOfAPeerThatLeavesBeforeTheFirstExchange) {
+    for (const coordinate& global : {coordinate{4, 4, 4, 8}, coordinate{4, 4, 4, 6}}) { // two parities, and none
+        expect_no_ghosts_are_needed(global, [](problem& p) {
+            lattice::field<float> y = p.coarse_field();
+            return p.hierarchy.coarse().apply(y, p.coarse_field(1));
+        });
+        expect_no_ghosts_are_needed(
+            global, [](problem& p) { return p.hierarchy.coarse().define(p.hierarchy.interpolation(), p.d); });
+    }
+    expect_no_ghosts_are_needed({4, 4, 4, 8}, [](problem& p) {
+        amg::coarse_operator& d = p.hierarchy.coarse();
+        lattice::field<float> x(d.half_order(), d.components()), y(d.half_order(), d.components());
+        return d.apply_schur(y, x);
+    });
+}
+
 TEST(CoarseDecomposition, CutInsideABlockNamesTheGridsThatWouldDo) {
     const auto cut = lattice::decomposition::even({8, 8, 8, 8}, {1, 1, 1, 4});
     try {
