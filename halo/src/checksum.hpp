@@ -4,6 +4,9 @@
 
 #include <halocline/halo/field_view.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 
@@ -16,12 +19,13 @@ inline std::uint64_t checksum_sites(std::uint64_t sum, std::span<const std::int3
     const std::size_t stride = static_cast<std::size_t>(lanes) * x.shape.component_bytes;
     for (const std::int32_t site : sites) {
         const std::byte* from = x.values + x.shape.offset(x.order->position(site), lanes);
-        for (int c = 0; c < x.shape.components; ++c, from += stride) {
-            std::uint64_t word = 0;
-            std::memcpy(&word, from, x.shape.component_bytes);
-            sum = (sum ^ word) * 0x9e3779b97f4a7c15u; // odd: invertible, so that no change is lost
-            sum ^= sum >> 32;
-        }
+        for (int c = 0; c < x.shape.components; ++c, from += stride)
+            for (std::size_t at = 0; at < x.shape.component_bytes; at += sizeof(std::uint64_t)) {
+                std::uint64_t word = 0;
+                std::memcpy(&word, from + at, std::min(sizeof word, x.shape.component_bytes - at));
+                sum = (sum ^ word) * 0x9e3779b97f4a7c15u; // odd: invertible, so that no change is lost
+                sum ^= sum >> 32;
+            }
     }
     return sum;
 }

@@ -158,3 +158,31 @@ TEST(PaddedPlan, CatchesStaleGhosts) {
         EXPECT_EQ(why(0), "fresh");
     });
 }
+
+// Components of memory that is no lattice::field may have any size: complex<double> has 16 bytes, a spinor 96.
+TEST(PaddedPlan, SeesEachByteOfAComponentOfAnySize) {
+    for (const std::size_t component_bytes : {1U, 7U, 8U, 9U, 16U, 96U}) {
+        const comm::job j = comm::job::single(small_job());
+        const auto whole = decomposition::even({2, 2, 2, 2}, {1, 1, 1, 1});
+        const auto order = site_order::lexicographic(halo::grown(whole.local_box(0), {}).extents);
+        const std::size_t sites = static_cast<std::size_t>(order->volume()), bytes = 2 * sites * component_bytes;
+        auto* const values = static_cast<std::byte*>(j.memory().allocate(bytes));
+        std::fill_n(values, bytes, std::byte{0x5a});
+        const halo::field_view x{values, order, {.components = 2, .component_bytes = component_bytes}};
+        {
+            shell_plan p(j, whole, {.checks = check_level::normal}, {{{x}, {x}}});
+            p.start();
+            ASSERT_EQ(p.finish(), status::ok);
+            ASSERT_NO_THROW(p.require_fresh());
+            std::byte* const first_own =
+                values + x.shape.offset(lattice::lexicographic_index({1, 1, 1, 1}, order->extents()), 1);
+            for (std::size_t b = 0; b < x.shape.bytes(); ++b) {
+                first_own[b] ^= std::byte{0x10};
+                EXPECT_THROW(p.require_fresh(), error) << "byte " << b << ", components of " << component_bytes;
+                first_own[b] ^= std::byte{0x10};
+            }
+            EXPECT_NO_THROW(p.require_fresh());
+        }
+        j.memory().deallocate(values, bytes);
+    }
+}
