@@ -39,9 +39,25 @@ std::string plan::describe() const {
     return table;
 }
 
-void plan::throw_stale(const char* why) const {
+void plan::require_fresh(const source_field& x, std::uint64_t version, std::size_t first, std::size_t last) const {
+    if (options_.checks < check_level::normal) return;
+    const bool in_flight = team_->in_flight(epoch_);
+    const std::uint64_t started = epoch_ + (in_flight ? 1 : 0);
+    const char* why = "is not what the last finished exchange sent";
+    for (std::size_t i = first; i < last; ++i) {
+        if (!sent_[i].is_of(x.values)) continue;
+        why = sent_[i].why_stale(x.values, version, epoch_, [&] { return checksum(x); });
+        if (!why && !in_flight) return;
+    }
+    if (started > 0 && sent_.front().epoch() < started)
+        why = "is not tracked: the last exchange was packed by its caller";
     throw error("halo '" + options_.name + "': stale ghosts after exchange " + std::to_string(epoch_) + ": the field " +
                 why + "; call start() and finish(), or ensure_halo()");
+}
+
+void plan::throw_other_number(std::size_t fields) const {
+    throw input_error("halo '" + options_.name + "': require_fresh() was given " + std::to_string(fields) +
+                      (fields == 1 ? " field" : " fields") + "; it sends " + std::to_string(options_.fields));
 }
 
 } // namespace halocline::halo

@@ -66,6 +66,7 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
                                 .receive_bytes = static_cast<std::size_t>(m.ghost_sites) * bytes + seal_.bytes(),
                                 .label = lattice::to_string(m.where)});
     });
+    sent_.resize(static_cast<std::size_t>(options_.fields));
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
     team_may_send_ = channels_.any_thread();
     times_ = exchange_times(job_, channels_);

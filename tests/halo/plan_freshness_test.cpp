@@ -3,6 +3,9 @@
 #include "oracle.hpp"
 #include "small_job.hpp"
 
+#include <algorithm>
+#include <array>
+#include <span>
 #include <string>
 
 using namespace halocline_test;
@@ -69,6 +72,94 @@ TEST(Plan, CatchesStaleGhosts) {
         x.mark_written();
         EXPECT_NE(why(x).find("was marked as written since"), std::string::npos);
     });
+}
+
+TEST(Plan, KnowsEachOfSeveralFields) {
+    const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+
+    run(2, [&](const comm::job& j) {
+        plan p(j, cut, {.name = "pair", .bytes_per_site = 8, .fields = 2, .checks = check_level::normal});
+        using field = lattice::field<double>;
+        const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
+        field x(order, 1), y(order, 1), z(order, 1);
+        using fields = std::array<const field*, 2>;
+        const fields xy{&x, &y}, yx{&y, &x};
+        const auto span_of = [](const fields& f) { return std::span<const field* const>(f); };
+        const auto why = [&](auto&& what) { return refusal<error>([&] { p.require_fresh(what); }); };
+        EXPECT_FALSE(p.is_fresh(span_of(xy)));
+        p.start(span_of(xy));
+        EXPECT_FALSE(p.is_fresh(x)) << "not finished";
+        ASSERT_EQ(p.finish(), status::ok);
+
+        EXPECT_TRUE(p.is_fresh(x) && p.is_fresh(y) && p.is_fresh(span_of(xy)));
+        EXPECT_FALSE(p.is_fresh(z));
+        EXPECT_FALSE(p.is_fresh(span_of(yx))) << "the ghosts of x are those of field 0";
+        EXPECT_EQ(why(x), "accepted");
+        EXPECT_EQ(why(y), "accepted");
+        EXPECT_EQ(why(span_of(xy)), "accepted");
+        EXPECT_NE(why(z).find("is not what the last finished exchange sent"), std::string::npos);
+        EXPECT_NE(why(span_of(yx)).find("is not what the last finished exchange sent"), std::string::npos);
+        const field* const one = &x;
+        EXPECT_EQ(why(std::span<const field* const>(&one, 1)),
+                  "halo 'pair': require_fresh() was given 1 field; it sends 2");
+        y.at(0, 0) = 7; // nobody says so
+        EXPECT_NE(why(y).find("was written since"), std::string::npos);
+        EXPECT_NE(why(span_of(xy)).find("was written since"), std::string::npos);
+        EXPECT_EQ(why(x), "accepted");
+        y.mark_written();
+        EXPECT_FALSE(p.is_fresh(y));
+        EXPECT_TRUE(p.is_fresh(x));
+        EXPECT_FALSE(p.is_fresh(span_of(xy)));
+        EXPECT_NE(why(y).find("was marked as written since"), std::string::npos);
+
+        EXPECT_EQ(p.ensure_halo(span_of(xy)), status::ok);
+        EXPECT_EQ(p.ensure_halo(span_of(xy)), status::ok);
+        EXPECT_EQ(p.epoch(), 2U);
+        EXPECT_EQ(p.ensure_halo(x), status::misused) << "though x is fresh: every call alike";
+        EXPECT_NE(refusal([&] { p.finish_or_throw(); }).find("start() was given 1 field; it sends 2 of 8 bytes"),
+                  std::string::npos);
+    });
+}
+
+TEST(Plan, TracksNoFieldThatItsCallerPacked) {
+    const auto cut = decomposition::even({2, 2, 2, 4}, {1, 1, 1, 2});
+
+    run(2, [&](const comm::job& j) {
+        plan p(j, cut, {.bytes_per_site = 8, .checks = check_level::normal});
+        const lattice::field<double> x(lattice::site_order::lexicographic(cut.local_box(j.rank()).extents), 1);
+        ASSERT_EQ(p.ensure_halo(x), status::ok);
+        ASSERT_TRUE(p.is_fresh(x));
+
+        p.start([](int, std::int64_t first, std::int64_t last, std::byte* to) {
+            std::fill(to + 8 * first, to + 8 * last, std::byte{1});
+        });
+        EXPECT_FALSE(p.is_fresh(x)) << "other ghosts may have come already";
+        EXPECT_NE(refusal<error>([&] { p.require_fresh(x); }).find("is not tracked"), std::string::npos);
+        ASSERT_EQ(p.finish(), status::ok);
+
+        EXPECT_FALSE(p.is_fresh(x));
+        EXPECT_EQ(
+            refusal<error>([&] { p.require_fresh(x); }),
+            "halo 'halo': stale ghosts after exchange 2: the field is not tracked: the last exchange was packed by "
+            "its caller; call start() and finish(), or ensure_halo()");
+        ASSERT_EQ(p.ensure_halo(x), status::ok);
+        EXPECT_EQ(p.epoch(), 3U);
+        EXPECT_NO_THROW(p.require_fresh(x));
+    });
+}
+
+TEST(Plan, HasNoGhostsBeforeAnyHaveArrived) {
+    const auto cut = decomposition::even({2, 2, 2, 2}, {1, 1, 1, 1});
+    plan p(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true, .fields = 2});
+
+    for (const halo::plan_message& m : p.messages()) {
+        EXPECT_EQ(p.ghost(m.where), nullptr);
+        EXPECT_EQ(p.ghost(m.where, 1), nullptr);
+        EXPECT_TRUE(p.ghosts<double>(m.where, 1).empty());
+    }
+    p.start([](int, std::int64_t, std::int64_t, std::byte*) {});
+    ASSERT_EQ(p.finish(), status::ok);
+    for (const halo::plan_message& m : p.messages()) EXPECT_EQ(p.ghosts<double>(m.where, 1).size(), 8U);
 }
 
 } // namespace

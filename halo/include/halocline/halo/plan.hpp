@@ -110,31 +110,52 @@ class plan {
     /// without it only the rank's watchdog would end the process. The list is valid until the next call.
     [[nodiscard]] std::span<const face> completed() noexcept;
 
+    // Only fields that start() was given are tracked. From the start of an exchange that the caller packs (a pack
+    // function, start_bytes(), start_filled()) no field is fresh.
+
     /// Exchanges x unless is_fresh(x). Every rank must come to the same answer, so mark the same fields everywhere.
+    /// Pre: options().fields == 1, and as for start(x). If not, misused.
     template <class T>
     [[nodiscard]] comm::status ensure_halo(const lattice::field<T>& x) noexcept;
-    /// True if the last exchange was of x, and x.mark_written() has not been called since.
+    /// Exchanges these fields unless is_fresh(xs).  Pre: as for start(xs). If not, misused.
+    template <class T>
+    [[nodiscard]] comm::status ensure_halo(std::span<const lattice::field<T>* const> xs) noexcept;
+    /// True if the last exchange was of x, alone or among others, and x.mark_written() has not been called since.
     template <class T>
     [[nodiscard]] bool is_fresh(const lattice::field<T>& x) const noexcept {
-        return sent_.is_fresh(x.data(), x.version(), epoch_);
+        const auto is_x = [&](const sent_field& sent) { return sent.is_fresh(x.data(), x.version(), epoch_); };
+        return std::ranges::any_of(sent_, is_x) && !team_->in_flight(epoch_);
+    }
+    /// True if the last exchange was of these fields, in this order, and none of them was marked since.
+    template <class T>
+    [[nodiscard]] bool is_fresh(std::span<const lattice::field<T>* const> xs) const noexcept {
+        const auto is_of = [&](const sent_field& sent, const lattice::field<T>* x) {
+            return sent.is_fresh(x->data(), x->version(), epoch_);
+        };
+        return std::ranges::equal(sent_, xs, is_of) && !team_->in_flight(epoch_);
     }
     /// A check before ghosts of x are used; does nothing if options().checks is below normal.
     /// Err: error if !is_fresh(x), or if a site that was sent has another value now, marked or not.
     /// Cost: one read of the faces.
     template <class T>
     void require_fresh(const lattice::field<T>& x) const;
+    /// require_fresh() of all fields of a message, in this order.
+    /// Err: input_error unless there are options().fields of them.
+    template <class T>
+    void require_fresh(std::span<const lattice::field<T>* const> xs) const;
 
     /// The ghosts behind face f, in message order; of several fields, those of field `field`. Valid from finish(k) to
-    /// start(k+1). ghost(f) is nullptr if the face is not exchanged.
+    /// start(k+1). nullptr if the face is not exchanged, and before its first message has arrived.
     /// Bytes: messages()[message_of(f)].ghost_sites x bytes_per_site, aligned to 64 (of up to 16 bytes: to 16).
     /// Pre: for ghost(f, field): message_of(f) >= 0, 0 <= field < options().fields.
     [[nodiscard]] const std::byte* ghost(face f) const noexcept { return ghosts_[f.index()]; }
     [[nodiscard]] const std::byte* ghost(face f, int field) const noexcept {
+        if (ghosts_[f.index()] == nullptr) return nullptr;
         const plan_message& m = messages_[static_cast<std::size_t>(message_of(f))];
         return ghosts_[f.index()] + static_cast<std::size_t>(field * m.ghost_sites) * options_.bytes_per_site;
     }
     /// The ghosts behind face f as numbers: component c of ghost site i is ghosts<T>(f)[i * components + c]. Empty if
-    /// the face is not exchanged.
+    /// the face is not exchanged, and before its first message has arrived.
     /// Pre: messages hold numbers of this type; 0 <= field < options().fields.
     template <class T>
     [[nodiscard]] std::span<const T> ghosts(face f, int field = 0) const noexcept;
@@ -186,7 +207,9 @@ class plan {
     void review_paths() noexcept;
     /// The sum over all sites of a field that are sent.
     [[nodiscard]] std::uint64_t checksum(const source_field& x) const noexcept;
-    [[noreturn]] void throw_stale(const char* why) const;
+    /// Err: error unless the ghosts of one of the fields [first, last) of the messages are those of x as it is.
+    void require_fresh(const source_field& x, std::uint64_t version, std::size_t first, std::size_t last) const;
+    [[noreturn]] void throw_other_number(std::size_t fields) const;
 
     comm::job job_;
     plan_options options_;
@@ -203,7 +226,7 @@ class plan {
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
     comm::status status_ = comm::status::ok; // as epoch_, but a call may be refused while others begin theirs
     int broken_seal_ = -1;                   // message that was not what had been sealed
-    sent_field sent_;                        // by the last start(field)
+    std::vector<sent_field> sent_;           // by the last start() of fields; by field
     bool order_prepared_ = true;             // for that field: copied as prepared, not site by site
     std::array<const std::byte*, lattice::faces> ghosts_{};
     std::array<face, lattice::faces> completed_{};         // room for completed()
@@ -274,10 +297,10 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
         if (const source_field source = source_of(*x); !accepted_.fits(source)) return refuse(xs.size(), &source, t);
     if (!accepted_.fits(xs.size())) return refuse(xs.size(), nullptr, t);
     if (t.index == 0) {
-        const lattice::field<T>& x = *xs.front();
         const bool summed = options_.checks >= check_level::normal;
-        sent_ = {x.data(), x.version(), epoch_ + 1, summed ? checksum(source_of(x)) : 0};
-        order_prepared_ = writers_.empty() || writers_.front().is_prepared_for(&x.order());
+        for (std::size_t i = 0; i < sent_.size(); ++i)
+            sent_[i] = {xs[i]->data(), xs[i]->version(), epoch_ + 1, summed ? checksum(source_of(*xs[i])) : 0};
+        order_prepared_ = writers_.empty() || writers_.front().is_prepared_for(&xs.front()->order());
     }
     start_by(
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
@@ -295,23 +318,33 @@ template <class T>
 std::span<const T> plan::ghosts(face f, int field) const noexcept {
     static_assert(std::is_trivially_copyable_v<T>, "messages hold bytes");
     const int message = message_of(f);
-    if (message < 0 || messages_.empty()) return {}; // none: moved from
+    if (message < 0 || messages_.empty() || ghost(f) == nullptr) return {}; // no messages: moved from
     const auto sites = static_cast<std::size_t>(messages_[static_cast<std::size_t>(message)].ghost_sites);
     return {reinterpret_cast<const T*>(ghost(f, field)), sites * options_.bytes_per_site / sizeof(T)};
 }
 
 template <class T>
 comm::status plan::ensure_halo(const lattice::field<T>& x) noexcept {
-    if (is_fresh(x)) return status_;
-    start(x);
+    const lattice::field<T>* const one = &x;
+    return ensure_halo(std::span<const lattice::field<T>* const>(&one, 1));
+}
+
+template <class T>
+comm::status plan::ensure_halo(std::span<const lattice::field<T>* const> xs) noexcept {
+    if (is_fresh(xs)) return status_;
+    start(xs);
     return finish();
 }
 
 template <class T>
 void plan::require_fresh(const lattice::field<T>& x) const {
-    if (options_.checks < check_level::normal) return;
-    const char* why = sent_.why_stale(x.data(), x.version(), epoch_, [&] { return checksum(source_of(x)); });
-    if (why) throw_stale(why);
+    require_fresh(source_of(x), x.version(), 0, sent_.size());
+}
+
+template <class T>
+void plan::require_fresh(std::span<const lattice::field<T>* const> xs) const {
+    if (xs.size() != sent_.size()) throw_other_number(xs.size());
+    for (std::size_t i = 0; i < xs.size(); ++i) require_fresh(source_of(*xs[i]), xs[i]->version(), i, i + 1);
 }
 
 } // namespace halocline::halo

@@ -15,6 +15,9 @@ class sent_field {
     sent_field(const void* values, std::uint64_t version, std::uint64_t epoch, std::uint64_t sum = 0)
         : values_(values), version_(version), epoch_(epoch), sum_(sum) {}
 
+    [[nodiscard]] bool is_of(const void* values) const noexcept { return values_ == values; }
+    /// The exchange that sent it.
+    [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }
     /// Are the ghosts of exchange `epoch` this field's, and was it not marked as written since?
     [[nodiscard]] bool is_fresh(const void* values, std::uint64_t version, std::uint64_t epoch) const noexcept {
         return values_ == values && version_ == version && epoch_ == epoch;
