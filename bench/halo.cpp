@@ -139,8 +139,9 @@ std::vector<entry> contenders_of(const comm::job& j, const options& o, const poi
 /// What making a plan costs.
 struct plan_cost {
     std::size_t faces = 0;
-    std::vector<double> ms; ///< of the slowest rank, each time
-    double memory_over_ghosts = 0;
+    std::vector<double> ms;         ///< of the slowest rank, each time
+    double memory_over_ghosts = 0;  ///< of the slab
+    double staging_over_ghosts = 0; ///< beside it, for messages that callers pack
 };
 
 plan_cost cost_of_plan(const comm::job& j, const point& p) {
@@ -162,6 +163,7 @@ plan_cost cost_of_plan(const comm::job& j, const point& p) {
         cost.ms.push_back(slowest(j, {1e3 * comm::seconds(comm::ticks() - begin)})[0]);
         const double bytes = static_cast<double>(j.memory().used()) - static_cast<double>(before);
         if (i == 0) cost.memory_over_ghosts = bytes / ghost_bytes; // later ones reuse the first's
+        cost.staging_over_ghosts = static_cast<double>(plan.staging_bytes()) / ghost_bytes;
     }
     return cost;
 }
@@ -179,15 +181,16 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
             1e9 * costs.cached.message_seconds, 1e9 * costs.streamed.message_seconds, 1e6 * costs.flag_seconds);
     if (table)
         std::fprintf(table,
-                     "plan of %zu faces, %s, %d B/site: made in %.2f ms (first: %.2f), memory %.2f x ghost bytes\n",
+                     "plan of %zu faces, %s, %d B/site: made in %.2f ms (first: %.2f), memory %.2f x ghost bytes, "
+                     "%.2f x for staging\n",
                      cost.faces, lattice::to_string(p.extents).c_str(), p.bytes_per_site, median(cost.ms), cost.ms[0],
-                     cost.memory_over_ghosts);
+                     cost.memory_over_ghosts, cost.staging_over_ghosts);
     if (!json) return;
     json_line line;
     line.add("bench", "halo_plan").add("who", "ours").add("transport", j.transport()).add("ranks", j.ranks());
     line.add("L", p.extents).add("bytes_per_site", p.bytes_per_site).add("cut", p.grid);
     line.add("faces", static_cast<int>(cost.faces)).add("ms_median", median(cost.ms)).add("ms_first", cost.ms[0]);
-    line.add("memory_over_ghosts", cost.memory_over_ghosts);
+    line.add("memory_over_ghosts", cost.memory_over_ghosts).add("staging_over_ghosts", cost.staging_over_ghosts);
     line.add("cached_line_ns", 1e9 * costs.cached.line_seconds);
     line.add("streamed_line_ns", 1e9 * costs.streamed.line_seconds);
     line.add("scattered_line_ns", 1e9 * costs.scattered_line_seconds);

@@ -29,7 +29,7 @@ void message_writer::follow(const path_watch& watch) {
     watch_ = watch;
     staging_ = nullptr;
     if (watch.may_stream()) // no memory before a caller packs
-        staging_ = std::make_unique_for_overwrite<cache_line[]>(bytes() / sizeof(cache_line) + 1);
+        staging_ = std::make_unique_for_overwrite<cache_line[]>(staging_lines());
 }
 
 void message_writer::write(const source_field& x, std::int64_t first, std::int64_t last,

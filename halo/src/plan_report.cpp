@@ -12,7 +12,13 @@
 namespace halocline::halo {
 
 plan_statistics plan::statistics() const { return times_.statistics(channels_); }
-void plan::reset_statistics() { times_.reset(); }
+void plan::reset_statistics() { times_.reset(channels_); }
+
+std::size_t plan::staging_bytes() const {
+    std::size_t sum = 0;
+    for (const message_writer& writer : writers_) sum += writer.staging_bytes();
+    return sum;
+}
 
 std::string plan::describe() const {
     std::string table = "halo '" + options_.name + "', " + std::to_string(options_.bytes_per_site) + " bytes per site" +

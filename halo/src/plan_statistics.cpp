@@ -12,6 +12,7 @@ plan_statistics& plan_statistics::operator+=(const plan_statistics& other) {
     unpack_seconds += other.unpack_seconds;
     imbalance_seconds += other.imbalance_seconds;
     path_changes += other.path_changes;
+    waits_yielded += other.waits_yielded;
     for (const comm::lane_counts& lane : other.lanes) {
         const auto same = std::ranges::find(lanes, lane.transport, &comm::lane_counts::transport);
         if (same == lanes.end()) {

@@ -69,7 +69,7 @@ std::uint64_t region_plan::epoch() const { return s_->epoch; }
 const region_plan_options& region_plan::options() const { return s_->options; }
 
 plan_statistics region_plan::statistics() const { return s_->times.statistics(s_->channels); }
-void region_plan::reset_statistics() { s_->times.reset(); }
+void region_plan::reset_statistics() { s_->times.reset(s_->channels); }
 
 std::size_t region_plan::slab_bytes() const { return s_->channels.memory_bytes(); }
 

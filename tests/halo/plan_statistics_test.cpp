@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -17,9 +18,9 @@ using namespace halocline;
 using halocline::halo::plan_statistics;
 
 TEST(PlanStatistics, AddUpAndLanesByTransport) {
-    plan_statistics sum{1, 0.5, 1.5, 2.5, 3.5, 6, {{"shm", 1, 2, 3, 4, 5}}};
+    plan_statistics sum{1, 0.5, 1.5, 2.5, 3.5, 6, 7, {{"shm", 1, 2, 3, 4, 5}}};
 
-    sum += {10, 1, 2, 3, 4, 60, {{"verbs", 100, 200, 300, 400, 500}, {"shm", 10, 20, 30, 40, 50}}};
+    sum += {10, 1, 2, 3, 4, 60, 70, {{"verbs", 100, 200, 300, 400, 500}, {"shm", 10, 20, 30, 40, 50}}};
 
     EXPECT_EQ(sum.exchanges, 11U);
     EXPECT_EQ(sum.pack_seconds, 1.5);
@@ -27,6 +28,7 @@ TEST(PlanStatistics, AddUpAndLanesByTransport) {
     EXPECT_EQ(sum.unpack_seconds, 5.5);
     EXPECT_EQ(sum.imbalance_seconds, 7.5);
     EXPECT_EQ(sum.path_changes, 66U);
+    EXPECT_EQ(sum.waits_yielded, 77U);
     ASSERT_EQ(sum.lanes.size(), 2U);
     const auto &shm = sum.lanes[0], &verbs = sum.lanes[1];
     EXPECT_EQ(shm.transport, "shm");
@@ -84,6 +86,40 @@ TEST(PlanStatistics, MemoryDependsOnNeighboursNotOnRanks) {
         EXPECT_LE(bytes[0], 4 * ghost_bytes);
         EXPECT_EQ(bytes, std::vector<std::size_t>(3, bytes[0]));
     }
+}
+
+TEST(PlanStatistics, CountWaitsThatGaveTheirCoreAway) {
+    constexpr std::uint64_t exchanges = 10;
+    halocline_test::run(2, [&](const comm::job& j) {
+        halo::plan plan(j, lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2}), {.bytes_per_site = 8});
+        EXPECT_EQ(plan.statistics().waits_yielded, 0U);
+        for (std::uint64_t k = 0; k < exchanges; ++k) {
+            if (j.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(10)); // longer than a wait polls
+            plan.start([](int, std::int64_t, std::int64_t, std::byte*) {});
+            plan.finish_or_throw();
+        }
+        const std::uint64_t yielded = plan.statistics().waits_yielded;
+        if (j.rank() == 0) {
+            EXPECT_GE(yielded, 1U);
+        }
+        EXPECT_LE(yielded, exchanges);
+
+        plan.reset_statistics();
+        EXPECT_EQ(plan.statistics().waits_yielded, 0U);
+    });
+}
+
+TEST(PlanStatistics, CountTheMemoryInWhichMessagesAreStaged) {
+    const auto cut = lattice::decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
+    constexpr std::size_t messages = 2, message_bytes = std::size_t{64} * 96 * 2, line = 64;
+    halocline_test::run(2, [&](const comm::job& j) {
+        const auto staging_of = [&](halo::path path) {
+            return halo::plan(j, cut, {.bytes_per_site = 96, .fields = 2, .path = path}).staging_bytes();
+        };
+
+        EXPECT_EQ(staging_of(halo::path::direct), 0U);
+        EXPECT_EQ(staging_of(halo::path::streamed), messages * (message_bytes + line));
+    });
 }
 
 } // namespace

@@ -168,6 +168,9 @@ class plan {
     void reset_statistics();
     /// Bytes of the slab that the plan takes: slots and control lines.
     [[nodiscard]] std::size_t slab_bytes() const { return channels_.memory_bytes(); }
+    /// Bytes beside the slab in which messages that callers pack are put together before they are streamed: as many as
+    /// those messages have, if they are streamed or may be one day. Memory that nobody packs into is not touched.
+    [[nodiscard]] std::size_t staging_bytes() const;
     /// A table for people: face, peer, transport, path, sites, bytes; the reason for each path, and why transports that
     /// are preferred were not used.
     [[nodiscard]] std::string describe() const;

@@ -21,6 +21,7 @@ struct plan_statistics {
     /// Extrapolated from every 7th exchange.
     double imbalance_seconds = 0;
     std::uint64_t path_changes = 0; ///< messages that began to be streamed, or ceased to be
+    std::uint64_t waits_yielded = 0; ///< waits that gave their core away: more ranks than cores, or a late peer
     std::vector<comm::lane_counts> lanes;
 
     /// Sums over plans; counts of lanes by transport.

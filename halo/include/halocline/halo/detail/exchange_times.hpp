@@ -55,7 +55,10 @@ class exchange_times {
 
     /// Since make or reset.
     [[nodiscard]] plan_statistics statistics(const comm::channel_set& channels) const;
-    void reset() { counts_ = {}; }
+    void reset(const comm::channel_set& channels) {
+        counts_ = {};
+        yielded_before_ = channels.waits_yielded();
+    }
 
   private:
     static constexpr std::uint64_t timed_every = 7;
@@ -80,7 +83,8 @@ class exchange_times {
     };
     counts counts_;
     std::uint64_t last_stamp_ = 0;
-    std::vector<bool> same_clock_; // by channel: the peer's stamps can be compared with ours
+    std::uint64_t yielded_before_ = 0; // waits, at the last reset
+    std::vector<bool> same_clock_;     // by channel: the peer's stamps can be compared with ours
 };
 
 } // namespace halocline::halo

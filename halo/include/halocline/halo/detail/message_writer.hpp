@@ -33,6 +33,10 @@ class message_writer {
     /// From now on the message is written as `watch` says: into memory that its peer shares.  Cost: may allocate.
     void follow(const path_watch& watch);
     [[nodiscard]] path_watch& watch() noexcept { return watch_; }
+    /// Bytes of the writer's own in which what callers pack is put together.
+    [[nodiscard]] std::size_t staging_bytes() const noexcept {
+        return staging_ ? staging_lines() * sizeof(cache_line) : 0;
+    }
 
     /// Are copies prepared for fields in this order?
     [[nodiscard]] bool is_prepared_for(const lattice::site_order* order) const noexcept {
@@ -69,6 +73,8 @@ class message_writer {
     struct alignas(64) cache_line {
         std::byte bytes[64];
     };
+    [[nodiscard]] std::size_t staging_lines() const noexcept { return bytes() / sizeof(cache_line) + 1; }
+
     std::span<const std::int32_t> sites_;
     const lattice::site_order* order_;
     std::size_t site_bytes_;
