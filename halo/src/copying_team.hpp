@@ -15,28 +15,48 @@ namespace halocline::halo {
 /// (a taker that comes late finds no piece, or one of the next work, never an old one); done_, the pieces, by member 0.
 class copying_team {
   public:
+    /// `patience`: of members that wait for each other.
+    explicit copying_team(team_patience patience = {}) : patience_(patience) {}
+
+    // Faults are to be noted by the caller, who then calls disband().
+
     /// start() of a team: member 0 calls lead() when every member has come. The others help if there is something to
     /// share, else they leave.
     template <class Lead>
-    void start(team t, bool helped, Lead&& lead) noexcept {
+    [[nodiscard]] comm::team_fault start(team t, bool helped, Lead&& lead) noexcept {
         if (t.index == 0) size_ = t.size;
-        if (t.size == 1) return lead(); // a locked instruction would wait until the flags have left this core
-        if (t.index == 0) {
-            start_.await_others(t);
+        if (t.size == 1) { // a locked instruction would wait until the flags have left this core
             lead();
-            return start_.release();
+            return {};
         }
-        const std::uint64_t round = start_.come();
-        if (helped) start_.await_release(round, [&] { help(); });
+        if (start_.is_disbanded()) return {t, "goes on, but its team was given up"};
+        if (t.index == 0) {
+            start_.lead();
+            if (const int missing = start_.await_others(t, patience_); missing != 0)
+                return {{missing, t.size}, never_started};
+            lead();
+            start_.release();
+            return {};
+        }
+        std::uint64_t round = 0;
+        if (start_.come(t, round).has(t.index)) return {t, started_twice};
+        if (!helped || start_.await_release(
+                           round, patience_, [&] { help(); }, nothing))
+            return {};
+        return {{0, t.size}, never_started};
     }
     /// finish() of a team: member 0 calls lead() at once; everybody leaves when that is done and all have come.
     template <class Lead>
-    void finish(team t, Lead&& lead) noexcept {
+    [[nodiscard]] comm::team_fault finish(team t, Lead&& lead) noexcept {
         if (t.index == 0) size_ = t.size;
-        if (t.size == 1) return lead();
-        finish_.finish(t, lead, [&] { help(); });
+        if (t.size == 1) {
+            lead();
+            return {};
+        }
+        return finish_.finish(
+            t, patience_, lead, [&] { help(); }, [&] { return start_.is_led(); });
     }
-    /// A thread that is no member: nobody waits for the one that is missing.
+    /// After a call of a thread that is no member, or a fault: nobody waits for the member that is missing.
     void disband() noexcept {
         start_.disband();
         finish_.disband();
@@ -57,6 +77,7 @@ class copying_team {
     }
 
   private:
+    static constexpr auto nothing = [] { return false; }; // excuses member 0
     /// Takes pieces as long as there are some.
     void help() noexcept {
         std::uint32_t ticket = ticket_.load(std::memory_order_acquire);
@@ -70,6 +91,7 @@ class copying_team {
         }
     }
 
+    team_patience patience_;
     int size_ = 1;
     void* work_ = nullptr;
     void (*call_)(void* work, int piece, int pieces) = nullptr;

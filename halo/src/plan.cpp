@@ -20,9 +20,7 @@ std::byte* plan::target(face f) noexcept {
 
 void plan::start_bytes(const std::byte* values, team t) noexcept {
     if (!accepted_.fits_bytes() || values == nullptr) {
-        if (t.index != 0 || status_ != comm::status::ok) return;
-        accepted_.refuse_bytes(values != nullptr);
-        status_ = comm::status::misused;
+        if (comm::wrong_call::becomes_misused(status_)) accepted_.refuse_bytes(values != nullptr);
         return;
     }
     const source_field source{values, nullptr, {.components = 1, .component_bytes = options_.bytes_per_site}};
@@ -34,17 +32,21 @@ void plan::start_bytes(const std::byte* values, team t) noexcept {
 }
 
 void plan::start_filled(team t) noexcept {
-    start_by([](auto&, std::uint64_t, std::int64_t, std::int64_t) noexcept {}, t);
+    start_by([](auto&, std::uint64_t, std::int64_t, std::int64_t) noexcept {}, t, packers::unknown);
 }
 
-void plan::refuse(std::size_t fields, const source_field* unfit, team t) noexcept {
-    if (t.index != 0 || status_ != comm::status::ok) return;
-    accepted_.refuse(fields, unfit);
-    status_ = comm::status::misused;
+void plan::refuse(std::size_t fields, const source_field* unfit) noexcept {
+    if (comm::wrong_call::becomes_misused(status_)) accepted_.refuse(fields, unfit);
+}
+
+comm::status plan::end(comm::status bad) noexcept {
+    comm::status was = comm::status::ok;
+    std::atomic_ref(status_).compare_exchange_strong(was, bad, std::memory_order_acq_rel);
+    return state();
 }
 
 bool plan::test() noexcept {
-    if (status_ != comm::status::ok || !team_->in_flight(epoch_)) return true;
+    if (state() != comm::status::ok || !team_->in_flight(epoch_)) return true;
     const std::uint64_t before = comm::ticks();
     const bool arrived = channels_.test(epoch_ + 1);
     times_.note_wait(comm::ticks() - before);
@@ -55,31 +57,34 @@ comm::status plan::finish(team t) noexcept {
     if (t.size == 1) return wait();
     if (!t.is_member()) {
         refuse_thread(t);
-        return status_;
+        return state();
     }
-    team_->finish(t, [&] {
-        if (std::atomic_ref(status_).load(std::memory_order_acquire) == comm::status::ok) team_->await_start(epoch_);
+    const comm::team_fault fault = team_->finish(t, [&] {
+        const auto refused = [&] { return state() != comm::status::ok; };
+        const comm::team_fault missing = refused() ? comm::team_fault{} : team_->await_start(t, epoch_, refused);
+        if (missing) refuse_thread(missing);
         (void)wait();
     });
-    return status_;
+    if (fault) refuse_thread(fault);
+    return state();
 }
 
 comm::status plan::wait() noexcept {
-    if (status_ == comm::status::ok && !team_->in_flight(epoch_)) refuse("finish() without start()");
-    if (status_ != comm::status::ok) return status_;
+    if (state() == comm::status::ok && !team_->in_flight(epoch_)) refuse("finish() without start()");
+    if (const comm::status before = state(); before != comm::status::ok) return before;
     const std::uint64_t epoch = epoch_ + 1;
-    status_ = times_.wait(
+    const comm::status arrived = times_.wait(
         channels_, epoch, [&] { return channels_.arrives_soon(epoch); }, [&] { return channels_.wait(epoch); });
-    if (status_ != comm::status::ok) return status_;
+    if (arrived != comm::status::ok) return end(arrived);
     channels_.for_each([&](const auto& channel) {
         ghosts_[messages_[channel.index()].where.index()] = channel.received(epoch);
         if (!is_intact(channel, epoch)) broken_seal_ = static_cast<int>(channel.index());
     });
-    if (broken_seal_ >= 0) return status_ = comm::status::wrong_data;
+    if (broken_seal_ >= 0) return end(comm::status::wrong_data);
     times_.note_finish();
     epoch_ = epoch;
     if (looks_.due(times_.last_stamp())) review_paths();
-    return status_;
+    return state();
 }
 
 template <class Channel>
@@ -99,7 +104,7 @@ std::span<const face> plan::completed() noexcept {
     const bool in_flight = team_->in_flight(epoch_);
     const std::uint64_t epoch = in_flight ? epoch_ + 1 : epoch_;
     std::size_t n = 0;
-    if (status_ == comm::status::ok && epoch > 0)
+    if (state() == comm::status::ok && epoch > 0)
         channels_.for_each([&](auto& channel) {
             const face f = messages_[channel.index()].where;
             if (reported_[f.index()] == epoch) return;

@@ -30,7 +30,7 @@ std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
 } // namespace
 
 plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options options)
-    : job_(j), options_(std::move(options)), team_("a halo::plan", std::make_unique<packing_team>()) {
+    : job_(j), options_(std::move(options)), team_("a halo::plan", nullptr) {
     message_of_.fill(-1);
     options_.checksums = options_.checksums || job_.options().checksums || options_.checks >= check_level::comm;
     seal_ = message_seal(options_.checksums);
@@ -67,6 +67,7 @@ plan::plan(const comm::job& j, const lattice::decomposition& cut, plan_options o
                                 .label = lattice::to_string(m.where)});
     });
     sent_.resize(static_cast<std::size_t>(options_.fields));
+    team_.pointer() = std::make_unique<packing_team>(messages_.size(), team_patience(job_.options().deadline));
     channels_ = comm::channel_set(job_, requests, {.name = options_.name, .shape = {}});
     team_may_send_ = channels_.any_thread();
     times_ = exchange_times(job_, channels_);

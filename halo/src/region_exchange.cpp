@@ -29,7 +29,8 @@ void put(const region_message& m, std::size_t f, const field_view& source, std::
 
 region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends, const std::vector<transfer>& receives,
                           std::vector<binding> fields, region_plan_options choices)
-    : job(j), options(std::move(choices)), bindings(std::move(fields)) {
+    : job(j), options(std::move(choices)), bindings(std::move(fields)),
+      threads(std::make_shared<copying_team>(team_patience(j.options().deadline))) {
     std::string shape = options.add ? "added" : "copied";
     job.collectively([&] {
         if (bindings.empty()) throw input_error("'" + options.name + "': no field is bound");

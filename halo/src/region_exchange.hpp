@@ -21,14 +21,15 @@ struct region_plan::state {
     /// Makes the channels of all messages. Collective; `shape` must be the same on all ranks.
     void make_channels(const std::string& shape);
     void start(int which) noexcept;
-    /// `call`: a literal, or a team of no such member.
+    /// `call`: a literal, a team of no such member, or a member's fault.
     template <class Call>
     void misuse(Call call) noexcept {
         wrong_call.note_first(call, status);
     }
-    /// Refuses a call of a thread that is no member; nobody waits for the member whose place it may have.
-    void refuse_thread(team t) noexcept {
-        misuse(t);
+    /// Refuses a call of a thread that is no member, or a member's fault; nobody waits for the one that is missing.
+    template <class Call>
+    void refuse_thread(Call call) noexcept {
+        misuse(call);
         threads->disband();
     }
     bool test() noexcept;
@@ -89,7 +90,7 @@ struct region_plan::state {
     std::vector<int> reported;            // room for completed()
     std::size_t unreported = 0;           // position in `reported` of what completed() has not said yet
     comm::channel_set channels;
-    std::shared_ptr<copying_team> threads = std::make_shared<copying_team>();
+    std::shared_ptr<copying_team> threads;    // shared by the phases of a shell_plan
     std::size_t site_bytes = 0;               // of all fields
     std::size_t piece_bytes = 0;              // the least that is worth another thread
     std::int64_t most_sites = 0;              // of a message

@@ -35,14 +35,15 @@ bool region_plan::shares() const {
 
 void region_plan::start(int which, team t) noexcept {
     if (!t.is_member()) return s_->refuse_thread(t);
-    s_->threads->start(t, shares(), [&] { s_->start(which); });
+    if (const comm::team_fault fault = s_->threads->start(t, shares(), [&] { s_->start(which); }))
+        s_->refuse_thread(fault);
 }
 bool region_plan::test() noexcept { return s_->test(); }
 comm::status region_plan::finish(team t) noexcept {
-    if (t.is_member())
-        s_->threads->finish(t, [&] { (void)s_->finish(); });
-    else
+    if (!t.is_member())
         s_->refuse_thread(t);
+    else if (const comm::team_fault fault = s_->threads->finish(t, [&] { (void)s_->finish(); }))
+        s_->refuse_thread(fault);
     return s_->status;
 }
 

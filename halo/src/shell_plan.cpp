@@ -56,8 +56,8 @@ void check_fields(const lattice::decomposition& cut, int rank, const shell_optio
 
 shell_plan::shell_plan(const comm::job& j, const lattice::decomposition& cut, shell_options options,
                        std::vector<binding> bindings)
-    : job_(j), threads_("a shell_plan", std::make_shared<copying_team>()), options_(std::move(options)),
-      forward_("a shell_plan", std::make_unique<relay>()) {
+    : job_(j), threads_("a shell_plan", std::make_shared<copying_team>(team_patience(j.options().deadline))),
+      options_(std::move(options)), forward_("a shell_plan", std::make_unique<relay>()) {
     job_.agree("the shape of halo '" + options_.name + "'", shape_of(cut, options_));
     job_.collectively([&] {
         const std::string who = "halo '" + options_.name + "': ";
@@ -130,14 +130,15 @@ void shell_plan::list_sent_sites(const lattice::decomposition& cut) {
     sent_sites_.erase(std::unique(sent_sites_.begin(), sent_sites_.end()), sent_sites_.end());
 }
 
-void shell_plan::refuse_thread(team t) noexcept {
-    misuse(t);
+template <class Call>
+void shell_plan::refuse_thread(Call call) noexcept {
+    misuse(call);
     threads_->disband();
 }
 
 void shell_plan::start(int which, team t) noexcept {
     if (!t.is_member()) return refuse_thread(t);
-    threads_->start(t, shares_, [&] { begin(which); });
+    if (const comm::team_fault fault = threads_->start(t, shares_, [&] { begin(which); })) refuse_thread(fault);
 }
 
 void shell_plan::begin(int which) noexcept {
@@ -159,7 +160,7 @@ void shell_plan::begin(int which) noexcept {
 
 void shell_plan::start_reverse(int which, team t) noexcept {
     if (!t.is_member()) return refuse_thread(t);
-    threads_->start(t, shares_, [&] {
+    const comm::team_fault fault = threads_->start(t, shares_, [&] {
         if (status_ != comm::status::ok || is_early()) return;
         running_ = running::backward;
         if (backward_ && has_binding(which)) {
@@ -170,6 +171,7 @@ void shell_plan::start_reverse(int which, team t) noexcept {
         forward_->bound = which; // for finish_or_throw()
         status_ = comm::status::misused;
     });
+    if (fault) refuse_thread(fault);
 }
 
 bool shell_plan::is_early() noexcept {
@@ -255,10 +257,10 @@ bool shell_plan::test() noexcept {
 }
 
 comm::status shell_plan::finish(team t) noexcept {
-    if (t.is_member())
-        threads_->finish(t, [&] { complete(); });
-    else
+    if (!t.is_member())
         refuse_thread(t);
+    else if (const comm::team_fault fault = threads_->finish(t, [&] { complete(); }))
+        refuse_thread(fault);
     return status_;
 }
 

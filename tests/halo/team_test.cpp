@@ -218,7 +218,7 @@ TEST_P(PlansOfTeams, TakeEveryPieceOnce) {
     halo::copying_team team;
     constexpr int pieces = 7;
     std::array<std::atomic<int>, pieces> taken{};
-    std::atomic<int> by_helpers{0};
+    std::atomic<int> by_helpers{0}, faults{0};
     constexpr int rounds = 200, works = 10;
     using clock_type = std::chrono::steady_clock;
     const auto limit = clock_type::now() + std::chrono::seconds(30);
@@ -226,7 +226,7 @@ TEST_P(PlansOfTeams, TakeEveryPieceOnce) {
     {
         const halo::team me{omp_get_thread_num(), members};
         for (int round = 0; round < rounds; ++round) {
-            team.start(me, true, [&] {
+            const comm::team_fault started = team.start(me, true, [&] {
                 for (int w = 0; w < works; ++w)
                     team.share(pieces, [&](int piece, int of) {
                         if (of == pieces) ++taken[static_cast<std::size_t>(piece)];
@@ -236,12 +236,14 @@ TEST_P(PlansOfTeams, TakeEveryPieceOnce) {
                             std::this_thread::yield();
                     });
             });
-            team.finish(me,
-                        [&] { team.share(pieces, [&](int piece, int) { ++taken[static_cast<std::size_t>(piece)]; }); });
+            const comm::team_fault finished = team.finish(
+                me, [&] { team.share(pieces, [&](int piece, int) { ++taken[static_cast<std::size_t>(piece)]; }); });
+            faults += (started ? 1 : 0) + (finished ? 1 : 0);
         }
     }
     for (const auto& n : taken) EXPECT_EQ(n, rounds * (works + 1));
     EXPECT_EQ(by_helpers > 0, members > 1);
+    EXPECT_EQ(faults, 0);
 }
 
 TEST(Counters, SeeBarriersAndLocks) {

@@ -4,7 +4,11 @@
 #include "padded_oracle.hpp"
 #include "small_job.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <barrier>
+#include <chrono>
+#include <string>
 #include <thread>
 
 using namespace halocline_test;
@@ -112,18 +116,16 @@ std::vector<status> finished_by(Plan& p, std::initializer_list<int> indices, Sta
     return finished;
 }
 
+/// What finish_or_throw() says of a plan that was misused.
+template <class Plan>
+std::string text_of(Plan& p) {
+    return refusal([&] { p.finish_or_throw(); });
+}
+
 TEST(TeamsOfThreads, DoNotWaitForTheMemberWhoseIndexIsWrong) {
     const lattice::coordinate extents{4, 4, 4, 4};
     const auto cut = lattice::decomposition::even(extents, {1, 1, 1, 1});
     const std::vector<status> all_misused(members, status::misused);
-    const auto text_of = [](auto& p) -> std::string {
-        try {
-            p.finish_or_throw();
-        } catch (const input_error& e) {
-            return e.what();
-        }
-        return "no exception";
-    };
 
     for (const std::initializer_list<int> indices : {std::initializer_list<int>{2, 1, 3}, {0, 1, 7}, {0, 2, -1}}) {
         const auto j = comm::job::single(small_job());
@@ -161,6 +163,128 @@ TEST(TeamsOfThreads, DoNotWaitInFinishForTheMemberWhoseIndexIsWrong) {
     unfit.start(x);
     EXPECT_EQ(finished_by(unfit, {1, 2, 3}, [](halo::team) {}), all_misused);
     EXPECT_EQ(finished_by(unfit, {0, 1, 3}, [](halo::team) {}), all_misused);
+}
+
+// A member that never calls, and two with one index, so that another is missing.
+TEST(TeamsOfThreads, TellWhoIsMissing) {
+    const lattice::coordinate extents{4, 4, 4, 4};
+    const auto cut = lattice::decomposition::even(extents, {1, 1, 1, 1});
+    comm::job_options options = small_job();
+    options.deadline = std::chrono::milliseconds(300);
+    const std::string twice = "called start() twice: two threads have its index, or it did not call finish()",
+                      unstarted = "did not call start() before the job's deadline",
+                      unfinished = "did not call finish() before the job's deadline";
+    struct missing_member {
+        std::initializer_list<int> indices;
+        std::string packing, copying; // what plans with slots say of a member, and plans over fields
+    };
+    const std::string of_3 = " of a team of 3 ";
+    for (const missing_member& c : {missing_member{{0, 1}, "2" + of_3 + unstarted, "2" + of_3 + unstarted},
+                                    {{0, 2}, "1" + of_3 + unstarted, "1" + of_3 + unstarted},
+                                    {{1, 2}, "0" + of_3 + unfinished, "0" + of_3 + "did not call "},
+                                    {{0, 1, 1}, "1" + of_3 + twice, "1" + of_3 + twice},
+                                    {{0, 0, 1}, "0" + of_3 + twice, "2" + of_3 + unstarted}}) {
+        const auto j = comm::job::single(options);
+        lattice::field<double> x(lattice::site_order::lexicographic(extents), 1);
+        halo::plan faces(j, cut, {.bytes_per_site = 8, .self_exchange = true});
+        const padded_case made{.cut = cut, .options = {.reverse = true}, .components = {1}, .text = {}};
+        lattice::field<double> padded(order_of(made, 0), 1, &j.memory());
+        halo::shell_plan shell(j, cut, made.options, {halo::bind(padded)});
+        halo::region_plan region(j, {{0, 0, {1}}}, {{0, 0, {4}}}, {halo::bind(x)});
+        const std::vector<status> all_misused(c.indices.size(), status::misused);
+
+        EXPECT_EQ(finished_by(faces, c.indices, [&](halo::team me) { faces.start(x, me); }), all_misused);
+        EXPECT_EQ(finished_by(shell, c.indices, [&](halo::team me) { shell.start(0, me); }), all_misused);
+        EXPECT_EQ(finished_by(region, c.indices, [&](halo::team me) { region.start(0, me); }), all_misused);
+
+        EXPECT_EQ(text_of(faces), "halo 'halo': member " + c.packing);
+        EXPECT_NE(text_of(shell).find("halo 'halo': member " + c.copying), std::string::npos) << text_of(shell);
+        EXPECT_NE(text_of(region).find("'regions': member " + c.copying), std::string::npos) << text_of(region);
+    }
+}
+
+// All start, one does not finish.
+TEST(TeamsOfThreads, TellWhoDoesNotFinish) {
+    const lattice::coordinate extents{4, 4, 4, 4};
+    const auto cut = lattice::decomposition::even(extents, {1, 1, 1, 1});
+    comm::job_options options = small_job();
+    options.deadline = std::chrono::milliseconds(300);
+    for (const int absent : {0, 1, 2}) {
+        const lattice::field<double> x(lattice::site_order::lexicographic(extents), 1);
+        halo::plan p(comm::job::single(options), cut, {.bytes_per_site = 8, .self_exchange = true});
+        std::vector<std::thread> team;
+        for (int i = 0; i < members; ++i)
+            team.emplace_back([&, i] {
+                p.start(x, {i, members});
+                if (i == absent) return;
+                EXPECT_EQ(p.finish({i, members}), status::misused);
+            });
+        for (std::thread& t : team) t.join();
+
+        EXPECT_EQ(text_of(p), "halo 'halo': member " + std::to_string(absent) +
+                                  " of a team of 3 did not call finish() before the job's deadline");
+    }
+}
+
+// Whichever member has the field that can't be sent: nobody waits for its share.
+TEST(TeamsOfThreads, RefuseAFieldOfAnyMember) {
+    const lattice::coordinate extents{4, 4, 4, 4};
+    const auto cut = lattice::decomposition::even(extents, {1, 1, 1, 1});
+    const lattice::field<double> right(lattice::site_order::lexicographic(extents), 1),
+        wrong(lattice::site_order::lexicographic(extents), 2);
+    const std::vector<status> all_misused(members, status::misused);
+    for (const int wrong_one : {0, 1, 2}) {
+        halo::plan p(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true}),
+            bytes(comm::job::single(small_job()), cut, {.bytes_per_site = 8, .self_exchange = true});
+        const auto* const values = reinterpret_cast<const std::byte*>(right.data());
+
+        EXPECT_EQ(finished_by(p, {0, 1, 2}, [&](halo::team me) { p.start(me.index == wrong_one ? wrong : right, me); }),
+                  all_misused);
+        EXPECT_EQ(finished_by(bytes, {0, 1, 2},
+                              [&](halo::team me) { bytes.start_bytes(me.index == wrong_one ? nullptr : values, me); }),
+                  all_misused);
+
+        EXPECT_NE(text_of(p).find("start() was given 1 field, one of 16 bytes per site"), std::string::npos);
+        EXPECT_NE(text_of(bytes).find("start_bytes() was given no address"), std::string::npos);
+    }
+}
+
+// The peer's computation of what lies behind it can begin while the other faces are packed.
+TEST(TeamsOfThreads, SendAFaceBeforeTheNextIsPacked) {
+    const auto cut = lattice::decomposition::even({8, 8, 8, 4}, {1, 1, 1, 2});
+    std::atomic<int> seen{0}; // faces that rank 1 has got in this exchange
+    struct subject {
+        halo::plan plan;
+        std::atomic<int> late{0};
+        explicit subject(halo::plan p) : plan(std::move(p)) {}
+    };
+    run_teams([&](const comm::job& j) { return std::make_unique<subject>(halo::plan(j, cut, {.bytes_per_site = 64})); },
+              [&](const comm::job& j, subject& s, halo::team me, std::barrier<>& meet) {
+                  for (int epoch = 1; epoch <= steps; ++epoch) {
+                      meet.arrive_and_wait();
+                      s.plan.start(
+                          [&](int message, std::int64_t first, std::int64_t last, std::byte* to) {
+                              const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+                              // Rank 0 packs each face when the one before has arrived.
+                              while (j.rank() == 0 && seen < 2 * (epoch - 1) + message) {
+                                  if (std::chrono::steady_clock::now() > limit) {
+                                      ++s.late;
+                                      break;
+                                  }
+                                  std::this_thread::yield();
+                              }
+                              std::fill(to + 64 * first, to + 64 * last, std::byte{1});
+                          },
+                          me);
+                      if (j.rank() == 1) meet.arrive_and_wait(); // test() is of what all have started
+                      if (j.rank() == 1 && me.index == 0)
+                          while (!s.plan.test()) seen += static_cast<int>(s.plan.completed().size());
+                      EXPECT_EQ(s.plan.finish(me), status::ok);
+                      if (j.rank() == 1 && me.index == 0) seen += static_cast<int>(s.plan.completed().size());
+                      meet.arrive_and_wait();
+                  }
+                  EXPECT_EQ(s.late, 0);
+              });
 }
 
 } // namespace

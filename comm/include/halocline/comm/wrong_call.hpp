@@ -10,6 +10,14 @@
 
 namespace halocline::comm {
 
+/// What a member of a team did, or left undone, so that the team can't go on.
+struct team_fault {
+    team member{};              ///< index -1: one of those that are not told apart
+    const char* what = nullptr; ///< a literal that goes on after "member 1 of a team of 2"; null: nothing is wrong
+
+    [[nodiscard]] explicit operator bool() const noexcept { return what != nullptr; }
+};
+
 /// Noted where nothing allocates or throws, told later.
 class wrong_call {
   public:
@@ -20,25 +28,37 @@ class wrong_call {
         what_ = "";
         member_ = t;
     }
+    void note(team_fault f) noexcept {
+        what_ = f.what;
+        member_ = f.member;
+        of_member_ = true;
+    }
     /// The same if `s` was ok, which becomes misused. Threads may be refused at the same time: the first is noted.
     template <class Call>
     void note_first(Call call, status& s) noexcept {
+        if (becomes_misused(s)) note(call);
+    }
+    /// True if `s` was ok; it is misused now. Of threads that call this at the same time, one gets true.
+    [[nodiscard]] static bool becomes_misused(status& s) noexcept {
         const std::atomic_ref now(s);
         status was = now.load(std::memory_order_acquire);
-        if (was == status::ok && now.compare_exchange_strong(was, status::misused, std::memory_order_acq_rel))
-            note(call);
+        return was == status::ok && now.compare_exchange_strong(was, status::misused, std::memory_order_acq_rel);
     }
     [[nodiscard]] explicit operator bool() const noexcept { return what_ != nullptr; }
     /// Pre: a call was noted.
     [[nodiscard]] std::string text() const {
+        const std::string size = " of a team of " + std::to_string(member_.size);
+        if (of_member_)
+            return (member_.index < 0 ? "a member" : "member " + std::to_string(member_.index)) + size + " " + what_;
         if (member_.is_member()) return what_;
-        return "it was called as member " + std::to_string(member_.index) + " of a team of " +
-               std::to_string(member_.size) + ": a team has 1 member or more, which count from 0";
+        return "it was called as member " + std::to_string(member_.index) + size +
+               ": a team has 1 member or more, which count from 0";
     }
 
   private:
     const char* what_ = nullptr;
     team member_{};
+    bool of_member_ = false; ///< what_ goes on after the member's name
 };
 
 } // namespace halocline::comm

@@ -69,7 +69,8 @@ class plan {
     /// Starts an exchange. pack(message, first, last, target) writes the sites send_sites[first, last) of
     /// messages()[message]. `target` is the start of the whole message: site i of field f goes to
     /// target + (f * send_sites.size() + i) * bytes_per_site. On the direct path that is the neighbour's ghost memory.
-    /// Each thread of a team calls pack for a range of its own; nobody calls it for an empty range.
+    /// Each thread of a team calls pack for a range of its own; nobody calls it for an empty range. A message is sent as
+    /// soon as all of it is packed, by whichever thread, but none before all threads have called start().
     /// Pre: the last exchange is finished; what pack reads is complete, for all threads of the team; pack does not
     /// throw and writes every byte (bytes that it leaves out are unspecified, because lines may be claimed first:
     /// claim_lines.hpp).
@@ -98,10 +99,13 @@ class plan {
     /// True if finish() would not wait. In a team: one thread at a time.
     [[nodiscard]] bool test() noexcept;
     /// Waits until all ghosts are here. In a team it returns when every member has called it, so the interior work of
-    /// the whole team is done too.  Err: once the status is bad it stays bad, and start() does nothing.
+    /// the whole team is done too.
+    /// Err: once the status is bad it stays bad, and start() does nothing. misused, to the whole team, if a member
+    ///      doesn't come before the job's deadline, or two call as the same one.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
     /// finish(), with a bad status as an exception.
-    /// Err: input_error: start() was given fields that it can't send, or a call came at the wrong time; job_error.
+    /// Err: input_error: start() was given fields that it can't send, a call came at the wrong time, or a member of a
+    ///      team was missing; job_error.
     void finish_or_throw();
 
     /// The faces whose ghosts have arrived since the last call, each once per exchange. Their ghosts may be read at
@@ -185,21 +189,35 @@ class plan {
 
     // An exchange (below, and plan.cpp).
     /// All of start() but the packing, which is fill(channel, epoch, first, last) of sites of its message.
+    /// `whose`: which members of a team pack a message.
+    enum class packers : std::uint8_t { by_share, unknown };
     template <class Fill>
-    void start_by(Fill&& fill, team t) noexcept;
-    /// Refuses what start() was given, if it can't be sent.
-    void refuse(std::size_t fields, const source_field* unfit, team t) noexcept;
+    void start_by(Fill&& fill, team t, packers whose = packers::by_share) noexcept;
+    /// The part of start_by() of a member of a team of several.
+    template <class Fill>
+    void start_as_member(Fill&& fill, team t, packers whose, std::uint64_t stamp) noexcept;
+    template <class Channel>
+    void seal(Channel& channel, std::uint64_t epoch) noexcept {
+        seal_.put(channel.target(epoch), writers_[channel.index()].bytes(), epoch);
+    }
+    /// Refuses what start() was given, if it can't be sent; any member of a team may have given it.
+    void refuse(std::size_t fields, const source_field* unfit) noexcept;
     /// Refuses a call at the wrong time, or by threads that may not make it, if it is the first that is refused.
-    /// `call`: a literal, or a team without such a member.
+    /// `call`: a literal, a team without such a member, or a member's fault.
     template <class Call>
     void refuse(Call call) noexcept {
         accepted_.refuse_call(call, status_);
     }
-    /// Refuses a call of a thread that is no member; nobody waits for the member whose place it may have.
-    void refuse_thread(team t) noexcept {
-        refuse(t);
+    /// Refuses a call of a thread that is no member, or a member's fault; nobody waits for the one that is missing.
+    template <class Call>
+    void refuse_thread(Call call) noexcept {
+        refuse(call);
         team_->disband();
     }
+    /// The status, which any member of a team may have made bad.
+    [[nodiscard]] comm::status state() noexcept { return std::atomic_ref(status_).load(std::memory_order_acquire); }
+    /// It is bad from now on, unless it was before.
+    comm::status end(comm::status bad) noexcept;
     static constexpr const char* needs_thread_level =
         "a team of several threads sends over transport mpi, but MPI was initialised with less than "
         "MPI_THREAD_SERIALIZED; initialise it by MPI_Init_thread with that level, or drive the plan by one thread";
@@ -227,7 +245,7 @@ class plan {
 
     // The running exchange, and the last one.
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
-    comm::status status_ = comm::status::ok; // as epoch_, but a call may be refused while others begin theirs
+    comm::status status_ = comm::status::ok; // state(), end()
     int broken_seal_ = -1;                   // message that was not what had been sealed
     std::vector<sent_field> sent_;           // by the last start() of fields; by field
     bool order_prepared_ = true;             // for that field: copied as prepared, not site by site
@@ -250,8 +268,8 @@ void plan::start(Pack&& pack, team t) noexcept {
 }
 
 template <class Fill>
-void plan::start_by(Fill&& fill, team t) noexcept {
-    if (std::atomic_ref(status_).load(std::memory_order_relaxed) != comm::status::ok) return;
+void plan::start_by(Fill&& fill, team t, packers whose) noexcept {
+    if (state() != comm::status::ok) return;
     if (!t.is_member()) return refuse_thread(t);
     packing_team& threads = *team_;
     if (threads.in_flight(epoch_)) { // nobody of a team sees that before all have called start()
@@ -259,32 +277,54 @@ void plan::start_by(Fill&& fill, team t) noexcept {
         return;
     }
     const std::uint64_t epoch = epoch_ + 1, stamp = exchange_times::stamp(epoch);
-    const auto send = [&](auto& channel) {
-        seal_.put(channel.target(epoch), writers_[channel.index()].bytes(), epoch);
-        channel.send(epoch, stamp);
-    };
     if (t.index == 0) channels_.prepare(epoch);
     if (t.size == 1) {
         channels_.for_each([&](auto& channel) {
             const std::int64_t sites = writers_[channel.index()].sites();
             if (sites > 0) fill(channel, epoch, 0, sites);
-            send(channel); // before the next message is packed: the peer may read on
+            seal(channel, epoch);
+            channel.send(epoch, stamp); // before the next message is packed: the peer may read on
         });
         threads.note_started(epoch);
     } else if (!team_may_send_) {
         if (t.index == 0) refuse(needs_thread_level);
     } else {
-        channels_.for_each([&](auto& channel) {
-            const message_writer& writer = writers_[channel.index()];
-            const auto [first, last] = share_of(channel.index(), writer.sites(), writer.bytes(), t);
-            if (first < last) fill(channel, epoch, first, last);
-        });
-        if (threads.note_packed(t)) {
-            channels_.for_each(send);
-            threads.note_started(epoch);
-        }
+        start_as_member(fill, t, whose, stamp);
     }
     if (t.index == 0) times_.note_start(stamp);
+}
+
+template <class Fill>
+void plan::start_as_member(Fill&& fill, team t, packers whose, std::uint64_t stamp) noexcept {
+    packing_team& threads = *team_;
+    const std::uint64_t epoch = epoch_ + 1;
+    const auto send = [&](std::uint32_t messages) {
+        channels_.for_each([&](auto& channel) {
+            if ((messages >> channel.index() & 1) != 0) channel.send(epoch, stamp);
+        });
+    };
+    if (const comm::team_fault fault = threads.enter(t, epoch, send)) return refuse_thread(fault);
+    std::uint32_t ready = 0; // messages that are not announced yet: short ones together, as a counter costs as much
+    std::size_t ready_bytes = 0;
+    const auto announce = [&] {
+        if (ready != 0) threads.announce(ready, epoch, send);
+        ready = 0;
+        ready_bytes = 0;
+    };
+    channels_.for_each([&](auto& channel) {
+        const std::size_t message = channel.index();
+        const message_writer& writer = writers_[message];
+        const packing_share share = whose == packers::unknown ? packing_share{.sharers = t.size}
+                                                              : share_of(message, writer.sites(), writer.bytes(), t);
+        if (share.sharers == 0) return;
+        if (share.first < share.last) fill(channel, epoch, share.first, share.last);
+        if (!threads.note_packed(message, share.sharers)) return;
+        seal(channel, epoch);
+        ready |= std::uint32_t{1} << message;
+        ready_bytes += writer.bytes();
+        if (ready_bytes >= packing_share::least_bytes) announce();
+    });
+    announce();
 }
 
 template <class T>
@@ -297,8 +337,8 @@ template <class T>
 void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8, "the built-in copy moves components of 4 or 8 bytes");
     for (const lattice::field<T>* x : xs)
-        if (const source_field source = source_of(*x); !accepted_.fits(source)) return refuse(xs.size(), &source, t);
-    if (!accepted_.fits(xs.size())) return refuse(xs.size(), nullptr, t);
+        if (const source_field source = source_of(*x); !accepted_.fits(source)) return refuse(xs.size(), &source);
+    if (!accepted_.fits(xs.size())) return refuse(xs.size(), nullptr);
     if (t.index == 0) {
         const bool summed = options_.checks >= check_level::normal;
         for (std::size_t i = 0; i < sent_.size(); ++i)

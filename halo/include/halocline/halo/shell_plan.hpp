@@ -119,13 +119,14 @@ class shell_plan {
     [[nodiscard]] bool has_binding(int which) const noexcept;
     /// Refuses a start() before finish() of the last exchange.
     [[nodiscard]] bool is_early() noexcept;
-    /// `call`: a literal, or a team of no such member.
+    /// `call`: a literal, a team of no such member, or a member's fault.
     template <class Call>
     void misuse(Call call) noexcept {
         wrong_call_.note_first(call, status_);
     }
-    /// Refuses a call of a thread that is no member; nobody waits for the member whose place it may have.
-    void refuse_thread(team t) noexcept;
+    /// Refuses a call of a thread that is no member, or a member's fault; nobody waits for the one that is missing.
+    template <class Call>
+    void refuse_thread(Call call) noexcept;
 
     enum class running : std::uint8_t { nothing, forward, backward };
     /// Phases of which each starts when the one before has come. They go on in every wait of this rank, because a peer

@@ -1,58 +1,126 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that pack a plan's messages together: each packs a fixed share of every message, the last one sends them
-// all, and member 0 waits for the ghosts (docs/decisions/0007-no-openmp-barrier.md).
+// The threads that pack a plan's messages together: each packs a fixed share of every message, whoever packs the last
+// part of one has it sent at once, and member 0 waits for the ghosts (docs/decisions/0007-no-openmp-barrier.md).
 #pragma once
 
 #include <halocline/halo/detail/rendezvous.hpp>
+#include <halocline/lattice/geometry.hpp>
 
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 namespace halocline::halo {
 
-/// Sites [first, last) of a message that member t packs: an equal share. Messages too short to share are packed by one
-/// member each, in turn.
-[[nodiscard]] inline std::pair<std::int64_t, std::int64_t> share_of(std::size_t message, std::int64_t sites,
-                                                                    std::size_t bytes, team t) noexcept {
-    constexpr std::size_t least_bytes = 4096; // of a share
-    if (bytes < least_bytes * static_cast<std::size_t>(t.size))
-        return {0, static_cast<int>(message) % t.size == t.index ? sites : 0};
-    return {sites * t.index / t.size, sites * (t.index + 1) / t.size};
+/// What a member packs of a message: sites [first, last).
+struct packing_share {
+    /// Bytes that are worth another thread, or an announcement to the others.
+    static constexpr std::size_t least_bytes = 4096;
+
+    std::int64_t first = 0, last = 0;
+    int sharers = 0; ///< members that pack a share of the message; 0 where this member packs none of it
+};
+
+/// The share of member t: an equal one. Messages too short to share are packed by one member each, in turn.
+[[nodiscard]] inline packing_share share_of(std::size_t message, std::int64_t sites, std::size_t bytes,
+                                            team t) noexcept {
+    if (bytes >= packing_share::least_bytes * static_cast<std::size_t>(t.size))
+        return {sites * t.index / t.size, sites * (t.index + 1) / t.size, t.size};
+    if (static_cast<int>(message) % t.size == t.index) return {0, sites, 1};
+    return {};
 }
 
-/// How far the team is with an exchange. Each counter is released by who advances it and acquired by who reads it: the
-/// last packer sees what all packed before it sends, and member 0 sees the channels as the sender left them.
+/// How far the team is with an exchange. Nothing is sent before all members are in start(), because they may still read
+/// the ghosts of the last exchange. From then on one member at a time sends what is packed: whoever announces a message
+/// while nobody sends. Each counter is released by whoever advances it and acquired by whoever reads it: a sender sees
+/// what all have packed of a message, and member 0 sees the channels as the senders left them.
 class packing_team {
   public:
+    /// Messages [0, messages), at most one per face.  `patience`: of await_start() and finish().
+    explicit packing_team(std::size_t messages, team_patience patience = {})
+        : all_((std::uint32_t{1} << messages) - 1), patience_(patience) {}
+
     /// Has an exchange been started, other than the `finished` ones?
     [[nodiscard]] bool in_flight(std::uint64_t finished) const noexcept {
         return started_.load(std::memory_order_acquire) != finished;
     }
     /// All messages of this exchange are sent.
     void note_started(std::uint64_t epoch) noexcept { started_.store(epoch, std::memory_order_release); }
-    /// A member has packed its share. True for the last one, who sends the messages and then calls note_started().
-    [[nodiscard]] bool note_packed(team t) noexcept {
-        if (packed_.fetch_add(1, std::memory_order_acq_rel) != t.size - 1) return false;
-        packed_.store(0, std::memory_order_relaxed);
+
+    /// A member enters start(), before it packs; send(messages) for what others have packed, if it is the last to come.
+    /// A fault if it is there already.  `epoch`: for note_started(), if there are no messages.
+    template <class Send>
+    [[nodiscard]] comm::team_fault enter(team t, std::uint64_t epoch, Send&& send) noexcept {
+        const roll_call::roll before = entered_.add(t);
+        if (before.has(t.index)) return {t, started_twice};
+        if (before.count() == t.size - 1) send_ready(epoch, send); // the last to come: sending begins
+        return {};
+    }
+    /// A member has packed its share of a message. True for the last one: the message is ready.
+    [[nodiscard]] bool note_packed(std::size_t message, int sharers) noexcept {
+        if (sharers == 1) return true;
+        std::atomic<int>& packed = packed_[message].members;
+        if (packed.fetch_add(1, std::memory_order_acq_rel) != sharers - 1) return false;
+        packed.store(0, std::memory_order_relaxed);
         return true;
     }
-    /// Member 0 may reach finish() before the others have packed: waits until the last packer has sent.
-    void await_start(std::uint64_t finished) const noexcept {
-        await_team([&] { return in_flight(finished) || leave_.is_disbanded(); });
+    /// These messages (bits) are ready. Calls send(messages) for them and others unless another member sends, or not
+    /// all have entered; then it or the last one to enter does so.
+    template <class Send>
+    void announce(std::uint32_t messages, std::uint64_t epoch, Send&& send) noexcept {
+        if ((ready_.fetch_or(messages | sending, std::memory_order_acq_rel) & sending) == 0) send_ready(epoch, send);
+    }
+
+    /// Member 0 may reach finish() before the others have packed: waits until all is sent, or refused() is true.
+    template <class Refused>
+    [[nodiscard]] comm::team_fault await_start(team t, std::uint64_t finished, Refused&& refused) const noexcept {
+        if (patience_.await([&] { return in_flight(finished) || leave_.is_disbanded() || refused(); })) return {};
+        const roll_call::roll here = entered_.now();
+        if (here.count() == t.size) return {{-1, t.size}, "was not done with start() before the job's deadline"};
+        return {{here.missing(0), t.size}, never_started};
     }
     /// finish(): member 0 calls wait() at once; everybody leaves when that is done and all have come.  Pre: t.size > 1.
     template <class Wait>
-    void finish(team t, Wait&& wait) noexcept {
-        leave_.finish(t, wait, [] {});
+    [[nodiscard]] comm::team_fault finish(team t, Wait&& wait) noexcept {
+        return leave_.finish(
+            t, patience_, wait, [] {}, [] { return false; });
     }
-    /// A thread that is no member: nobody waits for the one that is missing.
+    /// After a call of a thread that is no member, or a fault: nobody waits for the member that is missing.
     void disband() noexcept { leave_.disband(); }
 
   private:
-    alignas(64) std::atomic<int> packed_{0};            // members done with their share of this exchange
-    alignas(64) std::atomic<std::uint64_t> started_{0}; // exchange that was sent last
+    static constexpr std::uint32_t sending = std::uint32_t{1} << 31; // in ready_
+    static_assert(lattice::faces < 31);
+
+    /// Pre: this member has set `sending`, or is the last to enter.
+    template <class Send>
+    void send_ready(std::uint64_t epoch, Send& send) noexcept {
+        for (;;) {
+            const std::uint32_t messages = ready_.exchange(sending, std::memory_order_acq_rel) & ~sending;
+            if (messages != 0) send(messages);
+            sent_ |= messages;
+            if (sent_ == all_) break;
+            std::uint32_t none = sending;
+            if (messages == 0 && ready_.compare_exchange_strong(none, 0, std::memory_order_acq_rel)) return;
+        }
+        // The next exchange begins as this one did.
+        sent_ = 0;
+        entered_.clear();
+        note_started(epoch);
+    }
+
+    struct alignas(64) packers {
+        std::atomic<int> members{0}; // done with their share of a message
+    };
+    std::uint32_t all_ = 0;
+    team_patience patience_;
+    std::array<packers, lattice::faces> packed_;
+    alignas(64) roll_call entered_;                         // members in start()
+    alignas(64) std::atomic<std::uint32_t> ready_{sending}; // packed messages; `sending`: not to be sent by others
+    std::uint32_t sent_ = 0;                                // messages of this exchange; of the member that sends
+    alignas(64) std::atomic<std::uint64_t> started_{0};     // exchange that was sent last
     rendezvous leave_;
 };
 

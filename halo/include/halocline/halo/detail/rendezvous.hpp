@@ -3,9 +3,14 @@
 // (docs/decisions/0007-no-openmp-barrier.md).
 #pragma once
 
+#include <halocline/comm/clock.hpp>
+#include <halocline/comm/wrong_call.hpp>
 #include <halocline/halo/team.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
+#include <chrono>
 #include <cstdint>
 #include <thread>
 
@@ -18,50 +23,145 @@ void await_team(Condition&& met) {
         if (polls >= 64) std::this_thread::yield();
 }
 
+/// How long members of a team wait for each other.
+class team_patience {
+  public:
+    /// For ever.
+    team_patience() = default;
+    explicit team_patience(std::chrono::duration<double> limit)
+        : limit_(static_cast<std::uint64_t>(limit.count() / comm::seconds_per_tick())) {}
+
+    /// Waits until met(); false if that took longer than the limit. Time before excused() is forgotten.
+    template <class Condition, class Excused>
+    [[nodiscard]] bool await(Condition&& met, Excused&& excused) const noexcept {
+        std::uint64_t waited = 0, last = 0;
+        for (int polls = 0; !met(); ++polls) {
+            if (polls < 64) continue;
+            std::this_thread::yield();
+            const std::uint64_t now = comm::ticks();
+            if (excused())
+                waited = 0;
+            else if (last != 0) // a longer pause was of the whole process, which was stopped: nobody else ran either
+                waited += std::min(now - last, limit_ / 16);
+            last = now;
+            if (limit_ != 0 && waited >= limit_) return met();
+        }
+        return true;
+    }
+    template <class Condition>
+    [[nodiscard]] bool await(Condition&& met) const noexcept {
+        return await(met, [] { return false; });
+    }
+
+  private:
+    std::uint64_t limit_ = 0; // ticks; 0: none
+};
+
+/// The members of a team that have come somewhere, in one word: how many, and which, as far as they are told apart.
+class roll_call {
+  public:
+    /// Who had come before.
+    class roll {
+      public:
+        explicit roll(std::uint64_t word) : word_(word) {}
+        [[nodiscard]] int count() const noexcept { return static_cast<int>(word_ & (one_mark - 1)); }
+        [[nodiscard]] bool has(int index) const noexcept {
+            return index < told_apart && (word_ & one_mark << index) != 0;
+        }
+        /// The lowest one from member `first` on that has not come; -1 if it is not told apart.
+        [[nodiscard]] int missing(int first) const noexcept {
+            const int lowest = first + std::countr_one(word_ / one_mark >> first);
+            return lowest < told_apart ? lowest : -1;
+        }
+
+      private:
+        std::uint64_t word_;
+    };
+    /// A member is here: what it wrote before is seen by those that see it.
+    roll add(team t) noexcept {
+        const std::uint64_t mark = t.index < told_apart ? one_mark << t.index : 0;
+        return roll(word_.fetch_add(1 + mark, std::memory_order_acq_rel));
+    }
+    [[nodiscard]] roll now() const noexcept { return roll(word_.load(std::memory_order_acquire)); }
+    void clear() noexcept { word_.store(0, std::memory_order_relaxed); }
+
+  private:
+    static constexpr int told_apart = 48;
+    static constexpr std::uint64_t one_mark = std::uint64_t{1} << 16; // below: how many
+    std::atomic<std::uint64_t> word_{0};
+};
+
+inline constexpr const char* started_twice =
+    "called start() twice: two threads have its index, or it did not call finish()";
+inline constexpr const char* finished_twice = "called finish() twice: two threads have its index";
+inline constexpr const char* never_started = "did not call start() before the job's deadline";
+inline constexpr const char* never_finished = "did not call finish() before the job's deadline";
+
 /// Member 0 waits until all others have come, and lets them go, round after round. What they wrote before come(), it
 /// sees behind await_others(); what it wrote before release(), they see behind await_release(). Once a thread has called
-/// as a member that the team does not have, another member is missing: nobody waits any longer, for good.
+/// as a member that the team does not have, or a member does not come in time, nobody waits any longer, for good.
 class rendezvous {
   public:
-    /// Another member is here. Returns the round, for await_release().
-    [[nodiscard]] std::uint64_t come() noexcept {
-        const std::uint64_t round = round_.load(std::memory_order_relaxed); // noted before member 0 can end it
-        come_.fetch_add(1, std::memory_order_acq_rel);
-        return round;
+    /// Another member is here; then it calls await_release(). Returns who had come before.
+    roll_call::roll come(team t, std::uint64_t& round) noexcept {
+        round = round_.load(std::memory_order_relaxed); // noted before member 0 can end it
+        return come_.add(t);
     }
-    /// Calls meanwhile() again and again until member 0 has ended the round.
-    template <class Meanwhile>
-    void await_release(std::uint64_t round, Meanwhile&& meanwhile) const noexcept {
-        await_team([&] {
-            meanwhile();
-            const std::uint64_t now = round_.load(std::memory_order_acquire);
-            return now != round || now >= disbanded;
-        });
+    /// Calls meanwhile() again and again until member 0 has ended the round; false if it does not come in time, which
+    /// counts while it is not excused() by what it does before.
+    template <class Meanwhile, class Excused>
+    [[nodiscard]] bool await_release(std::uint64_t round, const team_patience& patience, Meanwhile&& meanwhile,
+                                     Excused&& excused) const noexcept {
+        return patience.await(
+            [&] {
+                meanwhile();
+                const std::uint64_t now = round_.load(std::memory_order_acquire);
+                return now != round || now >= disbanded;
+            },
+            [&] { return is_led() || excused(); });
     }
-    /// Member 0.
-    void await_others(team t) noexcept {
-        await_team([&] { return come_.load(std::memory_order_acquire) == t.size - 1 || is_disbanded(); });
-        come_.store(0, std::memory_order_relaxed);
+    /// Member 0 has come: it has the deadlines of what it waits for.
+    void lead() noexcept { led_.store(true, std::memory_order_relaxed); }
+    [[nodiscard]] bool is_led() const noexcept { return led_.load(std::memory_order_relaxed); }
+    /// Member 0. The index of a member that does not come in time (-1: not told apart); 0 if all have come.
+    [[nodiscard]] int await_others(team t, const team_patience& patience) noexcept {
+        const bool all = patience.await([&] { return come_.now().count() == t.size - 1 || is_disbanded(); });
+        const int missing = all ? 0 : come_.now().missing(1);
+        come_.clear();
+        return missing;
     }
-    void release() noexcept { round_.fetch_add(1, std::memory_order_release); }
-    /// A thread that is no member.
+    void release() noexcept {
+        led_.store(false, std::memory_order_relaxed);
+        round_.fetch_add(1, std::memory_order_release);
+    }
+    /// Nobody waits any longer.
     void disband() noexcept { round_.fetch_or(disbanded, std::memory_order_release); }
     [[nodiscard]] bool is_disbanded() const noexcept { return round_.load(std::memory_order_acquire) >= disbanded; }
 
-    /// finish() of a team: member 0 calls lead() at once, the others meanwhile() again and again; everybody leaves when
-    /// lead() is done and all have come.  Pre: t.size > 1.
-    template <class Lead, class Meanwhile>
-    void finish(team t, Lead&& lead, Meanwhile&& meanwhile) noexcept {
-        if (t.index != 0) return await_release(come(), meanwhile);
+    /// finish() of a team: member 0 calls wait() at once, the others meanwhile() again and again; everybody leaves when
+    /// wait() is done and all have come. A fault is to be noted by the caller, who then calls disband().
+    /// Pre: t.size > 1.
+    template <class Wait, class Meanwhile, class Excused>
+    [[nodiscard]] comm::team_fault finish(team t, const team_patience& patience, Wait&& wait, Meanwhile&& meanwhile,
+                                          Excused&& excused) noexcept {
+        if (t.index != 0) {
+            std::uint64_t round = 0;
+            if (come(t, round).has(t.index)) return {t, finished_twice};
+            if (await_release(round, patience, meanwhile, excused)) return {};
+            return {{0, t.size}, never_finished};
+        }
         lead();
-        await_others(t);
+        wait();
+        if (const int missing = await_others(t, patience); missing != 0) return {{missing, t.size}, never_finished};
         release();
+        return {};
     }
 
   private:
     static constexpr std::uint64_t disbanded = std::uint64_t{1} << 63;
-    alignas(64) std::atomic<int> come_{0}; // members of this round, without member 0
+    alignas(64) roll_call come_; // of this round, without member 0
     alignas(64) std::atomic<std::uint64_t> round_{0};
+    alignas(64) std::atomic<bool> led_{false}; // beside nothing that others poll before their patience ends
 };
 
 } // namespace halocline::halo
