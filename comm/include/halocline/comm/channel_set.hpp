@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All channels of one plan or sum, in one homogeneous lane per transport: which lane a channel sits in is data, fixed
-// at set-up; the loops over a lane are concrete code (no virtual call, no switch per message).
+// All channels of one plan or sum, in one homogeneous lane per transport. Which lane a channel belongs to is data,
+// fixed at set-up; the loops over a lane are concrete code (no virtual call, no switch per message).
 //
 // The contract (docs/architecture.md, "the life of one exchange"): a channel joins one end here with one end at a peer,
 // both directions. In epoch k = 1, 2, … this rank fills target(k), calls send(k), and may read received(k) once
@@ -32,7 +32,7 @@
 
 namespace halocline::comm {
 
-/// One end of a channel that is to be made. The two ends must fit: each one's send_bytes is the other's receive_bytes.
+/// Request for one end of a channel. The two ends must match: each one's send_bytes is the other's receive_bytes.
 struct channel_request {
     int peer = 0;
     std::uint32_t key = 0;         ///< names this end; unique among this rank's ends in the set
@@ -40,19 +40,19 @@ struct channel_request {
     std::size_t send_bytes = 0;    ///< payload per message
     std::size_t receive_bytes = 0; ///< payload per message
     std::string label;             ///< in error messages, e.g. "t-high"
-    /// Each end writes in place, into fields of the other, without slots: a direct_channel, or over a network a
+    /// Each end writes in place into the other's fields, without slots: a direct_channel or, over a network, a
     /// far_direct_channel. Only if direct_obstacle() is empty.
     bool direct = false;
-    // For a direct channel over a network.
-    std::vector<direct_write> writes{}; ///< of a message
+    // Only for a direct channel over a network.
+    std::vector<direct_write> writes{}; ///< the writes that make up one message
     std::shared_ptr<const direct_memory> fields{};
 };
 
 struct channel_set_options {
-    std::string name;  ///< of the plan, in error messages
+    std::string name;  ///< the plan's name, in error messages
     std::string shape; ///< anything else that both ends must agree on; compared as text
     /// Slab memory that peers of this node write through direct channels. If it is freed before they have said
-    /// farewell, the slab keeps it until then.
+    /// farewell, the slab holds on to it until they have.
     std::vector<const void*> written_by_peers{};
 };
 
@@ -75,11 +75,11 @@ class channel_set {
     channel_set(const job& j, std::span<const channel_request> requests, const channel_set_options& options);
     channel_set(channel_set&& other) noexcept;
     channel_set& operator=(channel_set&& other) noexcept;
-    /// Says farewell to the peers and never waits for theirs: the memory is parked until they have come. A peer that
-    /// still waits for an epoch here gets status::aborted.
+    /// Says farewell to the peers without waiting for theirs: the memory is parked until those have arrived. A peer
+    /// that still waits for an epoch from this rank gets status::aborted.
     ~channel_set();
 
-    /// May every thread of a team send, one at a time? False if channels go over an MPI that was initialised below
+    /// Whether every thread of a team may send, one at a time. False if channels use an MPI that was initialised below
     /// MPI_THREAD_SERIALIZED.
     [[nodiscard]] bool any_thread() const noexcept;
     /// Calls visit(channel) for each channel with slots, lane by lane. channel.index() is the position of its request.
@@ -91,7 +91,7 @@ class channel_set {
     void for_each(Visit&& visit) const noexcept {
         for_each_lane([&]<class C>(const std::vector<C>& lane) { visit_if<channel<C>>(lane, visit); });
     }
-    /// for_each() of the direct channels within the node.
+    /// for_each() over the direct channels within the node.
     template <class Visit>
     void for_each_direct(Visit&& visit) noexcept {
         for_each_lane([&]<class C>(std::vector<C>& lane) { visit_if<direct_channel<C>>(lane, visit); });
@@ -100,7 +100,7 @@ class channel_set {
     void for_each_direct(Visit&& visit) const noexcept {
         for_each_lane([&]<class C>(const std::vector<C>& lane) { visit_if<direct_channel<C>>(lane, visit); });
     }
-    /// for_each() of the direct channels over networks.
+    /// for_each() over the direct channels across networks.
     template <class Visit>
     void for_each_far_direct(Visit&& visit) noexcept {
         for_each_lane([&]<class C>(std::vector<C>& lane) { visit_if<far_direct_channel<C>>(lane, visit); });
@@ -117,12 +117,12 @@ class channel_set {
                 for (C& c : lane) c.prepare(epoch);
         });
     }
-    /// Waits until every channel's epoch k has arrived here and every send of k is done (its target may be reused).
-    /// noexcept, no allocation, no lock; on self and shm no system call while the wait stays within its spin budget,
-    /// and in a job with peers over ofi or mpi within 10 us, after which it polls these, too.
+    /// Waits until every channel's epoch k has arrived and every send of k is done (its target may be reused).
+    /// noexcept, no allocation, no lock. Within the spin budget a wait on self and shm makes no system call; in a job
+    /// with peers over ofi or mpi that holds for the first 10 us, after which these are polled as well.
     [[nodiscard]] status wait(std::uint64_t epoch) noexcept { return wait(epoch, nullptr, nullptr); }
-    /// wait() that calls step() before each poll: for work that the wait must do, such as copies to fields that peers
-    /// have freed. A step that returns a bad status ends the wait with that status.  Pre: step is noexcept.
+    /// wait() that calls step() before each poll, for work that belongs to the wait, such as copies to fields that
+    /// peers have freed. A step that returns a bad status ends the wait with that status.  Pre: step is noexcept.
     template <class Step>
     [[nodiscard]] status wait(std::uint64_t epoch, Step&& step) noexcept {
         return wait(epoch, &step, [](void* s) {
@@ -135,8 +135,8 @@ class channel_set {
             }
         });
     }
-    /// Polls met() for about a microsecond; true if it became true. Nothing else is done meanwhile, so this is for what
-    /// peers on this host are about to do; wait() is for what takes longer.
+    /// Polls met() for about a microsecond and returns whether it became true. Does nothing else meanwhile, so it suits
+    /// what peers on this host are about to do; wait() is for anything longer.
     template <class Condition>
     [[nodiscard]] bool spin(Condition&& met) const noexcept {
         for (int polls = short_spin_; !met(); --polls) {
@@ -145,20 +145,20 @@ class channel_set {
         }
         return true;
     }
-    /// From now on every wait of this rank, of whatever object, also calls step(object), because a peer may be waiting
-    /// for what step does.  Pre: step is noexcept and never waits; no wait of this rank is going on.
+    /// From now on every wait of this rank, on whatever object, also calls step(object), because a peer may be waiting
+    /// for what step does.  Pre: step is noexcept and never waits; no wait of this rank is in progress.
     void work_in_every_wait(void* object, void (*step)(void* object));
-    /// True if wait(epoch) would return at once; a while after a rank has died, too. While it is false each call also
-    /// does the work of every wait (work_in_every_wait()), so that a loop around it moves the rank's other exchanges
-    /// on.
+    /// True if wait(epoch) would return at once, which includes, after a while, that a rank has died. While it is false
+    /// each call also does the work of every wait (work_in_every_wait()), so a loop around it advances the rank's other
+    /// exchanges too.
     [[nodiscard]] bool test(std::uint64_t epoch) noexcept;
-    /// test() that looks at this set alone: for a step() of work_in_every_wait().
+    /// test() of this set alone, for the step() of work_in_every_wait().
     [[nodiscard]] bool has_arrived(std::uint64_t epoch) noexcept;
-    /// To be called when has_arrived() was false: does the work of every wait, and yields the core if ranks share it.
+    /// Call this when has_arrived() was false: does the work of every wait, and yields the core if ranks share it.
     void give_way() noexcept;
-    /// True if all of an epoch is here, or arrives within about a microsecond, and nothing is wrong: wait() would
-    /// return ok. After false call wait(). Polls only channels that arrive in memory, one after the other, because the
-    /// next message may arrive any moment and polling all lanes takes as long as a flag.
+    /// True if all of an epoch is here or arrives within about a microsecond, and nothing is wrong: wait() would return
+    /// ok. If false, call wait(). Polls only channels that arrive in memory, one after the other: the next message may
+    /// arrive at any moment, and polling all lanes takes as long as a flag.
     [[nodiscard]] bool arrives_soon(std::uint64_t epoch) const noexcept {
         bool all = status_ == status::ok;
         for_each_lane([&]<class C>(const std::vector<C>& lane) {
@@ -171,14 +171,14 @@ class channel_set {
         });
         return all;
     }
-    /// Bad since the first wait that failed.
+    /// The status of the first wait that failed; ok until then.
     [[nodiscard]] status state() const noexcept { return status_; }
 
-    /// Waits that gave their core away: more ranks than cores, or a late peer.
+    /// Waits that yielded their core: more ranks than cores, or a late peer.
     [[nodiscard]] std::uint64_t waits_yielded() const { return waits_yielded_; }
     [[nodiscard]] std::vector<lane_counts> counts(std::uint64_t epochs) const;
     [[nodiscard]] std::size_t size() const;
-    /// Bytes of this rank's slab that the channels take: slots, buffers and control lines.
+    /// Bytes of this rank's slab that the channels occupy: slots, buffers and control lines.
     [[nodiscard]] std::size_t memory_bytes() const { return memory_bytes_; }
     [[nodiscard]] const channel_request& request(std::size_t index) const { return requests_[index]; }
     /// What the last failed wait was waiting for: "halo 'coarse' epoch 17: t-low from rank 3 over shm".
@@ -187,10 +187,11 @@ class channel_set {
   private:
     static constexpr int nobody = -1;
     status wait(std::uint64_t epoch, void* object, status (*step)(void* object)) noexcept;
-    /// A peer whose message of this epoch has not arrived, or to which ours is not sent yet; or nobody.
+    /// A peer whose message of this epoch has not arrived, or to which ours has not been sent yet; nobody if there is
+    /// none.
     [[nodiscard]] int missing(std::uint64_t epoch) noexcept;
     void close() noexcept;
-    /// Checks the message of an epoch that has arrived; if it is wrong, that becomes the state of the set.
+    /// Checks the message of an epoch that has arrived; a bad result becomes the state of the set.
     template <class Channel>
     void check_arrived(Channel& c, std::uint64_t epoch) noexcept;
     template <bool Wanted, class Lane, class Visit>
@@ -215,16 +216,16 @@ class channel_set {
     std::vector<channel_request> requests_;
     channel_set_options options_;
     std::shared_ptr<job_core> core_;
-    std::byte* block_ = nullptr; // control lines and slots of the self and shm lanes, in the own slab
+    std::byte* block_ = nullptr; // control lines and slots of the self and shm lanes, in this rank's slab
     std::size_t block_bytes_ = 0;
-    std::size_t memory_bytes_ = 0; // block and buffers of the other lanes
+    std::size_t memory_bytes_ = 0; // the block and the buffers of the other lanes
     int short_spin_ = 0;           // polls of spin(); 0 if a transport of this set needs calls to make progress
-    void* worker_ = nullptr;       // of work_in_every_wait()
+    void* worker_ = nullptr;       // this set's entry in work_in_every_wait()
     std::uint64_t waits_yielded_ = 0, fruitless_tests_ = 0;
     status status_ = status::ok;
 };
 
-/// Checks that every rank names the peers that name it, without which an exchange between them would hang.  Collective.
+/// Checks that peers name each other; an exchange between ranks that don't would hang.  Collective.
 /// Err: input_error on every rank, naming two ranks.  Cost: 8 bytes per rank.
 void require_mutual(const job& j, std::span<const int> peers, const std::string& name);
 

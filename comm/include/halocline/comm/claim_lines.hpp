@@ -10,10 +10,10 @@
 namespace halocline::comm {
 
 namespace detail {
-extern const bool claims_by_prefetch; ///< the quicker way of these cores, for which see claim_lines()
+extern const bool claims_by_prefetch; ///< which of the two ways of claim_lines() is faster on this processor
 }
 
-/// Claims the cache line of `at`, as claim_lines() does.  Pre: *at is going to be written anyway.
+/// Claims the cache line of `at`, as claim_lines() does.  Pre: *at is about to be written anyway.
 inline void claim_line(std::byte* at) noexcept {
     if (detail::claims_by_prefetch)
         prefetch_for_writing(at);
@@ -21,10 +21,10 @@ inline void claim_line(std::byte* at) noexcept {
         *const_cast<volatile std::byte*>(at) = std::byte{0};
 }
 
-/// Claims each cache line that starts in [first, last), before the whole is filled. Lines that another core holds are
-/// then under way together; filled one after the other, each line would take several entries of the store queue. A
-/// claim is a store of one byte, of which as many are under way as that queue has entries; on Intel's cores, whose
-/// stores wait for each other, it is a prefetch for writing.  Pre: [first, last) is going to be written anyway.
+/// Claims each cache line that starts in [first, last) before any of it is filled, so that lines held by another core
+/// are fetched concurrently; filled one after the other, each line would take several entries of the store queue. A
+/// claim stores one byte, and as many claims are in flight as that queue has entries; on Intel cores, whose stores wait
+/// for each other, it is a prefetch for writing.  Pre: [first, last) is about to be written anyway.
 inline void claim_lines(std::byte* first, std::byte* last) noexcept {
     constexpr std::uintptr_t line = 64;
     first += (line - reinterpret_cast<std::uintptr_t>(first) % line) % line;
@@ -34,9 +34,9 @@ inline void claim_lines(std::byte* first, std::byte* last) noexcept {
         for (; first < last; first += line) *const_cast<volatile std::byte*>(first) = std::byte{0};
 }
 
-/// The most bytes in peers' memory that an exchange may use for claiming to pay: both slots of all messages or, with
-/// ghosts in a field, the ghosts and as many own sites. Claiming pays only while these lines lie in the second-level
-/// cache of the core that read them last; lines that come from memory gain nothing.
+/// The most bytes of peers' memory that an exchange may use for claiming to pay off: both slots of all messages or,
+/// with ghosts in a field, the ghosts and an equal number of owned sites. Claiming pays only while these lines lie in
+/// the second-level cache of the core that last read them; lines that come from memory gain nothing.
 /// Cost: asks the C library; for set-up.
 std::size_t largest_claimed();
 

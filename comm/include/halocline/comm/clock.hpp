@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cheap clock for the data path: the processor's time stamp counter where there is one, about 10 ns a reading.
-// Readings of ranks on one host can be compared; readings of different hosts can't.
+// A cheap clock for the data path: the processor's time stamp counter where there is one, about 10 ns per reading.
+// Readings of ranks on one host can be compared; readings from different hosts can't.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,8 @@ namespace halocline::comm {
 /// Now, in ticks.
 inline std::uint64_t ticks() noexcept {
 #if defined(__x86_64__)
-    return __builtin_ia32_rdtsc(); // __rdtsc() has a header that takes a third of the time of a file with plan.hpp
+    // Not __rdtsc(): its header takes a third of the compile time of a file that includes plan.hpp.
+    return __builtin_ia32_rdtsc();
 #else
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
                                       std::chrono::nanoseconds(1));
@@ -21,7 +22,7 @@ inline std::uint64_t ticks() noexcept {
 /// Seconds per tick, measured once against the steady clock over at least 5 ms.
 double seconds_per_tick() noexcept;
 
-/// Length of an interval of ticks.
+/// The length of an interval given in ticks.
 inline double seconds(std::uint64_t interval) noexcept { return static_cast<double>(interval) * seconds_per_tick(); }
 
 } // namespace halocline::comm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control line: what a sender writes into its receiver's memory per channel direction, beside the payload. It has
+// The control line: what a sender writes into its receiver's memory per channel direction, next to the payload. It has
 // two halves, used in turn by even and odd epochs, because the sender may be one epoch ahead of the reader. They are
 // 128 bytes apart: prefetchers fetch pairs of cache lines, so a poll of one half would otherwise take the other from
 // its sender. Changes raise layout_number (src/job/layout_number.hpp).
@@ -14,19 +14,19 @@ namespace halocline::comm {
 struct message_label {
     std::atomic<std::uint64_t> epoch{0};
     std::uint32_t plan_id = 0;     ///< same number on every rank of the job
-    std::uint32_t field_index = 0; ///< which bound field (rebinding); 0 otherwise
+    std::uint32_t field_index = 0; ///< which bound field (rebinding); otherwise 0
     std::uint64_t bytes = 0;
-    std::uint64_t start_stamp =
-        0; ///< sender's clock at start(), in some epochs, else 0: tells a late peer from a slow transfer
+    /// The sender's clock at start() in some epochs, otherwise 0: distinguishes a late peer from a slow transfer.
+    std::uint64_t start_stamp = 0;
 
-    /// Sets all but the epoch, which is stored last.
+    /// Sets everything except the epoch, which is stored last.
     void fill(std::uint32_t plan, std::uint32_t field, std::uint64_t payload_bytes, std::uint64_t stamp) noexcept {
         plan_id = plan;
         field_index = field;
         bytes = payload_bytes;
         start_stamp = stamp;
     }
-    /// True if the message is of that plan, epoch and size.
+    /// True if the message belongs to that plan and epoch and has that size.
     [[nodiscard]] bool is(std::uint32_t plan, std::uint64_t of_epoch, std::uint64_t payload_bytes) const noexcept {
         return epoch.load(std::memory_order_relaxed) == of_epoch && plan_id == plan && bytes == payload_bytes;
     }
@@ -35,8 +35,8 @@ static_assert(sizeof(message_label) == 32);
 
 /// The label in mapped memory, where its epoch is the flag: stored last (release) and read first (acquire).
 struct alignas(128) line_label : message_label {
-    std::atomic<std::uint64_t> end{0}; ///< the sender's farewell: the first epoch that will not come; 0 = none yet
-    alignas(16) std::uint64_t immediate[2]{}; ///< room for a payload of 16 bytes beside the flag
+    std::atomic<std::uint64_t> end{0}; ///< the sender's farewell: the first epoch that will not come; 0: none yet
+    alignas(16) std::uint64_t immediate[2]{}; ///< room for a payload of 16 bytes next to the flag
 };
 static_assert(sizeof(line_label) == 128);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the parts of an exchange cost on this machine: measured once per job, and the same numbers on every rank, so
-// that all make the same choices. Estimates on a machine that may be busy: bounded by what hardware can take, good for
-// choosing, not for reporting.
+// that all make the same choices. These are estimates on a machine that may be busy, bounded by what hardware can do:
+// good enough for choosing, not for reporting.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -10,8 +10,8 @@
 
 namespace halocline::comm {
 
-/// The time from writing a message, into lines that the receiver's core holds because it has read the one before, until
-/// the receiver has read it.
+/// The time from writing a message until the receiver has read it, where the lines written are in the receiver's cache
+/// because it has read the previous message.
 struct write_cost {
     double message_seconds = 0; ///< per message
     double line_seconds = 0;    ///< per cache line of 64 bytes
@@ -20,8 +20,8 @@ struct write_cost {
 
 /// The cache lines that a message is written into.
 struct written_lines {
-    double whole = 0; ///< filled: these can bypass the cache
-    double part = 0;  ///< filled in part, where runs begin and end: these go through it anyway
+    double whole = 0; ///< filled completely: these can bypass the cache
+    double part = 0;  ///< filled partly, where runs begin and end: these go through the cache in any case
 
     written_lines() = default;
     /// The lines of a contiguous message.
@@ -29,52 +29,52 @@ struct written_lines {
 };
 
 struct costs {
-    /// From a send of next to nothing until the waiting peer has seen it; where ranks share cores at most the time of a
-    /// change of process, because others work for the rest.
+    /// One-way latency of an empty message: from send() until the waiting peer sees it. Where ranks share cores, at
+    /// most one context switch: the rest of the wait is other ranks' work.
     double flag_seconds = 0;
     double message_seconds = 0;       ///< for each further message of the same exchange
     double copy_seconds_per_byte = 0; ///< for contiguous bytes
-    double run_seconds = 0;           ///< for each run of contiguous bytes, beside its bytes
-    /// Writing into the peer's memory: through the cache, with lines claimed first (claim_lines.hpp), and by streaming
-    /// stores (stream_bytes.hpp), each between two cores. Both 0 if no two ranks share memory, or all share one core.
+    double run_seconds = 0;           ///< for each run of contiguous bytes, in addition to its bytes
+    /// Writing into the peer's memory, timed between two cores: through the cache, with lines claimed first
+    /// (claim_lines.hpp), and with streaming stores (stream_bytes.hpp). Both 0 if no two ranks share memory, or all
+    /// share one core.
     write_cost cached{}, streamed{};
-    /// Per line of a message that goes through the cache into lines that lie apart and that both ranks use: half of
-    /// each is ghosts, which the peer writes, half is sites, which their owner sends. So it is where ghosts in short
-    /// runs lie beside own sites.
+    /// Cost per cache line that both ranks write: one half holds ghosts (written by the peer), the other half owned
+    /// sites (sent by this rank). Applies to padded fields with short runs.
     double scattered_line_seconds = 0;
-    /// Time to take back a line (take_line.hpp): typically, one of such a message, which the peer has read (0 if `cached`
-    /// and `streamed` are 0), and at least, one that only this core has used.
+    /// Time to take back a line (take_line.hpp): typically, for a line of such a message that the peer has read (0 if
+    /// `cached` and `streamed` are 0); at least, for one that only this core has used.
     double take_seconds = 0, keep_seconds = 0;
-    /// flag_seconds between ranks that a network joins; 0 if none does.
+    /// flag_seconds between ranks joined by a network; 0 if there are none.
     double far_flag_seconds = 0;
 
     [[nodiscard]] double cached_seconds(const written_lines& l) const { return cached.seconds(l.whole + l.part); }
     [[nodiscard]] double streamed_seconds(const written_lines& l) const {
         return streamed.seconds(l.whole) + part_seconds(l);
     }
-    /// Time of the part of a streamed message that goes through the cache. A line there takes less than one of a cached
-    /// message, because fewer wait for each other: 17 ns instead of 24 (faces of 8^4 sites of 96 bytes cut in x, cores
-    /// far apart).
+    /// Time for the part of a streamed message that goes through the cache. A line there takes less than a line of a
+    /// cached message, because fewer wait for each other: 17 ns instead of 24 (faces of 8^4 sites of 96 bytes cut in x,
+    /// cores far apart).
     [[nodiscard]] double part_seconds(const written_lines& l) const { return 0.77 * cached.line_seconds * l.part; }
 };
 
-/// How many times faster streaming must be to be chosen: estimates are rough.
+/// How many times faster streaming must look to be chosen: estimates are rough.
 inline constexpr double streaming_margin = 1.3;
 
 /// True if the costs decide whether messages bypass the writer's cache.
 [[nodiscard]] constexpr bool leaves_streaming(path wish) { return wish != path::direct && wish != path::streamed; }
 
-/// Whether a message that is written into such lines of a peer's memory should bypass the writer's cache
-/// (stream_bytes.hpp): if asked for, or if that was measured to be clearly faster.
+/// Whether a message that fills these lines of a peer's memory should bypass the writer's cache (stream_bytes.hpp): if
+/// the caller asked for it, or if it was measured to be clearly faster.
 [[nodiscard]] inline bool streaming_pays(path wish, const costs& c, const written_lines& l) {
     if (!leaves_streaming(wish)) return wish == path::streamed;
     return streaming_margin * c.streamed_seconds(l) < c.cached_seconds(l); // false if nothing was measured
 }
 
 /// The costs of this job. The first call measures and is collective, later ones are local; where all ranks share memory
-/// they were measured when the job started, unless job_options::path asks for one path.  Err: job_error.
+/// they are measured when the job starts, unless job_options::path asks for a specific path.  Err: job_error.
 /// Cost: a millisecond once, several where ranks share cores; two small channel sets between pairs of neighbouring
-/// ranks, one between those that time what they write.
+/// ranks, one between the pairs that time their writes.
 const costs& measured_costs(const job& j);
 
 /// Makes measured_costs() return `c` from now on, for known machines and for tests.  Pre: the same on every rank.

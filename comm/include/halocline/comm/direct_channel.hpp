@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The channel into memory of which there is one copy: sites of the peer's own field, in a slab that this rank maps.
-// The peer says when they may be written ("free k"); the sender then writes them in place and says so (send(k)).
-// Without the free flag a fast rank would overwrite the ghosts that a slow one still reads.
+// The channel for memory of which there is only one copy: sites of the peer's own field, in a slab that this rank maps.
+// The peer announces when they may be written ("free k"); the sender then writes them in place and publishes (send(k)).
+// Without the free flag a fast rank would overwrite ghosts that a slow one is still reading.
 //
 // In the receiver's slab: control line for arrivals, one label for the peer's free flags. No slots.
 #pragma once
@@ -17,20 +17,20 @@
 namespace halocline::comm {
 
 /// Epochs count 1, 2, 3, … Call free(k, i) when field i may be written; once freed(k), write to the peer's field
-/// peer_field() at memory() + its offset, and send(k). What the peer wrote here is complete once arrived(k).
+/// peer_field() at memory() + its offset, then send(k). What the peer wrote here is complete once arrived(k).
 // clang-format off
 template <class C>
 concept direct_channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t epoch, std::uint32_t field) {
     { view.index() } noexcept -> std::same_as<std::size_t>;        ///< position of its request in the set
     { view.peer() } noexcept -> std::same_as<int>;                 ///< rank at the other end
     { view.memory() } noexcept -> std::same_as<std::byte*>;        ///< the peer's slab, as mapped here
-    { c.free(epoch, field) } noexcept;                             ///< the peer may write the own field, for this epoch
+    { c.free(epoch, field) } noexcept;                             ///< the peer may now write this rank's field
     { view.freed(epoch) } noexcept -> std::same_as<bool>;          ///< may the peer's field be written?
     { view.peer_field() } noexcept -> std::same_as<std::uint32_t>; ///< which one.  Pre: freed(epoch)
     { c.send(epoch, std::uint64_t{}) } noexcept;                   ///< publish: all of this epoch is in place
     { view.sent(epoch) } noexcept -> std::same_as<bool>;           ///< sent, or never will be: the peer is gone
-    { view.arrived(epoch) } noexcept -> std::same_as<bool>;        ///< has the peer's epoch come, or its farewell?
-    { view.check(epoch) } noexcept -> std::same_as<status>; ///< what came is what the plan says.  Pre: arrived(epoch)
+    { view.arrived(epoch) } noexcept -> std::same_as<bool>;        ///< has the peer's epoch arrived, or its farewell?
+    { view.check(epoch) } noexcept -> std::same_as<status>; ///< is it what the plan says?  Pre: arrived(epoch)
     { view.label(epoch) } noexcept -> std::same_as<const line_label&>;
 };
 // clang-format on
@@ -48,8 +48,7 @@ class shm_direct_channel : public shm_channel {
     const std::byte* received(std::uint64_t) = delete;
 
     [[nodiscard]] std::byte* memory() const noexcept { return memory_; }
-    /// Pre: arrived(epoch - 1). So the peer, which sent that after it had read the last field number, no longer needs
-    /// it.
+    /// Pre: arrived(epoch - 1). The peer sent that after reading the previous field number, so it no longer needs it.
     void free(std::uint64_t epoch, std::uint32_t field) noexcept {
         remote_free_->field_index = field;
         remote_free_->epoch.store(epoch, std::memory_order_release);
@@ -61,7 +60,7 @@ class shm_direct_channel : public shm_channel {
     [[nodiscard]] std::uint32_t peer_field() const noexcept { return local_free_->field_index; }
     [[nodiscard]] bool sent(std::uint64_t epoch) const noexcept { return last_ >= epoch || closed(*line()); }
 
-    /// See shm_channel. A peer that copies at this moment does so into memory that is kept until its farewell.
+    /// See shm_channel. A peer that is copying at this moment writes into memory that is kept until its farewell.
     void close() noexcept {
         remote_free_->epoch.store(farewell, std::memory_order_release);
         shm_channel::close();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A persistent global sum of a few doubles over all ranks. Contributions are added in one fixed tree over ranks
-// (halves, recursively), so every rank gets the same bits, in every run and over every transport. In a small group each
-// rank gets all contributions and adds them itself: one step. More ranks are halved into such groups; then halves swap
-// what they have, one step per level of the tree.
+// (recursive halving), so every rank gets the same bits, in every run and over every transport. In a small group each
+// rank receives all contributions and adds them itself: one step. Larger jobs are halved into such groups; then the
+// halves swap their partial sums, one step per level of the tree.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
@@ -19,42 +19,42 @@ namespace halocline::comm {
 
 /// What the sums of one object have cost this rank.
 struct sum_statistics {
-    std::uint64_t sums = 0;  ///< finished ones, maxima among them
-    std::uint64_t bytes = 0; ///< that this rank has sent
+    std::uint64_t sums = 0;  ///< finished ones, including maxima
+    std::uint64_t bytes = 0; ///< sent by this rank
     double seconds = 0;      ///< time inside the calls
 };
 
 /// All ranks make the same calls in the same order, with the same number of values. After set-up no call allocates,
-/// locks or throws. A status that is bad stays bad: later sums do nothing and return it.
+/// locks or throws. A bad status is permanent: later sums do nothing and return it.
 class global_sum {
   public:
     /// Collective.  `max_values`: the most doubles per sum, 1 to 1024.
-    /// `rank_order`: the leaves of the tree, all ranks in the order in which their parts are added; empty: by number.
-    /// With the rank order of a decomposition the bits depend on the rank grid, and not on which rank has which place
+    /// `rank_order`: the leaves of the tree: all ranks, in the order in which their parts are added; empty: by number.
+    /// With the rank order of a decomposition the bits depend on the rank grid, but not on which rank holds which place
     /// in it.
     /// `largest_group`: ranks that take one step; 0: 32 where all ranks share memory, else 8. It changes no bits.
     /// Err: on every rank: input_error (ranks that pass different arguments; max_values or largest_group out of range;
-    /// a rank_order that is no permutation of the ranks); job_error.
+    /// a rank_order that is not a permutation of the ranks); job_error.
     explicit global_sum(const comm::job& j, int max_values = 64, std::span<const int> rank_order = {},
                         int largest_group = 0);
-    global_sum(const global_sum&) = delete; // waits of this rank know where it is
+    global_sum(const global_sum&) = delete; // other waits of this rank hold its address
     global_sum& operator=(const global_sum&) = delete;
     /// values <- sum over ranks, element by element, with the same bits on every rank.
-    /// Shape: up to max_values doubles, as many on every rank.
+    /// Shape: up to max_values doubles, the same number on every rank.
     /// Err:  status::wrong_data, within milliseconds, if the sizes differ or are too large, or if some ranks of a group
-    /// ask for a sum and others for a maximum; pending() has what both ask for. misused between start() and finish().
-    /// peer_died, aborted or timed_out if a rank can't take part any more.
+    /// ask for a sum and others for a maximum; pending() says what each asked for. misused between start() and
+    /// finish(). peer_died, aborted or timed_out if a rank can no longer take part.
     /// Cost: messages of 8 bytes per value (1 or 2 values travel inside the control line): to each other rank of the
     /// group, and to one, seldom two, per level above.
     [[nodiscard]] status operator()(std::span<double> values) noexcept;
     /// operator() in two halves, like MPI_Iallreduce and MPI_Wait. start() reads `values`, which may change afterwards;
-    /// finish() writes the sum into its own. Between the two every wait and every test() of this rank, of whatever
-    /// object, moves the sum on.
-    /// Pre: one sum is under way at a time; finish() gets as many values as start() did. If not, finish() returns
-    /// misused.
+    /// finish() writes the sum into its argument. In between, every wait and test() of this rank, on whatever object,
+    /// advances the sum.
+    /// Pre: one sum at a time; finish() gets the same number of values as start(). Otherwise finish() returns misused.
     /// Err: finish() returns what operator() would.
     void start(std::span<const double> values) noexcept;
-    /// Between start() and finish(): true if finish() would return at once; also, after a while, when somebody died.
+    /// Between start() and finish(): true if finish() would return at once, which includes, after a while, a rank's
+    /// death.
     [[nodiscard]] bool test() noexcept;
     [[nodiscard]] status finish(std::span<double> values) noexcept;
     /// values <- maximum over ranks, element by element; NaN where a rank has one.
@@ -71,12 +71,12 @@ class global_sum {
     /// The channels of one step of the tree: `small` for sums of one or two values, `large` for more.
     struct step {
         channel_set small, large;
-        bool left = false; ///< above the group: of the two halves, is this rank's the first?
+        bool left = false; ///< above the group: is this rank in the first of the two halves?
         [[nodiscard]] channel_set& of(std::size_t values) { return values <= small_values ? small : large; }
         [[nodiscard]] const channel_set& of(std::size_t values) const { return values <= small_values ? small : large; }
     };
 
-    // The way of a sum: publish(); then, step by step, await_step() and combine_step().
+    // The stages of a sum: publish(); then, for each step, await_step() and combine_step().
     /// Begins the next sum: sends this rank's values to its group. `stamp`: when the call began, in ticks.
     void publish(std::span<const double> values, std::uint64_t stamp, bool maximum = false) noexcept;
     void send(step& to, std::span<const double> values, std::uint64_t stamp) noexcept;
@@ -86,52 +86,53 @@ class global_sum {
     /// step, if there is one.
     template <class Combine>
     void combine_step(std::span<double> values, Combine combine) noexcept;
-    /// Takes all steps that are left: values <- all ranks' values, combined element by element. `begin`: when the call
+    /// Takes all remaining steps: values <- all ranks' values, combined element by element. `begin`: when the call
     /// began, in ticks, for the statistics.
     template <class Combine>
     status finish_steps(std::span<double> values, std::uint64_t begin, Combine combine) noexcept;
-    /// Goes on with a sum that start() began, as far as it can without waiting.
+    /// Advances a sum that start() began, as far as possible without waiting.
     void progress() noexcept;
     [[nodiscard]] bool complete() const noexcept { return status_ != status::ok || due_ == steps_.size(); }
-    /// Of the channels that the sum under way uses.
+    /// The epoch of the sum under way, in the channels that it uses.
     [[nodiscard]] std::uint64_t epoch() const noexcept {
         return own_count_ <= small_values ? small_epoch_ : large_epoch_;
     }
-    /// How many sums there were, with the one under way.
+    /// Number of sums so far, including the one under way.
     [[nodiscard]] std::uint64_t ordinal() const noexcept { return small_epoch_ + large_epoch_; }
 
-    // Ranks that sum different things: global_sum.cpp says how they find out.
-    /// What this call asks for, as its messages carry it (sum_word): the number of values, and sum or maximum.
+    // Detection of ranks that sum different things: explained in global_sum.cpp.
+    /// What this call asks for, as its messages encode it (sum_word): the number of values, and sum or maximum.
     [[nodiscard]] std::uint32_t own_word() const noexcept;
     /// Notes a mismatch if a peer's message, of epoch `its_epoch` of its channel, asks for something else.
     template <class Channel>
     void compare(Channel& c, std::uint64_t its_epoch) noexcept;
-    /// Looks whether a peer of this step takes part in the sum through the channels that this rank does not use for it.
+    /// Checks whether a peer of this step takes part in the sum through the channels that this rank does not use for
+    /// it.
     void look_for_mismatch(step& in) noexcept;
     void note_mismatch(int rank, std::uint32_t what) noexcept;
-    /// Tells the ranks of the steps from `first` on, which wait for this one, why the sum fails.
+    /// Reports to the ranks of the steps from `first` on, which wait for this one, why the sum fails.
     void refuse(std::size_t first) noexcept;
     void misused(const char* call) noexcept;
 
     static constexpr std::size_t small_values = 2; // travel inside the control line
 
     comm::job job_;
-    std::vector<step> steps_; // the group's, then upwards
-    std::size_t due_ = 0;     // step whose messages the sum under way waits for
-    bool started_ = false;    // by start(): what has come is in sum_
+    std::vector<step> steps_; // the group's first, then upwards
+    std::size_t due_ = 0;     // the step whose messages the sum under way waits for
+    bool started_ = false;    // by start(): the result so far is in sum_
     unsigned fruitless_tests_ = 0;
     std::uint64_t small_epoch_ = 0, large_epoch_ = 0; // sums so far in each set of channels
-    std::size_t max_values_ = 0, own_count_ = 0;      // values: most, and of the sum under way
+    std::size_t max_values_ = 0, own_count_ = 0;      // values: the limit, and those of the sum under way
     bool maximum_ = false;                            // of the sum under way
     int other_ = -1;                                  // a rank that asks for something else; -1: none seen
-    std::uint32_t other_word_ = 0;                    // what it asks for, as own_word()
+    std::uint32_t other_word_ = 0;                    // what it asks for, encoded as own_word()
     const char* wrong_call_ = nullptr;                // why status_ is misused
-    std::vector<double> own_;                         // this rank's part, which publish() was given
-    std::vector<double> sum_;                         // after start(): the steps taken so far
+    std::vector<double> own_;                         // this rank's part, as given to publish()
+    std::vector<double> sum_;                         // after start(): the result of the steps taken so far
     std::vector<std::size_t> leaf_of_;                // by rank
-    std::size_t first_leaf_ = 0;                      // of the group
-    std::vector<const double*> parts_;                // of the group, by leaf, of the sum under way
-    std::vector<double> scratch_;                     // of over_leaves()
+    std::size_t first_leaf_ = 0;                      // of this rank's group
+    std::vector<const double*> parts_;                // the group's parts of the sum under way, by leaf
+    std::vector<double> scratch_;                     // used by over_leaves()
     status status_ = status::ok;
     sum_statistics statistics_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The job: which rank this is, who the other ranks are, and who is alive. A value, without globals: ranks may be
 // processes under halocline-run or an MPI launcher, or threads of one process (tests, thread sanitizer). Everything
-// here is set-up and slow path. The data path is channels (channel_set.hpp), which poll memory.
+// here is set-up or slow path. The data path is channels (channel_set.hpp), which poll memory.
 #pragma once
 
 #include <halocline/base/checked_pointer.hpp>
@@ -28,14 +28,16 @@ class job_core; // private: comm/src/job/job_core.hpp
 
 /// Options of transport "verbs". Unlike other options they may differ between ranks.
 struct verbs_options {
-    std::string device{}; ///< "mlx5_0", which must be there; "": the first device whose port is active
+    std::string device{}; ///< "mlx5_0", which must exist; "": the first device whose port is active
     int port = 1;         ///< of the device, counted from 1
-    /// GID of the port. -1 chooses: on RoCE the first v2 entry over IPv4, else the first v2 entry, else any; on
+    /// GID index of the port. -1 chooses: on RoCE the first v2 entry over IPv4, else the first v2 entry, else any; on
     /// InfiniBand none (LIDs).
     int gid_index = -1;
     int mtu = 0; ///< path MTU in bytes: 256, 512, 1024, 2048 or 4096; 0: the largest that both ports support
-    std::size_t largest_write = 0; ///< bytes; longer messages are several RDMA writes; 0: the device's limit
-    int inline_bytes = 256; ///< messages up to this size (with their label of 32 bytes) travel in the work request
+    /// Bytes; longer messages are split into several RDMA writes. 0: the device's limit.
+    std::size_t largest_write = 0;
+    /// Messages up to this size, including their label of 32 bytes, travel in the work request.
+    int inline_bytes = 256;
 };
 
 /// The transports that a job tries if its options name none, as far as this build has them: "shm" within a node;
@@ -51,44 +53,45 @@ enum class mpi_mode {
 /// Err: input_error: neither "two-sided" nor "one-sided".
 [[nodiscard]] mpi_mode mpi_mode_of(std::string_view text);
 
-/// Run-time choices of a job. What a program says here, whoever runs it can change without compiling: the keys of
-/// [comm] and [faults] in the file that $HALOCLINE_CONFIG names override it, and variables HALOCLINE_COMM_… and
-/// HALOCLINE_FAULTS_… override the file (option_keys.hpp, configs/demo.toml).
+/// Run-time choices of a job. Whoever runs a program can override what it sets here without recompiling: the keys of
+/// [comm] and [faults] in the file that $HALOCLINE_CONFIG names override these options, and variables HALOCLINE_COMM_…
+/// and HALOCLINE_FAULTS_… override the file (option_keys.hpp, configs/demo.toml).
 /// The choices must be equal on all ranks, which is checked when the job starts; only spin_polls, network, bootstrap,
 /// verbs and may_sleep may differ.
 struct job_options {
     /// Transports in order of preference; each peer is served by the first that reaches it ("self" always serves the
-    /// own rank). If none of them reaches a peer, that is an error, never a silent fallback.
+    /// rank itself). A peer that none of them reaches is an error; there is no silent fallback.
     std::vector<std::string> transports = default_transports();
     std::chrono::milliseconds deadline{60'000}; ///< longest wait for a peer that is alive, at most 11 days
     /// Longest silence of the link to another node, at least 2 s. The kernels watch it, so ranks may compute or be
     /// stopped.
     std::chrono::milliseconds link_timeout{5'000};
-    /// Plans put a CRC32C behind each message, and compare it before the ghosts may be read (halo::plan).
+    /// Plans append a CRC32C to each message and verify it before the ghosts may be read (halo::plan).
     bool checksums = false;
     /// Virtual size of each rank's slab; 0: 64 GiB (sparse: only what is used takes memory).
     std::size_t slab_bytes = 0;
-    /// How messages are written into memory that ranks share, where a plan leaves it to the job. packed: as automatic,
-    /// but ghosts that lie in a field go through slots.
+    /// Default for plans that leave `path` automatic: how messages are written into memory that ranks share. packed
+    /// applies only to ghosts inside fields.
     comm::path path = path::automatic;
-    /// Polls of a wait before it yields its core. 1000 or more also says that this rank has a core of its own. 0:
-    /// chosen by the number of ranks and cores (docs/decisions/0029-waiting.md).
+    /// Polls of a wait before it yields its core. 1000 or more also states that this rank has a core of its own. 0:
+    /// chosen from the numbers of ranks and cores (docs/decisions/0029-waiting.md).
     int spin_polls = 0;
-    /// libfabric's provider for transport "ofi", e.g. "tcp;ofi_rxm" or "shm", which must be there; "": the first that
-    /// can do RMA writes with remote completion data, or "net" where that is "tcp;ofi_rxm" (docs/decisions/0008-ofi.md).
+    /// libfabric's provider for transport "ofi", e.g. "tcp;ofi_rxm" or "shm", which must exist; "": the first that
+    /// can do RMA writes with remote completion data, or "net" where that is "tcp;ofi_rxm"
+    /// (docs/decisions/0008-ofi.md).
     std::string ofi_provider{};
     mpi_mode mpi = mpi_mode::two_sided;
     /// Where ranks of several nodes meet: an interface ("eth0"), an address or a network ("10.1.0.0/16") of this host.
-    /// "": $HALOCLINE_NETWORK; if that is empty too, the first network in which every node has an address of its own.
+    /// "": $HALOCLINE_NETWORK; if that is empty too, the first network in which every node has a distinct address.
     std::string network{};
     /// Who starts the job: "local" (halocline-run), "pmix" (a launcher's PMIx server, without MPI) or "mpi".
-    /// "": $HALOCLINE_BOOTSTRAP; if that is empty too, whatever started this program ("pmix" only if no transport is
-    /// mpi).
+    /// "": $HALOCLINE_BOOTSTRAP; if that is empty too, whatever started this program ("pmix" only if mpi is not among
+    /// the transports).
     std::string bootstrap{};
     verbs_options verbs{};
     bool may_sleep = false; ///< waits of more than 1 ms sleep between polls: kinder to other jobs, slower to wake
-    /// Neither a file nor the environment overrides these: the program has read them (configured()), or must not be
-    /// changed.
+    /// Ignore the config file and the environment: set when the program has already applied them (configured()), or
+    /// wants exactly these values.
     bool fixed = false;
 };
 
@@ -97,9 +100,10 @@ struct rank_info {
     int rank = 0;
     int pid = 0;
     std::string host;
-    std::string transport; ///< the one that serves it from here: "self", "shm", "verbs", "ofi", "mpi"
-    std::string refused; ///< why the transports that are preferred to that one were not used; empty if it is the first
-    int node = 0;        ///< nodes are numbered from 0, in the order of their lowest ranks
+    std::string transport; ///< the one used from this rank: "self", "shm", "verbs", "ofi", "mpi"
+    /// Why the preferred transports before that one were not used; empty if it is the first.
+    std::string refused;
+    int node = 0; ///< nodes are numbered from 0, in the order of their lowest ranks
 };
 
 /// A rank died, or a wait failed. Every surviving rank throws this with the same culprit.
@@ -120,18 +124,18 @@ class rank_failure : public job_error {
     std::string host_, operation_;
 };
 
-/// A handle to this rank's place in the job; copies share it. Set-up calls of a rank are made by one thread at a time.
+/// A handle to this rank's place in the job; copies share it. Only one thread of a rank at a time makes set-up calls.
 class job {
   public:
     /// The job of the launcher that started this process: halocline-run, an MPI launcher (its MPI is loaded as a
-    /// module), or a PMIx server without any MPI (job_options::bootstrap); without a launcher a job of one rank.
+    /// module), or a PMIx server without any MPI (job_options::bootstrap); without a launcher, a job of one rank.
     /// A config file and the environment override `options`. Collective.
     /// Err: input_error (unusable transport, a bad key of the file, options that differ between ranks), job_error.
     static job from_environment(const job_options& options = {});
     /// Inside an MPI program: a job of the ranks of one of its communicators. The job duplicates the communicator, so
-    /// its messages never meet the program's receives. A config file and the environment override `options`. Collective
-    /// over the communicator.
-    /// Pre:  MPI_Init was called; the job, and everything made from it, is gone before MPI_Finalize.
+    /// its messages never match the program's receives. A config file and the environment override `options`.
+    /// Collective over the communicator.
+    /// Pre:  MPI_Init was called; the job, and everything made from it, is destroyed before MPI_Finalize.
     /// Err:  input_error: there is no module for this MPI; job_error.
     /// Cost: two MPI communicators while the job lasts; if MPI is one-sided, until MPI_Finalize.
     template <class Communicator> // MPI_Comm: this header needs no mpi.h
@@ -149,7 +153,7 @@ class job {
     [[nodiscard]] const job_options& options() const;
     /// All ranks of the job, by rank.
     [[nodiscard]] const std::vector<rank_info>& members() const;
-    /// The node of each rank, as lattice::rank_order_by_nodes() takes them.
+    /// The node of each rank, in the form that lattice::rank_order_by_nodes() takes.
     [[nodiscard]] std::vector<int> nodes() const;
     /// The transports that serve this rank's peers, joined by '+': "shm", "shm+ofi", …; "self" in a job of one rank.
     [[nodiscard]] std::string transport() const;
@@ -158,27 +162,27 @@ class job {
     /// This rank's slab, which the peers of its node map.
     [[nodiscard]] slab& memory() const;
 
-    // Set-up collectives, for all ranks of the job: they block, until the deadline or a death, and send O(log ranks)
-    // messages.  Err: rank_failure; input_error: no such rank.
+    // Set-up collectives, called by all ranks of the job: they block until the deadline or a death, and send O(log
+    // ranks) messages.  Err: rank_failure; input_error: no such rank.
     /// Every rank's bytes, by rank.  Cost: O(ranks).
     [[nodiscard]] std::vector<std::string> gather(std::string_view mine) const;
     /// The bytes of `root`, on every rank.
     [[nodiscard]] std::string broadcast(std::string_view mine, int root = 0) const;
     void barrier() const;
     /// Sends out[i] to peers[i], and returns what they sent. A peer may appear several times (order is kept), and may
-    /// be the own rank. Only ranks that name each other take part.  Cost: O(peers).
+    /// be this rank itself. Only ranks that name each other take part.  Cost: O(peers).
     [[nodiscard]] std::vector<std::string> exchange(std::span<const int> peers, std::span<const std::string> out) const;
     /// Checks that `value` is the same on all ranks.
-    /// Err: input_error on every rank, which names `what`, two ranks and both values.
+    /// Err: input_error on every rank, naming `what`, two ranks and both values.
     void agree(std::string_view what, std::string_view value) const;
     /// Runs `work` on every rank. If it threw on any, every rank throws the error of the lowest rank that failed
     /// (input_error and file_error as input_error, slab_full as itself, others as error). So nothing hangs, and the job
     /// reports one error.
     void collectively(const std::function<void()>& work) const;
 
-    /// Tells every rank that this one gives up, and why. Their waits end with status::aborted.
+    /// Reports to every rank that this one gives up, and why. Their waits end with status::aborted.
     void abort(std::string_view why) const noexcept;
-    /// Throws the exception for the bad status of a hot-path object; `operation` is what was waited for.
+    /// Throws the exception for a hot-path object's bad status; `operation` is what was waited for.
     [[noreturn]] void fail(status why, std::string_view operation) const;
 
     /// For the library's own classes.
@@ -191,7 +195,7 @@ class job {
 };
 
 /// Runs `body` once per rank, with ranks as threads of this process; returns when all are done. An exception on one
-/// rank aborts the waits of the others; when all threads have ended, the exception of the lowest rank is rethrown.
+/// rank aborts the waits of the others; once all threads have ended, the exception of the lowest rank is rethrown.
 void run_threads(int ranks, const std::function<void(const job&)>& body, const job_options& options = {});
 
 } // namespace halocline::comm

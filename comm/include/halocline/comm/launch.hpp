@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between halocline-run and the ranks it starts. The environment says who a rank is and the number of an inherited
-// stream socket; frames on it, each way: u64 length, bytes. A rank's frame is its part of a gather. The launcher
-// answers 'g' and (u64 length, bytes) of every rank, or 'd', i32 rank, i32 pid, host, text: that rank ended before it
-// gave its part. A rank that has waited too long asks who is missing by a length alone, asks_who; then all that wait are
-// answered 'm', i32 the first missing rank, i32 pid (0: not known), host, text that names all. Gathers follow each other;
-// all ranks take part in each.
+// The protocol between halocline-run and the ranks it starts. The environment gives a rank its number and that of an
+// inherited stream socket. Frames on the socket, both ways: u64 length, bytes. A rank's frame is its part of a gather.
+// The launcher answers 'g' and (u64 length, bytes) of every rank, or 'd', i32 rank, i32 pid, host, text: that rank
+// ended before it gave its part. A rank that has waited too long asks who is missing by sending only the length
+// asks_who; then all waiting ranks are answered 'm', i32 the first missing rank, i32 pid (0: unknown), host, text that
+// names all. Gathers follow each other; all ranks take part in each.
 //
 // Lifelines: one pipe per rank, made before any rank starts. Only the rank itself holds the writing end, so when it
 // dies all others see end of file, even while the launcher is stopped. The pipe holds the rank's pid (i32), once for
@@ -20,17 +20,17 @@ inline constexpr const char* rank_variable = "HALOCLINE_RANK";
 inline constexpr const char* ranks_variable = "HALOCLINE_SIZE";
 inline constexpr const char* socket_variable = "HALOCLINE_BOOTSTRAP_FD";
 inline constexpr const char* lifelines_variable = "HALOCLINE_LIFELINES";
-/// Variables by which MPIs' launchers tell a process its rank. halocline-run removes them from the environment of its
-/// own ranks, so a process that has these and rank_variable was started by an MPI's launcher inside a rank of
+/// Variables through which MPI launchers give a process its rank. halocline-run removes them from the environment of
+/// its own ranks, so a process that has these and rank_variable was started by an MPI launcher inside a rank of
 /// halocline-run.
 inline constexpr const char* others_variables[]{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_SIZE",
                                                 "PMI_SIZE"};
-/// Start of the names in /dev/shm that libfabric is given; behind it the rank's pid, '-' and a unique part. The
-/// launcher removes those that a killed rank has left.
+/// Prefix of the names in /dev/shm that libfabric is given, followed by the rank's pid, '-' and a unique part. The
+/// launcher removes those that a killed rank has left behind.
 inline constexpr const char* shared_file_prefix = "halocline-ofi-";
 /// Exit code of programs whose job has ended because a rank died or a deadline passed.
 inline constexpr int rank_lost = 3;
 inline constexpr char gathered = 'g', died = 'd', missing = 'm';
-inline constexpr std::uint64_t asks_who = UINT64_MAX; ///< in place of a length
+inline constexpr std::uint64_t asks_who = UINT64_MAX; ///< sent in place of a length
 
 } // namespace halocline::comm::launch

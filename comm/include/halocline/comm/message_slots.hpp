@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end's buffers of a channel over a network: a message to send, and two slots in which the peer's arrive in turn.
-// A message is its label and, from the next line of 64 bytes on, its payload.
+// One end's buffers of a channel over a network: one message to send, and two slots in which the peer's arrive in turn.
+// A message is its label, followed by its payload from the next line of 64 bytes on.
 #pragma once
 
 #include <halocline/comm/control_line.hpp>
@@ -14,10 +14,10 @@ namespace halocline::comm {
 
 class message_slots {
   public:
-    /// Offsets from a slot's start; what travels is the `message_bytes(payload)` from `label_at` on.
+    /// Offsets from a slot's start; message_bytes(payload) bytes travel, starting at `label_at`.
     static constexpr std::size_t payload_at = 64, label_at = payload_at - sizeof(message_label);
     static constexpr std::size_t message_bytes(std::size_t payload) { return sizeof(message_label) + payload; }
-    /// Bytes of a slot for such a payload: whole lines.
+    /// Bytes of a slot for such a payload, rounded up to whole lines.
     static constexpr std::size_t slot_bytes(std::size_t payload) { return (payload_at + payload + 63) / 64 * 64; }
 
     message_slots() = default;
@@ -50,7 +50,7 @@ class message_slots {
         label.fill(plan_id_, field_index, bytes, start_stamp);
         label.epoch.store(epoch, std::memory_order_relaxed);
     }
-    /// True if what came is of that plan and epoch, and no longer than planned.
+    /// True if what arrived belongs to this plan and that epoch, and is no longer than planned.
     [[nodiscard]] bool fits(std::uint64_t epoch) const noexcept {
         return label(epoch).is(plan_id_, epoch, label(epoch).bytes) && label(epoch).bytes <= receive_bytes_;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A channel to nobody: a send is done at once, and an arrival has always happened, with zeros. What is left of an
-// exchange over it is everything but the wire; for benches and tests. Only a job that names "mock", alone, gets it, for
-// its own rank too.
+// A channel to nobody: a send is done at once, and a message of zeros has always arrived. An exchange over it costs
+// everything but the wire; for benches and tests. Only a job that names "mock", and nothing else, uses it, for messages
+// to itself too.
 #pragma once
 
 #include <halocline/comm/channel.hpp>
@@ -77,7 +77,7 @@ class mock_channel {
     std::pmr::memory_resource* memory_ = nullptr;
     std::size_t index_ = 0, send_bytes_ = 0, receive_bytes_ = 0;
     std::unique_ptr<line_label> label_;
-    std::byte* buffer_ = nullptr; // what is sent, then the zeros that arrived
+    std::byte* buffer_ = nullptr; // what is sent, followed by the zeros that arrived
     int peer_ = 0;
 };
 static_assert(channel<mock_channel> && carded_channel<mock_channel>);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A direct channel over a network: the sender's device writes from its field straight into the peer's, so nothing is
-// packed and nothing unpacked. A field exists once, so its owner says first that it may be written ("free k"): that is
-// the message of epoch k on the channel below, a label without payload. The values follow as writes of their own.
+// packed or unpacked. A field exists only once, so its owner first announces that it may be written ("free k"): that is
+// the message of epoch k on the underlying channel, a label without payload. The values follow as separate writes.
 #pragma once
 
 #include <halocline/comm/direct_memory.hpp>
@@ -18,28 +18,28 @@
 namespace halocline::comm {
 
 /// Epochs count 1, 2, 3, … Call free(k, i) when fields i, i + 1, … may be written; once freed(k), send(k, …) writes the
-/// peer's from its peer_field() on. What the peer wrote here is complete once arrived(k).
+/// peer's, beginning with its peer_field(). What the peer wrote here is complete once arrived(k).
 // clang-format off
 template <class C>
 concept far_direct_channel = std::movable<C> && requires(C& c, const C& view, std::uint64_t epoch, std::uint32_t field) {
-    { c.free(epoch, std::uint64_t{}, field) } noexcept;            ///< the peer may write here, for this epoch
+    { c.free(epoch, std::uint64_t{}, field) } noexcept;            ///< the peer may now write this rank's fields
     { c.freed(epoch) } noexcept -> std::same_as<bool>;             ///< may the peer's fields be written?
-    { view.peer_field(epoch) } noexcept -> std::same_as<std::uint32_t>; ///< from which on.  Pre: freed(epoch)
-    { c.send(epoch, field, field) } noexcept;                      ///< from the own fields from one on to the peer's
-    { view.given(epoch) } noexcept -> std::same_as<bool>;          ///< was that called?
-    { c.sent(epoch) } noexcept -> std::same_as<bool>;              ///< all has left the own fields, or never will
-    { c.arrived(epoch) } noexcept -> std::same_as<bool>;           ///< is all of the epoch in place, or will never be?
+    { view.peer_field(epoch) } noexcept -> std::same_as<std::uint32_t>; ///< the first of them.  Pre: freed(epoch)
+    { c.send(epoch, field, field) } noexcept;                      ///< writes from this rank's fields to the peer's
+    { view.given(epoch) } noexcept -> std::same_as<bool>;          ///< was send() called?
+    { c.sent(epoch) } noexcept -> std::same_as<bool>;              ///< all has left this rank's fields, or never will
+    { c.arrived(epoch) } noexcept -> std::same_as<bool>;           ///< is all of it in place, or will it never be?
     { c.check(epoch) } noexcept -> std::same_as<status>;           ///< Pre: arrived(epoch)
 };
 // clang-format on
 
-/// World and End: as of network_channel.
+/// World and End: as for network_channel.
 template <class World, class End>
 class network_direct_channel : public network_channel<World, End> {
     using base = network_channel<World, End>;
 
   public:
-    /// This end: its labels' slots from `memory`, and what each message writes. Local.
+    /// Makes this end: the slots of its labels from `memory`, and what each message writes. Local.
     /// Pre: the writes lie inside the fields.  Err: job_error.
     network_direct_channel(World& world, std::pmr::memory_resource& memory, std::size_t index, int peer,
                            std::uint32_t plan_id, std::span<const direct_write> writes,
@@ -63,7 +63,7 @@ class network_direct_channel : public network_channel<World, End> {
     [[nodiscard]] bool given(std::uint64_t epoch) const noexcept;
     [[nodiscard]] bool sent(std::uint64_t epoch) noexcept;
     [[nodiscard]] bool arrived(std::uint64_t epoch) noexcept;
-    /// arrived() as far as is known, without polling the network.
+    /// arrived(), as far as is known without polling the network.
     [[nodiscard]] bool is_here(std::uint64_t epoch) const noexcept;
     [[nodiscard]] status check(std::uint64_t epoch) const noexcept;
 };

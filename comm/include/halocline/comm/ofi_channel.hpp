@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A channel over libfabric: label and payload are written into the peer's slot (fi_writedata), and the data that comes
-// with the write tells the peer which channel and slot it belongs to. No receive is posted, nothing is matched.
+// A channel over libfabric: label and payload are written into the peer's slot (fi_writedata); the data that
+// accompanies the write identifies the channel and slot at the peer. No receive is posted and nothing is matched.
 #pragma once
 
 #include <halocline/comm/channel.hpp>
@@ -19,7 +19,7 @@ class ofi_channel : public network_channel<ofi_world, ofi_end> {
 };
 static_assert(channel<ofi_channel> && carded_channel<ofi_channel>);
 
-/// From field to field.
+/// A direct channel: writes from field to field.
 class ofi_direct_channel : public network_direct_channel<ofi_world, ofi_end> {
   public:
     static constexpr const char* transport = "ofi";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that neighbours write: put, put with a signal, and epochs of post, start, complete, wait. Neighbours that map
-// each other's slabs (self, shm) write in place, large puts past their cache where cores are far apart. Over verbs, ofi
-// and mpi the origin sends the bytes, and the target stores them in its next call here or its next wait for anything;
-// large puts go straight into the target's memory, by RDMA writes (verbs, ofi) or receives (mpi).
+// each other's slabs (self, shm) write in place, bypassing their cache for large puts where cores are far apart. Over
+// verbs, ofi and mpi the origin sends the bytes, and the target stores them in its next call here or its next wait on
+// anything; large puts go straight into the target's memory, as RDMA writes (verbs, ofi) or receives (mpi).
 //
 // Each object has two independent kinds of epoch, as in MPI: a target posts and waits, an origin starts and completes.
 // Each pair of neighbours counts its epochs in 64 bits that are never reset, so a fast neighbour can't be mistaken for
@@ -36,22 +36,22 @@ struct exposure_counts {
     std::uint64_t direct = 0;         ///< puts straight into the neighbour's memory
     std::uint64_t writes = 0;         ///< RDMA writes of these
     std::uint64_t framed = 0;         ///< pieces of puts that were copied at both ends
-    std::uint64_t not_registered = 0; ///< large puts among these, because their memory could not be registered
-    // Into memory that it shares with the neighbour:
-    std::uint64_t streamed = 0; ///< puts past this core's cache
+    std::uint64_t not_registered = 0; ///< large puts among these whose memory could not be registered
+    // Into memory shared with the neighbour:
+    std::uint64_t streamed = 0; ///< puts that bypassed this core's cache
 };
 
 /// After construction every member but pending() is noexcept and neither allocates nor locks; over self and shm only a
 /// wait that exceeds its spin budget makes a system call. A bad status stays bad.
 class exposure {
   public:
-    /// Exposes `bytes` of this rank's slab, zeroed, to the neighbours. These may include the own rank. Sizes may differ
-    /// between ranks. Collective over the job.
+    /// Exposes `bytes` of this rank's slab, zeroed, to the neighbours, which may include this rank itself. Sizes may
+    /// differ between ranks. Collective over the job.
     /// Err: input_error: ranks that don't name each other, a neighbour named twice.
     exposure(const job& j, std::span<const int> neighbours, std::size_t bytes, exposure_options options = {});
     exposure(exposure&&) noexcept;
     exposure& operator=(exposure&&) noexcept;
-    /// Never waits for the neighbours. One that waits for this rank gets status::aborted.
+    /// Never waits for the neighbours. One that still waits for this rank gets status::aborted.
     ~exposure();
 
     [[nodiscard]] std::span<std::byte> memory() const noexcept;
@@ -59,35 +59,35 @@ class exposure {
     /// Bytes that neighbour n exposes.  Pre: n < neighbours().
     [[nodiscard]] std::size_t bytes_at(std::size_t n) const noexcept;
 
-    // As a target.
-    /// Begins an epoch: every neighbour may write, until it completes.
+    // Calls of a target.
+    /// Begins an epoch: every neighbour may write until it completes.
     void post() noexcept;
     /// True if wait() would return at once.
     [[nodiscard]] bool test() noexcept;
-    /// Ends the epoch: waits until every neighbour has completed. What they put is here then.
+    /// Ends the epoch: waits until every neighbour has completed; everything they put has then arrived.
     [[nodiscard]] status wait() noexcept;
 
-    // As an origin; n is a position in the list of neighbours.
+    // Calls of an origin; n is a position in the list of neighbours.
     /// Begins an epoch.
     void start() noexcept;
-    /// True if neighbour n has posted: serve those first.  Err: misused, in state(): no neighbour n.
+    /// True if neighbour n has posted; serve those first.  Err: misused, in state(): no neighbour n.
     [[nodiscard]] bool ready(std::size_t n) noexcept;
     /// Waits until neighbour n has posted.  Err: misused: no neighbour n.
     [[nodiscard]] status await(std::size_t n) noexcept;
     /// Writes `from` into neighbour n's memory, `offset` bytes from its start. `from` may be changed when this returns.
-    /// Over a network this may wait for room, and a large put waits until the network has read `from`. There puts to
-    /// overlapping memory may take effect in any order, unless the target has told this rank in between that the first
+    /// Over a network this may wait for room, and a large put waits until the network has read `from`. There, puts to
+    /// overlapping memory may take effect in any order, unless the target has meanwhile told this rank that the first
     /// has arrived.
     /// Pre: ready(n) or await(n).  Err: status::misused if the bytes don't all lie inside the neighbour's memory, or if
     /// there is no neighbour n.
     status put(std::size_t n, std::span<const std::byte> from, std::size_t offset) noexcept;
-    /// Ends the epoch: all neighbours may read what was put to them. Waits for those that have not posted.
+    /// Ends the epoch: all neighbours may read what was put to them. Waits for those that have not posted yet.
     [[nodiscard]] status complete() noexcept;
 
-    // Without epochs: the caller sees to it that nobody reads what is being written.
+    // Without epochs: the caller ensures that nobody reads what is being written.
     /// put(), then adds 1 to neighbour n's counter `signal`: whoever sees the counter sees the bytes.
     status put_signal(std::size_t n, std::span<const std::byte> from, std::size_t offset, int signal) noexcept;
-    /// The value of this rank's own counter; it is never reset.  Pre: 0 <= signal < exposure_options::signals.
+    /// The value of this rank's counter; it is never reset.  Pre: 0 <= signal < exposure_options::signals.
     [[nodiscard]] std::uint64_t signals(int signal) const noexcept;
     /// Waits until that value is at least `at_least`.
     [[nodiscard]] status wait_signals(int signal, std::uint64_t at_least) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a message is written where its receiver shares memory with its sender. Left automatic, that is chosen by costs
-// measured in the job (costs.hpp), and again when the machine has changed
+// How a message is written where its receiver shares memory with its sender. If left automatic, the choice follows from
+// costs measured in the job (costs.hpp), and is made again when the machine has changed
 // (docs/decisions/0032-paths-follow-the-machine.md).
 #pragma once
 
@@ -10,10 +10,10 @@
 namespace halocline::comm {
 
 enum class path : std::uint8_t {
-    automatic, ///< as costs say
+    automatic, ///< chosen by measured costs
     direct,    ///< one copy through the cache, from the source into the peer's memory
     streamed,  ///< the same copy with stores that bypass the cache: between cores that are far apart (decision 0030)
-    packed,    ///< of ghosts in a field: through a slot at the peer, which unpacks it (over networks see decision 0041)
+    packed,    ///< ghosts in a field go through a slot at the peer, which unpacks it (over networks see decision 0041)
 };
 
 constexpr std::string_view to_string(path p) {

@@ -3,8 +3,8 @@
 
 namespace halocline::comm {
 
-/// Between two polls of memory that another core writes: the poll that sees the write comes back sooner, and a core
-/// that is shared by two hardware threads is left to the other one. About 15 ns.
+/// For use between two polls of memory that another core writes: the poll that sees the write returns sooner, and a
+/// core shared by two hardware threads is left to the other one. About 15 ns.
 inline void pause() noexcept {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

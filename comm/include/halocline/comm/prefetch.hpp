@@ -3,9 +3,9 @@
 
 namespace halocline::comm {
 
-/// Begins to bring the cache line of `at` to this core for writing. Nothing is stored, unlike by claim_lines() on some
-/// cores: what lies there may not have been read yet.
-/// Cost: a nanosecond; the line comes while other things are done.
+/// Begins to fetch the cache line of `at` into this core for writing. Unlike claim_lines() on some cores it stores
+/// nothing, so it is safe for data that may not have been read yet.
+/// Cost: a nanosecond; the line arrives in the background.
 inline void prefetch_for_writing(const void* at) noexcept {
 #if defined(__x86_64__)
     asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));

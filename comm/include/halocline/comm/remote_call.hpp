@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small calls on neighbours (active messages): a function from a table and an argument of plain bytes go into a ring,
-// and the neighbour runs them in progress(). Calls between two ranks run in order. Nothing comes back but what the
-// function sends.
+// and the neighbour runs them in progress(). Calls between two ranks run in order. There is no return value; the
+// function itself may send something back.
 #pragma once
 
 #include <halocline/base/checked_pointer.hpp>
@@ -36,8 +36,7 @@ class remote_functions {
   public:
     static constexpr std::size_t largest_argument = largest_remote_argument;
 
-    /// work(from, argument) runs in progress() of the rank that is called; `from` is a position in its list of
-    /// neighbours.
+    /// work(from, argument) runs in progress() of the called rank; `from` is a position in its list of neighbours.
     template <class Argument, class Work>
     remote_function<Argument> add(const std::string& name, Work work) {
         table_.push_back([work = std::move(work)](std::size_t from, const std::byte* bytes) mutable {
@@ -57,7 +56,7 @@ class remote_functions {
 
 class remote_calls {
   public:
-    /// `room`: calls to one neighbour that may wait to be run. Collective over the job.
+    /// `room`: calls to one neighbour that may be queued. Collective over the job.
     /// Err: input_error: ranks with different functions; neighbours that don't name each other, or are named twice.
     remote_calls(const job& j, std::span<const int> neighbours, remote_functions functions, std::size_t room = 64,
                  const std::string& name = "remote calls");
@@ -65,23 +64,21 @@ class remote_calls {
     remote_calls& operator=(remote_calls&&) noexcept;
     ~remote_calls();
 
-    /// Puts a call into neighbour n's ring; false if it has no room now (the neighbour's progress() makes some), or if
-    /// there is no such neighbour.
-    /// Never waits, allocates or locks.
+    /// Puts a call into neighbour n's ring; false if there is no room now (the neighbour's progress() makes some), or
+    /// no such neighbour. Never waits, allocates or locks.
     template <class Argument>
     [[nodiscard]] bool try_call(std::size_t n, remote_function<Argument> f, const Argument& argument) noexcept {
         return put(n, f.number, &argument, sizeof argument);
     }
-    /// The same, but waits for room, and runs the calls that come here meanwhile.
+    /// try_call() that waits for room, and meanwhile runs the calls that arrive here.
     /// Pre: not called from a function of the table.  Err: misused: no such neighbour; what the functions throw.
     template <class Argument>
     [[nodiscard]] status call(std::size_t n, remote_function<Argument> f, const Argument& argument) {
         return call_bytes(n, f.number, &argument, sizeof argument);
     }
-    /// Runs the calls that have come, and returns their number. Where ranks share a core, a call that finds nothing
-    /// yields it, so that a loop may call this. Such a loop is not told when a rank dies: the watchdog then ends the
-    /// process. Use
-    /// progress_until() to be told.
+    /// Runs the calls that have arrived, and returns their number. Where ranks share a core, a call that finds nothing
+    /// yields it, so that this may be called in a loop. Such a loop does not learn that a rank has died: the watchdog
+    /// then ends the process. progress_until() reports it.
     /// Err: what a function throws, and input_error: a function that this table does not have; the call counts as run.
     std::size_t progress();
     /// Calls progress() until done() is true.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The channel of a rank with itself: the protocol of shared memory with both ends in the own slab; its own lane.
+// The channel of a rank with itself: the shared-memory protocol with both ends in this rank's slab, in its own lane.
 #pragma once
 
 #include <halocline/comm/shm_channel.hpp>

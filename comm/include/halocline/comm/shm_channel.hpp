@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The channel between two ranks that map each other's slabs: the sender writes straight into the receiver's slot, then
-// publishes the epoch in the receiver's control line. A message is one release store, one acquire load and its payload.
+// publishes the epoch in the receiver's control line. A message costs one release store, one acquire load and its
+// payload.
 //
 // In the receiver's slab: control line, slot 0, slot 1. Payloads up to 16 bytes travel in the line.
 #pragma once
@@ -51,7 +52,8 @@ class shm_channel {
     [[nodiscard]] std::byte* target(std::uint64_t epoch) noexcept {
         return remote_.slots + (epoch & 1) * remote_.stride;
     }
-    /// Prefetches the label that send(epoch) writes: the peer's core has had it since it polled it two epochs ago.
+    /// Prefetches the label that send(epoch) writes: it has been in the peer's cache since the peer polled it two
+    /// epochs ago.
     void prepare(std::uint64_t epoch) noexcept { prefetch_for_writing(&remote_.line->half[epoch & 1]); }
     /// field_index: which bound field, for the receiver's label(epoch).
     void send(std::uint64_t epoch, std::uint64_t start_stamp, std::uint32_t field_index = 0) noexcept {
@@ -74,10 +76,10 @@ class shm_channel {
         const status s = check_part(epoch);
         return s == status::ok && here(epoch).bytes != receive_bytes_ ? status::wrong_data : s;
     }
-    /// check() but for the bytes.
+    /// check() without the size.
     [[nodiscard]] status check_part(std::uint64_t epoch) const noexcept {
         const line_label& label = here(epoch);
-        const bool over = ended(label, epoch); // read first: what was sent before the farewell is there then
+        const bool over = ended(label, epoch); // read first: anything sent before the farewell is then visible
         if (label.epoch.load(std::memory_order_acquire) != epoch && over) return status::aborted;
         return label.is(plan_id_, epoch, label.bytes) ? status::ok : status::wrong_data;
     }
@@ -91,7 +93,7 @@ class shm_channel {
     [[nodiscard]] std::size_t receive_bytes() const noexcept { return receive_bytes_; }
 
     /// Says farewell: a peer that waits for the next epoch gets status::aborted. Nothing is written to the peer's
-    /// memory afterwards, so the peer may reuse it. The last two labels stay as they are, because the peer may not have
+    /// memory afterwards, so the peer may reuse it. The last two labels stay unchanged, because the peer may not have
     /// read them.
     void close() noexcept {
         for (line_label& label : remote_.line->half) label.end.store(last_ + 1, std::memory_order_release);

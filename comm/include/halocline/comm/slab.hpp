@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A slab: the memory of a rank that its peers can reach. One sparse, sealed memfd per rank, sized when the job starts
-// and mapped by the peers of the node. Memory is committed as it is used, in huge pages where the kernel can
-// (docs/decisions/0037-huge-pages-in-slabs.md), so a full machine is an error here, never a SIGBUS later. It is a
-// std::pmr::memory_resource: fields and buffers can live in it.
+// and mapped by the peers of the node. Memory is committed on first use, in huge pages where the kernel can
+// (docs/decisions/0037-huge-pages-in-slabs.md), so running out of memory is an error here, never a SIGBUS later. It is
+// a std::pmr::memory_resource: fields and buffers can live in it.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class slab : public std::pmr::memory_resource {
     [[nodiscard]] virtual std::byte* base() const = 0;
     /// Virtual size (job_options::slab_bytes).
     [[nodiscard]] virtual std::size_t bytes() const = 0;
-    /// Bytes allocated now, and the most so far.
+    /// Bytes allocated now, and the peak so far.
     [[nodiscard]] virtual std::size_t used() const = 0;
     [[nodiscard]] virtual std::size_t peak() const = 0;
     /// Committed bytes that are in pages of 2 MiB; all others are in small ones.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thrown when a slab can't give what is asked for. A type of its own, because a program can do something about it: a
-// larger slab (job_options::slab_bytes), more nodes, a smaller lattice.
+// Thrown when a slab can't satisfy a request. A type of its own, because a program can react to it: a larger slab
+// (job_options::slab_bytes), more nodes, a smaller lattice.
 #pragma once
 
 #include <halocline/base/error.hpp>

@@ -9,11 +9,11 @@ namespace halocline::comm {
 
 enum class status : std::uint8_t {
     ok,
-    peer_died,  ///< a rank of the job is gone
+    peer_died,  ///< a rank of the job is dead
     timed_out,  ///< a wait passed its deadline although nobody died
     aborted,    ///< another rank gave up and said why
-    wrong_data, ///< a label did not match: other plan, epoch or size
-    misused,    ///< the caller's fault: calls in a wrong order, or an argument that does not exist
+    wrong_data, ///< a label did not match: another plan, epoch or size
+    misused,    ///< the caller's fault: calls in the wrong order, or an argument out of range
 };
 std::string_view to_string(status s);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures how far away the core is that used a cache line last, by taking that line. The topology would not tell:
-// virtual machines hide which cores share a cache, and are moved.
+// Measures how far away the core is that last used a cache line, by taking that line. The topology can't tell: virtual
+// machines hide which cores share a cache, and are moved.
 #pragma once
 
 #include <halocline/comm/clock.hpp>
@@ -11,11 +11,11 @@
 
 namespace halocline::comm {
 
-/// Sets the byte and says how many ticks it took until this core had its line: a few where it had it already, many
-/// where another core or only memory does.  Pre: the byte is this thread's to write.
-/// Cost: the thread's earlier stores are waited for first; then the line, and two readings of the clock.
+/// Sets the byte and returns how many ticks it took this core to get its line: a few if it already had it, many if it
+/// was in another core's cache or in memory.  Pre: the byte is this thread's to write.
+/// Cost: waiting for the thread's earlier stores; then the line, and two readings of the clock.
 inline std::uint64_t ticks_to_take(std::byte* byte, std::byte value = {}) noexcept {
-    const auto in_order = [] { // out of order, the clock would be read before the line is here
+    const auto in_order = [] { // out of order, the clock could be read before the line is here
 #if defined(__x86_64__)
         __builtin_ia32_lfence();
         const std::uint64_t now = ticks();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several threads that make one call together, also inside a parallel region.
+// Several threads that make one call together, possibly inside a parallel region.
 #pragma once
 
 namespace halocline::comm {

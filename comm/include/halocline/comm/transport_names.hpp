@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of the transports, as options spell them: for those who read options.
+// The names of the transports, as options spell them, for code that reads options.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace halocline::comm {
 
-/// Names of all transports that exist, in this build or not.
+/// Names of all known transports, whether or not this build has them.
 [[nodiscard]] std::vector<std::string> transport_names();
 
 } // namespace halocline::comm

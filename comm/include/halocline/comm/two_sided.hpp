@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Send and receive as published two-sided programs spell them: MPI's arguments in MPI's order, on matched messages
 // (messenger.hpp). For running such programs beside MPI; new code uses the messenger, or better a plan.
-// What differs: the communicator is an object, a failure is an exception, and there are contiguous types only.
+// Differences: the communicator is an object, a failure is an exception, and there are only contiguous types.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -18,7 +18,7 @@ namespace halocline::comm::two_sided {
 enum class datatype : std::size_t { byte = 1, int32 = 4, float32 = 4, int64 = 8, float64 = 8 };
 inline constexpr int any_source = comm::any_source, any_tag = comm::any_tag;
 
-/// A request of the communicator's, nullptr: none.
+/// A request owned by the communicator; nullptr: none.
 using request = message_request*;
 inline constexpr request request_null = nullptr;
 
@@ -27,15 +27,15 @@ struct receive_status {
     int tag = any_tag;
     std::size_t bytes = 0;
 };
-/// What is no count.
+/// Returned in place of a count (MPI_UNDEFINED).
 inline constexpr int undefined = -32766;
-/// Elements received; undefined: they are not whole, or more than an int can say.
+/// Elements received; undefined if not a whole number, or more than fit in an int.
 inline int get_count(const receive_status& s, datatype type) {
     const std::size_t size = static_cast<std::size_t>(type), count = s.bytes / size;
     return s.bytes % size == 0 && std::in_range<int>(count) ? static_cast<int>(count) : undefined;
 }
 
-/// Requests are allocated when more are under way than ever before, and reused.
+/// Requests are reused; one is allocated only when more are under way than ever before.
 class communicator {
   public:
     /// Collective.  Err: as messenger.
@@ -70,14 +70,14 @@ void sendrecv(const void* out, std::size_t out_count, datatype out_type, int to,
               receive_status* s = nullptr);
 void isend(const void* buffer, std::size_t count, datatype type, int to, int tag, communicator& c, request* r);
 void irecv(void* buffer, std::size_t count, datatype type, int from, int tag, communicator& c, request* r);
-/// A request that is done becomes request_null.
+/// Sets a request that is done to request_null.
 void wait(request* r, communicator& c, receive_status* s = nullptr);
 void waitall(std::size_t count, request* requests, communicator& c, receive_status* statuses = nullptr);
 void test(request* r, bool* done, communicator& c, receive_status* s = nullptr);
 void iprobe(int from, int tag, communicator& c, bool* there, receive_status* s = nullptr);
-/// log2(ranks) rounds of empty messages.
+/// Takes log2(ranks) rounds of empty messages.
 void barrier(communicator& c);
-/// Seconds.
+/// The time in seconds, as MPI_Wtime().
 double wtime();
 
 } // namespace halocline::comm::two_sided

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A channel over InfiniBand or RoCE verbs: one reliable connection (RC queue pair). The payload is written into the
 // peer's slot; the write's immediate consumes one of the peer's posted receives, whose completion is the arrival and
-// says the rest: the epoch (of the immediate) and how many bytes came. A label travels only if it says more than these.
+// carries the rest: the epoch (in the immediate) and the number of bytes. A label travels only if it says more.
 #pragma once
 
 #include <halocline/comm/channel.hpp>
@@ -19,10 +19,10 @@ class verbs_channel : public network_channel<verbs_world, verbs_end> {
   public:
     static constexpr const char* transport = "verbs";
     using network_channel::network_channel;
-    /// Makes the completion queue and the queue pairs of a plan, all of whose own ends are there: before card(). Local.
+    /// Makes the completion queue and the queue pairs of a plan, once all of its ends here exist: before card(). Local.
     /// Err: job_error.
     static void complete(verbs_world& world, std::uint32_t plan_id);
-    /// Receives of this end, and completions taken.
+    /// Receives posted at this end, and completions taken.
     [[nodiscard]] std::uint64_t receives() const noexcept;
     [[nodiscard]] std::uint64_t completions() const noexcept;
 };

@@ -4,11 +4,11 @@
 // done.
 //
 // The receiver drives: its init() tells the sender that the message of this step may come. Over shared memory a message
-// of more than 1 KiB whose receive buffer lies in the slab (job::memory()) is one copy, into that buffer; any other
-// lands in one of two slots first (docs/decisions/0011-windows.md). From 16 KiB on, if the sent buffer lies in the
-// slab, too, a receiver that waits copies a part of it (docs/decisions/0044-windows-copied-by-both.md); from 64 KiB on
-// also of one elsewhere, by a system call, if that is allowed (docs/decisions/0047-ordinary-memory.md). Where cores are
-// far apart large messages are written past the sender's cache (docs/decisions/0032-paths-follow-the-machine.md).
+// of more than 1 KiB whose receive buffer lies in the slab (job::memory()) is copied once, into that buffer; any other
+// goes through one of two slots (docs/decisions/0011-windows.md). From 16 KiB on, if the sent buffer lies in the slab
+// too, a waiting receiver copies a part of it (docs/decisions/0044-windows-copied-by-both.md); from 64 KiB on it does
+// so for other memory as well, by a system call, if that is allowed (docs/decisions/0047-ordinary-memory.md). Where
+// cores are far apart large messages bypass the sender's cache (docs/decisions/0032-paths-follow-the-machine.md).
 #pragma once
 
 #include <halocline/base/checked_pointer.hpp>
@@ -40,18 +40,18 @@ std::string element_name() {
     return element_name(kind, sizeof(T));
 }
 
-/// What all windows can do. After the connection's connect() every member but wait_or_throw(), pending() and describe()
-/// is noexcept, and neither allocates (over verbs: once the peer has connected, too) nor locks; over shared memory
-/// only a wait that exceeds its spin budget makes system calls, and a receiver's wait() or test() that copies a part of a
-/// message of 64 KiB or more out of memory outside slabs (process_vm_readv). A bad status stays bad, so it is enough to
-/// look at wait()'s. One thread at a time drives the windows of a job.
+/// What all windows can do. After the connection's connect() every member except wait_or_throw(), pending() and
+/// describe() is noexcept, and neither allocates (over verbs: once the peer has connected, too) nor locks. Over shared
+/// memory the only system calls are made by a wait that exceeds its spin budget, and by a receiver's wait() or test()
+/// that copies a part of a message of 64 KiB or more out of memory outside slabs (process_vm_readv). A bad status is
+/// permanent, so checking wait()'s is enough. One thread at a time drives the windows of a job.
 class window {
   public:
     window(window&&) noexcept;
     window& operator=(window&&) noexcept;
     /// Never waits for the peer. A buffer in the slab that the peer may still write, because of an init() without a
     /// wait(), goes back to the slab when the peer has said farewell. A message whose sender did not wait() may be
-    /// lost with the sender's buffer; then its receiver's status is aborted.
+    /// lost with the sender's buffer; its receiver's status is then aborted.
     ~window();
 
     /// True if wait() would return at once.
@@ -69,14 +69,14 @@ class window {
     [[nodiscard]] std::string describe() const;
 
   protected:
-    static constexpr std::size_t beyond = static_cast<std::size_t>(-1); ///< no window has so many bytes
+    static constexpr std::size_t beyond = static_cast<std::size_t>(-1); ///< no window has that many bytes
     struct spec {
         bool sends = false;
         std::string element;
         std::size_t element_bytes = 0, count = 0;
-        std::byte* buffer = nullptr; ///< of the user; nullptr: the window's own
+        std::byte* buffer = nullptr; ///< the user's; nullptr: the window's own
     };
-    /// The user's buffer; also that of an empty vector, which has no address, is not the window's own.
+    /// The user's buffer. An empty vector's null address must not be taken for "the window's own", so it gets another.
     [[nodiscard]] static std::byte* buffer_at(const void* first) noexcept {
         static std::byte of_nothing;
         return first != nullptr ? static_cast<std::byte*>(const_cast<void*>(first)) : &of_nothing;
@@ -85,14 +85,14 @@ class window {
     status begin() noexcept;
     [[nodiscard]] status fill() noexcept; ///< waits until the window's own buffer may be written
     status post_bytes(std::size_t bytes) noexcept;
-    /// post_bytes(count * bytes); a product that would wrap is too many bytes, not few.
+    /// post_bytes(count * bytes); a product that would overflow is refused as too many bytes.
     status post_elements(std::size_t count, std::size_t bytes) noexcept {
         return post_bytes(count > beyond / bytes ? beyond : count * bytes);
     }
     [[nodiscard]] std::size_t received_bytes() const noexcept;
     [[nodiscard]] std::byte* buffer() const noexcept;
     /// Copies this thread's share of `bytes`, cut at cache lines, into the window's own buffer `at` bytes from its
-    /// start, or out of it.
+    /// start; extract_share() copies out of it.
     void insert_share(std::size_t at, const std::byte* from, std::size_t bytes, team t) noexcept;
     void extract_share(std::byte* to, const std::byte* from, std::size_t bytes, team t) const noexcept;
 
@@ -112,10 +112,10 @@ class send_window : public window {
     /// Begins a step. Never waits.
     status init() noexcept { return begin(); }
     /// Sends the first `count` elements. Never waits: if they can't go yet, they go in test() or in any window's
-    /// wait(). The buffer must not be written until wait() has returned.  Pre: init(); count <= the buffer's.
+    /// wait(). The buffer must not be written until wait() has returned.  Pre: init(); count <= the buffer's size.
     status post(std::size_t count) noexcept { return post_elements(count, sizeof(T)); }
     status post() noexcept { return post(count_); }
-    /// init() and post(): where an MPI code has MPI_Isend or MPI_Start.
+    /// init() and post(), for where an MPI code has MPI_Isend or MPI_Start.
     status start() noexcept {
         init();
         return post();
@@ -136,14 +136,14 @@ class recv_window : public window {
           count_(buffer.size()) {}
     /// Begins a step: the peer may write the buffer from now on, until wait(). Never waits.
     status init() noexcept { return begin(); }
-    /// Must be called between init() and wait(), as for a sender; makes progress on what is under way. Never waits.
+    /// Must be called between init() and wait(), like a sender's; makes progress on operations under way. Never waits.
     status post() noexcept { return post_bytes(count_ * sizeof(T)); }
-    /// init() and post(): where an MPI code has MPI_Irecv or MPI_Start.
+    /// init() and post(), for where an MPI code has MPI_Irecv or MPI_Start.
     status start() noexcept {
         init();
         return post();
     }
-    /// Elements that came; at most the window's.  Pre: wait() was ok.
+    /// Number of elements received; at most the window's.  Pre: wait() was ok.
     [[nodiscard]] std::size_t count() const noexcept { return received_bytes() / sizeof(T); }
 
   private:
@@ -158,11 +158,11 @@ class buffered_send_window : public window {
   public:
     buffered_send_window(connection& c, std::size_t count)
         : window(c, {true, element_name<T>(), sizeof(T), count, nullptr}), count_(count) {}
-    /// Begins a step, and waits until the buffer may be written: until the receiver has begun its step before this one
-    /// (this one, if it receives straight into a user's buffer in its slab).
+    /// Begins a step, and waits until the buffer may be written: until the receiver has begun the previous step, or
+    /// this one if it receives straight into a user's buffer in its slab.
     [[nodiscard]] status init() noexcept { return fill(); }
-    /// Copies `from` to the elements [at, at + from.size()); in a team, this thread's share of that. The caller brings
-    /// the team together before post(). Does nothing once the status is bad.
+    /// Copies `from` to the elements [at, at + from.size()); in a team, this thread's share of it. The caller
+    /// synchronises the team before post(). Does nothing once the status is bad.
     /// Err: status::misused, in post() and wait(): elements that the window doesn't have; not between init() and
     /// post().
     void insert(std::span<const T> from, std::size_t at = 0, team t = {}) noexcept {
@@ -170,7 +170,7 @@ class buffered_send_window : public window {
         insert_share(fits ? at * sizeof(T) : beyond, reinterpret_cast<const std::byte*>(from.data()), from.size_bytes(),
                      t);
     }
-    /// The buffer of this step, for packing in place; the next step has another one.  Pre: between init() and post().
+    /// This step's buffer, for packing in place; the next step has another one.  Pre: between init() and post().
     [[nodiscard]] std::span<T> target() const noexcept { return {reinterpret_cast<T*>(buffer()), count_}; }
     status post(std::size_t count) noexcept { return post_elements(count, sizeof(T)); }
     status post() noexcept { return post(count_); }
@@ -186,17 +186,17 @@ class buffered_recv_window : public window {
   public:
     buffered_recv_window(connection& c, std::size_t count)
         : window(c, {false, element_name<T>(), sizeof(T), count, nullptr}), count_(count) {}
-    /// Begins a step: what was received before is not needed any more. Never waits.
+    /// Begins a step: what was received before is no longer needed. Never waits.
     status init() noexcept { return begin(); }
-    /// Must be called between init() and wait(), as for a sender; makes progress on what is under way. Never waits.
+    /// Must be called between init() and wait(), like a sender's; makes progress on operations under way. Never waits.
     status post() noexcept { return post_bytes(count_ * sizeof(T)); }
-    /// Elements that came.  Pre: wait() was ok.
+    /// Number of elements received.  Pre: wait() was ok.
     [[nodiscard]] std::size_t count() const noexcept { return received_bytes() / sizeof(T); }
-    /// What came; valid until init().  Pre: wait() was ok.
+    /// The received elements; valid until init().  Pre: wait() was ok.
     [[nodiscard]] std::span<const T> received() const noexcept {
         return {reinterpret_cast<const T*>(buffer()), count()};
     }
-    /// Copies the elements [at, at + to.size()), as far as they came, to `to`. Teams: see insert().
+    /// Copies the elements [at, at + to.size()), as far as they arrived, to `to`. Teams: see insert().
     /// Pre: between wait() and init().
     void extract(std::span<T> to, std::size_t at = 0, team t = {}) const noexcept {
         const std::size_t there = count() > at ? count() - at : 0;

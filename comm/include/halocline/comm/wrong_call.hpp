@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a call on the data path is status::misused.
+// The reason why a call on the data path is status::misused.
 #pragma once
 
 #include <halocline/comm/status.hpp>
@@ -23,7 +23,7 @@ class wrong_call {
   public:
     /// `what` is a literal: "post() without init()".
     void note(const char* what) noexcept { what_ = what; }
-    /// A call of a member that its team does not have.
+    /// Notes a call by a thread with an invalid team index.
     void note(team t) noexcept {
         what_ = "";
         member_ = t;
