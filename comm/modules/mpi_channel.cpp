@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels over MPI: persistent requests, two to receive into the slots in turn and one to send; or one-sided
+// Channels over MPI: persistent requests, two for receiving into the slots in turn and one for sending; or one-sided
 // (mpi_exposed.cpp).
 #include "mpi_state.hpp"
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-// Messages are counted in units of 64 bytes: 2^31 of them are 128 GiB.
+// Messages are counted in units of 64 bytes, so that an int reaches 128 GiB.
 int units(uint64_t bytes, int* count) {
     const uint64_t n = bytes / HALOCLINE_MPI_UNIT;
     if (bytes % HALOCLINE_MPI_UNIT != 0 || n > INT_MAX) return MPI_ERR_COUNT;
@@ -16,7 +16,7 @@ int units(uint64_t bytes, int* count) {
     return MPI_SUCCESS;
 }
 
-// True of MPI_REQUEST_NULL, too.
+// Also true for MPI_REQUEST_NULL.
 bool is_done(MPI_Request& request) {
     int done = 0;
     return MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done;
@@ -25,7 +25,7 @@ bool is_done(MPI_Request& request) {
 } // namespace
 
 // Local: the peer's end may be gone already. A receive that a large message has begun to fill can't be cancelled; it is
-// left to finish by itself.
+// left to finish on its own.
 int channel_close(halocline_mpi_channel* channel) {
     if (!channel) return 1;
     if (!may_use_mpi(*channel->world)) {
@@ -118,7 +118,7 @@ int send_test(halocline_mpi_channel* channel, int* done) {
     *done = 0;
     HALOCLINE_TRY(usable(*channel->world));
     if (channel->exposed) {
-        *done = 1; // MPI_Win_complete has returned
+        *done = 1; // because MPI_Win_complete has returned
         return HALOCLINE_MPI_OK;
     }
     MPI_Request* under_way = channel->part != MPI_REQUEST_NULL ? &channel->part : &channel->send;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Channels over one-sided MPI: a message is MPI_Put into the peer's slot between MPI_Win_start and MPI_Win_complete;
-// the receiver posts its slot an epoch ahead and asks with MPI_Win_test. The two slots are two windows, so that k + 1
-// may be exposed before k is read. Nobody starts before the peer has posted (channel_set.hpp: its message k - 1 came
-// after that), so MPI need not check it. Farewells are two-sided: whoever leaves can't know that the peer has posted.
+// the receiver posts its slot an epoch ahead and polls MPI_Win_test. The two slots are two windows, so that k + 1 may
+// be exposed before k is read. Nobody starts before the peer has posted (channel_set.hpp: the peer sent its message k -
+// 1 after that), so MPI need not check it. Farewells are two-sided: a rank that leaves can't know that its peer has
+// posted.
 //
 // MPICH 4.0 over UCX can return from MPI_Win_complete before it has read all of a large put: in one of 20 jobs at 1 MiB
-// the peer got what the sender wrote next. With MPICH every message is therefore copied and put from there; the two
-// copies are used in turn: k + 2 is sent after the peer's k + 1 came, which it sent after it had k
+// the peer got what the sender wrote next. With MPICH every message is therefore copied first and put from the copy.
+// Two copies are used in turn: k + 2 is sent after the peer's k + 1 arrived, which the peer sent after it had k
 // (docs/decisions/0026-mpi-one-sided.md).
 #include "mpi_state.hpp"
 
@@ -20,7 +21,7 @@ constexpr bool reads_late = true;
 constexpr bool reads_late = false;
 #endif
 
-/// An access epoch of the peer's next exposure, with what is to be put.
+/// Performs the access epoch for the peer's next exposure; put() puts the message.
 template <class Put>
 int access(exposed_slots& e, Put put) {
     const MPI_Win window = e.theirs[++e.sent & 1];
@@ -85,7 +86,7 @@ int exposed_open(halocline_mpi_world& world, const halocline_mpi_channel_spec& s
 
 int exposed_receive_start(halocline_mpi_channel& channel, int slot) {
     exposed_slots& e = *channel.exposed;
-    if (e.said) return HALOCLINE_MPI_OK; // the peer has been told how many there are: a farewell is awaited
+    if (e.said) return HALOCLINE_MPI_OK; // the peer knows how many there are; its farewell is awaited
     ++e.exposed;
     e.open[slot] = true;
     return MPI_Win_post(e.peer, MPI_MODE_NOCHECK, e.mine[slot]);
@@ -95,7 +96,7 @@ int exposed_receive_test(halocline_mpi_channel& channel, int slot, int* done) {
     exposed_slots& e = *channel.exposed;
     HALOCLINE_TRY(hear(e));
     if (e.heard && e.came >= e.in.sent) {
-        std::memcpy(e.slot[slot], e.in.unit, sizeof e.in.unit); // in place of a message, as if it had come two-sided
+        std::memcpy(e.slot[slot], e.in.unit, sizeof e.in.unit); // in place of a message, as if it had arrived two-sided
         *done = 1;
         return HALOCLINE_MPI_OK;
     }
@@ -111,7 +112,7 @@ int exposed_receive_test(halocline_mpi_channel& channel, int slot, int* done) {
 
 int exposed_send(halocline_mpi_channel& channel, int units) {
     exposed_slots& e = *channel.exposed;
-    if (e.heard && e.sent >= e.in.exposed) return HALOCLINE_MPI_OK; // nobody takes it
+    if (e.heard && e.sent >= e.in.exposed) return HALOCLINE_MPI_OK; // nobody would receive it
     const void* from = channel.buffer;
     if (reads_late) {
         unsigned char* const copy = e.outgoing[(e.sent + 1) & 1];
@@ -139,7 +140,7 @@ int exposed_farewell_test(halocline_mpi_channel& channel, int* done) {
     HALOCLINE_TRY(hear(e));
     if (!e.said || !e.heard) return HALOCLINE_MPI_OK;
     if (!e.settled) {
-        // What the peer has exposed and no message will use is accessed once, so that its windows can go.
+        // Exposures of the peer that no message will use are accessed once, so that its windows can be freed.
         while (e.sent < e.in.exposed) HALOCLINE_TRY(access(e, [](MPI_Win) { return MPI_SUCCESS; }));
         e.settled = true;
     }

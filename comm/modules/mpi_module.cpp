@@ -22,7 +22,7 @@ std::atomic<bool> abandoned = false; // MPI is not called any more: it may write
 int open_worlds = 0;                 // not zero at exit(): the program ends in the middle of a job, the others do not
 bool ended_badly = false;            // the last job: the others may never come to MPI_Finalize
 
-// More ranks than cores: let the peer run.
+// With more ranks than cores, lets the peer run.
 int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) {
     for (;;) {
         int done = 0;
@@ -36,7 +36,7 @@ int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) 
     }
 }
 
-pid_t initialized_by = 0; // a child of fork() also gets to exit(), and may not call MPI
+pid_t initialized_by = 0; // a child of fork() also reaches exit(), but must not call MPI
 
 void finalize_at_exit() {
     if (getpid() != initialized_by) return;
@@ -69,11 +69,11 @@ void take_back(MPI_Request& receive) {
 namespace {
 
 #ifdef MPICH_VERSION
-/// mpiexec sends SIGUSR1 to the others when a rank dies (-disable-auto-cleanup), which ends whoever does not expect it
-/// before it can say who died. A handler, not SIG_IGN: programs that a rank starts don't inherit it.
+/// mpiexec sends SIGUSR1 to the others when a rank dies (-disable-auto-cleanup), which would end this process before it
+/// can say who died. A handler, not SIG_IGN, because programs started by a rank would inherit that.
 void survive_notice() {
     struct sigaction now {};
-    if (sigaction(SIGUSR1, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return; // the program's own
+    if (sigaction(SIGUSR1, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return; // the program has its own
     now.sa_handler = [](int) {};
     now.sa_flags = SA_RESTART;
     sigaction(SIGUSR1, &now, nullptr);
@@ -85,9 +85,9 @@ void survive_notice() {}
 int initialize() {
     int done = 0;
     HALOCLINE_TRY(MPI_Initialized(&done));
-    if (done) return MPI_SUCCESS; // the program's own MPI: the program finalises it
+    if (done) return MPI_SUCCESS; // the program's own MPI, which the program finalises
     int provided = 0;
-    // Any thread of a team may be the one that starts an exchange, never two at a time.
+    // Any thread of a team may start an exchange, but never two at a time.
     HALOCLINE_TRY(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
     initialized_by = getpid();
     std::atexit(finalize_at_exit); // after MPI's own handlers, so it runs before them
@@ -99,7 +99,7 @@ int any_thread() {
     return MPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
 }
 
-/// May the calling thread call MPI, while no other does?
+/// Whether the calling thread may call MPI while no other does.
 bool may_call() {
     int initialised_it = 0;
     return MPI_Is_thread_main(&initialised_it) == MPI_SUCCESS && (initialised_it || any_thread());
@@ -135,13 +135,13 @@ int open(const void* communicator, size_t bytes, halocline_mpi_give_up give_up, 
     int* bound = nullptr;
     int found = 0;
     HALOCLINE_TRY(MPI_Comm_get_attr(w->data, MPI_TAG_UB, static_cast<void*>(&bound), &found));
-    w->max_tag = found ? *bound : 32767; // what the standard guarantees
+    w->max_tag = found ? *bound : 32767; // guaranteed by the standard
     HALOCLINE_TRY(MPI_Type_contiguous(HALOCLINE_MPI_UNIT, MPI_BYTE, &w->unit));
     return MPI_Type_commit(&w->unit);
 }
 
 // Freeing communicators is collective, so it happens in the same order on each rank: when its job ends. Neither Open
-// MPI nor MPICH waits for the others in it; both make a new communicator only of a number that is free on all of its
+// MPI nor MPICH waits for the others in it; both give a new communicator only a number that is free on all of its
 // ranks.
 void close(halocline_mpi_world* world, int clean, int given_up) {
     if (world == nullptr) return;
@@ -253,7 +253,7 @@ void transfer_cancel(halocline_mpi_world* world, halocline_mpi_transfer* transfe
     int done = 0;
     for (int tests = 0; !done && tests < 1000; ++tests)
         if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
-    // MPI can't cancel it, or it matched a message that stopped half-way: nothing else keeps MPI from that memory.
+    // MPI can't cancel it, or it matched a message that stopped half-way: nothing else keeps MPI away from that memory.
     if (!done) abandoned = true;
 }
 

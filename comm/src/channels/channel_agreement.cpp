@@ -11,7 +11,7 @@
 namespace halocline::comm {
 namespace {
 
-/// What a peer says of one of its ends.
+/// A peer's description of one of its ends.
 struct remote_end {
     std::uint32_t key = 0, peer_key = 0;
     std::uint64_t send_bytes = 0, receive_bytes = 0;
@@ -20,7 +20,7 @@ struct remote_end {
     std::string card;
 };
 
-/// What a peer says of its ends with this rank.
+/// A peer's description of its ends with this rank.
 struct remote_set {
     std::uint32_t plan_id = 0;
     std::string name, shape, transport;
@@ -54,13 +54,13 @@ std::uint64_t mixed(std::uint64_t x) { // splitmix64
 
 std::string rank_text(int r) { return "rank " + std::to_string(r); }
 
-/// What makes two ends fit that don't.
+/// The remedy for two ends that don't match.
 constexpr const char* describe_alike =
     "; both ranks must describe the same exchange: the same lattice, cut, widths, choice "
     "of sites and bytes per site";
 constexpr const char* same_order = "; make the plans, sums and messengers of a job on all ranks in the same order";
 
-/// `remedy`: what to do if they are not.
+/// `remedy`: what to do if they are not equal.
 template <class T>
 void require_equal(const std::string& name, std::string_view what, int me, const T& mine, int peer, const T& theirs,
                    const char* remedy) {
@@ -76,7 +76,7 @@ void require_equal(const std::string& name, std::string_view what, int me, const
                       ", " + rank_text(peer) + " has " + text(theirs) + remedy);
 }
 
-/// The end of `peer` that belongs to `r`, sizes compared.
+/// The end of `peer` that belongs to `r`, after comparing sizes.
 const remote_end& matching_end(const std::string& name, int me, const channel_request& r, const remote_set& theirs) {
     const auto it =
         std::find_if(theirs.ends.begin(), theirs.ends.end(), [&](const remote_end& e) { return e.key == r.peer_key; });
@@ -150,7 +150,7 @@ void check_symmetry(const job& j, const requests_by_peer& by_peer, const std::st
     if (set_up_sum(j, sum) == 0) return;
 
     for (const auto& [p, ends] : by_peer) list.number(p).number<std::uint64_t>(ends.size());
-    std::map<std::pair<int, int>, std::uint64_t> ends_of; // (rank, peer) -> how many
+    std::map<std::pair<int, int>, std::uint64_t> ends_of; // (rank, peer) -> number of ends
     const std::vector<std::string> lists = j.gather(list.take());
     for (int r = 0; r < j.ranks(); ++r) {
         for (wire_reader reader(lists[r]); !reader.empty();) {

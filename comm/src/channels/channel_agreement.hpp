@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks tell each other about the channels that they are about to make, and the check that both ends agree.
+// What ranks exchange about the channels they are about to make, and the check that both ends agree.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
@@ -15,12 +15,12 @@ namespace halocline::comm {
 /// Positions of this rank's requests for channels, by peer.
 using requests_by_peer = std::map<int, std::vector<std::size_t>>;
 
-/// Err: input_error: a peer that is no rank, a key used twice.
+/// Err: input_error: a peer that is not a rank, a key used twice.
 [[nodiscard]] requests_by_peer sorted_by_peer(const job& j, std::span<const channel_request> requests,
                                               const std::string& name);
 
 /// Checks that every rank names the ranks that name it, equally often; otherwise the exchange of cards would hang.
-/// Method: for each pair one rank adds and the other subtracts the same number, so the sum over all ranks is 0.
+/// Method: for each pair one rank adds a number and the other subtracts it, so the sum over all ranks is 0.
 /// Cost: 8 bytes per rank. Collective.
 void check_symmetry(const job& j, const requests_by_peer& by_peer, const std::string& name);
 
@@ -32,12 +32,12 @@ struct own_ends {
     const requests_by_peer& by_peer;
 };
 
-/// Sends each peer one message with everything that `ends` and `cards` (by request) say about the ends that join it.
-/// Returns the peers' messages, by peer.
+/// Sends each peer one message with everything that `ends` and `cards` (by request) say about the ends that join it
+/// with this rank. Returns the peers' messages, by peer.
 [[nodiscard]] std::vector<std::string> exchange_ends(const job& j, const own_ends& ends,
                                                      const std::vector<std::string>& cards);
 
-/// Compares these messages with the own ends, and returns the peers' cards, by request. Local.
+/// Compares these messages with this rank's ends, and returns the peers' cards, by request. Local.
 /// Err: input_error naming both ranks and both values.
 [[nodiscard]] std::vector<std::string> matching_cards(const job& j, const own_ends& ends,
                                                       const std::vector<std::string>& came);

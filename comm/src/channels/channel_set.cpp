@@ -78,10 +78,10 @@ void channel_set::close() noexcept {
             for (C& c : lane) c.close();
     });
     for_each_lane([]<class C>(std::vector<C>& lane) {
-        if constexpr (carded_channel<C>) lane.clear(); // its worlds keep what peers may still write
+        if constexpr (carded_channel<C>) lane.clear(); // their worlds keep the memory that peers may still write
     });
     if (block_ != nullptr) {
-        // The receiving ends of these lanes: their senders' farewells free the block.
+        // For lanes in this block, the senders' farewells free it.
         parked_block parked{block_, block_bytes_, {}, std::move(options_.written_by_peers)};
         for_each_lane([&]<class C>(const std::vector<C>& lane) {
             if constexpr (requires(const C& c) { c.line(); })
@@ -114,7 +114,7 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
     if (status_ != status::ok || core_ == nullptr) return status_;
     waiter waiting(*core_);
     std::array<std::size_t, std::tuple_size_v<decltype(lanes_)>> done{}; // channels at the front of each lane
-    // All lanes are polled in turn, because MPI makes progress only in calls.
+    // All lanes are polled in turn, because MPI makes progress only when called.
     const auto pass = [&](auto& lane, std::size_t& first, int& pending) {
         for (; first < lane.size() && status_ == status::ok; ++first) {
             auto& c = lane[first];
@@ -134,7 +134,7 @@ status channel_set::wait(std::uint64_t epoch, void* object, status (*step)(void*
         if (status_ != status::ok || pending < 0) break;
         status_ = waiting.again(pending);
         if (status_ != status::ok) break;
-        // Behind the first message that is missing there may be one that never comes.
+        // A message after the first missing one may never come.
         if (waiting.looked()) {
             for_each_lane([&](auto& lane) {
                 for (auto& c : lane) {
@@ -198,7 +198,7 @@ std::string channel_set::pending(std::uint64_t epoch) const {
     std::string first;
     int more = 0;
     const auto look = [&](const auto& c) {
-        // Not c.arrived(): that tests a request of MPI, which changes it.
+        // Not c.arrived(), which tests and so changes an MPI request.
         if constexpr (requires { c.is_here(epoch); }) {
             if (c.is_here(epoch)) return;
         } else if (c.label(epoch).epoch.load(std::memory_order_acquire) >= epoch) {

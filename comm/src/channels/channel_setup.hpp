@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the channels of a channel_set come to be.
+// How the channels of a channel_set are made.
 #pragma once
 
 #include "channel_agreement.hpp"
@@ -32,7 +32,7 @@ void await_connection(job_core& core, C& c) {
     core.raise(core.lost(c.peer(), "can't be reached: " + c.trouble()), operation);
 }
 
-/// Steps in this order, each collective.
+/// The steps, in this order; each is collective.
 template <class Lanes>
 class channel_setup {
   public:
@@ -41,7 +41,7 @@ class channel_setup {
         : j_(j), core_(j.core()), lanes_(lanes), requests_(requests), options_(options), plan_id_(core_.next_plan_id++),
           offset_(requests.size(), 0), cards_(requests.size()) {}
 
-    /// One block of the slab for all ends that peers write to directly.
+    /// Allocates one block of the slab for all ends that peers write to directly.
     void lay_out_block() {
         j_.collectively([&] {
             by_peer_ = sorted_by_peer(j_, requests_, options_.name);
@@ -60,7 +60,7 @@ class channel_setup {
         check_symmetry(j_, by_peer_, options_.name);
     }
 
-    /// The own ends, and what the peers must know of them.
+    /// Makes this rank's ends and their cards.
     void make_own_ends() {
         j_.collectively([&] {
             for_each_lane([&]<class C>(std::vector<C>& lane) {
@@ -73,14 +73,15 @@ class channel_setup {
         });
     }
 
-    /// Swaps what each end says of itself, and checks that both ends of a channel say the same.
+    /// Swaps the descriptions of the ends, and checks that both ends of a channel agree.
     void agree_with_peers() {
         const own_ends ends{plan_id_, options_, requests_, by_peer_};
         const std::vector<std::string> came = exchange_ends(j_, ends, cards_);
         j_.collectively([&] { cards_ = matching_cards(j_, ends, came); });
     }
 
-    /// Only after all have agreed: an end must not send, not even a farewell, to an end that will never connect.
+    /// Only after all ranks have agreed: an end must not send anything, even a farewell, to an end that will never
+    /// connect.
     void connect() {
         j_.collectively([&] {
             for_each_lane([&]<class C>(std::vector<C>& lane) {
@@ -97,24 +98,24 @@ class channel_setup {
         });
     }
 
-    /// A network may connect only with the first write. It is made here, so that an unreachable peer is an error of the
-    /// set-up.
+    /// A network may connect only with the first write. That happens here, so that an unreachable peer is a set-up
+    /// error.
     void greet_peers() {
         if (!core_.networks.greet) return;
         j_.collectively([&] {
             for_each_lane([&]<class C>(std::vector<C>& lane) {
                 if constexpr (carded_channel<C>) {
                     for (C& c : lane)
-                        static_cast<void>(c.connected()); // every greeting is on its way before the first wait
+                        static_cast<void>(c.connected()); // puts every greeting on its way before the first wait
                     for (C& c : lane) await_connection(core_, c);
                 }
             });
         });
     }
 
-    /// After a step that threw.
+    /// Called after a step that threw.
     void give_block_back() {
-        // Nobody has sent anything: no farewells are due, unless a rank died half-way; then the job is over anyway.
+        // Nothing has been sent, so no farewells are due, unless a rank died half-way; then the job is over anyway.
         if (block_ == nullptr || core_.failed() != status::ok) return;
         core_.memory->deallocate(block_, block_bytes_, alignof(control_line));
     }
@@ -127,7 +128,7 @@ class channel_setup {
     void for_each_lane(Visit&& visit) {
         std::apply([&](auto&... lane) { (visit(lane), ...); }, lanes_);
     }
-    /// The requests that get a channel of kind C.
+    /// Visits the requests that get a channel of kind C.
     template <class C, class Visit>
     void for_each_request_of(Visit&& visit) {
         for (std::size_t i = 0; i < requests_.size(); ++i) {
@@ -151,7 +152,7 @@ class channel_setup {
         if constexpr (requires { &C::complete; }) C::complete(world_of(core_, static_cast<C*>(nullptr)), plan_id_);
         for (const C& c : lane) cards_[c.index()] = c.card();
     }
-    /// The control lines in the block; the card says where.
+    /// Makes the control lines in the block; the card gives their position.
     template <class C>
     void make_lines() {
         for_each_request_of<C>([&](std::size_t i, const channel_request&) {
@@ -184,8 +185,8 @@ class channel_setup {
     requests_by_peer by_peer_;
     std::byte* block_ = nullptr; // control lines and slots of the lanes without cards
     std::size_t block_bytes_ = 0;
-    std::vector<std::size_t> offset_; // by request: of its part of the block
-    std::vector<std::string> cards_;  // by request: the own ones, once agreed the peers'
+    std::vector<std::size_t> offset_; // by request: its part of the block
+    std::vector<std::string> cards_;  // by request: this rank's, then, once agreed, the peers'
 };
 
 } // namespace halocline::comm

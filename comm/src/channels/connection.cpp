@@ -61,7 +61,7 @@ std::uint32_t connection_core::agreed_id(bool outgoing, std::uint32_t n) const {
     std::uint32_t hash = 2166136261u; // FNV-1a
     for (const char c : name.number(ordinal).number(n).take())
         hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-    return hash | 0x80000000u; // plans count from 1
+    return hash | 0x80000000u; // distinct from plan ids, which count from 1
 }
 
 connection::connection(const comm::job& j, int peer, connection_options options)
@@ -73,7 +73,7 @@ void connection::connect() {
     const std::uint32_t call = c.connects++;
     c.send_letter(counts_kind, call, wire_writer().number(c.sends).number(c.recvs).take());
 
-    // How many windows the peer has, where it has said so.
+    // The peer's numbers of windows, if it has sent them.
     const std::string counts_key = c.peers_key(counts_kind, call);
     struct counts {
         std::uint32_t sends, recvs;
@@ -99,7 +99,7 @@ void connection::connect() {
         for (waiter waiting(core); core.windows.letters.find(c.peer, card_key) == nullptr;) {
             core.windows.letters.collect(core.post);
             if (core.windows.letters.find(c.peer, card_key) != nullptr) break;
-            if (const auto there = peers_counts()) refuse(*there); // letters come in order: there is none any more
+            if (const auto there = peers_counts()) refuse(*there); // letters arrive in order: no such window
             if (const status s = waiting.again(c.peer); s != status::ok) core.raise(s, operation);
         }
         w->connect(*core.windows.letters.find(c.peer, card_key));

@@ -13,12 +13,12 @@ namespace halocline::comm {
 
 class window_end;
 
-/// One end of a window, as its user asks for it.
+/// One end of a window, as requested by the user.
 struct window_request {
     bool sends = false;
     std::string element;
     std::size_t element_bytes = 0, count = 0;
-    std::byte* buffer = nullptr; // of the user; nullptr: the channel's slots are the buffer
+    std::byte* buffer = nullptr; // the user's; nullptr: the channel's slots are the buffer
 
     [[nodiscard]] std::size_t bytes() const noexcept { return element_bytes * count; }
     [[nodiscard]] std::size_t bytes_out() const noexcept { return sends ? bytes() : 0; }
@@ -31,21 +31,21 @@ class connection_core {
 
     /// "connection 'x-low' of rank 0 with rank 1"
     [[nodiscard]] std::string title() const;
-    // What a connection's ends tell each other, in letters of these kinds:
-    //   'c'       in the n-th call of connect(): how many windows there are
+    // A connection's ends exchange letters of these kinds:
+    //   'c'       in the n-th call of connect(): the numbers of windows
     //   's', 'r'  the card of the n-th send or receive window
-    //   'S', 'R'  that window is connected (over verbs, whose other end must not write before)
-    /// The key of a letter that this end writes, or that the peer's writes.
+    //   'S', 'R'  that window is connected (over verbs, where the other end must not write before)
+    /// The key of a letter written by this end; peers_key(): by the peer.
     [[nodiscard]] std::string own_key(char kind, std::uint32_t n) const;
     [[nodiscard]] std::string peers_key(char kind, std::uint32_t n) const;
     void send_letter(char kind, std::uint32_t n, const std::string& body);
-    /// What both ends call the n-th send or receive window in the labels of its messages.
+    /// The number by which both ends identify the n-th send or receive window in the labels of its messages.
     [[nodiscard]] std::uint32_t agreed_id(bool outgoing, std::uint32_t n) const;
 
     comm::job job;
     int peer;
     connection_options options;
-    std::uint32_t ordinal;              // among the connections to the peer with these tags
+    std::uint32_t ordinal;              // among the connections to this peer with these tags
     std::uint32_t connects = 0;         // calls of connect()
     std::vector<window_end*> windows;   // not connected yet, in the order in which they were made
     std::uint32_t sends = 0, recvs = 0; // windows ever made

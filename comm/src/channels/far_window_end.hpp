@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a window's messages over a network: through the send buffer of a channel into the peer's slot.
+// How a window's messages travel over a network: through the send buffer of a channel into the peer's slot.
 #pragma once
 
 #include "connection_core.hpp"
@@ -16,11 +16,11 @@
 
 namespace halocline::comm {
 
-/// Its members are those of near_window_end, for the same callers.
+/// Has the same members as near_window_end, for the same callers.
 template <class Channel>
 class far_window_end {
   public:
-    /// Local.  `number`: among the windows of this direction of the connection.  Lifetime: refers to all of these.
+    /// Local.  `number`: among this connection's windows in this direction.  Lifetime: refers to all arguments.
     far_window_end(connection_core& c, const window_request& r, std::uint32_t number, std::uint32_t id)
         : connection_(c), request_(r), number_(number), core_(c.job.core()),
           channel_(world_of(core_, static_cast<Channel*>(nullptr)), *core_.memory, 0, c.peer, id, r.bytes_out(),
@@ -44,7 +44,7 @@ class far_window_end {
         if constexpr (requires { channel_.connect(theirs); }) channel_.connect(theirs);
         if constexpr (waits_for_peer) connection_.send_letter(request_.sends ? 'S' : 'R', number_, "");
     }
-    /// Has the peer connected its end, too? `state`: bad if it can't be asked any more.
+    /// Whether the peer has connected its end, too. `state`: set to a bad status if that can no longer be found out.
     [[nodiscard]] bool is_connected(status& state) noexcept {
         if (peer_connected_) return true;
         try {
@@ -83,7 +83,7 @@ class far_window_end {
     }
 
   private:
-    /// Nothing may be written over verbs before the peer's queue pair is ready.
+    /// Over verbs nothing may be written before the peer's queue pair is ready.
     static constexpr bool waits_for_peer = std::is_same_v<Channel, verbs_channel>;
 
     connection_core& connection_;

@@ -14,23 +14,23 @@
 #include <cmath>
 #include <cstring>
 
-// Ranks that sum different things. Each message says what its sender asks for (sum_label.hpp), so a rank that takes the
-// messages of a step sees who disagrees with it: compare(). Two things could still keep ranks waiting:
-// * Sums of one or two values have channels of their own. A peer that sums more than this rank has sent its part through
-//   the others, so while a rank waits it looks there too, now and then: look_for_mismatch().
-// * A rank that saw a mismatch has no part for the ranks of later steps. It sends them, in the place of that part, a
-//   refusal, which says who asks for what, and they pass it on: refuse().
+// Ranks that sum different things. Each message states what its sender asks for (sum_label.hpp), so a rank that
+// receives the messages of a step sees who disagrees with it: compare(). Two things could still keep ranks waiting:
+// * Sums of one or two values have their own channels. A peer that sums more values than this rank has sent its part
+//   through the others, so a waiting rank looks there too, now and then: look_for_mismatch().
+// * A rank that saw a mismatch has no part for the ranks of later steps. Instead of it they are sent a refusal, which
+//   says who asks for what, and they pass it on: refuse().
 namespace halocline::comm {
 namespace {
 
-/// In a wait, and in a loop around test(): how often to look for a mismatch. A poll may take 10 ms where ranks share
+/// How often to look for a mismatch, in a wait and in a loop around test(). A poll may take 10 ms where ranks share
 /// cores.
 constexpr unsigned polls_per_look = 64, tests_per_look = 256;
 constexpr auto plus = [](double a, double b) { return a + b; };
 
-/// Ranks that swap all they have take one step instead of one per level: while the messages of that step, one to each
-/// other rank, cost less than further steps. By 2 cores: in shared memory 32 ranks take 61 us so and 89 in groups of 8;
-/// over libfabric's tcp 5.1 and 2.1 ms.
+/// Ranks that exchange everything take one step instead of one per level. That pays while the messages of that step,
+/// one to each other rank, cost less than further steps. On 2 cores, 32 ranks in shared memory take 61 us this way and
+/// 89 us in groups of 8; over libfabric's tcp, 5.1 and 2.1 ms.
 std::size_t usual_group(const job& j) { return j.core().all_share_memory ? 32 : 8; }
 
 std::string in_words(std::span<const int> rank_order) {
@@ -39,7 +39,7 @@ std::string in_words(std::span<const int> rank_order) {
     return text;
 }
 
-/// Checks what global_sum() was asked for. Collective.  Err: input_error.
+/// Checks the arguments of global_sum(). Collective.  Err: input_error.
 void check_options(const job& j, int max_values, std::span<const int> rank_order, int largest_group) {
     j.agree("the largest global sum", std::to_string(max_values));
     j.agree("the largest group and the rank order of a global sum",
@@ -67,7 +67,7 @@ channel_set channels_to(const job& j, std::span<const int> peers, std::size_t va
 global_sum::global_sum(const comm::job& j, int max_values, std::span<const int> rank_order, int largest_group)
     : job_(j), max_values_(static_cast<std::size_t>(std::max(max_values, 0))), own_(max_values_), sum_(max_values_) {
     check_options(j, max_values, rank_order, largest_group);
-    // The tree counts leaves, channels connect ranks.
+    // The tree is over leaves, channels are between ranks.
     leaf_of_ = leaf_of_each(rank_order, j.ranks());
     const std::size_t most = largest_group > 0 ? static_cast<std::size_t>(largest_group) : usual_group(j);
     std::vector<int> rank_at(leaf_of_.size());
@@ -82,12 +82,13 @@ global_sum::global_sum(const comm::job& j, int max_values, std::span<const int> 
         s.small = channels_to(j, peers, small_values, "global sum");
         if (max_values_ > small_values) s.large = channels_to(j, peers, max_values_, "large global sum");
     }
-    // Above the group some have no partner in a step. The group's step stays, even of one rank: each sum begins with it.
+    // Above the group some ranks have no partner in a step. The group's step stays, even for one rank: each sum begins
+    // there.
     std::erase_if(steps_, [&](const step& s) { return &s != &steps_.front() && s.small.size() == 0; });
     first_leaf_ = mine.group.first;
     parts_.resize(mine.group.size());
     scratch_.resize(max_values_ * std::bit_width(parts_.size()));
-    if (steps_.size() > 1) // a peer above the group may wait for it while this rank waits for something else
+    if (steps_.size() > 1) // a peer above the group may wait for this rank while it waits for something else
         steps_.front().small.work_in_every_wait(this, [](void* sum) { static_cast<global_sum*>(sum)->progress(); });
 }
 
@@ -108,7 +109,7 @@ void global_sum::progress() noexcept {
 bool global_sum::test() noexcept {
     progress();
     if (!complete() && steps_[due_].of(own_count_).test(epoch())) progress();
-    // Also a test that was fruitless may have made progress(), in the work of every wait.
+    // A fruitless test may have made progress() too, as part of the work of every wait.
     if (!complete() && ++fruitless_tests_ % tests_per_look == 0) {
         look_for_mismatch(steps_[due_]);
         if (other_ >= 0) refuse(due_ + 1);
@@ -148,7 +149,7 @@ void global_sum::send(step& to, std::span<const double> values, std::uint64_t st
     channel_set& set = to.of(own_count_);
     if (bytes > line) set.for_each([&](auto& c) { claim_lines(c.target(k), c.target(k) + bytes); });
     set.for_each([&](auto& c) {
-        std::ranges::copy(std::as_bytes(values), c.target(k)); // memcpy must not be given no values at no address
+        std::ranges::copy(std::as_bytes(values), c.target(k)); // memcpy must not get a null address, even for no values
         c.send(k, stamp, label.field_index());
     });
     statistics_.bytes += bytes * set.size();
@@ -166,7 +167,7 @@ void global_sum::compare(Channel& c, std::uint64_t its_epoch) noexcept {
     const sum_label label(c.label(its_epoch).field_index);
     if (label == sum_label(ordinal(), sum_word(own_word()))) return;
     if (!label.is_refusal()) return note_mismatch(c.peer(), label.what().word());
-    // A refusal names two ranks that disagree, so at least one of them disagrees with this one.
+    // A refusal names two ranks that disagree with each other, so at least one of them disagrees with this one.
     double said[2];
     std::memcpy(said, c.received(its_epoch), sizeof said);
     for (const double one : said)
@@ -175,17 +176,17 @@ void global_sum::compare(Channel& c, std::uint64_t its_epoch) noexcept {
 
 void global_sum::look_for_mismatch(step& in) noexcept {
     const bool small = own_count_ <= small_values;
-    const std::uint64_t k = (small ? large_epoch_ : small_epoch_) + 1; // of that set's next sum
+    const std::uint64_t k = (small ? large_epoch_ : small_epoch_) + 1; // the next sum in that set of channels
     (small ? in.large : in.small).for_each([&](auto& c) {
         if (status_ != status::ok || !c.arrived(k) || c.check(k) != status::ok) return;
-        // A peer that has finished this sum may be in the next, which is no mistake.
+        // A peer that has finished this sum may legitimately be in the next one.
         if (sum_label(c.label(k).field_index).is_of_sum(ordinal())) compare(c, k);
     });
 }
 
 void global_sum::refuse(std::size_t first) noexcept {
-    // Through both sets, because the others may wait in either: in the one that this rank uses as the part of this sum,
-    // in the other one as that of the next sum there.
+    // Through both sets of channels, because the others may wait on either: on the one that this rank uses, as its part
+    // of this sum; on the other, as its part of the next sum there.
     const bool small = own_count_ <= small_values;
     const sum_label label = sum_label::of_refusal(ordinal());
     const double said[]{summed{job_.rank(), sum_word(own_word())}.packed(),
@@ -211,7 +212,7 @@ status global_sum::await_step() noexcept {
         if (++polls % polls_per_look == 0) look_for_mismatch(from);
         return status_;
     });
-    // A peer that saw the mismatch first may have ended the job.
+    // A peer that saw the mismatch first may have ended the job already.
     if (waited == status::aborted && status_ == status::ok) look_for_mismatch(from);
     if (status_ == status::ok) status_ = waited;
     if (status_ == status::ok) set.for_each([&](auto& c) { compare(c, k); });
@@ -230,7 +231,7 @@ void global_sum::combine_step(std::span<double> values, Combine combine) noexcep
         s.of(n).for_each([&](auto& c) { parts_[leaf_of_[c.peer()] - first_leaf_] = received(c); });
         over_leaves(parts_.data(), {0, parts_.size()}, n, values.data(), scratch_.data(), combine);
     } else {
-        const double* other = nullptr; // if two ranks send it, both have the same
+        const double* other = nullptr; // if two ranks send it, both send the same
         s.of(n).for_each([&](auto& c) { other = received(c); });
         for (std::size_t i = 0; i < n; ++i)
             values[i] = s.left ? combine(values[i], other[i]) : combine(other[i], values[i]);
@@ -240,7 +241,7 @@ void global_sum::combine_step(std::span<double> values, Combine combine) noexcep
 
 template <class Combine>
 status global_sum::finish_steps(std::span<double> values, std::uint64_t begin, Combine combine) noexcept {
-    started_ = false; // from here on progress() in other waits leaves the sum alone
+    started_ = false; // so that progress() in other waits leaves the sum alone
     while (!complete()) {
         if (await_step() == status::ok) combine_step(values, combine);
     }
@@ -267,7 +268,7 @@ status global_sum::operator()(std::span<double> values) noexcept {
 status global_sum::maximum(std::span<double> values) noexcept {
     const std::uint64_t begin = ticks();
     publish(values, begin, true);
-    // A NaN anywhere is the answer: std::max would lose it.
+    // A NaN anywhere makes the result NaN; std::max would lose it.
     return finish_steps(values, begin, [](double a, double b) { return std::isnan(a) || a > b ? a : b; });
 }
 

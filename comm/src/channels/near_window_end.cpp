@@ -15,12 +15,13 @@
 namespace halocline::comm {
 namespace {
 
-/// Through slots nobody waits for this step's token; up to here that saves more than the receiver's copy costs
+/// Through slots nobody waits for this step's token; up to this size that saves more than the receiver's copy costs
 /// (docs/decisions/0011-windows.md).
 constexpr std::size_t largest_in_slot = 1024;
 
-/// From here on the help of a receiver that waits saves more than the counter's line costs, or, where it reads the
-/// source by a system call, than that does (docs/decisions/0044-windows-copied-by-both.md, 0047-ordinary-memory.md).
+/// From this size on, help from a waiting receiver saves more than it costs: the counter's line or, where the receiver
+/// reads the source by a system call, that call (docs/decisions/0044-windows-copied-by-both.md,
+/// 0047-ordinary-memory.md).
 constexpr std::size_t least_helped = 16 * 1024, least_helped_by_system = 64 * 1024;
 
 } // namespace
@@ -75,8 +76,8 @@ void near_window_end::connect(wire_reader& card, int peer, std::uint32_t id) {
     claims_ = bytes > largest_in_slot && bytes <= largest_claimed();
 }
 
-/// Memory outside slabs only through the system, which notices where it has been freed meanwhile: not that of a thread
-/// of this process.
+/// Memory outside slabs is reached only through the system, which notices if it has been freed meanwhile; so the memory
+/// of another thread of this process is not.
 void near_window_end::reach_source(const peer_memory& memory, buffer_place source) {
     if (source.in_slab != 0 || !memory.is_same_process()) source_ = memory.at(source);
     if (!source_.is_reachable()) shared_ = nullptr;
@@ -102,9 +103,9 @@ void near_window_end::write(std::byte* to, const std::byte* from, std::size_t by
 
 void near_window_end::copy(std::uint64_t step, std::size_t bytes) noexcept {
     std::byte* const to = target(step);
-    // What is streamed is left to the sender: a receiver would pull lines that are far away.
+    // Streamed messages are left to the sender: a receiver would pull in lines that are far away.
     if (shared_ == nullptr || bytes < helped_from_ || streaming_.streamed()) return write(to, request_.buffer, bytes);
-    // Nobody looks at the last step's: the receiver has begun this one.
+    // Nobody looks at the previous step's counter any more: the receiver has begun this step.
     shared_->next.store(0, std::memory_order_relaxed);
     shared_->offered.bytes = bytes;
     shared_->offered.step.store(step, std::memory_order_release);
@@ -117,7 +118,8 @@ void near_window_end::copy(std::uint64_t step, std::size_t bytes) noexcept {
 void near_window_end::copy_offered(std::uint64_t step) noexcept {
     last_helped_ = step;
     const auto read = [this](std::uint64_t start, std::uint64_t n) {
-        // What a sender has closed may have been freed before it was read; in its slab it is parked.
+        // After its sender closed, the source may have been freed before it was read; if it is in the sender's slab, it
+        // is parked.
         if (!source_.read(request_.buffer + start, start, n) ||
             (source_.mapped() == nullptr && shm_channel::closed(*channel_->line())))
             refused_ = true;

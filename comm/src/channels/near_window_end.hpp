@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a window's messages to a peer whose memory is mapped here, which may be this rank itself: through the
-// slots of a shm_channel, or straight into the receiver's own buffer where that lies in its slab. Of a large message that
-// goes there, a receiver that waits copies pieces, too, if it reaches the sender's buffer
+// How a window's messages travel to a peer whose memory is mapped here, which may be this rank itself: through the
+// slots of a shm_channel, or straight into the receiver's own buffer if that lies in its slab. A waiting receiver that
+// can reach the sender's buffer copies pieces of a large message of the second kind itself
 // (docs/decisions/0044-windows-copied-by-both.md).
 #pragma once
 
@@ -24,15 +24,15 @@ namespace halocline::comm {
 /// Where the two ends of a copy meet, in the receiver's slab. Changes raise layout_number (job/layout_number.hpp).
 struct helped_copy {
     struct alignas(128) {
-        std::atomic<std::uint64_t> step{0}; ///< whose pieces are dealt out; stored last
+        std::atomic<std::uint64_t> step{0}; ///< the step whose pieces are being dealt out; stored last
         std::uint64_t bytes = 0;
-        std::atomic<bool> mended{false};             ///< after a refusal: the sender has copied that message once more
-    } offered;                                       ///< by the sender
-    alignas(128) std::atomic<std::uint64_t> next{0}; ///< next piece to copy, by either
-    alignas(128) std::atomic<std::uint64_t> received{0}; ///< pieces that the receiver has ever taken and copied
+        std::atomic<bool> mended{false};                 ///< after a refusal: the sender has copied that message again
+    } offered;                                           ///< written by the sender
+    alignas(128) std::atomic<std::uint64_t> next{0};     ///< next piece to copy, by either end
+    alignas(128) std::atomic<std::uint64_t> received{0}; ///< pieces taken and copied by the receiver, in all steps
 
-    /// In `received`: the system refused one of the last pieces. That message needs its sender once more, and no
-    /// further one is copied by both.
+    /// Bit of `received`: the system refused one of the last pieces. The sender must copy that message again, and no
+    /// later one is copied by both.
     static constexpr std::uint64_t refused = std::uint64_t{1} << 63;
 };
 
@@ -40,18 +40,18 @@ class near_window_end {
   public:
     /// Local: memory that the peer may write.  Lifetime: refers to the request.
     near_window_end(job_core& core, const window_request& r);
-    /// Says farewell. The memory is parked until the peer has said it, too.
+    /// Says farewell. The memory is parked until the peer has said farewell, too.
     ~near_window_end();
     near_window_end(const near_window_end&) = delete;
     near_window_end& operator=(const near_window_end&) = delete;
 
-    /// On the card for the other end: where the peer may write.
+    /// Writes on the card for the other end where the peer may write.
     void tell(wire_writer& card) const;
-    /// Pre: the rest of `card` is what the other end told.
+    /// Pre: the rest of `card` is what the other end's tell() wrote.
     void connect(wire_reader& card, int peer, std::uint32_t id);
     [[nodiscard]] bool is_connected(status&) noexcept { return true; }
 
-    // Of a step.  Pre: connect().
+    // Calls of a step.  Pre: connect().
     [[nodiscard]] shm_channel& channel() noexcept { return *channel_; }
     [[nodiscard]] status check(std::uint64_t epoch) const noexcept {
         return lacks_pieces() ? status::aborted : channel_->check_part(epoch);
@@ -60,27 +60,28 @@ class near_window_end {
     [[nodiscard]] bool arrived(std::uint64_t step) const noexcept {
         return channel_->arrived(step) && (!lacks_pieces() || shm_channel::closed(*channel_->line()));
     }
-    /// The token after which this step's message may be written to target(); 0: at once.
+    /// The token that permits writing this step's message to target(); 0: none is needed.
     [[nodiscard]] std::uint64_t token_before(std::uint64_t step) const noexcept { return direct_ ? step : step - 1; }
     [[nodiscard]] std::byte* target(std::uint64_t step) noexcept { return direct_ ? remote_ : channel_->target(step); }
-    /// Does the message arrive in the user's buffer?
+    /// Does the message arrive in the user's own buffer?
     [[nodiscard]] bool lands_in_place() const noexcept { return direct_; }
-    /// The sender's step begins, or has ended: fetches the line of the token that post() looks at next, which is there
-    /// by now if all goes well.
+    /// Called when the sender's step begins or has ended: prefetches the line of the token that post() checks next,
+    /// which should have arrived by now.
     void step_begins(std::uint64_t step) const noexcept {
         if (direct_) prefetch_token(step);
     }
     void step_ended(std::uint64_t step) const noexcept {
         if (!direct_) prefetch_token(step);
     }
-    /// Looks now and then how far away the peer is (docs/decisions/0032); the bytes from `to` on are about to be
+    /// Measures now and then how far away the peer is (docs/decisions/0032); the bytes from `to` on are about to be
     /// written in a step that began at `stamp`.
     void look_for_peer(std::byte* to, std::size_t bytes, std::uint64_t stamp) noexcept;
-    /// A thread's part of a message, to where the peer reads it, by what is the better way now.
+    /// Copies a thread's part of a message to where the peer reads it, streamed or not as is best now.
     void write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
-    /// The user's message of a step, to target(step). The receiver may still be copying the last of its pieces then.
+    /// Copies the user's message of a step to target(step). The receiver may still be copying its last pieces
+    /// afterwards.
     void copy(std::uint64_t step, std::size_t bytes) noexcept;
-    /// Sender: are all of the receiver's pieces of that message there? If it could not copy them, this copies all.
+    /// Sender: are all of the receiver's pieces of that message there? If it could not copy them, copies all.
     [[nodiscard]] bool is_copied(std::uint64_t step, std::size_t bytes) noexcept {
         if (copied_by_peer_ == 0) return true;
         const std::uint64_t received = shared_->received.load(std::memory_order_acquire);
@@ -100,30 +101,30 @@ class near_window_end {
     void prefetch_token(std::uint64_t token) const noexcept { __builtin_prefetch(&channel_->label(token)); }
     void reach_source(const peer_memory& memory, buffer_place source);
     void copy_offered(std::uint64_t step) noexcept;
-    /// Sender: copies a message of which the receiver could not copy a piece, and leaves it none any more.
+    /// Sender: copies all of a message of which the receiver could not copy a piece, and leaves no pieces to it.
     void mend(std::uint64_t step, std::size_t bytes) noexcept;
-    /// Receiver: must the sender still copy the message of which the system refused a piece?
+    /// Receiver: must the sender still copy a message of which the system refused a piece?
     [[nodiscard]] bool lacks_pieces() const noexcept {
         return refused_ && !shared_->offered.mended.load(std::memory_order_acquire);
     }
 
     job_core& core_;
     const window_request& request_;
-    bool exposed_;               // the user's buffer lies in the own slab, and the peer reads or writes it there
-    memory_probe probe_;         // for the peer to find out whether it can read this process
-    bool direct_ = false;        // into the receiver's own buffer
-    std::byte* block_ = nullptr; // in the own slab: control line, and slots unless direct
+    bool exposed_;               // the user's buffer lies in this rank's slab, and the peer reads or writes it there
+    memory_probe probe_;         // lets the peer find out whether it can read this process
+    bool direct_ = false;        // messages go into the receiver's own buffer
+    std::byte* block_ = nullptr; // in this rank's slab: control line, and slots unless direct
     std::size_t block_bytes_ = 0;
-    std::byte* remote_ = nullptr;                     // of a sender: the peer's buffer, if direct
-    peer_buffer source_;                              // of a receiver: the peer's buffer, if direct
+    std::byte* remote_ = nullptr;                     // sender: the peer's buffer, if direct
+    peer_buffer source_;                              // receiver: the peer's buffer, if direct
     std::optional<shm_channel> channel_;              // once connected
-    streaming_watch streaming_;                       // of a sender
-    bool claims_ = false;                             // likewise: lines that the peer has read (docs/decisions/0010)
-    helped_copy* shared_ = nullptr;                   // if the receiver may copy pieces
-    std::size_t helped_from_ = 0;                     // bytes from which on it does
-    bool refused_ = false;                            // of a receiver: one of them
-    std::uint64_t copied_by_peer_ = 0;                // of a sender: pieces, of all steps
-    std::uint64_t last_helped_ = 0, copied_here_ = 0; // of a receiver: step; pieces, of all steps
+    streaming_watch streaming_;                       // sender
+    bool claims_ = false;                             // sender: claim lines that the peer has read (decision 0010)
+    helped_copy* shared_ = nullptr;                   // set if the receiver may copy pieces
+    std::size_t helped_from_ = 0;                     // message size from which on it does
+    bool refused_ = false;                            // receiver: one of its pieces was refused
+    std::uint64_t copied_by_peer_ = 0;                // sender: pieces, in all steps
+    std::uint64_t last_helped_ = 0, copied_here_ = 0; // receiver: the step; pieces, in all steps
 };
 
 } // namespace halocline::comm

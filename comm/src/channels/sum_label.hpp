@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a message of a global sum says of itself: of which sum it is, and what is summed; or, in place of values, that
-// two ranks sum different things.
+// What a message of a global sum carries besides values: which sum it belongs to, and what is summed; or, in place of
+// values, that two ranks sum different things.
 #pragma once
 
 #include <algorithm>
@@ -9,20 +9,20 @@
 
 namespace halocline::comm {
 
-/// The most values of a sum.
+/// The largest number of values in a sum.
 inline constexpr int most_values = 1024;
 
-/// What a rank asks of one call, in 12 bits: of how many values, and whether their sum or their maximum.
+/// What a rank asks for in one call, in 12 bits: the number of values, and whether their sum or their maximum.
 class sum_word {
   public:
     static constexpr int bits = 12;
     static constexpr std::uint32_t mask = (std::uint32_t{1} << bits) - 1;
 
-    /// More than most_values are told as one more.
+    /// Any number above most_values is encoded as most_values + 1.
     sum_word(std::size_t values, bool maximum)
         : word_(static_cast<std::uint32_t>(std::min<std::size_t>(values, most_values + 1)) |
                 (maximum ? maximum_bit : 0)) {}
-    /// From word().
+    /// Decodes word().
     explicit sum_word(std::uint32_t word) : word_(word) {}
     [[nodiscard]] std::uint32_t word() const { return word_; }
 
@@ -36,14 +36,14 @@ class sum_word {
     std::uint32_t word_;
 };
 
-/// The word in the low bits, the ordinal number of the sum in the others (modulo 2^20): by it a rank tells parts of
+/// The word in the low bits, the ordinal number of the sum (modulo 2^20) in the others: it distinguishes parts of
 /// this sum from those of another.
 class sum_label {
   public:
     sum_label(std::uint64_t ordinal, sum_word what) : sum_label(ordinal, what.word()) {}
-    /// The label of a message that says which two ranks disagree.
+    /// The label of a message that names two ranks that disagree.
     static sum_label of_refusal(std::uint64_t ordinal) { return {ordinal, sum_word::mask}; }
-    /// From field_index().
+    /// Decodes field_index().
     explicit sum_label(std::uint32_t field_index) : bits_(field_index) {}
     [[nodiscard]] std::uint32_t field_index() const { return bits_; }
 
@@ -60,11 +60,11 @@ class sum_label {
     std::uint32_t bits_;
 };
 
-/// What a rank asks for, as a refusal says it of two: in the place of a value.
+/// What a rank asks for, in the form in which a refusal reports it, twice, in place of values.
 struct summed {
     int rank = 0;
     sum_word what{0};
-    /// Exact: 31 + 12 bits.
+    /// Exact in a double: 31 + 12 bits.
     [[nodiscard]] double packed() const {
         return static_cast<double>((static_cast<std::uint64_t>(rank) << sum_word::bits) + what.word());
     }

@@ -9,8 +9,8 @@
 namespace halocline::comm {
 namespace {
 
-/// Leaves with which this one swaps where two halves meet: the one at the same place. A second half that is larger by
-/// one has its last leaf served by the last of the first.
+/// Leaves with which this one swaps where two halves meet: the leaf at the same place in the other half. If the second
+/// half is larger by one, its last leaf is served by the last of the first.
 std::vector<std::size_t> partners(const leaf_interval& both, std::size_t leaf) {
     const std::size_t middle = both.middle(), left = middle - both.first, right = both.last - middle;
     if (leaf >= middle) return {both.first + std::min(leaf - middle, left - 1)};
@@ -23,7 +23,7 @@ std::vector<std::size_t> partners(const leaf_interval& both, std::size_t leaf) {
 } // namespace
 
 leaf_steps steps_of(std::size_t leaf, std::size_t leaves, std::size_t largest_group) {
-    std::size_t levels = 0; // above the groups, of the leaf that has the most
+    std::size_t levels = 0; // above the groups, for the leaf that has the most
     for (std::size_t size = leaves; size > largest_group; size -= size / 2) ++levels; // the second half is the larger
     std::vector<leaf_interval> halved;                                                // from the top
     leaf_interval group{0, leaves};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixed tree of a global sum: over the leaves 0 to n - 1, halves recursively. Which leaves swap what they have, and
-// how their parts are put together, is arithmetic that every rank can do for every other
+// The fixed tree of a global sum: recursive halving of the leaves 0 to n - 1. Which leaves swap their partial results,
+// and how these are combined, is arithmetic that every rank can do for every other
 // (docs/decisions/0038-global-sums.md).
 #pragma once
 
@@ -21,24 +21,24 @@ struct leaf_interval {
     }
 };
 
-/// With whom a leaf swaps all it has.
+/// The leaves with which a leaf swaps everything it has.
 struct swap_step {
     std::vector<std::size_t> partners;
     bool left = false; ///< above the group: is the leaf in the first half?
 };
 struct leaf_steps {
-    leaf_interval group;          ///< of at most largest_group leaves, which swap everything
-    std::vector<swap_step> steps; ///< the group's, then upwards
+    leaf_interval group;          ///< at most largest_group leaves, which exchange everything
+    std::vector<swap_step> steps; ///< the group's first, then upwards
 };
 
-/// All leaves get the same number of steps, because their channels are made collectively: a leaf that has a level less
+/// All leaves get the same number of steps, because their channels are made collectively: a leaf with one level less
 /// than others gets a step without partners.
 leaf_steps steps_of(std::size_t leaf, std::size_t leaves, std::size_t largest_group);
 
-/// Leaf of each rank; an empty order: by number.  Err: input_error: that is no permutation of the ranks.
+/// Leaf of each rank; an empty order means by number.  Err: input_error: not a permutation of the ranks.
 std::vector<std::size_t> leaf_of_each(std::span<const int> rank_order, int ranks);
 
-/// result <- parts [first, last), of n elements each, put together as the tree says.
+/// result <- parts [first, last), of n elements each, combined in the order of the tree.
 /// Pre: `scratch` has room for n elements per level.
 template <class Combine>
 void over_leaves(const double* const* parts, leaf_interval all, std::size_t n, double* result, double* scratch,

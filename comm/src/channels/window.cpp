@@ -42,7 +42,7 @@ std::byte* window::buffer() const noexcept { return end_->buffer(); }
 
 namespace {
 
-/// Bytes [first, last) for one of the team, cut at cache lines.  Pre: t.is_member().
+/// Bytes [first, last) for one member of the team, cut at cache lines.  Pre: t.is_member().
 std::pair<std::size_t, std::size_t> share_of(std::size_t bytes, team t) noexcept {
     constexpr std::size_t line = 64;
     const std::size_t lines = (bytes + line - 1) / line;

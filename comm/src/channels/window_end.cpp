@@ -12,9 +12,9 @@
 namespace halocline::comm {
 namespace {
 
-constexpr std::uint64_t no_stamp = 0; // nobody asks of a window when its sender began
+constexpr std::uint64_t no_stamp = 0; // nobody asks when the sender of a window began
 
-constexpr std::size_t most_bytes = std::size_t{1} << 56; // of a window: its two slots can still be counted
+constexpr std::size_t most_bytes = std::size_t{1} << 56; // per window: the size of its two slots doesn't overflow
 
 std::string shown(std::size_t count, const std::string& element) { return std::to_string(count) + " of " + element; }
 
@@ -77,8 +77,8 @@ template <class Done>
 status window_end::until(Done done) noexcept {
     waiter waiting(core());
     while (status_ == status::ok && !done()) {
-        push_windows(core()); // what this rank still has to send may be what the peer waits for
-        help();               // after that: the peer copies, too
+        push_windows(core()); // the peer may be waiting for what this rank still has to send
+        help();               // after that, so that the peer copies, too
         if (const status s = waiting.again(connection_->peer); s != status::ok) status_ = s;
     }
     return status_;
@@ -220,7 +220,7 @@ bool window_end::move_on() noexcept {
 }
 
 void window_end::help() noexcept {
-    // A rank that sends, too, most likely has peers that do: each core is busy with its own copy.
+    // If this rank sends, too, its peers most likely do as well: each core is busy with its own copy.
     if (!request_.sends && core().windows.sending == 0) std::visit([this](auto& w) { w.help(step_); }, way_);
 }
 

@@ -2,7 +2,7 @@
 // One end of a window: a channel whose payload goes one way and whose tokens, epochs without payload, come back. Token
 // k says that the receiver has begun step k: it is done with message k - 1, and its own buffer may be written.
 //
-// The sender may therefore send k into slots once token k - 1 is here (what the channel asks for anyway), and straight
+// The sender may therefore send k into slots once token k - 1 is here (the channel requires that anyway), and straight
 // into the receiver's only buffer once token k is here.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace halocline::comm {
 
 class window_end {
   public:
-    /// Local: memory, and a card on its way to the peer.
+    /// Local: allocates memory, and sends a card to the peer.
     window_end(std::shared_ptr<connection_core> c, window_request r);
     ~window_end();
     window_end(const window_end&) = delete;
@@ -33,17 +33,17 @@ class window_end {
     /// Joins the two ends.  Err: input_error if the peer's is another kind of window.
     void connect(const std::string& peer_card);
 
-    // A step, as the windows' init(), post(), test() and wait() begin and end it (window.hpp).
+    // The calls of a step, as the windows' init(), post(), test() and wait() make them (window.hpp).
     status begin() noexcept;
-    /// begin() of a sender that writes its elements itself, at buffer(): waits until it may.
+    /// begin() for a sender that writes its elements itself, at buffer(): waits until it may.
     status fill() noexcept;
-    /// `bytes`: of the message that goes; of a receiver, no more than the window has.
+    /// `bytes`: the size of the message; for a receiver, at most that of the window.
     status post(std::size_t bytes) noexcept;
     [[nodiscard]] bool test() noexcept;
     [[nodiscard]] status wait() noexcept;
-    /// Sends what is due, if that is possible now. True: nothing is due any more.
+    /// Sends what is due, if that is possible now. True if nothing is due any more.
     bool push() noexcept;
-    /// push() of a window in open_windows::due; if true, it is to leave that list.
+    /// push() for a window in open_windows::due; if true, the caller removes it from that list.
     bool push_listed() noexcept;
 
     [[nodiscard]] const comm::job& job() const { return connection_->job; }
@@ -54,17 +54,17 @@ class window_end {
     [[nodiscard]] std::uint32_t number() const { return number_; }
     [[nodiscard]] std::size_t received_bytes() const noexcept { return received_bytes_; }
     [[nodiscard]] std::byte* buffer() const noexcept { return buffer_; }
-    /// May a caller write bytes [at, at + bytes) of the window's own buffer? If not, and not because the status is bad,
-    /// it is misused.
+    /// May a caller write bytes [at, at + bytes) of the window's own buffer? If not, the window is misused, unless its
+    /// status is bad already.
     [[nodiscard]] bool may_fill(std::size_t at, std::size_t bytes) noexcept;
-    /// t.is_member(); if not, it is misused.
+    /// t.is_member(); otherwise the window is misused.
     [[nodiscard]] bool has_member(team t) noexcept;
-    /// A thread's part of a message, to where the peer reads it.
+    /// Copies a thread's part of a message to where the peer reads it.
     void write(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
     [[nodiscard]] status state() const noexcept { return status_; }
 
   private:
-    /// The way of the messages: one kind per transport, chosen when the window is made.
+    /// How the messages travel: one alternative per transport, chosen when the window is made.
     using way = std::variant<near_window_end, far_window_end<verbs_channel>, far_window_end<ofi_channel>,
                              far_window_end<mpi_channel>>;
     enum class phase : std::uint8_t { made, idle, begun, posted };
@@ -74,25 +74,25 @@ class window_end {
     [[nodiscard]] const std::string& transport() const { return core().members[connection_->peer].transport; }
     template <class Done>
     status until(Done done) noexcept;
-    /// Checks the message or token of that epoch.  False: what was wrong became the window's status.
+    /// Checks the message or token of that epoch. If false, the error became the window's status.
     template <class Way>
     bool accept(Way& w, std::uint64_t epoch) noexcept;
-    /// May this step's payload be written to where it goes?
+    /// May this step's payload be written to its target?
     template <class Way>
     bool may_write(Way& w) noexcept;
-    /// This step's message or token, as far as that is possible now. True: nothing is left to do for it.
+    /// Sends this step's message or token, as far as possible now. True if nothing is left to do for it.
     template <class Way>
     bool send(Way& w) noexcept;
-    /// A message that is here: to the user, who may have a buffer for it.
+    /// Delivers a message that is here to the user's buffer, if there is one.
     template <class Way>
     void take(Way& w) noexcept;
-    /// Sends what is due.  True: the step's message has left, or is here.
+    /// Sends what is due. True if the step's message has left, or is here.
     bool move_on() noexcept;
     /// Copies the receiver's part of a message that is on its way.
     void help() noexcept;
-    /// This step's message or token: now, or in a later wait.
+    /// Sends this step's message or token, now or in a later wait.
     void send_soon() noexcept;
-    /// `how`: a literal, or a team of no such member.
+    /// `how`: a literal, or a team that has no such member.
     template <class How>
     status misused(How how) noexcept {
         if (status_ != status::ok) return status_;
@@ -102,21 +102,22 @@ class window_end {
 
     std::shared_ptr<connection_core> connection_;
     window_request request_;
-    std::uint32_t number_ = 0; // among the windows of this direction of the connection
+    std::uint32_t number_ = 0; // among this connection's windows in this direction
     way way_;
 
     std::uint64_t step_ = 0, sent_ = 0, stamp_ = 0; // sent_: the last step whose message has gone
     std::size_t post_bytes_ = 0, received_bytes_ = 0;
-    std::byte* buffer_ = nullptr; // between init and post, or wait and init, of windows without a user's
+    // Of windows without a user's buffer: valid between init and post (sender), or wait and init (receiver).
+    std::byte* buffer_ = nullptr;
     wrong_call misuse_;
     phase phase_ = phase::made;
-    bool due_ = false;    // a message or a token still has to be sent, or its receiver to copy pieces of it
+    bool due_ = false;    // a message or token still has to be sent, or the receiver has pieces to copy
     bool listed_ = false; // in open_windows::due
     std::uint64_t fruitless_tests_ = 0;
     status status_ = status::ok;
 };
 
-/// Sends what is due at any window of the job, as far as it can go.
+/// Sends what is due on any window of the job, as far as possible now.
 void push_windows(job_core& core) noexcept;
 
 } // namespace halocline::comm

@@ -10,13 +10,13 @@
 
 namespace halocline::comm {
 
-/// All such objects of this process: fork() doesn't say whose child it makes.
+/// All at_fork objects of this process: fork() doesn't say whose child it makes.
 struct at_fork::process {
-    std::mutex mutex; // held across fork(), so that the child finds the list whole
+    std::mutex mutex; // held across fork(), so that the child finds the list intact
     std::vector<const at_fork*> all;
 
     static process& here() {
-        static auto* const p = new process; // outlives whoever forks while the program ends
+        static auto* const p = new process; // never destroyed: a thread may fork while the program ends
         return *p;
     }
     static void before() { here().mutex.lock(); }

@@ -6,8 +6,8 @@
 
 namespace halocline::comm {
 
-/// While this object lives, each child of fork() first calls a function, in the only thread that it has. A program that
-/// is started by posix_spawn(), as system() does, has no such moment.
+/// While this object lives, each child of fork() first calls a function, in its only thread. A program started by
+/// posix_spawn(), as system() does, does not.
 class at_fork {
   public:
     /// Err: job_error.

@@ -3,7 +3,7 @@
 
 namespace halocline::comm {
 
-// A binomial tree: before rank r reports to r - step, it speaks for [r, r + step).
+// A binomial tree: when rank r reports to r - step, it speaks for [r, r + step).
 std::string pairwise_mail::combine(std::string mine, const joiner& join, std::string_view operation) {
     std::vector<int> below;
     int step = 1;

@@ -18,7 +18,7 @@ std::uint64_t descriptor_room() {
     rlimit files{};
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
         return std::numeric_limits<std::uint64_t>::max();
-    std::error_code none_left; // the directory takes one itself
+    std::error_code none_left; // reading the directory needs a descriptor itself
     std::uint64_t open = 0;
     for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd", none_left)) ++open;
     if (none_left == std::errc::too_many_files_open) return 0;

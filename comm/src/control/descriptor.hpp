@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file descriptor that closes itself, and how many more there may be.
+// A file descriptor that closes itself, and the number that may still be opened.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ class descriptor {
     int fd_;
 };
 
-/// Throws error: what was tried, and what errno says.
+/// Throws error: the attempted operation, and the text for errno.
 [[noreturn]] void fail_system(const std::string& what);
 
-/// Files, sockets and the like that this process may still open.
+/// Number of files, sockets and the like that this process may still open.
 std::uint64_t descriptor_room();
 
 } // namespace halocline::comm

@@ -16,9 +16,9 @@ namespace {
 
 using clock_type = std::chrono::steady_clock;
 constexpr auto time_to_authenticate = std::chrono::seconds(2);
-constexpr std::size_t most_accepted = 256; // not authenticated, at a time; the oldest makes room
+constexpr std::size_t most_accepted = 256; // unauthenticated connections at a time; a new one displaces the oldest
 constexpr auto probe_after = std::chrono::milliseconds(500);
-// A SYN that a full backlog has dropped would be repeated by the kernel after 1, 3 and 7 s only.
+// The kernel would repeat a SYN dropped by a full backlog only after 1, 3 and 7 s.
 constexpr auto reconnect_after = std::chrono::milliseconds(200);
 constexpr int look_ms = 5;
 
@@ -43,7 +43,7 @@ class socket_plane::far_connector {
     struct attempt {
         attempt(std::size_t to, bool is_probe) : peer(to), only_probes(is_probe) {}
         std::size_t peer; // position in peers_
-        bool only_probes; // whether the peer still listens
+        bool only_probes; // only whether the peer still listens
         descriptor socket{};
         std::optional<authentication> handshake{};
         time since = clock_type::now(), next = since, started{}, refused{};
@@ -72,7 +72,7 @@ class socket_plane::far_connector {
     std::uint64_t since_ = ticks();
     std::list<attempt> attempts_;
     std::list<authentication> accepted_;
-    std::vector<time> seen_; // by position in peers_: when the peer was last seen to listen
+    std::vector<time> seen_; // by position in peers_: when the peer was last seen listening
     std::size_t missing_;
     std::vector<pollfd> polled_;
 };
@@ -119,7 +119,7 @@ void socket_plane::far_connector::wait_for_events() {
     poll(polled_.data(), polled_.size(), look_ms);
 }
 
-/// Takes the attempt as far as it goes now.  Returns true if it is over.
+/// Advances the attempt as far as possible now.  Returns true if it is over.
 bool socket_plane::far_connector::advance(attempt& a, time now) {
     const int rank = peers_[a.peer].rank;
     if (!a.handshake && connected(a, now)) {
@@ -137,7 +137,7 @@ bool socket_plane::far_connector::advance(attempt& a, time now) {
     return false;
 }
 
-/// Connects, again if that failed; true once the kernel of the other side has accepted.
+/// Connects, and retries after failures; true once the kernel of the other side has accepted.
 bool socket_plane::far_connector::connected(attempt& a, time now) {
     if (!a.socket && now >= a.next) {
         a.socket = connect_to(peers_[a.peer].endpoint);
@@ -169,8 +169,8 @@ bool socket_plane::far_connector::authenticated(attempt& a, time now) {
         joined(peers_[a.peer].rank, a.handshake->take());
         return true;
     }
-    if (s == authentication::state::
-                 refused) { // made room for another, or its process has ended: then the next attempt tells
+    if (s ==
+        authentication::state::refused) { // displaced by another, or its process has ended: the next attempt will show
         a.handshake.reset();
         a.next = now + std::chrono::milliseconds(20);
     }
@@ -196,7 +196,7 @@ void socket_plane::far_connector::accept_all() {
     }
 }
 
-/// A higher rank that never connects may be dead, with nobody left on its node to say so. So probe whether it still
+/// A higher rank that never connects may be dead, with nobody left on its node to report it. So probe whether it still
 /// listens.
 void socket_plane::far_connector::probe_silent_peers(time now) {
     for (std::size_t i = 0; i < peers_.size(); ++i) {

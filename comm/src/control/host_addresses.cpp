@@ -19,7 +19,7 @@
 namespace halocline::comm {
 namespace {
 
-/// The bytes of an IPv4 or IPv6 address; empty for others.
+/// The bytes of an IPv4 or IPv6 address; empty for other families.
 std::span<const unsigned char> bytes_of(const sockaddr* a) {
     if (a == nullptr) return {};
     if (a->sa_family == AF_INET) {
@@ -41,7 +41,7 @@ bool is_local(std::span<const unsigned char> a) {
     return loopback || (a[0] == 0xfe && (a[1] & 0xc0) == 0x80);
 }
 
-/// The address from which this host would send to the world (a documentation address: nothing is sent).
+/// The address from which this host would send to the outside world (a documentation address: nothing is sent).
 std::string way_out() {
     const descriptor s(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_in there{};
@@ -97,7 +97,7 @@ std::string meeting_address(const std::string& wanted, std::span<const std::vect
         throw input_error("network '" + wanted + "': this host has no such interface, address or network; it has " +
                           listed(mine));
     }
-    // A bridge inside each host has the same network and the same address everywhere: no way between them.
+    // A bridge inside each host has the same network and address everywhere, but does not connect the hosts.
     for (const host_address& candidate : nodes[0]) {
         std::set<std::string> addresses;
         for (const auto& node : nodes) {

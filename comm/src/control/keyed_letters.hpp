@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two ranks tell each other about what they make as a pair, connections and windows, without waiting for each
-// other. Each letter has a key, which both ends know, and is kept until somebody looks for it.
+// What two ranks tell each other about the connections and windows that they make as a pair, without waiting for each
+// other. Each letter has a key known to both ends, and is kept until somebody looks for it.
 #pragma once
 
 #include "control_plane.hpp"
@@ -13,11 +13,11 @@ namespace halocline::comm {
 
 class keyed_letters {
   public:
-    /// Never waits. One for the own rank does not go through `post`.
+    /// Never waits. A letter to this rank itself does not go through `post`.
     void send(mail* post, int own_rank, int peer, const std::string& key, const std::string& body);
-    /// Takes in the letters that have come.
+    /// Takes in the letters that have arrived.
     void collect(mail* post);
-    /// nullptr: it has not come yet.
+    /// nullptr if it has not arrived yet.
     [[nodiscard]] const std::string* find(int peer, const std::string& key) const;
     void forget(int peer, const std::string& key) { kept_.erase({peer, key}); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How two ranks of a node connect: the higher rank connects to the lower one's listening Unix socket. The kernel tells
-// each which process the other is, and both send the job's secret and their slab's descriptor.
+// each which process is at the other end, and both send the job's secret and their slab's descriptor.
 #include "socket_plane.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -18,7 +18,7 @@
 namespace halocline::comm {
 namespace {
 
-constexpr int look_ms = 20; // a failure record is looked at this often while nothing comes
+constexpr int look_ms = 20; // how often a failure record is checked while nothing arrives
 
 /// First bytes on a connection, each way; the slab's descriptor travels with them.
 struct hello {
@@ -30,7 +30,7 @@ struct hello {
 sockaddr_un address_of(const std::string& name, socklen_t& length) {
     sockaddr_un a{};
     a.sun_family = AF_UNIX;
-    std::memcpy(a.sun_path + 1, name.data(), name.size()); // the leading 0: abstract namespace
+    std::memcpy(a.sun_path + 1, name.data(), name.size()); // the leading 0 means the abstract namespace
     length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     return a;
 }
@@ -76,8 +76,8 @@ descriptor receive_hello(int socket, hello& g) {
     return slab;
 }
 
-/// The user and the process at the other end, as the kernel says. `pid` 0: of another pid namespace, as is a pid of 0
-/// that the kernel says.
+/// Compares the user and the process at the other end, as reported by the kernel. `pid` 0: of another pid namespace,
+/// for which the kernel also reports 0.
 bool is_process(int socket, int pid) {
     ucred who{};
     socklen_t n = sizeof who;
@@ -125,7 +125,7 @@ class socket_plane::near_connector {
     unix_listener listener_;
     hello mine_;
     std::uint64_t since_ = ticks();
-    std::vector<bool> connected_; // by link: its slab is mapped
+    std::vector<bool> connected_; // by link: is its slab mapped?
     std::size_t missing_;
     std::vector<descriptor> accepted_; // their ranks are not known yet
     std::vector<pollfd> polled_;       // the listener, the accepted ones, then socket and process of each link
@@ -139,7 +139,7 @@ socket_plane::near_connector::near_connector(socket_plane& plane, unix_listener 
 }
 
 void socket_plane::near_connector::connect_all(const std::vector<peer_address>& peers) {
-    // The higher rank connects; the backlog holds all of them, so that nobody waits for anybody here.
+    // The higher rank connects; the backlog has room for all of them, so that nobody waits here.
     for (const peer_address& p : peers) {
         if (p.rank < plane_.rank_) connect_to(plane_.link_to(p.rank), p.socket_name);
     }
@@ -180,7 +180,7 @@ void socket_plane::near_connector::wait_for_events() {
     poll(polled_.data(), polled_.size(), look_ms);
 }
 
-/// The hellos of ranks that this one connected to.
+/// Reads the hellos of ranks to which this one connected.
 void socket_plane::near_connector::read_answers() {
     const pollfd* const of_links = polled_.data() + 1 + accepted_.size();
     for (const link& l : plane_.links_) {
@@ -193,7 +193,7 @@ void socket_plane::near_connector::read_answers() {
     }
 }
 
-/// The hellos of ranks that connected to this one.
+/// Reads the hellos of ranks that connected to this one.
 void socket_plane::near_connector::read_accepted() {
     for (std::size_t v = accepted_.size(); v-- > 0;) {
         if (polled_[1 + v].revents == 0) continue;
@@ -203,7 +203,7 @@ void socket_plane::near_connector::read_accepted() {
     }
 }
 
-/// Answers a rank that is expected. Anybody else is refused: the descriptor closes.
+/// Answers an expected rank. Anybody else is refused, by closing the descriptor.
 void socket_plane::near_connector::identify(descriptor peer) {
     hello theirs;
     const descriptor slab = receive_hello(peer.fd(), theirs);

@@ -14,11 +14,11 @@
 
 namespace halocline::comm {
 
-/// What the first word has beside a length, or in its place.
+/// Encoded in the first word, on top of a length or in its place.
 enum class frame_kind : std::uint64_t {
     message = 0,
     letter = std::uint64_t{1} << 63,
-    far_word = ~std::uint64_t{2},   ///< the word, about whom
+    far_word = ~std::uint64_t{2},   ///< the word, and the rank that it is about
     end_of_job = ~std::uint64_t{1}, ///< a failure record: why, culprit, text
     goodbye = ~std::uint64_t{0},    ///< the peer has closed its job in good order; no body
 };
@@ -28,7 +28,7 @@ constexpr bool is_mail(frame_kind kind) { return kind == frame_kind::message || 
 struct socket_frame {
     frame_kind kind;
     std::string_view body;
-    std::size_t bytes; ///< all of it
+    std::size_t bytes; ///< of the whole frame
 };
 
 inline void append_frame(std::string& out, frame_kind kind, std::string_view body) {
@@ -43,7 +43,7 @@ inline void append_frame(std::string& out, frame_kind kind, std::string_view bod
     out.append(body);
 }
 
-/// The frame that `bytes` begin with; none: it has not come completely. Allocates nothing.
+/// The first frame of `bytes`; none if it has not arrived completely. Does not allocate.
 inline std::optional<socket_frame> first_frame(std::string_view bytes) {
     constexpr std::size_t word_bytes = sizeof(std::uint64_t);
     constexpr auto letter_bit = static_cast<std::uint64_t>(frame_kind::letter);

@@ -18,9 +18,9 @@
 namespace halocline::comm {
 namespace {
 
-/// While nothing comes over sockets, failure records are looked at this often.
+/// How often failure records are checked while nothing arrives over sockets.
 constexpr int look_every_ms = 20;
-/// A rank that closes its job waits at most so long for each peer to take the goodbye.
+/// The longest wait, when this rank closes its job, for each peer to take the goodbye.
 constexpr int goodbye_patience_ms = 200;
 constexpr std::string_view lost_descriptors =
     "its program closed the job's descriptors, which it had not opened (closefrom(), or a loop of close()), or became "
@@ -37,8 +37,8 @@ socket_plane::socket_plane(job_core& core, unix_listener own, const std::vector<
         l.rank = p.rank;
         l.pid = p.pid;
         if (p.pid != 0) l.process = descriptor(static_cast<int>(syscall(SYS_pidfd_open, p.pid, 0)));
-        // Older kernels, and a rank of another pid namespace: the socket alone. ESRCH: dead already; its socket, which
-        // nobody answers, says the same.
+        // Older kernels, and a rank of another pid namespace: only the socket is watched. ESRCH: it is dead already;
+        // its socket, which nobody answers, will show that.
     }
     connect_near(std::move(own), peers, secret);
     watch_all();
@@ -92,7 +92,7 @@ void socket_plane::write_unsent(link& l) {
         const ssize_t n = ::send(l.socket.fd(), l.unsent.data(), l.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0) {
             if (errno == EINTR) continue;
-            if (errno != EAGAIN) l.unsent.clear(); // the reader is gone: reading tells how
+            if (errno != EAGAIN) l.unsent.clear(); // the reader is gone: reading will show how
             return;
         }
         l.unsent.erase(0, static_cast<std::size_t>(n));
@@ -177,7 +177,7 @@ void socket_plane::hear(link& l) {
         case frame_kind::far_word: {
             const auto word = body.number<far_word>();
             if (word == far_word::awake) l.awaits = false;
-            if (word == far_word::are_you_awake) l.owes = owes_ = true; // answered by a rank that waits: look()
+            if (word == far_word::are_you_awake) l.owes = owes_ = true; // answered in look(), once this rank waits
             core_.stalls.heard(l.rank, word, body.number<std::int32_t>());
             break;
         }
@@ -197,7 +197,7 @@ void socket_plane::take_mail(link& l) {
 }
 
 bool socket_plane::lives_on(const link& l) noexcept {
-    constexpr int patience_ms = 500; // a process that dies closes its sockets first
+    constexpr int patience_ms = 500; // a dying process closes its sockets first
     pollfd p{l.process.fd(), POLLIN, 0};
     return !l.far && l.process && poll(&p, 1, patience_ms) == 0;
 }
@@ -207,7 +207,7 @@ void socket_plane::note_end(link& l, int error) noexcept {
     l.gone = true;
     const std::size_t n = links_.size();
     const std::size_t i = static_cast<std::size_t>(&l - links_.data());
-    if (watched_.size() == 2 * n) watched_[i].fd = watched_[n + i].fd = -1; // nothing more to see
+    if (watched_.size() == 2 * n) watched_[i].fd = watched_[n + i].fd = -1; // nothing more to watch
     if (l.goodbye) return;
     if (error == EBADF || error == ENOTSOCK) return core_.publish(status::aborted, rank_, lost_descriptors);
     if (error == 0 && lives_on(l)) return core_.publish(status::aborted, l.rank, lost_descriptors);
@@ -275,7 +275,7 @@ bool socket_plane::read_and_write(int peer, bool awaits_message, int ms) {
             const int events = POLLIN | (l.unsent.empty() ? 0 : POLLOUT);
             polled.push_back({l.gone ? -1 : l.socket.fd(), static_cast<short>(events), 0});
         }
-        if (awaits_message && !link_to(peer).messages.empty()) ms = 0; // the look for deaths has read it
+        if (awaits_message && !link_to(peer).messages.empty()) ms = 0; // the look for deaths has read it already
     }
     poll(polled.data(), polled.size(), ms);
     const bool had_left = left(peer);
@@ -302,7 +302,7 @@ std::vector<std::string> socket_plane::transfer(std::span<const int> peers_to, s
     while (const std::optional<int> peer = take_messages(from, in)) {
         core_.awaits(*peer);
         core_.check_or_raise(*peer, since, operation, gone);
-        // Whoever has a core of its own stays awake for what takes less time than falling asleep and waking up.
+        // A rank with a core of its own stays awake for what takes less time than falling asleep and waking up.
         const bool soon = core_.spin.has_own_core() && steady::now() - start < std::chrono::microseconds(100);
         gone = read_and_write(*peer, in.size() < from.size(), soon ? 0 : look_every_ms) ? *peer : -1;
     }

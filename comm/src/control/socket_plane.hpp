@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control plane of ranks that are processes: a stream socket per pair for set-up mail and liveness. Within a node
-// they are Unix sockets, over which slab descriptors pass; and a pidfd per peer. Between nodes they are TCP connections
-// (tcp_link.hpp), on which the kernels watch the link. A socket ends with its rank only if no child of the rank holds
-// it.
+// these are Unix sockets, over which slab descriptors pass, plus a pidfd per peer. Between nodes they are TCP
+// connections (tcp_link.hpp), on which the kernels watch the link. A socket ends with its rank only if no child of the
+// rank holds it.
 #pragma once
 
 #include "at_fork.hpp"
@@ -21,7 +21,7 @@
 
 namespace halocline::comm {
 
-/// A listening socket under a random name in the abstract namespace: nothing in the file system, gone with its owner.
+/// A listening socket under a random name in the abstract namespace: not in the file system, and gone with its owner.
 class unix_listener {
   public:
     explicit unix_listener(int backlog);
@@ -37,7 +37,7 @@ class unix_listener {
 struct peer_address {
     int rank = 0;
     std::string socket_name;
-    int pid = 0; ///< 0: of another pid namespace, where it has another
+    int pid = 0; ///< 0: in another pid namespace, where this pid is not valid
 };
 
 /// A peer of another node.
@@ -47,17 +47,16 @@ struct far_address {
 };
 
 /// Frames (socket_frames.hpp) are taken in two stages, because the look for deaths reads sockets between start() and
-/// finish() too, where nothing is allocated. receive() moves bytes from a socket to link::received, where hear() acts
-/// at once on what is no mail. Messages and letters stay there until a call of set-up, which may allocate, moves them
-/// to their queues: take_mail().
+/// finish() too, where nothing may be allocated. receive() moves bytes from a socket to link::received, where hear()
+/// acts at once on everything but mail. Messages and letters stay there until a set-up call, which may allocate, moves
+/// them to their queues: take_mail().
 class socket_plane final : public pairwise_mail, public liveness {
   public:
-    /// Connects each pair of these ranks once, swaps the job's secret and the slabs' descriptors, and maps the peers'
-    /// slabs into core.peer_base.  Err: rank_failure.
+    /// Connects to each of these ranks, swaps the job's secret and the slabs' descriptors, and maps the peers' slabs
+    /// into core.peer_base.  Err: rank_failure.
     socket_plane(job_core& core, unix_listener own, const std::vector<peer_address>& peers, const std::string& secret);
-    /// Connects this rank once with each of these, of other nodes; each end proves that it knows the secret. Other
-    /// programs that connect have no effect: they are dropped after 2 seconds, or sooner if there are many.  Err:
-    /// rank_failure.
+    /// Connects to each of these ranks on other nodes; each end proves that it knows the secret. Other programs that
+    /// connect have no effect: they are dropped after 2 seconds, or sooner if there are many.  Err: rank_failure.
     void connect_far(tcp_listener own, const std::vector<far_address>& peers, const std::string& secret);
     /// Says goodbye, so that the end of the sockets isn't taken for a death.
     ~socket_plane() override;
@@ -67,7 +66,7 @@ class socket_plane final : public pairwise_mail, public liveness {
     void look() noexcept override;
     [[nodiscard]] bool left(int rank) const noexcept override;
     [[nodiscard]] std::vector<pollfd> ends() const override;
-    /// Sends the end of the job to the ranks of other nodes, the first time.
+    /// Reports the end of the job to the ranks of other nodes; only the first call does.
     void tell_far(const failure_record& end) noexcept override;
     void say_far(int rank, far_word word, int about) noexcept override;
     [[nodiscard]] int pid_here(int rank) const noexcept override;
@@ -82,55 +81,55 @@ class socket_plane final : public pairwise_mail, public liveness {
         int pid = 0;
         descriptor socket, process;
         std::string unsent;               // frames still to be written
-        std::string received;             // frames that were heard, then one that may not be complete
-        std::size_t heard_bytes = 0;      // of these frames; the mail among them is still to be taken
-        std::size_t heard_messages = 0;   // among them, letters not counted
+        std::string received;             // frames that were heard, then possibly an incomplete one
+        std::size_t heard_bytes = 0;      // of the heard frames; the mail among them has not been taken yet
+        std::size_t heard_messages = 0;   // messages among them, not counting letters
         std::deque<std::string> messages; // taken
         std::deque<std::string> letters;  // taken
-        bool goodbye = false;             // closed its job in good order
-        bool gone = false;                // socket ended or process ended
+        bool goodbye = false;             // it closed its job in good order
+        bool gone = false;                // its socket or process has ended
         bool far = false;                 // on another node
         bool owes = false;                // this rank owes the peer an answer to are_you_awake
         bool awaits = false;              // this rank awaits the peer's answer
-        std::string own_address, address; // of the link's ends, if far
+        std::string own_address, address; // of the link's two ends, if far
     };
     class near_connector; // makes the links within the node
-    class far_connector;  // and those to other nodes
-    /// Null: none.
+    class far_connector;  // makes those to other nodes
+    /// Null if there is no link.
     [[nodiscard]] const link* find(int rank) const noexcept;
-    /// Err: job_error: none.
+    /// Err: job_error if there is no link.
     [[nodiscard]] link& link_to(int rank);
     void connect_near(unix_listener own, const std::vector<peer_address>& peers, const std::string& secret);
     void send_frame(link& l, frame_kind kind, std::string_view body);
-    /// Sends what is no mail, if the link is to another node and not gone.
+    /// Sends a frame that is not mail, if the link is to another node and not gone.
     void tell(link& l, frame_kind kind, std::string_view body);
     /// Writes as much as the socket takes.
     void write_unsent(link& l);
-    /// Hears what has come, and notices the end. Allocates only for more than a few KiB of mail.
+    /// Reads and hears what has arrived, and notices the end. Allocates only for more than a few KiB of mail.
     void receive(link& l);
     void hear(link& l);
     void take_mail(link& l);
-    /// Takes the messages of `from` that have come, in that order. Returns the rank that this one waits for now: for
-    /// its message, or for it to read; none: all messages have come and gone.
+    /// Takes the messages of `from` that have arrived, in that order. Returns the rank that this one is waiting for,
+    /// for its message or for it to read; none if all messages have been received and sent.
     std::optional<int> take_messages(std::span<const int> from, std::vector<std::string>& in);
-    /// Waits for at most `ms` until sockets can be read or written, and does that. True if `peer` had left in good
-    /// order before: what it sent first has been read now.
+    /// Waits for at most `ms` until sockets can be read or written, and does that. True if `peer` had already left in
+    /// good order: everything it sent before has now been read.
     bool read_and_write(int peer, bool awaits_message, int ms);
-    /// Is the peer's process alive behind a socket that it closed? Waits a moment for its end.
+    /// Is the peer's process alive although it closed the socket? Waits a moment for the process to end.
     [[nodiscard]] static bool lives_on(const link& l) noexcept;
-    /// `error`: how the socket ended, 0 in good order.
+    /// `error`: how the socket ended, 0 if in good order.
     void note_end(link& l, int error) noexcept;
     void watch_all();
-    /// In a child of fork(): as long as it held the sockets, they would not end with its parent.
+    /// In a child of fork(): while it held the sockets, they would not end with its parent.
     void leave_to_parent() noexcept;
 
     job_core& core_;
-    mutable std::recursive_mutex mutex_; // the rank and its watchdog; publish() comes back here to tell_far()
+    mutable std::recursive_mutex mutex_; // the rank and its watchdog; publish() calls back into tell_far()
     std::vector<link> links_;            // one per peer
     std::vector<int> link_of_;           // by rank, -1: none
-    std::vector<pollfd> watched_;        // sockets, then processes; no allocation in look()
+    std::vector<pollfd> watched_;        // sockets, then processes; look() must not allocate
     bool told_far_ = false;
-    bool owes_ = false; // to some link
+    bool owes_ = false; // on any link
     at_fork child_{[this] { leave_to_parent(); }};
 };
 

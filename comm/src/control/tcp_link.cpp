@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::array<char, 8> magic{'h', 'a', 'l', 'o', 'f', 'a', 'r', '1'};
 constexpr std::string_view connector = "connector",
-                           acceptor = "acceptor"; // roles: neither can reuse the other's signature
+                           acceptor = "acceptor"; // roles, so that neither end can reuse the other's signature
 
 using address_list = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
@@ -82,13 +82,13 @@ descriptor connect_to(const std::string& listener_name) {
     descriptor s(::socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!s) fail_system("cannot make a socket to " + listener_name);
     no_delay(s.fd());
-    // Errors that come at once, such as an unreachable network, are seen like the later ones: the socket hangs up.
+    // Immediate errors, such as an unreachable network, show up like later ones: the socket hangs up.
     [[maybe_unused]] const int under_way = ::connect(s.fd(), where->ai_addr, where->ai_addrlen);
     return s;
 }
 
 void watch_link(int socket, std::chrono::milliseconds patience) {
-    // Probes are due at whole seconds since the last sign of life; the half second makes the one at `patience` count.
+    // Probes are due at whole seconds after the last sign of life; the half second makes the one at `patience` count.
     const auto give_up = static_cast<unsigned>(std::max<long>(patience.count() - 500, 500));
     const int on = 1, second = 1, many = 100;
     setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up, sizeof give_up);
@@ -126,7 +126,7 @@ authentication::number authentication::signature(std::string_view role) const {
     return out;
 }
 
-/// True once all of it is there.
+/// True once all bytes have arrived.
 bool authentication::receive(void* to, std::size_t bytes) {
     while (came_ < bytes) {
         const ssize_t n = ::recv(socket_.fd(), incoming_.data() + came_, bytes - came_, MSG_DONTWAIT);
@@ -166,7 +166,7 @@ authentication::state authentication::step() {
     return broken_ ? state::refused : s;
 }
 
-/// Sends hello; checks the signature that answers it, and signs itself.
+/// Sends the hello; checks the signature that answers it, and signs in turn.
 authentication::state authentication::step_of_connector() {
     if (!said_hello_) {
         hello_ = {magic, own_rank_, peer_, fresh_nonce()};
@@ -183,7 +183,7 @@ authentication::state authentication::step_of_connector() {
     return send(mine.data(), mine.size()) ? state::done : state::refused;
 }
 
-/// Answers hello with a signature; checks the one that the connecting end sends then.
+/// Answers the hello with a signature; checks the one that the connecting end then sends.
 authentication::state authentication::step_of_acceptor() {
     static_assert(sizeof(hello_message) <= sizeof incoming_);
     if (!said_hello_) {

@@ -14,10 +14,10 @@
 
 namespace halocline::comm {
 
-/// A socket that listens for connections of other nodes.
+/// A socket that listens for connections from other nodes.
 class tcp_listener {
   public:
-    /// Listens on a free port of `address`, and of no other address.  Err: error.
+    /// Listens on a free port of `address`, and on no other address.  Err: error.
     tcp_listener(const std::string& address, int backlog);
     /// Address and port: "10.1.0.7 40123".
     [[nodiscard]] const std::string& name() const { return name_; }
@@ -30,31 +30,31 @@ class tcp_listener {
     std::string name_;
 };
 
-/// Begins to connect to the listener of this name. The socket becomes writable, or has an error, when that is decided.
+/// Begins to connect to the listener of this name. The socket becomes writable on success, or has an error.
 /// Err: error.
 descriptor connect_to(const std::string& listener_name);
-/// Lets the kernel declare the link dead, with ETIMEDOUT or an unreachable host, when the other kernel has been silent
-/// for `patience`. It probes once a second while nothing is sent. A stopped or busy process still has a kernel that
-/// answers.
+/// Makes the kernel declare the link dead, with ETIMEDOUT or an unreachable host, once the other kernel has been silent
+/// for `patience`. It probes once a second while nothing is sent. The kernel still answers for a stopped or busy
+/// process.
 void watch_link(int socket, std::chrono::milliseconds patience);
 /// The address of either end of a socket, "10.1.0.7"; "?" if it can't be found.
 std::string address_at(int socket, bool own_end);
 
 /// One end's part in the mutual authentication of a connection. It never blocks, and reads at most 80 bytes before the
-/// other end has proved itself.
+/// other end has proved its identity.
 class authentication {
   public:
     enum class state { going, done, refused };
 
-    /// The connecting end: says which rank it is, and which one it wants.
+    /// The connecting end: states its own rank, and the one it wants.
     authentication(descriptor socket, std::string_view secret, int own_rank, int peer);
     /// The accepting end.
     authentication(descriptor socket, std::string_view secret, int own_rank);
 
-    /// Goes on as far as the bytes that have come allow.
+    /// Proceeds as far as the bytes that have arrived allow.
     state step();
     [[nodiscard]] int fd() const { return socket_.fd(); }
-    /// The other rank: as it claims while `going`, proved when `done`; -1: it has not said yet.
+    /// The other rank: as claimed while `going`, proved when `done`; -1 if it has not said yet.
     [[nodiscard]] int peer() const { return peer_; }
     [[nodiscard]] std::chrono::steady_clock::time_point since() const { return since_; }
     descriptor take() { return std::move(socket_); }
@@ -84,7 +84,7 @@ class authentication {
     hello_message hello_{};
     number answer_nonce_{}; // the accepting end's
     std::array<unsigned char, 2 * number_bytes> incoming_{};
-    std::size_t came_ = 0; // bytes of the message being received
+    std::size_t came_ = 0; // bytes received of the current message
     bool broken_ = false;
     std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };

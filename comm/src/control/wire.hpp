@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers and strings in a row of bytes: the format of set-up messages between ranks of one program on like machines.
+// Numbers and strings in a row of bytes: the format of set-up messages between ranks of one program on similar
+// machines.
 #pragma once
 
 #include <halocline/base/error.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank does, as far as its watchdog (watchdog.hpp) has to know. Written on slow paths only.
+// What a rank is doing, as far as its watchdog (watchdog.hpp) needs to know. Written on slow paths only.
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,10 @@ struct activity {
     std::atomic<int> called_for{-1};     ///< which peer that one needs; -1: several
 };
 
-/// Notes a call of another library while it lasts; no deadline is seen in it.
+/// Marks a call of another library while it lasts; deadlines are not checked inside it.
 class blocking_call {
   public:
-    /// `of`: nullptr: nobody looks.
+    /// `of`: nullptr if nobody watches.
     blocking_call(activity* of, int peer) noexcept : activity_(of) {
         if (activity_ == nullptr) return;
         activity_->called_for.store(peer, std::memory_order_relaxed);
@@ -34,7 +34,7 @@ class blocking_call {
     activity* activity_;
 };
 
-/// Notes a destructor while it lasts: libraries may not return from what it asks of them.
+/// Marks a destructor while it lasts: library calls made by it may not return.
 class closing_scope {
   public:
     explicit closing_scope(activity& of) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What peers wait for while this rank waits for something else: copies to fields that have been freed since, sums and
-// messages that could get on. Every wait of the rank does it between its polls.
+// What peers wait for while this rank waits for something else: copies to fields that have been freed in the meantime,
+// sums and messages that could make progress. Every wait of the rank does this work between its polls.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ namespace halocline::comm {
 
 class background_work {
   public:
-    /// step: noexcept, never waits.  Pre: no wait of this rank is going on.
+    /// step: noexcept, never waits.  Pre: no wait of this rank is in progress.
     void add(void* object, void (*step)(void* object)) { all_.push_back({object, step}); }
     void remove(const void* object) noexcept {
         std::erase_if(all_, [object](const one& o) { return o.object == object; });

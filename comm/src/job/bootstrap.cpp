@@ -19,8 +19,8 @@
 namespace halocline::comm {
 namespace {
 
-/// Err: input_error, the same on every rank, if one can't map those of its node, or can't have as many
-/// descriptors as it takes to meet the others: a socket per rank; within its node a pidfd, too, and for a moment a
+/// Err: input_error, the same on every rank, if a rank can't map the slabs of its node, or can't open as many
+/// descriptors as it takes to meet the others: a socket per rank; within its node also a pidfd and, for a moment, a
 /// slab.
 void check_limits(const std::vector<business_card>& cards, std::size_t slab_bytes) {
     const auto who = [&](std::size_t rank) { return "rank " + std::to_string(rank) + " on " + cards[rank].host; };
@@ -44,11 +44,11 @@ void check_limits(const std::vector<business_card>& cards, std::size_t slab_byte
 /// The other ranks, as seen from this one.
 struct surroundings {
     std::vector<peer_address> near;      // on this node
-    std::vector<far_address> far;        // on others; their endpoints are not known yet
+    std::vector<far_address> far;        // on other nodes; their endpoints are not known yet
     std::vector<std::string> why_no_shm; // by rank
 };
 
-/// Sorts the other ranks into near and far ones, and enters all in core.members.
+/// Sorts the other ranks into near and far ones, and enters all of them in core.members.
 surroundings sort_by_node(job_core& core, const std::vector<business_card>& cards) {
     const business_card& mine = cards[static_cast<std::size_t>(core.rank)];
     surroundings around{{}, {}, std::vector<std::string>(cards.size())};
@@ -71,8 +71,8 @@ surroundings sort_by_node(job_core& core, const std::vector<business_card>& card
     return around;
 }
 
-/// Decides what this rank has of processors and of their time, over all ranks of one kernel: nodes may share both, as
-/// containers and parts of a host.
+/// Decides this rank's share of processors and of their time, over all ranks of one kernel: nodes may share both, if
+/// they are containers or parts of a host.
 void share_processors(job_core& core, const std::vector<business_card>& cards) {
     const business_card& mine = cards[static_cast<std::size_t>(core.rank)];
     std::vector<std::vector<int>> usable;
@@ -88,7 +88,7 @@ void share_processors(job_core& core, const std::vector<business_card>& cards) {
     core.spin = {core.options, core.processor >= 0, exceeded_quotas(shares)[own]};
 }
 
-/// Where this rank waits for the ranks of other nodes.  Pre: there are some.
+/// Where this rank waits for the ranks of other nodes.  Pre: there are other nodes.
 std::string far_address_of(const job_options& options, const std::vector<business_card>& cards, int rank) {
     std::vector<std::string> names; // of nodes
     std::vector<std::vector<host_address>> nodes;
@@ -110,10 +110,10 @@ std::string far_address_of(const job_options& options, const std::vector<busines
 /// Where the ranks of other nodes find this one.
 struct far_side {
     std::string address = "127.0.0.1";    // of this host
-    std::optional<tcp_listener> listener; // none if there is one node
+    std::optional<tcp_listener> listener; // none if there is only one node
 };
 
-/// Every rank listens for those of other nodes, or all learn why one can not; fills in the endpoints of `far`.
+/// Every rank listens for those of other nodes, or all learn why one can't; fills in the endpoints of `far`.
 /// Collective.
 far_side listen_for_far(const bootstrap& start, const job_core& core, const std::vector<business_card>& cards,
                         std::vector<far_address>& far) {
@@ -155,7 +155,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options, std:
     std::chrono::milliseconds grace{};
     std::shared_ptr<node_slab> memory;
     try {
-        (void)default_checks(); // a wrong variable is told now, by all ranks, not when the first plan is made
+        (void)default_checks(); // reports a bad variable now, on all ranks, not when the first plan is made
         grace = watchdog::grace_of_environment();
         (void)stall_watch::time_of_environment();
         if (trouble.empty()) memory = std::make_shared<node_slab>(options.slab_bytes);
@@ -177,7 +177,7 @@ std::shared_ptr<job_core> join(bootstrap start, const job_options& options, std:
     far_side far = listen_for_far(start, *core, cards, around.far);
     const std::string address = far.address;
     connect_ranks(*core, std::move(listener), std::move(far), around, cards[0].secret);
-    // The MPIs' launchers end all ranks as soon as they see one die.
+    // MPI launchers end all ranks as soon as they see one die.
     if (start.ranks > 1 && grace.count() > 0)
         core->guard = std::make_unique<watchdog>(*core, grace, start.launcher != local_launcher);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank learns who it is and reaches the others for the first time. A launcher gives a rank number and a gather of
-// a few bytes; everything after that goes over the ranks' own sockets (socket_plane). All call gather equally often.
+// How a rank learns who it is and first reaches the others. A launcher provides a rank number and a gather of a few
+// bytes; everything after that goes over the ranks' own sockets (socket_plane). All ranks call gather equally often.
 #pragma once
 
 #include "job_core.hpp"
@@ -19,7 +19,7 @@ class mpi_world;
 struct bootstrap {
     int rank = 0, ranks = 1;
     std::string launcher;
-    /// Bytes of every rank, by rank. Bounded by the deadline; notices ranks that died.  Err: rank_failure, job_error.
+    /// Bytes of every rank, by rank. Limited by the deadline; notices ranks that died.  Err: rank_failure, job_error.
     std::function<std::vector<std::string>(std::string_view mine)> gather;
     /// The MPI that started the job, if one did.
     std::shared_ptr<mpi_world> mpi;
@@ -33,10 +33,10 @@ std::optional<bootstrap> pmix_bootstrap(const job_options& options);
 [[nodiscard]] bool pmix_is_built();
 /// The job of an MPI launcher, if one started this process. (mpi/bootstrap.cpp)
 std::optional<bootstrap> mpi_bootstrap(const job_options& options);
-/// The ranks of an MPI_Comm of the program, given by its address. (mpi/bootstrap.cpp)
+/// The ranks of the program's MPI_Comm, given by its address. (mpi/bootstrap.cpp)
 bootstrap mpi_bootstrap(const void* communicator, std::size_t bytes, const job_options& options);
 
-/// "" if it is not set.
+/// "" if the variable is not set.
 std::string environment_text(const char* variable);
 
 /// Makes the job: slabs, sockets between the ranks of a node, choice of transports. Collective.

@@ -29,7 +29,7 @@ std::string first_line(const char* path) {
 
 std::string kernel_id() { return first_line("/proc/sys/kernel/random/boot_id"); }
 
-/// `link`: "/proc/self/ns/net", say.
+/// `link`: e.g. "/proc/self/ns/net".
 std::string namespace_id(const char* link) {
     char ns[128]{};
     if (readlink(link, ns, sizeof ns - 1) < 0) ns[0] = '?';
@@ -40,7 +40,7 @@ std::uint64_t address_room() {
     rlimit space{};
     if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY)
         return std::numeric_limits<std::uint64_t>::max();
-    std::uint64_t pages = 0; // that are mapped
+    std::uint64_t pages = 0; // mapped
     std::ifstream("/proc/self/statm") >> pages;
     const std::uint64_t mapped = pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     return space.rlim_cur > mapped ? space.rlim_cur - mapped : 0;

@@ -18,21 +18,22 @@ namespace halocline::comm {
 struct business_card {
     std::string version, options;
     std::string kernel;  ///< ranks with the same text run on one kernel, which numbers the processors
-    std::string network; ///< the same, in one network namespace: abstract sockets and descriptors get through
-    std::string node; ///< the same, and what HALOCLINE_NODE says: parts of one host that are to be nodes of their own
-    std::string pids; ///< the same text: in one pid namespace, where a pid is the same process to both
+    std::string network; ///< same text: one network namespace, where abstract sockets and descriptors get through
+    /// Same text: one node, also according to HALOCLINE_NODE, which can split a host into several.
+    std::string node;
+    std::string pids; ///< same text: one pid namespace, where a pid means the same process to both
     std::string host;
-    std::string socket_name;           ///< of the Unix socket that the ranks of this node connect to
-    std::string secret;                ///< of the job, by rank 0; "" from others
+    std::string socket_name;           ///< the Unix socket that the ranks of this node connect to
+    std::string secret;                ///< the job's, from rank 0; "" from others
     std::string trouble;               ///< bad input, or why this rank has no slab; "": none
     std::uint64_t address_room = 0;    ///< bytes that this process may still map: slabs of the other ranks of its node
-    std::uint64_t descriptor_room = 0; ///< so many it may still open
+    std::uint64_t descriptor_room = 0; ///< the number it may still open
     int pid = 0;
-    processor_share share; ///< processors that this rank may use, and their time
+    processor_share share; ///< processors that this rank may use, and quotas on their time
     std::vector<host_address> addresses;
 };
 
-/// This rank's.
+/// This rank's card.
 [[nodiscard]] business_card own_card(const bootstrap& start, const job_options& options, const std::string& socket_name,
                                      const std::string& trouble);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls that all ranks of a job make together while they set up. Each message opens with the kind of call that it
+// The calls that all ranks of a job make together during set-up. Each message opens with the kind of call that it
 // belongs to, so that ranks in different calls find out.
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/slab_full.hpp>
@@ -46,7 +46,7 @@ std::string opened(call kind, std::string_view bytes) {
 constexpr const char* make_the_same =
     ": the ranks make different collective calls; make the same ones on all ranks, in one order";
 
-/// Rank `here` is in one call, rank `there` in another one.
+/// Rank `here` is in one call, rank `there` in another.
 [[noreturn]] void refuse_different_calls(const job_core& core, int here, call kind_here, int there, call kind_there,
                                          std::string_view operation) {
     throw rank_failure("rank " + std::to_string(here) + " is in " + std::string(to_string(kind_here)) + ", but " +
@@ -55,14 +55,14 @@ constexpr const char* make_the_same =
                        std::string(operation));
 }
 
-/// Takes the opening byte off.  Err: rank_failure: it is another call's.
+/// Removes the opening byte.  Err: rank_failure: it belongs to another call.
 void strip(const job_core& core, call kind, int from, std::string& message) {
     const call theirs = message.empty() ? call{} : static_cast<call>(message.front());
     if (theirs != kind) refuse_different_calls(core, core.rank, kind, from, theirs, to_string(kind));
     message.erase(0, 1);
 }
 
-/// What the ranks of a range say together in a combining call, or that two of them are in different calls.
+/// The joint contribution of a range of ranks to a combining call, or that two of them are in different calls.
 struct joint {
     call kind{};
     int here = -1, there = -1; ///< the two ranks; -1: none
@@ -72,7 +72,7 @@ struct joint {
     [[nodiscard]] std::string text() const {
         return wire_writer().number(kind).number(here).number(there).number(kind_there).text(value).take();
     }
-    /// Reads text(); of a message that another call sent only its kind.
+    /// Reads text(); of a message from a different call, only its kind.
     static joint of(const std::string& bytes) {
         wire_reader reader(bytes);
         joint j;
@@ -91,7 +91,7 @@ struct joint {
     }
 };
 
-/// The ranks' values joined in order of rank, the same on every rank.  Err: rank_failure, also where ranks are in
+/// The ranks' values joined in order of rank, the same on every rank.  Err: rank_failure, which includes ranks in
 /// different calls.
 std::string combine_as(job_core& core, call kind, std::string mine, const mail::joiner& join,
                        std::string_view operation) {
@@ -112,7 +112,7 @@ std::string combine_as(job_core& core, call kind, std::string mine, const mail::
     own.value = std::move(mine);
     joint all = joint::of(core.post->combine(own.text(), join_alike, operation));
     if (all.there < 0 && all.kind == kind) return std::move(all.value);
-    if (all.there < 0) { // those above have agreed on another call
+    if (all.there < 0) { // the ranks above have agreed on another call
         const call theirs = std::exchange(all.kind, kind);
         all.differ(core.rank, core.rank & (core.rank - 1), theirs);
     }
@@ -124,20 +124,20 @@ std::string first_said(const std::string& lower, const std::string& upper, int) 
     return lower.empty() ? upper : lower;
 }
 
-/// Err: input_error: there is no such rank.
+/// Err: input_error if there is no such rank.
 void require_rank(int rank, int ranks, const char* call) {
     if (rank < 0 || rank >= ranks)
         throw input_error(std::string(call) + " rank " + std::to_string(rank) + ", which is none of 0 to " +
                           std::to_string(ranks - 1));
 }
 
-/// What a rank says in agree().
+/// What a rank passes to agree().
 struct opinion {
     std::string what, value;
     friend bool operator==(const opinion&, const opinion&) = default;
 };
 
-/// The opinion of the lowest rank of a range, and the lowest rank that has another one.
+/// The opinion of the lowest rank of a range, and the lowest rank that has another opinion.
 struct opinions {
     opinion lowest;
     int other = -1; ///< -1: they agree
@@ -164,7 +164,7 @@ struct opinions {
     }
 };
 
-/// For messages: of two values that differ the first, at most so much of its line that the first difference is seen.
+/// For error messages: the first of two values that differ, cut to a part of its line that shows the first difference.
 std::string shown(std::string_view value, std::string_view other) {
     constexpr std::size_t most = 120, before = 40;
     const auto [mine, theirs] = std::ranges::mismatch(value, other);
@@ -190,7 +190,7 @@ std::vector<std::string> job::gather(std::string_view mine) const {
 
 std::string job::broadcast(std::string_view mine, int root) const {
     require_rank(root, ranks(), "broadcast of");
-    // Of two ranges only one can hold the root, which puts a byte before its value.
+    // Of two ranges only one can contain the root, which puts a byte before its value.
     const std::string value = rank() == root ? opened(call::broadcast, mine) : std::string();
     return combine_as(*core_, call::broadcast, value, first_said, "a broadcast of rank " + std::to_string(root))
         .substr(1);
@@ -278,7 +278,7 @@ void job::collectively(const std::function<void()>& work) const {
     } catch (...) {
         note(outcome::other, "rank " + std::to_string(rank()) + " threw something that is no std::exception");
     }
-    // The lowest rank that failed speaks for all; empty: nobody did.
+    // The lowest rank that failed speaks for all; empty if none did.
     const std::string said =
         mine == outcome::fine ? std::string() : wire_writer().number(rank()).number(mine).text(text).take();
     const std::string worst =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a job ends before its time: who sees it, who is told, and what each rank says of it.
+// How a job ends prematurely: who notices, who is informed, and what each rank reports.
 #include "channels/window_end.hpp"
 #include "job_core.hpp"
 #include "mpi/world.hpp"
@@ -29,14 +29,14 @@ void fill(failure_record& record, status why, int culprit, const rank_info* who,
     record.state.store(failure_record::there, std::memory_order_release);
 }
 
-/// First writer wins.
+/// The first writer wins.
 void write(failure_record& record, status why, int culprit, const rank_info* who, std::string_view text) noexcept {
     std::uint32_t expected = failure_record::none;
     if (record.state.compare_exchange_strong(expected, failure_record::being_written, std::memory_order_acq_rel))
         fill(record, why, culprit, who, text);
 }
 
-/// Waits for who began to write a record.  False: not within 0.1 s, so it was killed at that.
+/// Waits for the record's writer.  False if it has not finished within 0.1 s, so it must have been killed.
 bool is_written(const failure_record& record) noexcept {
     for (const std::uint64_t since = ticks(); record.state.load(std::memory_order_acquire) != failure_record::there;) {
         if (seconds(ticks() - since) > 0.1) return false;
@@ -51,7 +51,7 @@ void job_core::publish(status why, int culprit, std::string_view text) noexcept 
     const rank_info* who = culprit >= 0 ? &members[culprit] : nullptr;
     write(memory->record(), why, culprit, who, text);
     if (networks.mpi) networks.mpi->leave(); // MPI_Finalize would wait for the dead
-    // What this rank reports is what the others get: another's record may have been first.
+    // This rank reports what the others get, even if another's record came first.
     failure_record& mine = memory->record();
     if (!is_written(mine)) fill(mine, why, culprit, who, text);
     if (watch) watch->tell_far(mine);
@@ -89,7 +89,7 @@ status job_core::look(int peer, std::uint64_t since, int gone) noexcept {
     if (const status s = failed(); s != status::ok) return s;
     memory->record().awake.store(ticks(), std::memory_order_relaxed);
     if (watch) {
-        watch->look(); // first: a network's library gets to know as late as can be that a peer died
+        watch->look(); // first, so that a network's library learns of a peer's death as late as possible
         if (const status s = failed(); s != status::ok) return s;
     }
     move_networks();
@@ -119,7 +119,7 @@ int job_core::silent_behind(int peer) const noexcept {
     for (int hops = 0; hops < ranks; ++hops) {
         if (last < 0 || peer_base[last] == nullptr) return last;
         const auto& record = *reinterpret_cast<const failure_record*>(peer_base[last]);
-        const int next = record.awaited.load(std::memory_order_acquire); // `awake` is of this wait, or a later one
+        const int next = record.awaited.load(std::memory_order_acquire); // `awake` belongs to this wait, or a later one
         if (next < 0 || seconds(ticks() - record.awake.load(std::memory_order_relaxed)) > asleep) return last;
         last = next;
     }
