@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A time in milliseconds that the environment may give.
+// A time in milliseconds that an environment variable may override.
 #pragma once
 
 #include <halocline/base/error.hpp>
@@ -13,7 +13,7 @@
 
 namespace halocline::comm {
 
-/// Err: input_error: it is no number, or more than an hour.
+/// Err: input_error: not a number, or more than an hour.
 inline std::chrono::milliseconds environment_time(const char* variable, std::chrono::milliseconds otherwise) {
     constexpr int most = 3'600'000;
     const char* text = std::getenv(variable);

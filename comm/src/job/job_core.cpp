@@ -35,7 +35,7 @@ job_core::job_core(int own_rank, int job_ranks, job_options choices, std::string
     for (int r = 0; r < ranks; ++r) members[r].rank = r;
     members[rank] = {rank, static_cast<int>(getpid()), host_name(), "self", ""};
     peer_base[rank] = memory->base();
-    seconds_per_tick(); // measured now, not in the first wait
+    seconds_per_tick(); // measured now rather than in the first wait
 }
 
 job_core::~job_core() {
@@ -46,7 +46,7 @@ job_core::~job_core() {
         return;
     }
     const closing_scope closing(doing);
-    // Farewells of closed channels may be under way, and the last messages before them.
+    // Farewells of closed channels, and the last messages before them, may still be under way.
     const auto over = [&] {
         if (watch) watch->look();
         return failed() != status::ok;
@@ -62,7 +62,7 @@ job_core::~job_core() {
     const bool gives_up = doing.raised.load(std::memory_order_relaxed) && std::uncaught_exceptions() > 0;
     if (networks.mpi && gives_up) networks.mpi->give_up();
     if (guard) guard->stop_looking();
-    // While the watchdog still runs: these libraries may not return. Memory that is registered with them goes first.
+    // While the watchdog still runs, because these libraries may not return. Memory registered with them goes first.
     parked.clear();
     watch.reset();
     networks.close();

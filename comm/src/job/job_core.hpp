@@ -27,11 +27,11 @@ namespace halocline::comm {
 
 class watchdog;
 
-/// Why transports are not used, as found when the job was joined.
+/// Why transports are not used, as determined when the job was joined.
 struct refusals {
     std::vector<std::string> shm; ///< by peer; read only where the peer's slab is not mapped
-    std::map<std::string, std::vector<std::string>>
-        networks; ///< by transport, verbs or ofi, and peer; "": it is reached
+    /// By transport, verbs or ofi, and peer; "": it is reached.
+    std::map<std::string, std::vector<std::string>> networks;
 };
 
 class job_core {
@@ -56,38 +56,39 @@ class job_core {
     mail* post = nullptr; // set-up mail: the control plane
     mutable activity doing;
     stall_watch stalls;
-    std::unique_ptr<watchdog> guard; // of ranks that are processes, where there is a grace time
-    int processor = -1;              // that no other rank of the job is given (one_processor_each); -1: they share
-    spinning spin{options, true};    // replaced where ranks are known to share processors
+    std::unique_ptr<watchdog> guard; // only for ranks that are processes, if there is a grace time
+    int processor = -1;              // given to no other rank of the job (one_processor_each); -1: shared
+    spinning spin{options, true};    // replaced if ranks are known to share processors
 
-    // What the objects of this rank leave to each other.
+    // What this rank's objects leave to each other.
     std::uint32_t next_plan_id = 1; // plans are made collectively, so the count is the same on every rank
     std::optional<costs> measured;  // measured_costs()
     background_work background;
     open_windows windows;
     parked_memory parked;
-    std::atomic<int> farewell_of{failure_record::nobody}; // who closed its end of what this rank waited for
+    std::atomic<int> farewell_of{failure_record::nobody}; // the rank that closed its end of what this rank waited for
 
-    /// What serves each peer, by options.transports.  Err: input_error (the same on every rank only if collective).
+    /// Chooses each peer's transport, by options.transports.  Err: input_error (the same on every rank only if
+    /// collective).
     void choose_transports(const refusals& refused);
-    /// Finds all_share_memory. Collective.  Pre: transports are chosen.
+    /// Determines all_share_memory. Collective.  Pre: transports are chosen.
     void compare_transports();
-    /// Keeps it for as long as peers may write there.
+    /// Keeps the block for as long as peers may write there.
     void park(parked_block block);
-    /// Gives back the memory of closed objects into which nobody will write any more.
+    /// Gives back the memory of closed objects that nobody will write any more.
     void sweep() noexcept;
 
-    /// Writes the end of the job into every record that can be reached, unless one is there already.
+    /// Writes the end of the job into every record that can be reached, unless it already holds one.
     void publish(status why, int culprit, std::string_view text) noexcept;
-    /// A transport says that `peer` can't be reached: who died, if that is found within half a second; else that is
-    /// the end of the job, with `how`.
+    /// A transport reports that `peer` can't be reached. If a death is found within half a second, that is the cause;
+    /// otherwise this is the end of the job, with `how`.
     [[nodiscard]] status lost(int peer, std::string_view how) noexcept;
-    /// A peer closed its end of what this rank waits for, which raise() will say.  Returns status::aborted.
+    /// A peer closed its end of what this rank waits for; raise() will say so.  Returns status::aborted.
     status left_by(int peer) noexcept {
         farewell_of.store(peer, std::memory_order_relaxed);
         return status::aborted;
     }
-    /// The end of the job, if it has ended: first writer's.
+    /// The status with which the job ended, if it has; the first writer's.
     [[nodiscard]] status failed() const noexcept;
     /// What ended the job, in this rank's words, up to " while this rank ...".
     struct ending {
@@ -97,43 +98,43 @@ class job_core {
     };
     [[nodiscard]] ending end_of_job(std::string_view sentence_end) const;
     [[noreturn]] void raise(status why, std::string_view operation) const;
-    /// Notes whom this rank waits for: the watchdog and the peers may have to tell who holds up the job. To be called
+    /// Notes which rank this one waits for, so that the watchdog and the peers can tell who holds up the job. Called
     /// again while a wait lasts.
     void awaits(int peer) noexcept;
-    /// Does what is due of messages that a network or a peer moves only while this rank is in calls.
+    /// Advances messages that a network or a peer moves only while this rank is in calls.
     void move_networks() noexcept;
     /// Slow path of a wait for `peer` (-1: for nobody in particular) that began at `since` (ticks). `gone`: the peer,
-    /// if it was seen to have left before the caller looked in vain for what it may have sent last.
+    /// if it was seen to have left before the caller checked, in vain, for what it may have sent last.
     [[nodiscard]] status check(int peer, std::uint64_t since, int gone) noexcept;
-    /// check() where the rank itself is not told of it, so that its watchdog reports it.
+    /// check() whose result does not reach the rank itself, so its watchdog reports it.
     status look(int peer, std::uint64_t since, int gone) noexcept;
-    /// This rank knows that the job has ended.
+    /// Notes that this rank knows of the end of the job.
     void notice() noexcept;
-    /// check() as an exception, for set-up waits.
+    /// check() that throws, for set-up waits.
     void check_or_raise(int peer, std::uint64_t since, std::string_view operation, int gone = -1);
-    /// What publish() is told when the link to `peer` is silent for too long.
+    /// The text for publish() when the link to `peer` has been silent for too long.
     [[nodiscard]] std::string cut_link(int peer, std::string_view own_address, std::string_view address) const;
     /// "rank 3 (pid 4711 on hostA)"
     [[nodiscard]] std::string name_of(int r) const;
     /// Is this process a child of fork(), with copies of the rank's objects? What they share with peers, and what
-    /// libraries share with the parent, is not the child's to close: destructors leave it as it is.
+    /// libraries share with the parent, is not the child's to close: destructors leave it alone.
     [[nodiscard]] bool in_forked_child() const noexcept;
 
   private:
-    /// Who is at the end of the chain of those who wait for each other and are awake, as far as their memory is mapped
-    /// here; `peer` if that is a circle.
+    /// The end of the chain of ranks that wait for each other and are awake, as far as their memory is mapped here;
+    /// `peer` if the chain is a circle.
     [[nodiscard]] int silent_behind(int peer) const noexcept;
-    /// Empty: it reaches the peer.
+    /// Empty if the transport reaches the peer.
     [[nodiscard]] std::string why_not(const std::string& transport, int peer, const refusals& refused) const;
 };
 
-/// In a forked child: what `object` holds is never destroyed.
+/// In a forked child: keeps what `object` holds from ever being destroyed.
 template <class T>
 void leave_to_parent(T& object) {
     new T(std::move(object)); // NOLINT: lost on purpose
 }
 
-/// For the length of a set-up wait, in which awaits() is called.
+/// For the duration of a set-up wait in which awaits() is called.
 class awaiting_scope {
   public:
     explicit awaiting_scope(job_core& core) noexcept : core_(core) {}
@@ -145,7 +146,7 @@ class awaiting_scope {
     job_core& core_;
 };
 
-/// Throws input_error if a transport is unknown, not built in, or none of them can work in this job.
+/// Throws input_error if a transport is unknown or not built in, or if none of them can work in this job.
 void check_transport_names(const std::vector<std::string>& names, bool mpi_there, int ranks);
 std::string host_name();
 

@@ -19,11 +19,11 @@ namespace halocline::comm {
 namespace {
 
 struct launcher_kind {
-    std::string_view name; ///< as job_options::bootstrap says it
+    std::string_view name; ///< as in job_options::bootstrap
     const char* started_by;
     std::optional<comm::bootstrap> (*start)(const job_options&); ///< nullopt: it did not start this process
 };
-/// In the order in which they are asked.
+/// In the order in which they are tried.
 constexpr launcher_kind launchers[]{{"local", "halocline-run", local_bootstrap},
                                     {"pmix", "a launcher with a PMIx server (PMIX_RANK is not set)", pmix_bootstrap},
                                     {"mpi", "the launcher of an MPI", mpi_bootstrap}};
@@ -38,11 +38,11 @@ bootstrap started_by(const std::string& wanted, const job_options& options) {
     throw input_error("bootstrap '" + wanted + "': this program was not started by " + l->started_by);
 }
 
-/// nullopt: nothing started this process.  Err: input_error.
+/// nullopt if no launcher started this process.  Err: input_error.
 std::optional<bootstrap> launched(const job_options& options) {
     const std::string wanted = options.bootstrap.empty() ? environment_text("HALOCLINE_BOOTSTRAP") : options.bootstrap;
     if (!wanted.empty()) return started_by(wanted, options);
-    const bool needs_mpi = std::ranges::count(options.transports, "mpi") > 0; // its world, which PMIx does not give
+    const bool needs_mpi = std::ranges::count(options.transports, "mpi") > 0; // its world, which PMIx does not provide
     for (const launcher_kind& l : launchers) {
         if (l.start == pmix_bootstrap && needs_mpi) continue;
         if (auto start = l.start(options)) return start;
@@ -59,7 +59,7 @@ std::string environment_text(const char* variable) {
 
 int launched_rank() {
     struct launched {
-        const char *rank, *ranks, *descriptor; // nullptr: not told
+        const char *rank, *ranks, *descriptor; // nullptr: unknown
     };
     for (const auto& l : {launched{launch::rank_variable, launch::ranks_variable, launch::socket_variable},
                           launched{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr},
@@ -71,7 +71,7 @@ int launched_rank() {
         const char* const ranks = l.ranks != nullptr ? std::getenv(l.ranks) : nullptr;
         return ranks != nullptr && std::atoi(rank) >= std::atoi(ranks)
                    ? 0
-                   : std::atoi(rank); // no such rank: one must report it
+                   : std::atoi(rank); // no such rank, so that one rank reports the error
     }
     return 0;
 }
@@ -87,9 +87,10 @@ void share_bad_input(std::string_view what) {
         start = local_bootstrap(unknown);
         const bool ended_by_launcher = std::getenv("PMIX_RANK") != nullptr;
         if (!start && !ended_by_launcher) start = mpi_bootstrap(unknown);
-    } catch (const input_error&) { // no job to be joined either; of the two, `what` is the user's
+    } catch (const input_error&) { // there is no job to join either; of the two errors, `what` is the user's
     }
-    if (start) (void)swap_cards(*start, own_card(*start, {}, "", std::string(what))); // throws what the ranks share
+    if (start)
+        (void)swap_cards(*start, own_card(*start, {}, "", std::string(what))); // throws the error shared by the ranks
     throw input_error(std::string(what));
 }
 
@@ -99,7 +100,7 @@ job job::from_environment(const job_options& given) {
     try {
         options = configured(given);
         start = launched(options);
-    } catch (const input_error& e) { // perhaps of this rank alone
+    } catch (const input_error& e) { // possibly on this rank only
         share_bad_input(e.what());
     }
     if (start) return job(join(std::move(*start), options));

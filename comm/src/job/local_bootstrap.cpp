@@ -52,7 +52,7 @@ class hub {
         }
         const bool late = !is_ready(POLLIN, end);
         if (late) ask_who_is_missing();
-        // What is there, or asked for, may still take a second to be read.
+        // Answers that are there, or asked for, may still take a second to be read.
         const auto last = std::max(end, std::chrono::steady_clock::now() + std::chrono::seconds(1));
         std::uint64_t length = 0;
         receive(&length, sizeof length, last);
@@ -92,11 +92,11 @@ class hub {
         [[maybe_unused]] const ssize_t n =
             ::send(fd_, &launch::asks_who, sizeof launch::asks_who, MSG_NOSIGNAL | MSG_DONTWAIT);
     }
-    /// Waits for the launcher's socket. False: until `end`.  Err: rank_failure: a rank has ended.
+    /// Waits for the launcher's socket. False if `end` has passed.  Err: rank_failure: a rank has ended.
     [[nodiscard]] bool is_ready(int events, time_point end) const {
         std::vector<pollfd> polled{{fd_, static_cast<short>(events), 0}};
         for (int r = 0; r < ranks_; ++r)
-            polled.push_back({r == rank_ ? -1 : lifelines_[r], 0, 0}); // only their end tells
+            polled.push_back({r == rank_ ? -1 : lifelines_[r], 0, 0}); // only their closing matters
         while (true) {
             const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
             if (left.count() <= 0) return false;
@@ -105,7 +105,7 @@ class hub {
             if (polled[0].revents != 0) return true;
             for (int r = 0; r < ranks_; ++r) {
                 if (polled[r + 1].revents == 0) continue;
-                // The launcher knows how it ended, or has the answer already; unless it is stopped.
+                // The launcher knows how it ended, or has the answer already, unless it is stopped.
                 constexpr int patience_ms = 200;
                 if (poll(polled.data(), 1, patience_ms) > 0) return true;
                 std::int32_t pid = -1;
@@ -132,14 +132,14 @@ class hub {
     std::string too_long_;
 };
 
-/// The descriptors in $HALOCLINE_LIFELINES, one per rank; programs that a rank starts don't get them.
+/// The descriptors in $HALOCLINE_LIFELINES, one per rank; programs started by a rank don't inherit them.
 std::vector<int> lifelines_of(int ranks) {
     const char* text = std::getenv(launch::lifelines_variable);
     std::vector<int> lines;
     std::istringstream in(text == nullptr ? "" : text);
     for (std::string item; std::getline(in, item, ',');) lines.push_back(std::atoi(item.c_str()));
     const bool open = std::all_of(lines.begin(), lines.end(), [](int fd) {
-        return fd == -1 || fcntl(fd, F_SETFD, FD_CLOEXEC) == 0; // -1: of another host
+        return fd == -1 || fcntl(fd, F_SETFD, FD_CLOEXEC) == 0; // -1: on another host
     });
     if (!open || lines.size() != static_cast<std::size_t>(ranks)) {
         throw input_error(
@@ -168,7 +168,7 @@ std::optional<bootstrap> local_bootstrap(const job_options& options) {
         throw input_error(std::string(launch::rank_variable) + "=" + std::to_string(start.rank) + ", but " +
                           launch::ranks_variable + "=" + std::to_string(start.ranks));
     }
-    if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) { // programs that a rank starts are no ranks
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) { // programs started by a rank are not ranks
         throw input_error(std::string(launch::socket_variable) + "=" + std::to_string(fd) +
                           " is not open: the program was not started by halocline-run itself; unset " +
                           launch::rank_variable + " for a job of one rank");

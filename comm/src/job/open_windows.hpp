@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the connections of one rank and their windows share.
+// What one rank's connections and their windows share.
 #pragma once
 
 #include "control/keyed_letters.hpp"
@@ -15,13 +15,13 @@ namespace halocline::comm {
 class window_end;
 
 struct open_windows {
-    keyed_letters letters; ///< by which the ends of a connection, and of a window, find each other
-    /// Connections made with a peer, send tag and receive tag: both ends count them in the order in which they make
-    /// them.
+    keyed_letters letters; ///< through which the two ends of a connection or window find each other
+    /// Number of connections made, by peer, send tag and receive tag: both ends count them in the order of their
+    /// making.
     std::map<std::tuple<int, int, int>, std::uint32_t> connections;
-    std::size_t count = 0;        ///< windows that exist
-    std::size_t sending = 0;      ///< between post() and wait() of a sender
-    std::vector<window_end*> due; ///< those that still have to send something
+    std::size_t count = 0;        ///< existing windows
+    std::size_t sending = 0;      ///< senders' windows between post() and wait()
+    std::vector<window_end*> due; ///< windows that still have to send something
 };
 
 } // namespace halocline::comm

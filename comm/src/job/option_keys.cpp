@@ -19,7 +19,7 @@ namespace {
 using config::expected, config::may_differ;
 using option_key = config::key<job_options>;
 
-/// 11 days: a time on any clock, however far that has come.
+/// 11 days: added to any clock's time, it does not overflow.
 constexpr std::chrono::milliseconds longest_deadline{1'000'000'000};
 constexpr double gib = 1073741824.0, default_slab_gib = 64;
 
@@ -38,7 +38,7 @@ option_key transports_key() {
 
 std::size_t bytes_of(double size) { return static_cast<std::size_t>(size * gib); }
 
-/// The shortest text that stands for so many bytes.
+/// The shortest text that denotes this number of bytes.
 std::string in_gib(std::size_t bytes) {
     std::array<char, 32> text{};
     for (int digits = 1; digits <= std::numeric_limits<double>::max_digits10; ++digits) {

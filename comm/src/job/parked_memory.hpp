@@ -17,17 +17,17 @@ namespace halocline::comm {
 struct parked_block {
     void* start = nullptr;
     std::size_t bytes = 0;
-    std::vector<const control_line*> lines;             ///< on which the farewells come
-    std::vector<const void*> pinned{};                  ///< other slab memory that they may write until then
-    std::vector<std::shared_ptr<const void>> exposed{}; ///< over networks, until nobody else has it; or none
+    std::vector<const control_line*> lines;             ///< on which the farewells arrive
+    std::vector<const void*> pinned{};                  ///< other slab memory that peers may write until then
+    std::vector<std::shared_ptr<const void>> exposed{}; ///< memory exposed over networks, until nobody else holds it
 };
 
 class parked_memory {
   public:
     void park(parked_block block) { blocks_.push_back(std::move(block)); }
-    /// Gives the slab back the blocks into which nobody will write any more.
+    /// Gives the slab back the blocks that nobody will write any more.
     void sweep(node_slab& slab) noexcept;
-    /// The end of the job: what is left goes with the slab.
+    /// At the end of the job: the remaining blocks vanish with the slab.
     void clear() noexcept { blocks_.clear(); }
 
   private:

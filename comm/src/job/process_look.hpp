@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel says of a process or of one of its threads.
+// What the kernel reports about a process or one of its threads.
 #pragma once
 
 #include <fstream>
@@ -10,16 +10,16 @@
 namespace halocline::comm {
 
 struct process_look {
-    char state = '?';   ///< 'R' wants to run, 'T' is stopped, 'Z' has ended
-    double seconds = 0; ///< of a core that it has used
+    char state = '?';   ///< 'R' running or ready to run, 'T' stopped, 'Z' ended
+    double seconds = 0; ///< processor time used
 };
 
-/// Looks at /proc/`which`, "4711" or "4711/task/4712". State '?': there is none.
+/// Reads /proc/`which`, "4711" or "4711/task/4712". State '?' if it does not exist.
 inline process_look look_at(const std::string& which) {
     std::ifstream file("/proc/" + which + "/stat");
     std::string line;
     std::getline(file, line);
-    const std::size_t name_end = line.rfind(')'); // the name may hold anything
+    const std::size_t name_end = line.rfind(')'); // the name may contain anything
     if (name_end == std::string::npos) return {};
     std::istringstream rest(line.substr(name_end + 1));
     process_look look;

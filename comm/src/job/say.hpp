@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library says by itself: a line on stderr, in one piece where the kernel takes it so.
+// The library's own messages: a line on stderr, in one piece if the kernel takes it that way.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace halocline::comm {
 
-/// Drops what nobody takes within a second: who says it may be about to end a process, and is not to wait for a pipe
-/// that is full.
+/// Drops whatever can't be written within a second: the caller may be about to end the process, and must not wait for a
+/// full pipe.
 inline void say(std::string text) {
     text += '\n';
     for (std::string_view rest = text; !rest.empty();) {

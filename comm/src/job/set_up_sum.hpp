@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number of every rank, added, while something is set up.
+// The sum of a number over all ranks, for use during set-up.
 #pragma once
 
 #include <halocline/comm/job.hpp>

@@ -11,7 +11,7 @@ namespace halocline::comm {
 spinning::spinning(const job_options& options, bool own_processor, const std::optional<exceeded_quota>& quota)
     : told_(options.spin_polls > 0), quota_(quota) {
     const auto in_ticks = [](double seconds) { return static_cast<std::uint64_t>(seconds / seconds_per_tick()); };
-    constexpr int polls_of_own_core = 1000; // who is told to poll so often need not be thrifty
+    constexpr int polls_of_own_core = 1000; // a rank configured to poll this often need not be thrifty
     own_core_ = told_ ? options.spin_polls >= polls_of_own_core : own_processor;
     polls_ = told_ ? options.spin_polls : own_core_ ? polls_per_look : 4;
     budget_ = own_core_ && !told_ ? in_ticks(50e-6) : 0;
@@ -30,7 +30,7 @@ void spinning::note_yield(std::uint64_t from, std::uint64_t to) noexcept {
 }
 
 long spinning::nap_nanoseconds(double seconds_waited) noexcept {
-    constexpr double shortest = 50e3, longest = 1e6; // as often as a wait looks who died
+    constexpr double shortest = 50e3, longest = 1e6; // as often as a wait checks for deaths
     return static_cast<long>(std::clamp(seconds_waited * 1e9 / 4, shortest, longest));
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a waiting rank keeps its core (docs/decisions/0029-waiting.md). With a core of its own it polls for 50 µs by
 // the clock (a poll takes 25 ns in memory, microseconds over a network), then yields between polls. If a yield takes
-// milliseconds, another job has the core: then nothing is yielded for a while, and the scheduler shares the core. Where
-// a quota of processor time can run out, yields save nothing, because an unwanted core comes back at once: a wait that
-// has used 50 µs sleeps.
+// milliseconds, another job has the core: then the rank stops yielding for a while, and the scheduler divides the core.
+// Where a quota of processor time can run out, yields save nothing, because an unwanted core comes back at once: a wait
+// that has used 50 µs sleeps.
 #pragma once
 
 #include <halocline/comm/processor_quota.hpp>
@@ -20,14 +20,14 @@ class spinning {
   public:
     static constexpr int polls_per_look = 32; // at the clock
 
-    /// own_processor: no other rank uses it. quota: one that this rank and others can use up.
+    /// own_processor: no other rank uses it. quota: one that this rank and others together can use up.
     spinning(const job_options& options, bool own_processor, const std::optional<exceeded_quota>& quota = {});
 
     /// Polls of a wait before it asks keeps().
     [[nodiscard]] int polls() const noexcept { return polls_; }
-    /// False: ranks share cores, and a wait yields after a few polls.
+    /// False if ranks share cores; then a wait yields after a few polls.
     [[nodiscard]] bool has_own_core() const noexcept { return own_core_; }
-    /// May a rank whose wait first looked at the clock at `begin` go on polling at `now`? In ticks.
+    /// May a rank whose wait first checked the clock at `begin` continue polling at `now`? In ticks.
     [[nodiscard]] bool keeps(std::uint64_t begin, std::uint64_t now) const noexcept {
         return now - begin < budget_ || now < kept_until_;
     }

@@ -21,7 +21,7 @@ std::string in_seconds(double s) {
     return text;
 }
 
-/// 'T': stopped; 'R', 'D': of any of its threads; 'S': all sleep; '?': it is not there.
+/// 'T': stopped; 'R', 'D': any of its threads is; 'S': all sleep; '?': there is no such process.
 char state_of(int pid) {
     const std::string process = std::to_string(pid);
     char state = look_at(process).state;
@@ -38,7 +38,7 @@ char state_of(int pid) {
 
 stall_watch::stall_watch(const job_core& core, int ranks)
     : core_(core), stall_(std::chrono::duration<double>(time_of_environment()).count()),
-      far_patience_(0.1 + 0.02 * (core.rank % 8)), // seldom two at a time
+      far_patience_(0.1 + 0.02 * (core.rank % 8)), // so that two ranks seldom time out together
       answered_(static_cast<std::size_t>(ranks)) {}
 
 std::chrono::milliseconds stall_watch::time_of_environment() {
@@ -46,9 +46,9 @@ std::chrono::milliseconds stall_watch::time_of_environment() {
 }
 
 double stall_watch::waited(std::uint64_t since) noexcept {
-    constexpr double wait = 1e-4;      // seconds: less is a look in passing, not a wait
+    constexpr double wait = 1e-4;      // seconds; anything shorter is a check in passing, not a wait
     constexpr double absence = 0.25;   // looks are due a hundred times as often
-    const std::uint64_t now = ticks(); // not less than since
+    const std::uint64_t now = ticks(); // not less than `since`
     const std::uint64_t before = std::exchange(last_look_, now);
     if (since != since_) {
         if (seconds(now - since) < wait) return seconds(now - since);
@@ -64,7 +64,7 @@ double stall_watch::waited(std::uint64_t since) noexcept {
 void stall_watch::look(int peer, double waited) noexcept {
     if (stall_ <= 0 || waited < stall_ / 2) return;
     try {
-        if (told_ != nobody && peer >= 0 && peer != told_) over(); // it has answered: now this rank waits for another
+        if (told_ != nobody && peer >= 0 && peer != told_) over(); // it has answered; this rank now waits for another
         if (told_ != nobody) return;
         if (peer >= 0) {
             if (!is_silent(peer, waited)) return;
@@ -97,7 +97,7 @@ bool stall_watch::is_silent(int peer, double waited) noexcept {
     return silence >= stall_ + far_patience_;
 }
 
-/// Where this rank waits for nobody in particular: one whose process is stopped; -1: none is seen.
+/// For a wait on nobody in particular: a rank whose process is stopped; -1 if none is seen.
 int stall_watch::stopped_one() const {
     for (int r = 0; r < core_.ranks && core_.watch; ++r) {
         if (r == core_.rank || !near(r)) continue;
@@ -109,7 +109,7 @@ int stall_watch::stopped_one() const {
 
 std::atomic<std::int32_t>& stall_watch::claims_of(int culprit) const noexcept {
     if (near(culprit)) return reinterpret_cast<failure_record*>(core_.peer_base[culprit])->reported_by;
-    int first = 0; // of this node
+    int first = 0; // rank of this node
     while (!near(first)) ++first;
     return reinterpret_cast<failure_record*>(core_.peer_base[first])->reports_far;
 }

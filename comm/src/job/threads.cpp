@@ -27,7 +27,7 @@ struct thread_world {
         std::vector<std::deque<std::string>> from; // by sender
         std::deque<letter> letters;
     };
-    std::deque<mailbox_of> mailbox; // by receiver; a deque because a box can't move
+    std::deque<mailbox_of> mailbox; // by receiver; a deque because boxes can't be moved
     std::deque<std::atomic<bool>> left;
     std::vector<std::shared_ptr<node_slab>> slabs;
 };
@@ -71,7 +71,7 @@ class thread_plane final : public pairwise_mail, public liveness {
         for (const int peer : from) {
             auto& queue = box.from[peer];
             while (queue.empty()) {
-                const bool gone = left(peer); // under the lock: what it sent before it left would be in the queue
+                const bool gone = left(peer); // under the lock: anything it sent before leaving would be in the queue
                 lock.unlock();
                 core_.awaits(peer);
                 core_.check_or_raise(peer, since, operation, gone ? peer : -1);
@@ -89,7 +89,7 @@ class thread_plane final : public pairwise_mail, public liveness {
     job_core& core_;
 };
 
-/// This thread's job, as rank r on that processor (job_core::processor), below that quota.
+/// This thread's job, as rank r on `processor` (job_core::processor), under `quota`.
 job join_threads(const std::shared_ptr<thread_world>& world, int r, int processor,
                  const std::optional<exceeded_quota>& quota, int ranks, const job_options& options) {
     auto core = std::make_shared<job_core>(r, ranks, options, "threads", world->slabs[r]);
@@ -111,8 +111,8 @@ job join_threads(const std::shared_ptr<thread_world>& world, int r, int processo
     return j;
 }
 
-/// Throws what went wrong, if anything did: the cause before its consequences, rank failures, by which the others saw
-/// it.
+/// Throws what went wrong, if anything did: the cause in preference to its consequences, the rank failures through
+/// which other ranks noticed it.
 void throw_cause(const std::vector<std::exception_ptr>& errors) {
     std::exception_ptr first;
     for (const std::exception_ptr& e : errors) {

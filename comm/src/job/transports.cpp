@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which transports there are, and which one serves each peer.
+// The available transports, and the choice of one for each peer.
 #include "job_core.hpp"
 #include "mpi/world.hpp"
 #include "ofi/world.hpp"
@@ -20,7 +20,7 @@ bool always() { return true; }
 struct known_transport {
     std::string_view name;
     bool (*built)();
-    std::string_view remedy; ///< if it is not
+    std::string_view remedy; ///< if it is not available
 };
 constexpr std::array known_transports{
     known_transport{"self", always, ""},
@@ -37,7 +37,7 @@ std::string joined(const std::vector<std::string>& words, std::string_view betwe
     return s;
 }
 
-/// The command of this process, as the shell would need it.
+/// The command line of this process, quoted for the shell.
 std::string command_line() {
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
     std::string all((std::istreambuf_iterator<char>(file)), {});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank waits: spin, then yield, or sleep where processor time is short; with every millisecond of waiting a look
-// at who died, who gave up, and the clock; with every 10 us a poll of the networks that serve a peer and move nothing
-// unless they are asked.
+// How a rank waits: it spins, then yields, or sleeps where processor time is short. Every millisecond of waiting it
+// checks for deaths, for ranks that gave up, and the clock; every 10 us it polls networks that serve a peer and make
+// progress only when polled.
 #pragma once
 
 #include "job_core.hpp"
@@ -24,7 +24,7 @@ class waiter {
     waiter(const waiter&) = delete;
     waiter& operator=(const waiter&) = delete;
 
-    /// After a fruitless poll: ok to poll again.
+    /// Call after a fruitless poll; ok means poll again.
     [[nodiscard]] status again(int peer) noexcept {
         core_.background.run();
         if (++polls_ <= look_at_) {
@@ -33,7 +33,7 @@ class waiter {
         }
         return slow(peer);
     }
-    /// Was the last again() one that looked around (once a millisecond)? Then look for what is otherwise not polled.
+    /// Was the last again() one of those that check (once a millisecond)? Then the caller checks what it doesn't poll.
     [[nodiscard]] bool looked() const noexcept { return looked_; }
     [[nodiscard]] bool yielded() const noexcept { return yielded_; }
 
@@ -44,7 +44,7 @@ class waiter {
             since_ = last_look_ = last_move_ = now;
             look_every_ = static_cast<std::uint64_t>(1e-3 / seconds_per_tick());
         }
-        // The peer may wait for what this rank has under way over a network that the wait is not for.
+        // The peer may wait for something of this rank's on a network that this wait is not for.
         if (core_.networks.move_when_asked && now - last_move_ >= look_every_ / moves_per_look) {
             last_move_ = now;
             core_.move_networks();
@@ -74,11 +74,11 @@ class waiter {
         return status::ok;
     }
 
-    /// Where processor time is rationed: sleeps, if this wait has used its part. Yields in which others ran don't
+    /// Where processor time is rationed: sleeps if this wait has used up its share. Yields in which others ran don't
     /// count.
     [[nodiscard]] bool napped(std::uint64_t now) noexcept {
         if (!core_.spin.rationed()) return false;
-        if (!core_.spin.has_own_core()) { // else it has polled for as long already
+        if (!core_.spin.has_own_core()) { // otherwise it has polled for that long already
             const long used = used_nanoseconds();
             if (used_before_ < 0) used_before_ = used;
             if (used - used_before_ < spinning::ration_nanoseconds) return false;
@@ -89,7 +89,7 @@ class waiter {
         return true;
     }
 
-    /// Processor time of this thread.
+    /// Processor time used by this thread.
     [[nodiscard]] static long used_nanoseconds() noexcept {
         timespec used{};
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
@@ -97,19 +97,19 @@ class waiter {
     }
 
     static constexpr std::uint64_t moves_per_look = 100;
-    static constexpr long longest_nap_with_networks = 100'000; // ns: what they have under way goes on only when asked
+    static constexpr long longest_nap_with_networks = 100'000; // ns: they make progress only when polled
 
     job_core& core_;
     int polls_ = 0, look_at_;
     int gone_ = -1;
     std::uint64_t since_ = 0, last_look_ = 0, last_move_ = 0, look_every_ = 0; // ticks
-    long used_before_ = -1; // of used_nanoseconds(), when this wait first yielded
+    long used_before_ = -1; // used_nanoseconds() when this wait first yielded
     long nap_ns_ = 50'000;
     bool looked_ = false, yielded_ = false;
 };
 
-/// To be called after a test that found nothing. Does the work of every wait, because peers may answer only then, and
-/// yields now and then where ranks share cores. True every 4096th time: look who died.
+/// To be called after a fruitless test. Does the work of every wait, because peers may answer only then, and yields now
+/// and then where ranks share cores. True every 4096th time: the caller should check for deaths.
 [[nodiscard]] inline bool serve_and_yield(job_core& core, std::uint64_t& calls) noexcept {
     constexpr std::uint64_t calls_per_yield = 8, calls_per_look = 4096;
     ++calls;
@@ -118,13 +118,13 @@ class waiter {
     return calls % calls_per_look == 0;
 }
 
-/// serve_and_yield() for tests whose answer can't be that somebody died: the rank's watchdog reports it.
+/// serve_and_yield() for tests that can't report a death: the rank's watchdog does.
 inline void give_way(job_core& core, std::uint64_t& calls) noexcept {
     if (serve_and_yield(core, calls)) (void)core.look(-1, ticks(), -1);
 }
 
-/// serve_and_yield() for tests whose answer can be that somebody died, so that loops around them end. The deadline is
-/// the caller's.
+/// serve_and_yield() for tests that can report a death, so that loops around them end. The deadline is the caller's
+/// business.
 [[nodiscard]] inline status after_fruitless_test(job_core& core, std::uint64_t& calls, int peer) noexcept {
     return serve_and_yield(core, calls) ? core.check(peer, ticks(), -1) : status::ok;
 }

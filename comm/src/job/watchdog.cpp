@@ -21,7 +21,7 @@
 namespace halocline::comm {
 namespace {
 
-/// The rank's own signals go to its own threads.
+/// So that the rank's signals go to its own threads.
 class all_signals_blocked {
   public:
     all_signals_blocked() noexcept {
@@ -53,7 +53,7 @@ watchdog::watchdog(job_core& core, std::chrono::milliseconds grace, bool at_once
     : core_(core), grace_(grace), at_once_(at_once), process_(getpid()), rank_thread_(gettid()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (!wake_) throw error(std::string("eventfd: ") + std::strerror(errno));
-    watched_ = core.watch->ends(); // now: the thread may start when the job is over already
+    watched_ = core.watch->ends(); // now, because the thread may start after the job is over
     watched_.push_back({wake_.fd(), POLLIN, 0});
     const all_signals_blocked inherited;
     try {
@@ -65,7 +65,7 @@ watchdog::watchdog(job_core& core, std::chrono::milliseconds grace, bool at_once
 }
 
 watchdog::~watchdog() {
-    if (process_ != getpid()) { // a forked child has the object, not the thread
+    if (process_ != getpid()) { // a forked child has the object, but not the thread
         thread_.detach();
         return;
     }
@@ -96,13 +96,13 @@ void watchdog::run() {
     await_end();
 }
 
-/// Sleeps until a peer dies, or a blocking call lasts too long; false if the watchdog is stopped before.
+/// Sleeps until a peer dies or a blocking call lasts too long; false if the watchdog is stopped first.
 bool watchdog::await_death() {
     const bool may_block = core_.networks.mpi && core_.networks.mpi->mode() == mpi_mode::one_sided;
     while (!stop_.load(std::memory_order_relaxed)) {
         poll(watched_.data(), watched_.size(), may_block ? look_ms : -1);
         const std::lock_guard lock(looking_);
-        if (blind_) return core_.failed() != status::ok; // the rank may have seen it first
+        if (blind_) return core_.failed() != status::ok; // the rank may have noticed first
         core_.watch->look();
         if (may_block) look_at_call();
         if (core_.failed() != status::ok) return true;
@@ -112,7 +112,7 @@ bool watchdog::await_death() {
     return false;
 }
 
-/// Looks are counted, not time: a process that was stopped has not waited meanwhile.
+/// Checks are counted, not time: a process that was stopped did not wait meanwhile.
 void watchdog::look_at_call() noexcept {
     const std::uint64_t now = core_.doing.calls.load(std::memory_order_acquire);
     looks_ = now % 2 != 0 && now == call_ ? looks_ + 1 : 0;
@@ -128,7 +128,7 @@ void watchdog::await_end() {
     const double cpu_before = look_at(std::to_string(process_) + "/task/" + std::to_string(rank_thread_)).seconds;
     const int step_ms = static_cast<int>(std::clamp<long>(grace_.count() / 50, 1, 50));
     while (!stopped_within(step_ms)) {
-        // A rank that waits looks every millisecond, unless what it asked does not return.
+        // A waiting rank checks every millisecond, unless a library call does not return.
         const bool waits = core_.memory->record().awaited.load(std::memory_order_relaxed) != failure_record::nobody;
         double patience = waits ? grace / 8 : grace;
         if (core_.doing.noticed.load(std::memory_order_relaxed)) {
@@ -143,7 +143,7 @@ void watchdog::await_end() {
     }
 }
 
-/// True if the rank is ready to run but has hardly been given a core since: on a loaded machine that is no hang.
+/// True if the rank is ready to run but has hardly been given a core since: on a loaded machine that is not a hang.
 bool watchdog::starved(double cpu_before, double grace) const {
     const process_look now = look_at(std::to_string(process_) + "/task/" + std::to_string(rank_thread_));
     return now.state == 'R' && now.seconds < cpu_before + grace / 4;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The watchdog of a rank: a thread that sleeps until a peer dies. If the rank does not notice the death within the
-// grace time, because it computes or because a library call does not return, the watchdog reports who died and ends the
-// process (docs/decisions/0034-watchdog.md).
+// grace time, because it is computing or because a library call does not return, the watchdog reports who died and ends
+// the process (docs/decisions/0034-watchdog.md).
 #pragma once
 
 #include "activity.hpp"
@@ -27,24 +27,23 @@ class watchdog {
     /// Watches over the calling thread.  `grace`: the time it has to notice a death.  `at_once`: report who died
     /// without waiting, even if the rank reports it too: for launchers that may end this rank as soon as they see the
     /// death.
-    /// Pre: core.watch and core.members are complete.  Err: error: no thread or descriptor to be had.
+    /// Pre: core.watch and core.members are complete.  Err: error: no thread or descriptor available.
     watchdog(job_core& core, std::chrono::milliseconds grace, bool at_once);
     ~watchdog();
     watchdog(const watchdog&) = delete;
     watchdog& operator=(const watchdog&) = delete;
 
     /// Called by the rank when it reports the end of the job itself, with this text. Does not return if the watchdog
-    /// has begun to report.
+    /// has begun its own report.
     void leave_report_to_rank(const std::string& text);
-    /// Called before the job's liveness object is destroyed. From then on only a death that was seen before
-    /// matters, by whomever.
+    /// Called before the job's liveness object is destroyed. From then on only a death that somebody saw before
+    /// matters.
     void stop_looking();
 
   private:
     void run();
     bool await_death();
-    /// Between looks that are `look_ms` apart: ends the job when the rank has been in one blocking call for its
-    /// deadline.
+    /// Called every `look_ms`: ends the job once the rank has been in one blocking call for the length of its deadline.
     void look_at_call() noexcept;
     void await_end();
     [[nodiscard]] bool starved(double cpu_before, double grace) const;
@@ -60,10 +59,10 @@ class watchdog {
     std::vector<pollfd> watched_;
     std::mutex looking_, reporting_;
     bool blind_ = false;         // guarded by looking_: stop_looking() was called
-    std::string report_of_rank_; // guarded by reporting_: what leave_report_to_rank() was given
+    std::string report_of_rank_; // guarded by reporting_: the argument of leave_report_to_rank()
     static constexpr int look_ms = 100;
-    std::uint64_t call_ = 0; // activity::calls when last looked at
-    int looks_ = 0;          // in that call
+    std::uint64_t call_ = 0; // activity::calls when last checked
+    int looks_ = 0;          // checks during that call
     std::atomic<bool> stop_{false};
     std::thread thread_;
 };

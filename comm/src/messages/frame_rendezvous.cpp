@@ -33,8 +33,8 @@ void frame_rendezvous::progress() noexcept {
 }
 
 /// Asks the sender of a large message for its bytes: invites it to write them, or calls for them in pieces. A receive
-/// that wants none (the message is longer than its room) calls, too, so that the sender gets its record back. What
-/// can't be said now is tried again by progress().
+/// that wants none (the message is longer than its room) calls, too, so that the sender gets its record back.
+/// progress() retries what can't be sent now.
 void frame_rendezvous::call(message_operation& r) noexcept {
     if (rdma_ && r.asked_bytes >= core_.options.direct_bytes) {
         switch (rdma_->invite(r, calling_)) {
@@ -57,11 +57,11 @@ void frame_rendezvous::expect_pieces(message_operation& r) noexcept {
     receiving_[r.record] = &r;
 }
 
-/// Sends pieces of a message for which its receiver has called, as far as frames may go. A piece ends with the message,
-/// or fills the rest of a frame; less than `smallest_piece` of that is left unused.
+/// Sends pieces of a message that its receiver has called for, as far as frames may be sent. A piece ends with the
+/// message or fills the rest of a frame; if less than `smallest_piece` is left, the rest stays unused.
 void frame_rendezvous::send_pieces(message_operation& s) noexcept {
     constexpr std::uint64_t smallest_piece = 512;
-    if (rdma_ && rdma_->owes_decline(s.record)) return; // the receiver must know first that pieces come
+    if (rdma_ && rdma_->owes_decline(s.record)) return; // the receiver must first learn that pieces are coming
     while (s.moved_bytes < s.asked_bytes) {
         const std::uint64_t left = s.asked_bytes - s.moved_bytes;
         std::uint64_t n = std::min<std::uint64_t>(left, frames_.payload_room());
@@ -72,7 +72,7 @@ void frame_rendezvous::send_pieces(message_operation& s) noexcept {
         }
         if (n < left && !frames_.flush()) return;
     }
-    // The receiver counts bytes by record: the record may be used again as soon as the last piece is in a frame.
+    // The receiver counts bytes by record: the record may be reused as soon as the last piece is in a frame.
     called_for_.remove(s);
     records_.give_back(s.record);
     if (s.asked_bytes == 0)
@@ -105,7 +105,7 @@ bool frame_rendezvous::take_call(std::uint32_t record, std::uint64_t bytes) noex
 
 bool frame_rendezvous::take_piece(std::uint32_t record, const std::byte* payload, std::uint64_t bytes) noexcept {
     message_operation* const r = receiving_[record];
-    if (r == nullptr) return true; // withdrawn: its sender sends all pieces, for nobody
+    if (r == nullptr) return true; // the receive was withdrawn; its sender sends all pieces regardless
     if (bytes > r->asked_bytes - r->moved_bytes) return false;
     std::memcpy(r->data + r->moved_bytes, payload, bytes);
     ++core_.counts.frame_pieces;
@@ -133,7 +133,7 @@ bool frame_rendezvous::take_decline(std::uint32_t record) noexcept {
 void frame_rendezvous::take_withdrawn(std::uint32_t record) noexcept {
     message_operation* r = std::exchange(receiving_[record], nullptr);
     if (r == nullptr && rdma_) r = rdma_->declined(record);
-    if (r != nullptr) core_.fail_withdrawn(*r); // else it was withdrawn, too, or wanted no bytes
+    if (r != nullptr) core_.fail_withdrawn(*r); // otherwise it was withdrawn, too, or wanted no bytes
 }
 
 void frame_rendezvous::tell_refused() noexcept {
@@ -146,7 +146,7 @@ void frame_rendezvous::tell_refused() noexcept {
 
 void frame_rendezvous::withdraw(message_operation& o) noexcept {
     switch (o.state) {
-    case operation_state::announced: announced_[o.record] = nullptr; return; // the receiver is told when it calls
+    case operation_state::announced: announced_[o.record] = nullptr; return; // the receiver is informed when it calls
     case operation_state::called_for:
         called_for_.remove(o);
         if (rdma_) rdma_->decline_no_more(o.record);

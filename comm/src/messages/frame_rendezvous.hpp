@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between this rank and a peer over a network that don't fit into a frame. Only the announcement of such a
-// message goes at once; the receive that it meets calls for the bytes, which then come in frames, piece by piece; or it
-// invites the sender to write them straight into its memory (rdma_rendezvous.hpp).
+// message goes at once. The receive that it meets either calls for the bytes, which then come in frames, piece by
+// piece, or invites the sender to write them straight into its memory (rdma_rendezvous.hpp).
 #pragma once
 
 #include "message_frames.hpp"
@@ -22,17 +22,17 @@ class frame_rendezvous {
   public:
     frame_rendezvous(messenger_core& core, message_frames& frames, send_records& records)
         : core_(core), frames_(frames), records_(records) {}
-    /// The network can write straight into memory; without, all goes in frames.
+    /// The network can write straight into memory; without this call everything goes in frames.
     void connect(std::unique_ptr<bulk_link> bulk) { rdma_.emplace(core_, frames_, records_, std::move(bulk)); }
 
-    /// Sender: the announcement of a send is in a frame, by this record.
+    /// Sender: the announcement of a send is in a frame, under this record.
     void announced(message_operation& s, std::uint32_t record) noexcept;
-    /// Receiver: wants so many bytes of an announced message.
+    /// Receiver: wants `bytes` of an announced message.
     void receive(message_operation& r, std::uint32_t record, std::uint64_t bytes) noexcept;
-    /// Says what waits to be said, and sends pieces.
+    /// Sends notices that are due, and pieces.
     void progress() noexcept;
 
-    // What the peer says.  False: that can't be.
+    // What the peer sent.  False: that can't be.
     [[nodiscard]] bool take_call(std::uint32_t record, std::uint64_t bytes) noexcept;
     [[nodiscard]] bool take_piece(std::uint32_t record, const std::byte* payload, std::uint64_t bytes) noexcept;
     [[nodiscard]] bool take_invitation(std::uint32_t record, std::uint64_t bytes, const std::byte* ticket) noexcept;
@@ -44,7 +44,7 @@ class frame_rendezvous {
     [[nodiscard]] std::string describe() const { return rdma_ ? rdma_->describe() : ""; }
 
   private:
-    /// Gives the announced send of that record to work(send). One that was withdrawn is refused. False: the peer wants
+    /// Passes the announced send of that record to work(send). One that was withdrawn is refused. False: the peer wants
     /// more bytes than the send has.
     template <class Work>
     [[nodiscard]] bool with_announced(std::uint32_t record, std::uint64_t bytes, Work&& work) noexcept;
@@ -52,7 +52,7 @@ class frame_rendezvous {
     void send_pieces(message_operation& s) noexcept;
     /// The receive has called: its bytes come in pieces.
     void expect_pieces(message_operation& r) noexcept;
-    /// The receiver has called for a send that was withdrawn: it is told, before the record is used again.
+    /// The receiver has called for a send that was withdrawn: it must be informed before the record is reused.
     void refuse(std::uint32_t record) noexcept { refused_ |= std::uint64_t{1} << record; }
     void tell_refused() noexcept;
 
@@ -63,7 +63,7 @@ class frame_rendezvous {
     operation_list called_for_;                             ///< sends whose receiver has called
     operation_list calling_;                                ///< receives that still have to call
     message_operation* receiving_[send_records::records]{}; ///< receives that have called, by the sender's record
-    std::uint64_t refused_ = 0;                             ///< a bit for each record, until the peer is told
+    std::uint64_t refused_ = 0;                             ///< a bit for each record, until the peer is informed
     std::optional<rdma_rendezvous> rdma_;
 };
 

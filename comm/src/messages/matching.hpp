@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which message meets which receive: MPI's rule, kept by plain lists in order of posting and of arrival. Knows nothing
-// of how bytes move: what an unexpected message brings with it is up to the link that it came through.
+// Which message meets which receive: MPI's rule, implemented by plain lists in order of posting and of arrival. Knows
+// nothing of how bytes move: what is stored with an unexpected message is up to the link that it came through.
 #pragma once
 
 #include "messenger_core.hpp"
@@ -18,7 +18,7 @@ namespace halocline::comm {
     return context == message_context && (tag == any_tag || tag == message_tag);
 }
 
-/// The header of an unexpected message (one without a receive); what its link keeps of it follows. Without
+/// The header of an unexpected message (one without a receive), followed by what its link keeps of it. Without
 /// initialisers, so that making a queue does not touch its memory.
 struct unexpected_message {
     std::int32_t source, tag;
@@ -30,14 +30,14 @@ struct unexpected_message {
     [[nodiscard]] envelope what() const noexcept { return {source, tag, context, bytes}; }
 };
 
-/// The messages of one peer that wait for a receive, oldest first: a fixed number, whose memory is touched when it is
+/// The messages of one peer that wait for a receive, oldest first: a fixed number, whose memory is touched only when
 /// first used.
 class unexpected_queue {
   public:
     unexpected_queue(std::size_t room, std::size_t largest_payload)
         : room_(room), stride_((sizeof(unexpected_message) + largest_payload + 63) / 64 * 64),
           all_(new std::byte[room * stride_]) {}
-    /// nullptr: no room.
+    /// nullptr if there is no room.
     unexpected_message* push() noexcept;
     void remove(unexpected_message& m) noexcept;
     [[nodiscard]] unexpected_message* first() const noexcept { return first_; }
@@ -51,37 +51,37 @@ class unexpected_queue {
 
 class matching {
   public:
-    /// `room`: unexpected messages of each peer; `largest_payload`: what a link keeps of one.
+    /// `room`: unexpected messages per peer; `largest_payload`: what a link keeps of one.
     matching(int ranks, std::size_t room, std::size_t largest_payload, message_counts& counts);
 
-    // For receives.
-    /// The oldest unexpected message that such a receive gets, which stays until it is removed. nullptr: none.
+    // Calls for receives.
+    /// The oldest unexpected message that such a receive would get; it stays until it is removed. nullptr: none.
     [[nodiscard]] unexpected_message* find(int from, int tag, std::uint32_t context) const noexcept;
     void remove(unexpected_message& m) noexcept { of(m.source).unexpected.remove(m); }
-    /// Pre: no message is there for it.
+    /// Pre: there is no message for it yet.
     void post(message_operation& receive) noexcept;
     void withdraw(message_operation& receive) noexcept { posted_for(receive).remove(receive); }
-    /// The messenger ends: all posted receives with it.
+    /// The messenger ends, and all posted receives with it.
     void abandon() noexcept;
-    /// Does a message that comes from that rank meet the next receive from it? Then matching need not be asked.
+    /// Will the next message from that rank meet the next receive from it? Then matching need not be asked.
     [[nodiscard]] bool nothing_waits(int source) const noexcept {
         const peer& p = of(source);
         return p.posted.empty() && posted_any_.empty() && p.unexpected.first() == nullptr;
     }
 
-    // For arriving messages: match(), else keep().
-    /// The oldest posted receive that matches, which is posted no more. nullptr: none; the message is unexpected.
+    // Calls for arriving messages: match(), and if that finds nothing, keep().
+    /// The oldest posted receive that matches, which is then no longer posted. nullptr: the message is unexpected.
     [[nodiscard]] message_operation* match(const envelope& m) noexcept;
-    /// Keeps an unexpected message, whose link fills payload(). nullptr: no room; ask again.
+    /// Keeps an unexpected message; its link fills payload(). nullptr: no room; try again later.
     [[nodiscard]] unexpected_message* keep(const envelope& m) noexcept;
 
     [[nodiscard]] std::size_t kept(int source) const noexcept { return of(source).unexpected.size(); }
-    /// The oldest that is kept of a rank; others follow.
+    /// The oldest message kept from a rank; others follow.
     [[nodiscard]] unexpected_message* first_kept(int source) const noexcept { return of(source).unexpected.first(); }
 
   private:
     struct peer {
-        operation_list posted; ///< receives from it alone
+        operation_list posted; ///< receives from this peer alone
         unexpected_queue unexpected;
     };
     [[nodiscard]] const peer& of(int rank) const noexcept { return peers_[static_cast<std::size_t>(rank)]; }
@@ -92,7 +92,7 @@ class matching {
 
     std::vector<peer> peers_;
     operation_list posted_any_;               ///< receives from any rank
-    std::uint64_t posted_ = 0, arrivals_ = 0; ///< ever: they order what several lists hold
+    std::uint64_t posted_ = 0, arrivals_ = 0; ///< so far; they give an order across several lists
     message_counts& counts_;
 };
 

@@ -9,8 +9,8 @@
 namespace halocline::comm {
 namespace {
 
-constexpr std::uint64_t polls_per_look = 4096; // whether a peer has left in good order
-/// Polls of recv_now() on a core of its own, some microseconds: after that other messages may need progress().
+constexpr std::uint64_t polls_per_look = 4096; // for checking whether a peer has left in good order
+/// Polls of recv_now() on a core of its own, some microseconds; after that other messages may need progress().
 constexpr int patience_alone = 200;
 constexpr auto is_done = [](const message_operation& o) { return o.done(); };
 
@@ -53,7 +53,7 @@ void message_engine::irecv(message_request& r, std::span<std::byte> into, int fr
 }
 
 bool message_engine::send_now(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept {
-    if (!is_rank(to) || tag < 0) return false; // isend() tells
+    if (!is_rank(to) || tag < 0) return false; // isend() reports that
     message_link& l = link_to(to);
     if (!core_.is_immediate(data.size()) || !l.queued.empty() || !l.shm) return false;
     return l.shm->send_now(data, tag, context);
@@ -95,7 +95,7 @@ status message_engine::look_for_trouble(waiter& waiting, int peer, std::uint64_t
     if (core_.broken != status::ok) return core_.broken;
     const status s = waiting.again(peer);
     if (s != status::ok || polls % polls_per_look != 0 || !has_left(peer)) return s;
-    progress(); // what it did before it left
+    progress(); // takes in what the peer did before it left
     return core_.job.left_by(peer);
 }
 
@@ -116,10 +116,10 @@ status message_engine::wait(std::size_t count, OperationAt&& operation_at, IsSet
         if (core_.state != status::ok || done()) break;
         if (polls % polls_per_pause_ != 0) continue;
         const int peer = operation_at(i).peer;
-        // As long as something comes or goes, a large message may take longer than the deadline.
+        // As long as anything moves, a large message may take longer than the deadline.
         if (std::exchange(moved, core_.moved) != core_.moved) waiting.emplace(core_.job);
         const status bad = look_for_trouble(*waiting, peer, polls);
-        if (core_.state != status::ok || done()) break; // that makes progress, too
+        if (core_.state != status::ok || done()) break; // done() makes progress, too
         if (bad != status::ok) {
             std::size_t more = 0;
             for (std::size_t k = i + 1; k < count; ++k) more += !is_settled(operation_at(k));
@@ -189,7 +189,7 @@ bool message_engine::probe(int from, int tag, std::uint32_t context, message_inf
     if (core_.state != status::ok) return false;
     const status s =
         core_.broken != status::ok ? core_.broken : after_fruitless_test(core_.job, fruitless_calls_, from);
-    if (s == status::ok || core_.state != status::ok) return false; // a receive may have failed meanwhile
+    if (s == status::ok || core_.state != status::ok) return false; // a receive may have failed in the meantime
     core_.state = s;
     core_.failed = {false, from, tag};
     return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is behind a messenger: its calls, and its waits. Which message meets which receive is matching's; how bytes move
-// is the links', one for each rank.
+// The implementation of a messenger: its calls and its waits. matching decides which message meets which receive; the
+// links, one per rank, move the bytes.
 #pragma once
 
 #include "job/job_core.hpp"
@@ -32,12 +32,12 @@ class message_engine {
 
     void isend(message_request& r, std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
     void irecv(message_request& r, std::span<std::byte> into, int from, int tag, std::uint32_t context) noexcept;
-    /// An immediate message for which there is room, without a request.
+    /// Sends an immediate message without a request, if there is room.
     bool send_now(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
     /// Receives an immediate message without a request, if it comes soon, is the next from that peer, and no other
-    /// receive from it is posted. False: use irecv().
+    /// receive from it is posted. If false, use irecv().
     bool recv_now(std::span<std::byte> into, int from, int tag, std::uint32_t context, message_info& info) noexcept;
-    // isend() and irecv() with a request of their own, and a wait: for what send_now() and recv_now() leave.
+    // isend() and irecv() with a request of their own, and a wait: for what send_now() and recv_now() can't do.
     status send(std::span<const std::byte> data, int to, int tag, std::uint32_t context) noexcept;
     status recv(std::span<std::byte> into, int from, int tag, std::uint32_t context, message_info& info) noexcept;
     void progress() noexcept;
@@ -47,7 +47,7 @@ class message_engine {
     status wait_all(std::span<message_request* const> all) noexcept;
     status start_all(std::span<message_request> all, std::chrono::nanoseconds longest) noexcept;
     bool probe(int from, int tag, std::uint32_t context, message_info& info) noexcept;
-    /// A request is destroyed while under way.
+    /// Called when a request is destroyed while under way.
     void withdraw(message_request& r) noexcept;
 
     [[nodiscard]] status state() const noexcept { return core_.state; }
@@ -69,9 +69,9 @@ class message_engine {
     template <class OperationAt, class IsSettled>
     status wait(std::size_t count, OperationAt&& operation_at, IsSettled&& is_settled,
                 std::optional<std::chrono::nanoseconds> longest = {}) noexcept;
-    /// After a fruitless poll of a wait for `peer`, the `polls`-th: ok to poll again.
+    /// Called after the `polls`-th fruitless poll of a wait for `peer`; ok means poll again.
     [[nodiscard]] status look_for_trouble(waiter& waiting, int peer, std::uint64_t polls) noexcept;
-    /// Will the operation end without this rank?
+    /// Will the operation complete without this rank?
     [[nodiscard]] bool has_started(const message_operation& o) const noexcept;
     [[nodiscard]] bool has_left(int peer) const noexcept {
         return peer >= 0 && links_[static_cast<std::size_t>(peer)].peer_has_left();
@@ -86,13 +86,13 @@ class message_engine {
     messenger_core core_;
     matching matching_;
     std::vector<message_link> links_;          ///< by rank
-    channel_set channels_;                     ///< of frames
+    channel_set channels_;                     ///< carry the frames
     std::byte* block_ = nullptr;               ///< this rank's, in its slab (message_layout.hpp)
     static constexpr int most_unattended = 32; ///< a few microseconds of messages from one peer
     int unattended_ = 0;                       ///< receives since the last progress()
     std::uint64_t fruitless_calls_ = 0;
-    /// A wait pauses (waiting.hpp) after so many polls. Not after each where every rank has a core of its own, because
-    /// a pause takes half as long as a message.
+    /// A wait pauses (waiting.hpp) after this many polls. Not after each one if every rank has a core of its own,
+    /// because a pause takes half as long as a message.
     std::uint64_t polls_per_pause_ = 1;
 };
 

@@ -17,13 +17,13 @@ message_frames::message_frames(messenger_core& core, const matching& m, int peer
 }
 
 bool message_frames::send(bool also_empty) noexcept {
-    constexpr int most_untold = 8; // records to give back, for which alone a frame goes
-    // What came and was received, and as much more as there is room for among the unexpected ones.
+    constexpr int most_untold = 8; // records to give back that justify a frame of their own
+    // Everything that arrived and was received, plus the free room among the unexpected ones.
     const std::size_t unexpected = core_.options.unexpected;
     const std::uint64_t credit = unexpected + messages_came_ - matching_.kept(peer_);
     const bool tell =
         credit - credit_told_ >= std::max<std::uint64_t>(1, unexpected / 4) || std::popcount(give_back_) >= most_untold;
-    if (stream_.is_empty() && !also_empty && !tell) return false; // credit goes with other items if it can
+    if (stream_.is_empty() && !also_empty && !tell) return false; // credit travels with other items if possible
     if (!stream_.can_send()) return false;
     const frame_head head{credit_told_ = credit, std::exchange(give_back_, 0)};
     std::memcpy(stream_.frame, &head, sizeof head);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames between this rank and one peer (network/frame_stream.hpp), as messages use them: what their items are, and
-// what their heads say.
+// The frames between this rank and one peer (network/frame_stream.hpp), as messages use them: their items, and the
+// contents of their heads.
 //
 // Credit: each frame says how many messages its reader may have sent in all, so that whatever comes finds room and
 // frames are always taken whole. A message that is too long to be kept among the unexpected ones has a place of its own
@@ -24,19 +24,19 @@ constexpr std::size_t smallest_frame = 2048; ///< has room for an immediate mess
 
 struct frame_head {
     std::uint64_t credit = 0;     ///< messages that the reader may have sent, since set-up
-    std::uint64_t given_back = 0; ///< records of whole messages of the reader that were received, a bit each
+    std::uint64_t given_back = 0; ///< the reader's records whose whole messages were received, one bit each
 };
 
-/// What follows the head, with its payload behind it.
+/// What follows the head, each followed by its payload.
 struct frame_item {
     enum : std::uint32_t {
         message,   ///< sender: with its bytes if it is immediate; else its announcement, for which the peer may call
         whole,     ///< sender: a longer one with its bytes
         call,      ///< receiver: send the first `bytes` of the message with that send record, in pieces
         piece,     ///< sender: the next `bytes` of that message
-        invite,    ///< receiver: write the first `bytes` of that message where the ticket says, which follows
-        decline,   ///< sender: nothing will be written there: the message comes in pieces
-        withdrawn, ///< sender: the message is called for in vain, no (further) byte of it will come
+        invite,    ///< receiver: write the first `bytes` of that message where the following ticket says
+        decline,   ///< sender: nothing will be written there; the message comes in pieces
+        withdrawn, ///< sender: the call was in vain; no (further) byte of the message will come
     };
     std::uint32_t kind = message;
     std::uint32_t record = 0; ///< of the send, at its sender
@@ -49,18 +49,18 @@ static_assert(sizeof(frame_head) % 8 == 0 && sizeof(frame_item) % 8 == 0);
 class message_frames {
   public:
     static constexpr std::size_t frames = frame_stream::frames;
-    /// `room`: bytes of a frame.
+    /// `room`: size of a frame in bytes.
     message_frames(messenger_core& core, const matching& m, int peer, std::size_t room);
     void connect(frame_channel c) { stream_.channel.push_back(c); }
 
     [[nodiscard]] int peer() const noexcept { return peer_; }
     [[nodiscard]] std::size_t room() const noexcept { return stream_.room; }
-    /// Bytes of a message that fits into one frame.
+    /// Bytes of the largest message that fits into one frame.
     [[nodiscard]] std::size_t most_whole() const noexcept {
         return (stream_.room - stream_.head - sizeof(frame_item)) / 8 * 8;
     }
 
-    // What goes.
+    // Outgoing.
     [[nodiscard]] bool has_credit() const noexcept { return messages_sent_ != may_send_; }
     void use_credit() noexcept { ++messages_sent_; }
     /// False: no frame may be filled now, or this one has no room.
@@ -73,26 +73,27 @@ class message_frames {
                    ? (stream_.room - stream_.used - sizeof(frame_item)) / 8 * 8
                    : 0;
     }
-    /// The last bytes of a send were appended: it is done when their frame goes.
+    /// The last bytes of a send were appended: it is done once their frame has been sent.
     void finish_with_frame(message_operation& s) noexcept {
         s.state = operation_state::framed;
         framed_.push(s);
     }
     void withdraw(message_operation& s) noexcept { framed_.remove(s); }
-    /// The next head gives this record back to the peer.
+    /// The next head will give this record back to the peer.
     void give_back(std::uint32_t record) noexcept { give_back_ |= std::uint64_t{1} << record; }
-    /// Sends the frame if it holds anything or credit is due, and the channel may send.  False: not sent.
+    /// Sends the frame if it holds anything or credit is due, and if the channel may send.  False: not sent.
     bool flush() noexcept { return send(false); }
-    /// Sends the empty ones that the peer needs so that it can go on.
+    /// Sends the empty frames that the peer needs in order to continue.
     void answer() noexcept {
         while (stream_.owes_answer() && stream_.open()) send(true);
     }
 
-    // What comes.
-    /// Calls read(frame), which gives a status, with each that has come, until one is bad or the peer has left.
+    // Incoming.
+    /// Calls read(frame), which returns a status, for each frame that has arrived, until one is bad or the peer has
+    /// left.
     template <class Read>
     void take(Read&& read) noexcept {
-        for (bool ask = true; !closed_; ask = false) { // the network once: what came with a frame is known by then
+        for (bool ask = true; !closed_; ask = false) { // polls once: what came with a frame is then known
             if (!stream_.arrived(ask)) return;
             status s = stream_.check();
             if (s == status::ok) s = read(stream_.received());
@@ -104,9 +105,9 @@ class message_frames {
             }
         }
     }
-    /// Takes the credit of a head, and the head off the frame.  False: there is none.
+    /// Takes the credit of a head, and removes the head from the frame.  False: there is no head.
     [[nodiscard]] bool read_head(std::span<const std::byte>& frame, std::uint64_t& given_back) noexcept;
-    /// A message has come for which the peer had credit.
+    /// A message for which the peer had credit has arrived.
     void take_message() noexcept { ++messages_came_; }
 
     /// Nothing is taken any more: the peer has said farewell, or the channel failed.
@@ -125,10 +126,11 @@ class message_frames {
     int peer_;
     frame_stream stream_;
     // Credit, in messages since set-up.
-    std::uint64_t messages_sent_ = 0, may_send_;    ///< to the peer, and as many as it allows
-    std::uint64_t messages_came_ = 0, credit_told_; ///< from the peer, and as many as it was allowed
-    std::uint64_t give_back_ = 0; ///< the peer's records that a receive has emptied: to be told in the next head
-    operation_list framed_;       ///< sends whose last bytes are in the frame that is being filled
+    std::uint64_t messages_sent_ = 0, may_send_;    ///< sent to the peer, and the number it allows
+    std::uint64_t messages_came_ = 0, credit_told_; ///< received from the peer, and the number it was allowed
+    /// The peer's records that a receive has emptied, to be reported in the next head.
+    std::uint64_t give_back_ = 0;
+    operation_list framed_; ///< sends whose last bytes are in the frame being filled
     bool closed_ = false;
 };
 

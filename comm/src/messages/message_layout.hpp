@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the ends of a message share. For each ordered pair of ranks there is one ring of cells in the receiver's slab,
-// with one writer and one reader: no lock, and a sender is slowed down by nobody but its receiver. (One locked list for
-// all senders, as in Hybrid MPI, costs each message a second cache line that moves between cores.)
+// with one writer and one reader: no lock, and only its receiver can slow a sender down. (One locked list for all
+// senders, as in Hybrid MPI, costs each message a second cache line that moves between cores.)
 //
 // A rank's block in its slab holds one link per peer: a farewell line, credit for its sends, the ring of what that peer
 // sends and the slots of its longer messages, records of its own large sends to that peer, and pieces in which it
@@ -28,16 +28,16 @@ struct announcement {
     std::uint32_t record = 0;
 };
 
-/// One message, or the announcement of one, or the label of one in a slot: a cache line, stored last.
+/// A cache line that holds a message, the announcement of one, or the label of one in a slot. `number` is stored last.
 struct alignas(64) message_cell {
     static constexpr std::uint32_t announced = ~std::uint32_t{0};
 
-    std::atomic<std::uint64_t> number{0}; ///< count of messages of this sender, from 1: the flag
+    std::atomic<std::uint64_t> number{0}; ///< the message's number among this sender's, from 1: the flag
     std::int32_t tag = 0;
     std::uint32_t context = 0;
-    std::uint32_t bytes = 0; ///< of the payload; `announced`: the payload is the announcement of a large message
-    /// How many slots of what comes the other way its sender has taken, modulo 2^32: so an answer brings credit with
-    /// it, and nobody fetches a line for that.
+    std::uint32_t bytes = 0; ///< of the payload; `announced`: the payload announces a large message
+    /// How many slots of the opposite direction the sender has taken, modulo 2^32: so an answer brings credit along,
+    /// and nobody has to fetch a line for it.
     std::uint32_t slots_taken = 0;
     std::byte payload[40];
 
@@ -51,10 +51,10 @@ struct alignas(64) message_cell {
 static_assert(sizeof(message_cell) == 64);
 static_assert(sizeof(announcement) <= sizeof(message_cell::payload));
 
-// A line that the reader's prefetchers have fetched must be taken back before it can be filled. So no two used lines
-// are neighbours (prefetchers fetch pairs), and none lies where a prefetcher expects the next.
+// A line fetched by the reader's prefetchers has to be taken back before it can be filled. So no two used lines are
+// neighbours (prefetchers fetch pairs), and none lies where a prefetcher expects the next.
 
-/// A message that doesn't fit into a cell. Its lines are used from the far end: prefetchers look ahead.
+/// A message that doesn't fit into a cell. Its lines are used from the far end, because prefetchers look ahead.
 class message_slot {
   public:
     static constexpr std::size_t line_bytes = 64;
@@ -71,8 +71,8 @@ class message_slot {
     place place_[lines];
 };
 
-/// Cells, by the count of messages. Those that follow each other are further apart than strides that prefetchers learn:
-/// 8 B take 70 ns one way through cells in a row, 48 ns through these.
+/// Cells, indexed by message number. Consecutive ones are further apart than the strides that prefetchers learn: 8 B
+/// take 70 ns one way through adjacent cells, 48 ns through these.
 class cell_ring {
   public:
     static constexpr std::uint64_t size = 64;
@@ -89,13 +89,13 @@ class cell_ring {
     place place_[size];
 };
 
-/// One announced send, in the sender's slab. What each end writes has its own line.
+/// One announced send, in the sender's slab. Each end writes to its own lines.
 struct send_record {
-    /// Set by the receiver, of one generation: the send that the record is used for.
+    /// Set by the receiver, for one generation: one use of the record by a send.
     enum phase : std::uint64_t {
         announced,     ///< the receiver has not come yet
         shared,        ///< both ends copy pieces
-        pushed,        ///< the sender copies, past its cache
+        pushed,        ///< the sender copies, bypassing its cache
         wants_staging, ///< the sender's slab is all that the receiver can read
         received
     };
@@ -110,50 +110,51 @@ struct send_record {
     }
 
     struct alignas(64) {
-        std::atomic<std::uint64_t> state{0}; ///< phases * generation + phase, by the receiver
+        std::atomic<std::uint64_t> state{0}; ///< phases * generation + phase, written by the receiver
         buffer_place target;                 ///< shared, pushed: the receiver's buffer
         std::atomic<std::uint64_t> read{0};  ///< staging: pieces that the receiver has read
-        std::byte looked_at{}; ///< to see how far away the sender is, who reads this line last in each send
+        /// Touched to measure how far away the sender is, which reads this line last in each send.
+        std::byte looked_at{};
     } receiver;
     alignas(64) std::atomic<std::uint64_t> next{0};          ///< next piece to copy, by either
-    alignas(64) std::atomic<std::uint64_t> sender_pieces{0}; ///< that the sender has taken, with one of the marks below
-    std::atomic<std::uint64_t> staged{0};                    ///< pieces that were ever in the staging area
+    alignas(64) std::atomic<std::uint64_t> sender_pieces{0}; ///< taken by the sender, with one of the marks below
+    std::atomic<std::uint64_t> staged{0};                    ///< pieces placed in the staging area so far
     static constexpr std::uint64_t withdrawn = std::uint64_t{1} << 63; ///< there will be no more
-    static constexpr std::uint64_t refused = std::uint64_t{1} << 62;   ///< the system did not let the sender copy one
+    static constexpr std::uint64_t refused = std::uint64_t{1} << 62;   ///< the system refused the sender a piece
 };
 
 struct link_layout {
     static constexpr std::size_t records = 64;
-    static constexpr std::size_t slots = 4;          ///< few: their lines are still in caches
+    static constexpr std::size_t slots = 4;          ///< few, so that their lines stay in caches
     static constexpr std::size_t staging_pieces = 2; // one is written while the other is read
     static constexpr std::size_t staging_bytes = 64 * 1024;
     static constexpr std::size_t copies = 16; ///< of sends that end before their receiver has read them
     static constexpr std::size_t copy_bytes = 16 * 1024;
 
-    alignas(128) control_line farewell;                     ///< the peer's last word
-    alignas(128) std::atomic<std::uint64_t> cells_taken{0}; ///< of this rank's messages, by the peer: its credit, read
-                                                            ///< when what came with messages is used up
+    alignas(128) control_line farewell; ///< the peer's last word
+    // This rank's messages taken by the peer: its credit, read only when what came with messages is used up.
+    alignas(128) std::atomic<std::uint64_t> cells_taken{0};
     std::atomic<std::uint64_t> slots_taken{0};
     cell_ring ring;
-    message_slot slot[slots]; ///< messages are numbered through both: the next is in one of two places
+    message_slot slot[slots]; ///< one numbering covers both: the next message is in one of two places
     alignas(128) send_record record[records];
 };
 
-/// What a rank copies for one peer: pieces of large sends, and whole sends. Touched when it is used.
+/// What a rank copies for one peer: pieces of large sends, and whole sends. Its memory is touched only when used.
 struct outbox {
     std::byte staging[link_layout::staging_pieces][link_layout::staging_bytes];
     std::byte copy[link_layout::copies][link_layout::copy_bytes];
 };
-/// Bytes of a rank's block: the links, and the outboxes behind them.
+/// Bytes of a rank's block: the links, followed by the outboxes.
 constexpr std::size_t block_bytes(int ranks) {
     return static_cast<std::size_t>(ranks) * (sizeof(link_layout) + sizeof(outbox));
 }
 inline link_layout* link_of(std::byte* block, int peer) { return reinterpret_cast<link_layout*>(block) + peer; }
-/// Where a rank copies what goes to a peer.
+/// Where a rank copies what it sends to a peer.
 inline outbox* outbox_of(std::byte* block, int ranks, int peer) {
     return reinterpret_cast<outbox*>(block + static_cast<std::size_t>(ranks) * sizeof(link_layout)) + peer;
 }
-/// Piece number `piece` of a message that is staged.
+/// Piece number `piece` of a staged message.
 inline std::byte* staged_piece(outbox& box, std::uint64_t piece) {
     return box.staging[piece % link_layout::staging_pieces];
 }

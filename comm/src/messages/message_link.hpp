@@ -18,8 +18,8 @@ struct message_link {
     explicit message_link(int rank) : peer(rank) {}
 
     int peer;
-    operation_list queued; ///< sends that found no room yet: later ones wait behind them
-    // One of these is there; which one was agreed at set-up.
+    operation_list queued; ///< sends for which there was no room yet; later ones wait behind them
+    // Exactly one of these is set; which one was agreed at set-up.
     std::optional<shm_link> shm;
     std::unique_ptr<network_link> network;
     std::optional<self_link> self;
@@ -29,24 +29,24 @@ struct message_link {
         s.state = operation_state::queued;
         queued.push(s);
     }
-    /// Looks for what has come, and moves on what goes.
+    /// Takes in what has arrived, and advances what is being sent.
     void progress() noexcept {
         if (shm) shm->progress();
         if (network) network->progress();
         while (!queued.empty()) {
             message_operation& s = *queued.first;
-            queued.remove(s); // it may get into a list of the link's
+            queued.remove(s); // it may enter one of the link's lists
             if (begin(s)) continue;
             s.state = operation_state::queued;
             queued.push_front(s);
             break;
         }
     }
-    /// A receive meets a message that came before it.
+    /// A receive meets a message that arrived before it.
     void receive_kept(message_operation& r, unexpected_message& m) noexcept {
         with([&](auto& way) { way.receive_kept(r, m); });
     }
-    /// Takes back what has begun: not what is queued here, nor a receive that is posted.
+    /// Takes back what has begun: neither what is queued here nor a posted receive.
     void withdraw(message_operation& o) noexcept {
         with([&](auto& way) { way.withdraw(o); });
     }

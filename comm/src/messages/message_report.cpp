@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a messenger says of itself, and of a wait that failed.
+// A messenger's description of itself, and of a wait that failed.
 #include "message_engine.hpp"
 
 #include <limits>

@@ -14,7 +14,7 @@ constexpr std::size_t in_line = message_slot::line_bytes;
 
 std::size_t lines_of(std::size_t bytes) noexcept { return (bytes + in_line - 1) / in_line; }
 
-/// Calls copy(offset in the message, line, bytes) for each line of a slot, with a number of bytes known here for all
+/// Calls copy(offset in the message, line, bytes) for each line of a slot, with `bytes` a compile-time constant for all
 /// but the last.
 template <class Slot, class Copy>
 void for_each_line(Slot& slot, std::size_t bytes, Copy&& copy) noexcept {
@@ -23,7 +23,7 @@ void for_each_line(Slot& slot, std::size_t bytes, Copy&& copy) noexcept {
     if (at < bytes) copy(at, slot.line(i), bytes - at);
 }
 
-/// All but the payload, which is there already. The number goes last: it is the flag.
+/// Stores everything but the payload, which is there already. The number goes last: it is the flag.
 void publish(message_cell& cell, std::uint64_t number, std::uint32_t bytes, const ring_writer::label& l) noexcept {
     cell.tag = l.tag;
     cell.context = l.context;
@@ -58,8 +58,8 @@ bool ring_writer::send(std::span<const std::byte> data, const label& l) noexcept
     for_each_line(*slot, bytes,
                   [&](std::size_t at, std::byte* line, std::size_t n) { copy_line(line, data.data() + at, n); });
     publish(slot->cell, cells_sent_ + ++slots_sent_, static_cast<std::uint32_t>(bytes), l);
-    if (bytes <= in_line) return true; // one line comes while the cell's does
-    // The next message often has this one's size. Not its cell: the reader is polling that one.
+    if (bytes <= in_line) return true; // one line arrives together with the cell's
+    // The next message often has the same size. Its cell is left alone: the reader is polling that one.
     const message_slot& next = slots_[slots_sent_ % link_layout::slots];
     for (std::size_t i = 0; i < lines_of(bytes); ++i) prefetch_for_writing(next.line(i));
     return true;

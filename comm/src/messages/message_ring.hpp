@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two ends of the messages from one rank to another that shares its memory: a stream, numbered from 1. A short
 // message lies in the next cell of a ring, a longer one in the next of a few slots (message_layout.hpp), so its reader
-// looks at both. How much has been taken comes back to the writer as its credit.
+// polls both. The number taken is returned to the writer as its credit.
 #pragma once
 
 #include "message_layout.hpp"
@@ -17,11 +17,11 @@ namespace halocline::comm {
 class ring_writer {
   public:
     ring_writer() = default;
-    /// `there` is this rank's link in the reader's block; `here` the reader's in this rank's, where credit comes.
+    /// `there` is this rank's link in the reader's block; `here` the reader's in this rank's, where credit arrives.
     ring_writer(link_layout& there, const link_layout& here) : ring_(&there.ring), slots_(there.slot), credit_(&here) {}
 
     [[nodiscard]] bool is_open() const noexcept { return ring_ != nullptr; }
-    /// What a cell says besides its payload.
+    /// What a cell holds besides its payload.
     struct label {
         int tag = 0;
         std::uint32_t context = 0;
@@ -32,9 +32,9 @@ class ring_writer {
     [[nodiscard]] bool send(std::span<const std::byte> data, const label& l) noexcept;
     /// Is there room for an announcement?
     [[nodiscard]] bool has_cell() noexcept { return free_cell() != nullptr; }
-    /// Says that a large message can be fetched.  Pre: has_cell().
+    /// Announces that a large message can be fetched.  Pre: has_cell().
     void announce(const announcement& a, const label& l) noexcept;
-    /// A message of the reader says how many slots it has taken, modulo 2^32; it may be older than what is known.
+    /// A message from the reader states how many slots it has taken, modulo 2^32; possibly older than what is known.
     void credit(std::uint32_t slots_taken) noexcept {
         const auto more = static_cast<std::int32_t>(slots_taken - static_cast<std::uint32_t>(slots_taken_));
         if (more > 0) slots_taken_ += static_cast<std::uint32_t>(more);
@@ -50,7 +50,7 @@ class ring_writer {
                    ? &slots_[slots_sent_ % link_layout::slots]
                    : nullptr;
     }
-    /// Has the reader taken more than what came with messages says? Fetches a line of the reader's.
+    /// Has the reader taken more than was reported with its messages? Fetches a line from the reader's core.
     bool look_for_cells() noexcept;
     bool look_for_slots() noexcept;
 
@@ -70,11 +70,11 @@ class ring_reader {
     [[nodiscard]] bool is_open() const noexcept { return ring_ != nullptr; }
     /// Where the next message lies.
     struct place {
-        const message_cell* cell = nullptr; ///< nullptr: none has come
-        const message_slot* slot = nullptr; ///< whose cell it is; nullptr: the ring's
+        const message_cell* cell = nullptr; ///< nullptr: nothing has arrived
+        const message_slot* slot = nullptr; ///< the slot that the cell belongs to; nullptr: it is in the ring
     };
     enum class arrival { none, in_cell, in_slot };
-    /// The two places where the next message may come, looked up once for many polls.
+    /// The two places where the next message may arrive, looked up once for many polls.
     class awaited {
       public:
         awaited(const message_cell& cell, const message_slot& slot, std::uint64_t number)
@@ -82,7 +82,7 @@ class ring_reader {
         [[nodiscard]] arrival look() const noexcept {
             const bool in_cell = cell_->number.load(std::memory_order_acquire) == number_,
                        in_slot = slot_->cell.number.load(std::memory_order_acquire) == number_;
-            if (!(in_cell | in_slot)) return arrival::none; // one branch: a core guesses it, and goes on with that
+            if (!(in_cell | in_slot)) return arrival::none; // one branch, which the core predicts
             return in_cell ? arrival::in_cell : arrival::in_slot;
         }
         [[nodiscard]] place cell() const noexcept { return {cell_, nullptr}; }
@@ -107,11 +107,11 @@ class ring_reader {
     }
     [[nodiscard]] std::uint64_t slots_taken() const noexcept { return slots_taken_; }
     [[nodiscard]] std::uint64_t taken() const noexcept { return cells_taken_ + slots_taken_; }
-    /// What lies there has been copied: the place is the writer's again.  Pre: p is next().
+    /// The message there has been copied: the place is the writer's again.  Pre: p is next().
     void take(place p) noexcept {
         if (p.slot != nullptr)
             credit_->slots_taken.store(++slots_taken_, std::memory_order_release);
-        else if (++cells_taken_ % (cell_ring::size / 4) == 0) // seldom: the credit's line moves between cores
+        else if (++cells_taken_ % (cell_ring::size / 4) == 0) // seldom, because the credit's line moves between cores
             credit_->cells_taken.store(cells_taken_, std::memory_order_release);
     }
 

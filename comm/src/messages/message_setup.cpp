@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a messenger comes to be, and ends.
+// How a messenger is set up, and how it ends.
 #include "message_engine.hpp"
 
 #include "control/wire.hpp"
@@ -16,8 +16,8 @@
 namespace halocline::comm {
 namespace {
 
-/// What messenger_options::frame_bytes says of 0: as much as two copies move in the time of a round trip, which longer
-/// messages wait for.
+/// The default for messenger_options::frame_bytes: as much as two copies move during a round trip, which longer
+/// messages have to wait for.
 std::size_t usual_frame_bytes(const job_core& core, const std::string& transport) {
     constexpr std::size_t least = 16 * 1024, most_memory = 48 << 20, heads = 48;
     const auto has_provider = [&](std::string_view name) { return core.networks.ofi->kind().starts_with(name); };
@@ -30,7 +30,7 @@ std::size_t usual_frame_bytes(const job_core& core, const std::string& transport
     return message + heads;
 }
 
-/// Collective.  Err: input_error: options that differ between ranks, or that are not possible.
+/// Collective.  Err: input_error: options that differ between ranks, or are out of range.
 void check_options(const job& j, const messenger_options& o) {
     const std::string own = "'" + o.name + "': ";
     j.agree("the options of messenger '" + o.name + "'",
@@ -79,7 +79,7 @@ message_engine::message_engine(const comm::job& j, const messenger_options& opti
     }
 }
 
-/// One link per rank, as far as it can be made without the others, and this rank's block of the slab. Collective.
+/// Makes one link per rank, as far as possible without the others, and this rank's block of the slab. Collective.
 void message_engine::make_links() {
     job_core& core = core_.job;
     links_.reserve(static_cast<std::size_t>(core.ranks));
@@ -162,7 +162,7 @@ message_engine::~message_engine() {
         if (l.network) l.network->abandon();
         if (l.shm) parked.lines.push_back(l.shm->close());
     }
-    links_.clear(); // they ask libraries, too
+    links_.clear(); // they call libraries, too
     core_.job.park(std::move(parked));
 }
 

@@ -16,7 +16,7 @@ messenger::messenger(messenger&&) noexcept = default;
 messenger& messenger::operator=(messenger&&) noexcept = default;
 messenger::~messenger() {
     if (engine_ && engine_->job().core().in_forked_child())
-        leave_to_parent(engine_.pointer()); // requests may still ask it
+        leave_to_parent(engine_.pointer()); // requests may still refer to it
 }
 
 void messenger::isend(message_request& request, std::span<const std::byte> data, int to, int tag,

@@ -12,24 +12,24 @@
 
 namespace halocline::comm {
 
-/// What a message says of itself; in MPI's words its envelope, and its size.
+/// A message's description of itself; in MPI's words its envelope, and its size.
 struct envelope {
     int source = 0, tag = 0;
     std::uint32_t context = 0;
     std::uint64_t bytes = 0;
 };
 
-/// What the wait that failed was for.
+/// What the failed wait was for.
 struct failed_wait {
     bool is_send = false;
     int peer = 0, tag = 0;
     std::uint64_t room = 0, message_bytes = 0;
-    std::size_t more = 0;   ///< other operations that it waited for, too
+    std::size_t more = 0;   ///< number of other operations that it waited for, too
     bool withdrawn = false; ///< by its sender
     bool in_use = false;    ///< its request was under way already
 };
 
-/// Nothing but memcpy: string moves and AVX-512 loops were within 3 % of it, non-temporal stores up to 3 times slower.
+/// Just memcpy: string moves and AVX-512 loops were within 3 % of it, non-temporal stores up to 3 times slower.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     if (bytes > 0) std::memcpy(to, from, bytes);
 }
@@ -39,13 +39,13 @@ struct messenger_core {
     const messenger_options options;
     message_counts counts{};
     status state = status::ok;  ///< bad since the first wait that failed
-    status broken = status::ok; ///< of a channel; becomes `state` in a wait, which says what was waited for
+    status broken = status::ok; ///< a channel's; becomes `state` in a wait, which knows what was waited for
     failed_wait failed{};       ///< what that wait was for
-    std::uint64_t moved = 0;    ///< frames, and pieces of large messages: a wait that sees more come goes on
+    std::uint64_t moved = 0;    ///< frames and pieces of large messages: a wait that sees this grow continues
 
     [[nodiscard]] bool is_immediate(std::uint64_t bytes) const noexcept { return bytes <= options.immediate_bytes; }
-    /// A message has met its receive. How many of its bytes are wanted: all; or none if the receive has too little
-    /// room, which is a failure. A large one is asked for all the same then, so that its send ends.
+    /// A message has met its receive. Returns the number of bytes wanted: all, or none if the receive has too little
+    /// room, which is a failure. Even then a large message is called for, so that its send ends.
     std::uint64_t begin_receive(message_operation& receive, const envelope& m) noexcept {
         receive.info = {m.source, m.tag, m.bytes};
         if (m.bytes <= receive.bytes) return m.bytes;
@@ -53,7 +53,7 @@ struct messenger_core {
         return 0;
     }
     void fail(status why, const message_operation& o, std::size_t more, std::uint64_t message_bytes = 0) noexcept;
-    /// The message that a receive was getting was withdrawn by its sender.
+    /// The message for a receive was withdrawn by its sender.
     void fail_withdrawn(message_operation& receive) noexcept {
         if (state == status::ok) {
             fail(job.left_by(receive.info.source), receive, 0);

@@ -37,7 +37,7 @@ void network_link::progress() noexcept {
     frames_.flush();
 }
 
-/// What came over the wire is checked before it is believed: a wrong frame ends the job, not this process.
+// What came over the wire is not trusted unchecked: a wrong frame ends the job, not this process.
 status network_link::read_frame(std::span<const std::byte> frame) noexcept {
     std::uint64_t given_back = 0;
     if (!frames_.read_head(frame, given_back) || !take_back(given_back)) return status::wrong_data;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between this rank and a peer over a network (docs/decisions/0025-messages-over-networks.md). One that fits
 // into a frame goes at once (message_frames.hpp). If it is longer than an immediate one it has a record, and with that
-// a place at its receiver, where it lies if it is unexpected. Larger ones are frame_rendezvous's.
+// a place at its receiver, where it is kept if it is unexpected. frame_rendezvous handles larger ones.
 #pragma once
 
 #include "frame_rendezvous.hpp"
@@ -20,20 +20,20 @@ namespace halocline::comm {
 
 class network_link {
   public:
-    /// `frame_bytes`: room of a frame.
+    /// `frame_bytes`: size of a frame.
     network_link(messenger_core& core, matching& m, int peer, std::size_t frame_bytes);
-    network_link(const network_link&) = delete; // its parts know each other
+    network_link(const network_link&) = delete; // its parts refer to each other
     network_link& operator=(const network_link&) = delete;
-    /// One channel of the frames, in their order.
+    /// Adds one of the channels for frames, in the order of their use.
     void connect(frame_channel c) { frames_.connect(c); }
     void connect(std::unique_ptr<bulk_link> bulk) { large_.connect(std::move(bulk)); }
 
     [[nodiscard]] std::size_t frame_bytes() const noexcept { return frames_.room(); }
     /// Sends a message, or announces it.  False: no room yet.
     [[nodiscard]] bool send(message_operation& s) noexcept;
-    /// Takes what has come, and sends what is due.
+    /// Takes in what has arrived, and sends what is due.
     void progress() noexcept;
-    /// A receive meets a message that came before it.
+    /// A receive meets a message that arrived before it.
     void receive_kept(message_operation& r, unexpected_message& m) noexcept;
     void withdraw(message_operation& o) noexcept;
     /// The messenger ends.
@@ -45,13 +45,13 @@ class network_link {
     /// What is kept of an unexpected message that is not immediate.
     struct kept_message {
         std::uint32_t record = 0;
-        bool whole = false; ///< it lies in place_of(record)
+        bool whole = false; ///< the message lies in place_of(record)
     };
 
     status read_frame(std::span<const std::byte> frame) noexcept;
-    /// Takes back records of this end's.  False: not all of them hold a message.
+    /// Takes back records of this end.  False: not all of them hold a message.
     [[nodiscard]] bool take_back(std::uint64_t given_back) noexcept;
-    /// False: that can't be.
+    /// False: the item is impossible.
     bool read_item(const frame_item& i, const std::byte* payload) noexcept;
     bool read_message(const frame_item& i, const std::byte* payload) noexcept;
     void receive_immediate(message_operation& r, const envelope& m, const std::byte* payload) noexcept;
@@ -66,8 +66,8 @@ class network_link {
     message_frames frames_;
     send_records records_;
     std::uint64_t sent_whole_ = 0; ///< a bit for each record that holds a whole message, until the peer gives it back
-    std::unique_ptr<std::byte[]>
-        whole_; ///< those that are unexpected: most_whole() bytes for each of the peer's records
+    /// Unexpected whole messages: most_whole() bytes for each of the peer's records.
+    std::unique_ptr<std::byte[]> whole_;
     frame_rendezvous large_;
 };
 

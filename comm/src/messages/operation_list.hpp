@@ -5,7 +5,7 @@
 
 namespace halocline::comm {
 
-/// Operations in the order in which they came. The list's pointers are in them: an operation is in at most one list.
+/// Operations in order of insertion. The links are stored in the operations, so each is in at most one list.
 struct operation_list {
     message_operation *first = nullptr, *last = nullptr;
 
@@ -26,7 +26,7 @@ struct operation_list {
         (o.before ? o.before->next : first) = o.next;
         (o.next ? o.next->before : last) = o.before;
     }
-    /// visit may remove the operation that it gets.
+    /// visit may remove the operation that it is given.
     template <class Visit>
     void for_each(Visit&& visit) {
         for (message_operation *o = first, *next; o != nullptr; o = next) {

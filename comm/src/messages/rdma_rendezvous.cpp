@@ -9,7 +9,7 @@ namespace halocline::comm {
 
 rdma_rendezvous::invitation rdma_rendezvous::invite(message_operation& r, operation_list& calling) noexcept {
     bulk_ticket ticket;
-    // Asked first: once memory is open, the sender must hear of it.
+    // Checked first, because once memory is open the sender must be informed.
     if (frames_.payload_room() < sizeof ticket) return invitation::later;
     switch (bulk_->receive(r.record, {r.data, r.asked_bytes}, ticket)) {
     case bulk_link::opening::busy: return invitation::later;
@@ -55,7 +55,7 @@ void rdma_rendezvous::progress(operation_list& called_for) noexcept {
     if (bulk_->failed() && !frames_.is_closed() && core_.broken == status::ok) frames_.lose(bulk_->trouble());
 }
 
-/// Before the pieces that come instead, which wait for it.
+/// Goes before the pieces that replace the writes; they wait for it.
 void rdma_rendezvous::tell_declines() noexcept {
     for (; declines_ != 0; declines_ &= declines_ - 1) {
         const auto record = static_cast<std::uint32_t>(std::countr_zero(declines_));
@@ -80,7 +80,7 @@ void rdma_rendezvous::write(message_operation& s, operation_list& called_for) no
             ++core_.counts.not_registered;
             writing_.remove(s);
             decline(s.record);
-            s.state = operation_state::called_for; // by the decline, once it is said
+            s.state = operation_state::called_for; // by the decline, once that is sent
             called_for.push(s);
             return;
         case bulk_link::opening::open: break;
@@ -88,7 +88,7 @@ void rdma_rendezvous::write(message_operation& s, operation_list& called_for) no
         s.state = operation_state::writing;
     }
     if (!bulk_->sent(s.record)) return;
-    // The receiver knows by itself when all is there: it is told nothing, and the record may be used again.
+    // The receiver sees by itself when everything has arrived: no notice is needed, and the record may be reused.
     writing_.remove(s);
     records_.give_back(s.record);
     s.finish();
@@ -104,10 +104,10 @@ void rdma_rendezvous::withdraw(message_operation& o) noexcept {
     bool over = false, left = false;
     while (under_way() && !over && !left) {
         left = frames_.is_closed();
-        over = waiting.again(frames_.peer()) != status::ok; // every wait of the rank moves its messages on
+        over = waiting.again(frames_.peer()) != status::ok; // every wait of the rank advances its messages
     }
     if (!under_way()) return;
-    // The end of the job, or the peer's: then it has written what it ever will.
+    // The job has ended, or the peer's part in it; the peer won't write any more.
     if (over) bulk_->cut();
     if (o.state == operation_state::invited) bulk_->give_up(o.record);
     (o.state == operation_state::invited ? invited_ : writing_).remove(o);

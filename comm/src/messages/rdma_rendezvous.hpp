@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large messages over a network, from memory to memory: the receiver opens its memory and invites the sender, which
-// writes (network/bulk_link.hpp). What is announced, and what goes in frames instead, is frame_rendezvous's.
+// writes (network/bulk_link.hpp). frame_rendezvous handles announcements, and messages that go in frames instead.
 #pragma once
 
 #include "message_frames.hpp"
@@ -23,32 +23,32 @@ class rdma_rendezvous {
 
     // Receiver.
     enum class invitation {
-        told,   ///< the sender will hear of it; the receive is this part's
+        told,   ///< the sender will be informed; from now on the receive is handled here
         later,  ///< no frame has room, or the network is busy with that record: try again
-        refused ///< the memory can't be registered: the message has to come in frames
+        refused ///< the memory can't be registered; the message has to come in frames
     };
     /// Tells the sender where to write. `calling`: the list that the receive is in, and leaves if `told`.
     [[nodiscard]] invitation invite(message_operation& r, operation_list& calling) noexcept;
-    /// The sender will not write. Returns the receive that had invited it and forgets it; nullptr: none.
+    /// The sender will not write. Returns and forgets the receive that had invited it; nullptr: none.
     [[nodiscard]] message_operation* declined(std::uint32_t record) noexcept;
 
     // Sender.
-    /// The receiver has invited so many bytes of a send.
+    /// The receiver has invited `bytes` of a send.
     void admit(message_operation& s, std::uint64_t bytes, const bulk_ticket& ticket) noexcept;
-    /// Nothing will be written for this record; the receiver is still to be told.
+    /// Nothing will be written for this record; the receiver has yet to be informed.
     void decline(std::uint32_t record) noexcept { declines_ |= std::uint64_t{1} << record; }
-    /// The receiver is told in another way.
+    /// The receiver learns of it in another way.
     void decline_no_more(std::uint32_t record) noexcept { declines_ &= ~(std::uint64_t{1} << record); }
-    /// True while the receiver has not been told: no other use of the record may go before.
+    /// True until the receiver has been informed: the record must not be reused before.
     [[nodiscard]] bool owes_decline(std::uint32_t record) const noexcept { return (declines_ >> record & 1) != 0; }
 
-    /// Moves all sends and receives on. Sends whose memory can't be registered are declined and appended to
+    /// Advances all sends and receives. Sends whose memory can't be registered are declined and appended to
     /// `called_for`: they go in pieces.
     void progress(operation_list& called_for) noexcept;
-    /// Nobody reads or writes the operation's memory when this returns. It may have been declined meanwhile: then it
-    /// goes in pieces, and is not this part's.
+    /// When this returns, nobody reads or writes the operation's memory. It may have been declined in the meantime:
+    /// then it goes in pieces and is no longer handled here.
     void withdraw(message_operation& o) noexcept;
-    /// The messenger ends: all are withdrawn.
+    /// The messenger ends: all operations are withdrawn.
     void abandon() noexcept;
     [[nodiscard]] std::string describe() const;
 
@@ -62,11 +62,11 @@ class rdma_rendezvous {
     send_records& records_;
     std::unique_ptr<bulk_link> bulk_;
     operation_list invited_;                      ///< receives whose memory is open to the peer
-    operation_list writing_;                      ///< sends to memory that is open here: admitted, or under way
+    operation_list writing_;                      ///< sends to memory that is open to this rank: admitted, or under way
     bulk_ticket ticket_[send_records::records]{}; ///< of these, by record
-    std::uint64_t declines_ = 0;                  ///< a bit for each record that is declined, until the peer is told
+    std::uint64_t declines_ = 0;                  ///< a bit for each declined record, until the peer is informed
     static_assert(send_records::records == 64);
-    static_assert(send_records::records == bulk_link::records); // a send's record is that of its bytes here, too
+    static_assert(send_records::records == bulk_link::records); // a send's record also identifies its bytes there
 };
 
 } // namespace halocline::comm

@@ -6,7 +6,7 @@
 namespace halocline::comm {
 namespace {
 
-/// What is kept of a large message.
+/// The send, which is all that is kept of a large message.
 message_operation* send_of(unexpected_message& m) {
     message_operation* send = nullptr;
     std::memcpy(&send, m.payload(), sizeof send);

@@ -9,14 +9,14 @@
 
 namespace halocline::comm {
 
-/// Messages of a rank to itself: an immediate one is kept with its bytes if its receive is not there yet, a large one
-/// as its send, which then lasts until it is received.
+/// Messages of a rank to itself: without a receive, an immediate one is kept with its bytes, a large one as its send,
+/// which then lasts until it is received.
 class self_link {
   public:
     self_link(messenger_core& core, matching& m) : core_(core), matching_(m) {}
     /// False: no room yet.
     [[nodiscard]] bool send(message_operation& s) noexcept;
-    /// A receive meets a message that came before it.
+    /// A receive meets a message that arrived before it.
     void receive_kept(message_operation& r, unexpected_message& m) noexcept;
     void withdraw(message_operation& s) noexcept;
     /// The messenger ends.

@@ -32,7 +32,7 @@ message_operation* shm_link::copied_if_quicker(message_operation& s) noexcept {
     if (s.bytes > link_layout::copy_bytes) return &s;
     if (is_in_stream(s)) return large_.copy(s);
     if (large_.is_mapped_there(s.data)) return &s;
-    message_operation* const copy = large_.copy(s); // to read it the receiver would need the kernel
+    message_operation* const copy = large_.copy(s); // reading the original would take the receiver a system call
     return copy != nullptr ? copy : &s;
 }
 
@@ -70,7 +70,7 @@ void shm_link::receive_kept(message_operation& r, unexpected_message& m) noexcep
 void shm_link::receive_announced(message_operation& r, const envelope& m, const std::byte* payload) noexcept {
     announcement a;
     std::memcpy(&a, payload, sizeof a);
-    large_.receive(r, core_.begin_receive(r, m), a); // though it asks for nothing, so that the send ends
+    large_.receive(r, core_.begin_receive(r, m), a); // even if it wants no bytes, so that the send ends
 }
 
 const control_line* shm_link::close() noexcept {

@@ -24,20 +24,20 @@ class shm_link {
     shm_link(messenger_core& core, matching& m, int peer, std::byte* own, std::byte* theirs, const peer_memory& memory,
              const streaming_watch& pushed, std::uint32_t id);
 
-    // In line: they are all that an immediate message takes.
+    // Defined in the class so that they are inlined: an immediate message takes nothing else.
     /// Sends an immediate message.  False: no room yet.
     bool send_now(std::span<const std::byte> data, int tag, std::uint32_t context) noexcept {
         return out_.send(data, label_for(tag, context));
     }
-    /// Receives the peer's next message if it comes within so many polls, is immediate, matches and fits.
+    /// Receives the peer's next message if it comes within `patience` polls, is immediate, matches and fits.
     /// Pre: matching::nothing_waits().
     [[gnu::always_inline]] bool receive_now(std::span<std::byte> into, int tag, std::uint32_t context, int patience,
                                             message_info& info) noexcept {
         const ring_reader::awaited next = in_.await();
         for (int polls = 0; polls < patience; ++polls) {
             if (polls > 0) pause();
-            // Two branches with a copy of what follows in each. An address that depends on what was polled would keep
-            // the core from guessing, and from asking for the payload before the number is there.
+            // Two branches, each with a copy of what follows. An address that depends on what was polled would keep the
+            // core from speculating, and so from fetching the payload before the number has arrived.
             switch (next.look()) {
             case ring_reader::arrival::in_cell: return receive_now(next.cell(), into, tag, context, info);
             case ring_reader::arrival::in_slot: return receive_now(next.slot(), into, tag, context, info);
@@ -49,16 +49,16 @@ class shm_link {
 
     /// Sends a message, or announces it.  False: no room yet.
     [[nodiscard]] bool send(message_operation& s) noexcept;
-    /// Looks for what has come, and moves large messages on.
+    /// Takes in what has arrived, and advances large messages.
     void progress() noexcept {
         while (take_next()) {
         }
         large_.progress();
     }
-    /// A receive meets a message that came before it.
+    /// A receive meets a message that arrived before it.
     void receive_kept(message_operation& r, unexpected_message& m) noexcept;
     void withdraw(message_operation& o) noexcept { large_.withdraw(o); }
-    /// The messenger ends: says farewell. Where the peer's farewell will come.
+    /// The messenger ends: says farewell. Returns the line on which the peer's farewell will arrive.
     const control_line* close() noexcept;
     [[nodiscard]] bool peer_has_left() const noexcept { return shm_channel::closed(*farewell_.line()); }
     [[nodiscard]] std::string describe() const { return large_.describe(); }
@@ -79,12 +79,12 @@ class shm_link {
     [[nodiscard]] ring_writer::label label_for(int tag, std::uint32_t context) const noexcept {
         return {tag, context, in_.slots_taken()};
     }
-    /// Frees a place of the ring: what lay there has been copied.
+    /// Frees a place of the ring: its message has been copied.
     void take(ring_reader::place p) noexcept {
         out_.credit(p.cell->slots_taken);
         in_.take(p);
     }
-    /// False: nothing has come, or what has come stays where it is.
+    /// False: nothing has arrived, or it stays where it is.
     bool take_next() noexcept {
         const ring_reader::awaited next = in_.await();
         switch (next.look()) { // as in receive_now()
@@ -96,12 +96,12 @@ class shm_link {
     }
     /// Gives a message to the receive that waits for it, or keeps it.  False: no room; it stays where it is.
     bool arrive(ring_reader::place p) noexcept;
-    /// Would the caller of this send wait for the receiver's answer as it did for that of the one before, with nothing
-    /// come between them? Then a stream of messages goes one way, and is quicker if its sender goes on.
+    /// Would the caller of this send wait for the receiver's answer as it did for the previous one, with nothing
+    /// arriving in between? Then a stream of messages goes one way, which is faster if its sender continues at once.
     [[nodiscard]] bool is_in_stream(const message_operation& s) const noexcept {
         return s.is_waited_for && in_.taken() == taken_at_announcement_;
     }
-    /// What is announced in place of a send: itself, or its copy.  nullptr: no room for now.
+    /// What to announce for a send: the send itself, or its copy.  nullptr: no room for now.
     [[nodiscard]] message_operation* copied_if_quicker(message_operation& s) noexcept;
     void receive_announced(message_operation& r, const envelope& m, const std::byte* payload) noexcept;
 
@@ -112,7 +112,7 @@ class shm_link {
     int peer_;
     shm_channel farewell_; ///< nothing else goes through it
     shm_rendezvous large_;
-    std::uint64_t taken_at_announcement_ = ~std::uint64_t{0}; ///< in_.taken() at the last one
+    std::uint64_t taken_at_announcement_ = ~std::uint64_t{0}; ///< in_.taken() at the last announcement
 };
 
 } // namespace halocline::comm

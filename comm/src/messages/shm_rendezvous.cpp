@@ -13,7 +13,7 @@
 namespace halocline::comm {
 namespace {
 
-/// Polls for which a receiver waits for its sender to begin: a microsecond.
+/// How many polls a receiver waits for its sender to begin: a microsecond.
 constexpr std::uint32_t patience = 100;
 
 } // namespace
@@ -44,7 +44,7 @@ message_operation* shm_rendezvous::copy(const message_operation& s) noexcept {
     copy.bytes = s.bytes;
     copy.peer = peer_;
     next_copy_ = (next_copy_ + 1) % link_layout::copies;
-    copy_claimed(copy.data, s.data, s.bytes); // its lines were last with the receiver
+    copy_claimed(copy.data, s.data, s.bytes); // its lines were last in the receiver's cache
     ++core_.counts.copied;
     return &copy;
 }
@@ -70,7 +70,7 @@ void shm_rendezvous::receive(message_operation& r, std::uint64_t bytes, const an
     }
     if (r.state != operation_state::staged && source.mapped() == nullptr) ++core_.counts.read;
     if (r.done()) return;
-    receiving_.push(r); // the sender has a part in it
+    receiving_.push(r); // the sender has yet to do its part
     go_on(r);
 }
 
@@ -82,12 +82,12 @@ void shm_rendezvous::ask_for_staging(message_operation& r, send_record& record) 
     r.state = operation_state::staged;
 }
 
-/// How far away is the sender now? Asked seldom, and only for messages that might be pushed.
+/// Measures how far away the sender is, seldom and only for messages that might be pushed.
 void shm_rendezvous::look_for_sender(send_record& record, std::uint64_t bytes) noexcept {
     if (bytes < least_pushed) return;
     const std::uint64_t now = ticks();
     if (!pushed_.due(now)) return;
-    // Its page is looked up first, so that only the time of the line counts.
+    // Touches the page first, so that only the time for the line is measured.
     (void)record.next.load(std::memory_order_relaxed);
     pushed_.read(ticks_to_take(&record.receiver.looked_at), now);
 }
@@ -101,11 +101,11 @@ bool shm_rendezvous::share_copy(message_operation& r, send_record& record, const
                                 std::uint64_t bytes) noexcept {
     if (!source.is_reachable()) return false;
     const bool push = source.mapped() != nullptr && is_mapped_there(r.data) && wants_push(bytes);
-    // A rank that sends to this peer, too, has a peer that copies already.
+    // If this rank sends to the peer, too, the peer is already copying.
     if (!push && (bytes < core_.options.synergistic_bytes || !announced_.empty())) return false;
     record.receiver.target = place_of(core_.job, r.data);
     record.next.store(0, std::memory_order_relaxed);
-    // Last, with release: a sender that sees the phase sees where the target is, and that no piece is taken.
+    // Last, with release: a sender that sees the phase also sees the target, and that no piece is taken.
     record.set(r.generation, push ? send_record::pushed : send_record::shared);
     r.state = operation_state::synergistic;
     r.source = push ? source.mapped() : nullptr;
@@ -139,19 +139,19 @@ bool shm_rendezvous::copied_by_both(message_operation& r, send_record& record, s
     const std::uint64_t theirs = said & ~(send_record::withdrawn | send_record::refused);
     if (r.pieces_done + theirs >= pieces_of(bytes)) {
         if (!r.is_refused && (said & send_record::refused) == 0) return true;
-        ask_for_staging(r, record); // all of it once more
+        ask_for_staging(r, record); // all of it again
         return false;
     }
-    // A sender that doesn't begin to push computes, or waits elsewhere: then this end copies.
+    // A sender that doesn't begin to push is computing, or waits elsewhere: then this end copies.
     if (r.source != nullptr && ++r.polls >= patience && record.next.load(std::memory_order_relaxed) == 0)
         copy_shared(r, record, {const_cast<std::byte*>(std::exchange(r.source, nullptr)), 0, 0}, bytes);
     return false;
 }
 
-/// `staged` says how many pieces were ever there, `read` how many of them were read.
+/// `staged` is the number of pieces placed there so far, `read` the number of those that were read.
 bool shm_rendezvous::copied_from_staging(message_operation& r, send_record& record, std::uint64_t bytes) noexcept {
     constexpr std::uint64_t piece = link_layout::staging_bytes;
-    // First: what a sender that has withdrawn has staged is all that there will be.
+    // Loaded first: what a withdrawn sender has staged is all that there will be.
     const bool withdrawn = (record.sender_pieces.load(std::memory_order_acquire) & send_record::withdrawn) != 0;
     const std::uint64_t theirs = record.staged.load(std::memory_order_acquire);
     for (; r.pieces_done < theirs; ++r.pieces_done) {
@@ -178,7 +178,7 @@ void shm_rendezvous::follow(message_operation& s) noexcept {
     case send_record::shared:
     case send_record::pushed: help_copy(s, record, now == send_record::pushed); break;
     case send_record::wants_staging:
-        if (staged_ == nullptr) staged_ = &s; // there is one staging area for each peer: others wait
+        if (staged_ == nullptr) staged_ = &s; // there is one staging area per peer; others wait
         if (staged_ == &s) stage(s, record);
         break;
     }
@@ -217,7 +217,7 @@ void shm_rendezvous::withdraw(message_operation& o) noexcept {
     const bool is_send = o.state == operation_state::announced;
     (is_send ? announced_ : receiving_).remove(o);
     if (staged_ == &o) staged_ = nullptr;
-    // A receiver that reads this process's memory goes on; one that needs copies of it would wait.
+    // A receiver that reads this process's memory continues; one that needs staged copies would wait forever.
     if (is_send) records_[o.record].sender_pieces.fetch_or(send_record::withdrawn, std::memory_order_release);
 }
 
