@@ -89,8 +89,7 @@ void share_bad_input(std::string_view what) {
         if (!start && !ended_by_launcher) start = mpi_bootstrap(unknown);
     } catch (const input_error&) { // there is no job to join either; of the two errors, `what` is the user's
     }
-    if (start)
-        (void)swap_cards(*start, own_card(*start, {}, "", std::string(what))); // throws the error shared by the ranks
+    if (start) (void)swap_cards(*start, own_card(*start, {}, "", std::string(what))); // throws what the ranks share
     throw input_error(std::string(what));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large messages between this rank and a peer that shares its memory. Their announcement comes through the ring
-// (shm_link.hpp); then the receiver copies out of the sender's memory, or out of a copy there; or both copy pieces of
-// the message, or the sender alone past its cache, or both through a staging area. The send's record, in its sender's
-// slab, is where the two ends meet (docs/decisions/0015-matched-messages.md).
+// (shm_link.hpp). Then the receiver copies out of the sender's memory, or out of a copy there; or both copy pieces; or
+// the sender copies alone, bypassing its cache; or both use a staging area. The two ends meet in the send's record, in
+// the sender's slab (docs/decisions/0015-matched-messages.md).
 #pragma once
 
 #include "message_layout.hpp"
@@ -22,7 +22,7 @@ namespace halocline::comm {
 
 class shm_rendezvous {
   public:
-    /// Smallest message that its sender may be left to copy past its cache.
+    /// Smallest message that its sender may be asked to copy, bypassing its cache.
     static constexpr std::size_t least_pushed = least_streamed;
     /// `own` and `theirs`: the two ranks' blocks (message_layout.hpp). `pushed`: for messages of least_pushed bytes.
     shm_rendezvous(messenger_core& core, int peer, std::byte* own, std::byte* theirs, const peer_memory& memory,
@@ -30,18 +30,18 @@ class shm_rendezvous {
 
     /// Sender: no further send can be announced now.
     [[nodiscard]] bool is_full() const noexcept { return free_.all_taken(); }
-    /// Can the receiver of this memory read it without the kernel?
+    /// Can the receiver read this memory without a system call?
     [[nodiscard]] bool is_mapped_there(const std::byte* data) const noexcept {
         return memory_.is_same_process() || core_.job.memory->contains(data);
     }
-    /// What the receiver is to be told of a send.  Pre: !is_full().
+    /// The announcement of a send.  Pre: !is_full().
     [[nodiscard]] announcement announce(message_operation& send) noexcept;
-    /// Sender: a copy of the send in this rank's slab, to be announced in its place.  nullptr: all copies are still to
-    /// be read.  Pre: at most link_layout::copy_bytes.
+    /// Sender: a copy of the send in this rank's slab, to be announced in its place.  nullptr: all copies are still
+    /// unread.  Pre: at most link_layout::copy_bytes.
     [[nodiscard]] message_operation* copy(const message_operation& send) noexcept;
     /// Receiver: takes `bytes` of an announced message, in whichever way reaches them.
     void receive(message_operation& r, std::uint64_t bytes, const announcement& a) noexcept;
-    /// The next steps of the sends that are announced, and of the receives in which their sender has a part.
+    /// Takes the next steps of the announced sends, and of the receives in which their sender has a part.
     void progress() noexcept {
         if (!announced_.empty()) announced_.for_each([this](message_operation& s) { follow(s); });
         if (!receiving_.empty()) receiving_.for_each([this](message_operation& r) { go_on(r); });
@@ -51,22 +51,22 @@ class shm_rendezvous {
     [[nodiscard]] std::string describe() const;
 
   private:
-    // Receiver.
+    // Receiver's part.
     void look_for_sender(send_record& record, std::uint64_t bytes) noexcept;
-    /// True if the sender of so many bytes should write them past its cache.
+    /// True if the sender of `bytes` should write them, bypassing its cache.
     [[nodiscard]] bool wants_push(std::uint64_t bytes) const noexcept;
-    /// Lets the sender copy a part, or all.  False: that would not pay, or the source can't be reached.
+    /// Lets the sender copy a part, or all.  False: that would not pay off, or the source can't be reached.
     bool share_copy(message_operation& r, send_record& record, const peer_buffer& source, std::uint64_t bytes) noexcept;
     void copy_shared(message_operation& r, send_record& record, const peer_buffer& source,
                      std::uint64_t bytes) noexcept;
     void ask_for_staging(message_operation& r, send_record& record) noexcept;
-    /// The next step of a receive in which its sender has a part.
+    /// Takes the next step of a receive in which its sender has a part.
     void go_on(message_operation& r) noexcept;
-    /// False: pieces are still to come.
+    /// False: pieces are still missing.
     bool copied_by_both(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
     bool copied_from_staging(message_operation& r, send_record& record, std::uint64_t bytes) noexcept;
-    // Sender.
-    /// Does what the receiver of an announced message asks for.
+    // Sender's part.
+    /// Does what the receiver of an announced message has asked for.
     void follow(message_operation& s) noexcept;
     void help_copy(message_operation& s, send_record& record, bool streaming) noexcept;
     void stage(message_operation& s, send_record& record) noexcept;
@@ -74,20 +74,20 @@ class shm_rendezvous {
     messenger_core& core_;
     int peer_;
     peer_memory memory_;
-    // Of what goes.
+    // Outgoing messages.
     send_record* records_; ///< in this rank's slab
     send_records free_;
-    std::uint64_t generation_ = 0; ///< of the last announcement
+    std::uint64_t generation_ = 0; ///< of the latest announcement
     operation_list announced_;
-    message_operation* staged_ = nullptr; ///< whose pieces lie in the staging area
+    message_operation* staged_ = nullptr; ///< the send whose pieces lie in the staging area
     outbox* outbox_;
     message_operation copies_[link_layout::copies];
     std::size_t next_copy_ = 0;
-    // Of what comes.
+    // Incoming messages.
     send_record* their_records_;
-    outbox* their_outbox_;     ///< is only read
-    operation_list receiving_; ///< those in which their sender has a part
-    streaming_watch pushed_;   ///< do large messages go past their sender's cache?
+    outbox* their_outbox_;     ///< only read
+    operation_list receiving_; ///< receives in which their sender has a part
+    streaming_watch pushed_;   ///< should large messages bypass their sender's cache?
 };
 
 } // namespace halocline::comm

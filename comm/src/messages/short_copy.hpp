@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A copy of at most a cache line, in line: calling memcpy with a number of bytes that the compiler doesn't know takes
-// longer than the copy.
+// An inline copy of at most a cache line: calling memcpy with a size unknown to the compiler takes longer than the copy
+// itself.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace halocline::comm {
 
-/// Both ends of a number of bytes between `piece` and 2 `piece`.
+/// Copies `bytes` bytes, between `piece` and 2 `piece`, as two overlapping pieces.
 template <std::size_t piece>
 void copy_ends(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     std::memcpy(to, from, piece);

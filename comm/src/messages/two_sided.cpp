@@ -6,7 +6,7 @@
 namespace halocline::comm::two_sided {
 namespace {
 
-constexpr std::uint32_t barrier_context = 0xffffffffu; // programs have context 0
+constexpr std::uint32_t barrier_context = 0xffffffffu; // programs use context 0
 
 std::span<const std::byte> bytes_of(const void* p, std::size_t count, datatype type) {
     return {static_cast<const std::byte*>(p), count * static_cast<std::size_t>(type)};
@@ -22,7 +22,7 @@ void tell(receive_status* s, const message_info& info) {
 
 request communicator::take() {
     if (free_.empty()) {
-        free_.reserve(all_.size() + 1); // give() does not allocate
+        free_.reserve(all_.size() + 1); // so that give() does not allocate
         return &all_.emplace_back();
     }
     const request r = free_.back();
@@ -68,7 +68,7 @@ void wait(request* r, communicator& c, receive_status* s) { waitall(1, r, c, s);
 void waitall(std::size_t count, request* requests, communicator& c, receive_status* statuses) {
     for (std::size_t i = 0; i < count; ++i) {
         if (requests[i] == request_null) continue;
-        c.require(c.messages().wait(*requests[i])); // every wait moves all of them on
+        c.require(c.messages().wait(*requests[i])); // every wait advances all of them
         tell(statuses == nullptr ? nullptr : statuses + i, requests[i]->info());
         c.give(requests[i]);
         requests[i] = request_null;

@@ -19,7 +19,7 @@ namespace halocline::comm {
 
 namespace {
 
-/// What a wait over MPI does between polls: nothing, but every millisecond `look`.
+/// A wait over MPI does nothing between polls, except to call `look` every millisecond.
 template <class Look>
 mpi_world::progress every_millisecond(Look look) {
     const auto interval = static_cast<std::uint64_t>(1e-3 / seconds_per_tick());
@@ -30,7 +30,7 @@ mpi_world::progress every_millisecond(Look look) {
     };
 }
 
-/// Before ranks know each other: only the clock; of the dead, the launcher takes care.
+/// Used before ranks know each other: checks only the clock; the launcher takes care of the dead.
 mpi_world::progress until(std::chrono::milliseconds deadline, std::string operation) {
     return every_millisecond([deadline, operation = std::move(operation), since = ticks()] {
         if (seconds(ticks() - since) < std::chrono::duration<double>(deadline).count()) return;
@@ -40,9 +40,9 @@ mpi_world::progress until(std::chrono::milliseconds deadline, std::string operat
     });
 }
 
-/// While it lives: a thread that says on stderr, once, if that lasts, and ends the process at the deadline.
-/// MPI_Init_thread waits inside MPI for every rank of the launcher; it can't be left otherwise, and there is nothing
-/// else to ask whom for.
+/// While it lives, a thread reports a long wait on stderr, once, and ends the process at the deadline. MPI_Init_thread
+/// waits inside MPI for every rank of the launcher; there is no other way out of it, and no way yet to find out which
+/// rank is missing.
 class watched_joining {
   public:
     watched_joining(const std::string& evidence, std::chrono::milliseconds deadline) {

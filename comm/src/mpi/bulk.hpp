@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large messages over MPI: the receive is posted into the receiver's memory before its sender is invited, under a tag
-// of its own, so that MPI never has to keep what comes.
+// of its own, so that MPI never has to buffer what arrives.
 #pragma once
 
 #include "network/bulk_link.hpp"
@@ -28,8 +28,8 @@ class mpi_bulk_link final : public bulk_link {
     [[nodiscard]] opening send(std::uint32_t record, std::span<const std::byte> data,
                                const bulk_ticket& ticket) noexcept override;
     [[nodiscard]] bool sent(std::uint32_t record) noexcept override { return move(out_[record]); }
-    void poll() noexcept override {}                 // each test is one
-    void cut() noexcept override { world_.leave(); } // what MPI moves outside its calls, nobody can stop
+    void poll() noexcept override {}                 // each test polls
+    void cut() noexcept override { world_.leave(); } // nobody can stop what MPI moves outside its calls
     [[nodiscard]] bool failed() const noexcept override { return error_ != HALOCLINE_MPI_OK; }
     [[nodiscard]] std::string trouble() const override { return world_.describe(error_); }
 
@@ -43,7 +43,7 @@ class mpi_bulk_link final : public bulk_link {
     };
     opening open(transfer& t, std::byte* data, std::size_t bytes) noexcept;
     void post(transfer& t) noexcept;
-    /// True: all of it is through.
+    /// True when all of it has been transferred.
     bool move(transfer& t) noexcept;
 
     mpi_world& world_;

@@ -75,7 +75,7 @@ bool mpi_world::post(mpi_end& e, std::uint64_t epoch) noexcept {
 }
 
 void mpi_world::send(mpi_end& e, std::uint64_t epoch, std::size_t bytes) noexcept {
-    // Slot (epoch + 1) & 1 held epoch - 1, which ends with this call: room for the peer's next message.
+    // Slot (epoch + 1) & 1 held epoch - 1, which this call ends: it is free for the peer's next message.
     if (!e.farewell_came && !post(e, epoch + 1)) return;
     const blocking_call call(e.windows ? doing_ : nullptr, e.peer);
     fail(e, bytes == e.send_message
@@ -105,10 +105,10 @@ void mpi_world::say_farewell(mpi_end& e) noexcept {
     fail(e, module_->farewell_start(e.requests, unit.data()));
 }
 
-/// Has the peer said farewell too, and is ours delivered? Then nothing is under way any more, in no direction.
+/// Has the peer said farewell too, and is ours delivered? Then nothing is under way any more, in either direction.
 bool mpi_world::closed(mpi_end& e) noexcept {
     if (e.error || !e.farewell_said) return false;
-    // The peer may have sent an epoch more than this end did.
+    // The peer may have sent one epoch more than this end did.
     while (!e.farewell_came) {
         if (e.came == e.posted && !post(e, e.posted + 1)) return false;
         const std::uint64_t before = e.came;
@@ -135,8 +135,8 @@ void mpi_world::release(mpi_end& e) noexcept {
 bool mpi_world::close_end(mpi_end& e) noexcept {
     const bool joined = e.requests != nullptr, clean = !joined || closed(e);
     const bool idle = module_->channel_close(e.requests) != 0;
-    // If not, a message may still come with this tag, or be read from this memory: they stay taken. So does the tag of
-    // an end that was never joined: the peer's may have been, and say farewell.
+    // Otherwise a message may still arrive with this tag, or be read from this memory, so both stay taken. So does the
+    // tag of an end that was never joined: the peer's end may have been, and say farewell.
     if (joined && clean && idle) return_tag(e.tag);
     if (idle) e.deallocate();
     if (clean && idle && e.windows) --e.windows->channels;

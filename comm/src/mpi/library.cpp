@@ -22,7 +22,7 @@ struct known_mpi {
     const char* module;
     const char* title;
     const char* launcher;
-    const char* variable; // that its launcher sets to the number of ranks
+    const char* variable; // set by its launcher to the number of ranks
     const char* package;
 };
 // Open MPI first: its mpirun may also speak PMI.
@@ -87,7 +87,7 @@ std::optional<mpi_launch> mpi_of_program() {
 
 namespace {
 
-/// What this program's run path names: Halocline's CMake package and halocline.pc put the folder of an installation
+/// The folders in this program's run path: Halocline's CMake package and halocline.pc put the folder of an installation
 /// there.
 void append_run_path(std::vector<std::filesystem::path>& folders) {
     void* self = dlopen(nullptr, RTLD_LAZY);
@@ -95,7 +95,7 @@ void append_run_path(std::vector<std::filesystem::path>& folders) {
     if (!self || dlinfo(self, RTLD_DI_SERINFOSIZE, &needed) != 0) return;
     std::vector<std::max_align_t> room(needed.dls_size / sizeof(std::max_align_t) + 1);
     auto* paths = reinterpret_cast<Dl_serinfo*>(room.data());
-    *paths = needed; // the second call wants to be told size and number again
+    *paths = needed; // the second call expects size and number again
     if (dlinfo(self, RTLD_DI_SERINFO, paths) == 0) {
         for (unsigned i = 0; i < paths->dls_cnt; ++i) {
             const std::filesystem::path folder = paths->dls_serpath[i].dls_name;
@@ -142,7 +142,7 @@ namespace {
 
 bool is_path(const std::string& module) { return module.find('/') != std::string::npos; }
 
-/// The module in that file; else nothing, and `why_not` says why.
+/// The module in that file; if it can't be opened, nothing, and `why_not` says why.
 std::optional<loaded_mpi_module> open_module(const std::filesystem::path& path, std::string& why_not) {
     // RTLD_LOCAL: the program's own libraries must not see this MPI's symbols.
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -165,7 +165,7 @@ std::optional<loaded_mpi_module> open_module(const std::filesystem::path& path, 
     return loaded_mpi_module{table, path};
 }
 
-/// Where it was looked for, and what would help.
+/// The error text: where the module was searched for, and what would help.
 std::string no_module(const mpi_launch& launch, const std::string& file) {
     std::string text = "MPI: no module " + file + " (" + launch.evidence + "): looked in " + list(mpi_module_folders());
     for (const auto& mpi : known) {

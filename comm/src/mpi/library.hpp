@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which MPI started this process, and finding and loading the module for it. No program links libmpi: which one it is
-// shows in the launcher's environment (docs/decisions/0005-mpi-as-modules.md).
+// Determines which MPI started this process, and loads the module for it. No program links libmpi: the launcher's
+// environment shows which MPI it is (docs/decisions/0005-mpi-as-modules.md).
 #pragma once
 
 #include "mpi_module.h"
@@ -23,27 +23,27 @@ struct mpi_launch {
     std::size_t communicator_bytes = 0;
 };
 
-/// The MPI launcher above this process, if there is one. $HALOCLINE_MPI (openmpi, mpich, or a path) overrides which
-/// module is taken, not how many ranks the launcher says.
+/// The MPI launcher above this process, if there is one. $HALOCLINE_MPI (openmpi, mpich, or a path) overrides the
+/// choice of the module, but not the launcher's number of ranks.
 std::optional<mpi_launch> mpi_launch_from_environment();
 
-/// The MPI that this program itself uses, if it shows: its own symbols, else the launcher.
+/// The MPI that this program itself uses, if that can be found out: by its symbols, else by the launcher.
 std::optional<mpi_launch> mpi_of_program();
 
-/// Where modules are looked for, in this order: $HALOCLINE_MODULE_PATH, beside the program, where they were built,
+/// Where modules are searched for, in this order: $HALOCLINE_MODULE_PATH, next to the program, where they were built,
 /// where they are installed.
 std::vector<std::filesystem::path> mpi_module_folders();
 
 /// The modules found there, by name, for reports.
 std::vector<std::string> mpi_modules_present();
 
-/// A module that is loaded, for good: an MPI library does not survive being unloaded.
+/// A loaded module. It is never unloaded: an MPI library does not survive that.
 struct loaded_mpi_module {
     const halocline_mpi_module* table = nullptr;
     std::filesystem::path path;
 };
 
-/// Err: input_error: no such module, or one of another ABI; says where it was looked for and what would help.
+/// Err: input_error: no such module, or one with another ABI; says where it was searched for and what would help.
 loaded_mpi_module load_mpi_module(const mpi_launch& launch);
 
 } // namespace halocline::comm

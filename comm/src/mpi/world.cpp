@@ -14,7 +14,7 @@ namespace halocline::comm {
 
 namespace {
 
-/// What a C callback may not throw is kept here and thrown after the call.
+/// Keeps an exception that may not pass through a C callback, to be thrown after the call.
 class guard {
   public:
     explicit guard(const mpi_world::progress& check) : check_(check) {}
@@ -76,7 +76,7 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
                           "): start the program with the mpirun of " + version_ + ", or unset HALOCLINE_MPI");
     }
     if (!launch.communicator || launch.title.empty() || module_->started_ranks() != 1) return;
-    const auto started = mpi_launch_from_environment(); // the other MPI's: N worlds of one rank each
+    const auto started = mpi_launch_from_environment(); // by the other MPI's launcher: N worlds of one rank each
     if (started && started->ranks > 1 && !started->title.empty() && started->title != launch.title) {
         throw input_error("MPI: the launcher is " + started->title + "'s and started " +
                           std::to_string(started->ranks) + " ranks (" + started->evidence + "), but " +
@@ -147,7 +147,7 @@ int mpi_world::take_tag() {
         throw job_error("MPI: " + std::to_string(next_tag_) + " channels are open to this rank, and " + version_ +
                         " has no more message tags (MPI_TAG_UB)");
     }
-    // So that giving one back never allocates.
+    // So that giving a tag back never allocates.
     const auto issued = static_cast<std::size_t>(next_tag_) + 1;
     if (free_tags_.capacity() < issued) free_tags_.reserve(2 * issued);
     return next_tag_++;
@@ -161,7 +161,7 @@ std::shared_ptr<mpi_windows> mpi_world::expose(std::span<const mpi_slots> slots,
         if (w->channels == 0) mine.number(w->number);
     }
     std::size_t count = 0;
-    std::map<std::uint64_t, int> closed; // on so many ranks
+    std::map<std::uint64_t, int> closed; // number -> ranks on which it is closed
     for (const std::string& bytes : allgather(mine.take(), check)) {
         wire_reader reader(bytes);
         count = std::max(count, reader.number<std::size_t>());

@@ -26,26 +26,26 @@ namespace halocline::comm {
 /// The windows of a plan, in one-sided mode.
 struct mpi_windows {
     halocline_mpi_windows* handle = nullptr;
-    std::uint64_t number = 0; ///< of the plan, the same on every rank
-    std::size_t channels = 0; ///< that still use them here
+    std::uint64_t number = 0; ///< the plan's, the same on every rank
+    std::size_t channels = 0; ///< still using them on this rank
 };
 
-/// What one of them is over: the two slots of a channel.
+/// The memory of one window pair: the two slots of a channel.
 struct mpi_slots {
     std::array<std::byte*, 2> slot{};
     std::size_t bytes = 0;
 };
 
-/// The network_world of MPI, through a loaded module (network/network_world.hpp). It can't be moved: channels point at
-/// it.
+/// The network_world of MPI, through a loaded module (network/network_world.hpp). It can't be moved, because channels
+/// point to it.
 class mpi_world {
   public:
-    /// Asked while something waits; throwing is allowed and ends the wait.
+    /// Called while something waits; it may throw, which ends the wait.
     using progress = std::function<void()>;
 
-    /// Loads the module and joins its world, or the communicator. Collective over the ranks of that.
-    /// Err: input_error: no such module, another ABI, the launcher started several ranks and this MPI sees one, or MPI
-    ///      forbids this thread to call it.
+    /// Loads the module and joins its world, or the given communicator. Collective over its ranks.
+    /// Err: input_error: no such module, another ABI, the launcher started several ranks but this MPI sees only one, or
+    ///      MPI forbids this thread to call it.
     explicit mpi_world(const mpi_launch& launch, const progress& check = {});
     ~mpi_world();
     mpi_world(const mpi_world&) = delete;
@@ -54,12 +54,12 @@ class mpi_world {
     /// How plans' channels are made from now on.
     void use(mpi_mode mode) { mode_ = mode; }
     [[nodiscard]] mpi_mode mode() const { return mode_; }
-    /// Whom to tell, until it is nullptr, of one-sided calls that block in MPI.
+    /// Sets where one-sided calls that block in MPI are recorded; nullptr: nowhere.
     void tell_calls(activity* doing) { doing_ = doing; }
 
     [[nodiscard]] int rank() const { return rank_; }
     [[nodiscard]] int ranks() const { return ranks_; }
-    /// May any thread of this rank use it, one at a time? Else the thread alone that initialised MPI.
+    /// May any thread of this rank use it, one at a time? If not, only the thread that initialised MPI.
     [[nodiscard]] bool any_thread() const { return module_->any_thread() != 0; }
     /// "Open MPI 4.1.4"
     [[nodiscard]] const std::string& version() const { return version_; }
@@ -67,7 +67,7 @@ class mpi_world {
 
     /// Bytes of every rank, by rank. Collective.  Err: what `check` throws; job_error if MPI fails.
     [[nodiscard]] std::vector<std::string> allgather(std::string_view mine, const progress& check) const;
-    /// Moves started sends and farewells on, while the rank waits for something else than MPI.
+    /// Advances started sends and farewells while the rank waits for something other than MPI.
     void poll() noexcept;
     /// The job failed: no MPI call for it any more, nor MPI_Finalize, so that this process can end while others are dead.
     /// Any thread may call it, while others are in calls.
@@ -77,11 +77,11 @@ class mpi_world {
     /// Ends all processes of the launcher with this exit code.
     void abort(int exit_code) const noexcept;
 
-    /// A tag for messages to this rank, used by no live channel of this world.  Err: job_error when MPI has no more.
+    /// A tag for messages to this rank, used by no live channel of this world.  Err: job_error if MPI has no more.
     [[nodiscard]] int take_tag();
     void return_tag(int tag) noexcept;
 
-    /// 0, 1, ... for the channels of a plan.
+    /// Numbers the channels of a plan: 0, 1, ...
     [[nodiscard]] int next_window(std::uint32_t plan_id) {
         if (std::exchange(window_plan_, plan_id) != plan_id) next_window_ = 0;
         return next_window_++;
@@ -93,16 +93,18 @@ class mpi_world {
     /// An end with memory and a tag for what the peer will send here.  Err: job_error; what `memory` throws.
     [[nodiscard]] mpi_end& open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id,
                                 std::size_t send_bytes, std::size_t receive_bytes);
-    /// An end's own part of its channel's card; its requests, and the first receive.  Err: job_error.
+    /// card(): an end's part of its channel's card; connect(): makes its requests and posts the first receive.  Err:
+    /// job_error.
     [[nodiscard]] std::string card(const mpi_end& end) const;
     void connect(mpi_end& end, const std::string& peer_card);
     static void greet(mpi_end&) noexcept {}
-    /// Sends the first `bytes` of the message of that epoch.  Pre: the one before is sent, and the peer's has come.
+    /// Sends the first `bytes` of the message of that epoch.  Pre: the previous one is sent, and the peer's has
+    /// arrived.
     void send(mpi_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
     /// Tests the receive and the send that are under way.
     void poll(mpi_end& end) noexcept;
     void say_farewell(mpi_end& end) noexcept;
-    /// The channel is gone: the end goes when its peer has said farewell, or with the world.
+    /// The channel is gone: its end is destroyed when the peer has said farewell, or with the world.
     void release(mpi_end& end) noexcept;
     /// Receives the farewells of the peers whose ends were closed here: until there are no more, `give_up` says so, or
     /// for 2 seconds. What nobody receives, MPI would complain of, or hold, when it ends. Then closes all ends: here,
@@ -119,7 +121,7 @@ class mpi_world {
   private:
     bool post(mpi_end& end, std::uint64_t epoch) noexcept;
     bool closed(mpi_end& end) noexcept;
-    /// True: nothing of it is under way any more.
+    /// True if nothing of it is under way any more.
     bool close_end(mpi_end& end) noexcept;
     void close_ends() noexcept;
     static void fail(mpi_end& end, int code) noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large messages between this rank and one peer over a network, from the sender's memory straight into the receiver's:
-// the receiver opens its memory and tells a ticket, with which the sender writes. What carries records and tickets to
-// and fro is not known here (docs/decisions/0031-large-messages-by-rma.md).
+// the receiver opens its memory and issues a ticket, with which the sender writes. How records and tickets are
+// exchanged is not decided here (docs/decisions/0031-large-messages-by-rma.md).
 #pragma once
 
 #include <cstddef>
@@ -19,20 +19,21 @@ struct bulk_ticket {
     std::uint64_t address = 0, key = 0;
 };
 
-/// Memory of this rank that its peers may write at any time, as long as this lives.
+/// Memory of this rank that its peers may write at any time during the lifetime of this object.
 struct exposed_memory {
     virtual ~exposed_memory() = default;
-    bulk_ticket ticket;       ///< of its first byte
-    std::uintptr_t local = 0; ///< by what the network's library knows it where it is read: a key, or a descriptor
+    bulk_ticket ticket; ///< of its first byte
+    /// How the network's library identifies the memory when it is read locally: a key, or a descriptor.
+    std::uintptr_t local = 0;
 };
 
-/// After set-up all members are noexcept and allocate nothing of their own; the network's library may.
+/// After set-up all members are noexcept and allocate nothing themselves; the network's library may.
 class bulk_link {
   public:
-    /// So many messages may be under way in each direction, where a link is not made for fewer. Each is called by its
+    /// How many messages may be under way in each direction, unless a link is made for fewer. Each is identified by its
     /// record, a number that both ends know.
     static constexpr std::uint32_t records = 64;
-    /// Longer ones go in pieces: both ends see that they move, and a link that fails is noticed within a wait's
+    /// Longer messages go in pieces, so that both ends see progress, and a link that fails is noticed within a wait's
     /// deadline.
     static constexpr std::size_t piece_bytes = std::size_t{64} << 20;
 
@@ -41,7 +42,7 @@ class bulk_link {
     bulk_link(const bulk_link&) = delete;
     bulk_link& operator=(const bulk_link&) = delete;
 
-    /// What the peer's end must know of this one.
+    /// What the peer's end needs to know about this one.
     [[nodiscard]] virtual std::string card() const = 0;
     virtual void connect(const std::string& peer_card) = 0;
     /// "fi_writedata of tcp;ofi_rxm"
@@ -50,29 +51,29 @@ class bulk_link {
     enum class opening {
         open,
         busy,   ///< the last message of that number is under way, or no registration is free: try again later
-        refused ///< the memory can't be registered: it goes in frames
+        refused ///< the memory can't be registered: the message goes in frames
     };
     /// Receiver: the peer may write `into` from now on.  Pre: into is not empty.
     virtual opening receive(std::uint32_t record, std::span<std::byte> into, bulk_ticket& ticket) noexcept = 0;
-    /// Has all of it come? Then the peer does not write there any more.
+    /// Has all of it arrived? Then the peer does not write there any more.
     [[nodiscard]] virtual bool received(std::uint32_t record) noexcept = 0;
-    /// The peer will not write any more, and has not written all.
+    /// The peer will write no more, and has not written everything.
     virtual void give_up(std::uint32_t record) noexcept = 0;
 
-    /// Sender: writes. If refused, the receiver has to be told.
+    /// Sender: writes. If refused, the receiver has to be informed.
     [[nodiscard]] virtual opening send(std::uint32_t record, std::span<const std::byte> data,
                                        const bulk_ticket& ticket) noexcept = 0;
-    /// May the memory be used again?
+    /// May the memory be reused?
     [[nodiscard]] virtual bool sent(std::uint32_t record) noexcept = 0;
 
     virtual void poll() noexcept = 0;
-    /// The job has ended: when this returns, no memory of this rank is read or written by this link any more.
+    /// The job has ended: when this returns, this link no longer reads or writes any memory of this rank.
     virtual void cut() noexcept = 0;
     [[nodiscard]] virtual bool failed() const noexcept = 0;
     [[nodiscard]] virtual std::string trouble() const = 0;
 
-    /// Pieces that moved, either way, and the writes among them: of this rank into its peer's memory, and of the peer
-    /// into this rank's, whether a receive is open for them or not.
+    /// Pieces that moved, either way, and among them the writes of this rank into its peer's memory, and those of the
+    /// peer into this rank's, whether or not a receive is open for them.
     [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
     [[nodiscard]] std::uint64_t writes() const noexcept { return writes_; }
     [[nodiscard]] std::uint64_t came() const noexcept { return came_; }
@@ -83,11 +84,11 @@ class bulk_link {
 
 /// One direction of one record: bytes on their way in pieces.
 struct bulk_transfer {
-    std::byte* data = nullptr; ///< nullptr: none under way; a send's is only read
+    std::byte* data = nullptr; ///< nullptr: none under way; for a send only read
     std::size_t bytes = 0;
     std::uint32_t pieces = 0, next = 0, done = 0; ///< the last two: posted, complete
 
-    /// `piece`: bytes of all but the last.
+    /// `piece`: size of all pieces but the last.
     bulk_link::opening open(std::byte* start, std::size_t size, std::size_t piece) noexcept {
         if (data != nullptr) return bulk_link::opening::busy;
         data = start;
@@ -98,10 +99,11 @@ struct bulk_transfer {
     }
 };
 
-/// nullptr: that transport has none.  Err: job_error.
+/// nullptr if that transport has none.  Err: job_error.
 [[nodiscard]] std::unique_ptr<bulk_link> make_bulk_link(job_core& core, int peer,
                                                         std::uint32_t records = bulk_link::records);
-/// To the peers that `transport` serves.  nullptr: it does not write there.  Err: job_error: it can't be registered.
+/// Exposes memory to the peers that `transport` serves.  nullptr: it can't write there.  Err: job_error: registration
+/// failed.
 [[nodiscard]] std::shared_ptr<const exposed_memory> expose(job_core& core, const std::string& transport,
                                                            std::span<std::byte> memory);
 

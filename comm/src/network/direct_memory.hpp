@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registered fields (the public header says what for), as the ends of direct channels see them.
+// Registered fields (see the public header), as the ends of direct channels use them.
 #pragma once
 
 #include "bulk_link.hpp"
@@ -19,7 +19,7 @@ class direct_memory {
     };
     explicit direct_memory(std::shared_ptr<node_slab> slab) : slab_(std::move(slab)) {}
     ~direct_memory() {
-        for (field& f : fields_) f.registered = nullptr; // before its memory may be used for something else
+        for (field& f : fields_) f.registered = nullptr; // before the memory may be reused
         for (const field& f : fields_) slab_->unpin(f.start);
     }
     direct_memory(const direct_memory&) = delete;

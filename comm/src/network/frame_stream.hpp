@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames between this rank and one peer: where much that is small is to be said over a network, several items go in one
-// message of a channel. What an item is, is up to the user (messages/message_frames.hpp, one_sided/far_link.hpp).
+// Frames between this rank and one peer: they pack several small items into one message of a channel over a network.
+// The users define the items (messages/message_frames.hpp, one_sided/far_link.hpp).
 //
-// Frames are numbered from 0 and go in the epochs of a few channels in turn, so that several are under way: frame n is
+// Frames are numbered from 0 and take turns on the epochs of a few channels, so that several are under way: frame n is
 // epoch n / channels + 1 of channel n % channels, and items arrive in the order in which they were appended.
 //
-// Flow control: a channel may send epoch e when the peer's epoch e - 1 has come, which says that the slot for it is
-// free. So frame n may go when the peer's frame n - channels is here, and whoever takes frames has to answer them, if
-// need be with empty ones (owes_answer()), in every wait of its rank: else a peer that only sends would stop for ever.
+// Flow control: a channel may send epoch e once the peer's epoch e - 1 has arrived, which says that the slot for it is
+// free. So frame n may go when the peer's frame n - channels is here. Whoever takes frames therefore has to answer
+// them, if necessary with empty ones (owes_answer()), in every wait of its rank: otherwise a peer that only sends would
+// stop.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
@@ -23,7 +24,7 @@
 
 namespace halocline::comm {
 
-/// A channel of whichever network serves the peer, as far as frames need it.
+/// A channel of whichever network serves the peer, reduced to what frames need.
 class frame_channel {
     template <class Work>
     auto visit(Work&& work) {
@@ -47,7 +48,7 @@ class frame_channel {
     [[nodiscard]] std::span<const std::byte> received(std::uint64_t epoch) noexcept {
         return visit([&](auto& c) { return std::span(c.received(epoch), c.label(epoch).bytes); });
     }
-    /// Where the frame of that epoch is to be written; nullptr: the one before has not gone.
+    /// Where the frame of that epoch is to be written; nullptr: the previous one has not left yet.
     [[nodiscard]] std::byte* target(std::uint64_t epoch) noexcept {
         return visit([&](auto& c) { return c.sent(epoch - 1) ? c.target(epoch) : nullptr; });
     }
@@ -64,24 +65,24 @@ class frame_channel {
 
 struct frame_stream {
     static constexpr std::uint64_t channels = 4;
-    /// So many it has memory for: each channel one that is filled, and two that come.
+    /// Number of frames it has memory for: per channel one being filled, and two that arrive.
     static constexpr std::size_t frames = 3 * channels;
 
     std::vector<frame_channel> channel{}; ///< `channels` of them, in the order of their requests
-    std::size_t room = 0;                 ///< bytes of a frame
-    std::size_t head = 0;                 ///< of these at its begin, for the user to fill before send()
-    std::uint64_t sent = 0, taken = 0;    ///< frames
+    std::size_t room = 0;                 ///< size of a frame
+    std::size_t head = 0;                 ///< bytes at its start, for the user to fill before send()
+    std::uint64_t sent = 0, taken = 0;    ///< numbers of frames
     std::byte* frame = nullptr;           ///< number `sent`, if it is being filled
-    std::size_t used = 0;                 ///< bytes of it
+    std::size_t used = 0;                 ///< bytes used in it
 
     static constexpr std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
-    /// Does the rest of a frame hold a payload of so many bytes, as an item says that came over the wire? Any number
-    /// may: padded, the largest would be 0.
+    /// Does the rest of a frame hold a payload of `bytes`? These come from the wire, so they may have any value:
+    /// padded, the largest would become 0.
     static constexpr bool holds(std::size_t rest, std::uint64_t bytes) {
         return bytes <= rest && padded(bytes) <= rest;
     }
 
-    /// Begins frame `sent`, if it has not begun. False: not now.
+    /// Begins frame `sent`, if it has not begun. False: not possible now.
     bool open() noexcept {
         if (frame != nullptr) return true;
         frame = channel[sent % channels].target(sent / channels + 1);
@@ -100,7 +101,7 @@ struct frame_stream {
         used += size;
         return true;
     }
-    /// May frame `sent`, empty or not, go now?
+    /// May frame `sent`, empty or not, be sent now?
     [[nodiscard]] bool can_send() noexcept { return sent != taken + channels && open(); }
     /// Pre: can_send().
     void send() noexcept {
@@ -111,15 +112,15 @@ struct frame_stream {
     /// Half of what the peer may have under way is unanswered: it may be unable to send.
     [[nodiscard]] bool owes_answer() const noexcept { return taken >= sent + channels / 2; }
 
-    /// Is the peer's next frame here? Also true when it never will be: then check() says why. `ask`: the network, too;
-    /// false: only what it told before.
+    /// Is the peer's next frame here? Also true if it never will be: then check() says why. `ask`: poll the network,
+    /// too; false: only use what is known already.
     [[nodiscard]] bool arrived(bool ask = true) noexcept {
         return ask ? next().arrived(next_epoch()) : next().is_here(next_epoch());
     }
-    /// Pre: arrived(), of this and the next two; when it has been read, ++taken.
+    /// Pre: arrived(), for this and the next two; when the frame has been read, ++taken.
     [[nodiscard]] status check() noexcept { return next().check(next_epoch()); }
     [[nodiscard]] std::span<const std::byte> received() noexcept { return next().received(next_epoch()); }
-    /// What the transport said when check() gave status::peer_died.
+    /// The transport's error message after check() returned status::peer_died.
     [[nodiscard]] std::string trouble() { return next().trouble(); }
 
   private:
@@ -127,7 +128,7 @@ struct frame_stream {
     [[nodiscard]] std::uint64_t next_epoch() const noexcept { return taken / channels + 1; }
 };
 
-/// Appends the requests for a stream's channels between this rank and a peer, in a set without others.
+/// Appends the requests for the channels of a stream between this rank and a peer, in a set without other channels.
 inline void request_frame_channels(std::vector<channel_request>& requests, int own, int peer, std::size_t room) {
     constexpr auto count = static_cast<std::uint32_t>(frame_stream::channels);
     const auto key = [](int rank, std::uint32_t n) { return count * static_cast<std::uint32_t>(rank) + n; };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared library that is loaded when it is first needed, and its functions. Never unloaded.
+// A shared library that is loaded on first use, and its functions. Never unloaded.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@ namespace halocline::comm {
 
 class loaded_functions {
   public:
-    /// `file`: "libibverbs.so.1". What is missing is told in `why_not`, the first of it; else that stays empty.
+    /// `file`: "libibverbs.so.1". `why_not` receives the first thing that is missing; otherwise it stays empty.
     loaded_functions(const char* file, std::string& why_not)
         : handle_(dlopen(file, RTLD_NOW | RTLD_LOCAL)), file_(file), why_not_(why_not) {
         if (handle_ == nullptr) why_not_ = std::string(file) + " can't be loaded: " + dlerror();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of network_channel, for those who instantiate it: for a network_world, and the ends that it opens.
+// The member functions of network_channel, for explicit instantiation with a network_world and its ends.
 #pragma once
 
 #include "network_world.hpp"

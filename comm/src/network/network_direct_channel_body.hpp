@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of network_direct_channel, for those who instantiate it beside network_channel.
+// The member functions of network_direct_channel, for explicit instantiation along with network_channel.
 #pragma once
 
 #include "control/wire.hpp"
@@ -69,7 +69,7 @@ bool network_direct_channel<World, End>::sent(std::uint64_t epoch) noexcept {
     End& end = *this->end_;
     const auto done = [&] {
         if (end.error) return true;
-        if (end.values.given < epoch) return end.over(); // then nobody will free the fields any more
+        if (end.values.given < epoch) return end.over(); // if so, nobody will free the fields any more
         return end.has_room() && end.values_gone();
     };
     if (done()) return true;
@@ -96,7 +96,7 @@ status network_direct_channel<World, End>::check(std::uint64_t epoch) const noex
     const End& end = *this->end_;
     const status s = base::check(epoch);
     if (s != status::ok) return s;
-    // The peer has left: before its values came, or before it could get these.
+    // The peer has left: before its values arrived, or before it could receive these.
     return !end.has_values(epoch) || (end.over() && end.values.given < epoch) ? status::aborted : s;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a network's channel and its world share of one end, and how the last of them wait for their peers' farewells.
+// What a network's channel and its world share about one end, and how ends wait for their peers' farewells.
 #pragma once
 
 #include "bulk_link.hpp"
@@ -20,16 +20,16 @@
 
 namespace halocline::comm {
 
-/// What an end of a direct channel writes beside its labels.
+/// What an end of a direct channel writes besides its labels.
 struct direct_values {
-    std::vector<direct_write> writes; ///< of a message, none longer than the network writes at once
+    std::vector<direct_write> writes; ///< of one message, none longer than the network's largest write
     std::vector<direct_memory::field> own;
     std::vector<bulk_ticket> theirs;             ///< of the peer's fields
-    std::uint32_t own_field = 0, peer_field = 0; ///< of the message under way: those that the writes count from
-    std::uint32_t writes_in = 0;                 ///< of a message of the peer
-    std::uint64_t given = 0;                     ///< epoch of the last message whose values the library was given
+    std::uint32_t own_field = 0, peer_field = 0; ///< of the message under way: the fields from which its writes count
+    std::uint32_t writes_in = 0;                 ///< in a message of the peer
+    std::uint64_t given = 0;                     ///< epoch of the last message whose values were given to the library
 
-    /// `whole` in pieces, none longer than `largest`.
+    /// `whole` split into pieces, none longer than `largest`.
     static std::vector<direct_write> split(std::span<const direct_write> whole, std::size_t largest) {
         std::vector<direct_write> parts;
         for (const direct_write& w : whole)
@@ -41,23 +41,23 @@ struct direct_values {
     [[nodiscard]] const bulk_ticket& target(const direct_write& w) const { return theirs[peer_field + w.field]; }
 };
 
-/// Its block: two slots for what the peer sends, one for what this end sends; a transport's own before and behind them.
+/// Its block: two slots for what the peer sends, one for what this end sends; a transport's own data before and after.
 struct network_end {
     std::pmr::memory_resource* memory = nullptr;
     std::byte* block = nullptr;
     std::size_t block_bytes = 0, before = 0;
-    std::size_t receive_stride = 0, send_stride = 0; // of a slot; the peer's slots are as large as what this end sends
+    std::size_t receive_stride = 0, send_stride = 0; // of a slot; the peer's slots have the size of what this end sends
     std::size_t send_message = 0, receive_message = 0; // label and payload, at most
     int peer = -1;
     std::shared_ptr<const void> kept; ///< other memory that the peer may write until its farewell
 
     std::uint64_t started = 0; ///< epoch of the last message given to the library
-    std::uint64_t writes = 0;  ///< that it took
+    std::uint64_t writes = 0;  ///< accepted by the library
     direct_values values;
     bool joined = false, greeting_said = false, greeted = false, farewell_said = false, farewell_came = false;
     bool released = false;           ///< the channel is gone
-    int error = 0;                   ///< the library's, of what failed first
-    status lost = status::peer_died; ///< what that means to who waits for a message
+    int error = 0;                   ///< the library's code for the first failure
+    status lost = status::peer_died; ///< the status that this means for a wait
 
     /// Err: what `from` throws.
     void allocate(std::pmr::memory_resource& from, std::size_t send_bytes, std::size_t receive_bytes,
@@ -78,7 +78,7 @@ struct network_end {
 
     [[nodiscard]] std::byte* slot(std::size_t n) const { return block + before + n * receive_stride; }
     [[nodiscard]] std::byte* send_slot() const { return slot(2); }
-    /// What travels of the message in send_slot().
+    /// The part of the message in send_slot() that travels.
     [[nodiscard]] const std::byte* outgoing() const { return send_slot() + message_slots::label_at; }
     /// Where such a message starts in the peer's block.
     [[nodiscard]] std::size_t place_at_peer(std::size_t n) const {
@@ -86,7 +86,7 @@ struct network_end {
     }
 };
 
-/// Calls `done` until it says so, `give_up` does, or for 2 seconds.
+/// Calls `done` until it returns true, `give_up` does, or 2 seconds have passed.
 template <class Done>
 void await_farewells(Done done, const std::function<bool()>& give_up) {
     constexpr double most = 2; // seconds

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A large message's bytes on their way, where the network's library must know their memory.
+// The transfer of a large message whose memory has to be registered with the network's library.
 #pragma once
 
 #include "bulk_link.hpp"
@@ -13,7 +13,7 @@ struct registered_transfer : bulk_transfer {
     typename registration_cache<Region>::place* registered = nullptr;
 
     using bulk_transfer::open; // without a registration
-    /// make, drop: as of registration_cache::take().
+    /// make, drop: as for registration_cache::take().
     template <class Make, class Drop>
     bulk_link::opening open(std::byte* start, std::size_t size, std::size_t piece, Make&& make, Drop&& drop) noexcept {
         if (data != nullptr) return bulk_link::opening::busy;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registrations of memory for large messages. The slab's memory stays mapped where it is as long as the job lasts, so
-// its registrations are kept for later messages; the one that was not used for longest goes when its place is needed.
-// Other memory may go back to the system between two messages, and nobody would tell: it is registered for one message.
+// Registrations of memory for large messages. The slab's memory stays mapped where it is for the whole job, so its
+// registrations are kept for later messages; the least recently used one goes when its place is needed. Other memory
+// may go back to the system between two messages, unnoticed: it is registered for one message only.
 #pragma once
 
 #include <halocline/comm/slab.hpp>
@@ -12,7 +12,7 @@
 
 namespace halocline::comm {
 
-/// Region: of the network's library; its member `error` is not 0 where nothing was registered.
+/// Region: defined by the network's library; its member `error` is not 0 if nothing was registered.
 template <class Region>
 class registration_cache {
   public:
@@ -22,13 +22,13 @@ class registration_cache {
         Region region{};
         bool kept = false;
         std::uint32_t users = 0;
-        std::uint64_t used = 0; ///< when
+        std::uint64_t used = 0; ///< time of last use
     };
 
     explicit registration_cache(const slab& memory) : memory_(memory) {}
 
-    /// make(start, bytes) -> Region registers, drop(Region&) ends that. nullptr: every place is in use (error() is 0),
-    /// or the memory can't be registered.
+    /// make(start, bytes) -> Region registers, drop(Region&) undoes that. nullptr: every place is in use (error() is
+    /// 0), or the memory can't be registered.
     template <class Make, class Drop>
     place* take(std::byte* start, std::size_t bytes, Make&& make, Drop&& drop) noexcept {
         error_ = 0;
@@ -45,7 +45,7 @@ class registration_cache {
             if (best == nullptr || p.start == nullptr || p.used < best->used) best = &p;
         }
         if (best == nullptr) return nullptr;
-        if (keep) { // neighbours in the slab are often sent next
+        if (keep) { // its neighbours in the slab are often sent next
             const auto offset = static_cast<std::size_t>(start - memory_.base()) / granule * granule;
             const auto last = static_cast<std::size_t>(end - memory_.base());
             start = memory_.base() + offset;
@@ -54,7 +54,7 @@ class registration_cache {
         }
         clear(*best, drop);
         best->region = make(start, static_cast<std::size_t>(end - start));
-        if (best->region.error != 0) { // what is kept may be what the system has no room beside
+        if (best->region.error != 0) { // the kept registrations may be what leaves the system no room
             for (place& p : all_)
                 if (p.users == 0) clear(p, drop);
             best->region = make(start, static_cast<std::size_t>(end - start));
@@ -81,7 +81,7 @@ class registration_cache {
     }
     /// Error of the last take(); 0: none.
     [[nodiscard]] int error() const noexcept { return error_; }
-    /// Calls of make.
+    /// Number of calls of make.
     [[nodiscard]] std::uint64_t registered() const noexcept { return registered_; }
 
   private:

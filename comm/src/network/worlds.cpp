@@ -11,14 +11,14 @@
 namespace halocline::comm {
 namespace {
 
-/// How a rank was told to open a transport.
+/// The options for opening a transport.
 struct opening {
-    std::string options; ///< the keys that decide on its kind, which two ranks must have alike
-    std::string key;     ///< that names a device or a provider
-    bool named;          ///< by it: what is named must be there
+    std::string options; ///< the keys that determine its kind, which must be equal on two ranks
+    std::string key;     ///< the key that names a device or a provider
+    bool named;          ///< does the key have a value? Then what it names must exist
 };
 
-/// What a rank has of a transport.
+/// A rank's result of opening a transport.
 struct found_world {
     std::string trouble, kind, address;
     bool named = false;
@@ -30,7 +30,7 @@ struct found_world {
     }
 };
 
-/// Err: input_error, the same on every rank, if one that was told what to use can't.
+/// Err: input_error, the same on every rank, if a rank can't use what its options name.
 void require_named(const job& j, const std::vector<found_world>& found, const std::string& key) {
     const auto bad = std::ranges::find_if(found, [](const found_world& w) { return w.named && !w.trouble.empty(); });
     if (bad == found.end()) return;
@@ -42,7 +42,7 @@ void require_named(const job& j, const std::vector<found_world>& found, const st
 }
 
 /// Opens a transport's world on every rank that can. Collective.
-/// Returns by rank why it is not reached from here; if all that is empty on one rank, it is on all.
+/// Returns, by rank, why it is not reached from here; if that is all empty on one rank, it is so on all.
 /// Err: input_error, as require_named().
 template <class World>
 std::vector<std::string> open_world(const job& j, std::shared_ptr<World>& place, const opening& how,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the channels of a transport with cards are made in, its world: one line per transport; and how a job opens those
+// The worlds in which the channels of transports with cards are made, one line per transport; and how a job opens those
 // that it needs.
 #pragma once
 
@@ -28,9 +28,9 @@ inline mock_world& world_of(const job_core&, const mock_channel*) {
     return nothing;
 }
 
-/// Opens verbs and libfabric, in the order of the job's transports, on the ranks that can, and only if one before does
-/// not reach all of them. Notes which peers each does not reach, and why. `address`: of this host, for networks over
-/// IP. Collective.
+/// Opens verbs and libfabric, in the order of the job's transports, on the ranks that can, and only if the previous
+/// ones do not reach all peers. Notes which peers each does not reach, and why. `address`: of this host, for networks
+/// over IP. Collective.
 void open_networks(const job& j, bool one_node, const std::string& address, refusals& refused);
 
 } // namespace halocline::comm

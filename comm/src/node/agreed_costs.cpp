@@ -6,7 +6,7 @@
 namespace halocline::comm {
 namespace {
 
-/// Of the positive ones; 0 if there are none.
+/// The lower quartile of the positive values; 0 if there are none.
 double lower_quartile(std::vector<double> values) {
     std::erase_if(values, [](double v) { return !(v > 0); });
     if (values.empty()) return 0;
@@ -15,25 +15,25 @@ double lower_quartile(std::vector<double> values) {
     return *quarter;
 }
 
-/// All that happens between two cores is made of lines that are taken. To take one is what is hardest to disturb: it
-/// lasts a tenth of a microsecond and needs nobody else at that time. So it bounds the rest.
+/// Everything between two cores consists of taking lines. Taking a line is the measurement that is hardest to disturb:
+/// it lasts a tenth of a microsecond and needs nobody else at that time. So it bounds the others.
 void bound_by_lines(costs& c) {
     // From the other socket of a loaded machine.
     constexpr double longest_take = 5e-7;
     c.take_seconds = std::min(c.take_seconds, longest_take);
-    const double take = c.take_seconds > 0 ? c.take_seconds : longest_take; // not timed where all share a core
+    const double take = c.take_seconds > 0 ? c.take_seconds : longest_take; // not timed if all ranks share a core
     for (write_cost* const w : {&c.cached, &c.streamed}) {
-        w->line_seconds = std::min(w->line_seconds, 2 * take);       // there and back; neighbours overlap
-        w->message_seconds = std::min(w->message_seconds, 8 * take); // two flags, lines before them, a fence
+        w->line_seconds = std::min(w->line_seconds, 2 * take);       // there and back; neighbouring lines overlap
+        w->message_seconds = std::min(w->message_seconds, 8 * take); // two flags, the lines before them, a fence
     }
     c.scattered_line_seconds = std::min(c.scattered_line_seconds, 4 * take);
-    // Further messages are under way with the first: payloads and control lines are lines beside others.
+    // Further messages travel along with the first: their payloads and control lines overlap with other lines.
     const double lines = c.cached.line_seconds > 0 ? 3 * c.cached.line_seconds : take;
     c.message_seconds = std::min({c.message_seconds, take, lines});
 }
 
-/// Between two cores a line is taken by the writer, then by the reader. Where ranks share cores, who waits for a flag
-/// lets others do their work meanwhile; what it costs is a change of process, however long it took.
+/// Between two cores a line is taken by the writer, then by the reader. Where ranks share cores, a rank that waits for
+/// a flag lets others work meanwhile; what the flag costs is a context switch, however long the wait took.
 double flag_of(const costs& c, bool own_cores) {
     constexpr double change_of_process = 2e-6, between_cores = 5e-7;
     if (!own_cores) return change_of_process;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what each rank has measured, what all go by: a machine that was busy meanwhile must not change what they choose.
+// Combines all ranks' measurements into the values every rank uses, so that other load on the machine changes no
+// choice.
 #pragma once
 
 #include <halocline/comm/costs.hpp>
@@ -8,15 +9,15 @@
 
 namespace halocline::comm {
 
-/// What one rank has measured; 0 is what it could not.
+/// The measurements of one rank; 0 where it could not measure.
 struct measurement {
     costs seen;
     bool own_core = false;      ///< has it a processor to itself?
     bool shares_memory = false; ///< with the neighbour to which it sent flags
 };
 
-/// Of each time the lower quartile of those who know it, for what else runs only adds; and no more than the hardware
-/// can take, for a rank may have waited for other programs whenever it looked.
+/// For each time the lower quartile of the ranks that measured it, since other load only adds time, capped at what the
+/// hardware can take, since a rank may have been disturbed by other programs every time.
 costs agreed(const std::vector<measurement>& all);
 
 } // namespace halocline::comm

@@ -25,7 +25,7 @@ bool is_made_by_intel() {
 const bool detail::claims_by_prefetch = is_made_by_intel();
 
 std::size_t largest_claimed() {
-    const long told = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0 where the machine doesn't say
+    const long told = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0 if the machine doesn't say
     const std::size_t cache_bytes = told > 0 ? static_cast<std::size_t>(told) : std::size_t{1} << 20;
     return cache_bytes / 2;
 }

@@ -8,7 +8,7 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-/// Both clocks at once: of several attempts the one that took least. A rank that loses its core between the two has
+/// Both clocks read at once: the quickest of several attempts. A rank that loses its core between the two readings has
 /// them milliseconds apart.
 struct reading {
     std::uint64_t ticks = 0;

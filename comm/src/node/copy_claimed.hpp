@@ -10,8 +10,8 @@
 
 namespace halocline::comm {
 
-/// to[0, bytes) = from[0, bytes), with lines claimed first (docs/decisions/0010), a page at a time: what is claimed is
-/// still in the first-level cache when it is filled.  Pre: no overlap.
+/// to[0, bytes) = from[0, bytes), with lines claimed first (docs/decisions/0010), a page at a time, so that claimed
+/// lines are still in the first-level cache when they are filled.  Pre: no overlap.
 inline void copy_claimed(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     constexpr std::size_t block = 4096;
     for (std::size_t i = 0; i < bytes; i += block) {

@@ -24,7 +24,7 @@
 namespace halocline::comm {
 namespace {
 
-/// Least time of a few attempts: what else runs on the machine only adds.
+/// The least time of a few attempts: other load on the machine only adds.
 template <class Work>
 double least_seconds(int attempts, Work&& work) {
     std::uint64_t least = ~std::uint64_t{0};
@@ -39,11 +39,12 @@ double least_seconds(int attempts, Work&& work) {
 /// How a message is written.
 enum class writes {
     cached,   ///< lines claimed, then filled
-    streamed, ///< lines filled past the cache
-    scattered ///< few lines of each page, by half; from the other halves of the lines that the peer writes at that time
+    streamed, ///< lines filled by stores that bypass the cache
+    /// A few lines of each page, filled by half, from the other halves of the lines that the peer writes meanwhile.
+    scattered
 };
 
-/// Messages of `bytes` or less between this rank and its partner, if it has one; the larger ones in shared memory only.
+/// Messages of at most `bytes` between this rank and its partner, if it has one; the larger ones in shared memory only.
 class probe {
   public:
     /// Collective.  peer: -1: none.
@@ -56,16 +57,17 @@ class probe {
         }
         set_ = channel_set(j, requests, {"costs", "", {}});
     }
-    /// Time of an exchange of next to nothing; 0 on a rank without a partner.
+    /// Time of an exchange of an empty message; 0 on a rank without a partner.
     [[nodiscard]] double exchange_seconds() {
         return set_.size() == 0 ? 0 : seconds_of([&] { step(0, writes::cached); });
     }
     [[nodiscard]] bool shares_memory() const { return shared_; }
-    /// 0 where the partner shares no memory.
+    /// 0 if the partner shares no memory.
     [[nodiscard]] write_cost write_seconds(writes how) {
         if (!shared_) return {};
-        // Large: more than a first-level cache. Lines that lie there, the writer's or the reader's, take the other core
-        // half as long again (Xeon: 13 instead of 8 ns), which says nothing of faces that are worth streaming.
+        // The large size exceeds a first-level cache. Lines that lie there, the writer's or the reader's, take the
+        // other core half as long again (Xeon: 13 instead of 8 ns), which is irrelevant to faces that are worth
+        // streaming.
         constexpr std::size_t small_bytes = 1024;
         const std::size_t large_bytes = how == writes::scattered ? 4096 : largest;
         const double small = seconds_of([&] { step(small_bytes, how); });
@@ -75,11 +77,11 @@ class probe {
         cost.message_seconds = std::max(0.0, small - cost.line_seconds * static_cast<double>(small_bytes / line));
         return cost;
     }
-    /// Time to get a line back from the partner who has read it; 0 where that shares no memory.
+    /// Time to get a line back from the partner, who has read it; 0 if the partner shares no memory.
     [[nodiscard]] double take_seconds() {
         if (!shared_) return 0;
-        // The median of lines here and there: a prefetcher may have one half way here, and by the least of all readings
-        // those of a plan would look like ones from far away.
+        // The median over lines in different places: a prefetcher may already have fetched one half-way, and compared
+        // with the least of all readings, those of a plan would look as if they came from far away.
         std::array<std::uint64_t, 9> readings{};
         for (std::size_t i = 0; i < readings.size(); ++i) {
             const std::size_t at = (i + 1) * largest / (readings.size() + 1);
@@ -117,7 +119,7 @@ class probe {
                 claim_lines(target, target + bytes);
                 std::memcpy(target, source_.data(), bytes);
             } else {
-                const std::byte* const own = c.received(epoch_) + line / 2; // beside what the peer writes meanwhile
+                const std::byte* const own = c.received(epoch_) + line / 2; // next to what the peer writes meanwhile
                 for (std::size_t i = 0; i < bytes; i += line) std::memcpy(target + leap * i, own + leap * i, line / 2);
             }
             c.send(epoch_, 0);
@@ -140,7 +142,7 @@ class probe {
     bool shared_ = false;
 };
 
-/// Until the end of its scope the calling thread has one core, and waits as if nobody else had it.
+/// Until the end of its scope the calling thread has one core, and waits as if it had it to itself.
 class core_for_now {
   public:
     core_for_now(job_core& core, int processor) : core_(core), waits_(std::exchange(core.spin, spinning({}, true))) {
@@ -160,10 +162,10 @@ class core_for_now {
     bool bound_ = false;
 };
 
-/// What a rank says of itself before partners are chosen.
+/// A rank's description of itself before partners are chosen.
 struct place {
     int node = 0;    // the lowest rank with which it shares memory
-    int own = -1;    // processor; -1: none
+    int own = -1;    // the rank's own processor; -1: none
     int usable = 0;  // processors of `choice`
     int choice[2]{}; // as many as this rank needs, whatever its partner takes
 };
@@ -180,8 +182,8 @@ place place_of(const job& j) {
     return mine;
 }
 
-/// A processor for each of two ranks: their own; else, if either shares, any two. Empty: they share no memory, or may
-/// use but one.
+/// A processor for each of two ranks: their own; if either has none, any two. Empty if they share no memory, or may use
+/// only one.
 std::vector<int> processors_for(const place& one, const place& other) {
     if (one.node != other.node) return {};
     if (one.own >= 0 && other.own >= 0) return {one.own, other.own};
@@ -191,14 +193,14 @@ std::vector<int> processors_for(const place& one, const place& other) {
     return given;
 }
 
-/// With whom a rank times what they write to each other, and its processor meanwhile; -1: it times nothing.
+/// The rank with which a rank times their writes to each other, and its processor meanwhile; -1: it times nothing.
 struct timing {
     int partner = -1, processor = -1;
 };
 
-/// The ranks 2i and 2i + 1, wherever they share memory and each has a processor of its own. Where no two have, one pair
-/// of the job is lent two, while the others sleep: the first one of a node, whatever their numbers, for ranks that are
-/// bound may share a processor with their neighbours.
+/// Pairs the ranks 2i and 2i + 1 wherever they share memory and each has a processor of its own. If there is no such
+/// pair, one pair of the job is lent two processors while the others sleep: the first possible one of a node, whatever
+/// its ranks, because ranks that are bound may share a processor with their neighbours.
 std::vector<timing> choose_timings(const std::vector<place>& places) {
     std::vector<timing> all(places.size());
     bool any = false;
@@ -211,7 +213,7 @@ std::vector<timing> choose_timings(const std::vector<place>& places) {
     for (std::size_t even = 0; even + 1 < places.size(); even += 2)
         if (places[even].own >= 0 && places[even + 1].own >= 0)
             pair(even, even + 1, processors_for(places[even], places[even + 1]));
-    // If the first rank of a node finds no other for it, all of the node may use one processor, the same.
+    // If the first rank of a node finds no partner, all of the node's ranks may use only the same processor.
     for (std::size_t other = 0; other < places.size() && !any; ++other) {
         const auto first = static_cast<std::size_t>(places[other].node);
         if (first != other) pair(first, other, processors_for(places[first], places[other]));
@@ -219,7 +221,7 @@ std::vector<timing> choose_timings(const std::vector<place>& places) {
     return all;
 }
 
-/// This rank's; none if no rank times anything. Collective: by what all say, so that all choose alike.
+/// This rank's timing; none if no rank times anything. Collective: from gathered data, so that all choose alike.
 std::optional<timing> timing_of(const job& j) {
     std::vector<place> places;
     for (const std::string& text : j.gather(wire_writer().number(place_of(j)).take()))
@@ -241,7 +243,8 @@ measurement measure(const job& j) {
     });
     constexpr std::uint32_t many = 8;
     const int neighbour = (j.rank() ^ 1) < j.ranks() ? j.rank() ^ 1 : -1;
-    // They live until all is timed: with the memory that they would leave, plans streamed faces that are better not.
+    // They live until everything is timed: with the memory that they would free, plans streamed faces that are better
+    // not.
     probe one(j, neighbour, 1, 8), several(j, neighbour, many, 8);
     measurement mine{.seen = {}, .own_core = j.core().processor >= 0, .shares_memory = one.shares_memory()};
     costs& c = mine.seen;
@@ -249,7 +252,7 @@ measurement measure(const job& j) {
     c.run_seconds = std::max(0.0, strided / runs - run * c.copy_seconds_per_byte);
     c.flag_seconds = one.exchange_seconds();
     c.message_seconds = std::max(0.0, (several.exchange_seconds() - c.flag_seconds) / (many - 1));
-    // Some rank has a peer over a network: across the middle of the job nodes differ, if any do.
+    // Some rank has a peer over a network: across the middle of the job nodes differ, if they do anywhere.
     if (j.ranks() > 1 && j.core().networks.greet) {
         const int across = j.rank() ^ static_cast<int>(std::bit_floor(static_cast<unsigned>(j.ranks() - 1)));
         probe far(j, across < j.ranks() ? across : -1, 1, 8);
@@ -281,7 +284,7 @@ const costs& measured_costs(const job& j) {
     std::vector<measurement> all;
     for (const std::string& text : j.gather(wire_writer().number(mine).take()))
         all.push_back(wire_reader(text).number<measurement>());
-    core.sweep(); // the probes' memory: all ranks have closed theirs
+    core.sweep(); // frees the probes' memory: all ranks have closed theirs
     core.measured = agreed(all);
     return *core.measured;
 }

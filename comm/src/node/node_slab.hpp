@@ -25,12 +25,12 @@ struct failure_record {
     char text[960]{}; ///< how it died, or why it gave up
 
     static constexpr std::int32_t nobody = -2; ///< -1: no rank in particular
-    std::atomic<std::int32_t> awaited{nobody}; ///< by a wait that has lasted
-    std::atomic<std::uint64_t> awake{0};       ///< when it last looked around, in ticks: now and then while it waits
+    std::atomic<std::int32_t> awaited{nobody}; ///< the rank awaited by a wait that has lasted some time
+    std::atomic<std::uint64_t> awake{0};       ///< when it last checked in, in ticks; updated while it waits
 
-    // Who says on stderr that ranks are unresponsive (stall_watch): written by ranks of this node; nobody: none does.
-    std::atomic<std::int32_t> reported_by{nobody}; ///< says it of the slab's owner
-    std::atomic<std::int32_t> reports_far{nobody}; ///< of a rank of another node; in the node's first slab
+    // Which rank reports unresponsive ranks on stderr (stall_watch): written by ranks of this node; nobody: none does.
+    std::atomic<std::int32_t> reported_by{nobody}; ///< the rank that reports the slab's owner
+    std::atomic<std::int32_t> reports_far{nobody}; ///< the rank that reports one elsewhere; in the node's first slab
 };
 
 /// A mapping of a slab's file, at a multiple of 2 MiB; unmapped at destruction.
@@ -48,12 +48,12 @@ class slab_mapping {
     std::size_t bytes_ = 0;
 };
 
-/// The remedy where `ulimit` has this limit: "-v" or "-f".
+/// The remedy where `ulimit` imposes this limit: "-v" or "-f".
 [[nodiscard]] std::string smaller_slab(const char* limit);
 
 class node_slab final : public slab {
   public:
-    /// Err: error naming need, have and remedy; input_error where a limit is in the way.
+    /// Err: error naming need, supply and remedy; input_error if a limit is in the way.
     explicit node_slab(std::size_t bytes);
     ~node_slab() override;
     node_slab(const node_slab&) = delete;
@@ -67,12 +67,13 @@ class node_slab final : public slab {
     [[nodiscard]] int fd() const { return fd_; }
     [[nodiscard]] failure_record& record() const { return *reinterpret_cast<failure_record*>(base()); }
 
-    /// Memory for what peers write: as do_allocate(), but first of all out of what the start of the job has paid for.
-    /// Large blocks of others, fields above all, leave that to the slots of plans: whoever fills a field waits for its
-    /// pages anyway.
+    /// Memory for what peers write: as do_allocate(), but preferably from what the start of the job has paid for. Other
+    /// large blocks, above all fields, leave that to the slots of plans: whoever fills a field waits for its pages
+    /// anyway.
     [[nodiscard]] void* allocate_for_peers(std::size_t bytes, std::size_t alignment);
 
-    /// Memory that holds p stays taken, should it be given back, until as many unpin(p) have come: peers write it.
+    /// If given back, memory that holds p stays taken until unpin(p) has been called as often as pin(p): peers write
+    /// it.
     void pin(const void* p);
     void unpin(const void* p) noexcept;
 
@@ -83,7 +84,7 @@ class node_slab final : public slab {
     void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override;
     [[nodiscard]] bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
     void commit(std::size_t end);
-    /// First fit at or behind `from`; nullptr: there is none.  Pre: mutex_ is held.
+    /// First fit at or after `from`; nullptr: there is none.  Pre: mutex_ is held.
     void* take(std::size_t bytes, std::size_t alignment, std::size_t from);
     [[noreturn]] void throw_full(std::size_t bytes) const;
     void give_back(std::size_t start, std::size_t size);
@@ -94,7 +95,7 @@ class node_slab final : public slab {
     slab_mapping mapping_;
     mutable std::mutex mutex_;
     std::map<std::size_t, std::size_t> free_;     // offset -> bytes, no two adjacent
-    std::map<std::size_t, int> pins_;             // offset -> how often
+    std::map<std::size_t, int> pins_;             // offset -> number of pins
     std::map<std::size_t, std::size_t> deferred_; // offset -> bytes: given back while pinned
     std::size_t committed_ = 0, huge_ = 0, used_ = 0, peak_ = 0;
     bool can_be_huge_ = true;

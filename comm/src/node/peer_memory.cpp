@@ -11,10 +11,10 @@
 namespace halocline::comm {
 namespace {
 
-/// Moves bytes between `here` and another process of this node.  False: the system doesn't let it; errno says why.
+/// Moves bytes between `here` and another process of this node.  False: the system refuses; errno says why.
 bool move_bytes(decltype(process_vm_readv)& move, pid_t pid, std::byte* here, std::uint64_t there,
                 std::uint64_t bytes) noexcept {
-    while (bytes > 0) { // the system moves at most 2 GiB a call
+    while (bytes > 0) { // the system moves at most 2 GiB per call
         const iovec own{here, bytes};
         const iovec theirs{reinterpret_cast<void*>(there), bytes};
         const ssize_t n = move(pid, &own, 1, &theirs, 1, 0);
@@ -43,7 +43,7 @@ memory_probe::memory_probe() {
 
 peer_memory::peer_memory(const job_core& core, int peer, memory_probe::told probe, bool may_read)
     : slab_(core.peer_base[static_cast<std::size_t>(peer)]), pid_(core.members[static_cast<std::size_t>(peer)].pid),
-      // Of a peer of this node, only a thread needs no mapping; pids may be equal in namespaces of their own.
+      // Only if a peer of this node is a thread is there no mapping; pids may coincide across namespaces.
       same_process_(core.mappings.empty()) {
     if (same_process_) return;
     std::uint64_t word = 0;

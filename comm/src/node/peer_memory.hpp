@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank copies from and to the memory of a peer of its node: the peer's slab as it is mapped here, all of it if
-// both are threads of one process, else by process_vm_readv and process_vm_writev if the system allows them.
+// How a rank copies from and to the memory of a peer of its node: the peer's slab as mapped here; everything, if both
+// are threads of one process; otherwise through process_vm_readv and process_vm_writev, if the system allows them.
 #pragma once
 
 #include "job/job_core.hpp"
@@ -13,7 +13,8 @@
 
 namespace halocline::comm {
 
-/// Where a buffer lies: in its rank's slab, counted from there, or in its address space. Ranks tell each other.
+/// Where a buffer lies: an offset in its rank's slab, or an address in its address space. Ranks send these to each
+/// other.
 struct buffer_place {
     std::uint64_t address = 0;
     std::uint64_t in_slab = 0;
@@ -28,13 +29,13 @@ inline buffer_place place_of(const job_core& core, const std::byte* p) noexcept 
 class peer_buffer {
   public:
     peer_buffer() = default;
-    /// `here`: where it is mapped; nullptr: nowhere. `pid`: of a peer whose memory the system lets this rank copy, else
-    /// 0.
+    /// `here`: where it is mapped; nullptr: nowhere. `pid`: the peer's, if the system lets this rank copy its memory,
+    /// else 0.
     peer_buffer(std::byte* here, pid_t pid, std::uint64_t address) : here_(here), pid_(pid), address_(address) {}
 
     [[nodiscard]] std::byte* mapped() const noexcept { return here_; }
     [[nodiscard]] bool is_reachable() const noexcept { return here_ != nullptr || pid_ != 0; }
-    /// Copies its bytes [at, at + bytes).  False: the system doesn't let it.
+    /// Copies its bytes [at, at + bytes).  False: the system refuses.
     [[nodiscard]] bool read(std::byte* to, std::uint64_t at, std::uint64_t bytes) const noexcept {
         if (here_ == nullptr) return pid_ != 0 && read_process(to, at, bytes);
         if (bytes > 0) std::memcpy(to, here_ + at, bytes);
@@ -55,14 +56,14 @@ class peer_buffer {
     std::uint64_t address_ = 0;
 };
 
-/// A random word in this rank's memory, which lives until its peers have tried to read it there: the pid that they know
-/// may be another process to them, in a pid namespace of their own.
+/// A random word in this rank's memory, which lives until its peers have tried to read it: the pid that they know may
+/// denote another process to them, in a pid namespace of their own.
 class memory_probe {
   public:
     struct told {
         std::uint64_t address = 0, word = 0;
     };
-    /// Err: error: the system gives no random numbers.
+    /// Err: error: the system provides no random numbers.
     memory_probe();
     [[nodiscard]] told card() const noexcept { return {reinterpret_cast<std::uint64_t>(&word_), word_}; }
 
@@ -81,13 +82,13 @@ class peer_memory {
                                                    : nullptr;
         return {here, pid_, place.address};
     }
-    /// Does the peer reach memory of this rank that lies outside its slab without the system?
+    /// Can the peer reach memory of this rank outside its slab without a system call?
     [[nodiscard]] bool is_same_process() const noexcept { return same_process_; }
     [[nodiscard]] std::string describe() const;
 
   private:
     std::byte* slab_; ///< the peer's, as mapped here
-    pid_t pid_;       ///< 0: the system doesn't let this rank copy its memory
+    pid_t pid_;       ///< 0: the system doesn't let this rank copy the peer's memory
     bool same_process_;
     std::string why_not_;
 };

@@ -14,7 +14,7 @@
 namespace halocline::comm {
 namespace {
 
-/// Is `word` one of those that commas divide?
+/// Is `word` in this list, separated by commas?
 bool lists(const std::string& words, std::string_view word) {
     std::istringstream in(words);
     for (std::string w; std::getline(in, w, ',');)
@@ -22,7 +22,7 @@ bool lists(const std::string& words, std::string_view word) {
     return false;
 }
 
-/// Paths in mountinfo: space, tab, line feed and backslash are written as \040 and so on.
+/// Decodes a path in mountinfo, where space, tab, line feed and backslash are written as \040 and so on.
 std::string unescaped(const std::string& text) {
     std::string plain;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -37,13 +37,13 @@ std::string unescaped(const std::string& text) {
     return plain;
 }
 
-/// A mount of control groups: those of one kind can be seen at `point`, from the group `root` on.
+/// A mount of control groups: those of one kind are visible at `point`, from the group `root` downwards.
 struct mount {
     bool second_version = false;
     std::string root, point;
 };
 
-/// "31 23 0:28 /root /point rw,relatime shared:1 - cgroup cgroup rw,cpu": those that can limit processor time.
+/// Lines such as "31 23 0:28 /root /point rw,relatime shared:1 - cgroup cgroup rw,cpu" that can limit processor time.
 std::vector<mount> mounts_of(const std::string& process) {
     std::vector<mount> found;
     std::ifstream file(process + "/mountinfo");
@@ -59,7 +59,7 @@ std::vector<mount> mounts_of(const std::string& process) {
     return found;
 }
 
-/// The group that the process is in: of lines "0::/path" of version 2, "4:cpu,cpuacct:/path" of version 1.
+/// The group that the process is in: from lines "0::/path" of version 2, or "4:cpu,cpuacct:/path" of version 1.
 std::string group_of(const std::string& process, bool second_version) {
     std::ifstream file(process + "/cgroup");
     for (std::string line; std::getline(file, line);) {
@@ -71,7 +71,7 @@ std::string group_of(const std::string& process, bool second_version) {
     return "";
 }
 
-/// Processors that the group of this folder may keep busy; 0: no limit.
+/// How many processors this folder's group may keep busy; 0: no limit.
 double processors_of(const mount& m, const std::string& folder) {
     double quota = 0, period = 0;
     if (m.second_version) {
@@ -88,8 +88,7 @@ double processors_of(const mount& m, const std::string& folder) {
 std::vector<processor_quota> processor_quotas(const std::string& process) {
     std::vector<processor_quota> found;
     for (const mount& m : mounts_of(process)) {
-        // A root or a group that is outside of what this process may see begins with "/..": then only the mount is
-        // left.
+        // A root or a group outside of what this process may see begins with "/..": then only the mount itself remains.
         std::string group = group_of(process, m.second_version);
         const std::string root = m.root == "/" ? "" : m.root;
         const bool inside = group == root || group.starts_with(root + "/");

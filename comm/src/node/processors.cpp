@@ -12,7 +12,7 @@
 namespace halocline::comm {
 namespace {
 
-/// A set of processors as the kernel takes it, of any size.
+/// A set of processors in the kernel's format, of any size.
 class processor_set {
   public:
     explicit processor_set(int most)
@@ -36,7 +36,7 @@ int number_in(const std::string& path, int otherwise) {
     return otherwise;
 }
 
-/// A processor's folder has a link "node3" to that of its memory.
+/// A processor's folder contains a link "node3" to its memory node.
 int node_of(const std::string& folder) {
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
@@ -68,7 +68,7 @@ std::vector<int> usable_processors() {
 std::vector<int> order_of_use(std::vector<int> processors, const std::string& system) {
     std::ranges::sort(processors);
     if (processors.size() < 2) return processors;
-    std::map<int, int> of_core; // how many were seen
+    std::map<int, int> of_core; // core -> number of its processors seen so far
     std::map<int, std::tuple<int, int, int, int, int>> place;
     for (const int p : processors) {
         const std::string folder = system + "/cpu" + std::to_string(p), topology = folder + "/topology/";
@@ -121,7 +121,7 @@ class assignment {
         return false;
     }
 
-    /// The ranks that were asked in vain have no choice but these processors either: one too many for them.
+    /// The ranks that were asked in vain have no other choice than these processors: there is one rank too many.
     void share(int r) {
         shares_[static_cast<std::size_t>(r)] = true;
         for (std::size_t p = 0; p < rank_.size(); ++p) {
@@ -134,7 +134,7 @@ class assignment {
     const std::vector<std::vector<int>>& usable_;
     std::vector<char> shares_; // by rank
     std::vector<int> rank_;    // by processor
-    std::vector<int> asked_;   // in which turn, by processor
+    std::vector<int> asked_;   // by processor: the turn in which it was asked
     int turn_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A copy that two cores make together: a counter that both raise deals its pieces out.
+// A copy that two cores make together: a counter that both increment deals out the pieces.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace halocline::comm {
 
-/// A half of a small message, which both cores begin at about the same time; less of a large one, so that neither waits
-/// long for the other's last piece. Whole pages: a piece may cost a system call
+/// Half of a small message, because both cores begin at about the same time; less of a large one, so that neither waits
+/// long for the other's last piece. Whole pages, because a piece may cost a system call
 /// (docs/decisions/0047-ordinary-memory.md).
 constexpr std::uint64_t piece_bytes(std::uint64_t bytes) noexcept {
     constexpr std::uint64_t page = 4096, least = 64 * 1024, most = 512 * 1024;
@@ -22,12 +22,12 @@ constexpr std::uint64_t pieces_of(std::uint64_t bytes, std::uint64_t piece) noex
 }
 constexpr std::uint64_t pieces_of(std::uint64_t bytes) noexcept { return pieces_of(bytes, piece_bytes(bytes)); }
 
-/// Copies pieces that nobody has taken yet by copy(start, bytes), until none is left. How many these were.
+/// Copies pieces that nobody has taken yet with copy(start, bytes), until none is left. Returns how many these were.
 template <class Copy>
 std::uint64_t copy_pieces(std::atomic<std::uint64_t>& next, std::uint64_t bytes, Copy&& copy) noexcept {
     const std::uint64_t piece = piece_bytes(bytes), pieces = pieces_of(bytes, piece);
     for (std::uint64_t copied = 0;; ++copied) {
-        // Relaxed: it only deals pieces out. That they are there is said elsewhere, with release.
+        // Relaxed: the counter only deals out pieces. That they have been copied is published elsewhere, with release.
         const std::uint64_t i = next.fetch_add(1, std::memory_order_relaxed);
         if (i >= pieces) return copied;
         copy(i * piece, std::min(piece, bytes - i * piece));

@@ -25,13 +25,13 @@ namespace {
 constexpr std::size_t granule = 128; // pair of cache lines: no false sharing between blocks
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t commit_step = huge_page;
-/// Memory that the start of a job pays for, half a millisecond: the slots of a first plan come out of it.
+/// Memory committed at the start of a job, in half a millisecond: the slots of a first plan come out of it.
 constexpr std::size_t committed_at_start = std::size_t{8} << 20;
-constexpr std::size_t large_block = std::size_t{1} << 20; // goes behind that
+constexpr std::size_t large_block = std::size_t{1} << 20; // placed after that
 
 constexpr std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
-/// No process has more addresses; a size beyond it may wrap to a small one where it is rounded up.
+/// No process has more addresses; a larger size could wrap to a small one when rounded up.
 constexpr std::size_t most_bytes = std::size_t{1} << 47;
 
 std::string mebibytes(std::size_t n) { return std::to_string((n >> 20) + (n % (1 << 20) != 0 ? 1 : 0)) + " MiB"; }
@@ -56,7 +56,7 @@ std::size_t slab_size(std::size_t bytes) {
 } // namespace
 
 slab_mapping::slab_mapping(int fd, std::size_t bytes) : bytes_(bytes) {
-    // At a multiple of a huge page, out of more addresses than are needed: else each of 4 KiB would be mapped.
+    // At a multiple of a huge page, inside a larger reservation: otherwise each page of 4 KiB would be mapped singly.
     const std::size_t room = bytes + huge_page;
     void* p = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p != MAP_FAILED) {
@@ -72,7 +72,7 @@ slab_mapping::slab_mapping(int fd, std::size_t bytes) : bytes_(bytes) {
                           "; " + smaller_slab("-v"));
     }
     base_ = static_cast<std::byte*>(p);
-    madvise(p, bytes, MADV_DONTDUMP); // both are wishes: refusal changes nothing but speed or the size of a core file
+    madvise(p, bytes, MADV_DONTDUMP); // both are hints: refusal affects only speed or the size of a core file
     madvise(p, bytes, MADV_HUGEPAGE);
 }
 
@@ -93,12 +93,12 @@ node_slab::node_slab(std::size_t bytes) : bytes_(slab_size(bytes == 0 ? default_
     fd_ = memfd_create("halocline-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd_ < 0) throw error(std::string("cannot make a slab: memfd_create: ") + std::strerror(errno));
     try {
-        rlimit file{}; // a file beyond it would be SIGXFSZ instead of an error
+        rlimit file{}; // exceeding it would raise SIGXFSZ instead of returning an error
         if (getrlimit(RLIMIT_FSIZE, &file) == 0 && file.rlim_cur < bytes_) {
             throw input_error("cannot make a slab of " + mebibytes(bytes_) + ": files may have " +
                               mebibytes(file.rlim_cur) + "; " + smaller_slab("-f"));
         }
-        // Sealed: a peer that maps it can't be made to fault by a truncation.
+        // Sealed: otherwise a truncation could make a peer that maps it fault.
         if (ftruncate(fd_, static_cast<off_t>(bytes_)) != 0 ||
             fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
             throw error("cannot make a slab of " + mebibytes(bytes_) + ": " + std::strerror(errno));
@@ -141,8 +141,9 @@ void node_slab::commit(std::size_t end) {
         } while (failed != 0 && errno == EINTR);
         return failed == 0;
     };
-    // Huge pages, whatever is set for shared memory in general: one small page each, which says on which NUMA node, and
-    // the kernel makes it huge. Where it can't (before Linux 6.1, or for want of 2 MiB in a row) they stay small.
+    // Huge pages, regardless of the system's setting for shared memory: each begins as one small page, which fixes the
+    // NUMA node, and the kernel makes it huge. Where it can't (before Linux 6.1, or for lack of 2 MiB in a row) pages
+    // stay small.
     if (can_be_huge_) {
         for (std::size_t page = committed_; page < target; page += huge_page) (void)allocate(page, 4096);
         const bool made = madvise(base() + committed_, target - committed_, MADV_COLLAPSE) == 0;
@@ -157,7 +158,7 @@ void node_slab::commit(std::size_t end) {
 }
 
 void* node_slab::take(std::size_t bytes, std::size_t alignment, std::size_t from) {
-    if (bytes > bytes_) return nullptr; // rounded up, the largest numbers would be small ones
+    if (bytes > bytes_) return nullptr; // rounded up, the largest numbers would become small
     const std::size_t need = round_up(std::max<std::size_t>(bytes, 1), granule);
     const std::size_t align = std::max(alignment, granule);
     for (auto it = free_.begin(); it != free_.end(); ++it) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-// The thread sanitizer sees ordinary stores only.
+// The thread sanitizer only sees ordinary stores.
 #if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
 #include <emmintrin.h>
 #define HALOCLINE_STREAMS 1

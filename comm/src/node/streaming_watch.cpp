@@ -8,23 +8,23 @@
 namespace halocline::comm {
 namespace {
 
-/// How much longer, at least, a line takes between cores that share no cache than between cores that do.
+/// The least ratio between the time of a line for cores that share no cache and for cores that do.
 constexpr double far_by_near = 3;
-/// How much cheaper a line is past the cache, half way (by ratio) between both: 0.6 to 1.2 times near, 2 to 3 times
-/// far.
+/// How much cheaper a line is if it bypasses the cache, at the geometric mean of both: 0.6 to 1.2 times near, 2 to 3
+/// times far.
 constexpr double cheaper_half_way = 1.5;
 
 } // namespace
 
 // With lines x times as far away as they were when costs were measured, a message takes
 //   cached    x C                        every part of it is a line that goes back and forth
-//   streamed  S + x P + (x - 1) flag     only the flag is, and the lines P that it fills in part
+//   streamed  S + x P + (x - 1) flag     only the flag is, and the lines P that it fills partly
 // so streaming is better by a factor m from x = m (S - flag) / (C - m (P + flag)) on.
 //
-// A pair of cores is in one of two places: near, sharing a cache, or far, where a line takes three times as long, or
-// more. Near, messages of 16 KiB and more do about as well either way (0.7 to 1.25 by what they are part of). So the x
-// above lies there, and on which side of it a reading falls is chance. Hence no bound is nearer to the near place than
-// half way, by ratio, to the far one.
+// A pair of cores is in one of two places: near, sharing a cache, or far, where a line takes at least three times as
+// long. Near, messages of 16 KiB and more perform about equally either way (0.7 to 1.25, depending on the exchange). So
+// the x above lies there, and on which side of it a reading falls is chance. Hence no bound is nearer to the near place
+// than the geometric mean of both.
 streaming_bounds::streaming_bounds(const costs& c, const written_lines& lines) {
     if (c.take_seconds == 0 || c.cached_seconds(lines) == 0 || lines.whole == 0) return;
     const double cached = c.cached_seconds(lines), part = c.part_seconds(lines);
@@ -55,7 +55,7 @@ streaming_watch::streaming_watch(const costs& c, std::size_t bytes, bool streame
     : bounds_(c, bytes), streamed_(streamed) {
     constexpr double pause_seconds = 10e-3;
     pause_ = static_cast<std::uint64_t>(pause_seconds / seconds_per_tick());
-    if (!streamed_ && !bounds_.reachable()) next_ = std::numeric_limits<std::uint64_t>::max(); // nothing to look for
+    if (!streamed_ && !bounds_.reachable()) next_ = std::numeric_limits<std::uint64_t>::max(); // nothing to watch for
 }
 
 } // namespace halocline::comm

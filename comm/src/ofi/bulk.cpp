@@ -67,13 +67,13 @@ ofi_bulk_link::ofi_bulk_link(ofi_world& world, const slab& memory, int peer, std
 ofi_bulk_link::~ofi_bulk_link() {
     constexpr double most = 2; // seconds
     for (const std::uint64_t since = ticks(); busy() && seconds(ticks() - since) < most;) world_.poll();
-    if (busy()) world_.cut(); // a provider that keeps a cancelled receive
+    if (busy()) world_.cut(); // for a provider that keeps a cancelled receive
     for (auto* set : {&in_, &out_})
         for (transfer& t : *set) close(t);
     world_.bulks_[id_] = nullptr;
 }
 
-/// Is anything posted that libfabric still has?
+/// Is anything posted that libfabric still holds?
 bool ofi_bulk_link::busy() const noexcept {
     if (endpoint_.is_cut) return false;
     for (const auto* set : {&in_, &out_})

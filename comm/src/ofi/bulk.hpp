@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large messages over libfabric: fi_writedata into memory that the receiver has registered, in pieces that may overtake
-// each other, so the receiver counts them. Providers without RMA: tagged messages, whose receives are posted there.
+// each other, so the receiver counts them. For providers without RMA: tagged messages, with receives posted there.
 #pragma once
 
 #include "endpoint.hpp"
@@ -32,7 +32,7 @@ class ofi_bulk_link final : public bulk_link {
     [[nodiscard]] bool failed() const noexcept override { return error() != 0; }
     [[nodiscard]] std::string trouble() const override { return world_.describe(error()); }
 
-    // For the world: a completion of a piece posted here (error: negative), and a piece written by the peer.
+    // Called by the world: a piece posted here is complete (error: negative), or the peer has written a piece.
     static void completed(ofi_operation& operation, int error) noexcept;
     void arrived(std::uint32_t record) noexcept;
 
@@ -53,7 +53,7 @@ class ofi_bulk_link final : public bulk_link {
 
     [[nodiscard]] int error() const noexcept { return error_ != 0 ? error_ : endpoint_.error; }
     opening open(transfer& t, std::byte* data, std::size_t bytes, bool must_register) noexcept;
-    /// Posts what there is room for.
+    /// Posts as many pieces as there is room for.
     void push(transfer& t) noexcept;
     int post(transfer& t, piece& operation) noexcept;
     void close(transfer& t) noexcept;

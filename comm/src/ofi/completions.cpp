@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What completes and what comes in.
+// Completions of operations, and arrivals.
 #include "bulk.hpp"
 #include "endpoint.hpp"
 #include "tags.hpp"
@@ -52,7 +52,7 @@ bool ofi_world::take_failure() noexcept {
     const char* said = fi_cq_strerror(endpoint_->completions, why.prov_errno, why.err_data, text, sizeof text);
     auto* operation = static_cast<ofi_operation*>(why.op_context);
     if (operation != nullptr && operation->end == nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
-        // A piece of a large message. One that this rank cancelled is no trouble.
+        // A piece of a large message. If this rank cancelled it, that is not an error.
         if (why.err != FI_ECANCELED) note(-why.err, said);
         ofi_bulk_link::completed(*operation, -why.err);
     } else if (operation != nullptr && operation->receives) {
@@ -61,7 +61,7 @@ bool ofi_world::take_failure() noexcept {
     } else if (operation != nullptr && (why.flags & FI_REMOTE_CQ_DATA) == 0) {
         --operation->end->under_way;
         fail(operation->end, -why.err, said);
-    } else { // no operation of this rank: what came in, or the endpoint itself
+    } else { // not an operation of this rank: an arrival, or the endpoint itself
         fail(nullptr, -why.err, said);
     }
     return true;
@@ -86,7 +86,7 @@ void ofi_world::arrive(std::uint64_t data) noexcept {
     const auto bits = static_cast<std::uint32_t>(data);
     if (bits & ofi_tags::bulk) {
         const std::uint32_t link = (bits & ~ofi_tags::bulk) >> ofi_tags::record_bits;
-        // A link that is gone has given up what comes late.
+        // A link that is gone has given up on late arrivals.
         if (link < bulks_.size() && bulks_[link]) bulks_[link]->arrived(bits & (bulk_link::records - 1));
         return;
     }
@@ -112,7 +112,7 @@ void ofi_world::arrive(ofi_end& e, std::uint32_t tag) noexcept {
 }
 
 void ofi_world::note(int code, const char* text) noexcept {
-    if (trouble_[0] != '\0') return; // what follows the first is its consequence
+    if (trouble_[0] != '\0') return; // later errors are consequences of the first
     std::snprintf(trouble_, sizeof trouble_, "%s%s%s", ofi_library::loaded().strerror(-code), text && *text ? ": " : "",
                   text ? text : "");
 }

@@ -29,16 +29,16 @@ std::string unused_name() {
     return name.str();
 }
 
-/// An endpoint that stays open until the process ends stays reachable, too: a check for leaks finds none. They are
-/// listed by their contexts, which libfabric leaves to the caller.
+/// An endpoint that stays open until the process ends stays reachable, too, so that leak checkers don't report it.
+/// These endpoints are chained through their contexts, which libfabric leaves to the caller.
 void keep(fid_ep* ep) noexcept {
     static std::atomic<fid_ep*> last{nullptr};
     ep->fid.context = last.exchange(ep);
 }
 
-/// Behind the error of a call. Providers say "Input/output error" where descriptors ran out, too.
+/// Appended to the error of a call: providers say "Input/output error" even if descriptors ran out.
 std::string remedy(long code) {
-    constexpr std::uint64_t of_a_call = 8; // more than any takes at a time
+    constexpr std::uint64_t of_a_call = 8; // more than any call takes at a time
     const std::uint64_t room = descriptor_room();
     if (code == -FI_EMFILE || room < of_a_call)
         return "; this process may open " + std::to_string(room) + " files more: raise 'ulimit -n'";
@@ -47,8 +47,8 @@ std::string remedy(long code) {
     return "";
 }
 
-/// Bytes of the longest write that is asked of a provider. One that writes into a TCP socket does that in one call, and
-/// from about 1 MiB such a call takes twice as long as several (decision 0031).
+/// Bytes of the longest write requested of a provider. One that writes into a TCP socket does that in one call, and
+/// from about 1 MiB on such a call takes twice as long as several (decision 0031).
 std::size_t longest_write(const fi_info& i) {
     constexpr std::size_t into_socket = 256 << 10;
     const std::string_view name = i.fabric_attr->prov_name;
@@ -59,7 +59,7 @@ std::size_t longest_write(const fi_info& i) {
 } // namespace
 
 ofi_world::endpoint::endpoint(std::string_view wish, std::string_view address, std::size_t most)
-    : endpoint(choose_ofi_provider(wish, address)) { // made already: what throws below ends in the destructor
+    : endpoint(choose_ofi_provider(wish, address)) { // delegates, so that an exception below runs the destructor
     fi_info* const info = provider.list.get();
     largest_write = std::min(longest_write(*info), most);
     require(ofi_library::loaded().fabric(info->fabric_attr, &fabric, nullptr), "fi_fabric");
@@ -74,7 +74,8 @@ ofi_world::endpoint::endpoint(std::string_view wish, std::string_view address, s
     require(fi_cq_open(domain, &cq, &completions, nullptr), "fi_cq_open");
     require(fi_endpoint(domain, info, &ep, nullptr), "fi_endpoint");
     if (std::string_view(info->fabric_attr->prov_name) == "shm") {
-        // Left alone it names its file by the process, whose number comes again: what a killed one left is then "busy".
+        // By default its file is named after the process id, which can recur: a file left by a killed process is then
+        // "busy".
         std::string name = unused_name();
         require(fi_setname(&ep->fid, name.data(), name.size() + 1), "fi_setname");
     }
@@ -84,11 +85,11 @@ ofi_world::endpoint::endpoint(std::string_view wish, std::string_view address, s
 }
 
 ofi_world::endpoint::~endpoint() {
-    // The endpoint first: nothing is written to this rank's memory after that.
+    // The endpoint first: after that nothing is written to this rank's memory.
     if (!is_cut) close_object(ep);
     for (auto* all : {targets.get(), sources.get()})
         if (all != nullptr) all->clear_all([](ofi_registration& r) { close_object(r.region); });
-    if (ep != nullptr) { // what it uses stays with it
+    if (ep != nullptr) { // the endpoint keeps the objects that it uses
         keep(ep);
         return;
     }
@@ -117,7 +118,7 @@ std::string ofi_world::endpoint::address() const {
 }
 
 void ofi_world::endpoint::insert(std::span<const std::string> of, int own_rank) {
-    // A connection that wants for descriptors is never made, and nobody told: both ends would wait for the deadline.
+    // A connection that lacks descriptors is never made, without an error: both ends would wait for the deadline.
     const auto reached =
         static_cast<std::uint64_t>(std::ranges::count_if(of, [](const auto& a) { return !a.empty(); }));
     constexpr std::uint64_t neighbours = 8; // plans need no more

@@ -20,7 +20,7 @@
 namespace halocline::comm {
 
 struct ofi_world::endpoint {
-    /// `largest_write`: if the provider's own is larger.  Err: those of choose_ofi_provider(); job_error.
+    /// `largest_write`: a limit below the provider's own.  Err: those of choose_ofi_provider(); job_error.
     endpoint(std::string_view wish, std::string_view address, std::size_t largest_write);
     ~endpoint();
     endpoint(const endpoint&) = delete;
@@ -34,18 +34,18 @@ struct ofi_world::endpoint {
     fid_ep* ep = nullptr;
     std::vector<fi_addr_t> peers; ///< by rank
     std::size_t largest_write = 0;
-    int error = 0;       ///< of the endpoint itself
+    int error = 0;       ///< the endpoint's own
     bool is_cut = false; ///< nothing is posted, polled or cancelled any more
-    // Of large messages. Apart: what is to be sent must not wait for what is to come, for which the peer may wait.
+    // For large messages. Separate, because sending must not wait for receiving, which may depend on the peer.
     std::unique_ptr<registration_cache<ofi_registration>> targets, sources;
-    std::uint64_t next_key = ofi_tags::most_ends + 1; ///< channels have those below
+    std::uint64_t next_key = ofi_tags::most_ends + 1; ///< smaller keys belong to channels
 
-    /// The endpoint's own address, in the provider's format.
+    /// This endpoint's address, in the provider's format.
     [[nodiscard]] std::string address() const;
-    /// "" of ranks that it does not reach.
+    /// The addresses of the peers; "" for ranks that it does not reach.
     void insert(std::span<const std::string> addresses, int own_rank);
-    /// libfabric does not touch this rank's memory any more. Over tcp the endpoint stays open until the process ends:
-    /// it moves nothing unless it is polled, and to close it where a peer's write is half here kills the process
+    /// libfabric no longer touches this rank's memory. Over tcp the endpoint stays open until the process ends: it
+    /// moves nothing unless polled, and closing it while a peer's write has half arrived kills the process
     /// (rxm_handle_comp_error() of libfabric 1.17 follows the context of that write, which has none).
     void cut() noexcept;
     /// Err: job_error if that call's code is negative.

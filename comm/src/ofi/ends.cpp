@@ -13,13 +13,13 @@ namespace halocline::comm {
 
 namespace {
 
-/// One per piece of the messages of two epochs, then the greeting and the farewell.
+/// One receive per piece of the messages of two epochs, then the greeting and the farewell.
 void make_receives(ofi_end& e) {
     e.receives.resize(2 * std::size_t{e.pieces_in} + 2);
     for (std::size_t i = 0; i < e.receives.size(); ++i) {
         e.receives[i].end = &e;
         e.receives[i].receives = true;
-        e.receives[i].tag = ofi_tags::message + static_cast<std::uint32_t>(i / e.pieces_in); // a slot's
+        e.receives[i].tag = ofi_tags::message + static_cast<std::uint32_t>(i / e.pieces_in); // that of a slot
     }
     e.receives[e.receives.size() - 2].tag = ofi_tags::greeting;
     e.receives[e.receives.size() - 1].tag = ofi_tags::farewell;
@@ -27,7 +27,7 @@ void make_receives(ofi_end& e) {
 
 } // namespace
 
-/// Room in ends_ for one more end.
+/// Makes room in ends_ for one more end.
 std::uint32_t ofi_world::take_id() {
     if (!free_ids_.empty()) {
         const std::uint32_t id = free_ids_.back();
@@ -69,8 +69,8 @@ ofi_end& ofi_world::open(std::pmr::memory_resource& memory, int peer, std::uint3
     for (ofi_operation& o : e.operations) o.end = &e;
     e.tagged = endpoint_->provider.tagged;
     if (e.tagged) make_receives(e);
-    e.next_receive[0] = e.pieces_in; // nothing to be posted: epoch 2 comes after this end's epoch 1 (send())
-    e.next_receive[1] = e.tagged ? 0 : e.pieces_in; // epoch 1 may come as soon as the peer knows this end
+    e.next_receive[0] = e.pieces_in;                // nothing to post: epoch 2 comes after this end's epoch 1 (send())
+    e.next_receive[1] = e.tagged ? 0 : e.pieces_in; // epoch 1 may arrive as soon as the peer knows this end
 
     e.id = take_id();
     try {
@@ -104,7 +104,7 @@ void ofi_world::connect(ofi_end& e, const std::string& peer_card) {
     e.peer_id = reader.number<std::uint32_t>();
     e.peer_key = reader.number<std::uint64_t>();
     e.peer_base = reader.number<std::uint64_t>();
-    e.greeting_said = true; // a peer's end needs not be connected for that
+    e.greeting_said = true; // the peer's end need not be connected for that
     greet(e);
 }
 
@@ -114,11 +114,11 @@ void ofi_world::close_end(ofi_end& e) noexcept {
 }
 
 void ofi_world::sweep() noexcept {
-    if (endpoint_->is_cut) return; // all goes with the world
+    if (endpoint_->is_cut) return; // everything goes with the world
     for (auto& e : ends_) {
         if (!e || !e->released || e->error || !e->has_room() || !e->over()) continue;
         if (e->receives_posted >
-            0) { // for a message that will not come: the memory goes when they have been taken back
+            0) { // for a message that will not come: the memory goes once they have been taken back
             if (!std::exchange(e->cancelled, true)) {
                 for (ofi_operation& o : e->receives) fi_cancel(&endpoint_->ep->fid, &o);
             }

@@ -9,9 +9,9 @@
 namespace halocline::comm {
 namespace {
 
-/// How signals are handled, put back in the end. A library that libfabric brings along (libinfinipath) takes SIGINT,
-/// SIGTERM, SIGSEGV and others when it is loaded, also from the program's own handlers, and turns them into exit code
-/// 1.
+/// Saves the signal handlers, and restores them at the end. A library that libfabric brings along (libinfinipath) takes
+/// over SIGINT, SIGTERM, SIGSEGV and others when it is loaded, even from the program's own handlers, and turns them
+/// into exit code 1.
 class kept_signal_actions {
   public:
     kept_signal_actions() {

@@ -16,7 +16,7 @@ struct ofi_library {
     decltype(&::fi_fabric) fabric = nullptr;
     decltype(&::fi_strerror) strerror = nullptr;
     decltype(&::fi_version) version = nullptr;
-    std::string why_not; ///< empty: all are there
+    std::string why_not; ///< empty if all were found
 
     /// libfabric.so.1, loaded at the first call and never unloaded: providers leave threads and handlers behind.
     static const ofi_library& loaded();

@@ -17,11 +17,10 @@
 namespace halocline::comm {
 namespace {
 
-constexpr std::uint32_t version = FI_VERSION(1, 9); // of the interface that is asked for
+constexpr std::uint32_t version = FI_VERSION(1, 9); // of the requested interface
 
-/// What is asked for: reliable datagrams, RMA writes with 4 bytes of remote completion data or, `tagged`, tagged
-/// messages. Local buffers are registered, contexts are given, polling makes progress, so whatever of that a provider
-/// wants is there.
+/// The hints: reliable datagrams, RMA writes with 4 bytes of remote completion data or, if `tagged`, tagged messages.
+/// Local buffers are registered, contexts are given, polling makes progress: providers may require any of these.
 ofi_info_list wanted(std::string_view provider, bool tagged) {
     ofi_info_list hints(ofi_library::loaded().dupinfo(nullptr));
     if (!hints) throw job_error("libfabric: out of memory");
@@ -38,10 +37,11 @@ ofi_info_list wanted(std::string_view provider, bool tagged) {
     return hints;
 }
 
-/// Layer ofi_rxm keeps some 5000 buffers for messages of its own protocol, of 16 KiB unless the environment says
-/// otherwise, and touches them all: 84 MB a rank, whose end takes tens of milliseconds on a busy machine, and only then
-/// do its sockets close and tell that it died. Our messages are RMA writes, which need none; so they are as small as
-/// makes sense. The provider reads the variable once, in the first fi_getinfo of the process.
+/// The ofi_rxm layer keeps some 5000 buffers for messages of its own protocol, of 16 KiB unless the environment says
+/// otherwise, and touches them all: 84 MB per rank. When the rank dies, freeing them takes tens of milliseconds on a
+/// busy machine, and only then do its sockets close and reveal the death. Our messages are RMA writes, which need none;
+/// so they are made as small as is sensible. The provider reads the variable once, in the first fi_getinfo of the
+/// process.
 class small_rxm_buffers {
   public:
     explicit small_rxm_buffers(bool wanted) : set_(wanted && std::getenv(variable) == nullptr) {
@@ -61,7 +61,7 @@ class small_rxm_buffers {
 /// `source`: IP address of this host to send from and be reached at; "" for all that each provider lists.
 ofi_info_list usable(std::string_view provider, bool tagged, const std::string& source = "") {
     const ofi_info_list hints = wanted(provider, tagged);
-    const small_rxm_buffers meanwhile(!tagged); // tagged messages do use them
+    const small_rxm_buffers meanwhile(!tagged); // tagged messages do use the buffers
     fi_info* found = nullptr;
     const int code =
         ofi_library::loaded().getinfo(version, source.empty() ? nullptr : source.c_str(), nullptr,
@@ -71,7 +71,7 @@ ofi_info_list usable(std::string_view provider, bool tagged, const std::string& 
     return ofi_info_list(found);
 }
 
-/// "10.1.0.7"; "" if the provider doesn't go over IP.
+/// "10.1.0.7"; "" if the provider doesn't use IP.
 std::string source_address(const fi_info& i) {
     std::array<char, INET6_ADDRSTRLEN> text{};
     sockaddr_in6 any{}; // larger than sockaddr_in
@@ -87,9 +87,9 @@ std::string source_address(const fi_info& i) {
     return text.data();
 }
 
-/// What the first provider of the list offers at that address of this host.  A provider lists an interface once the
-/// kernel calls it running, up to a second after its address works: hence asked for by address, not looked up.
-/// Err: input_error if it can't be reached there; at loopback, where one host talks to itself, any address will do.
+/// What the list's first provider offers at that address of this host.  A provider lists an interface only once the
+/// kernel calls it running, up to a second after its address works: hence it is requested by address, not looked up.
+/// Err: input_error if it can't be reached there; for loopback, where a host talks to itself, any address will do.
 ofi_info_list at_address(ofi_info_list all, bool tagged, const std::string& address) {
     const std::string provider = all->fabric_attr->prov_name;
     ofi_info_list there = usable(provider, tagged, address);
@@ -128,7 +128,7 @@ std::string ofi_provider_names() {
 
 namespace {
 
-/// What is taken where nobody names a provider: libfabric's first, or `net` where that is tcp;ofi_rxm, its predecessor
+/// The choice if nobody names a provider: libfabric's first, or `net` in place of tcp;ofi_rxm, its predecessor
 /// (docs/decisions/0008-ofi.md).
 ofi_info_list first_choice() {
     ofi_info_list first = usable("", false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that peers may write through libfabric, registered the way the provider's domain asks for (fi_mr(3)).
+// Memory that peers may write through libfabric, registered the way the provider's domain requires (fi_mr(3)).
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,20 @@
 
 namespace halocline::comm {
 
-/// The modes of registration that are served; what a provider asks for beyond them makes it unusable.
+/// The supported modes of registration; a provider that requires others can't be used.
 constexpr int served_mr_modes = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 
 struct ofi_registration {
     fid_mr* region = nullptr;
-    void* descriptor = nullptr; ///< for local writes from it; nullptr: not asked for
+    void* descriptor = nullptr; ///< for local writes from it; nullptr: not required
     std::uint64_t key = 0;      ///< for the peer
-    std::uint64_t base = 0;     ///< what the peer calls its first byte: its address, or 0
-    int error = 0;              ///< of libfabric, negative; then nothing is registered
-    const char* call = nullptr; ///< that failed
+    std::uint64_t base = 0;     ///< how the peer addresses its first byte: by its address, or 0
+    int error = 0;              ///< libfabric's, negative; then nothing is registered
+    const char* call = nullptr; ///< the one that failed
 };
 
-/// Registers [start, start + bytes) for that access (FI_WRITE, FI_REMOTE_WRITE, ...). `modes`: of the domain. `key`:
-/// unused so far in it, from 1; unless the provider makes its own (FI_MR_PROV_KEY).
+/// Registers [start, start + bytes) for that access (FI_WRITE, FI_REMOTE_WRITE, ...). `modes`: the domain's. `key`: not
+/// yet used in the domain, from 1, unless the provider chooses its own (FI_MR_PROV_KEY).
 inline ofi_registration register_memory(fid_domain* domain, fid_ep* ep, int modes, std::uint64_t access, void* start,
                                         std::size_t bytes, std::uint64_t key) noexcept {
     ofi_registration r;

@@ -19,7 +19,7 @@ std::string shared_file(const std::string& address) {
     return "/dev/shm/" + std::string(address.c_str() + (scheme == std::string::npos ? 0 : scheme + 3));
 }
 
-/// Whoever says the same sees the same files of provider shm.
+/// Processes for which this text is equal see the same files of provider shm.
 std::string shared_memory_place() {
     std::string boot;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -64,11 +64,11 @@ std::string ofi_world::address() const {
 }
 
 void ofi_world::connect(std::span<const std::string> addresses, int own_rank) {
-    std::vector<std::string> endpoints(addresses.size()); // "" of ranks that it does not reach
+    std::vector<std::string> endpoints(addresses.size()); // "" for ranks that it does not reach
     for (std::size_t r = 0; r < addresses.size(); ++r) {
         if (addresses[r].empty()) continue;
         wire_reader reader(addresses[r]);
-        // Who receives counts pieces, as if they were its own: all are split alike.
+        // The receiver counts pieces as if they were its own, so all ranks must split alike.
         endpoint_->largest_write = std::min(endpoint_->largest_write, reader.number<std::uint64_t>());
         endpoints[r] = reader.text();
     }

@@ -33,19 +33,19 @@ class ofi_bulk_link;
 class slab;
 struct ofi_end;
 
-/// What a write is known by until it completes. libfabric owns `scratch` meanwhile, where a provider asks for that
+/// Identifies a write until it completes. libfabric owns `scratch` meanwhile, if the provider requires that
 /// (FI_CONTEXT, FI_CONTEXT2).
 struct ofi_operation {
     void* scratch[8]{};
     ofi_end* end = nullptr; ///< nullptr: a piece of a large message (ofi/bulk.hpp)
-    bool receives = false;  ///< a tagged receive, else a write or send
-    std::uint32_t tag = 0;  ///< of what it receives
+    bool receives = false;  ///< a tagged receive; otherwise a write or send
+    std::uint32_t tag = 0;  ///< of what is received
 };
 
-/// What a channel's end tells beside messages: its greeting and its farewell, two writes of 8 bytes.
+/// What a channel's end sends besides messages: its greeting and its farewell, two writes of 8 bytes.
 struct ofi_handshake {
     std::uint64_t greeting = 1;
-    std::uint64_t messages_sent = 0; ///< the farewell: nothing follows that many, writes of values among them
+    std::uint64_t messages_sent = 0; ///< the farewell: the number of messages before it, counting writes of values
     std::uint64_t unused[6]{};
 };
 static_assert(sizeof(ofi_handshake) == 64);
@@ -55,41 +55,41 @@ struct ofi_end : network_end {
     fid_mr* region = nullptr;
     void* descriptor = nullptr;
     std::uint64_t key = 0;  ///< of the region, for the peer
-    std::uint64_t base = 0; ///< how the peer addresses the block: its address or 0, as the provider wants it
-    std::uint32_t id = 0;   ///< what comes with each write to this end
+    std::uint64_t base = 0; ///< how the peer addresses the block: by its address or from 0, as the provider requires
+    std::uint32_t id = 0;   ///< accompanies each write to this end
     std::uint32_t pieces_in = 0, pieces_out = 0; // of a message
 
     std::uint32_t peer_id = 0;
     std::uint64_t peer_key = 0, peer_base = 0;
 
     // Written by ofi_world::poll().
-    std::uint64_t came[2]{};       ///< messages that are whole, per slot
-    std::uint32_t pieces[2]{};     ///< of the message that is not
+    std::uint64_t came[2]{};       ///< complete messages, per slot
+    std::uint32_t pieces[2]{};     ///< of the incomplete message
     std::uint64_t values_came = 0; ///< writes
 
-    // What is to be written, in this order.
+    // Still to be written, in this order.
     bool greeting_due = false, farewell_due = false;
-    std::size_t now_bytes = 0;    ///< of message started: send_message, or less
-    std::uint32_t next_piece = 0; ///< pieces_out: all of it is under way
-    std::uint32_t next_value = 0; ///< of values.writes; all of them are under way, or none is due: their number
+    std::size_t now_bytes = 0;    ///< of message number `started`: send_message, or less
+    std::uint32_t next_piece = 0; ///< pieces_out if all of it is under way
+    std::uint32_t next_value = 0; ///< in values.writes; their number if all are under way or none is due
     std::uint64_t values_sent = 0;
     std::uint32_t under_way = 0; ///< writes that have not completed
-    // Tagged messages, where the provider has no RMA: receives posted by the world, in place of the peer's writes.
+    // Tagged messages, for providers without RMA: receives posted by the world replace the peer's writes.
     bool tagged = false, cancelled = false;
     std::uint32_t handshakes_posted = 0;
     std::uint32_t next_receive[2]{};       ///< pieces of a slot's next message to be posted; pieces_in: all are
-    std::uint32_t receives_posted = 0;     ///< that have not completed
-    std::vector<ofi_operation> receives;   // of pieces: slot 0, slot 1; greeting, farewell
+    std::uint32_t receives_posted = 0;     ///< those that have not completed
+    std::vector<ofi_operation> receives;   // for pieces into slot 0 and slot 1; greeting, farewell
     bool waiting = false;                  // in the world's queue, for room
     std::vector<ofi_operation> operations; // pieces, greeting, farewell, values
 
     /// Slot 1 gets the epochs 1, 3, 5, ..., slot 0 gets 2, 4, 6, ...
     [[nodiscard]] bool has(std::uint64_t epoch) const { return came[epoch & 1] >= (epoch + 1) / 2; }
-    /// Has the peer's farewell come, and all that it sent before? Writes may overtake each other.
+    /// Has the peer's farewell arrived, and everything sent before it? Writes may overtake each other.
     [[nodiscard]] bool over() const {
         return farewell_came && came[0] + came[1] + values_came >= handshake_in().messages_sent;
     }
-    /// No write of epoch + 1 comes before this rank has freed its fields for that.
+    /// No write of epoch + 1 arrives before this rank has freed its fields for it.
     [[nodiscard]] bool has_values(std::uint64_t epoch) const { return values_came >= epoch * values.writes_in; }
     [[nodiscard]] bool has_room() const {
         return under_way == 0 && next_piece == pieces_out && next_value == values.writes.size() && !greeting_due &&
@@ -107,10 +107,10 @@ struct ofi_end : network_end {
 /// The network_world of libfabric (network/network_world.hpp).
 class ofi_world {
   public:
-    /// Opens libfabric's `provider` ("": its own first choice that can do RMA; with ",tagged" behind its name: as if it
-    /// could not). One without RMA is driven by tagged messages. `address`: of this host; the interface
-    /// with it is taken where the provider has one. `largest_write`: writes are split at that size if the provider's
-    /// own is larger, or at that of the rank with the least.
+    /// Opens libfabric's `provider` ("": its own first choice that can do RMA; followed by ",tagged": as if it could
+    /// not). Without RMA, tagged messages are used. `address`: of this host; selects the interface, if the provider has
+    /// one with it. `largest_write`: a limit on the size of writes, as is the provider's own; the least of all ranks
+    /// applies.
     /// Err: input_error: no library, no such provider, or none that can do either.
     explicit ofi_world(std::string_view provider, std::string_view address,
                        std::size_t largest_write = std::numeric_limits<std::size_t>::max());
@@ -118,96 +118,97 @@ class ofi_world {
     ofi_world(const ofi_world&) = delete;
     ofi_world& operator=(const ofi_world&) = delete;
 
-    /// What two ranks must have alike to reach each other: the provider, "tcp;ofi_rxm"; of shm also the host.
+    /// Two ranks reach each other if these are equal: the provider, "tcp;ofi_rxm"; for shm also the host.
     [[nodiscard]] std::string kind() const;
-    /// This endpoint's, with what it writes at once, for the peers.
+    /// This endpoint's address, with its largest write, for the peers.
     [[nodiscard]] std::string address() const;
-    /// Takes every rank's address, by rank, "" of those that it does not reach; nothing goes over the wire.
+    /// Takes every rank's address, by rank, "" for those that it does not reach; sends nothing.
     /// Err: job_error.
     void connect(std::span<const std::string> addresses, int own_rank);
-    /// Provider shm: has this process mapped the files of all ranks that it reaches? Then it needs no names any more.
-    /// Others: true.
+    /// Provider shm: has this process mapped the files of all ranks that it reaches? Then their names are no longer
+    /// needed. Other providers: true.
     [[nodiscard]] bool has_mapped_all() const;
-    /// Provider shm: the own file ends with the last process that has mapped it, however that ends. Others: nothing.
+    /// Provider shm: this rank's file vanishes with the last process that has mapped it, however that ends. Others:
+    /// nothing.
     /// Pre: every rank has_mapped_all().
     void remove_name() const noexcept;
 
-    /// An end with memory that the peer may write; of any plan.  Err: job_error; what `memory` throws.
+    /// An end with memory that the peer may write, for any plan.  Err: job_error; what `memory` throws.
     [[nodiscard]] ofi_end& open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id,
                                 std::size_t send_bytes, std::size_t receive_bytes);
-    /// An end's own part of its channel's card, and the other end's.
+    /// This end's part of its channel's card; connect() takes the other end's.
     [[nodiscard]] std::string card(const ofi_end& end) const;
     void connect(ofi_end& end, const std::string& peer_card);
 
-    /// Makes it the end of a direct channel, of which each message writes these values.  Pre: its fields are known.
+    /// Makes this the end of a direct channel whose messages consist of these writes.  Pre: its fields are known.
     void open_values(ofi_end& end, std::span<const direct_write> writes);
     void greet(ofi_end& end) noexcept;
-    /// Writes the first `bytes` of the message into the peer's slot of that epoch, as poll() finds room.
+    /// Writes the first `bytes` of the message into the peer's slot of that epoch; poll() continues as room permits.
     /// Pre: end.has_room(); bytes counts the label.
     void send(ofi_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
     /// Writes the values of a direct message.
     void send_values(ofi_end& end) noexcept;
     void say_farewell(ofi_end& end) noexcept;
-    /// Takes completions, then writes what waits for room.
+    /// Takes completions, then writes what was waiting for room.
     void poll() noexcept;
     void poll(ofi_end&) noexcept { poll(); } // all ends have one queue
-    /// The channel is gone: the end goes when its peer's farewell has come and nothing is under way.
+    /// The channel is gone: the end goes once its peer's farewell has arrived and nothing is under way.
     void release(ofi_end& end) noexcept;
-    /// Frees the ends that were released and that no peer will write any more.
+    /// Frees released ends that no peer will write any more.
     void sweep() noexcept;
-    /// Polls until nothing is left to be written and every peer said farewell, `give_up` says so, or for 2 seconds.
+    /// Polls until nothing is left to write and every peer has said farewell, `give_up` says so, or 2 seconds have
+    /// passed.
     void finish(const std::function<bool()>& give_up) noexcept;
-    /// What went wrong, for an end's error.
+    /// The text for an end's error.
     [[nodiscard]] std::string describe(const ofi_end& end) const { return describe(end.error); }
     [[nodiscard]] std::string describe(int code) const;
 
-    /// Large messages to and from that rank.
+    /// A link for large messages to and from that rank.
     [[nodiscard]] std::unique_ptr<bulk_link> open_bulk(const slab& memory, int peer, std::uint32_t records);
-    [[nodiscard]] bool writes_memory() const; ///< else it only sends
-    /// Memory for peers to write at any time.  nullptr: the provider has no RMA.  Err: job_error.
+    [[nodiscard]] bool writes_memory() const; ///< otherwise it only sends
+    /// Exposes memory for peers to write at any time.  nullptr: the provider has no RMA.  Err: job_error.
     [[nodiscard]] std::shared_ptr<const exposed_memory> expose(std::span<std::byte> memory);
-    /// The job has ended: libfabric is asked for nothing more, and does not touch this rank's memory.
+    /// The job has ended: libfabric is not called any more, and does not touch this rank's memory.
     void leave() noexcept;
-    /// The same, and nothing that is under way will end well.
+    /// leave(), after which operations under way can't succeed.
     void cut() noexcept;
 
   private:
     friend class ofi_bulk_link;
-    struct endpoint;                             // of libfabric's types
+    struct endpoint;                             // with libfabric's types
     [[nodiscard]] bool in_shared_memory() const; ///< provider shm
     std::uint32_t take_id();
     void register_block(ofi_end& end);
-    /// Keeps the text of the first trouble, for describe().
+    /// Keeps the text of the first error, for describe().
     void note(int code, const char* text) noexcept;
     void take_completions() noexcept;
-    /// Takes one operation that failed off its queue.  False: there is none.
+    /// Removes one failed operation from its queue.  False: there is none.
     bool take_failure() noexcept;
-    /// Writes for the ends that wait for room, in the order in which they began to wait; stops at the first without
-    /// room.
+    /// Writes for the ends that wait for room, in the order in which they began to wait, until there is no more room.
     void push_waiting() noexcept;
-    /// A write came, with these bits (ofi/tags.hpp).
+    /// A write has arrived with these bits (ofi/tags.hpp).
     void arrive(std::uint64_t data) noexcept;
     void arrive(ofi_end& end, std::uint32_t tag) noexcept;
     int post_receives(ofi_end& end) noexcept;
     int write_value(ofi_end& end, const direct_write& value, ofi_operation& operation) noexcept;
-    /// nullptr: all ends.
+    /// end: nullptr: all ends.
     void fail(ofi_end* end, int code, const char* text) noexcept;
     /// 0, or libfabric's code: -FI_EAGAIN if there is no room now.
     int write(ofi_end& end, const std::byte* from, std::size_t bytes, std::uint64_t remote_offset, std::uint32_t tag,
               std::uint32_t piece, ofi_operation& operation) noexcept;
-    /// Writes what is due at that end, as far as there is room; the rest as poll() finds room.
+    /// Writes what is due at that end, as far as there is room; poll() writes the rest.
     void push(ofi_end& end) noexcept;
     int push_all(ofi_end& end) noexcept;
     void close_end(ofi_end& end) noexcept;
 
     std::unique_ptr<endpoint> endpoint_;
-    std::vector<std::string> shared_files_; ///< provider shm: of the ranks that it reaches
+    std::vector<std::string> shared_files_; ///< provider shm: those of the ranks that it reaches
     std::string own_file_;
     std::vector<std::unique_ptr<ofi_end>> ends_; // by id; nullptr: free
     std::vector<std::uint32_t> free_ids_;
     std::vector<ofi_end*> waiting_;     // for room
     std::vector<ofi_bulk_link*> bulks_; // by id; nullptr: gone
-    char trouble_[256]{};               // the first
+    char trouble_[256]{};               // text of the first error
 };
 
 } // namespace halocline::comm

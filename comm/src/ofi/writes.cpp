@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes out: greeting, the pieces of a message, farewell; and the receives of a provider without RMA.
+// Outgoing: greeting, the pieces of a message, farewell; and the receives for a provider without RMA.
 #include "endpoint.hpp"
 #include "tags.hpp"
 
@@ -41,8 +41,8 @@ int ofi_world::write_value(ofi_end& e, const direct_write& w, ofi_operation& ope
     return static_cast<int>(code);
 }
 
-/// Tagged messages, in place of the peer's writes: receives of what it may send next, a message per slot, the greeting
-/// and the farewell. Returns as push_all() does.
+/// With tagged messages in place of the peer's writes: posts receives for what it may send next, a message per slot,
+/// the greeting and the farewell. Returns as push_all() does.
 int ofi_world::post_receives(ofi_end& e) noexcept {
     const auto post = [&](std::size_t offset, std::size_t bytes, std::uint32_t piece, ofi_operation& operation) {
         const std::uint64_t bits = ofi_tags::match_bits(e.id << ofi_tags::bits | operation.tag, piece);
@@ -70,7 +70,7 @@ int ofi_world::post_receives(ofi_end& e) noexcept {
 }
 
 /// Writes what is due, in this order: greeting, the pieces of a message, values, farewell. Returns the first code that
-/// is not 0; what was written until then is not due any more, so after -FI_EAGAIN the next call goes on where this one
+/// is not 0; what was written before that is no longer due, so after -FI_EAGAIN the next call continues where this one
 /// stopped.
 int ofi_world::push_all(ofi_end& e) noexcept {
     if (e.tagged) {
@@ -85,7 +85,7 @@ int ofi_world::push_all(ofi_end& e) noexcept {
     }
     for (; e.next_piece < e.pieces_out; ++e.next_piece) {
         const std::size_t start = e.next_piece * endpoint_->largest_write;
-        // A message of fewer bytes has all its pieces, which the peer counts; some hold a byte of nothing.
+        // A shorter message still has all its pieces, because the peer counts them; some hold one meaningless byte.
         const std::size_t bytes = start < e.now_bytes ? std::min(endpoint_->largest_write, e.now_bytes - start) : 1;
         const auto slot = static_cast<std::uint32_t>(e.started & 1);
         const int code = write(e, e.outgoing() + start, bytes, e.place_at_peer(slot) + start, ofi_tags::message + slot,

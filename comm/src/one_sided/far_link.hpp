@@ -17,10 +17,10 @@ namespace halocline::comm {
 struct far_item {
     enum : std::uint32_t {
         put,   ///< the bytes that follow, to `place` of the payload
-        add,   ///< 1 to the counter at `place` of the payload
+        add,   ///< adds 1 to the counter at `place` of the payload
         tell,  ///< `place` is the new count of half `which` of this neighbour's line
-        wrote, ///< this neighbour has written into the payload: `place` writes in all, which have to be here first
-        sends, ///< the number of bytes that follows comes apart, to `place` of the payload
+        wrote, ///< this neighbour has made `place` writes into the payload in all, which have to be here first
+        sends, ///< `bytes`, which follow, come separately, to `place` of the payload
     };
     std::uint32_t kind = put;
     std::uint32_t which = 0;
@@ -33,24 +33,24 @@ class far_link {
     static constexpr std::size_t frame_bytes = 8192;
     static constexpr std::size_t most = frame_bytes - sizeof(far_item); ///< bytes of one item
 
-    /// In the order of their requests, `channels` times.
+    /// Called `channels` times, in the order of their requests.
     void connect(frame_channel c) { frames_.channel.push_back(c); }
 
     /// Appends an item to the frames. False: there is no room now.  Pre: bytes.size() <= most.
     bool append(const far_item& what, std::span<const std::byte> bytes = {}) noexcept;
-    /// Sets the count of a half of the line there: now, or if there is no room, before anything that is appended later.
+    /// Sets the count of a half of the line there: now, or, if there is no room, before anything appended later.
     void tell(int half, std::uint64_t count) noexcept;
-    /// Hands what is appended to the transport, as far as it may go, or an empty frame if the neighbour needs one.
+    /// Hands what was appended to the transport, as far as possible, or an empty frame if the neighbour needs one.
     void push() noexcept;
     /// True if nothing is left to be sent.
     [[nodiscard]] bool all_sent() const noexcept {
         return frames_.is_empty() && due_[0] == said_[0] && due_[1] == said_[1];
     }
 
-    /// What became of an item: `later` ends a take(), and the next one visits it again.
+    /// The result of visiting an item: `later` ends a take(), and the next one visits it again.
     enum class visited { done, later, wrong };
-    /// Calls visit(item, payload) -> visited for all that has come, in order.  Returns status::aborted after the
-    /// farewell, status::wrong_data if a visit says so or a frame is none.
+    /// Calls visit(item, payload) -> visited for everything that has arrived, in order.  Returns status::aborted after
+    /// the farewell, status::wrong_data if a visit says so or a frame is malformed.
     template <class Visit>
     status take(Visit&& visit) noexcept {
         while (state_ == status::ok) {
@@ -65,7 +65,7 @@ class far_link {
         }
         return state_;
     }
-    /// What the transport said when take() gave status::peer_died.
+    /// The transport's error message after take() returned status::peer_died.
     [[nodiscard]] std::string trouble() { return frames_.trouble(); }
 
   private:
@@ -87,8 +87,8 @@ class far_link {
     void send() noexcept;
 
     frame_stream frames_{.room = frame_bytes};
-    std::size_t read_ = 0;               // bytes of the frame that is being taken
-    std::uint64_t due_[2]{}, said_[2]{}; // counts of the line: as they should be there, and as was said
+    std::size_t read_ = 0;               // bytes read of the current frame
+    std::uint64_t due_[2]{}, said_[2]{}; // counts of the line: as they should be there, and as sent
     status state_ = status::ok;
 };
 

@@ -36,7 +36,7 @@ exposure::exposure(const job& j, std::span<const int> neighbours, std::size_t by
     segment_.pointer() = std::make_unique<rma_segment>(j, options_.name, neighbours, sum_or_most(counters, bytes),
                                                        std::to_string(options_.signals) + " signals",
                                                        std::max<std::size_t>(options_.direct_bytes, 1));
-    // Zeroed memory is counters of 0; nobody adds before all are there.
+    // Zeroed memory is a set of counters that are 0; nobody adds before all ranks are here.
 }
 
 exposure::exposure(exposure&&) noexcept = default;
@@ -69,10 +69,10 @@ status exposure::until(int peer, Done done) noexcept {
     return status_;
 }
 
-/// Has neighbour n told so many epochs? One that left without them ends everything.
+/// Has neighbour n reported this many epochs? If it left before that, everything ends.
 bool exposure::came(std::size_t n, int half, std::uint64_t epoch) noexcept {
     const rma_segment::neighbour& peer = segment_->neighbours[n];
-    const bool left = rma_segment::left(peer); // read first: what was told before is there then
+    const bool left = rma_segment::left(peer); // read first: what was reported before is then visible
     if (rma_segment::told(peer, half) >= epoch) return true;
     if (left && status_ == status::ok) status_ = segment_->job.core().left_by(peer.rank);
     return false;
@@ -88,7 +88,7 @@ void exposure::post() noexcept {
     for (const auto& peer : segment_->neighbours) rma_segment::tell(peer, posts, posted_);
 }
 
-/// n: the first neighbour that has not completed; the ones before it have.
+/// n: the first neighbour that has not completed; those before it have.
 bool exposure::completed(std::size_t& n) noexcept {
     while (n < neighbours() && came(n, completions, posted_)) ++n;
     return n == neighbours();
@@ -100,7 +100,7 @@ bool exposure::test() noexcept {
     return status_ != status::ok || completed(n) || failed_meanwhile(n);
 }
 
-/// After a poll of neighbour n that found nothing: true if by now the job has failed.
+/// After a fruitless poll of neighbour n: true if the job has failed in the meantime.
 bool exposure::failed_meanwhile(std::size_t n) noexcept {
     if (status_ == status::ok)
         status_ = after_fruitless_test(segment_->job.core(), fruitless_tests_, segment_->neighbours[n].rank);

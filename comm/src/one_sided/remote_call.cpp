@@ -14,9 +14,9 @@ constexpr int worked_off = 0; // half of a line: how many of this rank's calls t
 
 } // namespace
 
-/// One call. `number` counts the calls of a pair from 1, and is stored last.
+/// One call. `number` counts the calls between two ranks from 1, and is stored last.
 struct remote_calls::slot {
-    std::uint64_t number = 0; // through atomic references: slots are also sent
+    std::uint64_t number = 0; // accessed through atomic references, because slots are also sent
     std::uint32_t function = 0;
     alignas(16) std::byte argument[remote_functions::largest_argument]{};
 };
@@ -33,7 +33,7 @@ remote_calls::remote_calls(const job& j, std::span<const int> neighbours, remote
                           " are possible");
     segment_.pointer() =
         std::make_unique<rma_segment>(j, name, neighbours, neighbours.size() * room * sizeof(slot), functions_.shape_);
-    // Zeroed memory is empty slots.
+    // Zeroed memory is a ring of empty slots.
 }
 
 remote_calls::remote_calls(remote_calls&&) noexcept = default;
@@ -87,7 +87,8 @@ std::size_t remote_calls::run() {
             alignas(16) std::byte argument[remote_functions::largest_argument];
             std::memcpy(argument, s.argument, sizeof argument);
             const std::uint32_t function = s.function;
-            rma_segment::tell(peer, worked_off, ++done_[n]); // its slot is free: the function may call back
+            rma_segment::tell(peer, worked_off,
+                              ++done_[n]); // its slot is free now: the function may call back
             ++ran;
             if (function >= functions_.table_.size())
                 throw input_error("rank " + std::to_string(peer.rank) + " calls function " + std::to_string(function) +

@@ -17,7 +17,7 @@ namespace halocline::comm {
 
 namespace {
 
-/// Err: input_error: a neighbour that is no rank, is named twice or can't be reached.
+/// Err: input_error: a neighbour that is not a rank, is named twice or can't be reached.
 requests_by_peer sorted(const job& j, const std::string& name, std::span<const int> ranks) {
     const job_core& core = j.core();
     requests_by_peer by_peer;
@@ -39,11 +39,11 @@ requests_by_peer sorted(const job& j, const std::string& name, std::span<const i
     return by_peer;
 }
 
-/// What a rank tells a neighbour of itself.
+/// A rank's description of itself for a neighbour.
 struct block_card {
     std::string name, shape;
-    std::uint64_t place = 0; // of the reader in the writer's list
-    std::uint64_t start = 0; // of the block in the slab
+    std::uint64_t place = 0; // the reader's, in the writer's list
+    std::uint64_t start = 0; // the block's, in the slab
     std::uint64_t lines = 0, payload_bytes = 0;
 
     [[nodiscard]] std::string written() const {
@@ -80,7 +80,7 @@ rma_segment::rma_segment(const comm::job& j, const std::string& name, std::span<
     if (direct_bytes_) connect_direct();
 }
 
-/// A control line for each neighbour to write to, then the payload. Collective.
+/// Allocates a control line for each neighbour to write to, then the payload. Collective.
 void rma_segment::lay_out_block(std::size_t count) {
     const std::size_t lines = count * sizeof(control_line);
     job.collectively([&] {
@@ -92,7 +92,7 @@ void rma_segment::lay_out_block(std::size_t count) {
     std::memset(payload, 0, payload_bytes);
 }
 
-/// Swaps where the blocks lie: the neighbours. Collective.
+/// Swaps the positions of the blocks and fills in the neighbours. Collective.
 void rma_segment::meet(const std::string& name, std::string_view shape, std::span<const int> ranks) {
     const job_core& core = job.core();
     const auto start = static_cast<std::uint64_t>(block_ - core.memory->base());
@@ -143,8 +143,8 @@ void rma_segment::connect_far(const std::string& name) {
     channels_.work_in_every_wait(this, [](void* self) { static_cast<rma_segment*>(self)->poll(); });
 }
 
-/// Large writes go past this core's cache while the neighbour's is far (docs/decisions/0032); else their lines are
-/// claimed first (0010).
+/// Large writes bypass this core's cache while the neighbour is far away (docs/decisions/0032); otherwise their lines
+/// are claimed first (0010).
 void rma_segment::write_shared(neighbour& peer, std::byte* to, std::span<const std::byte> bytes) noexcept {
     const bool large = bytes.size() >= least_streamed;
     if (const std::uint64_t now = large ? ticks() : 0; large && peer.streaming.due(now)) {
@@ -255,7 +255,7 @@ rma_segment::~rma_segment() {
         for (line_label& half : peer.theirs->half) half.end.store(1, std::memory_order_release);
         parked.lines.push_back(peer.mine);
     }
-    neighbours.clear(); // their links ask libraries, too
+    neighbours.clear(); // their links call libraries, too
     job.core().park(std::move(parked));
 }
 

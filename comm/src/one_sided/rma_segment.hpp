@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of each rank that its neighbours write (a segment, as GASNet and GASPI call it): a control line for each of
-// them, and a payload. The two halves of a line hold two counts, whose meaning is up to the user (exposure,
+// Memory of each rank that its neighbours write (a segment, in the terms of GASNet and GASPI): a control line for each
+// of them, and a payload. The two halves of a line hold two counts, whose meaning is up to the user (exposure,
 // remote_calls). Neighbours that map each other's slabs write in place. Over a network they send what is to be written
 // (far_link.hpp); large writes can go straight into the payload (rma_segment_direct.cpp).
 #pragma once
@@ -29,7 +29,7 @@
 
 namespace halocline::comm {
 
-/// a + b, or the largest size there is, for which there is no memory.
+/// a + b or, on overflow, the largest size, which no memory satisfies.
 constexpr std::size_t sum_or_most(std::size_t a, std::size_t b) { return a + b < a ? ~std::size_t{0} : a + b; }
 
 class rma_segment {
@@ -41,15 +41,15 @@ class rma_segment {
         control_line* theirs = nullptr; // written here; nullptr: over a network
         std::byte* payload = nullptr;   // the neighbour's; nullptr: over a network
         std::uint64_t payload_bytes = 0;
-        std::uint64_t place = 0;            // of this rank in the neighbour's list
+        std::uint64_t place = 0;            // this rank's, in the neighbour's list
         std::unique_ptr<far_link> far = {}; // over a network
-        std::unique_ptr<bulk_link> bulk{};  // of large writes over a network, one at a time: record 0
-        std::optional<bulk_ticket> open{};  // the payload, where the network writes it; else it is received there
-        bool receiving = false;             // a large write here
-        streaming_watch streaming{};        // of large writes into memory that both share
+        std::unique_ptr<bulk_link> bulk{};  // for large writes over a network, one at a time: record 0
+        std::optional<bulk_ticket> open{};  // the payload, if the network writes it; otherwise it is received there
+        bool receiving = false;             // a large write is arriving here
+        streaming_watch streaming{};        // for large writes into memory that both share
     };
     /// Collective. `shape`: anything else that must be equal on all ranks. `direct_bytes`: writes over a network of
-    /// that size and more are large ones; nullopt, on all ranks: there are none.
+    /// that size or more are large ones; nullopt, on all ranks: there are none.
     /// Err: input_error; job_error: the payload can't be registered.
     rma_segment(const comm::job& j, const std::string& name, std::span<const int> ranks, std::size_t payload_bytes,
                 std::string_view shape, std::optional<std::size_t> direct_bytes = {});
@@ -65,7 +65,7 @@ class rma_segment {
     [[nodiscard]] static std::uint64_t told(const neighbour& peer, int half) noexcept {
         return peer.mine->half[half].epoch.load(std::memory_order_acquire);
     }
-    /// True if the neighbour has said farewell; what it told before is here then.
+    /// True if the neighbour has said farewell; everything it reported before is then visible.
     [[nodiscard]] static bool left(const neighbour& peer) noexcept {
         return peer.mine->half[1].end.load(std::memory_order_acquire) != 0;
     }
@@ -73,17 +73,17 @@ class rma_segment {
     /// Writes into the neighbour's payload. False: there is no room in frames now.
     /// Pre: far: bytes.size() <= far_link::most.
     bool try_write(neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept;
-    /// try_write() of any size, which waits for room.
+    /// try_write() for any size, which waits for room.
     status write(neighbour& peer, std::size_t place, std::span<const std::byte> bytes) noexcept;
     /// Adds 1 to the counter (std::atomic<std::uint64_t>) at that place of the neighbour's payload, after all writes.
     status add_one(const neighbour& peer, std::size_t place) noexcept;
-    /// Waits until all that was written and told has left this rank.
+    /// Waits until everything written and reported has left this rank.
     status flush(const neighbour& peer) noexcept;
-    /// Takes what has come over networks, and sends what waits for room.
+    /// Takes in what has arrived over networks, and sends what was waiting for room.
     void poll() noexcept;
     /// Bad if a network failed.
     [[nodiscard]] status state() const noexcept { return state_; }
-    /// Pieces of large writes, either way.
+    /// Number of pieces of large writes, either way.
     [[nodiscard]] std::uint64_t moved() const noexcept;
     [[nodiscard]] exposure_counts counts() const noexcept;
 
@@ -102,7 +102,7 @@ class rma_segment {
     void connect_far(const std::string& name);
     // Large writes (rma_segment_direct.cpp).
     void connect_direct();
-    /// nullopt: that memory can't be registered.
+    /// nullopt if that memory can't be registered.
     std::optional<status> write_direct(const neighbour& peer, std::size_t place,
                                        std::span<const std::byte> bytes) noexcept;
     far_link::visited receive_direct(neighbour& peer, std::size_t place, std::size_t bytes) noexcept;
@@ -111,9 +111,9 @@ class rma_segment {
     status state_ = status::ok;
     std::optional<std::size_t> direct_bytes_;
     exposure_counts counts_;
-    std::size_t largest_claimed_ = largest_claimed(); // of puts into memory that both share
+    std::size_t largest_claimed_ = largest_claimed(); // for puts into memory that both share
     std::map<std::string, std::shared_ptr<const exposed_memory>, std::less<>> exposed_; // the payload, by transport
-    channel_set channels_;                                                              // of all far neighbours
+    channel_set channels_;                                                              // for all far neighbours
     std::byte* block_ = nullptr;
     std::size_t block_bytes_ = 0;
 };
@@ -124,7 +124,7 @@ status rma_segment::until(const neighbour& peer, Try done, bool also_left) noexc
     std::uint64_t before = moved();
     for (std::optional<waiter> waiting(job.core()); s == status::ok && !done();) {
         if (!also_left && left(peer)) return job.core().left_by(peer.rank);
-        if (std::exchange(before, moved()) != before) waiting.emplace(job.core()); // the deadline is of silence
+        if (std::exchange(before, moved()) != before) waiting.emplace(job.core()); // the deadline limits silence
         s = waiting->again(peer.rank);                                             // polls
         if (s == status::ok) s = state_;
     }

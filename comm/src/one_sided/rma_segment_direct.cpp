@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large writes over networks: straight into the neighbour's payload, and told of in frames. Where the network writes,
-// the payload is registered for it at set-up and the frame says how many writes there were, because frames may overtake
-// them; where it only sends, the frame makes the neighbour post a receive. Either way what was said later waits for the
-// bytes (docs/decisions/0031-large-messages-by-rma.md).
+// Large writes over networks: straight into the neighbour's payload, and announced in frames. Where the network writes,
+// the payload is registered for it at set-up, and the frame states the number of writes, because frames may overtake
+// them; where it only sends, the frame makes the neighbour post a receive. Either way later reports wait for the bytes
+// (docs/decisions/0031-large-messages-by-rma.md).
 #include "rma_segment.hpp"
 
 #include "control/wire.hpp"
@@ -38,7 +38,7 @@ void rma_segment::connect_direct() {
             if (reader.number<std::uint32_t>() != 0) peer.open = reader.number<bulk_ticket>();
         }
     });
-    channels_.for_each([&]<class C>(C& c) { // what may be written late outlives this object
+    channels_.for_each([&]<class C>(C& c) { // memory that may still be written outlives this object
         if constexpr (requires { c.keep(nullptr); }) c.keep(exposed_[C::transport]);
     });
 }
@@ -89,7 +89,7 @@ far_link::visited rma_segment::receive_direct(neighbour& peer, std::size_t place
         bulk_ticket nothing;
         switch (peer.bulk->receive(0, {payload + place, bytes}, nothing)) {
         case bulk_link::opening::busy: return far_link::visited::later;
-        case bulk_link::opening::refused: return far_link::visited::wrong; // the slab
+        case bulk_link::opening::refused: return far_link::visited::wrong; // the slab can always be registered
         case bulk_link::opening::open: peer.receiving = true;
         }
     }

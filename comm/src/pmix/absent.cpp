@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of client.cpp where PMIx's headers are missing.
+// Replaces client.cpp where PMIx's headers are missing.
 #include "job/bootstrap.hpp"
 
 namespace halocline::comm {

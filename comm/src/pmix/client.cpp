@@ -19,7 +19,7 @@
 namespace halocline::comm {
 namespace {
 
-/// PMIx calls this when its server is gone. A launcher that is killed ends nobody: its ranks would compute for ever.
+/// Called by PMIx when its server is gone. A killed launcher ends nobody: without this its ranks would run forever.
 void end_without_launcher(std::size_t, pmix_status_t, const pmix_proc_t*, pmix_info_t*, std::size_t, pmix_info_t*,
                           std::size_t, pmix_event_notification_cbfunc_fn_t, void*) {
     constexpr std::string_view words = "halocline: the launcher of this job has ended (its PMIx server is gone)\n";
@@ -46,10 +46,10 @@ class client {
         require(init_(&self_, nullptr, 0), "PMIx_Init");
         pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
         const pmix_status_t handler = on_event_(&lost, 1, nullptr, 0, end_without_launcher, nullptr, nullptr);
-        require(std::min(handler, PMIX_SUCCESS), "PMIx_Register_event_handler"); // its number, or what went wrong
+        require(std::min(handler, PMIX_SUCCESS), "PMIx_Register_event_handler"); // a positive result is its number
         ranks_ = static_cast<int>(job_size());
     }
-    ~client() { finalize_(nullptr, 0); } // without it the launcher takes the end of this process for a failure
+    ~client() { finalize_(nullptr, 0); } // otherwise the launcher takes the end of this process for a failure
     client(const client&) = delete;
     client& operator=(const client&) = delete;
 
@@ -99,7 +99,7 @@ class client {
         pmix_value_t* value = nullptr;
         require(get_(&all, PMIX_JOB_SIZE, nullptr, 0, &value), "PMIx_Get of the number of ranks");
         const std::uint32_t size = value->data.uint32;
-        std::free(value); // PMIx hands over memory of malloc
+        std::free(value); // PMIx returns memory from malloc
         return size;
     }
 
@@ -143,7 +143,7 @@ class client {
         std::strncpy(collect.key, PMIX_COLLECT_DATA, sizeof collect.key - 1);
         collect.value.type = PMIX_BOOL;
         collect.value.data.flag = true;
-        // Shared with the callback, which may come after the deadline.
+        // Shared with the callback, which may run after the deadline.
         auto state = std::make_shared<fence_state>();
         auto* const for_callback = new std::shared_ptr<fence_state>(state);
         const auto finished = [](pmix_status_t result, void* data) {
@@ -155,7 +155,7 @@ class client {
             s.done.notify_one();
         };
         const pmix_status_t begun = fence_nb_(nullptr, 0, &collect, 1, finished, for_callback);
-        if (begun != PMIX_SUCCESS) delete for_callback; // it will not be called
+        if (begun != PMIX_SUCCESS) delete for_callback; // the callback will not be called
         if (begun == PMIX_OPERATION_SUCCEEDED) return;
         require(begun, "PMIx_Fence_nb");
         std::unique_lock lock(state->mutex);

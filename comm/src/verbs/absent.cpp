@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of the rest of verbs/ where libibverbs' headers are missing: nothing here is reached, because a job refuses
-// the transport before it makes a world.
+// Replaces the rest of verbs/ where libibverbs' headers are missing. Nothing here is reached, because a job refuses the
+// transport before it makes a world.
 #include "network/bulk_link.hpp"
 #include "world.hpp"
 

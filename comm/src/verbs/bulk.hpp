@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large messages over verbs: writes into memory that the receiver has registered, on a queue pair of their own, so that
-// they never stand before the messages of a plan.
+// Large messages over verbs: writes into memory that the receiver has registered, on a separate queue pair, so that
+// they never hold up the messages of a plan.
 #pragma once
 
 #include "network/registered_transfer.hpp"
@@ -12,7 +12,7 @@
 
 namespace halocline::comm {
 
-/// The queue pair of a link. It outlives the link until both ends have said farewell: a queue pair that goes before it
+/// The queue pair of a link. It outlives the link until both ends have said farewell: destroying a queue pair before it
 /// has acknowledged the peer's last write makes that write fail.
 struct verbs_world::bulk_pair {
     static constexpr std::uint32_t at_once = 2; ///< writes of one message
@@ -25,10 +25,10 @@ struct verbs_world::bulk_pair {
     bulk_pair(const bulk_pair&) = delete;
     bulk_pair& operator=(const bulk_pair&) = delete;
 
-    /// Gives the device one write, whose completion names `record`, here and at the peer.
+    /// Posts one write, whose completion identifies `record`, here and at the peer.
     void write(std::uint32_t record, ibv_sge from, std::uint64_t to, std::uint32_t key) noexcept;
     void poll() noexcept;
-    /// Nothing is written from here or to here any more when this returns.
+    /// When this returns, nothing is written from here or to here any more.
     void close() noexcept;
     [[nodiscard]] bool ended() const { return !joined || error != 0 || (farewell_came && farewell_delivered); }
 
@@ -38,7 +38,7 @@ struct verbs_world::bulk_pair {
     ibv_qp* queue_pair = nullptr;
     std::uint32_t first_psn = random_psn();
     bool joined = false, farewell_came = false, farewell_delivered = false;
-    int error = 0; ///< the first, as of a verbs_end
+    int error = 0; ///< the first, as for a verbs_end
     const char* failed_call = nullptr;
     std::uint32_t vendor_error = 0;
 
@@ -67,12 +67,12 @@ class verbs_bulk_link final : public bulk_link {
     [[nodiscard]] bool failed() const noexcept override { return pair_.error != 0; }
     [[nodiscard]] std::string trouble() const override;
 
-    // For the pair: a piece that the peer wrote here, and one of this end that is at the peer.
+    // Called by the pair: the peer has written a piece here, or a piece of this end has been delivered.
     void arrived(std::uint32_t record) noexcept;
     void delivered(std::uint32_t record) noexcept;
 
   private:
-    /// A queue pair keeps the order of its writes.
+    /// No counting of pieces, because a queue pair keeps the order of its writes.
     struct transfer : registered_transfer<verbs_registration> {
         bulk_ticket ticket;
     };
@@ -84,7 +84,7 @@ class verbs_bulk_link final : public bulk_link {
     verbs_world::port& port_;
     verbs_world::bulk_pair& pair_;
     int peer_;
-    std::size_t piece_;              ///< bytes; both ends' alike
+    std::size_t piece_;              ///< bytes; the same at both ends
     std::vector<transfer> in_, out_; ///< by record
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue pair of a link of large messages: made, given work, asked what is complete, closed.
+// The queue pair of a link for large messages: making it, posting work, polling completions, closing it.
 #include "bulk.hpp"
 
 #include <halocline/base/error.hpp>
@@ -63,7 +63,7 @@ void verbs_world::bulk_pair::write(std::uint32_t record, ibv_sge from, std::uint
     if (const int code = ibv_post_send(queue_pair, &w, &bad); code != 0) fail(-code, "ibv_post_send");
 }
 
-/// A receive is used up by each write of the peer; without one the device lets the peer wait and try again.
+/// Each write of the peer consumes a receive; without one the device makes the peer wait and retry.
 void verbs_world::bulk_pair::receive(std::uint32_t count) noexcept {
     for (ibv_recv_wr w{}, *bad = nullptr; count > 0 && error == 0; --count)
         if (const int code = ibv_post_recv(queue_pair, &w, &bad); code != 0) fail(-code, "ibv_post_recv");
@@ -75,7 +75,7 @@ void verbs_world::bulk_pair::poll() noexcept {
     for (int n = most; n == most && queue_pair != nullptr;) {
         n = ibv_poll_cq(completions, most, done);
         for (int i = 0; i < n; ++i) take(done[i]);
-        if (n < 0) fail(-EIO, "ibv_poll_cq"); // which gives no errno
+        if (n < 0) fail(-EIO, "ibv_poll_cq"); // it sets no errno
     }
 }
 
@@ -97,7 +97,7 @@ void verbs_world::bulk_pair::take(const ibv_wc& c) noexcept {
 }
 
 void verbs_world::bulk_pair::fail(int code, const char* call) noexcept {
-    if (error != 0) return; // what follows the first is its consequence
+    if (error != 0) return; // later errors are consequences of the first
     error = code;
     failed_call = call;
 }

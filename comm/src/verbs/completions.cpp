@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What completes, what comes in, and what went wrong.
+// Completions, arrivals, and failures.
 #include "end.hpp"
 #include "port.hpp"
 #include "tags.hpp"
@@ -23,7 +23,7 @@ void verbs_world::take_completions(verbs_plan& plan) noexcept {
     }
     if (n >= 0) return;
     for (auto& l : links_) {
-        if (l->plan.get() == &plan) fail(*l, -EIO, "ibv_poll_cq"); // which gives no errno
+        if (l->plan.get() == &plan) fail(*l, -EIO, "ibv_poll_cq"); // it sets no errno
     }
 }
 
@@ -36,13 +36,13 @@ void verbs_world::take(const ibv_wc& c) noexcept {
         return;
     }
     switch (c.wr_id & (link::kinds - 1)) {
-    case link::message: l.done += l.signal_every; return; // sends complete in order: those before it, too
+    case link::message: l.done += l.signal_every; return; // sends complete in order, so those before it are done, too
     case link::values_of: ++l.values_done; return;
     case link::greeting: l.greeting_delivered = true; return;
     case link::farewell: l.farewell_delivered = true; return;
     default: break;
     }
-    // Else the peer's write has used up a receive.
+    // Otherwise a write of the peer has consumed a receive.
     arrive(l, ntohl(c.imm_data), c.byte_len);
     if (++l.consumed == link::batch) {
         l.consumed = 0;
@@ -53,7 +53,8 @@ void verbs_world::take(const ibv_wc& c) noexcept {
 void verbs_world::arrive(link& l, std::uint32_t immediate, std::uint32_t bytes) noexcept {
     switch (immediate & verbs_tags::mask) {
     case verbs_tags::payload: {
-        // Its label as the peer says it; the plan is that of the queue pair, which the greeting has proved.
+        // Reconstructs the label that the peer would have sent; the plan is that of the queue pair, as the greeting has
+        // proved.
         const std::uint64_t epoch = verbs_tags::number_near(l.came + 1, immediate);
         std::byte* const place = l.slot(epoch & 1) + message_slots::label_at;
         auto& label = *std::launder(reinterpret_cast<message_label*>(place));
@@ -74,7 +75,7 @@ void verbs_world::arrive(link& l, std::uint32_t immediate, std::uint32_t bytes) 
 }
 
 void verbs_world::fail(link& l, int code, const char* call) noexcept {
-    if (l.error != 0) return; // what follows the first is its consequence
+    if (l.error != 0) return; // later errors are consequences of the first
     l.error = code;
     l.failed_call = call;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An end of a channel with its queue pair and the work requests that are given to it, all made at set-up.
+// An end of a channel with its queue pair and its work requests, all made at set-up.
 #pragma once
 
 #include "library.hpp"
@@ -12,7 +12,7 @@
 
 namespace halocline::comm {
 
-/// What the channels of one plan share: completions arrive in one place, and of no other plan.
+/// What the channels of one plan share: one place where all their completions arrive, and no other plan's.
 struct verbs_plan {
     std::uint32_t id = 0;
     const verbs_library& lib;
@@ -27,30 +27,30 @@ struct verbs_plan {
 };
 
 struct verbs_world::link : verbs_end {
-    // A greeting, two messages, the values of one and a farewell may arrive before this rank looks: the protocol allows
+    // A greeting, two messages, the values of one and a farewell may arrive before this rank polls; the protocol allows
     // no more.
     static constexpr std::uint32_t batch = 16, receive_depth = 2 * batch;
     static_assert(receive_depth - batch >= 5);
-    // Small messages are copied into the work request (inline), so that the next may be filled at once. Of these only
-    // every 16th is signalled when it is delivered, and twice as many may be under way.
+    // Small messages are copied into the work request (inline), so that the next may be filled at once. Only every 16th
+    // of them signals its delivery, and twice as many may be under way.
     static constexpr std::uint32_t told_every = 16;
 
-    // The low bits of a work request's id, beside the address of its link.
+    // The low bits of a work request's id, below the address of its link.
     enum kind : std::uint64_t { message, receive, greeting, farewell, values_of, kinds = 8 };
 
     std::shared_ptr<verbs_plan> plan;
     ibv_qp* queue_pair = nullptr;
     ibv_mr* region = nullptr;
     std::uint32_t first_psn = 0;
-    std::uint32_t pieces = 1;       ///< of a message
-    std::uint32_t signal_every = 1; ///< messages
+    std::uint32_t pieces = 1;       ///< per message
+    std::uint32_t signal_every = 1; ///< messages per signal
     std::uint32_t consumed = 0;     ///< receives since the last batch was posted
-    /// The work requests of a message into one slot of the peer: its bytes [first, first + bytes).
+    /// The work requests for a message into one slot of the peer: its bytes [first, first + bytes).
     struct message_writes {
         std::vector<ibv_send_wr> pieces; ///< chained
         std::vector<ibv_sge> places;
         std::size_t first = 0, bytes = 0;
-        std::uint32_t count = 0; ///< of pieces that those bytes need
+        std::uint32_t count = 0; ///< number of pieces that those bytes need
     };
     std::array<message_writes, 2> prepared; ///< by slot
     std::vector<ibv_send_wr> value_writes;  ///< chained
@@ -65,12 +65,12 @@ struct verbs_world::link : verbs_end {
         signal_every = yes ? told_every : 1;
         room = yes ? 2 * told_every : 1;
     }
-    /// Writes of messages, greeting and farewell that may be under way.
+    /// The number of writes (messages, greeting and farewell) that may be under way.
     [[nodiscard]] std::uint32_t send_depth() const {
         return pieces * static_cast<std::uint32_t>(room) + 2 + static_cast<std::uint32_t>(value_writes.size());
     }
-    /// Completions that may come before somebody looks: if a queue pair fails, one of each request, also if not
-    /// signalled.
+    /// The number of completions that may arrive before they are polled: if a queue pair fails, one per request, even
+    /// those that are not signalled.
     [[nodiscard]] std::size_t most_completions() const { return std::size_t{receive_depth} + send_depth(); }
 
     [[nodiscard]] std::uint64_t id(kind k) const { return reinterpret_cast<std::uintptr_t>(this) | k; }

@@ -77,7 +77,7 @@ ibv_mr* verbs_world::register_for_peers(std::span<std::byte> memory, const std::
 }
 
 void verbs_world::close(link& l) noexcept {
-    // The queue pair first: then nothing is written here any more.
+    // The queue pair first: after that nothing is written here any more.
     if (l.queue_pair != nullptr) port_->lib.destroy_qp(l.queue_pair);
     port_->lib.dereg_mr(l.region);
     l.deallocate();

@@ -29,7 +29,7 @@ struct verbs_library {
     decltype(&::ibv_reg_mr) reg_mr = nullptr;
     decltype(&::ibv_dereg_mr) dereg_mr = nullptr;
     decltype(&::ibv_wc_status_str) wc_status_str = nullptr;
-    std::string why_not; ///< empty: all are there
+    std::string why_not; ///< empty if all were found
 
     /// libibverbs.so.1, loaded at the first call and never unloaded: its drivers stay in use until exit.
     static const verbs_library& loaded();

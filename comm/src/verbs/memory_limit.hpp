@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of the memory that a process may lock, when registering it fails.
+// The hint about the limit on locked memory, for failed registrations.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ namespace {
 
 struct device_list {
     const verbs_library& lib;
-    int count = 0; // before what fills it
+    int count = 0; // declared before what fills it
     ibv_device** devices;
 
     explicit device_list(const verbs_library& l) : lib(l), devices(l.get_device_list(&count)) {}
@@ -28,7 +28,7 @@ struct device_list {
 
 std::optional<ibv_port_attr> query(const verbs_library& lib, ibv_context* context, int port) {
     ibv_port_attr attributes{};
-    // The function of that name fills the older, shorter structure, which is the start of this one.
+    // The function of that name fills the older, shorter structure, which is the beginning of this one.
     const int code =
         lib.query_port(context, static_cast<std::uint8_t>(port), reinterpret_cast<_compat_ibv_port_attr*>(&attributes));
     return code == 0 ? std::optional(attributes) : std::nullopt;
@@ -36,7 +36,7 @@ std::optional<ibv_port_attr> query(const verbs_library& lib, ibv_context* contex
 
 std::string kind_of(std::uint8_t link_layer) { return link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE" : "InfiniBand"; }
 
-/// The device's ports, and whether one of them (or that one) is active.
+/// The device's ports, and whether one of them (or the given one) is active.
 std::string state_of(const verbs_library& lib, ibv_device* device) {
     ibv_context* const context = lib.open_device(device);
     if (context == nullptr) return std::string("can't be opened: ") + std::strerror(errno);
@@ -88,8 +88,8 @@ std::string device_names(const verbs_library& lib) {
 verbs_world::port::port(const verbs_options& choices, const verbs_library& functions)
     : lib(functions), options(choices) {
     if (!lib.why_not.empty()) throw input_error(lib.why_not);
-    // A process that forks (system(), popen()) keeps its registered memory; kernels since 5.12 see to that themselves,
-    // before that it works unless somebody registered memory already.
+    // A process that forks (system(), popen()) keeps its registered memory. Kernels since 5.12 ensure that themselves;
+    // before, this call does, unless memory was already registered.
     lib.fork_init();
 
     const device_list list(lib);
@@ -139,7 +139,7 @@ void verbs_world::port::choose_gid(const ibv_port_attr& attributes) {
     const bool roce = attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
     address.global = roce || options.gid_index >= 0;
     if (!address.global) return;
-    // RoCE v2 over IPv4 first: it is routed, and its address is configured. Then any v2, then what there is.
+    // RoCE v2 over IPv4 first, because it is routed and its address is configured. Then any v2, then anything else.
     const auto rank_of = [](const ibv_gid_entry& e) {
         return (e.gid_type == IBV_GID_TYPE_ROCE_V2 ? 2 : 0) + (is_ipv4(e.gid) ? 1 : 0);
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One open port of one RDMA device: which, how the peers reach it, and what it can do.
+// One open port of one RDMA device: its name, its address for peers, and its capabilities.
 #pragma once
 
 #include "library.hpp"
@@ -28,7 +28,7 @@ struct verbs_registration {
 };
 
 struct verbs_world::port {
-    /// Err: input_error: no device or port like that, and which there are; job_error.
+    /// Err: input_error: no such device or port, listing those that exist; job_error.
     port(const verbs_options& options, const verbs_library& functions);
     ~port();
     port(const port&) = delete;
@@ -44,14 +44,14 @@ struct verbs_world::port {
     int gid_index = 0;
     std::size_t largest_write = 0;
     std::vector<verbs_address> peers; ///< by rank
-    // Of large messages. Apart: what is to be sent must not wait for what is to come, for which the peer may wait.
+    // For large messages. Separate, because sending must not wait for receiving, which may depend on the peer.
     std::unique_ptr<registration_cache<verbs_registration>> targets, sources;
 
-    // A queue pair from new to ready to receive and send.  Err: job_error, which names the peer.
+    // Takes a queue pair from new to ready for receiving and sending.  Err: job_error, which names the peer.
     void initialise(ibv_qp* queue_pair, int peer) const;
     void connect(ibv_qp* queue_pair, int peer, std::uint32_t peer_queue_pair, std::uint32_t peer_psn,
                  std::uint32_t own_psn) const;
-    /// Text of an error: of that call (a negative errno), or of a completion.
+    /// The text for an error of that call (a negative errno), or of a completion.
     [[nodiscard]] std::string explain(int code, const char* failed_call, std::uint32_t vendor_error) const;
 
   private:

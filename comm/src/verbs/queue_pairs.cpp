@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan's completion queue and its queue pairs, from nothing to ready to send.
+// A plan's completion queue and its queue pairs, from creation to ready to send.
 #include "control/wire.hpp"
 #include "end.hpp"
 #include "memory_limit.hpp"
@@ -55,7 +55,7 @@ void verbs_world::make_queue_pair(link& l) {
         wanted.cap.max_send_wr = l.send_depth();
         ibv_qp_init_attr given = wanted;
         l.queue_pair = port_->lib.create_qp(port_->domain, &given);
-        // A device that can't take that much inline says so here, and only here.
+        // A device that can't take that much inline data says so here, and only here.
         if (l.queue_pair != nullptr || !inlined) break;
     }
     const auto require = [&](bool fine, const char* call, int why) {
@@ -119,7 +119,7 @@ void verbs_world::port::connect(ibv_qp* queue_pair, int peer, std::uint32_t peer
     to_send.sq_psn = own_psn;
     to_send.timeout = 14; // 67 ms per try
     to_send.retry_cnt = 7;
-    to_send.rnr_retry = 7; // without end: receives are there before they are needed, and waits have deadlines
+    to_send.rnr_retry = 7; // unlimited: receives are posted before they are needed, and waits have deadlines
     modify(to_send,
            IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                IBV_QP_MAX_QP_RD_ATOMIC,

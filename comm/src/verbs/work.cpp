@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work requests that are given to the device: messages, handshakes, receives.
+// The work requests posted to the device: messages, handshakes, receives.
 #include "end.hpp"
 #include "port.hpp"
 #include "tags.hpp"
@@ -10,8 +10,8 @@
 
 namespace halocline::comm {
 
-/// Writes the work requests of such messages into a slot, which are `bytes` from `first` on. They are posted again and
-/// again, only with another epoch, until a message of another kind comes.
+/// Prepares the work requests for messages into a slot that consist of `bytes` from `first` on. They are posted again
+/// and again, changing only the epoch, until a message of another shape comes.
 void verbs_world::shape(link& l, std::size_t slot, std::size_t first, std::size_t bytes) noexcept {
     link::message_writes& m = l.prepared[slot];
     m.first = first;
@@ -28,8 +28,8 @@ void verbs_world::shape(link& l, std::size_t slot, std::size_t first, std::size_
         w.wr_id = l.id(link::message);
         w.next = last ? nullptr : &m.pieces[i + 1];
         w.sg_list = &m.places[i];
-        w.num_sge = bytes > 0 ? 1 : 0; // to some devices an entry of no bytes is one of 2^31
-        // Writes of a queue pair are placed in order: the last one announces all.
+        w.num_sge = bytes > 0 ? 1 : 0; // some devices take an entry of 0 bytes for one of 2^31
+        // Writes of a queue pair are placed in order, so the last one announces all.
         w.opcode = last ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
         w.send_flags = flags | (last && l.signal_every == 1 ? IBV_SEND_SIGNALED : 0);
         w.wr.rdma.remote_addr = l.peer_block + l.place_at_peer(slot) + first + start;
@@ -49,7 +49,7 @@ void verbs_world::say_farewell(verbs_end& end) noexcept {
 void verbs_world::post_handshake(link& l, std::uint64_t kind, std::uint32_t immediate) noexcept {
     ibv_send_wr w{};
     w.wr_id = l.id(static_cast<link::kind>(kind));
-    w.opcode = IBV_WR_RDMA_WRITE_WITH_IMM; // of no bytes
+    w.opcode = IBV_WR_RDMA_WRITE_WITH_IMM; // of 0 bytes
     w.send_flags = IBV_SEND_SIGNALED;
     w.imm_data = htonl(immediate);
     ibv_send_wr* bad = nullptr;
@@ -61,7 +61,7 @@ void verbs_world::post_handshake(link& l, std::uint64_t kind, std::uint32_t imme
 void verbs_world::send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) noexcept {
     link& l = linked(end);
     link::message_writes& m = l.prepared[epoch & 1];
-    // What a label says beyond epoch and length is rare. The length is known to the peer only of a single write.
+    // Labels rarely say more than epoch and length. The peer knows the length only if there is a single write.
     const auto& label = *std::launder(reinterpret_cast<const message_label*>(l.outgoing()));
     const bool alone =
         label.field_index == 0 && label.start_stamp == 0 && bytes - sizeof(message_label) <= port_->largest_write;
@@ -70,7 +70,7 @@ void verbs_world::send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) n
     m.pieces[m.count - 1].imm_data =
         htonl(verbs_tags::immediate(alone ? verbs_tags::payload : verbs_tags::labelled, epoch));
     ++l.posted;
-    if (l.signal_every > 1) { // then it is one piece
+    if (l.signal_every > 1) { // the message is one piece then
         m.pieces[0].send_flags =
             IBV_SEND_INLINE | (l.posted % link::told_every == 0 ? unsigned{IBV_SEND_SIGNALED} : 0U);
     }

@@ -37,9 +37,9 @@ struct verbs_plan;    // private: comm/src/verbs/end.hpp
 /// Messages arrive in the order in which they were sent, and so do completions of sends.
 struct verbs_end : network_end {
     std::uint64_t posted = 0;                                          ///< messages given to the device
-    std::uint64_t done = 0;                                            ///< of these, known to be delivered
-    std::uint64_t came = 0;                                            ///< messages that are here
-    std::uint64_t room = 1;                                            ///< so many messages may be posted and not done
+    std::uint64_t done = 0;                                            ///< those known to be delivered
+    std::uint64_t came = 0;                                            ///< messages that have arrived
+    std::uint64_t room = 1;                                            ///< messages that may be posted and not done
     std::uint64_t values_posted = 0, values_done = 0, values_came = 0; ///< messages of a direct channel
     bool greeting_delivered = false, farewell_delivered = false;
 
@@ -58,59 +58,61 @@ struct verbs_end : network_end {
 /// The network_world of libibverbs (network/network_world.hpp).
 class verbs_world {
   public:
-    /// Opens the device and port of `options`.  `library`: in place of libibverbs, for tests.
+    /// Opens the device and port of `options`.  `library`: replaces libibverbs, for tests.
     /// Err: input_error: no library, no such device (names those present), port, GID or MTU; job_error.
     explicit verbs_world(const verbs_options& options, const verbs_library* library = nullptr);
     ~verbs_world();
     verbs_world(const verbs_world&) = delete;
     verbs_world& operator=(const verbs_world&) = delete;
 
-    /// What two ranks must have alike to reach each other: "RoCE" or "InfiniBand".
+    /// Two ranks reach each other if these are equal: "RoCE" or "InfiniBand".
     [[nodiscard]] std::string kind() const;
     /// Address of this port, for the peers.
     [[nodiscard]] std::string address() const;
-    /// Takes every rank's address, by rank, "" of those that it does not reach; nothing goes over the wire.
+    /// Takes every rank's address, by rank, "" for those that it does not reach; sends nothing.
     void connect(std::span<const std::string> addresses, int);
 
     /// An end with memory that the peer may write.  Err: job_error; what `memory` throws.
     [[nodiscard]] verbs_end& open(std::pmr::memory_resource& memory, int peer, std::uint32_t plan_id,
                                   std::size_t send_bytes, std::size_t receive_bytes);
-    /// The queue of that plan, large enough for all ends opened for it, and their queue pairs.  Err: job_error.
+    /// Makes the completion queue of that plan, large enough for all ends opened for it, and their queue pairs.  Err:
+    /// job_error.
     void complete(std::uint32_t plan_id);
-    /// An end's own part of its channel's card, and the other end's.  Err: job_error.
+    /// This end's part of its channel's card; connect() takes the other end's.  Err: job_error.
     [[nodiscard]] std::string card(const verbs_end& end) const;
     void connect(verbs_end& end, const std::string& peer_card);
 
-    /// Makes it the end of a direct channel, of which each message writes these values.  Pre: its fields are known.  Err: job_error.
+    /// Makes this the end of a direct channel whose messages consist of these writes.  Pre: its fields are known.  Err:
+    /// job_error.
     void open_values(verbs_end& end, std::span<const direct_write> writes);
     void greet(verbs_end& end) noexcept;
-    /// Writes the first `bytes` of the message into the peer's slot of that epoch; without its label, where the
-    /// write's immediate and length say all that is in it.  Pre: end.has_room(); bytes counts the label.
+    /// Writes the first `bytes` of the message into the peer's slot of that epoch; without its label, if the write's
+    /// immediate and length say all that is in it.  Pre: end.has_room(); bytes counts the label.
     void send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) noexcept;
     /// Writes the values of a direct message.
     void send_values(verbs_end& end) noexcept;
     void say_farewell(verbs_end& end) noexcept;
     /// Takes completions of the plan to which the end belongs.
     void poll(verbs_end& end) noexcept;
-    /// The channel is gone: the end goes when its peer's farewell has come and its own was delivered.
+    /// The channel is gone: the end goes once its peer's farewell has arrived and its own was delivered.
     void release(verbs_end& end) noexcept;
-    /// Frees the ends that were released and that no peer will write any more.
+    /// Frees released ends that no peer will write any more.
     void sweep() noexcept;
-    /// Polls until every peer has said farewell, `give_up` says so, or for 2 seconds.
+    /// Polls until every peer has said farewell, `give_up` says so, or 2 seconds have passed.
     void finish(const std::function<bool()>& give_up) noexcept;
-    /// What went wrong, for an end's error.
+    /// The text for an end's error.
     [[nodiscard]] std::string describe(const verbs_end& end) const;
 
-    /// Large messages to and from that rank.  Err: job_error.
+    /// A link for large messages to and from that rank.  Err: job_error.
     [[nodiscard]] std::unique_ptr<bulk_link> open_bulk(const slab& memory, int peer, std::uint32_t records);
-    /// Memory for peers to write at any time.  Err: job_error.
+    /// Exposes memory for peers to write at any time.  Err: job_error.
     [[nodiscard]] std::shared_ptr<const exposed_memory> expose(std::span<std::byte> memory);
 
   private:
     friend class verbs_bulk_link;
-    struct port;      // of libibverbs' types
+    struct port;      // with libibverbs' types
     struct link;      // a verbs_end with its queue pair
-    struct bulk_pair; // a queue pair of large messages
+    struct bulk_pair; // a queue pair for large messages
     static link& linked(verbs_end& end) noexcept;
     /// Err: job_error.
     ibv_mr* register_for_peers(std::span<std::byte> memory, const std::string& what_for) const;
@@ -120,7 +122,7 @@ class verbs_world {
     void replenish(link& l) noexcept;
     void take_completions(verbs_plan& plan) noexcept;
     void take(const ibv_wc& completion) noexcept;
-    /// A write of the peer: its immediate (verbs/tags.hpp), and its bytes.
+    /// A write of the peer has arrived: its immediate (verbs/tags.hpp), and its number of bytes.
     void arrive(link& l, std::uint32_t immediate, std::uint32_t bytes) noexcept;
     void fail(link& l, int code, const char* call) noexcept;
     void close(link& l) noexcept;
