@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Box stencils on a decomposed lattice: start, for_interior, finish, for_boundary, with neighbours across edges and
-// corners. The fields hold their ghosts, so that a neighbour is a fixed distance in memory away, whichever rank owns
+// corners. The fields hold their ghosts, so a neighbour is always a fixed distance away in memory, whichever rank owns
 // it. For stars, which need no corners, stencil.hpp has fields without ghosts.
 #pragma once
 
@@ -29,19 +29,19 @@ namespace halocline::halo {
 /// Equal on every rank.
 struct box_stencil_options {
     std::string name = "stencil"; ///< in error messages and reports
-    int fields = 2;               ///< that can be exchanged: box_stencil::field()
-    /// How far the stencil reaches; 0 where it does not, as in the last two dimensions of a lattice with two.
+    int fields = 2;               ///< number of fields that can be exchanged: box_stencil::field()
+    /// How far the stencil reaches; 0 in dimensions where it does not, such as the last two of a 2-D stencil.
     ghost_widths widths{};
     /// Periodic by default. Beyond an open edge lie the values of box_stencil::set_outside(), which are 0 at first.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
-    /// faces: for kernels that reach along one dimension at a time; edges and corners don't travel then.
+    /// faces: for kernels that reach along one dimension at a time; edges and corners are not sent then.
     shell shape = shell::box;
     corner_route corners = corner_route::automatic;
     /// normal and above: for_boundary() detects a field that was written since start().
     check_level checks = default_checks();
 };
 
-/// What a kernel sees of one site: its values, and those of all sites within the stencil's widths.
+/// A kernel's view of one site: its values, and those of all sites within the stencil's widths.
 template <class T, int Components>
 class box_neighbourhood {
   public:
@@ -58,7 +58,7 @@ class box_neighbourhood {
     [[nodiscard]] std::int64_t index() const { return run_.first + i_; }
     /// Component c of this site.
     [[nodiscard]] T here(int c = 0) const { return run_.here[i_ * Components + c]; }
-    /// Component c of the site that many steps away.  Pre: -widths.low[mu] <= steps[mu] <= widths.high[mu].
+    /// Component c of the site `steps` away.  Pre: -widths.low[mu] <= steps[mu] <= widths.high[mu].
     [[nodiscard]] T at(const lattice::coordinate& steps, int c = 0) const {
         const std::int64_t away =
             steps[0] * Components + steps[1] * run_.step[1] + steps[2] * run_.step[2] + steps[3] * run_.step[3];
@@ -70,14 +70,14 @@ class box_neighbourhood {
     std::int64_t i_;
 };
 
-/// The sites of a local box, by whether their neighbours are there before the ghosts have come. Boxes in coordinates
-/// of the grown box, disjoint.
+/// Splits the local box into sites whose neighbours are all owned (interior) and the rest (boundary). Disjoint boxes,
+/// in coordinates of the grown box.
 struct box_parts {
     lattice::box interior;
     std::vector<lattice::box> boundary;
 };
-/// This rank's. Collective.
-/// Err: on every rank: input_error: options that make no stencil, or not the same ones on every rank.
+/// The parts of this rank's box. Collective.
+/// Err: on every rank: input_error: options that are not a valid stencil, or differ between ranks.
 box_parts parts_of(const comm::job& j, const lattice::decomposition& cut, const box_stencil_options& options);
 
 /// A stencil with its fields and their halo plan:
@@ -88,7 +88,7 @@ box_parts parts_of(const comm::job& j, const lattice::decomposition& cut, const 
 ///     s.for_boundary(kernel);   // visits the other sites
 ///
 /// kernel(n), with n a box_neighbourhood, is called once per site of this rank, in any order. It may write what belongs
-/// to its own site n.index(), and nothing that is read. The same `[&](const auto& n) { … }` serves both calls.
+/// to its own site n.index(), but nothing that is read. The same `[&](const auto& n) { … }` serves both calls.
 /// T: a trivially copyable type of 4 or 8 bytes.
 template <class T, int Components = 1>
 class box_stencil {
@@ -107,12 +107,13 @@ class box_stencil {
     /// Err: input_error if there is no such field.
     [[nodiscard]] lattice::field<T>& field(int i) { return fields_[place_of(i)]; }
     [[nodiscard]] const lattice::field<T>& field(int i) const { return fields_[place_of(i)]; }
-    /// Where in the fields the site with this global coordinate is.  Pre: local_box() contains it.
+    /// Index in the fields of the site with this global coordinate.  Pre: local_box() contains it.
     [[nodiscard]] std::int64_t index(const lattice::coordinate& global_site) const { return grown_.index(global_site); }
     /// The global coordinate of the site with this index.
     [[nodiscard]] lattice::coordinate global_site(std::int64_t index) const { return grown_.site(index); }
-    /// Sets the values beyond open edges in all fields: value(x, c) is component c at the global coordinate x, off the
-    /// lattice in one open dimension at least, wrapped around in periodic ones.  Pre: no exchange is under way.
+    /// Sets the values beyond open edges in all fields: value(x, c) is component c at the global coordinate x, which is
+    /// off the lattice in at least one open dimension and wrapped around in periodic ones.  Pre: no exchange is under
+    /// way.
     template <class Value>
     requires std::is_invocable_r_v<T, Value&, const lattice::coordinate&, int>
     void set_outside(Value&& value);
@@ -120,7 +121,7 @@ class box_stencil {
     /// Starts the exchange of field(i), which must not change until for_boundary() has returned.
     /// Err: input_error if there is no such field.
     void start(int i);
-    /// Calls the kernel for every site whose neighbours are all there already.  Pre: start().
+    /// Calls the kernel for every site whose neighbours are all available already.  Pre: start().
     template <class Kernel>
     void for_interior(Kernel&& kernel) const;
     /// Waits for the ghosts; finish_or_throw() turns a bad status into an exception, as shell_plan does.
@@ -151,8 +152,8 @@ class box_stencil {
     lattice::box local_, grown_;
     std::vector<lattice::field<T>> fields_;
     shell_plan plan_;
-    int source_ = -1;         // the field that was started last
-    std::uint64_t epoch_ = 0; // exchange that brings its ghosts
+    int source_ = -1;         // the last one started
+    std::uint64_t epoch_ = 0; // the exchange that brings its ghosts
 };
 
 template <class T, int Components>
@@ -241,7 +242,7 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel)
                 x[3] = part.origin[3] + t;
                 r.first = lattice::lexicographic_index(x, grown_.extents);
                 r.here = values + r.first * Components;
-                const typename neighbours::run fixed = r; // nobody else sees it: it can stay in registers
+                const typename neighbours::run fixed = r; // a copy that nothing else refers to can stay in registers
                 HALOCLINE_INDEPENDENT_ITERATIONS
                 for (std::int64_t i = 0; i < sites; ++i) kernel(neighbours(fixed, i));
             }

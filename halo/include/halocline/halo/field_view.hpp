@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A field as a plan sees it: where it lies, in which order its sites are stored, and how many bytes a site has.
+// A plan's view of a field: where it lies, in which order its sites are stored, and how many bytes a site has.
 // The field must outlive the plans that it is bound to, and must not move in memory.
 #pragma once
 
@@ -33,7 +33,7 @@ struct site_shape {
 
     [[nodiscard]] std::size_t bytes() const { return static_cast<std::size_t>(components) * component_bytes; }
     /// Bytes from the start of a storage with `lanes` lanes to component 0 of the site at this position; the next
-    /// component lies lanes x component_bytes further on.
+    /// component follows lanes x component_bytes later.
     [[nodiscard]] std::size_t offset(std::int64_t position, int lanes) const {
         return static_cast<std::size_t>(position / lanes * lanes) * bytes() +
                static_cast<std::size_t>(position % lanes) * component_bytes;
@@ -41,7 +41,7 @@ struct site_shape {
     friend bool operator==(const site_shape&, const site_shape&) = default;
 };
 
-/// view(x) makes one; make one by hand for memory that is no lattice::field.
+/// view(x) makes one; make one by hand for memory that is not a lattice::field.
 struct field_view {
     std::byte* data = nullptr; ///< [outer][component][lane], as lattice::field stores it
     std::shared_ptr<const lattice::site_order> order;
@@ -49,7 +49,7 @@ struct field_view {
     /// The field's version (lattice::field::mark_written()). Without one, is_fresh() is never true.
     std::shared_ptr<std::uint64_t> version = nullptr;
 
-    /// Size of the whole storage, padding lanes included.
+    /// Size of the whole storage, including padding lanes.
     [[nodiscard]] std::size_t bytes() const {
         return static_cast<std::size_t>(order->outer_sites() * order->lane_width()) * shape.bytes();
     }
@@ -68,8 +68,7 @@ field_view view(lattice::field<T>& x) {
             x.shared_version()};
 }
 
-/// A field as messages are filled from it. It owns nothing, so that no reference is counted between start() and
-/// finish().
+/// A field as the source of messages. It owns nothing, so that no references are counted between start() and finish().
 struct source_field {
     const std::byte* values = nullptr;
     const lattice::site_order* order = nullptr; ///< null: bytes of sites, x fastest; or a field without storage

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many layers of ghosts a box has, per dimension and side.
+// The number of ghost layers of a box, per dimension and side.
 #pragma once
 
 #include <halocline/lattice/geometry.hpp>

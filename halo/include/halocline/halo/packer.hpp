@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-in pack functions, for plan::start(packer.of(x)): a message may hold a projection of each site (half-spinors),
 // times the phase of a twisted boundary, in fewer bits than the field; and several fields, one after the other.
-// Compiled for every SIMD target; pack_reference.hpp has the same as plain loops. unpacker.hpp takes such messages
-// apart and adds them to a field.
+// Compiled for every SIMD target; pack_reference.hpp has the same functions as plain loops. unpacker.hpp takes such
+// messages apart and adds them to a field.
 #pragma once
 
 #include <halocline/base/checked_pointer.hpp>
@@ -49,23 +49,23 @@ struct packer_options {
     /// sites.
     std::array<block_map, lattice::faces> projections{};
     /// Twisted boundaries: beyond the upper edge of the lattice the field continues as phase * field (-1:
-    /// antiperiodic), beyond the lower edge as conj(phase) * field. The sender applies them, on faces at the edge of
-    /// the lattice.
+    /// antiperiodic), beyond the lower edge as conj(phase) * field. The sender applies the phases, on faces at the edge
+    /// of the lattice.
     std::array<std::complex<double>, lattice::dimensions> phases{1, 1, 1, 1};
 };
 
 /// Packs fields of one site order for one plan. Immutable: any number of threads and exchanges may use it.
-/// Lifetime: what of() returns uses the packer and the field until plan.start() returns.
+/// Lifetime: the result of of() uses the packer and the field until plan.start() returns.
 template <class T>
 class packer {
   public:
-    /// Reals of a site in a message, and bytes of a site in a message: the plan's plan_options::bytes_per_site.
+    /// Reals of a site in a message; bytes_per_site(): its bytes, for plan_options::bytes_per_site.
     static int reals_per_site(const packer_options& options);
     static std::size_t bytes_per_site(const packer_options& options);
 
     /// `order`: of the fields; null: lexicographic.
-    /// Err: input_error: a map that does not fit the components, projections of different size, half or bfloat16 of
-    /// doubles, a scale that is no normal float or whose inverse is none, an order of another box, a plan of other
+    /// Err: input_error: a map that does not fit the components, projections of different sizes, half or bfloat16 of
+    /// doubles, a scale that is not a normal float or whose inverse is not, an order of another box, a plan with other
     /// bytes per site.  Cost: O(sites of the plan's messages).
     packer(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
            packer_options options);
@@ -82,7 +82,7 @@ class packer {
         };
     }
     /// The pack function for all fields of a message: several right-hand sides. Site i of field f goes where
-    /// plan::start() of fields has it, f * send_sites + i sites from the start; its ghost is read at plan::ghost(face,
+    /// plan::start() of fields puts it, f * send_sites + i sites from the start; its ghost is read at plan::ghost(face,
     /// f).
     /// Shape: options().fields of the plan, all in one site order.  Lifetime: also uses `xs` until plan.start()
     /// returns.
@@ -99,19 +99,19 @@ class packer {
             }
         };
     }
-    /// The reals of the ghost sites [first, last) of one field, divided by the scale again; out[0] is the first real of
+    /// The reals of the ghost sites [first, last) of one field, with the scale removed; out[0] is the first real of
     /// site `first`.  Shape: `ghost` is where the field's ghosts start, plan::ghost(face, field).
     void unpack(const std::byte* ghost, std::int64_t first, std::int64_t last, T* out) const noexcept;
-    /// The opposite: reals of sites [first, last) that are projected already become part of a message, in its format.
-    /// reals[0] is the first real of site `first`; `target` is where the field's part of the message starts.
+    /// The inverse of unpack(): reals of sites [first, last), already projected, become part of a message, in its
+    /// format. reals[0] is the first real of site `first`; `target` is where the field's part of the message starts.
     void write(const T* reals, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
 
     [[nodiscard]] const packer_options& options() const { return options_; }
 
   private:
     struct message {
-        site_copy copy;                      // without a map, or where the storage has lanes
-        std::vector<std::int32_t> positions; // else
+        site_copy copy;                      // without a map, or if the storage has lanes
+        std::vector<std::int32_t> positions; // otherwise
         site_map<T> map;
         std::size_t field_bytes = 0;
     };
@@ -129,7 +129,7 @@ class packer {
     void gather(const message& m, const T* values, std::int64_t first, std::int64_t last, T* out) const noexcept;
 
     packer_options options_;
-    std::string name_; // of the plan
+    std::string name_; // the plan's
     int reals_ = 0, lanes_ = 1, fields_ = 1;
     checked_pointer<std::shared_ptr<const std::vector<message>>> messages_{"a halo::packer", nullptr};
 };

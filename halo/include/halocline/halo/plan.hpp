@@ -6,7 +6,7 @@
 // order.
 //
 // Contract: the sites that are sent are not written between start() and finish(). The ghosts of exchange k are valid
-// from finish(k) to start(k+1). start() before finish() of the last exchange, and finish() without start(), are
+// from finish(k) to start(k+1). start() before finish() of the previous exchange, and finish() without start(), are
 // status::misused. start(), test() and finish() are noexcept and neither allocate nor lock; over shared memory, with a
 // core for each rank, they make no system call.
 #pragma once
@@ -49,21 +49,22 @@ namespace halocline::halo {
 template <class F>
 concept pack_function = std::invocable<F&, int, std::int64_t, std::int64_t, std::byte*>;
 
-/// One rank's part of an exchange with all its neighbours. Every rank of the job makes the same plans in the same order.
-/// Lifetime: destroying a plan never blocks. It says farewell to its peers: one that still waits for an exchange, say
-/// because an exception was thrown here between start() and finish(), gets status::aborted.
+/// One rank's part of an exchange with all its neighbours. Every rank of the job makes the same plans in the same
+/// order.
+/// Lifetime: destroying a plan never blocks. It says farewell to its peers: one that still waits for an exchange, for
+/// instance because an exception was thrown here between start() and finish(), gets status::aborted.
 class plan {
   public:
     /// Collective.
     /// Err:  on every rank: input_error (ghosts wider than a local box; ends that disagree, with both values);
     /// job_error.
-    /// Cost: O(own faces) messages; slab memory of at most 4 x the ghost bytes.
+    /// Cost: O(this rank's faces) messages; slab memory of at most 4 x the ghost bytes.
     plan(const comm::job& j, const lattice::decomposition& cut, plan_options options);
 
-    /// The messages of this plan: one per face that is exchanged, and an arriving one for each that is sent.
+    /// The messages of this plan: one per exchanged face, each with an arriving counterpart.
     [[nodiscard]] std::span<const plan_message> messages() const { return messages_; }
-    /// Position of a face's message in messages(); -1 if the face is not exchanged: its dimension is not cut or has no
-    /// width on either side, or the edge is open.
+    /// Index of a face's message in messages(); -1 if the face is not exchanged, because its dimension is not cut or
+    /// has no width on either side, or the edge is open.
     [[nodiscard]] int message_of(face f) const { return message_of_[f.index()]; }
 
     /// Starts an exchange. pack(message, first, last, target) writes the sites send_sites[first, last) of
@@ -77,23 +78,23 @@ class plan {
     template <pack_function Pack>
     void start(Pack&& pack, team t = {}) noexcept;
     /// Starts an exchange of a field, with the built-in copy.
-    /// Pre: the field covers the local box, and components() * sizeof(T) == bytes_per_site. If not, nothing is sent and
-    /// finish() returns misused.
+    /// Pre: the field covers the local box, and components() * sizeof(T) == bytes_per_site. Otherwise nothing is sent
+    /// and finish() returns misused.
     template <class T>
     void start(const lattice::field<T>& x, team t = {}) noexcept;
     /// Starts an exchange of a field in memory of any kind: bytes_per_site for each site of the local box, x fastest.
-    /// Pre: options() has one field and no order, and `values` is not null. If not, nothing is sent and finish()
+    /// Pre: options() has one field and no order, and `values` is not null. Otherwise nothing is sent and finish()
     /// returns misused.
     void start_bytes(const std::byte* values, team t = {}) noexcept;
     /// Starts an exchange of options().fields fields at once.  Shape: all in one site order.  Pre: as for one field.
     template <class T>
     void start(std::span<const lattice::field<T>* const> xs, team t = {}) noexcept;
-    /// Where the next message through face f is to be written, by callers who fill it piece by piece while they compute
-    /// and then call start_filled(). Over shm this is the neighbour's ghost memory: the slot that it is not reading.
+    /// Where to write the next message through face f, for callers who fill it piece by piece while they compute and
+    /// then call start_filled(). Over shm this is the neighbour's ghost memory: the slot that it is not reading.
     /// Bytes: fields x send_sites x bytes_per_site. Valid until start_filled(); each exchange has another target.
     /// Pre: message_of(f) >= 0; the last exchange is finished.  Cost: O(messages): look it up once per exchange.
     [[nodiscard]] std::byte* target(face f) noexcept;
-    /// Starts an exchange whose messages are in their targets already. In a team each member calls it when it has
+    /// Starts an exchange whose messages are already in their targets. In a team each member calls it when it has
     /// filled its share.
     void start_filled(team t = {}) noexcept;
     /// True if finish() would not wait. In a team: one thread at a time.
@@ -110,7 +111,7 @@ class plan {
 
     /// The faces whose ghosts have arrived since the last call, each once per exchange. Their ghosts may be read at
     /// once, while others still travel: `while (!plan.test()) for (face f : plan.completed()) …` between start() and
-    /// finish(), and once more after finish(). The loop needs test(), which is also true when somebody has died;
+    /// finish(), and once more after finish(). The loop needs test(), which is also true when some rank has died;
     /// without it only the rank's watchdog would end the process. The list is valid until the next call.
     [[nodiscard]] std::span<const face> completed() noexcept;
 
@@ -164,13 +165,13 @@ class plan {
     template <class T>
     [[nodiscard]] std::span<const T> ghosts(face f, int field = 0) const noexcept;
 
-    /// Finished exchanges.
+    /// Number of finished exchanges.
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
     [[nodiscard]] const plan_options& options() const { return options_; }
     [[nodiscard]] const comm::job& job() const { return job_; }
     [[nodiscard]] plan_statistics statistics() const;
     void reset_statistics();
-    /// Bytes of the slab that the plan takes: slots and control lines.
+    /// Bytes of the slab that the plan occupies: slots and control lines.
     [[nodiscard]] std::size_t slab_bytes() const { return channels_.memory_bytes(); }
     /// Bytes beside the slab in which messages that callers pack are put together before they are streamed: as many as
     /// those messages have, if they are streamed or may be one day. Memory that nobody packs into is not touched.
@@ -182,7 +183,7 @@ class plan {
   private:
     // Set-up (plan_setup.cpp, plan_paths.cpp).
     void prepare_messages(const lattice::decomposition& cut);
-    /// Err: input_error: the bytes of a message can't be counted.
+    /// Err: input_error: the size of a message would overflow.
     void refuse_wrapping_sizes() const;
     void prepare_writers(const lattice::coordinate& extents);
     void choose_paths();
@@ -224,9 +225,9 @@ class plan {
     comm::status wait() noexcept;
     template <class Channel>
     [[nodiscard]] bool is_intact(const Channel& channel, std::uint64_t epoch) const noexcept;
-    /// Looks where messages of the next exchange go, and changes their paths.  Pre: no thread of a team is in start().
+    /// Checks the targets of the next exchange's messages, and changes their paths.  Pre: no team member is in start().
     void review_paths() noexcept;
-    /// The sum over all sites of a field that are sent.
+    /// The checksum over all sites of a field that are sent.
     [[nodiscard]] std::uint64_t checksum(const source_field& x) const noexcept;
     /// Err: error unless the ghosts of one of the fields [first, last) of the messages are those of x as it is.
     void require_fresh(const source_field& x, std::uint64_t version, std::size_t first, std::size_t last) const;
@@ -241,7 +242,7 @@ class plan {
     message_seal seal_;
     comm::channel_set channels_;
     checked_pointer<std::unique_ptr<packing_team>> team_; // at a fixed address, so that plans can be moved
-    bool team_may_send_ = true;                           // any member of it, whoever comes last
+    bool team_may_send_ = true;                           // any member of it, whichever comes last
 
     // The running exchange, and the last one.
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
@@ -251,8 +252,8 @@ class plan {
     bool order_prepared_ = true;             // for that field: copied as prepared, not site by site
     std::array<const std::byte*, lattice::faces> ghosts_{};
     std::array<face, lattice::faces> completed_{};         // room for completed()
-    std::array<std::uint64_t, lattice::faces> reported_{}; // by face: exchange that completed() said last
-    look_times looks_;                                     // at the paths
+    std::array<std::uint64_t, lattice::faces> reported_{}; // by face: the exchange that completed() last reported
+    look_times looks_;                                     // for reviewing paths
     exchange_times times_;                                 // of member 0 of a team
 };
 
@@ -272,7 +273,7 @@ void plan::start_by(Fill&& fill, team t, packers whose) noexcept {
     if (state() != comm::status::ok) return;
     if (!t.is_member()) return refuse_thread(t);
     packing_team& threads = *team_;
-    if (threads.in_flight(epoch_)) { // nobody of a team sees that before all have called start()
+    if (threads.in_flight(epoch_)) { // no member of a team sees that before all have called start()
         if (t.index == 0) refuse("start() before finish() of the last exchange");
         return;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a halo plan is made from, and the messages that it then has.
+// The input of a halo plan, and the messages that result.
 #pragma once
 
 #include <halocline/base/check.hpp>
@@ -20,7 +20,7 @@
 
 namespace halocline::halo {
 
-/// Equal on every rank, but for `order`. Only bytes_per_site has no default that works: options_for() takes it, and
+/// Equal on every rank, except for `order`. Only bytes_per_site has no usable default: options_for() takes it, and
 /// `order`, from a field.
 struct plan_options {
     std::string name = "halo"; ///< in error messages and reports
@@ -29,31 +29,32 @@ struct plan_options {
     /// as periodic here, because the sign belongs to the operator.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
     std::size_t bytes_per_site = 0; ///< in a message, per field; required
-    /// Also exchange periodic dimensions that are not cut, with the own rank. Otherwise they have no ghosts here, and
+    /// Also exchange periodic dimensions that are not cut, with this rank itself. Otherwise they have no ghosts, and
     /// the caller wraps around locally.
     bool self_exchange = false;
-    /// Sends only the sites (global coordinates) for which this is true: say, one colour of blocks.
+    /// Sends only the sites (global coordinates) for which this is true, for example one colour of blocks.
     std::function<bool(const lattice::coordinate& global_site)> select{};
     /// Sends only the sites of this parity of the global coordinate, 0 or 1: half an exchange, for even/odd schemes.
     std::optional<int> parity{};
     /// Number of fields, bytes_per_site each, that one message carries one after the other: several right-hand sides.
     int fields = 1;
     /// Site order of the fields that start(field) will get; null: lexicographic. Their copies are prepared with the
-    /// plan. Fields in any other order work too, but are copied site by site, many times slower: describe() says so.
+    /// plan. Fields in any other order work too, but are copied site by site, many times slower; describe() reports
+    /// this.
     std::shared_ptr<const lattice::site_order> order{};
     /// How messages are written into memory that the peer shares: direct, streamed or automatic. Automatic follows the
-    /// job's options and measured costs, for each message by itself, and again when the machine changes
+    /// job's options and measured costs, for each message separately, and again when the machine changes
     /// (path_watch.hpp). No effect on other transports. Messages with checksums, and sites of more than 8 KiB, are
     /// never streamed.  Err: input_error: packed.
     halo::path path = path::automatic;
-    /// Each message carries a CRC32C, which finish() compares; wrong_data if it differs, and finish_or_throw() names
+    /// Each message carries a CRC32C, which finish() verifies; wrong_data if it differs, and finish_or_throw() names
     /// the face. Also on if the job asks for it (job_options::checksums) and with checks == comm.
     bool checksums = false;
     /// normal and above: require_fresh() detects a field that was written since its exchange.
     check_level checks = default_checks();
 };
 
-/// Options for plans that send fields like x: with its site order and the bytes of its sites; the rest as given.
+/// Options for plans that send fields like x: with its site order and its bytes per site; the rest as given.
 template <class T>
 [[nodiscard]] plan_options options_for(const lattice::field<T>& x, plan_options options = {}) {
     options.bytes_per_site = static_cast<std::size_t>(x.components()) * sizeof(T);
@@ -65,10 +66,10 @@ template <class T>
 struct plan_message {
     face where;                           ///< sites at this face are sent; the ghosts that arrive lie behind it
     int peer = 0;                         ///< the rank behind the face
-    halo::path path = path::packed;       ///< how it travels now; direct or streamed where the peer shares its memory
-    std::string why{};                    ///< the reason for that
+    halo::path path = path::packed;       ///< how it travels now; direct or streamed if the peer shares its memory
+    std::string why{};                    ///< the reason for that path
     std::vector<std::int32_t> send_sites; ///< local lexicographic indices, in message order
-    std::int64_t ghost_sites = 0;         ///< sites that arrive
+    std::int64_t ghost_sites = 0;         ///< number of sites that arrive
 };
 
 } // namespace halocline::halo

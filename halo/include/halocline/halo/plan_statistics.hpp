@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time and the bytes of a plan went.
+// Where a plan's time and bytes went.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
@@ -24,7 +24,7 @@ struct plan_statistics {
     std::uint64_t waits_yielded = 0; ///< waits that gave their core away: more ranks than cores, or a late peer
     std::vector<comm::lane_counts> lanes;
 
-    /// Sums over plans; counts of lanes by transport.
+    /// Adds up plans; lane counts are added by transport.
     plan_statistics& operator+=(const plan_statistics& other);
 };
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The general exchange: any sites of any rank go to any sites of others, in place, any number of times. It is a list of
 // transfers, and serves for halos inside a field (shell_plan), transposes, irregular unions of boxes.
-// Each rank describes its own ends only. Both ends of a transfer list its sites in the same order. All transfers to a
+// Each rank describes only its own ends. Both ends of a transfer list its sites in the same order. All transfers to a
 // peer travel in one message.
-//
-// Contract: between start() and finish() sources are not written, destinations neither read nor written. Both calls are
-// noexcept and neither allocate nor lock. They are made by one thread, or by every member of a team, which shares large
-// copies (without an OpenMP barrier); all other calls, test() and completed() too, are for member 0 alone.
-// On the direct path the values for a peer leave when the peer has said that its field is free: in start(), test(),
+// Contract: between start() and finish() sources are not written, and destinations neither read nor written. Both calls
+// are noexcept and neither allocate nor lock. They are made by one thread, or by every member of a team, which shares
+// large copies (without an OpenMP barrier); all other calls, including test() and completed(), are for member 0 alone.
+// On the direct path the values for a peer leave once the peer has said that its field is free: in start(), test(),
 // finish(), or in any other wait of this rank's job.
-// Destinations of exchange k keep their values until start(k+1) with that binding.
+// Destinations of exchange k keep their values until start(k+1) with the same binding.
 #pragma once
 
 #include <halocline/base/checked_pointer.hpp>
@@ -64,11 +63,11 @@ binding bind(lattice::field<T>& x, lattice::field<More>&... more) {
 struct region_plan_options {
     std::string name = "regions";
     /// Equal on every rank. direct and streamed write straight into the peer's destination; the fields must lie in
-    /// slabs. Over verbs and ofi direct is for sites that lie in at most 64 runs, in fields without lanes, and nothing
+    /// slabs. Over verbs and ofi, direct is for sites that lie in at most 64 runs, in fields without lanes, and nothing
     /// is streamed.
     /// Err: input_error if direct or streamed is asked for and not possible.
     halo::path path = path::automatic;
-    /// Adds what arrives to the destinations instead of storing it: when all is here, in the order of peers and tags,
+    /// Adds what arrives to the destinations instead of storing it: once all is here, in the order of peers and tags,
     /// so the bits are the same each time. Always packed.
     bool add = false;
 };
@@ -77,42 +76,42 @@ struct region_plan_options {
 /// gets status::aborted.
 class region_plan {
   public:
-    /// Collective. Each exchange uses one of `bindings`: at least one, all of one shape and site order. Ranks may have
-    /// different numbers of bindings, if those that they use in one exchange belong together.
+    /// Collective. Each exchange uses one of `bindings`: at least one, all of the same shape and site order. Ranks may
+    /// have different numbers of bindings, if those that they use in one exchange belong together.
     /// Err:  on every rank: input_error (ends of a transfer that disagree, with both values; a site that the field does
     ///       not have; a destination that is filled twice); job_error.
-    /// Cost: O(own transfers) messages, time and memory, and one sum over the job.
+    /// Cost: O(this rank's transfers) messages, time and memory, and one sum over the job.
     region_plan(const comm::job& j, std::vector<transfer> sends, std::vector<transfer> receives,
                 std::vector<binding> bindings, region_plan_options options = {});
     region_plan(region_plan&&) noexcept;
     region_plan& operator=(region_plan&&) noexcept;
     ~region_plan();
 
-    /// Starts an exchange of bindings[which]. In a team nothing is sent before every member has called it.
+    /// Starts an exchange of bindings[which]. In a team nothing is sent until every member has called it.
     /// Pre: 0 <= which < bindings; the last exchange is finished; the sources are complete for every member.
     void start(int which = 0, team t = {}) noexcept;
     /// Moves what can be moved now. True if finish() would not wait.
     [[nodiscard]] bool test() noexcept;
-    /// Waits until everything is in place here, and what this rank sends has left. In a team it returns when every
-    /// member has called it.
+    /// Waits until everything is in place here, and everything this rank sends has left. In a team it returns when
+    /// every member has called it.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
-    /// finish(), with a bad status as an exception.
+    /// finish() that throws on a bad status.
     /// Err: input_error: start() was given a binding that does not exist, or came before finish(), or finish() without
     ///      start() (finish() returns misused); job_error.
     void finish_or_throw();
-    /// Positions in `receives` whose sites have come into place since the last call, each once per exchange: they can
-    /// be worked on while others travel. Moves what can be moved, as test() does, which belongs in a loop around it: it
-    /// ends also when somebody died. The list is valid until the next call.
+    /// Indices of `receives` whose sites have been filled since the last call, each once per exchange: they can be used
+    /// while others still travel. Moves what can be moved, like test(), which belongs in a loop around this call,
+    /// because it also ends the loop when some rank has died. The list is valid until the next call.
     [[nodiscard]] std::span<const int> completed() noexcept;
 
-    /// Finished exchanges.
+    /// Number of finished exchanges.
     [[nodiscard]] std::uint64_t epoch() const;
     [[nodiscard]] const region_plan_options& options() const;
     [[nodiscard]] plan_statistics statistics() const;
     void reset_statistics();
-    /// Bytes of the slab that the plan takes beside the fields: slots and control lines.
+    /// Bytes of the slab that the plan occupies in addition to the fields: slots and control lines.
     [[nodiscard]] std::size_t slab_bytes() const;
-    /// A table for people: peer, transport, path and the reason for it, transfers, sites, bytes.
+    /// A table for human readers: peer, transport, path and the reason for it, transfers, sites, bytes.
     [[nodiscard]] std::string describe() const;
 
   private:
@@ -124,8 +123,8 @@ class region_plan {
     [[nodiscard]] bool has_arrived() noexcept;
     /// Is a message large enough to be shared by a team?
     [[nodiscard]] bool shares() const;
-    /// While an exchange is under way and finish() is not running, step(object) is called in every wait of the thread
-    /// that started it. Step may finish this plan; it never waits.
+    /// While an exchange is under way and finish() is not running, every wait of the thread that started it calls
+    /// step(object). Step may finish this plan; it never waits.
     void work_in_every_wait(void* object, void (*step)(void* object));
 
     struct state;

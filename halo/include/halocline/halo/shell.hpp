@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shell of a local box: which ghosts a field has, and where among its sites they lie. Pure arithmetic on a
-// decomposition. Padded: the field covers the box grown by the ghost widths. Appended: own sites first, then the
+// decomposition. Padded: the field covers the box grown by the ghost widths. Appended: owned sites first, then the
 // ghosts, region by region. Every periodic dimension with a width has ghosts, whether it is cut or not, so a kernel
 // never has to wrap around. There are none beyond an open edge.
 #pragma once
@@ -31,12 +31,12 @@ enum class shell : std::uint8_t {
 };
 /// Where in a field its ghosts are.
 enum class ghost_layout : std::uint8_t {
-    padded,  ///< around the own sites: the field covers grown(local box, widths)
-    appended ///< behind the own sites: the field covers appended_sites
+    padded,  ///< around the owned sites: the field covers grown(local box, widths)
+    appended ///< after the owned sites: the field covers appended_sites
 };
 /// How edges and corners travel.
 enum class corner_route : std::uint8_t {
-    automatic,   ///< as the cost model says
+    automatic,   ///< chosen by the cost model
     at_once,     ///< straight from their owners: one message per distinct neighbour
     by_dimension ///< with the faces, one dimension after the other: two messages each
 };
@@ -52,12 +52,13 @@ struct shell_options {
     ghost_layout layout = ghost_layout::padded;
     shell shape = shell::faces;
     corner_route corners = corner_route::automatic;
-    /// Exchanges only sites of this parity of the global coordinate, 0 or 1. The other ghosts have places all the same.
+    /// Exchanges only sites of this parity of the global coordinate, 0 or 1. The other ghosts exist in the field
+    /// anyway.
     std::optional<int> parity{};
-    /// Exchanges only sites (global coordinates) for which this is true. The other ghosts have places all the same.
+    /// Exchanges only sites (global coordinates) for which this is true. The other ghosts exist in the field anyway.
     std::function<bool(const lattice::coordinate& global_site)> select{};
     halo::path path = path::automatic; ///< see region_plan_options::path
-    /// Makes start_reverse() possible. Costs slots of its own and another exchange of set-up messages.
+    /// Makes start_reverse() possible. Costs additional slots and another exchange of set-up messages.
     bool reverse = false;
     check_level checks = default_checks(); ///< normal and above: require_fresh() detects fields written since
 };
@@ -66,7 +67,7 @@ struct shell_options {
 /// coordinate x (not wrapped around) has the index lexicographic_index(x - origin, extents).
 lattice::box grown(const lattice::box& local, const ghost_widths& widths);
 
-/// The numbers of the sites of a field with appended ghosts. First the own sites [0, own()), lexicographic. Then the
+/// The numbers of the sites of a field with appended ghosts. First the owned sites [0, own()), lexicographic. Then the
 /// ghosts, region by region: first the regions along one dimension (behind faces), then along two (edges), three, and
 /// four (corners); among those of one kind by direction, x fastest from -1 to +1; within a region lexicographic. So the
 /// ghosts behind faces have the same numbers with and without corners.
@@ -83,18 +84,18 @@ class appended_sites {
     appended_sites(const lattice::decomposition& cut, int rank, const shell_options& options);
 
     [[nodiscard]] std::int64_t own() const { return local_.volume(); }
-    /// Own sites and ghosts.
+    /// Owned sites and ghosts.
     [[nodiscard]] std::int64_t volume() const { return volume_; }
     [[nodiscard]] std::span<const region> ghosts() const { return regions_; }
     /// The ghosts along a direction; nullptr if there are none.
     [[nodiscard]] const region* ghosts(const lattice::coordinate& direction) const;
-    /// Number of the site with this global coordinate, not wrapped around; -1 if it is neither own nor a ghost.
+    /// Number of the site with this global coordinate, not wrapped around; -1 if it is neither owned nor a ghost.
     /// For set-up: kernels keep tables of it.
     [[nodiscard]] std::int64_t number(const lattice::coordinate& site) const;
-    /// Numbers of the sites of a box, x fastest.  Pre: each is own or a ghost.
+    /// Numbers of the sites of a box, x fastest.  Pre: each is owned or a ghost.
     [[nodiscard]] std::vector<std::int32_t> numbers(const lattice::box& part) const;
-    /// The site order of a field with these sites: own sites placed as in `own`, ghosts behind them in as many lanes.
-    /// Err: input_error if `own` is not of the local box.
+    /// The site order of a field with these sites: owned sites placed as in `own`, followed by ghosts in as many lanes.
+    /// Err: input_error if `own` is not an order of the local box.
     [[nodiscard]] std::shared_ptr<const lattice::site_order> order(const lattice::site_order& own) const;
 
   private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The halo of fields that hold their ghosts themselves: around the own sites (padded) or behind them (appended), with
+// The halo of fields that hold their ghosts themselves: around the owned sites (padded) or after them (appended), with
 // edges and corners if asked for. For ghosts in slots of the plan, packed as the caller likes, see plan.hpp.
 //
 // Contract: between start() and finish() the field's sites are not written and its ghosts not read. The ghosts of
@@ -57,17 +57,17 @@ class shell_plan {
     [[nodiscard]] bool test() noexcept;
     /// Waits until all ghosts (of a reverse exchange: all sums) are in place.  Err: a bad status stays bad.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
-    /// finish(), with a bad status as an exception.
+    /// finish() that throws on a bad status.
     /// Err: input_error: a binding that does not exist, start_reverse() without options().reverse, start() before
     ///      finish(), finish() without start() (finish() returns misused); job_error.
     void finish_or_throw();
 
-    /// Exchanges bindings[which] unless is_fresh(which). Every rank must come to the same answer, so mark the same
+    /// Exchanges bindings[which] unless is_fresh(which). All ranks must come to the same answer, so mark the same
     /// fields everywhere.  Pre: the last exchange is finished.  Cost: a comparison per field, or an exchange.
     [[nodiscard]] comm::status ensure_halo(int which = 0) noexcept;
     /// True if bindings[which] was exchanged, and none of its fields was marked since (lattice::field::mark_written()).
-    /// Each binding is fresh or stale by itself; an exchange of another one makes it stale only if that writes the same
-    /// destination from other sources. A reverse exchange marks the fields that it adds to. Always false for a
+    /// Each binding is fresh or stale independently; an exchange of another one makes it stale only if that writes the
+    /// same destination from other sources. A reverse exchange marks the fields that it adds to. Always false for a
     /// field_view without a version.
     [[nodiscard]] bool is_fresh(int which = 0) const noexcept;
     /// A check before ghosts of bindings[which] are used; does nothing if options().checks is below normal.
@@ -75,13 +75,13 @@ class shell_plan {
     /// Cost: one read of the sites that are sent.
     void require_fresh(int which = 0) const;
 
-    /// Positions in ghosts() whose ghosts have come into place since the last call, each once per exchange. A loop
-    /// around it asks test(), too, which ends it also when somebody died. The list is valid until the next call.
+    /// Indices in ghosts() of regions that have been filled since the last call, each once per exchange. A loop around
+    /// this must also call test(), which ends the loop when some rank has died. The list is valid until the next call.
     [[nodiscard]] std::span<const int> completed() noexcept;
 
     /// All regions of ghosts that an exchange fills.
     [[nodiscard]] std::span<const ghost_region> ghosts() const { return ghosts_; }
-    /// Finished exchanges, reverse ones not counted.
+    /// Number of finished exchanges, not counting reverse ones.
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
     [[nodiscard]] const shell_options& options() const { return options_; }
     [[nodiscard]] const comm::job& job() const { return job_; }
@@ -89,18 +89,18 @@ class shell_plan {
     [[nodiscard]] corner_route route() const { return route_; }
     [[nodiscard]] plan_statistics statistics() const;
     void reset_statistics();
-    /// Bytes of the slab that the plan takes beside the fields: slots and control lines.
+    /// Bytes of the slab that the plan occupies in addition to the fields: slots and control lines.
     [[nodiscard]] std::size_t slab_bytes() const;
     [[nodiscard]] std::string describe() const;
 
   private:
-    /// The fields of a binding, and what they were when its ghosts were filled.
+    /// The fields of a binding, and their state when its ghosts were filled.
     struct ghosts_of {
         std::vector<field_view> fields; // sources, then destinations
         std::size_t sources = 0;
-        std::vector<std::uint64_t> versions; // of the fields; room for them, made at set-up
+        std::vector<std::uint64_t> versions; // of the fields; allocated at set-up
         bool here = false;                   // a finished exchange filled them
-        std::uint64_t sum = 0;               // of the sites that were sent; checks normal
+        std::uint64_t sum = 0;               // checksum of the sites that were sent, with checks normal
 
         explicit ghosts_of(const binding& b);
         void note_versions() noexcept;
@@ -117,7 +117,7 @@ class shell_plan {
     void complete() noexcept;
     [[nodiscard]] std::uint64_t checksum(const ghosts_of& g) const noexcept;
     [[nodiscard]] bool has_binding(int which) const noexcept;
-    /// Refuses a start() before finish() of the last exchange.
+    /// Refuses a start() before finish() of the previous exchange.
     [[nodiscard]] bool is_early() noexcept;
     /// `call`: a literal, a team of no such member, or a member's fault.
     template <class Call>
@@ -129,8 +129,8 @@ class shell_plan {
     void refuse_thread(Call call) noexcept;
 
     enum class running : std::uint8_t { nothing, forward, backward };
-    /// Phases of which each starts when the one before has come. They go on in every wait of this rank, because a peer
-    /// may wait for the next phase while this rank waits for another plan; hence at a fixed address.
+    /// Phases, each of which starts when the previous one has arrived. Every wait of this rank advances them, because a
+    /// peer may wait for the next phase while this rank waits for another plan; hence they need a fixed address.
     struct relay {
         std::vector<region_plan> phases; // one, or one per dimension
         std::size_t phase = 0;
@@ -147,14 +147,14 @@ class shell_plan {
     std::string why_;
     std::vector<ghost_region> ghosts_;
     checked_pointer<std::unique_ptr<relay>> forward_;
-    std::vector<std::size_t> first_ghost_; // of each phase in ghosts_
+    std::vector<std::size_t> first_ghost_; // index in ghosts_ of each phase's first one
     std::optional<region_plan> backward_;
     std::vector<int> reported_; // room for completed()
     running running_ = running::nothing;
     std::vector<ghosts_of> filled_; // by binding
     std::uint64_t epoch_ = 0;
-    std::vector<std::int32_t> sent_sites_; // checks normal: own sites
-    comm::wrong_call wrong_call_;          // why status_ is misused, if it isn't the binding
+    std::vector<std::int32_t> sent_sites_; // with checks normal: owned sites
+    comm::wrong_call wrong_call_;          // why status_ is misused, unless because of the binding
     comm::status status_ = comm::status::ok;
 };
 

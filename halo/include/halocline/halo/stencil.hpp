@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Star stencils on a decomposed lattice: start, for_interior, finish, for_boundary. With corners: box_stencil.hpp.
 // Sites are visited in runs along x. The neighbours of a run are runs too: of the field, of the field beyond a periodic
-// wrap, or of the ghosts in the plan's receive slots. So a kernel reads through pointers, and never asks where a site
-// is.
+// wrap, or of the ghosts in the plan's receive slots. So a kernel reads through pointers, and never has to ask where a
+// site is.
 #pragma once
 
 #include <halocline/base/check.hpp>
@@ -27,8 +27,8 @@
 
 namespace halocline::halo {
 
-/// A star stencil: it reaches up to `radius` steps along each dimension, on fields of `components` components per site.
-/// A compile-time constant, so that the compiler makes one straight loop over x of it.
+/// A star stencil: it reaches up to `radius` steps along each dimension, on fields with `components` components per
+/// site. A compile-time constant, so that the compiler turns it into one straight loop over x.
 struct star {
     int radius = 1;
     int components = 1;
@@ -38,14 +38,14 @@ struct stencil_options {
     std::string name = "stencil"; ///< in error messages and reports
     /// Periodic by default. Beyond an open edge lie the values of stencil::set_outside(), which are 0 at first.
     std::array<lattice::boundary, lattice::dimensions> boundaries{};
-    /// Exchanges periodic dimensions that are not cut with the own rank, instead of wrapping around locally (for
+    /// Exchanges periodic dimensions that are not cut with this rank itself, instead of wrapping around locally (for
     /// tests).
     bool self_exchange = false;
     /// normal and above: for_boundary() detects a field that was written since start().
     check_level checks = default_checks();
 };
 
-/// What a kernel sees of one site: its values, and those of its neighbours along each dimension.
+/// A kernel's view of one site: its values, and those of its neighbours along each dimension.
 template <class T, star Star>
 class neighbourhood {
   public:
@@ -72,7 +72,7 @@ class neighbourhood {
     std::int64_t i_;
 };
 
-/// Where the star neighbours of a local box are. Knows extents, not fields; made once.
+/// Where the star neighbours of a local box are. Depends on extents, not on fields; made once.
 /// The box `leaves` itself in a dimension if its neighbours there lie behind faces; otherwise it closes on itself.
 class star_table {
   public:
@@ -81,11 +81,12 @@ class star_table {
         std::int32_t source = 0;
         std::int32_t site = 0;
     };
-    /// Rows along x, next to each other in y, whose neighbours in y, z and t are rows too, equally far from each other.
+    /// Rows along x, adjacent in y, whose neighbours in y, z and t are rows too, at equal distances.
     struct block {
         std::int32_t first = 0; ///< the site of the first row at x = 0
         std::int32_t rows = 0;
-        bool whole = false; ///< else only the ends of the rows belong to the boundary, because of their neighbours in x
+        /// False: only the ends of the rows belong to the boundary, because of their neighbours in x.
+        bool whole = false;
     };
 
     star_table(const lattice::coordinate& extents, const std::array<bool, lattice::dimensions>& leaves, int radius);
@@ -96,17 +97,18 @@ class star_table {
     [[nodiscard]] int interior_last(int mu) const {
         return leaves_[mu] ? std::max(extents_[mu] - radius_, interior_first(mu)) : extents_[mu];
     }
-    /// Sites to go from position p in mu to the one k steps on, over the wrap.  Pre: p is interior in mu.
+    /// Distance in sites from position p in mu to the one k steps further, across the wrap.  Pre: p is interior in mu.
     [[nodiscard]] std::int64_t step(int mu, int p, int k) const {
         return steps_[mu][p * (2 * radius_ + 1) + k + radius_];
     }
 
     /// All other sites.
     [[nodiscard]] const std::vector<block>& boundary() const { return boundary_; }
-    /// Neighbours of the first site of boundary()[b]: by mu = y, z, t, then k = -radius … radius (0 being the site).
+    /// Neighbours of the first site of boundary()[b]: by mu = y, z, t, then k = -radius … radius (0 is the site
+    /// itself).
     [[nodiscard]] const place* places(std::size_t b) const { return &places_[b * places_per_block()]; }
-    /// The neighbour k steps along x of the site at position x in a row, of which there are `row` others before.
-    /// Pre: it lies outside of the row.
+    /// The neighbour k steps along x of the site at position x in a row that is preceded by `row` others.
+    /// Pre: it lies outside the row.
     [[nodiscard]] place beside_row(std::int64_t row, int x, int k) const {
         if (!leaves_[0]) return {0, static_cast<std::int32_t>(row * extents_[0] + x + step(0, x, k))};
         const bool below = x + k < 0;
@@ -136,7 +138,7 @@ class star_table {
 ///     s.for_boundary(kernel);   // visits the other sites
 ///
 /// kernel(n), with n a neighbourhood, is called once per site, in any order. It may write what belongs to its own site
-/// n.index(), and nothing that is read. The same `[&](const auto& n) { … }` serves both calls.
+/// n.index(), but nothing that is read. The same `[&](const auto& n) { … }` serves both calls.
 template <class T, star Star = star{}>
 class stencil {
     static_assert(Star.radius >= 1 && Star.components >= 1);
@@ -183,20 +185,20 @@ class stencil {
         HALOCLINE_INDEPENDENT_ITERATIONS
         for (std::int64_t i = first; i < last; ++i) kernel(neighbours(r, i));
     }
-    /// Visits several rows of a run that hold their own neighbours in x, by a nest that changes no pointer and knows
-    /// those neighbours at compile time. Short rows need that.
+    /// Visits several rows of a run that contain their own neighbours in x, with a loop nest that changes no pointer
+    /// and knows those neighbours at compile time. Short rows need that.
     template <class Kernel>
     static void visit_rows(const run& r, std::int64_t first, std::int64_t sites, int rows, std::int64_t distance,
                            Kernel& kernel) {
-        run fixed = r; // nobody else sees it: its pointers can stay in registers
+        run fixed = r; // a copy that nothing else refers to: its pointers can stay in registers
         for (int k = -Star.radius; k <= Star.radius; ++k)
             fixed.near[0][k + Star.radius] = fixed.here + k * Star.components;
         for (; rows > 0; --rows, first += distance) visit(fixed, first, first + sites, kernel);
     }
 
-    /// By star_table::place::source.
+    /// Indexed by star_table::place::source.
     using sources_of_values = std::array<const T*, 1 + lattice::faces>;
-    /// Visits the sites at this position in x of as many rows.
+    /// Visits the sites at position `position` in x of `rows` rows.
     template <class Kernel>
     void visit_column(run r, const sources_of_values& sources, int position, int rows, Kernel& kernel) const;
 
@@ -205,11 +207,11 @@ class stencil {
     plan plan_;
     star_table table_;
     std::array<std::vector<T>, lattice::faces> outside_; // behind the open edges of this rank, in message order
-    const lattice::field<T>* source_ = nullptr;          // the field that was started last
-    std::uint64_t epoch_ = 1;                            // exchange that brings its ghosts
+    const lattice::field<T>* source_ = nullptr;          // the last one started
+    std::uint64_t epoch_ = 1;                            // the exchange that brings its ghosts
 };
 
-/// Does a box of this cut leave itself in each dimension, see star_table?
+/// For each dimension: does a box of this cut leave itself (see star_table)?
 std::array<bool, lattice::dimensions> leaving(const lattice::decomposition& cut, const stencil_options& options);
 
 template <class T, star Star>
@@ -268,7 +270,7 @@ void stencil<T, Star>::for_interior(Kernel&& kernel) const {
     constexpr int radius = Star.radius, components = Star.components;
     const lattice::coordinate& e = table_.extents();
     const T* const values = source_->data();
-    // Sites with all x neighbours in their row; those before and behind them reach over the wrap, if x has one.
+    // Sites with all x neighbours in their row; those before and after them reach across the wrap, if x has one.
     const int first = std::min(radius, e[0]), last = std::max(first, e[0] - radius);
     const bool wraps = table_.interior_first(0) == 0;
     run r;
@@ -279,7 +281,7 @@ void stencil<T, Star>::for_interior(Kernel&& kernel) const {
     lattice::coordinate x{};
     for (x[3] = table_.interior_first(3); x[3] < table_.interior_last(3); ++x[3])
         for (x[2] = table_.interior_first(2); x[2] < table_.interior_last(2); ++x[2]) {
-            // One run for the whole plane of x and y: in it, only neighbours in y change, in the rows near a wrap.
+            // One run for the whole plane of x and y: within it only neighbours in y change, in the rows near a wrap.
             r.first = lattice::lexicographic_index(x, e);
             r.here = values + r.first * components;
             place(3, x[3]);
@@ -331,7 +333,7 @@ void stencil<T, Star>::visit_column(run r, const sources_of_values& sources, int
                                     Kernel& kernel) const {
     constexpr int radius = Star.radius, components = Star.components;
     const int extent = table_.extents()[0];
-    // The ghosts behind a face in x lie closer to each other, row by row, than the sites.
+    // From row to row, the ghosts behind a face in x lie closer together than the sites.
     const std::int64_t row_number = r.first / extent;
     std::array<std::int64_t, 2 * radius + 1> closer{};
     for (int k = -radius; k <= radius; ++k) {

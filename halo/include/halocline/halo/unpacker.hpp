@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built-in unpack functions: what a plan's ghosts hold is expanded (half-spinors), multiplied by a boundary phase, read
-// from fewer bits than the field has, and added to the own sites across the face. Compiled for every SIMD target;
-// pack_reference.hpp has the same as plain loops.
+// Built-in unpack functions: a plan's ghosts are expanded (half-spinors), multiplied by a boundary phase, read from
+// fewer bits than the field has, and added to the owned sites across the face. Compiled for every SIMD target;
+// pack_reference.hpp has the same functions as plain loops.
 //
-// A ghost at coordinate c behind a face with `width` ghost layers belongs to the own site `width` steps inwards: with
-// one layer the site next to it. That is what the hopping term of a nearest-neighbour operator needs (expansion_of()),
-// and, of a plan that carries ghosts back (reversed()), the site that the sender's ghost is a copy of (adjoint_of()).
+// A ghost at coordinate c behind a face with `width` ghost layers belongs to the owned site `width` steps inwards: with
+// one layer, the site next to it. That is what the hopping term of a nearest-neighbour operator needs (expansion_of())
+// and, for a plan that carries ghosts back (reversed()), the site that the sender's ghost is a copy of (adjoint_of()).
 #pragma once
 
 #include <halocline/base/checked_pointer.hpp>
@@ -29,7 +29,7 @@
 
 namespace halocline::halo {
 
-/// What a message holds of each site, and what of it is added to a field.
+/// What a message holds of each site, and which part of it is added to a field.
 struct unpacker_options {
     int components = 0;                                ///< reals per site of a field
     message_format format = message_format::as_stored; ///< the packer's
@@ -38,7 +38,7 @@ struct unpacker_options {
     /// field. All empty: whole sites.
     std::array<block_map, lattice::faces> expansions{};
     /// What comes from beyond the upper edge of the lattice is multiplied by phase, from beyond the lower edge by
-    /// conj(phase). Leave them 1 where the sender has done that (packer_options::phases).
+    /// conj(phase). Leave them 1 if the sender has applied them (packer_options::phases).
     std::array<std::complex<double>, lattice::dimensions> phases{1, 1, 1, 1};
 };
 
@@ -47,19 +47,19 @@ struct unpacker_options {
 /// Err: input_error: a projection that does not fit the components.
 [[nodiscard]] unpacker_options expansion_of(const packer_options& options);
 /// The transpose of pack and exchange, H: with messages of reversed() plans, which hold a value for each real of the
-/// ghosts of H, add() is x += H^T y, conjugated where coefficients are complex: <Hx, y> = <x, adjoint y>.
+/// ghosts of H, add() is x += H^T y, conjugated if coefficients are complex: <Hx, y> = <x, adjoint y>.
 /// Err: input_error: a projection that does not fit the components.
 [[nodiscard]] unpacker_options adjoint_of(const packer_options& options);
 /// Options of the plan that carries ghosts back to the sites that they are copies of: through each face as many sites
 /// as the plan of `options` has ghosts behind it, in the same order. With equal widths at both ends of each dimension
-/// these are `options` themselves, but for the parity, which an odd width changes. Fill the messages by
+/// these are `options` themselves, except for the parity, which an odd width changes. Fill the messages with
 /// packer::write(), or with whatever fits plan::start().
 /// Err: input_error: a selection; a parity with widths of which some are even and some odd, or with messages around a
 ///      dimension of odd extent, across whose edge parities don't alternate.
 [[nodiscard]] plan_options reversed(const plan_options& options, const lattice::decomposition& cut);
 
 /// Adds the ghosts of one plan to fields of one site order. Immutable: any number of threads may use it.
-/// Nothing here allocates, locks or calls virtual functions, but for the constructor.
+/// Except for the constructor, nothing here allocates, locks or calls virtual functions.
 template <class T>
 class unpacker {
   public:
@@ -68,61 +68,61 @@ class unpacker {
     static std::size_t bytes_per_site(const unpacker_options& options);
 
     /// `order`: of the fields; null: lexicographic.
-    /// Err: input_error: a map that does not fit the components, expansions of messages of different size, half or
-    /// bfloat16 of doubles, a scale as for packers, an order of another box, a plan of other bytes per site, more ghost
-    /// layers than the local box has sites.
+    /// Err: input_error: a map that does not fit the components, expansions of messages of different sizes, half or
+    /// bfloat16 of doubles, a scale as for packers, an order of another box, a plan with other bytes per site, more
+    /// ghost layers than the local box has sites.
     /// Cost: O(ghosts of the plan).
     unpacker(const plan& p, const lattice::decomposition& cut, std::shared_ptr<const lattice::site_order> order,
              unpacker_options options);
 
-    /// y += all ghosts of p, face by face in the order of messages(), so that the bits do not depend on who came first.
-    /// In a team each member adds to sites of its own, with the same bits: call it after finish(), and wait for the
-    /// others before you read y. Marks y as written (member 0).
-    /// Pre:  p is the plan that the unpacker was made for, or one of the same options; its ghosts are valid; y has the
-    ///       site order and components that the unpacker was made for.
-    /// Err:  input_error: a member that the team does not have; the unpacker was moved from.
+    /// y += all ghosts of p, face by face in the order of messages(), so that the bits do not depend on the order of
+    /// arrival. In a team each member adds to its own sites, with the same bits: call it after finish(), and wait for
+    /// the others before you read y. Marks y as written (member 0).
+    /// Pre:  p is the plan that the unpacker was made for, or one with the same options; its ghosts are valid; y has
+    ///       the site order and components that the unpacker was made for.
+    /// Err:  input_error: an index outside the team; the unpacker was moved from.
     /// Cost: one read of the ghosts, one read and write of the sites.
     void add(const plan& p, lattice::field<T>& y, team t = {}) const;
     /// add() to the fields of each message.  Pre: p.options().fields of them.
     void add(const plan& p, std::span<lattice::field<T>* const> ys, team t = {}) const;
-    /// Ghosts [first, last) behind f alone: say, of a face that plan::completed() names, or of an array of your own
-    /// with the bytes of a message, which you have multiplied by links. Faces share the sites in their corners: one
-    /// thread at a time, unless the sites() differ. Does not mark y.
+    /// Adds only ghosts [first, last) behind f, for example of a face that plan::completed() names, or of an array of
+    /// your own with the bytes of a message, which you have multiplied by links. Faces share the sites in their
+    /// corners, so only one thread at a time may call this, unless the sites() differ. Does not mark y.
     /// Shape: ghosts: as plan::ghost(f, field), where ghost 0 starts.  Pre: the plan has a message behind f.
     void add(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last,
              lattice::field<T>& y) const noexcept;
-    /// Expands ghosts without adding them: out[0] is component 0 of ghost `first`; the next ghost is `components` reals
-    /// further on.
+    /// Expands ghosts without adding them: out[0] is component 0 of ghost `first`; the next ghost follows `components`
+    /// reals later.
     void expand(face f, const std::byte* ghosts, std::int64_t first, std::int64_t last, T* out) const noexcept;
-    /// The own sites (local lexicographic indices, ascending) that the ghosts behind f are added to; empty if the face
-    /// is not exchanged.
+    /// The owned sites (local lexicographic indices, ascending) to which the ghosts behind f are added; empty if the
+    /// face is not exchanged.
     [[nodiscard]] std::span<const std::int32_t> sites(face f) const noexcept { return part_behind(f).sites; }
 
     [[nodiscard]] const unpacker_options& options() const { return options_; }
 
   private:
-    struct part { // of the field, that a face's ghosts are added to
+    struct part { // the part of the field to which a face's ghosts are added
         std::vector<std::int32_t> sites;
-        std::vector<std::int32_t> positions; // in storage; with an expansion and without lanes
-        site_copy copy;                      // else
+        std::vector<std::int32_t> positions; // in storage; for an expansion without lanes
+        site_copy copy;                      // otherwise
         site_map<T> expansion;
     };
     [[nodiscard]] const part& part_behind(face f) const { return (*parts_)[static_cast<std::size_t>(f.index())]; }
     void check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
                        const lattice::site_order& order) const;
-    /// Sites [first, last) of a message, as they are stored: a piece at a time, use(begin, end, reals of site `begin`).
+    /// Reads sites [first, last) of a message as stored, a piece at a time: use(begin, end, reals of site `begin`).
     template <class Use>
     void decoded(const std::byte* ghosts, std::int64_t first, std::int64_t last, std::int64_t most_sites,
                  Use&& use) const noexcept;
     void add_to(const part& p, const std::byte* ghosts, std::int64_t first, std::int64_t last, T* y) const noexcept;
-    /// y += ghosts of a face whose own sites are in [begin, end), of all fields.
+    /// y += ghosts of a face whose owned sites are in [begin, end), for all fields.
     void add_between(const plan& p, face f, std::span<lattice::field<T>* const> ys, std::int32_t begin,
                      std::int32_t end) const noexcept;
 
     unpacker_options options_;
     int reals_ = 0, lanes_ = 1;
     checked_pointer<std::shared_ptr<const std::array<part, lattice::faces>>> parts_{"a halo::unpacker", nullptr};
-    /// The sites of all faces, ascending, as often as they occur: how teams share them.
+    /// The sites of all faces, ascending, with repetitions; teams divide this list.
     std::vector<std::int32_t> shared_;
 };
 

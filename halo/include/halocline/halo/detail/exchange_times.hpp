@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan counts, and the clock readings behind its statistics. A reading costs as much as a small message, so only
+// A plan's counters, and the clock readings behind its statistics. A reading costs as much as a small message, so only
 // every seventh exchange is timed and stands for the others; waits of more than a microsecond are always timed. Seven,
-// because what programs do in turn seldom repeats by sevens.
+// because what programs do in turn seldom repeats with that period.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
@@ -22,11 +22,11 @@ class exchange_times {
     /// Times the exchanges over these channels.
     exchange_times(const comm::job& j, const comm::channel_set& channels);
 
-    /// True if this exchange is timed; its messages then carry the time of start(). The same on all ranks.
+    /// True if this exchange is timed; its messages then carry the time of start(). Equal on all ranks.
     [[nodiscard]] static constexpr bool timed(std::uint64_t epoch) noexcept { return epoch % timed_every == 1; }
-    /// Clock at the start of a timed exchange; 0 for the others.
+    /// The clock at the start of a timed exchange; 0 for others.
     [[nodiscard]] static std::uint64_t stamp(std::uint64_t epoch) noexcept { return timed(epoch) ? comm::ticks() : 0; }
-    /// Stamp of the last timed exchange.
+    /// The stamp of the last timed exchange.
     [[nodiscard]] std::uint64_t last_stamp() const noexcept { return last_stamp_; }
 
     /// Counts the time since `stamp` as packing; does nothing for 0.
@@ -36,7 +36,8 @@ class exchange_times {
         counts_.pack += comm::ticks() - stamp;
         ++counts_.packs;
     }
-    /// Waits for an exchange: poll(), which takes a microsecond at most and says whether all has come, then wait().
+    /// Waits for an exchange: poll(), which takes at most a microsecond and returns whether all has arrived, then
+    /// wait().
     template <class Poll, class Wait>
     comm::status wait(const comm::channel_set& channels, std::uint64_t epoch, Poll&& poll, Wait&& wait) noexcept {
         if (polled(epoch, poll)) return comm::status::ok;
@@ -53,7 +54,7 @@ class exchange_times {
     void note_path_change() noexcept { ++counts_.path_changes; }
     void note_finish() noexcept { ++counts_.exchanges; }
 
-    /// Since make or reset.
+    /// Totals since construction or reset().
     [[nodiscard]] plan_statistics statistics(const comm::channel_set& channels) const;
     void reset(const comm::channel_set& channels) {
         counts_ = {};
@@ -71,7 +72,7 @@ class exchange_times {
         ++counts_.polls;
         return result;
     }
-    /// Ticks from then until the last peer of this host had started.  Pre: all has arrived.
+    /// Ticks from `waiting_since` until the last peer on this host had started.  Pre: all has arrived.
     [[nodiscard]] std::uint64_t lateness(const comm::channel_set& channels, std::uint64_t epoch,
                                          std::uint64_t waiting_since) const noexcept;
 
@@ -79,7 +80,7 @@ class exchange_times {
         std::uint64_t exchanges = 0, path_changes = 0;
         std::uint64_t packs = 0, polls = 0;              // of timed exchanges
         std::uint64_t pack = 0, poll = 0, imbalance = 0; // ticks, of timed exchanges
-        std::uint64_t wait = 0, unpack = 0;              // of all
+        std::uint64_t wait = 0, unpack = 0;              // of all exchanges
     };
     counts counts_;
     std::uint64_t last_stamp_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which fields a plan can send, and what it was called with instead.
+// Which fields a plan can send, and what it was given instead.
 #pragma once
 
 #include <halocline/comm/wrong_call.hpp>
@@ -22,7 +22,7 @@ class field_check {
         : fields_(static_cast<std::size_t>(options.fields)), site_bytes_(options.bytes_per_site), extents_(extents),
           ordered_(options.order != nullptr) {}
 
-    /// Can a message hold so many fields?
+    /// Can a message hold this number of fields?
     [[nodiscard]] bool fits(std::size_t fields) const noexcept { return fields == fields_; }
     /// Can a message be filled from this field?
     [[nodiscard]] bool fits(const source_field& x) const noexcept {
@@ -31,22 +31,22 @@ class field_check {
     /// Can a message be filled from bytes of sites, x fastest?
     [[nodiscard]] bool fits_bytes() const noexcept { return !ordered_ && fields_ == 1; }
 
-    /// Notes what was given: so many fields, of which `unfit` (null: none) can't be sent.
+    /// Notes what was given: `fields` fields, of which `unfit` (null: none) can't be sent.
     void refuse(std::size_t fields, const source_field* unfit) noexcept;
     /// Notes that bytes of sites were given; `there`: at an address that isn't null.
     void refuse_bytes(bool there) noexcept;
-    /// The same of a call at the wrong time (a literal), or of a thread that is no member, if `s` was ok.
+    /// Notes a call at the wrong time (a literal), or by a thread that is not a member, if `s` was ok.
     template <class Call>
     void refuse_call(Call call, comm::status& s) noexcept {
         wrong_call_.note_first(call, s);
     }
-    /// What was refused last, and what the plan sends.
+    /// The last refused input, and what the plan sends.
     [[nodiscard]] std::string describe_refused() const;
 
   private:
     struct given_fields {
         std::size_t count = 0;
-        std::size_t site_bytes = 0; // of one that doesn't fit; 0: none, or one without storage
+        std::size_t site_bytes = 0; // of a field that doesn't fit; 0: none, or one without storage
         lattice::coordinate extents{};
     };
     std::size_t fields_ = 0, site_bytes_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checksum behind the values of each message of a plan (docs/decisions/0021-checksums-behind-the-message.md).
+// A checksum after the values of each message of a plan (docs/decisions/0021-checksums-behind-the-message.md).
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@ namespace halocline::halo {
 
 class message_seal {
   public:
-    /// Messages are not sealed.
+    /// Does not seal messages.
     message_seal() = default;
     explicit message_seal(bool sealed) : sealed_(sealed) {}
 
-    /// Bytes of the checksum behind the values; 0 without checksums.
+    /// Bytes of the checksum after the values; 0 without checksums.
     [[nodiscard]] std::size_t bytes() const noexcept { return sealed_ ? sizeof(std::uint32_t) : 0; }
-    /// Seals a message of so many bytes of values.
+    /// Seals a message with `value_bytes` bytes of values.
     void put(std::byte* message, std::size_t value_bytes, std::uint64_t epoch) const noexcept {
         if (sealed_) write(message, value_bytes, epoch);
     }
-    /// Are the values those that were sealed for this exchange? True of all without seals.
+    /// Are these the values that were sealed for this exchange? Always true without seals.
     [[nodiscard]] bool is_intact(const std::byte* message, std::size_t value_bytes,
                                  std::uint64_t epoch) const noexcept {
         return !sealed_ || matches(message, value_bytes, epoch);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fills one message of a halo plan, from fields or by a caller's function: through the cache, with lines claimed first
-// or not, or past it (path_watch.hpp). Message order: field by field, each with its sites in the order of their list.
+// Fills one message of a halo plan, from fields or by a caller's function: through the cache, with or without claiming
+// lines first, or bypassing the cache (path_watch.hpp). Message order: field by field, each with its sites in list
+// order.
 #pragma once
 
 #include <halocline/halo/detail/path_watch.hpp>
@@ -28,9 +29,9 @@ class message_writer {
     /// Bytes of the whole message.
     [[nodiscard]] std::size_t bytes() const noexcept { return field_bytes() * static_cast<std::size_t>(fields_); }
 
-    /// Sites with more bytes are never streamed.
+    /// Larger sites are never streamed.
     static constexpr std::size_t largest_streamed_site = 8192;
-    /// From now on the message is written as `watch` says: into memory that its peer shares.  Cost: may allocate.
+    /// From now on the message is written as `watch` says, into memory shared with the peer.  Cost: may allocate.
     void follow(const path_watch& watch);
     [[nodiscard]] path_watch& watch() noexcept { return watch_; }
     /// Bytes of the writer's own in which what callers pack is put together.
@@ -42,11 +43,11 @@ class message_writer {
     [[nodiscard]] bool is_prepared_for(const lattice::site_order* order) const noexcept {
         return order == order_ || (order->is_lexicographic() && (!order_ || order_->is_lexicographic()));
     }
-    /// Sites [first, last) of a field of site_bytes per site, whose part of the message starts at target. A field in
-    /// another order than the prepared one is copied site by site, many times slower.
+    /// Writes sites [first, last) of a field with site_bytes per site, whose part of the message starts at target. A
+    /// field in another order than the prepared one is copied site by site, many times slower.
     /// Pre: x.order is not null, unless the writer was made without one.
     void write(const source_field& x, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
-    /// Sites [first, last) of all fields, which pack(start of a message) writes.
+    /// Writes sites [first, last) of all fields by calling pack(start of a message).
     template <class Pack>
     void write_packed(Pack&& pack, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
         if (watch_.streamed()) {
@@ -67,7 +68,7 @@ class message_writer {
                          std::byte* target) const noexcept;
     void stream(const source_field& x, std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
     void stream_staged(std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
-    /// The lines of these sites of all fields.
+    /// Claims the lines of these sites of all fields.
     void claim(std::int64_t first, std::int64_t last, std::byte* target) const noexcept;
 
     struct alignas(64) cache_line {
@@ -80,8 +81,8 @@ class message_writer {
     std::size_t site_bytes_;
     int fields_;
     path_watch watch_;
-    std::unique_ptr<cache_line[]> staging_; // what callers pack before it is streamed; if watch_ may stream
-    site_copy copy_;                        // of fields in order_
+    std::unique_ptr<cache_line[]> staging_; // what callers pack before it is streamed; only if watch_ may stream
+    site_copy copy_;                        // for fields in order_
 };
 
 } // namespace halocline::halo

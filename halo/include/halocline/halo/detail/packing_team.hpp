@@ -46,7 +46,7 @@ class packing_team {
     [[nodiscard]] bool in_flight(std::uint64_t finished) const noexcept {
         return started_.load(std::memory_order_acquire) != finished;
     }
-    /// All messages of this exchange are sent.
+    /// All messages of this exchange have been sent.
     void note_started(std::uint64_t epoch) noexcept { started_.store(epoch, std::memory_order_release); }
 
     /// A member enters start(), before it packs; send(messages) for what others have packed, if it is the last to come.
@@ -81,7 +81,8 @@ class packing_team {
         if (here.count() == t.size) return {{-1, t.size}, "was not done with start() before the job's deadline"};
         return {{here.missing(0), t.size}, never_started};
     }
-    /// finish(): member 0 calls wait() at once; everybody leaves when that is done and all have come.  Pre: t.size > 1.
+    /// finish(): member 0 calls wait() at once; all members leave when that is done and all have called.  Pre: t.size >
+    /// 1.
     template <class Wait>
     [[nodiscard]] comm::team_fault finish(team t, Wait&& wait) noexcept {
         return leave_.finish(

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks now and then whether the path that was chosen for a message is still the better one. Hosts move virtual cores
-// together and apart, and then cache lines cost several times as much or as little. So a sender measures how long a
-// line of the message takes to come back, and scales the job's costs by that
-// (docs/decisions/0032-paths-follow-the-machine.md).
+// Checks now and then whether the path chosen for a message is still the better one. Hosts move virtual cores together
+// and apart, which changes the cost of a cache line several-fold. So a sender measures how long a line of the message
+// takes to come back, and scales the job's costs by that (docs/decisions/0032-paths-follow-the-machine.md).
 #pragma once
 
 #include <halocline/comm/clock.hpp>
@@ -20,39 +19,39 @@
 
 namespace halocline::halo {
 
-/// Says for one message whether it is streamed and, if not, whether its lines are claimed first (claim_lines.hpp); and
-/// decides that again.
+/// Decides for one message, over and over, whether it is streamed and, if not, whether its lines are claimed first
+/// (claim_lines.hpp).
 class path_watch {
   public:
-    /// A message that always goes through the cache, and nothing of it is claimed.
+    /// Watches nothing: the message always goes through the cache, and none of its lines are claimed.
     path_watch() = default;
-    /// Its path stays where costs were not measured (all ranks share one core), or where it was asked for:
-    /// claims_only().
+    /// Watches one message. Nothing is watched if costs were not measured (all ranks share one core); a path that was
+    /// asked for never changes (claims_only()).
     path_watch(const comm::costs& c, const comm::written_lines& lines, bool streamed);
     static path_watch claims_only(const comm::costs& c);
-    /// One that is always claimed.
+    /// The message's lines are always claimed.
     static path_watch always_claimed() noexcept;
-    /// One that is always streamed.
+    /// The message is always streamed.
     static path_watch always_streamed() noexcept;
 
     [[nodiscard]] bool watches() const noexcept { return claimed_above_ > 0; }
     [[nodiscard]] bool streamed() const noexcept { return streamed_; }
     [[nodiscard]] halo::path path() const noexcept { return streamed_ ? path::streamed : path::direct; }
-    /// True if it is streamed, or would be if lines got dearer.
+    /// True if it is streamed, or would be if lines became more expensive.
     [[nodiscard]] bool may_stream() const noexcept { return streamed_ || bounds_.reachable(); }
     /// True if lines are claimed before they are filled (unless streamed): always, never, or while the last reading
     /// found a line in another core's cache.
     [[nodiscard]] bool claims() const noexcept { return claims_; }
-    /// True if claims() is or may become true.
+    /// True if claims() is true or may become so.
     [[nodiscard]] bool may_claim() const noexcept { return claims_ || (watches() && claimed_above_ != never); }
-    /// No line is claimed from now on.
+    /// From now on no line is claimed.
     void never_claim() noexcept {
         claims_ = false;
         if (watches()) claimed_above_ = never;
     }
-    /// A line of the message took so many ticks to come back.
+    /// A line of the message took this many ticks to come back.
     void read(std::uint64_t ticks) noexcept { readings_.read(ticks); }
-    /// Decides by the readings since the last decision. True if streamed() is another.
+    /// Decides from the readings since the last decision. True if streamed() has changed.
     /// Pre: two readings or more, if watches().
     bool decide() noexcept {
         if (!watches()) return false;
@@ -60,7 +59,7 @@ class path_watch {
         claims_ = ticks > claimed_above_;
         return std::exchange(streamed_, bounds_.streamed(streamed_, ticks)) != streamed_;
     }
-    /// comm::streaming_bounds::describe(); "" if the path stays.
+    /// comm::streaming_bounds::describe(); "" if the path never changes.
     [[nodiscard]] std::string describe() const { return bounds_.describe(); }
 
   private:
@@ -71,8 +70,8 @@ class path_watch {
     comm::second_least readings_;
 };
 
-/// When a plan measures: at 4 exchanges in a row, then not for 256 times as long as that took, but at least 0.2 and at
-/// most 10 ms.
+/// When a plan measures: during 4 exchanges in a row, then not for 256 times as long as that took, but at least 0.2 and
+/// at most 10 ms.
 class look_times {
   public:
     /// Never.
@@ -81,14 +80,14 @@ class look_times {
         : next_(now), least_pause_(static_cast<std::uint64_t>(0.2e-3 / comm::seconds_per_tick())) {}
 
     [[nodiscard]] bool due(std::uint64_t now) const noexcept { return now >= next_; }
-    /// Looks how far away a byte of a message is, if that is watched.  Pre: it is about to be written anyway.
+    /// Measures how far away a byte of a message is, if that is watched.  Pre: it is about to be written anyway.
     void look(path_watch& watch, std::byte* byte) noexcept {
         if (!watch.watches()) return;
         const std::uint64_t ticks = comm::ticks_to_take(byte);
         watch.read(ticks);
         spent_ += ticks;
     }
-    /// All messages were looked at. True at the last time in a row: decide.
+    /// All messages have been measured. True after the last time in a row: decide.
     bool looked(std::uint64_t now) noexcept {
         if (++times_ < in_a_row) return false;
         times_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage positions in a short form: neighbours are a run, equal runs at equal distances one entry. A face of a box in
-// lexicographic order takes few entries, whatever its size; a list without any pattern one per position.
+// Storage positions in compressed form: neighbours form a run, equal runs at equal distances one entry. A face of a box
+// in lexicographic order takes few entries, whatever its size; a list without any pattern takes one per position.
 #pragma once
 
 #include <cstdint>
@@ -42,21 +42,21 @@ class position_list {
     }
 
     [[nodiscard]] std::int64_t size() const { return size_; }
-    /// No run continues the one before it.
+    /// No run continues the previous one.
     [[nodiscard]] std::span<const position_run> runs() const { return runs_; }
     [[nodiscard]] std::int64_t count_runs() const;
-    /// Is it counted(size())?
+    /// Does it equal counted(size())?
     [[nodiscard]] bool is_counted() const {
         return runs_.empty() || (size_ == runs_.front().sites && runs_.front().first == 0);
     }
-    /// Position by position.
+    /// All positions, one by one.
     [[nodiscard]] std::vector<std::int64_t> expanded() const;
-    /// A position in the middle of a longest run, where neither stores beside the list nor prefetchers disturb a
+    /// A position in the middle of a longest run, where neither stores next to the list nor prefetchers disturb a
     /// measurement.  Pre: size() > 0.
     [[nodiscard]] std::int64_t inner() const;
 
   private:
-    /// A run of neighbours [first, last), which may be empty.
+    /// Appends a run of neighbours [first, last), which may be empty.
     void append(std::int64_t first, std::int64_t last);
 
     std::vector<position_run> runs_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the threads of a team wait for each other. Counters of a plan's own: an OpenMP barrier costs a futex call
-// (docs/decisions/0007-no-openmp-barrier.md).
+// Where the threads of a team wait for each other. The plan has its own counters because an OpenMP barrier costs a
+// futex call (docs/decisions/0007-no-openmp-barrier.md).
 #pragma once
 
 #include <halocline/comm/clock.hpp>
@@ -16,7 +16,7 @@
 
 namespace halocline::halo {
 
-/// Waits for other threads of the own team: they are computing, so the core is soon given away.
+/// Waits for other threads of the same team. They are computing, so it soon yields the core.
 template <class Condition>
 void await_team(Condition&& met) {
     for (int polls = 0; !met(); ++polls)

@@ -8,10 +8,10 @@ namespace halocline::halo {
 
 class sent_field {
   public:
-    /// None.
+    /// No field.
     sent_field() = default;
-    /// The field with these values, in this version, by this exchange; `sum` is the checksum of what was sent of it, if
-    /// that is asked for (check_level::normal).
+    /// The field with these values, in this version, sent by this exchange; `sum` is the checksum of what was sent, if
+    /// required (check_level::normal).
     sent_field(const void* values, std::uint64_t version, std::uint64_t epoch, std::uint64_t sum = 0)
         : values_(values), version_(version), epoch_(epoch), sum_(sum) {}
 
@@ -22,8 +22,8 @@ class sent_field {
     [[nodiscard]] bool is_fresh(const void* values, std::uint64_t version, std::uint64_t epoch) const noexcept {
         return values_ == values && version_ == version && epoch_ == epoch;
     }
-    /// Why the ghosts of exchange `epoch` are not the field's as it is now; null if they are. sum() is the checksum of
-    /// what would be sent of it: it finds a field that was written but not marked.
+    /// Why the ghosts of exchange `epoch` do not match the field as it is now; null if they do. sum() computes the
+    /// checksum of what would be sent: it detects a field that was written but not marked.
     template <class Sum>
     [[nodiscard]] const char* why_stale(const void* values, std::uint64_t version, std::uint64_t epoch,
                                         Sum&& sum) const {

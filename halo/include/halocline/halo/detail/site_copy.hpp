@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of listed sites between two storages, worked out once from the two lists and compiled for every SIMD target.
+// Copies of listed sites between two storages, planned once from the two lists and compiled for every SIMD target.
 // Storage is [outer][component][lane]; a message is storage with one lane. So packing, unpacking and a copy straight
 // into a neighbour's padded field are one operation. Sites that follow each other in both are copied together, and such
 // runs at a constant distance (rows of a face) share one entry: a face of a box is one strip. Sites that share an outer
@@ -20,8 +20,8 @@ namespace halocline::halo {
 /// `count` runs of `sites` neighbours each, at constant distances. Positions count sites.
 struct site_strip {
     std::int64_t from = 0, to = 0;               ///< position of the first site
-    std::int64_t from_stride = 0, to_stride = 0; ///< to the next run
-    std::int64_t first = 0;                      ///< sites of the list before this strip
+    std::int64_t from_stride = 0, to_stride = 0; ///< distance to the next run
+    std::int64_t first = 0;                      ///< number of sites of the list before this strip
     std::int32_t sites = 0, count = 0;
 };
 
@@ -31,8 +31,8 @@ struct site_list {
     std::int64_t strip_count = 0;
     const std::int32_t* from = nullptr; ///< positions; null: 0, 1, 2, …
     const std::int32_t* to = nullptr;
-    const std::int32_t* groups =
-        nullptr; ///< [outer index, for each lane the place in the list or -1]; null: site by site
+    /// [outer index, for each lane the place in the list or -1]; null: site by site.
+    const std::int32_t* groups = nullptr;
     std::int64_t group_count = 0;
     int from_lanes = 1, to_lanes = 1;
     std::int64_t components = 1;
@@ -44,16 +44,16 @@ class site_copy {
     site_copy() = default;
     /// Site i goes from position from[i] of storage with `from_lanes` lanes to to[i] of storage with `to_lanes`.
     /// Pre: both lists have the same length; positions are below 2^31; lane widths are powers of 2 up to 16.
-    /// Cost: O(runs), beside lanes O(sites). Memory: 4 B per site and irregular side; none per site for faces of boxes
-    /// without lanes; beside lanes up to 12 B more.
-    /// in_parts: few sites of the list are copied at a time, so that lanes of one outer index are not put together.
+    /// Cost: O(runs), with lanes O(sites). Memory: 4 B per site and irregular side; none per site for faces of boxes
+    /// without lanes; with lanes up to 12 B more.
+    /// in_parts: few sites of the list are copied at a time, so that lanes of one outer index are not combined.
     site_copy(const position_list& from, int from_lanes, const position_list& to, int to_lanes, bool in_parts = false);
 
     [[nodiscard]] std::int64_t sites() const { return sites_; }
-    /// Runs to copy: each costs a few instructions beyond its bytes.
+    /// Number of runs: each costs a few instructions in addition to its bytes.
     [[nodiscard]] std::int64_t runs() const { return runs_; }
     /// to[...] = from[...] for sites [first, last) of the list; both pointers are the start of a storage.
-    /// Pre: components of 2, 4 or 8 bytes; any where both storages have one lane. No overlap in what is copied.
+    /// Pre: components of 2, 4 or 8 bytes; any size if both storages have one lane. No overlap in what is copied.
     /// Cost: an indirect call, and one read and one write of the bytes.
     void copy(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
               std::int64_t last) const noexcept {
@@ -67,18 +67,18 @@ class site_copy {
     void copy(const std::byte* from, std::byte* to, const site_shape& shape) const noexcept {
         copy(from, to, shape, 0, sites_);
     }
-    /// copy() past the cache (comm/stream_bytes.hpp): the caller says finish_streams().  Pre: streams().
+    /// copy() that bypasses the cache (comm/stream_bytes.hpp): the caller calls finish_streams().  Pre: streams().
     void stream(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
                 std::int64_t last) const noexcept {
         stream_(list(shape), from, to, first, last);
     }
-    /// Claims each cache line that copy() of the same sites is going to fill (claim_lines.hpp). Nothing where
-    /// sites go to scattered places or lanes, one by one: there the look-up costs what claiming gains.
+    /// Claims each cache line that copy() of the same sites is going to fill (claim_lines.hpp). Does nothing if sites
+    /// go one by one to scattered places or lanes: there the look-up costs what claiming gains.
     void claim(std::byte* to, const site_shape& shape, std::int64_t first, std::int64_t last) const noexcept;
-    /// Only lists of runs can be streamed.
+    /// True for lists of runs, the only ones that can be streamed.
     [[nodiscard]] bool streams() const { return stream_ != nullptr; }
-    /// What stream() of all sites writes to a storage that starts so many bytes behind the start of a cache line. A
-    /// line that one run ends in and the next begins in is one, filled in part.  Pre: streams().  Cost: O(runs).
+    /// What stream() of all sites writes to a storage that starts `offset` bytes after the start of a cache line. A
+    /// line in which one run ends and the next begins counts once, as partly filled.  Pre: streams().  Cost: O(runs).
     [[nodiscard]] comm::written_lines lines(std::size_t offset, const site_shape& shape) const;
     /// to[...] += from[...], in the order of the list.  Pre: shape.kind is float32 or float64.
     void add(const std::byte* from, std::byte* to, const site_shape& shape, std::int64_t first,
@@ -107,12 +107,12 @@ class site_copy {
 
     std::int64_t sites_ = 0, runs_ = 0;
     std::vector<site_strip> strips_;
-    std::vector<std::int32_t> from_, to_; // positions, where strips don't describe them
-    std::vector<std::int32_t> groups_;    // of lanes, where one side has some and few are idle
+    std::vector<std::int32_t> from_, to_; // positions, unless strips describe them
+    std::vector<std::int32_t> groups_;    // for lanes, if one side has some and few are idle
     std::int64_t group_count_ = 0;
     int from_lanes_ = 1, to_lanes_ = 1;
     std::array<kernel, 3> copy_{}; // by bytes per component; chosen with the list, so that a copy is one indirect call
-    /// All sites follow each other on both sides, without lanes: a face across the last dimension. Else null.
+    /// Set if all sites follow each other on both sides, without lanes: a face across the last dimension.
     void (*run_)(const std::byte* from, std::byte* to, std::size_t bytes) = nullptr;
     std::int64_t run_from_ = 0, run_to_ = 0; // positions of its first site
     kernel stream_ = nullptr;

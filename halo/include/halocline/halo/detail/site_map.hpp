@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A linear map of a site's reals (block_map) as the steps that vector registers take: each takes some neighbouring
-// reals, permutes them, and adds them, times a coefficient each, to some neighbouring reals of the result. Made once,
+// A linear map of a site's reals (block_map) as steps for vector registers: each takes some neighbouring reals,
+// permutes them, multiplies each by a coefficient, and adds them to some neighbouring reals of the result. Made once,
 // for the SIMD target of this machine. Neither storage has lanes.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace halocline::halo {
 template <class T>
 struct map_step {
     alignas(64) std::array<T, 64 / sizeof(T)> coefficient{};
-    /// Where each place is filled from: in vectors longer than 16 bytes the number of a 32-bit word; else that of a
-    /// byte, four in each element.
+    /// The source of each place: in vectors longer than 16 bytes the index of a 32-bit word, otherwise of a byte, four
+    /// per element.
     alignas(64) std::array<std::uint32_t, 16> permutation{};
     std::int32_t from = 0, to = 0;
     bool first = false, last = false;
@@ -42,12 +42,11 @@ template <class T>
 class site_map {
   public:
     site_map() = default;
-    /// Pre: check_map(map, in_reals) is content.  Cost: O(steps); 192 bytes each, about one for 32 bytes of a site.
+    /// Pre: check_map(map, in_reals) succeeds.  Cost: O(steps); 192 bytes each, about one for 32 bytes of a site.
     site_map(const block_map& map, int in_reals);
 
     [[nodiscard]] bool empty() const { return steps_.empty(); }
-    /// to[i] = map from[i] for `count` sites one after the other on both sides.  Cost: an indirect call, one read, one
-    /// write.
+    /// to[i] = map from[i] for `count` consecutive sites on both sides.  Cost: an indirect call, one read, one write.
     void assign(const T* from, T* to, std::int64_t count) const noexcept {
         assign_(program(), from, nullptr, to, nullptr, count);
     }
