@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much the library checks how it is used. Fixed when an object is made: with checks off, its hot path has one
-// branch that is never taken, outside all loops.
+// How much the library checks its use. Fixed when an object is made: with checks off, its hot path has one branch that
+// is never taken, outside all loops.
 #pragma once
 
 #include <halocline/base/error.hpp>
@@ -11,12 +11,12 @@
 
 namespace halocline {
 
-/// Each level includes those before it.
+/// Each level includes the previous ones.
 enum class check_level {
     off,
     light,  ///< a comparison here and there
     normal, ///< also reads data once more, to detect stale ghosts
-    comm    ///< also costs communication: a checksum behind each message
+    comm    ///< also costs communication: a checksum after each message
 };
 constexpr std::string_view to_string(check_level c) {
     switch (c) {
@@ -35,7 +35,7 @@ inline check_level parse_check_level(std::string_view text, std::string_view ori
     throw input_error(std::string(origin) + " is '" + std::string(text) + "': it must be off, light, normal or comm");
 }
 
-/// The level that the environment variable HALOCLINE_CHECK asks for; light if it is not set.
+/// The level requested by the environment variable HALOCLINE_CHECK; light if it is not set.
 /// Err: input_error: another value.
 inline check_level default_checks() {
     const char* text = std::getenv("HALOCLINE_CHECK");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A smart pointer to what an object is made of, where the object may be moved from.
+// A smart pointer to an object's implementation, for objects that may be moved from.
 #pragma once
 
 #include <halocline/base/error.hpp>
@@ -9,8 +9,8 @@
 
 namespace halocline {
 
-/// Following it after it was moved from is an input_error that names its owner, not a crash; in a call that is noexcept
-/// the error ends the process, with that text.
+/// Dereferencing it after it was moved from is an input_error that names its owner, not a crash; in a noexcept call the
+/// error ends the process, with that text.
 template <class Pointer>
 class checked_pointer {
   public:

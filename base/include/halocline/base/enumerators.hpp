@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choices that options hold as an enum: a cast makes one of any number.
+// Validates options that are enums: a cast can turn any number into one.
 #pragma once
 
 #include <halocline/base/error.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of keys: each says once where a setting stands, what it means, and how it is read and shown. One table serves
-// the config file, the environment, the command line and reports.
+// Tables of keys: each defines once where a setting belongs, what it means, and how it is read and shown. One table
+// serves the config file, the environment, the command line and reports.
 #pragma once
 
 #include <halocline/config/value_text.hpp>
@@ -13,7 +13,7 @@
 
 namespace halocline::config {
 
-/// Where a key stands and what it means.
+/// Where a key belongs and what it means.
 struct key_name {
     std::string section, name, description;
 
@@ -27,12 +27,12 @@ struct key_name {
 template <class Settings>
 struct key : key_name {
     std::function<void(Settings&, const std::string&)> read; ///< Err: std::invalid_argument with what would be right
-    std::function<std::string(const Settings&)> show;        ///< as read() takes it
-    bool of_host = false;                                    ///< ranks may differ: which device or network a host has
+    std::function<std::string(const Settings&)> show;        ///< in the form that read() accepts
+    bool of_host = false;                                    ///< may ranks differ? For the device or network of a host
     bool of_list = false;                                    ///< in a file it may be an array
 };
 
-/// The key `one`, whose value in a file may be an array.
+/// The key `one`, allowing its value in a file to be an array.
 template <class Settings>
 key<Settings> list(key<Settings> one) {
     one.of_list = true;
@@ -42,9 +42,9 @@ key<Settings> list(key<Settings> one) {
 /// May the value of a key differ between the ranks of a job?
 enum class may_differ : bool { no, between_hosts };
 
-// The kinds of keys. `member` is where the value is: a member of Settings, or a function from Settings to a reference.
+// The kinds of keys. `member` locates the value: a member of Settings, or a function from Settings to a reference.
 
-/// A key whose value `read` makes from a text, and which `show` turns back into one.
+/// A key whose value is read from text by `read`, and shown by `show`.
 template <class Settings, class Member, class Read, class Show>
 key<Settings> make_key(key_name name, Member member, Read read, Show show, may_differ m = may_differ::no) {
     return {std::move(name), [=](Settings& s, const std::string& text) { std::invoke(member, s) = read(text); },
@@ -65,7 +65,7 @@ key<Settings> integer_key(key_name name, Member member, Int lowest, Int highest,
         [](Int value) { return std::to_string(value); }, m);
 }
 
-/// A real number; `range` says in words what lies in [lowest, highest].
+/// A real number; `range` describes [lowest, highest] in words.
 template <class Settings, class Member>
 key<Settings> real_key(key_name name, Member member, double lowest, double highest, const std::string& range) {
     return make_key<Settings>(
@@ -82,7 +82,7 @@ key<Settings> milliseconds_key(key_name name, Member member, int lowest, int hig
         [](std::chrono::milliseconds value) { return std::to_string(value.count()); });
 }
 
-/// One of a few values that have names.
+/// One of a few named values.
 template <class Settings, class Value, class Member>
 key<Settings> choice_key(key_name name, Member member, std::vector<choice<Value>> choices,
                          may_differ m = may_differ::no) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as text: as they stand in a file, in the environment, on the command line, and as they are shown.
-// The functions that read throw std::invalid_argument, whose text is "expected " and what would be right.
+// Values as text: as written in a file, in the environment or on the command line, and as shown.
+// The reading functions throw std::invalid_argument, whose text is "expected " and what would be right.
 #pragma once
 
 #include <algorithm>
@@ -30,9 +30,9 @@ double read_real(const std::string& text, double lowest, double highest, const s
 /// The shortest text that reads as this number.
 std::string show_real(double value);
 
-/// Items with commas between: one or more.
+/// One or more items, separated by commas.
 std::vector<std::string> read_list(const std::string& text);
-/// The items with commas between.
+/// The items, separated by commas.
 std::string show_list(const std::vector<std::string>& items);
 
 /// A value of an enumeration (or a bool) and its name.
