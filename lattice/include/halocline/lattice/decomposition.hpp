@@ -18,7 +18,7 @@ class decomposition {
     /// Pre: cuts[mu] is increasing, starts with 0 and ends with global[mu].  Err: input_error otherwise.
     decomposition(coordinate global, std::array<std::vector<int>, dimensions> cuts);
 
-    /// The even cut, in units of `granularity` sites. Where the number of units is not a multiple of the rank grid, the
+    /// The even cut, in units of `granularity` sites. If the number of units is not a multiple of the rank grid, the
     /// first ranks get one unit more.
     /// Err: input_error if a rank would get nothing, or if the unit does not divide the lattice.
     static decomposition even(const coordinate& global, const coordinate& rank_grid,
@@ -28,7 +28,7 @@ class decomposition {
     static decomposition chosen(const coordinate& global, int ranks, const coordinate& granularity = {1, 1, 1, 1});
 
     /// The same cut, in which the i-th place of the rank grid (in lexicographic order) belongs to rank order[i].
-    /// Empty: lexicographic.  Err: input_error if that is no permutation of the ranks.
+    /// Empty: lexicographic.  Err: input_error if that is not a permutation of the ranks.
     [[nodiscard]] decomposition with_rank_order(std::vector<int> order) const;
     /// The order that with_rank_order() was given. Empty: lexicographic.
     [[nodiscard]] const std::vector<int>& rank_order() const { return rank_order_; }
@@ -46,7 +46,7 @@ class decomposition {
     [[nodiscard]] int neighbour(int rank, face f) const;
     /// True if the neighbour behind f is across the edge of the global lattice.
     [[nodiscard]] bool wraps(int rank, face f) const;
-    [[nodiscard]] int owner(const coordinate& global_site) const; ///< the rank whose local box holds it
+    [[nodiscard]] int owner(const coordinate& global_site) const; ///< the rank whose local box contains it
 
     friend bool operator==(const decomposition&, const decomposition&) = default;
 
@@ -61,14 +61,14 @@ struct rank_grid_options {
     coordinate granularity{1, 1, 1, 1}; ///< cuts fall on multiples of this, e.g. the blocks of a multigrid
 };
 
-/// A rank grid, and the reason for it in words, for people.
+/// A rank grid, and the reason for it in words, for human readers.
 struct rank_grid_choice {
     coordinate rank_grid{};
     std::string why;
 };
 
 /// All grids of `ranks` ranks whose cuts fall on multiples of the granularity. First come those with the fewest sites
-/// per exchange (the surface of the largest box); among equals those that cut t rather than z, z rather than y, y
+/// per exchange (the surface of the largest box); among equals, those that cut t rather than z, z rather than y, y
 /// rather than x. Empty if there is none.
 std::vector<coordinate> admissible_rank_grids(const coordinate& global, int ranks, const coordinate& granularity);
 

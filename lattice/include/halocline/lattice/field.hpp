@@ -39,7 +39,7 @@ class field {
   public:
     field() = default;
     /// Zero-filled.  Shape: order->outer_sites() x components x order->lane_width().
-    /// Err: input_error: less than 0 components, or more values than any memory holds; std::bad_alloc.
+    /// Err: input_error: a negative number of components, or more values than any memory holds; std::bad_alloc.
     field(std::shared_ptr<const site_order> order, int components, std::pmr::memory_resource* memory = huge_pages())
         : order_(std::move(order)), components_(components), memory_(memory), size_(size_of(*order_, components)),
           version_(std::make_shared<std::uint64_t>(next_version())) {
@@ -62,7 +62,7 @@ class field {
     [[nodiscard]] const std::shared_ptr<const site_order>& shared_order() const { return order_; }
     [[nodiscard]] int components() const { return components_; }
     [[nodiscard]] std::int64_t volume() const { return order_->volume(); }
-    /// All storage, padding lanes included (they hold zeros, and linear kernels keep them so).
+    /// All storage, including padding lanes (they hold zeros, and linear kernels keep them so).
     [[nodiscard]] std::span<T> values() { return {data_, size_}; }
     [[nodiscard]] std::span<const T> values() const { return {data_, size_}; }
     [[nodiscard]] T* data() { return data_; }
@@ -70,7 +70,7 @@ class field {
     /// Storage of one outer index: [component][lane].
     [[nodiscard]] T* outer(std::int64_t o) { return data_ + o * components_ * order_->lane_width(); }
     [[nodiscard]] const T* outer(std::int64_t o) const { return data_ + o * components_ * order_->lane_width(); }
-    /// Component c of the site with this lexicographic index.  For set-up, tests and references: not for kernels.
+    /// Component c of the site with this lexicographic index.  For set-up, tests and references, not for kernels.
     [[nodiscard]] T& at(std::int64_t site, int c) { return data_[offset(site, c)]; }
     [[nodiscard]] const T& at(std::int64_t site, int c) const { return data_[offset(site, c)]; }
 
@@ -79,16 +79,17 @@ class field {
         std::copy_n(other.data_, size_, data_);
         mark_written();
     }
-    /// To be called when values have changed: copies elsewhere, such as ghosts, are stale now (halo: ensure_halo).
+    /// To be called when values have changed: copies elsewhere, such as ghosts, are stale from now on (halo:
+    /// ensure_halo).
     void mark_written() {
         if (version_) *version_ = next_version();
     }
-    /// A number that is different after each mark, and different for each field of this process; 0 without storage.
+    /// A number that changes with each mark, and differs between fields of this process; 0 without storage.
     [[nodiscard]] std::uint64_t version() const { return version_ ? *version_ : 0; }
-    /// Where version() is kept. It stays with the values when fields are moved or swapped, so that it serves those who
-    /// know a field by its memory.
+    /// The storage of version(). It stays with the values when fields are moved or swapped, so that it serves code that
+    /// identifies a field by its memory.
     [[nodiscard]] const std::shared_ptr<std::uint64_t>& shared_version() const { return version_; }
-    /// Swaps orders and memory too; no value is copied.
+    /// Swaps orders and memory too; no values are copied.
     void swap(field& other) noexcept {
         std::swap(order_, other.order_);
         std::swap(components_, other.components_);
@@ -121,8 +122,8 @@ class field {
 };
 
 /// The links of a gauge configuration, in lexicographic order with 72 components: U_mu(x) for mu = x, y, z, t, each a
-/// row-major 3x3 complex matrix that acts on column colour vectors. They carry no boundary sign: that is the
-/// operator's.
+/// row-major 3x3 complex matrix that acts on column colour vectors. They carry no boundary sign, which belongs to the
+/// operator.
 using gauge_field = field<double>;
 inline constexpr int link_components = 18;
 inline constexpr int gauge_components = dimensions * link_components;

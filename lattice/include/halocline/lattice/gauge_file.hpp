@@ -19,7 +19,7 @@ namespace halocline::lattice {
 enum class gauge_format : std::uint8_t { ddalphaamg, nersc, ildg, milc, openqcd };
 std::string to_string(gauge_format f); ///< "DDalphaAMG", "NERSC", "ILDG", "MILC", "openQCD"
 
-/// What a gauge file says of itself; made by open_gauge_file() from the head (and LIME records) alone.
+/// A gauge file's description of itself; made by open_gauge_file() from the header (and LIME records) alone.
 struct gauge_file {
     std::string path;
     gauge_format format{};
@@ -28,27 +28,27 @@ struct gauge_file {
     int real_bytes = 8;           ///< 4 or 8
     int rows = 3;                 ///< NERSC: 2 or 3
     bool big_endian = false;
-    std::optional<double> plaquette;  ///< Re tr / 3, where recorded
-    std::optional<double> link_trace; ///< mean Re tr U / 3 (NERSC), where recorded
-    double plaquette_digit = 0;       ///< a unit of the last digit of what NERSC's text records, at most 1e-4
+    std::optional<double> plaquette;  ///< Re tr / 3, if recorded
+    std::optional<double> link_trace; ///< mean Re tr U / 3 (NERSC), if recorded
+    double plaquette_digit = 0;       ///< a unit of the last digit that NERSC's text records, at most 1e-4
     double link_trace_digit = 0;
     std::optional<std::uint32_t> nersc_checksum;
     std::optional<std::array<std::uint32_t, 2>> scidac_checksum; ///< suma, sumb
     std::optional<std::array<std::uint32_t, 2>> milc_checksum;   ///< sum29, sum31
     /// NERSC's BOUNDARY_1 … 4: the boundary conditions of the fermions with which the links were generated. The links
-    /// themselves carry no sign of them.
+    /// themselves carry no sign for them.
     std::array<std::string, dimensions> fermion_boundaries;
-    std::vector<std::string> warnings; ///< trailing bytes, checksums that are not recorded, …
+    std::vector<std::string> warnings; ///< trailing bytes, missing checksums, …
 };
 
-/// What one rank found in its part.  Combine over ranks: `sum` adds (mod 2^32), `xor` xors, counts and traces add,
+/// What one rank found in its part.  To combine over ranks: `sum` adds (mod 2^32), `xor` xors, counts and traces add,
 /// `max` is the maximum, `finite` is "and".
 struct gauge_totals {
     std::uint32_t nersc_sum = 0;               ///< sum
     std::array<std::uint32_t, 2> scidac_xor{}; ///< xor
     std::array<std::uint32_t, 2> milc_xor{};   ///< xor
     double link_trace_sum = 0;                 ///< sum of Re tr U
-    std::int64_t links = 0;                    ///< sum; links that the checksums and the trace cover
+    std::int64_t links = 0;                    ///< sum; links covered by the checksums and the trace
     std::int64_t open_links = 0;               ///< sum; those among them that are zero: openQCD's open boundary in t
     double max_su3_error = 0;                  ///< max |U U^dagger - 1|, |row 3 - (row 1 x row 2)^*|; never NaN
     bool finite = true;                        ///< and
@@ -56,41 +56,41 @@ struct gauge_totals {
 /// The combination described above.
 gauge_totals combine(const gauge_totals& a, const gauge_totals& b);
 
-/// Looks at the head of a file: format, sizes (held against the file's before anything is allocated), recorded sums.
-/// A head that openQCD may have written too is called DDalphaAMG's: as_openqcd().
+/// Inspects the header of a file: format, sizes (compared with the file's before anything is allocated), recorded sums.
+/// A header that openQCD may have written too is reported as DDalphaAMG's: as_openqcd().
 /// Err: file_error for anything that is not a whole gauge file: missing, too short, impossible sizes, unknown format.
 gauge_file open_gauge_file(const std::string& path);
 
-/// `file` read as openQCD's format, whose head is the same as DDalphaAMG's: only the plaquette tells the two apart
-/// (dirac::read_configuration()). Empty if the file has another format or an odd extent.
+/// `file` interpreted as openQCD's format, whose header is the same as DDalphaAMG's: only the plaquette distinguishes
+/// the two (dirac::read_configuration()). Empty if the file has another format or an odd extent.
 std::optional<gauge_file> as_openqcd(const gauge_file& file);
 
-/// Reads the links of `local`, a box of the lattice that the file repeated periodically covers, into `links`.
+/// Reads the links of `local`, a box of the lattice that the periodically repeated file covers, into `links`.
 /// Checksums, traces and counts take each site of the *file* once over all ranks: global coordinate < extents.
 /// Shape: links has local.extents, lexicographic order, 72 components.
 /// Err:   file_error (short read, vanished file), input_error (wrong shape).
-/// Cost:  one pread per contiguous run of at most 4 MiB; of openQCD's files, where odd sites have the links that end
-///        there, a row more in each direction.
+/// Cost:  one pread per contiguous run of at most 4 MiB; for openQCD's files, where odd sites store the links that end
+///        there, one row more in each direction.
 gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& links);
 
 /// Compares the totals of all ranks with what the file recorded: finiteness, checksums, SU(3) (1e-5 / 1e-10 for
-/// 32- / 64-bit files), link trace (as a plaquette), a boundary in t that is open everywhere or nowhere.  The plaquette
-/// is compared by the caller (tolerance below).
+/// 32- / 64-bit files), link trace (like a plaquette), a boundary in t that is open everywhere or nowhere.  The caller
+/// compares the plaquette (tolerance below).
 /// Err: file_error; input_error when the totals do not cover the file exactly once.
 void check_totals(const gauge_file& file, const gauge_totals& totals);
-/// A sentence for each direction in which `used` contradicts what the file says of its fermions. PERIODIC contradicts
-/// nothing, because many writers say so whatever the fermions are.
+/// One sentence for each direction in which `used` contradicts what the file says about its fermions. PERIODIC
+/// contradicts nothing, because many writers say so whatever the fermions are.
 std::vector<std::string> boundary_warnings(const gauge_file& file, const std::array<boundary, dimensions>& used);
-/// How far a plaquette may be from the recorded one: 1e-6 for 32-bit files, 1e-10 for 64-bit ones, and further where
-/// the file records fewer digits.
+/// How far a plaquette may be from the recorded one: 1e-6 for 32-bit files, 1e-10 for 64-bit ones, and more if the file
+/// records fewer digits.
 double plaquette_tolerance(const gauge_file& file);
 
-/// Writes DDalphaAMG, ILDG or NERSC (three rows), of 64 bits, so that ranks can write their own parts in parallel: one
-/// rank creates the file, everyone writes its sites, the same one rank finishes it. Until then it is `path`.partial
+/// Writes DDalphaAMG, ILDG or NERSC (three rows) with 64 bits, so that ranks can write their own parts in parallel: one
+/// rank creates the file, every rank writes its sites, and the creator finishes it. Until then it is `path`.partial
 /// (partial_file.hpp), which the creator removes if it is destroyed before finish().
 class gauge_writer {
   public:
-    /// Err: input_error for a format that isn't written here, or an extent below 1.
+    /// Err: input_error for a format that can't be written, or an extent below 1.
     gauge_writer(const std::string& path, gauge_format format, const coordinate& extents);
     gauge_writer(const gauge_writer&) = delete;
     gauge_writer& operator=(const gauge_writer&) = delete;
@@ -98,8 +98,8 @@ class gauge_writer {
 
     /// On one rank, first: reserves the space of the whole file.  Err: as partial_file::create().
     void create();
-    /// On every rank, after create() returned on the creator; on return the part is on disk.
-    /// Returns the part's totals, as read_links() would.  Pre: as read_links(), `local` inside the lattice.
+    /// On every rank, after create() returned on the creator; on return this part is on disk.
+    /// Returns this part's totals, as read_links() would.  Pre: as read_links(), `local` inside the lattice.
     gauge_totals write(const box& local, const gauge_field& links);
     /// On the creator, last, after every write() returned: checksums and sums of the format, fsync, rename to `path`.
     /// `totals`: reduced over ranks.  `plaquette`: Re tr / 3; ILDG has no place for it.

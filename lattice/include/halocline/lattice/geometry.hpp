@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Coordinates, boxes and faces of a 4-dimensional lattice.
 // Everywhere in Halocline the order of dimensions is x, y, z, t (index 0..3), and "lexicographic" means x fastest.
-// Gauge files store other orders; only their readers know.
+// Gauge files use other orders; only their readers know.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ inline constexpr int dimensions = 4;
 using coordinate = std::array<int, dimensions>;
 
 /// How the lattice closes on itself in one dimension.
-/// Antiperiodic is a sign on the links (dirac::), never on exchanged data: to a halo it is periodic.
+/// Antiperiodic is a sign on the links (dirac::), never on exchanged data; a halo treats it as periodic.
 enum class boundary : std::uint8_t { periodic, antiperiodic, open };
 constexpr std::string_view to_string(boundary b) {
     switch (b) {
@@ -101,7 +101,7 @@ constexpr face face_of(int index) { return {index / 2, static_cast<side>(index %
 std::string to_string(const coordinate& c);
 /// "x-low" … "t-high".
 std::string to_string(face f);
-/// Reads "8.8.8.16" (also with 'x' or ',' between).  Empty if the text is anything else.
+/// Reads "8.8.8.16" (also separated by 'x' or ',').  Empty if the text is anything else.
 std::optional<coordinate> parse_coordinate(std::string_view text);
 
 } // namespace halocline::lattice

@@ -11,7 +11,7 @@ namespace halocline::lattice {
 /// Size of a huge page of x86-64. Allocations of at least this size start at a multiple of it.
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
-/// Memory from operator new that asks for huge pages. If the kernel has none, that costs speed and nothing else.
+/// Memory from operator new that asks for huge pages. If the kernel has none, only speed suffers.
 [[nodiscard]] std::pmr::memory_resource* huge_pages() noexcept;
 
 } // namespace halocline::lattice

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that takes a while to write, or that several ranks write, has a temporary name until it is whole and on disk,
-// so that nobody reads half of it. All runs use the same temporary name, and a lock on it says which run writes. If
-// each run chose a name of its own, two runs with the same output would not notice each other: the later one's results
-// would silently replace the earlier one's, and what killed runs leave would pile up.
+// A file that takes a while to write, or that several ranks write, has a temporary name until it is complete and on
+// disk, so that nobody reads half of it. All runs use the same temporary name, and a lock on it shows which run is
+// writing. If each run chose its own name, two runs with the same output would not notice each other: the later one's
+// results would silently replace the earlier one's, and leftovers of killed runs would pile up.
 #pragma once
 
 #include <string>
@@ -10,35 +10,36 @@
 
 namespace halocline::lattice {
 
-/// The name of `path` until it is whole: `path`.partial.
+/// The name of `path` until it is complete: `path`.partial.
 std::string partial_name(const std::string& path);
-/// Who writes `path` now, such as "process 17 (coarse_solve)"; "" if nobody does, or the file system has no locks. A
-/// partial file without a writer was left by a run that was killed.
+/// Whoever is writing `path` now, such as "process 17 (coarse_solve)"; "" if nobody is, or the file system has no
+/// locks. A partial file without a writer was left by a killed run.
 std::string partial_writer(const std::string& path);
 
-/// A file being written. Its lock belongs to this process, and ends with the process however that ends.
+/// A file being written. Its lock belongs to this process, and vanishes with it however it ends.
 class partial_file {
   public:
     explicit partial_file(std::string path);
     partial_file(const partial_file&) = delete;
     partial_file& operator=(const partial_file&) = delete;
-    /// Removes it, if it was created and not published.
+    /// Removes the file if it was created and not published.
     ~partial_file();
 
     [[nodiscard]] const std::string& name() const { return name_; }
-    /// An empty file under name(), in place of one that a killed run left. Waits up to 2 s for a run that is writing
-    /// it.
-    /// Err: file_error, among others when that run still writes; input_error when `path` is there and no regular file.
+    /// Makes an empty file called name(), replacing one that a killed run left. Waits up to 2 s for a run that is
+    /// writing it.
+    /// Err: file_error, among others if that run is still writing; input_error if `path` exists and is not a regular
+    /// file.
     void create();
     /// Renames it to `path`, durably.  Pre: created, and its content is on disk.  Err: file_error.
     void publish();
 
   private:
     std::string path_, name_;
-    int lock_ = -1; ///< open, and locked where the file system can; -1 unless created and not published
+    int lock_ = -1; ///< open, and locked if the file system can; -1 unless created and not published
 };
 
-/// Writes a small file whole or not at all, on one rank.  Err: as create(), and file_error when the disk is full.
+/// Writes a small file completely or not at all, on one rank.  Err: as create(), and file_error if the disk is full.
 void write_text_file(const std::string& path, std::string_view text);
 
 } // namespace halocline::lattice

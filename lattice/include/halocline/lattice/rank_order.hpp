@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rank takes which place of the rank grid, so that few bytes of an exchange leave a node.
-// Knows no communication: nodes are given as numbers, equal for ranks that share a node.
+// Involves no communication: nodes are given as numbers, equal for ranks that share a node.
 #pragma once
 
 #include <halocline/lattice/decomposition.hpp>
@@ -16,13 +16,13 @@ namespace halocline::lattice {
 std::int64_t off_node_sites(const decomposition& cut, std::span<const int> nodes);
 
 /// An order of the ranks, for decomposition::with_rank_order(), that sends few sites to other nodes: never more than
-/// the lexicographic order, which is returned if nothing is gained. It depends on the arguments only, so ranks that
+/// the lexicographic order, which is returned if nothing is gained. It depends only on the arguments, so ranks that
 /// agree on them agree on the order. The ranks of one node keep their order among themselves.
 /// Method: start from the lexicographic order, from every tiling of the rank grid by equal boxes of one node each (if
-/// all nodes have the same number of ranks), and from nodes that are grown rank by rank from several places. In each of
-/// these (with more than 256 ranks: in the best) let ranks of different nodes change places as long as that gains
-/// something. Take the best. So it is at least as good as any tiling by equal boxes, but need not be the best order of
-/// all.
+/// all nodes have the same number of ranks), and from nodes grown rank by rank from several places. In each of these
+/// (with more than 256 ranks: only in the best) let ranks of different nodes swap places as long as that gains
+/// something. Take the best. So the result is at least as good as any tiling by equal boxes, but not necessarily the
+/// optimum.
 /// Shape: nodes[rank]; the result is by place, x fastest.  Err: input_error as above.
 /// Cost: O(ranks x ranks of the largest node) per sweep of changes, a few sweeps; memory O(ranks).
 /// Ref: [Gropp2019], [KernighanLin1970].

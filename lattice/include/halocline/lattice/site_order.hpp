@@ -18,15 +18,15 @@ namespace halocline::lattice {
 /// How blocks are laid into lanes, for kernels that work block by block (SAP, the Dirac operator).
 /// Blocks of colour 0 come first (those whose *global* block coordinates have an even sum), then those of colour 1.
 /// A group is what W lanes hold together: `blocks_per_group` blocks of one colour, each split over `splits_per_block`
-/// lanes (2^k equal sub-boxes; the block is halved along the dimensions that `split` marks).
-/// lane = block_in_group * splits_per_block + sub, where bit j of sub tells the half along the j-th split dimension
+/// lanes (2^k equal sub-boxes; the block is halved along the dimensions marked in `split`).
+/// lane = block_in_group * splits_per_block + sub, where bit j of sub is the half along the j-th split dimension
 /// (ascending mu). So a step across a split plane goes to lane ^ (1 << j).
-/// Inside a group outer indices run over the sites of the sub-box: even ones first, then odd ones, each lexicographic.
+/// Within a group outer indices run over the sites of the sub-box: even ones first, then odd ones, each lexicographic.
 /// A dimension is only split if half the block extent is even, so that the block-local parity is the same in all lanes.
 struct block_layout {
     coordinate block{};                   ///< block extents in sites
     coordinate grid{};                    ///< blocks of this rank per dimension
-    coordinate grid_origin{};             ///< global block coordinate of the first one
+    coordinate grid_origin{};             ///< global block coordinate of the first block
     coordinate global_grid{};             ///< blocks of the global lattice per dimension
     coordinate sub{};                     ///< extents of one lane's sub-box
     std::array<bool, dimensions> split{}; ///< dimensions along which a block is split over lanes
@@ -35,7 +35,7 @@ struct block_layout {
     int splits_per_block = 1;
     int groups[2] = {0, 0};  ///< groups of colour 0 and 1; colour-0 groups come first
     int sites_per_group = 0; ///< outer indices per group = volume(sub)
-    int even_sites = 0;      ///< of these, even ones (block-local parity of the sub-box)
+    int even_sites = 0;      ///< even ones among these (block-local parity of the sub-box)
     bool two_colours = true; ///< false: red-black is impossible; then all blocks are colour 0
     /// Local block (lexicographic over `grid`) in each lane-block place: [group][block_in_group], -1 for padding.
     std::vector<int> block_of;
@@ -43,8 +43,8 @@ struct block_layout {
     std::vector<int> place_of;
 };
 
-/// A site order; immutable and shared by the fields that use it. Positions are 32-bit: a box, with its padding, has at
-/// most 2^31 - 1 sites.  Err: input_error for more, and for an extent below 1.
+/// A site order; immutable and shared by the fields that use it. Positions are 32-bit: a box, including its padding,
+/// has at most 2^31 - 1 sites.  Err: input_error for more, and for an extent below 1.
 class site_order {
   public:
     /// outer = lexicographic index, W = 1.
@@ -56,14 +56,14 @@ class site_order {
     static std::shared_ptr<const site_order> blocked(const box& local, const coordinate& global,
                                                      const coordinate& block, int lane_width);
 
-    /// These sites, placed as here, and behind them room for `more` sites (ghosts), in whole outer indices. Sites are
+    /// These sites, placed as here, followed by room for `more` sites (ghosts), in whole outer indices. Sites are
     /// numbered consecutively: extents() of the result is {volume() + more, 1, 1, 1}.  Err: input_error for too many
     /// sites.
     [[nodiscard]] std::shared_ptr<const site_order> followed_by(std::int64_t more) const;
 
     [[nodiscard]] const coordinate& extents() const { return extents_; }
     [[nodiscard]] int lane_width() const { return lane_width_; }
-    /// Outer positions, padding included: storage is outer_sites() * lane_width() sites.
+    /// Outer positions, including padding: storage is outer_sites() * lane_width() sites.
     [[nodiscard]] std::int64_t outer_sites() const { return outer_sites_; }
     [[nodiscard]] std::int64_t volume() const { return static_cast<std::int64_t>(position_.size()); }
     /// Storage position outer * W + lane of the site with this lexicographic index.
@@ -72,9 +72,9 @@ class site_order {
     [[nodiscard]] std::int64_t site(std::int64_t position) const { return site_[static_cast<std::size_t>(position)]; }
     /// The block layout, if this order is blocked; else nullptr.
     [[nodiscard]] const block_layout* blocks() const { return blocks_ ? &*blocks_ : nullptr; }
-    /// Made by lexicographic(): all such orders of equal extents are alike.
+    /// Made by lexicographic(): all such orders of equal extents are equal.
     [[nodiscard]] bool is_lexicographic() const { return lexicographic_; }
-    /// Every site in the same place?  Cost: O(volume), unless it is the same object or both are lexicographic.
+    /// Is every site in the same place?  Cost: O(volume), unless it is the same object or both are lexicographic.
     [[nodiscard]] bool places_like(const site_order& other) const {
         return this == &other || (extents_ == other.extents_ && lane_width_ == other.lane_width_ &&
                                   ((lexicographic_ && other.lexicographic_) || position_ == other.position_));

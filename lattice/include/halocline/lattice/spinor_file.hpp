@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spinor files: a Dirac fermion field as a SciDAC (LIME) file; every rank reads or writes only the sites of its own
-// box. Sites x fastest, on each spin, colour, (re, im); big endian.  Numbers are what the file holds: which spin basis
-// they are in is dirac/'s matter.  As with gauge files, totals of all ranks are combined by the caller.
+// box. Sites x fastest, on each spin, colour, (re, im); big endian.  Numbers are returned as the file holds them; the
+// spin basis is dirac/'s business.  As with gauge files, the caller combines the totals of all ranks.
 // Ref: [QIO] sections 2, 4.2 and A.2.
 #pragma once
 
@@ -19,17 +19,17 @@
 
 namespace halocline::lattice {
 
-/// What a spinor file says of itself; made by open_spinor_file() from its records alone.
+/// A spinor file's description of itself; made by open_spinor_file() from its records alone.
 struct spinor_file {
     std::string path;
     coordinate extents{};                                        ///< x, y, z, t
     std::int64_t data_offset = 0;                                ///< byte where the spinors start
     int real_bytes = 8;                                          ///< 4 or 8
     std::optional<std::array<std::uint32_t, 2>> scidac_checksum; ///< suma, sumb
-    std::vector<std::string> warnings;                           ///< trailing bytes, a checksum that is not recorded
+    std::vector<std::string> warnings;                           ///< trailing bytes, a missing checksum
 };
 
-/// What one rank found in its part.  Combine over ranks: `xor` xors, `sum` adds, `min` is the least.
+/// What one rank found in its part.  To combine over ranks: `xor` xors, `sum` adds, `min` is the least.
 struct spinor_totals {
     static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
 
@@ -40,7 +40,7 @@ struct spinor_totals {
 /// The combination described above.
 spinor_totals combine(const spinor_totals& a, const spinor_totals& b);
 
-/// Looks at the records of a file: lattice, precision, spins, colours, sizes (held against the file's), checksum.
+/// Inspects the records of a file: lattice, precision, spins, colours, sizes (compared with the file's), checksum.
 /// Err: file_error for anything that is not a whole SciDAC file with one field of 4 x 3 spinors on a 4-d lattice.
 spinor_file open_spinor_file(const std::string& path);
 
@@ -54,13 +54,13 @@ spinor_totals read_spinors(const spinor_file& file, const box& local, field<doub
 /// Err: file_error (a NaN or an infinity, another checksum); input_error when they do not cover the file once.
 void check_totals(const spinor_file& file, const spinor_totals& totals);
 
-/// Writes a spinor file in 64 bit so that ranks can write their own parts in parallel: one rank creates it, everyone
-/// writes its sites, the same one rank finishes it. Until then it is `path`.partial (partial_file.hpp), which the
-/// creator removes if it is destroyed before finish(). Its bytes depend on the field and on `info`, on no rank, cut,
+/// Writes a spinor file in 64 bit so that ranks can write their own parts in parallel: one rank creates it, every rank
+/// writes its sites, and the creator finishes it. Until then it is `path`.partial (partial_file.hpp), which the creator
+/// removes if it is destroyed before finish(). Its bytes depend only on the field and on `info`, not on ranks, cut,
 /// host or date.
 class spinor_writer {
   public:
-    /// `info`: names and values for the record's XML, what the field is; names are XML names.
+    /// `info`: names and values for the record's XML that describe the field; names are XML names.
     /// Err: input_error for an extent below 1.
     spinor_writer(const std::string& path, const coordinate& extents,
                   const std::vector<std::pair<std::string, std::string>>& info);
@@ -70,11 +70,11 @@ class spinor_writer {
 
     /// On one rank, first: reserves the space of the whole file.  Err: as partial_file::create().
     void create();
-    /// On every rank, after create() returned on the creator; on return the part is on disk.
-    /// Returns the part's totals, as read_spinors() would.  Pre: as read_spinors().
+    /// On every rank, after create() returned on the creator; on return this part is on disk.
+    /// Returns this part's totals, as read_spinors() would.  Pre: as read_spinors().
     spinor_totals write(const box& local, const field<double>& spinors);
     /// On the creator, last, after every write() returned: checksum record, fsync, rename to `path`.
-    /// Err: file_error; input_error when the totals, reduced over ranks, do not cover the lattice, or are not finite.
+    /// Err: file_error; input_error if the totals, reduced over ranks, do not cover the lattice, or are not finite.
     void finish(const spinor_totals& totals);
 
   private:
