@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and writing a gauge configuration with all ranks of a job: each handles its own box, checksums and sums are
-// reduced, and what the file promises is compared with what was found. Here and not in lattice/, which knows neither
+// reduced, and what the file records is compared with what was found. This is not in lattice/, which knows neither
 // ranks nor plaquettes.
 #pragma once
 
@@ -13,19 +13,20 @@
 
 namespace halocline::dirac {
 
-/// Links of this rank's box (lexicographic), checked: lengths, checksums, link trace, unitarity, plaquette.
+/// Links of this rank's box (lexicographic), verified: lengths, checksums, link trace, unitarity, plaquette.
 struct verified_links {
     lattice::gauge_field links;
     double plaquette = 0;           ///< Re tr / 3; with an open boundary in t, its plaquettes count as zero
-    lattice::gauge_format format{}; ///< in which it was found; openQCD's files open as DDalphaAMG's
+    lattice::gauge_format format{}; ///< the file's; openQCD's files open as DDalphaAMG's
     bool open_in_t = false;         ///< the links in t of the last time slice are zero (openQCD)
 };
 /// Reads a file that lattice::open_gauge_file() opened. Collective.  Err: file_error on every rank.
-/// Cost: a file of openQCD is read twice: its head does not tell it from DDalphaAMG's, its plaquette does.
+/// Cost: a file of openQCD is read twice: only its plaquette, not its header, distinguishes it from DDalphaAMG's.
 verified_links read_configuration(const comm::job& j, const lattice::decomposition& cut,
                                   const lattice::gauge_file& file);
 
-/// Writes the links of all ranks; the name appears when the file is whole. Collective.  Err: file_error on every rank.
+/// Writes the links of all ranks; the name appears once the file is complete. Collective.  Err: file_error on every
+/// rank.
 /// `plaquette` is Re tr / 3, for the formats that record it.
 void write_configuration(const comm::job& j, const lattice::decomposition& cut, const lattice::gauge_field& links,
                          double plaquette, lattice::gauge_format format, const std::string& path);

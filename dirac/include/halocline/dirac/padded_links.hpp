@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links of the local box with a shell of one site around it, corners included: what plaquettes, the clover term and
-// heatbaths need. Set-up data: filled by blocking exchanges, one dimension after the other, each with the shell of the
-// dimensions before it, which is how corners arrive without a message of their own.
+// heatbaths need. Set-up data: filled by blocking exchanges, one dimension after the other, each including the shell of
+// the previous dimensions, so that corners arrive without messages of their own.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -26,20 +26,20 @@ class padded_links {
     /// U_mu(x).  Pre: -1 <= x[nu] <= extents[nu], local coordinates; mu = 0..3 is x, y, z, t.
     [[nodiscard]] const su3& operator()(const lattice::coordinate& x, int mu) const { return links_[at(x, mu)]; }
     [[nodiscard]] su3& operator()(const lattice::coordinate& x, int mu) { return links_[at(x, mu)]; }
-    /// Position of U_mu(x) in values().
+    /// Index of U_mu(x) in values().
     [[nodiscard]] std::size_t at(const lattice::coordinate& x, int mu) const {
         return static_cast<std::size_t>(mu) * stride_[4] + (x[0] + 1) + (x[1] + 1) * stride_[1] +
                (x[2] + 1) * stride_[2] + (x[3] + 1) * stride_[3];
     }
     /// Distance in values() between U_mu(x) and U_mu(x + nu).
     [[nodiscard]] std::ptrdiff_t stride(int nu) const { return static_cast<std::ptrdiff_t>(stride_[nu]); }
-    /// All links, shell included: for each mu the padded box, lexicographic.
+    /// All links, including the shell: for each mu the padded box, lexicographic.
     [[nodiscard]] std::span<su3> values() { return links_; }
     [[nodiscard]] std::span<const su3> values() const { return links_; }
 
     /// Refreshes the shell from the owners. Collective.  Err: job_error.
     void exchange(const comm::job& j, const lattice::decomposition& cut);
-    /// Refreshes the shell of the links in direction mu that start on sites of this (global) parity, no others.
+    /// Refreshes only the shell of the links in direction mu that start on sites of this (global) parity.
     /// Collective.  Err: job_error.
     void exchange(const comm::job& j, const lattice::decomposition& cut, int mu, int parity);
 
@@ -61,8 +61,8 @@ class padded_links {
     std::vector<su3> links_;
 };
 
-/// The links that an operator with these boundaries sees: in each dimension the links that leave the last slice of the
-/// global lattice times 1 (periodic), -1 (antiperiodic) or 0 (open). The shell follows its owners.
+/// The links as seen by an operator with these boundaries: in each dimension the links that leave the last slice of the
+/// global lattice are multiplied by 1 (periodic), -1 (antiperiodic) or 0 (open). So are the links in the shell.
 padded_links with_boundaries(padded_links links, const std::array<lattice::boundary, lattice::dimensions>& boundaries);
 
 } // namespace halocline::dirac

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain reference: the formulas of the operator as they are written, one site after the other, fp64.
-// Tests compare the fast kernels with this; it is also the build step of the clover term.
+// Plain reference: the formulas of the operator as written, one site after the other, fp64.
+// Tests compare the fast kernels with it; it also builds the clover term.
 #pragma once
 
 #include <halocline/comm/job.hpp>

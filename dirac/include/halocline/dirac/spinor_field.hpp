@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and writing a spinor field with all ranks of a job: sources and solutions as SciDAC files. Files hold them in
-// the DeGrand-Rossi basis, as USQCD's propagators do; the operator acts in openQCD's (gamma_matrices()); each is
-// changed into the other on the way, so that a file means the same here and elsewhere
-// (docs/decisions/0036-spinor-files.md).
+// the DeGrand-Rossi basis, as USQCD's propagators do; the operator acts in openQCD's (gamma_matrices()). Reading and
+// writing convert, so that a file means the same here and elsewhere (docs/decisions/0036-spinor-files.md).
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -17,18 +16,18 @@
 namespace halocline::dirac {
 
 /// psi <- S psi on every site: from openQCD's basis to DeGrand-Rossi's, and back (S is its own inverse).
-/// S = diag(A, -A) on spins (0, 1) and (2, 3), A = (1, 1; 1, -1) / sqrt(2): gamma_mu of the one = S gamma_mu S of the
-/// other.
+/// S = diag(A, -A) on spins (0, 1) and (2, 3), A = (1, 1; 1, -1) / sqrt(2): gamma_mu in one basis is S gamma_mu S in
+/// the other.
 /// Shape: 24 components, lexicographic order.  Cost: rounding of one addition and one multiplication per number.
 void change_spin_basis(lattice::field<double>& psi);
 
-/// The spinors of this rank's box from a file that lattice::open_spinor_file() opened, checked, in the operator's
-/// basis. Collective.  Err: input_error on every rank: a file that changed or is damaged; a lattice that is not the cut
-/// one.
+/// The spinors of this rank's box from a file that lattice::open_spinor_file() opened, verified, in the operator's
+/// basis. Collective.  Err: input_error on every rank: a file that changed or is damaged, or whose lattice is not the
+/// one that was cut.
 lattice::field<double> read_spinors(const comm::job& j, const lattice::decomposition& cut,
                                     const lattice::spinor_file& file);
 
-/// Writes a field in the operator's basis, 64 bit; the name appears when the file is whole. `info`: names and values
+/// Writes a field in the operator's basis, 64 bit; the name appears once the file is complete. `info`: names and values
 /// for the record's XML; the basis and the order of indices are added.
 /// Collective.  Err: input_error on every rank, with file and reason; also for a NaN or an infinity, which is not
 /// written.

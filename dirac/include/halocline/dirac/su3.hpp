@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// 3x3 complex matrices, row-major, acting on column colour vectors: what set-up code and references need of SU(3).
-// Products are written in real arithmetic: std::complex's operator* checks for NaN, at several times the cost.
+// 3x3 complex matrices, row-major, acting on column colour vectors: as much of SU(3) as set-up code and references
+// need. Products are written in real arithmetic: std::complex's operator* checks for NaN, which makes it several times
+// slower.
 #pragma once
 
 #include <array>

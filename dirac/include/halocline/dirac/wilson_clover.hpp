@@ -34,7 +34,7 @@ class wilson_clover {
     [[nodiscard]] const std::shared_ptr<const lattice::site_order>& order() const; ///< of the fields it takes
 
     /// y = D x. Collective; the exchange overlaps D_block.  Pre: y and x are distinct.
-    /// Err:  a bad status of the exchange; y has lost its meaning then.
+    /// Err:  a bad status of the exchange; y is then meaningless.
     /// Cost: 1824 flop per site as usually counted, 1320 of them in hops; at least 192 reals of memory: links 72,
     ///       clover 72, x and y 24 each. One exchange of half-spinors, 12 reals per site of a face.
     [[nodiscard]] comm::status apply(lattice::field<T>& y, const lattice::field<T>& x) noexcept;
@@ -43,18 +43,18 @@ class wilson_clover {
     void apply_block(lattice::field<T>& y, const lattice::field<T>& x) const noexcept;
 
     /// Begins the hops that leave a block: starts the exchange of half-spinors with neighbouring ranks.
-    /// colour < 0: sources in all blocks; else only in blocks of that colour (half the messages' bytes).
-    /// Pre: x stays where and as it is until the last add_surface(), which reads the sources on this rank from it.
+    /// colour < 0: sources in all blocks; else only in blocks of that colour (half the bytes).
+    /// Pre: x neither moves nor changes until the last add_surface(), which reads the sources on this rank from it.
     void start_surface(const lattice::field<T>& x, int colour = -1) noexcept;
     [[nodiscard]] comm::status finish_surface() noexcept; ///< waits for that exchange
     /// y += sum over faces in `face_mask` (bit face.index()) of the hops into blocks from the surfaces of the last
-    /// finish_surface(): face f of the destination block, that is f.end == high is psi(x+mu).
+    /// finish_surface(). Face f is that of the destination block: f.end == high means psi(x+mu).
     /// target_colour < 0: all blocks; else only blocks of that colour.  `scale` multiplies the contribution.
     void add_surface(lattice::field<T>& y, int target_colour = -1, unsigned face_mask = 0xff,
                      T scale = 1) const noexcept;
 
-    /// finish_surface() and add_surface() of all faces in one: what needs no ghosts is added while the messages fly.
-    /// The bits are those of the two calls. On a bad status y has lost its meaning.
+    /// finish_surface() and add_surface() of all faces in one: what needs no ghosts is added while the messages travel.
+    /// The bits are those of the two calls. On a bad status y is meaningless.
     [[nodiscard]] comm::status finish_and_add_surface(lattice::field<T>& y, int target_colour = -1,
                                                       T scale = 1) noexcept;
 
@@ -77,8 +77,8 @@ class wilson_clover {
 /// Floats of the widest vector that this machine computes with: 4, 8 or 16.
 [[nodiscard]] int vector_lanes();
 
-/// The lane width that is fastest on this machine for a rank's box: vector_lanes(), but 8 instead of 16 where 16 would
-/// leave more lanes empty (few blocks, which can't be split). Ranks may differ in it.
+/// The lane width that is fastest on this machine for a rank's box: vector_lanes(), but 8 instead of 16 if 16 would
+/// leave more lanes empty (few blocks, which can't be split). It may differ between ranks.
 /// Pre: as site_order::blocked().  Cost: that of two site orders.
 [[nodiscard]] int preferred_lane_width(const lattice::box& local, const lattice::coordinate& global,
                                        const lattice::coordinate& block);
