@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conjugate gradients on the normal equations D^dagger D x = D^dagger b: slow and hard to break, the solver that others
-// are compared with. It minimises ||b - D x|| over each Krylov space.
+// Conjugate gradients on the normal equations D^dagger D x = D^dagger b: slow and hard to break, the solver with which
+// others are compared. It minimises ||b - D x|| over each Krylov space.
 // Ref: [Saad2003] algorithm 8.4 (CGNR).
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Krylov solver needs to know of vectors and operators, and nothing more. Vectors V are opaque; a space S does
-// the arithmetic. Everything that can fail in a job (global sums, operators with halos) returns comm::status, which
-// solvers pass on as solve_status::failed_communication.
-// Inner product everywhere: <a, b> = sum_i conj(a_i) b_i, accumulated in fp64, the same bits on every rank.
+// What a Krylov solver needs to know about vectors and operators, and nothing more. Vectors V are opaque; a space S
+// does the arithmetic. Everything that can fail in a job (global sums, operators with halos) returns comm::status,
+// which solvers pass on as solve_status::failed_communication. Inner product everywhere: <a, b> = sum_i conj(a_i) b_i,
+// accumulated in fp64, the same bits on every rank.
 #pragma once
 
 #include <halocline/comm/status.hpp>
@@ -31,7 +31,7 @@ concept vector_space = std::movable<V> &&
     { space.combine(y, alpha, coefficients, basis) } -> std::same_as<void>;
     /// products_i = <v_i, x>, all in ONE global sum.
     { space.multi_dot(basis, x, products) } -> std::same_as<comm::status>;
-    /// real = ||x||; right (not 0 or inf) also where the squares alone would underflow.
+    /// real = ||x||; correct (not 0 or inf) even if the squares alone would underflow.
     { space.norm2(x, real) } -> std::same_as<comm::status>;
 };
 
@@ -41,7 +41,7 @@ concept linear_operator = requires(A& a, V& y, const V& x) {
     { a(y, x) } -> std::same_as<comm::status>;
 };
 
-/// z = M r with M close to the inverse of A; may differ from call to call, and read nothing of z.
+/// z = M r with M close to the inverse of A; may differ from call to call, and must not read z.
 template <class M, class V>
 concept preconditioner = linear_operator<M, V>;
 

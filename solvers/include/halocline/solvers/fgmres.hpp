@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FGMRES(m): flexible, right-preconditioned, restarted; and GMRES(m), the same without a preconditioner.
-// One global sum per iteration (two where cancellation shows); no allocation once the workspace exists.
+// FGMRES(m): flexible, right-preconditioned, restarted; and GMRES(m), which is FGMRES(m) without a preconditioner.
+// One global sum per iteration (two if cancellation shows); no allocation once the workspace exists.
 // Ref: Y. Saad, A flexible inner-outer preconditioned GMRES algorithm, SIAM J. Sci. Comput. 14 (1993) 461 [Saad1993];
 //      Y. Saad, Iterative methods for sparse linear systems, 2nd ed., SIAM 2003, algorithms 6.9, 9.6 [Saad2003].
 #pragma once
@@ -26,7 +26,7 @@ struct fgmres_options : solve_options {
     double reorthogonalise_below = 0.7071;
 };
 
-/// Vectors and small matrices of FGMRES(m), reusable from solve to solve.
+/// Vectors and small matrices of FGMRES(m), reusable for any number of solves.
 /// Memory: 2 m + 1 vectors; m + 1 for GMRES.
 template <class V>
 class fgmres_workspace {
@@ -135,7 +135,7 @@ solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_works
         if (beta / run.b_norm > options.tolerance) {
             report.relative_residual = beta / run.b_norm;
             if (cycle.stuck) return run.end(solve_status::stagnated);
-            // a closed space that didn't hold the solution won't hold it the next time
+            // a closed space that didn't contain the solution won't contain it next time
             if (cycle.closed && beta > 0.5 * beta_start) return run.end(solve_status::breakdown);
             if (!used_up) ++report.restarts;
         }
@@ -145,8 +145,8 @@ solve_report flexible_gmres(S& space, A& a, M& m, const V& b, V& x, fgmres_works
 } // namespace detail
 
 /// Solves A x = b with the flexible preconditioner M.  Collective.
-/// "converged" means that ||b - A x|| / ||b|| was computed from x and is <= tolerance; where the recurrence says so and
-/// the true residual doesn't, the solve goes on with a restart.
+/// "converged" means that ||b - A x|| / ||b|| was computed from x and is <= tolerance; if the recurrence says so but
+/// the true residual doesn't, the solve continues with a restart.
 /// Pre:  vectors of the workspace were made by `space`.
 /// Cost: per iteration one M, one A, one global sum (two with reorthogonalisation), j + 2 vectors read twice.
 /// Ref:  [Saad1993] algorithm 2.2, [Saad2003] algorithm 9.6.
@@ -157,8 +157,8 @@ requires linear_operator<A, V> && preconditioner<M, V>
     return detail::flexible_gmres(space, a, m, b, x, work, options, on_iteration);
 }
 
-/// Solves A x = b, no preconditioner: coarse grids. With options.verify = false it stops on the recurrence, and the
-/// whole solve costs one global sum more than it has iterations.
+/// Solves A x = b without a preconditioner: for coarse grids. With options.verify = false it stops on the recurrence,
+/// and the whole solve costs one global sum more than it has iterations.
 /// Ref: [Saad2003] algorithm 6.9 with sec. 6.5.3.
 template <class V, vector_space<V> S, class A, class Callback = silent>
 requires linear_operator<A, V>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vector space of lattice fields with complex components: component 2k is the real part, 2k + 1 the imaginary part,
-// stored [outer][component][lane]. Products are accumulated in fp64, in an order that depends on the local volume only,
-// and summed over the job by the comm::global_sum that the space was given.
+// stored [outer][component][lane]. Products are accumulated in fp64, in an order that depends only on the local volume,
+// and summed over the job by the space's comm::global_sum.
 #pragma once
 
 #include <halocline/comm/global_sum.hpp>
@@ -24,8 +24,8 @@ class field_space {
     using vector = lattice::field<T>;
     static constexpr double epsilon = std::numeric_limits<T>::epsilon();
 
-    /// Vectors get `components` reals per site; components is even.  `sum` outlives the space; sums of more products
-    /// than it takes at once are cut into several.
+    /// Vectors get `components` reals per site; components is even.  `sum` outlives the space; more products than it
+    /// takes at once are split into several sums.
     /// Err: input_error for an odd number of components or a sum of fewer than 2 values.
     field_space(std::shared_ptr<const lattice::site_order> order, int components, comm::global_sum& sum,
                 int max_values = 64, std::pmr::memory_resource* memory = lattice::huge_pages());
@@ -40,7 +40,7 @@ class field_space {
     /// products_i = <v_i, x>.  Cost: one global sum; reads x and every v_i once.
     [[nodiscard]] comm::status multi_dot(std::span<const vector> v, const vector& x,
                                          std::span<complex> products) noexcept;
-    /// norm = ||x||.  Cost: one global sum; a second one only for x = 0 and where the squares underflow.
+    /// norm = ||x||.  Cost: one global sum; a second one only if x = 0 or the squares underflow.
     [[nodiscard]] comm::status norm2(const vector& x, double& norm) noexcept;
 
     [[nodiscard]] comm::global_sum& sum() const noexcept { return *sum_; }

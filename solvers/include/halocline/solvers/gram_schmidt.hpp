@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step of Arnoldi's orthonormalisation: classical Gram-Schmidt, all products and the norm in one global sum,
-// repeated once where cancellation shows ("twice is enough", Kahan; [Parlett1998] sec. 6.9, [Giraud2005]).
+// repeated once if cancellation shows ("twice is enough", Kahan; [Parlett1998] sec. 6.9, [Giraud2005]).
 #pragma once
 
 #include <halocline/comm/status.hpp>
@@ -30,7 +30,7 @@ void subtract(S& space, V& w, double factor, std::span<complex> c, std::span<con
 }
 
 /// The second pass, on what the first one left of w: c_i = <v_i, w>, h_i = h_i + c_i, w = (w - sum_i c_i v_i) / next.
-/// `omega2`: ||w||^2 before the first pass, against which rounding noise is told.
+/// `omega2`: ||w||^2 before the first pass, by which rounding noise is recognised.
 template <class V, vector_space<V> S>
 [[nodiscard]] orthonormalised second_pass(S& space, std::span<V> vectors, std::span<complex> h,
                                           std::span<complex> scratch, double omega2) {
@@ -57,7 +57,7 @@ template <class V, vector_space<V> S>
 
 } // namespace detail
 
-/// Makes the last vector w of `vectors` orthogonal to those before it, which are orthonormal, and of norm 1.
+/// Makes the last vector w of `vectors` orthogonal to the others, which are orthonormal, and of norm 1.
 /// On return w_in = sum_i h_i v_i + next v_last. Repeats if || w - sum h_i v_i || <= eta || w ||.
 /// Shape: h holds vectors.size() products (the last one is scratch).  Cost: one global sum, or two.
 template <class V, vector_space<V> S>

@@ -15,7 +15,7 @@
 
 namespace halocline::solvers {
 
-/// QR of a growing Hessenberg matrix. Allocates in the constructor only.
+/// QR of a growing Hessenberg matrix. Allocates only in the constructor.
 class hessenberg_least_squares {
   public:
     explicit hessenberg_least_squares(int columns)
@@ -68,7 +68,7 @@ class hessenberg_least_squares {
     Eigen::VectorXcd g_, y_;
     std::vector<Eigen::JacobiRotation<complex>> rotations_;
     int columns_ = 0;
-    double largest_ = 0; // largest column norm of H: the scale that a vanishing pivot is measured by
+    double largest_ = 0; // largest column norm of H: the scale for recognising a vanishing pivot
 };
 
 } // namespace halocline::solvers

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The minimal residual iteration: one matvec per step, two vectors in all. A smoother more than a solver;
-// it converges where the Hermitian part of A is definite. Ref: [Saad2003] algorithm 5.3.
+// The minimal residual iteration: one matvec per step, two vectors in total. A smoother rather than a solver;
+// it converges if the Hermitian part of A is definite. Ref: [Saad2003] algorithm 5.3.
 #pragma once
 
 #include <halocline/solvers/concepts.hpp>
@@ -17,7 +17,7 @@ struct minimal_residual_options : solve_options {
     double relaxation = 1; ///< omega in x = x + omega alpha r
 };
 
-/// The two vectors of minimal_residual(), neighbours so that both products of a step share one global sum.
+/// The two vectors of minimal_residual(), adjacent so that both products of a step share one global sum.
 template <class V>
 struct minimal_residual_workspace {
     template <vector_space<V> S>
@@ -46,7 +46,7 @@ cycle_end minimal_residual_cycle(S& space, A& a, double rho, V& x, minimal_resid
             return {.failed = solve_status::failed_communication};
         const double ww = products[1].real();
         if (!std::isfinite(ww) || !std::isfinite(std::abs(products[0]))) return {.failed = solve_status::not_finite};
-        // A r = 0, or r is orthogonal to A r: the step is 0 for ever
+        // A r = 0, or r is orthogonal to A r: the step is 0 forever
         end.closed = ww == 0 || products[0] == 0.0;
         if (end.closed) break;
         // alpha = <w, r> / <w, w>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a solve was asked for and what became of it. Not converging is a result, not an error: nothing here throws.
+// The options of a solve and its result. Not converging is a result, not an error: nothing here throws.
 #pragma once
 
 #include <halocline/comm/status.hpp>
@@ -11,16 +11,16 @@
 
 namespace halocline::solvers {
 
-/// How a solve ended; the same on every rank, because every decision is taken from global sums.
+/// How a solve ended; the same on every rank, because every decision is made from global sums.
 enum class solve_status : std::uint8_t {
-    converged,            ///< the true residual was computed and is <= tolerance; nothing else is called converged
+    converged,            ///< the true residual was computed and is <= tolerance; nothing else counts as converged
     unverified,           ///< the recurrence reached the tolerance; options.verify = false skipped the true residual
     max_iterations,       ///< the iterations ran out
     stagnated,            ///< no progress within options.stagnation_window iterations
     breakdown,            ///< the Krylov space closed without the solution: A (or A M) is singular
     not_finite,           ///< NaN or infinity in the data or the arithmetic; x is worthless
-    source_too_small,     ///< but not 0: residuals at the tolerance would lose digits to underflow; scale b
-    failed_communication, ///< a peer died or a wait ran out: see solve_report::communication
+    source_too_small,     ///< not 0, but residuals at the tolerance would lose digits to underflow; scale b
+    failed_communication, ///< a peer died or a wait timed out: see solve_report::communication
 };
 std::string_view to_string(solve_status s); ///< the enumerator's name
 
@@ -28,10 +28,10 @@ std::string_view to_string(solve_status s); ///< the enumerator's name
 struct solve_options {
     double tolerance = 1e-10;       ///< on ||b - A x|| / ||b||
     int max_iterations = 1000;      ///< over all restarts
-    bool use_initial_guess = false; ///< start from x as it is; false: from x = 0, which saves one matvec
-    bool verify = true;             ///< false (inner solves): stop on the recurrence, never say converged
+    bool use_initial_guess = false; ///< start from the given x; false: from x = 0, which saves one matvec
+    bool verify = true;             ///< false (inner solves): stop on the recurrence, never report converged
     bool keep_history = true;       ///< false (inner solves): the solve allocates nothing at all
-    int stagnation_window = 0;      ///< stop after that many iterations without a gain of 10 %; 0 = never
+    int stagnation_window = 0;      ///< stop after this many iterations without a gain of 10 %; 0: never
 };
 
 struct solve_report {
@@ -39,9 +39,9 @@ struct solve_report {
     comm::status communication = comm::status::ok;
     int iterations = 0;
     int restarts = 0; ///< cycles begun after the first
-    /// True ||b - A x|| / ||b|| of the x returned; NaN where it was not computed (unverified, failures).
+    /// True ||b - A x|| / ||b|| of the returned x; NaN if it was not computed (unverified, failures).
     double relative_residual = std::numeric_limits<double>::quiet_NaN();
-    double recurrence_residual = std::numeric_limits<double>::quiet_NaN(); ///< what the recurrence believed last
+    double recurrence_residual = std::numeric_limits<double>::quiet_NaN(); ///< the last value from the recurrence
     int matvecs = 0;
     int preconditioner_applications = 0;
     int reorthogonalisations = 0;
@@ -51,7 +51,7 @@ struct solve_report {
     [[nodiscard]] bool converged() const { return status == solve_status::converged; }
 };
 
-/// What a callback sees after each iteration.
+/// The argument of callbacks, called after each iteration.
 struct iteration_event {
     int iteration = 0; ///< 1, 2, ...
     int restart = 0;
@@ -65,7 +65,7 @@ struct silent {
 
 namespace detail {
 
-/// Tells when a residual has not fallen by 10 % for `window` iterations (0: never tells).
+/// Detects that a residual has not fallen by 10 % for `window` iterations (0: never).
 class stagnation_watch {
   public:
     explicit stagnation_watch(int window, double start, int iteration) noexcept

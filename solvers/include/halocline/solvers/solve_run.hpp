@@ -16,10 +16,10 @@
 
 namespace halocline::solvers::detail {
 
-/// How the recurrence ended between two computations of the true residual, if not by its length.
+/// How the recurrence ended between two computations of the true residual, unless by its length.
 struct cycle_end {
     bool reached = false; ///< the recurrence is at the tolerance
-    bool closed = false;  ///< nothing new is in A times the space: happy breakdown, or a singular system
+    bool closed = false;  ///< A times the space adds nothing new: happy breakdown, or a singular system
     bool stuck = false;   ///< no progress within the stagnation window
     std::optional<solve_status> failed;
 };
@@ -33,16 +33,17 @@ class solve_run {
     solve_report report;
     double b_norm = 0; ///< ||b||
 
-    /// Notes the status of a step; false: communication failed, end(failed_communication) is due.
+    /// Records the status of a step; false: communication failed, so end(failed_communication) is due.
     [[nodiscard]] bool ok(comm::status s) noexcept { return (report.communication = s) == comm::status::ok; }
 
-    /// ||b||, and x = 0 unless it is the initial guess. A value: the solve ends there, before its first iteration.
+    /// Computes ||b||, and sets x = 0 unless it is the initial guess. A value ends the solve before its first
+    /// iteration.
     template <class V, vector_space<V> S>
     [[nodiscard]] std::optional<solve_status> begin(S& space, const V& b, V& x) {
         if (!ok(space.norm2(b, b_norm))) return solve_status::failed_communication;
         if (!std::isfinite(b_norm)) return solve_status::not_finite;
         if (!options_.use_initial_guess || b_norm == 0) space.set_zero(x);
-        // Residuals down to here are divided by, and compared.
+        // The smallest residual that will be divided by and compared.
         const double least = b_norm * std::max<double>(S::epsilon, options_.tolerance);
         if (least >= std::numeric_limits<double>::min()) return std::nullopt;
         if (b_norm > 0) return solve_status::source_too_small;
@@ -59,13 +60,13 @@ class solve_run {
         space.axpy(r, 1, b);
         return ok(space.norm2(r, rho));
     }
-    /// Takes ||b - A x||, just computed: true if the solve has converged.
+    /// Records ||b - A x||, just computed; true if the solve has converged.
     [[nodiscard]] bool verified(double rho) noexcept {
         report.relative_residual = rho / b_norm;
         if (report.iterations == 0) report.recurrence_residual = report.relative_residual;
         return report.relative_residual <= options_.tolerance;
     }
-    /// Takes what the recurrence believes after an iteration: true if that reaches the tolerance.
+    /// Records the recurrence's residual after an iteration; true if it reaches the tolerance.
     template <class Callback>
     [[nodiscard]] bool reached(double rho, Callback& on_iteration) {
         report.recurrence_residual = rho / b_norm;
@@ -74,7 +75,7 @@ class solve_run {
         return report.recurrence_residual <= options_.tolerance;
     }
 
-    /// The report of a solve that ends so. The residual is kept only if it belongs to the x returned.
+    /// The report of a solve with this status. The residual is kept only if it belongs to the returned x.
     [[nodiscard]] solve_report end(solve_status s, bool residual_is_true = true) {
         report.status = s;
         const bool worthless = s == solve_status::not_finite || s == solve_status::source_too_small ||
