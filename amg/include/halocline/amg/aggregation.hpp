@@ -16,24 +16,24 @@
 namespace halocline::amg {
 
 /// Component 2 * (chirality * vectors + i) + {re, im} of a coarse site is the coefficient of test vector i.
-/// One thread at a time, const members too: they share scratch memory, so that cycles allocate nothing.
+/// One thread at a time, even for const members: they share scratch memory, so that cycles allocate nothing.
 class aggregation {
   public:
     /// `fine` is blocked; `coarse` orders the blocks of this rank (lane width 1).
-    /// Err: input_error if a block is too small for so many vectors: 6 * block volume < vectors.
+    /// Err: input_error if a block is too small for that many vectors: 6 * block volume < vectors.
     aggregation(std::shared_ptr<const lattice::site_order> fine, std::shared_ptr<const lattice::site_order> coarse,
                 int vectors);
 
     /// Columns <- test vectors, orthonormalised per block and chirality by Gram-Schmidt, twice, products in fp64.
-    /// Err: input_error naming the block and the vector that depends on those before it; no communication.
+    /// Err: input_error naming the block and the vector that depends on the previous ones; no communication.
     void define(std::span<const lattice::field<float>> test_vectors);
 
     /// y = P x, or y += P x.  Cost: reads P once.
     void prolong(lattice::field<float>& y, const lattice::field<float>& x, bool add = false) const noexcept;
     /// x = P^dagger y.  Cost: reads P once.
     void restrict(lattice::field<float>& x, const lattice::field<float>& y) const noexcept;
-    /// Up to 4 fields, and what becomes of them. With `face_mask` != 0 they are known to vanish but at the sites next
-    /// to those faces of the blocks (bit face.index()); only these are read.
+    /// Up to 4 fields y, and their restrictions x. With `face_mask` != 0 the fields are known to vanish except at the
+    /// sites next to those faces of the blocks (bit face.index()); only these are read.
     struct batch {
         std::span<lattice::field<float>> x;
         std::span<const lattice::field<float>> y;
@@ -66,7 +66,7 @@ class aggregation {
     /// [group][site][chirality][vector][12][lane]: one stream for restrict and prolong.
     lattice::field<float> columns_;
     std::ptrdiff_t site_stride_ = 0;
-    std::vector<std::int32_t> coarse_site_;             ///< of [group][block in group]; -1 for padding
+    std::vector<std::int32_t> coarse_site_;             ///< by [group][block in group]; -1 for padding
     std::vector<std::int32_t> all_sites_;               ///< 0 ... sites per group - 1
     std::vector<std::vector<std::int32_t>> face_sites_; ///< sub-box sites next to the faces, by mask
     mutable std::vector<float> lanes_;                  ///< per-lane coefficients of one group and chirality

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The coarse operator D_c = P^dagger D P: one site per block, dense links of N_c = 2 * vectors complex rows to the
-// neighbouring blocks and to itself. fp32. Its halo plans are the ones whose cost a coarse-grid solve is about.
-// Where all global coarse extents are even, D_c couples even sites with odd ones only, besides the diagonal, and the
+// neighbouring blocks and to itself. fp32. Its halo plans are the ones that dominate the cost of a coarse-grid solve.
+// If all global coarse extents are even, D_c couples even sites only with odd ones, apart from the diagonal, and the
 // Schur complement on the even sites is available. Ref: [Frommer2014] sec. 3.
 #pragma once
 
@@ -31,7 +31,7 @@ namespace halocline::amg {
 /// Err: input_error if a cut does not fall on a block boundary, listing the rank grids that do.
 lattice::decomposition coarse_decomposition(const lattice::decomposition& cut, const lattice::coordinate& block);
 
-/// Coarse sites of a rank: even ones first (global parity) where the lattice has two parities, else lexicographic.
+/// Coarse sites of a rank: even ones first (global parity) if the lattice has two parities, else lexicographic.
 std::shared_ptr<const lattice::site_order> coarse_site_order(const lattice::decomposition& coarse, int rank);
 
 /// This rank's part of D_c. Fields have components() reals per site, in order(); half fields, of the even sites only,
@@ -50,7 +50,7 @@ class coarse_operator {
     /// y = D_c x on all sites. Collective; the exchange overlaps with the links that stay on this rank.
     [[nodiscard]] comm::status apply(lattice::field<float>& y, const lattice::field<float>& x) noexcept;
 
-    /// True where even and odd sites can be separated: every global extent is even.
+    /// True if even and odd sites can be separated: every global extent is even.
     [[nodiscard]] bool bipartite() const { return parities_ == 2; }
     /// y_e = (D_ee - D_eo D_oo^-1 D_oe) x_e on half fields. Collective.  Pre: bipartite().
     [[nodiscard]] comm::status apply_schur(lattice::field<float>& y, const lattice::field<float>& x) noexcept;
@@ -61,34 +61,34 @@ class coarse_operator {
                                            const lattice::field<float>& b) noexcept;
 
     [[nodiscard]] const std::shared_ptr<const lattice::site_order>& order() const { return order_; }
-    /// Site order of half fields: the even sites of this rank; one site of zeros where it has none.
+    /// Site order of half fields: the even sites of this rank, or one site of zeros if it has none.
     [[nodiscard]] const std::shared_ptr<const lattice::site_order>& half_order() const { return half_; }
     /// Reals per site: 2 N_c.
     [[nodiscard]] int components() const { return 2 * n_; }
 
     /// Element (row, column) of the block of `site` (lexicographic) that multiplies its neighbour behind face f, or
-    /// itself (link = -1). For tests. Where both neighbours of a dimension are one site (global extent 2), their links
-    /// are added up in the high one; where the site is its own neighbour (extent 1), in the diagonal.
+    /// itself (link = -1). For tests. If both neighbours in a dimension are the same site (global extent 2), their
+    /// links are added up in the high one; if the site is its own neighbour (extent 1), in the diagonal.
     [[nodiscard]] std::complex<float> element(std::int64_t site, int link, int row, int column) const;
 
     [[nodiscard]] halo::plan_statistics statistics() const; ///< of its plans, since the last reset
     void reset_statistics();
 
   private:
-    /// A direction that has links of its own: the faces whose hops it collects.
+    /// A direction with links of its own: the faces whose hops it collects.
     struct direction {
         lattice::face where;
         unsigned face_mask = 0;
     };
-    /// Sites of one parity, or all where there are no parities, and what the links to them multiply.
+    /// Sites of one parity, or all sites if there are no parities, and what the links to them multiply.
     struct sublattice {
         struct term {
             int direction; ///< index into directions_
-            int source;    ///< storage position of the source, or place behind the face
+            int source;    ///< storage position of the source, or its index among the ghosts behind the face
         };
         int first = 0, last = 0;              ///< storage positions
         std::vector<std::vector<term>> local; ///< per site, sources on this rank
-        /// (site, sources behind faces), only sites that have any.
+        /// (site, sources behind faces), for sites that have any.
         std::vector<std::pair<int, std::vector<term>>> remote;
     };
 
@@ -99,7 +99,7 @@ class coarse_operator {
     void list_sent_sites();
     void list_terms(const lattice::decomposition& coarse, const lattice::box& box);
 
-    // An application.
+    // Steps of an application.
     void start(int parity, const float* x) noexcept;
     [[nodiscard]] float* matrix(std::int64_t site, int link) {
         return matrices_.outer(site) + (link + 1) * block_reals_;
@@ -108,7 +108,7 @@ class coarse_operator {
         return matrices_.outer(site) + (link + 1) * block_reals_;
     }
     /// y = (keep ? y : 0) + D_pp own + links of the sites of parity p to x; own may be null.
-    /// Pre: start() of the source parity went before.  y, x, own start at their parity's first site.
+    /// Pre: start() was called for the source parity.  y, x, own start at their parity's first site.
     [[nodiscard]] comm::status hop(int parity, float* y, const float* x, const float* own, bool keep) noexcept;
     void minus_inverse(float* y, const float* x) const noexcept;
     comm::status apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,

@@ -18,44 +18,45 @@ namespace halocline::amg {
 /// whole extent.
 lattice::coordinate default_blocks(const lattice::coordinate& global);
 
-/// GMRES sums all its basis in one global_sum, two numbers a vector.
+/// GMRES sums all products with its basis in one global_sum, two numbers per vector.
 inline constexpr int longest_restart = 510;
 
-/// Equal on every rank, but for lane_width.
+/// Equal on every rank, except for lane_width.
 struct solver_options {
     std::optional<lattice::coordinate> blocks; ///< extents of Schwarz blocks and aggregates; none: default_blocks()
     int vectors = 28;                          ///< test vectors; N_c = 2 * vectors
-    int setup_iterations = 4;                  ///< inverse iterations with the multigrid of the step before
-    int sweeps = 2;                            ///< of SAP, after the coarse-grid correction
+    int setup_iterations = 4;                  ///< inverse iterations, each with the multigrid of the previous step
+    int sweeps = 2;                            ///< SAP sweeps, after the coarse-grid correction
     int block_steps = 4;                       ///< minimal residual steps per block solve
     double coarse_tolerance = 5e-2;
     int coarse_restart_length = 100;
     int coarse_max_restarts = 5; ///< at most coarse_max_restarts * coarse_restart_length iterations
-    bool coarse_level = true;    ///< false: the smoother alone
-    std::uint64_t seed = 1;      ///< of the random test vectors
+    bool coarse_level = true;    ///< false: only the smoother
+    std::uint64_t seed = 1;      ///< for the random test vectors
     int lane_width = 0;          ///< sites per SIMD group, 1, 4, 8 or 16; 0: dirac::preferred_lane_width()
 
-    double tolerance = 1e-10; ///< of the true relative residual
-    int restart_length = 50;  ///< of the outer FGMRES; at most longest_restart, as coarse_restart_length
+    double tolerance = 1e-10; ///< for the true relative residual
+    int restart_length = 50;  ///< for the outer FGMRES; at most longest_restart, like coarse_restart_length
     int max_restarts = 20;
     int max_iterations = 0;       ///< 0: max_restarts * restart_length
     bool stagnation_stop = false; ///< give up after restart_length iterations without a gain of 10 %
 };
 
-/// What a progress callback sees: each test vector and each iteration of the set-up, each outer iteration of a solve.
+/// The argument of progress callbacks: for each test vector and iteration of the set-up, each outer iteration of a
+/// solve.
 struct progress {
     enum class phase : std::uint8_t { initial_vectors, setup_iteration, solve };
     phase where{};
     int step = 0;           ///< 1, 2, ...
-    int steps = 0;          ///< of the set-up; 0 while solving
+    int steps = 0;          ///< in the set-up; 0 while solving
     double residual = 0;    ///< relative, of the solve
     bool milestone = false; ///< worth a line in a log: the end of a set-up step, every outer iteration
 };
-/// One line, without its end: "set-up: iteration 2 of 4", "iteration 7: residual 1.200e-05".
+/// One line, without a line feed: "set-up: iteration 2 of 4", "iteration 7: residual 1.200e-05".
 std::string to_string(const progress& p);
 using progress_callback = std::function<void(const progress&)>;
 
-/// Where time below the finest level went, during one solve.
+/// Where the time below the finest level went, during one solve.
 struct coarse_costs {
     std::uint64_t solves = 0;
     std::uint64_t iterations = 0;

@@ -10,7 +10,7 @@
 
 namespace halocline::amg {
 
-/// Where the blocks have no two colours (an odd number of blocks in some dimension) the method is the additive one: all
+/// If the blocks can't be given two colours (an odd number of blocks in some dimension), the method is additive: all
 /// blocks at once.
 class sap_smoother {
   public:
@@ -19,7 +19,7 @@ class sap_smoother {
 
     /// `sweeps` sweeps on D x = b from x = 0.  Collective.
     [[nodiscard]] comm::status from_zero(lattice::field<float>& x, const lattice::field<float>& b, int sweeps) noexcept;
-    /// `sweeps` sweeps on D x = b from the x given.  Collective; costs one D more.
+    /// `sweeps` sweeps on D x = b from the given x.  Collective; costs one more D.
     [[nodiscard]] comm::status improve(lattice::field<float>& x, const lattice::field<float>& b, int sweeps) noexcept;
     [[nodiscard]] bool two_colours() const { return two_colours_; }
 

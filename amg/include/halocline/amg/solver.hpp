@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // D x = b for the Wilson-clover operator: FGMRES in fp64, preconditioned by a two-level multigrid in fp32.
-// Fields of callers are lexicographic; inside, both precisions share one blocked site order, so that the change of
+// Fields of callers are lexicographic; internally both precisions share one blocked site order, so that the change of
 // precision is element by element. Ref: [Frommer2014].
 #pragma once
 
@@ -21,20 +21,20 @@
 
 namespace halocline::amg {
 
-/// The solves of one gauge configuration and one set of parameters: setup() once, then solve() for each right-hand
+/// The solver for one gauge configuration and one set of parameters: setup() once, then solve() for each right-hand
 /// side.
 class solver {
   public:
     /// Collective.
-    /// Err: input_error on every rank (a number in the options that no solve can be made with; cuts inside blocks, with
-    /// the rank grids that would do; blocks that don't divide the lattice; too many vectors for a block).
+    /// Err: input_error on every rank (an option out of range; cuts inside blocks, with the rank grids that would do;
+    /// blocks that don't divide the lattice; too many vectors for a block).
     solver(const comm::job& j, const lattice::decomposition& cut, const dirac::padded_links& links,
            const dirac::wilson_parameters& p, const solver_options& options = {});
 
     /// Called at each step of setup() and solve(), on every rank; must not throw.
     void on_progress(progress_callback tell) { tell_ = std::move(tell); }
 
-    /// Makes the hierarchy. Collective.  Err: error, job_error on every rank.
+    /// Builds the hierarchy. Collective.  Err: error, job_error on every rank.
     void setup();
 
     /// Solves D x = b from x = 0. Collective.  Shape: lexicographic, 24 components.  Pre: setup().

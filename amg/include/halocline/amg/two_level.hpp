@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two-level hierarchy: one cycle is restrict -> coarse solve -> prolong -> post-smooth, all in fp32. The set-up
 // finds the aggregation by inverse iteration, bootstrapped from smoothed random vectors that are keyed by (seed,
-// vector, global site): the hierarchy never depends on ranks. Ref: [Frommer2014] algorithm 2, sec. 3.
+// vector, global site), so the hierarchy never depends on ranks. Ref: [Frommer2014] algorithm 2, sec. 3.
 #pragma once
 
 #include <halocline/amg/aggregation.hpp>
@@ -25,7 +25,7 @@
 
 namespace halocline::amg {
 
-/// D_c x = b to a low accuracy: GMRES, on the Schur complement of the even sites where the coarse lattice has parities.
+/// D_c x = b to low accuracy: GMRES, on the Schur complement of the even sites if the coarse lattice has parities.
 class coarse_solver {
   public:
     /// `d` outlives the solver. Collective.
@@ -33,7 +33,7 @@ class coarse_solver {
     coarse_solver(const comm::job& j, coarse_operator& d, const solver_options& options,
                   std::span<const int> rank_order = {});
 
-    /// Collective.  Reaching the iteration limit is no failure here; NaN passes through to the outer solver.
+    /// Collective.  Reaching the iteration limit is not a failure here; NaN is passed on to the outer solver.
     [[nodiscard]] comm::status operator()(lattice::field<float>& x, const lattice::field<float>& b);
 
     /// Costs since the last reset, seconds and counts of this rank.
@@ -50,7 +50,7 @@ class coarse_solver {
     coarse_costs costs_;
 };
 
-/// The preconditioner: the operator `d` that it is given, with its smoother, and one coarse level.
+/// The preconditioner: the given operator `d`, with its smoother, and one coarse level.
 class two_level {
   public:
     /// `d` outlives the hierarchy; `cut` is cut on block boundaries. Collective.
