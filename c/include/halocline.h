@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Halocline for C: jobs, windows between two ranks, halo plans, global sums. One header, C11. Each part names the C++
- * header that says more; docs/ describes the whole. An example that uses all of it: apps/halo_c/halo_c.c.
+ * header with the details; docs/ describes the whole. An example that uses all of it: apps/halo_c/halo_c.c.
  *
  * A function that can fail returns a halocline_status; halocline_error() then has the text, for the calling thread. No
  * exception leaves a function. Handles may be freed in any order; freeing NULL does nothing. "Collective" functions are
- * called by all ranks, in the same order; "local" ones send nothing. A handle that is NULL is an input error of a function
- * that returns a status, and not allowed elsewhere. */
+ * called by all ranks, in the same order; "local" ones send nothing. A NULL handle is an input error in a function that
+ * returns a status, and not allowed elsewhere. */
 #ifndef HALOCLINE_H
 #define HALOCLINE_H
 
@@ -18,13 +18,13 @@ extern "C" {
 
 typedef enum halocline_status {
     HALOCLINE_OK = 0,
-    HALOCLINE_PEER_DIED = 1,   /* a rank of the job is gone: halocline_error_rank() */
+    HALOCLINE_PEER_DIED = 1,   /* a rank of the job is dead: halocline_error_rank() */
     HALOCLINE_TIMED_OUT = 2,   /* a wait passed its deadline although nobody died */
     HALOCLINE_ABORTED = 3,     /* another rank gave up and said why */
     HALOCLINE_WRONG_DATA = 4,  /* ranks sent what was not agreed */
-    HALOCLINE_MISUSED = 5,     /* calls in a wrong order */
+    HALOCLINE_MISUSED = 5,     /* calls in the wrong order */
     HALOCLINE_INPUT_ERROR = 6, /* an argument that can't be used: the text says what would be right */
-    HALOCLINE_JOB_ERROR = 7,   /* the job can't go on */
+    HALOCLINE_JOB_ERROR = 7,   /* the job can't continue */
     HALOCLINE_NO_MEMORY = 8,   /* this process is out of memory */
     HALOCLINE_OTHER_ERROR = 9,
     HALOCLINE_SLAB_FULL = 10 /* no room in a rank's slab, or no memory for it: the text says what helps */
@@ -42,9 +42,9 @@ int halocline_error_rank(void);
 typedef struct halocline_job halocline_job;
 
 /* Members that are 0 mean the default. Equal on all ranks. The keys of [comm] and [faults] in the config file that
- * $HALOCLINE_CONFIG names override them, and variables HALOCLINE_COMM_... and HALOCLINE_FAULTS_... override the file: whoever
- * runs the program has the last word, and options that are not listed here (RDMA device and port, network, path, checksums)
- * are set there. configs/demo.toml lists all keys. */
+ * $HALOCLINE_CONFIG names override them, and variables HALOCLINE_COMM_... and HALOCLINE_FAULTS_... override the file:
+ * whoever runs the program has the last word, and options that are not listed here (RDMA device and port, network,
+ * path, checksums) are set there. configs/demo.toml lists all keys. */
 typedef struct halocline_job_options {
     const char* transports;   /* in order of preference: "shm,ofi,mpi"; NULL: "shm,verbs,mpi,ofi", as built */
     const char* ofi_provider; /* libfabric's provider for transport ofi; NULL: the first that fits */
@@ -54,12 +54,12 @@ typedef struct halocline_job_options {
     int fixed;                /* not 0: neither a file nor the environment overrides these */
 } halocline_job_options;
 
-/* Prints "program: what" on stderr, on rank 0 alone, whether or not there is a job yet: for what is wrong on all ranks alike,
- * a command line or HALOCLINE_INPUT_ERROR. On the other ranks it waits for half a second under some launchers, which end a job
- * at the first rank that fails: rank 0 has printed then. Local. */
+/* Prints "program: what" on stderr, only on rank 0, whether or not there is a job yet: for errors that all ranks share,
+ * in a command line or from HALOCLINE_INPUT_ERROR. On the other ranks it waits for half a second under launchers that
+ * end a job at the first rank that fails, so that rank 0 can print first. Local. */
 void halocline_say_bad_input(const char* program, const char* what);
-/* The ranks that halocline-run or an MPI launcher started; without a launcher a job of one rank. Collective. options may
- * be NULL. */
+/* The ranks that halocline-run or an MPI launcher started; without a launcher a job of one rank. Collective. options
+ * may be NULL. */
 halocline_status halocline_job_from_environment(const halocline_job_options* options, halocline_job** job);
 /* Inside an MPI program: the ranks of a communicator, given by the address and size of its MPI_Comm, which the job
  * duplicates. Collective over the communicator. Must be freed, with everything made from it, before MPI_Finalize. */
@@ -72,7 +72,7 @@ int halocline_job_ranks(const halocline_job* job);
 /* The transports that serve the other ranks: "self", "shm", "shm+ofi", ...; valid as long as the handle. */
 const char* halocline_job_transport(const halocline_job* job);
 halocline_status halocline_job_barrier(halocline_job* job);
-/* Tells every rank that this one gives up, and why: their waits end with HALOCLINE_ABORTED. */
+/* Reports to every rank that this one gives up, and why: their waits end with HALOCLINE_ABORTED. */
 void halocline_job_abort(halocline_job* job, const char* why);
 
 /* Memory that the ranks of a node share, aligned to 128 bytes: receive windows there take one copy instead of two.
@@ -101,7 +101,7 @@ halocline_status halocline_connection_create(halocline_job* job, int peer, int s
 halocline_status halocline_connection_connect(halocline_connection* connection);
 void halocline_connection_free(halocline_connection* connection);
 
-/* Local. The buffer holds `count` elements and must outlive the window; NULL: the window has a buffer of its own, see
+/* Local. The buffer holds `count` elements and must outlive the window; NULL: the window has its own buffer, see
  * halocline_window_buffer(). */
 halocline_status halocline_send_window_create(halocline_connection* connection, halocline_type type, size_t count,
                                               const void* buffer, halocline_window** window);
@@ -110,32 +110,33 @@ halocline_status halocline_recv_window_create(halocline_connection* connection, 
 void halocline_window_free(halocline_window* window);
 
 /* A step is init, post, wait. init begins it: from now on a receiver's buffer may be written. It waits only for a send
- * window with a buffer of its own, until that may be filled. */
+ * window with its own buffer, until that may be filled. */
 halocline_status halocline_window_init(halocline_window* window);
 /* Sends the first `count` elements; for a receive window `count` is its size, or 0. Never waits. */
 halocline_status halocline_window_post(halocline_window* window, size_t count);
 /* 1 if wait would return at once. */
 int halocline_window_test(halocline_window* window);
 halocline_status halocline_window_wait(halocline_window* window);
-/* The number of elements that a receive window got; after wait. */
+/* The number of elements that a receive window received; valid after wait. */
 size_t halocline_window_count(const halocline_window* window);
-/* The window's own buffer, to be filled between init and post, or read between wait and init. Each step has another. */
+/* The window's own buffer, to be filled between init and post, or read between wait and init. It differs from step to
+ * step. */
 void* halocline_window_buffer(const halocline_window* window);
 
 /* --- Halo plans: halo/plan.hpp ---------------------------------------------------------------------------------- */
 
 typedef struct halocline_plan halocline_plan;
 
-/* Dimensions are x, y, z, t; in a lattice with fewer, the others have extent 1. Ranks are numbered over the rank grid, x
- * fastest, unless order_by_nodes is set; halocline_plan_box() tells each rank its part. */
+/* Dimensions are x, y, z, t; in a lattice with fewer, the others have extent 1. Ranks are numbered over the rank grid,
+ * x fastest, unless order_by_nodes is set; halocline_plan_box() returns each rank's part. */
 typedef struct halocline_plan_options {
     int global[4];      /* extents of the lattice */
-    int rank_grid[4];   /* ranks per dimension; cut evenly, the first ranks get one site more */
+    int rank_grid[4];   /* ranks per dimension; if they don't divide evenly, the first ranks get one site more */
     int width_low[4];   /* ghost layers behind the low face of a rank's box, per dimension */
     int width_high[4];  /* behind the high face */
     int open[4];        /* not 0: no exchange across the edge of the lattice in this dimension */
     int order_by_nodes; /* not 0: ranks get the places of the rank grid that send few bytes between nodes */
-    int self_exchange;  /* not 0: dimensions that are not cut are exchanged too, with the own rank */
+    int self_exchange;  /* not 0: dimensions that are not cut are exchanged too, with the rank itself */
     size_t bytes_per_site;
     const char* name; /* in error messages; may be NULL */
 } halocline_plan_options;
@@ -149,8 +150,9 @@ typedef struct halocline_face {
     int64_t ghost_sites; /* sites that arrive, in lexicographic order of the sender's coordinates, x fastest */
 } halocline_face;
 
-/* Writes the sites sites[0], ..., sites[count - 1], bytes_per_site each, to target. Sites are numbered lexicographically
- * in the rank's box, x fastest. `face` is as in halocline_plan_face(). May be called several times per message. */
+/* Writes the sites sites[0], ..., sites[count - 1], bytes_per_site each, to target. Sites are numbered
+ * lexicographically in the rank's box, x fastest. `face` is as in halocline_plan_face(). May be called several times
+ * per message. */
 typedef void (*halocline_pack)(void* context, int face, const int32_t* sites, int64_t count, void* target);
 
 /* Collective. */
@@ -168,14 +170,14 @@ halocline_status halocline_plan_face(const halocline_plan* plan, int face, haloc
  * each site of the box, x fastest, and must not be written until finish. If it is NULL, finish returns
  * HALOCLINE_MISUSED. */
 void halocline_plan_start(halocline_plan* plan, const void* field);
-/* The same with messages that `pack` fills, called with `context` and only within this call. */
+/* Starts an exchange whose messages are filled by `pack`, called with `context` and only within this call. */
 void halocline_plan_start_packed(halocline_plan* plan, halocline_pack pack, void* context);
 /* 1 if finish would return at once. */
 int halocline_plan_test(halocline_plan* plan);
 /* Waits until all ghosts are here. */
 halocline_status halocline_plan_finish(halocline_plan* plan);
-/* The ghosts behind a face: ghost_sites * bytes_per_site bytes; valid from finish to the next start. NULL: there is no
- * such face. */
+/* The ghosts behind a face: ghost_sites * bytes_per_site bytes; valid from finish to the next start. NULL if there is
+ * no such face. */
 const void* halocline_plan_ghost(const halocline_plan* plan, int face);
 
 /* --- Global sums: comm/global_sum.hpp --------------------------------------------------------------------------- */
@@ -185,12 +187,12 @@ typedef struct halocline_sum halocline_sum;
 /* Collective; sums of up to max_values <= 1024 doubles. */
 halocline_status halocline_sum_create(halocline_job* job, int max_values, halocline_sum** sum);
 void halocline_sum_free(halocline_sum* sum);
-/* values <- sum, or maximum, over all ranks, with the same bits on each. HALOCLINE_WRONG_DATA: ranks make different calls,
- * or pass different counts. */
+/* values <- sum, or maximum, over all ranks, with the same bits on each. HALOCLINE_WRONG_DATA: ranks make different
+ * calls, or pass different counts. */
 halocline_status halocline_sum_over_ranks(halocline_sum* sum, double* values, size_t count);
 halocline_status halocline_maximum_over_ranks(halocline_sum* sum, double* values, size_t count);
-/* The same sum in pieces. start copies the values; one sum is under way at a time; finish gets as many as start, else it
- * returns HALOCLINE_MISUSED. */
+/* halocline_sum_over_ranks() in two halves. start copies the values; only one sum at a time; finish takes the same
+ * number of values as start, otherwise it returns HALOCLINE_MISUSED. */
 void halocline_sum_start(halocline_sum* sum, const double* values, size_t count);
 /* 1 if finish would return at once. */
 int halocline_sum_test(halocline_sum* sum);
