@@ -83,7 +83,7 @@ std::vector<std::int32_t> appended_sites::numbers(const lattice::box& part) cons
     const int begin = local_.origin[0], end = begin + local_.extents[0];
     for (std::int64_t row = 0; row < part.volume(); row += part.extents[0]) {
         coordinate x = part.site(row);
-        // Within a row a region's sites are numbered one after another.
+        // Within a row a region's sites are numbered consecutively.
         std::int64_t n = number(x);
         for (int i = 0; i < part.extents[0]; ++i, ++x[0], ++n) {
             if (i > 0 && (x[0] == begin || x[0] == end)) n = number(x);

@@ -11,8 +11,8 @@ namespace {
 using lattice::box;
 using lattice::dimensions;
 
-/// The positions [first, last) along one dimension, of n, whose neighbours along it are no ghosts that come in an
-/// exchange. What lies beyond an open edge is always there.
+/// The positions [first, last) along one dimension, of n, whose neighbours along it are not ghosts filled by an
+/// exchange. What lies beyond an open edge is always available.
 struct range {
     int first = 0, last = 0;
 };
@@ -42,7 +42,7 @@ box_parts parts_of(const comm::job& j, const lattice::decomposition& cut, const 
 
     const box local = cut.local_box(j.rank());
     box_parts parts{.interior = {options.widths.low, local.extents}, .boundary = {}};
-    // From t to x, so that what is cut off at the ends of rows is least: such rows are short.
+    // From t to x, so that as little as possible is cut off at the ends of rows: such rows are short.
     for (int mu = dimensions - 1; mu >= 0; --mu) {
         const auto [first, last] = interior_along(cut, j.rank(), options, mu, local.extents[mu]);
         const auto add = [&](int from, int to) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sum over the bits of listed sites: tells whether a field was written since. Any single change changes it.
+// A checksum over the bits of listed sites, to detect whether a field was written since. Any single change alters it.
 #pragma once
 
 #include <halocline/halo/field_view.hpp>
@@ -12,7 +12,7 @@
 
 namespace halocline::halo {
 
-/// `sum` continued over the sites, in the order of the list.
+/// Continues `sum` over the sites, in list order.
 inline std::uint64_t checksum_sites(std::uint64_t sum, std::span<const std::int32_t> sites,
                                     const source_field& x) noexcept {
     const int lanes = x.order->lane_width();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that drive a plan over fields together: member 0 makes every decision and touches every channel, and what
-// it copies the others help to copy, in pieces that go to whoever is free (docs/decisions/0028-teams.md).
+// The threads that drive a plan over fields together: member 0 makes every decision and touches every channel; the
+// others help to copy, in pieces that go to whichever member is free (docs/decisions/0028-teams.md).
 #pragma once
 
 #include <halocline/halo/detail/rendezvous.hpp>
@@ -11,8 +11,8 @@
 
 namespace halocline::halo {
 
-/// Who counts releases what it wrote, who goes on acquires it: ticket_, what there is to copy, by whoever takes a piece
-/// (a taker that comes late finds no piece, or one of the next work, never an old one); done_, the pieces, by member 0.
+/// Memory order: ticket_ publishes what there is to copy, acquired by whoever takes a piece (a late taker finds no
+/// piece, or one of the next work, never an old one); done_ publishes the copied pieces, acquired by member 0.
 class copying_team {
   public:
     /// `patience`: of members that wait for each other.
@@ -21,7 +21,7 @@ class copying_team {
     // Faults are to be noted by the caller, who then calls disband().
 
     /// start() of a team: member 0 calls lead() when every member has come. The others help if there is something to
-    /// share, else they leave.
+    /// share, and otherwise leave.
     template <class Lead>
     [[nodiscard]] comm::team_fault start(team t, bool helped, Lead&& lead) noexcept {
         if (t.index == 0) size_ = t.size;
@@ -45,7 +45,7 @@ class copying_team {
             return {};
         return {{0, t.size}, never_started};
     }
-    /// finish() of a team: member 0 calls lead() at once; everybody leaves when that is done and all have come.
+    /// finish() of a team: member 0 calls lead() at once; all leave when that is done and all have called.
     template <class Lead>
     [[nodiscard]] comm::team_fault finish(team t, Lead&& lead) noexcept {
         if (t.index == 0) size_ = t.size;
@@ -62,9 +62,10 @@ class copying_team {
         finish_.disband();
     }
 
-    /// Members of the team that drives the exchange now.  Pre: as member 0.
+    /// Number of members of the team that drives the exchange now.  Pre: called by member 0.
     [[nodiscard]] int size() const { return size_; }
-    /// Member 0: work(piece, pieces) for every piece; returns when all are done. It never depends on the others' help.
+    /// Member 0: calls work(piece, pieces) for every piece; returns when all are done. Never depends on the others'
+    /// help.
     template <class Work>
     void share(int pieces, Work&& work) noexcept {
         if (pieces <= 1) return work(0, 1);
@@ -84,7 +85,7 @@ class copying_team {
         for (std::uint32_t pieces = ticket >> 16, next = ticket & 0xffff; next < pieces;
              pieces = ticket >> 16, next = ticket & 0xffff) {
             if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acquire)) continue;
-            // What the piece is of stays until it is done.
+            // The description of the piece's work stays valid until it is done.
             call_(work_, static_cast<int>(next), static_cast<int>(pieces));
             done_.fetch_add(1, std::memory_order_release);
             ticket = ticket_.load(std::memory_order_acquire);
@@ -95,7 +96,7 @@ class copying_team {
     int size_ = 1;
     void* work_ = nullptr;
     void (*call_)(void* work, int piece, int pieces) = nullptr;
-    alignas(64) std::atomic<std::uint32_t> ticket_{0}; // pieces of the shared work, and the next one to take
+    alignas(64) std::atomic<std::uint32_t> ticket_{0}; // number of pieces of the shared work, and the next one to take
     alignas(64) std::atomic<int> done_{0};
     rendezvous start_, finish_;
 };

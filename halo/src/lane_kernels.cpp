@@ -28,7 +28,7 @@ struct accumulate {
     }
 };
 
-/// Storages with lanes: components of a site are W words apart. 0: known at run time only.
+/// Storages with lanes: components of a site are W words apart. 0: W is known only at run time.
 template <class Word, class Operation, int FromLanes, int ToLanes>
 void by_lane(const site_list& list, const std::byte* from, std::byte* to, std::int64_t first, std::int64_t last) {
     const std::int64_t components = list.components, wx = FromLanes > 0 ? FromLanes : list.from_lanes,
@@ -39,7 +39,7 @@ void by_lane(const site_list& list, const std::byte* from, std::byte* to, std::i
         auto* HWY_RESTRICT y = reinterpret_cast<Word*>(to) + at_y / wy * wy * components + at_y % wy;
         std::int64_t c = 0;
         for (; c + 4 <= components; c += 4, x += 4 * wx, y += 4 * wy) {
-            // All four are read first, so that those of the dense side are one vector.
+            // All four are read first, so that those of the dense side form one vector.
             const Word a = x[0], b = x[wx], d = x[2 * wx], e = x[3 * wx];
             Operation()(y[0], a);
             Operation()(y[wy], b);
@@ -68,7 +68,7 @@ site_kernel lanes_for(int from_lanes, int to_lanes) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-/// 4 x 4 words of 4 bytes, or 2 x 2 of 8.
+/// Transposes 4 x 4 words of 4 bytes, or 2 x 2 of 8.
 HWY_INLINE void transpose(hn::Vec<hn::FixedTag<std::uint32_t, 4>> (&v)[4]) {
     const hn::FixedTag<std::uint32_t, 4> words;
     const hn::FixedTag<std::uint64_t, 2> pairs;
@@ -94,7 +94,7 @@ void by_group(const site_list& list, const std::byte* from, std::byte* to, std::
     using tag = hn::FixedTag<Word, words>;
     const std::int64_t components = list.components;
     const std::int32_t* const place = Packs ? list.to : list.from;
-    // One of these storages has the lanes, the other one site after site; only `to` is written.
+    // One of these storages has the lanes, the other holds one site after the other; only `to` is written.
     const auto* const x = reinterpret_cast<const Word*>(from);
     auto* const y = reinterpret_cast<Word*>(to);
     for (std::int64_t g = 0; g < list.group_count; ++g) {
@@ -109,9 +109,9 @@ void by_group(const site_list& list, const std::byte* from, std::byte* to, std::
                 wanted += within;
             }
             if (wanted == 0) continue;
-            const std::int64_t rows = group[0] * Lanes * components + lane; // component c lies c * Lanes further on
+            const std::int64_t rows = group[0] * Lanes * components + lane; // component c follows c * Lanes later
             std::int64_t c = 0;
-            if (wanted == words) // idle lanes are not touched: a peer may be writing there
+            if (wanted == words) // idle lanes are not touched, because a peer may be writing there
                 for (; c + words <= components; c += words) {
                     hn::Vec<tag> v[words];
                     for (int l = 0; l < words; ++l)
@@ -141,7 +141,7 @@ site_kernel groups_for(int from_lanes, int to_lanes) {
            : to_lanes == 8 ? by_group<Word, 8, false>
                            : by_group<Word, 16, false>;
 }
-#else // no vectors to transpose
+#else // without vectors there is nothing to transpose
 template <class Word>
 site_kernel groups_for(int from_lanes, int to_lanes) {
     return lanes_for<Word, assign>(from_lanes, to_lanes);

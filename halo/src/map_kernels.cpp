@@ -22,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// Targets without permutations take the reals one by one.
 constexpr std::size_t widest_bytes = HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 ? 0 : HWY_MAX_BYTES;
 
-/// A step in registers.
+/// A step, loaded into registers.
 template <std::size_t Bytes, class T>
 struct loaded_step {
     using tag = hn::CappedTag<T, Bytes / sizeof(T)>;
@@ -69,7 +69,7 @@ struct batch {
     T* y[most];
 };
 
-/// y = or += the sum of one or two steps, site by site: the steps stay in registers.
+/// y = or += the sum of one or two steps, site by site, so that the steps stay in registers.
 template <std::size_t Bytes, bool Add, bool Two, class T>
 HWY_INLINE void take_steps(const map_step<T>* step, const batch<T>& sites) {
     const loaded_step<Bytes, T> one(step[0]), two(step[Two ? 1 : 0]);
@@ -92,7 +92,7 @@ HWY_INLINE void take_steps(const map_step<T>* step, const batch<T>& sites) {
     }
 }
 
-/// Those steps whose vectors have so many bytes.
+/// Takes the steps whose vectors have `Bytes` bytes.
 template <std::size_t Bytes, bool Add, class T>
 HWY_INLINE void take_all(const map_step<T>* step, const map_step<T>* end, const batch<T>& sites) {
     if constexpr (Bytes == sizeof(T) || (Bytes > sizeof(T) && Bytes <= widest_bytes))

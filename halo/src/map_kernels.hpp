@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What site_map.cpp and its kernels say to each other.
+// The interface between site_map.cpp and its kernels.
 #pragma once
 
 #include <halocline/halo/detail/site_map.hpp>

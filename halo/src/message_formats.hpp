@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What packers and unpackers share: reals in the 16 bits of a message's format, and back; checks.
+// What packers and unpackers share: converting reals to the 16 bits of a message's format and back, and checks.
 #pragma once
 
 #include "pack_kernels.hpp"
@@ -14,7 +14,7 @@
 
 namespace halocline::halo {
 
-/// Reals that change their format together, on the stack; a site must fit.
+/// Number of reals converted together, on the stack; a site must fit.
 inline constexpr int chunk_reals = 2048;
 
 /// Pre: format is half or bfloat16.
@@ -33,7 +33,7 @@ inline void decode(message_format format, const std::uint16_t* from, float scale
         kernels::from_bfloat16(from, scale, count, to);
 }
 
-/// What packers and unpackers ask alike.  Err: input_error, beginning with `who`: another format, a scale that floats
+/// Checks common to packers and unpackers.  Err: input_error, beginning with `who`: another format, a scale that floats
 /// can't be multiplied with and divided by, a site order of another box than the local one.
 template <class Options>
 void check_format_and_box(const std::string& who, const Options& options, const plan& p,

@@ -36,7 +36,7 @@ void message_writer::write(const source_field& x, std::int64_t first, std::int64
                            std::byte* target) const noexcept {
     if (watch_.streamed()) return stream(x, first, last, target);
     if (!watch_.claims()) return copy(x, first, last, target);
-    // By blocks: what is claimed is still in the first-level cache when it is filled.
+    // By blocks, so that claimed lines are still in the first-level cache when they are filled.
     constexpr std::size_t block_bytes = 4096;
     const auto sites = static_cast<std::int64_t>(std::max(std::size_t{1}, block_bytes / site_bytes_));
     for (std::int64_t next = 0; first < last; first = next) {
@@ -63,7 +63,7 @@ void message_writer::copy_one_by_one(const source_field& x, std::int64_t first, 
 
 void message_writer::stream(const source_field& x, std::int64_t first, std::int64_t last,
                             std::byte* target) const noexcept {
-    // By blocks that stay in the first-level cache and, where sites allow it, end with a line.
+    // By blocks that stay in the first-level cache and, if the site size allows it, end with a line.
     alignas(64) std::array<std::byte, largest_streamed_site> block;
     const auto room = static_cast<std::int64_t>(block.size() / site_bytes_);
     const auto unit = static_cast<std::int64_t>(64 / std::gcd(std::size_t{64}, site_bytes_));

@@ -46,7 +46,7 @@ struct half_format {
         const auto rebias = hn::Set(itag, (127 - 15) << 23);
         const auto normal = hn::Add(magnitude, rebias);
         const auto special = hn::Add(normal, rebias); // infinity, not a number: the exponent becomes 255
-        // subnormal: with the exponent of 2^-14 the mantissa counts from 2^-14, which is taken off again
+        // subnormal: with the exponent of 2^-14 the mantissa counts from 2^-14, which is then subtracted
         const auto least = hn::Set(itag, 113 << 23);
         const auto small =
             hn::BitCast(itag, hn::Sub(hn::BitCast(tag, hn::Add(magnitude, least)), hn::BitCast(tag, least)));

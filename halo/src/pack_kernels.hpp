@@ -7,10 +7,10 @@
 
 namespace halocline::halo::kernels {
 
-/// count reals times scale, rounded to nearest even.
+/// Converts `count` reals times scale, rounded to nearest even.
 void to_half(const float* from, float scale, std::size_t count, std::uint16_t* to);
 void to_bfloat16(const float* from, float scale, std::size_t count, std::uint16_t* to);
-/// count half or bfloat16 numbers as reals, then times scale.
+/// Converts `count` half or bfloat16 numbers to reals, then multiplies by scale.
 void from_half(const std::uint16_t* from, float scale, std::size_t count, float* to);
 void from_bfloat16(const std::uint16_t* from, float scale, std::size_t count, float* to);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the packing kernels compute, as plain loops: their tests compare with these.
+// What the packing kernels compute, as plain loops for their tests to compare with.
 #pragma once
 
 #include <halocline/halo/field_view.hpp>
@@ -48,7 +48,7 @@ void add(const side& from, const side& to, const std::byte* source, std::byte* t
         }
 }
 
-/// What a message holds of one site: phase * map applied to its reals (no rows: phase * site).
+/// The message's contents for one site: phase * map applied to its reals (no rows: phase * site).
 inline std::vector<double> mapped(const block_map& map, std::complex<double> phase, std::span<const double> site) {
     const std::size_t block = map.empty() ? site.size() : static_cast<std::size_t>(map.block_reals);
     const std::vector<std::vector<block_map::term>> identity{{{0, 1}}}, &rows = map.empty() ? identity : map.rows;
@@ -79,7 +79,7 @@ void add_expanded(const block_map& expansion, std::complex<double> phase, std::s
     for (std::size_t c = 0; c < y.size(); ++c) y[c] += static_cast<T>(x[c]);
 }
 
-/// Sign, exponent and mantissa of the nearest number (ties to even) with so many bits of each, as IEEE 754 writes it.
+/// Sign, exponent and mantissa of the nearest number (ties to even) with these numbers of bits, as IEEE 754 encodes it.
 inline std::uint16_t encoded(float value, int exponent_bits, int mantissa_bits) {
     const int bias = (1 << (exponent_bits - 1)) - 1, infinity = ((1 << exponent_bits) - 1) << mantissa_bits;
     const int sign = std::signbit(value) ? 0x8000 : 0;

@@ -64,7 +64,7 @@ packer<T>::packer(const plan& p, const lattice::decomposition& cut, std::shared_
     messages_.pointer() = std::move(messages);
 }
 
-/// Err: input_error: options that make no message, or that the plan or the site order does not fit.
+/// Err: input_error: options that make no message, or that do not fit the plan or the site order.
 template <class T>
 void packer<T>::check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
                               const lattice::site_order& order) const {
@@ -86,8 +86,8 @@ void packer<T>::check_options(const std::string& who, const plan& p, const latti
                           "; say packer::bytes_per_site in plan_options");
 }
 
-/// What is done to a site that leaves through this face: projection and phase; no rows if that is nothing.
-/// Err: input_error: not as many reals as through the other faces.
+/// The map applied to a site that leaves through this face: projection and phase; no rows if it is the identity.
+/// Err: input_error: a different number of reals than through the other faces.
 template <class T>
 block_map packer<T>::map_of(face f, bool wraps, const std::string& where) const {
     const block_map& projection = options_.projections[static_cast<std::size_t>(f.index())];
@@ -127,7 +127,7 @@ void packer<T>::gather(const message& m, const T* values, std::int64_t first, st
     };
     if (m.map.empty()) return copy(first, last, out);
     if (lanes_ == 1) return m.map.gather(values, m.positions.data() + first, out, last - first);
-    alignas(64) T sites[chunk_reals]; // taken from their lanes, then mapped
+    alignas(64) T sites[chunk_reals]; // gathered from their lanes, then mapped
     for (const std::int64_t step = chunk_reals / options_.components; first < last; first += step) {
         const std::int64_t end = std::min(last, first + step);
         copy(first, end, sites);
@@ -159,7 +159,7 @@ void packer<T>::pack(const message& m, const T* values, std::int64_t first, std:
 
 template <class T>
 void packer<T>::unpack(const std::byte* ghost, std::int64_t first, std::int64_t last, T* out) const noexcept {
-    (void)*messages_; // or it was moved from
+    (void)*messages_; // throws if this was moved from
     const auto count = static_cast<std::size_t>((last - first) * reals_);
     const std::byte* from = ghost + static_cast<std::size_t>(first) * bytes_per_site(options_);
     if (options_.format == message_format::as_stored)
@@ -171,7 +171,7 @@ void packer<T>::unpack(const std::byte* ghost, std::int64_t first, std::int64_t 
 
 template <class T>
 void packer<T>::write(const T* reals, std::int64_t first, std::int64_t last, std::byte* target) const noexcept {
-    (void)*messages_; // or it was moved from
+    (void)*messages_; // throws if this was moved from
     const auto count = static_cast<std::size_t>((last - first) * reals_);
     std::byte* to = target + static_cast<std::size_t>(first) * bytes_per_site(options_);
     if (options_.format == message_format::as_stored)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost model: which path a message takes, and which route edges and corners, by costs measured in the job.
-//   direct     2 flags + 1 copy    the peer's "free", then "it is here"; and lines in which ghosts lie beside sites of
-//                                  the peer go back and forth once more
+// direct 2 flags + 1 copy the peer's "free", then "arrived"; lines in which ghosts share space with sites of the
+//                                  peer make one more round trip
 //   packed     1 flag + 2 copies   into the slot, and out of the slot, whose lines come from the peer's core
-//   over a network: direct 2 flags, and nothing is copied; packed 1 flag + 2 copies
-//   streamed   a fixed cost + a cost per cache line, as measured; against the same through the cache, by which go also
-//              lines that a run fills in part
-//   corners    at once: 1 flag + 1 message per distinct neighbour; by dimension: as many flags as dimensions
+//   over a network: direct 2 flags and no copy; packed 1 flag + 2 copies
+// streamed a fixed cost + a cost per cache line, as measured; compared with the same through the cache, which is also
+//              how lines that a run fills partly are written
+//   corners    at once: 1 flag + 1 message per distinct neighbour; by dimension: one flag per dimension
 #pragma once
 
 #include <halocline/comm/claim_lines.hpp>
@@ -35,11 +35,10 @@ struct verdict {
     std::string why;
 };
 
-/// Direct or packed, for the message between this rank and a peer. Direct is used if both ends choose it, and they do
-/// where a second copy is more work than the lines that ghosts share with sites, and takes longer, with the way of the
-/// slot's lines from the peer's core, than a free flag. That way and a flag are both made of lines: as cores are moved
-/// together and apart, they stay in proportion.
-/// Pre: bytes and runs are of what is sent; the lines are those of this rank in which ghosts lie beside own sites.
+/// Direct or packed, for the message between this rank and a peer. Direct if both ends choose it. An end chooses direct
+/// if (1) the lines that ghosts share with sites cost less than a second copy, and (2) draining a slot takes longer
+/// than a free flag. Lines and flags scale together when cores move, so the choice stays valid.
+/// Pre: bytes and runs are of what is sent; shared_lines are this rank's lines in which ghosts lie next to owned sites.
 inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::int64_t runs, double shared_lines) {
     const double copy =
         c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs);
@@ -47,7 +46,7 @@ inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::i
     if (shared > copy)
         return {path::packed, "lines that ghosts share with sites, " + microseconds(shared) +
                                   ", cost more than a second copy, " + microseconds(copy)};
-    constexpr double there = 0.5; // of the way there and back
+    constexpr double there = 0.5; // of a round trip
     const double slot = copy + there * c.cached.line_seconds * comm::written_lines(bytes).whole;
     const bool pays = slot > c.flag_seconds;
     return {pays ? path::direct : path::packed, "out of a slot, " + microseconds(slot) + ", takes" +
@@ -55,8 +54,8 @@ inline verdict<path> choose_path(const comm::costs& c, std::size_t bytes, std::i
                                                     microseconds(c.flag_seconds)};
 }
 
-/// Direct or packed over a network, whose device writes runs from field to field: direct spares packing here and
-/// unpacking there, and costs a free flag and a write for each run.
+/// Direct or packed over a network, whose device writes runs from field to field: direct saves packing here and
+/// unpacking there, and costs a free flag and one write per run.
 inline verdict<path> choose_far_path(const comm::costs& c, std::size_t bytes, std::int64_t runs) {
     const double copies =
         2 * (c.copy_seconds_per_byte * static_cast<double>(bytes) + c.run_seconds * static_cast<double>(runs));
@@ -67,15 +66,15 @@ inline verdict<path> choose_far_path(const comm::costs& c, std::size_t bytes, st
                                                     (pays ? " more" : " no more") + " than a free flag, " + cost};
 }
 
-/// The smallest piece of a copy that is worth another thread of a team: taking it and reporting it done costs two
-/// flags.
+/// The smallest piece of a copy that is worth another thread of a team: taking it and reporting its completion costs
+/// two flags.
 inline std::size_t least_piece_bytes(const comm::costs& c) {
     constexpr double least = 2048;
     return static_cast<std::size_t>(std::max(least, 4 * c.flag_seconds / std::max(c.copy_seconds_per_byte, 1e-12)));
 }
 
-/// Should the lines of a message be claimed before they are filled (claim_lines.hpp)? One that a run fills in part may
-/// hold a site of the peer, too, which packs it at that time: claimed first, such a line comes twice.
+/// Should the lines of a message be claimed before they are filled (claim_lines.hpp)? A line that a run fills partly
+/// may also hold a site of the peer, which packs it at that time: if claimed first, such a line is transferred twice.
 inline bool claiming_pays(const comm::written_lines& lines) { return 2 * lines.whole >= 3 * lines.part; }
 
 /// How a message is written into memory that the peer shares, what may change that later, and the reason.
@@ -98,7 +97,7 @@ inline writing choose_writing(path wish, const comm::costs& c, const comm::writt
     return w;
 }
 
-/// Nothing is claimed where that could be more than pays (claim_lines.hpp). watch(m) and bytes(m) are a message's.
+/// Disables claiming if it could affect more lines than pays (claim_lines.hpp). watch(m), bytes(m): a message's.
 template <class Messages, class Watch, class Bytes>
 void limit_claims(Messages& messages, Watch&& watch, Bytes&& bytes) {
     std::size_t claimed = 0;
@@ -114,7 +113,7 @@ inline verdict<corner_route> choose_route(const comm::costs& c, const lattice::c
     int once = 1, serial = 0, phases = 0;
     for (int mu = 0; mu < lattice::dimensions; ++mu) {
         if (widths.low[mu] == 0 && widths.high[mu] == 0) continue;
-        const int places = rank_grid[mu] < 3 ? rank_grid[mu] : 3; // distinct ranks along mu, the own one among them
+        const int places = rank_grid[mu] < 3 ? rank_grid[mu] : 3; // distinct ranks along mu, including this one
         once *= places;
         serial += places < 3 ? 1 : 2;
         ++phases;

@@ -110,7 +110,7 @@ std::span<const face> plan::completed() noexcept {
             if (reported_[f.index()] == epoch) return;
             if (in_flight) {
                 if (!channel.arrived(epoch) || channel.check(epoch) != comm::status::ok) return;
-                if (!is_intact(channel, epoch)) return; // finish() will say so
+                if (!is_intact(channel, epoch)) return; // finish() will report it
                 ghosts_[f.index()] = channel.received(epoch);
             }
             reported_[f.index()] = epoch;
@@ -121,7 +121,7 @@ std::span<const face> plan::completed() noexcept {
 }
 
 void plan::finish_or_throw() {
-    (void)*team_; // thrown here, not out of finish()
+    (void)*team_; // throws here rather than out of finish()
     const comm::status s = finish();
     if (s == comm::status::ok) return;
     if (s == comm::status::misused) throw input_error("halo '" + options_.name + "': " + accepted_.describe_refused());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a halo plan's messages are written where their peer shares its memory: chosen when the plan is made, and again
-// when the machine changes.
+// How a halo plan's messages are written if their peer shares its memory: chosen when the plan is made, and again when
+// the machine changes.
 #include "path_model.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -15,7 +15,7 @@ namespace halocline::halo {
 void plan::choose_paths() {
     const path wish = options_.path == path::automatic ? job_.options().path : options_.path;
     const bool matter = wish != path::streamed && job_.ranks() > 1;
-    const comm::costs costs = matter ? comm::measured_costs(job_) : comm::costs{}; // collective at first
+    const comm::costs costs = matter ? comm::measured_costs(job_) : comm::costs{}; // collective the first time
     channels_.for_each([&]<class Channel>(const Channel& channel) {
         if constexpr (!Channel::in_peer_memory) return;
         message_writer& writer = writers_[channel.index()];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a halo plan says of itself.
+// A halo plan's description of itself.
 #include "why_column.hpp"
 
 #include <halocline/base/error.hpp>

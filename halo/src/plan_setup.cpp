@@ -16,7 +16,7 @@ namespace {
 using lattice::coordinate;
 using lattice::dimensions;
 
-/// Everything about a plan that must be the same on every rank, as text to compare.
+/// Everything about a plan that must be the same on every rank, as text for comparison.
 std::string shape_of(const lattice::decomposition& cut, const plan_options& o) {
     std::string text = "'" + o.name + "', " + std::to_string(o.bytes_per_site) + " bytes per site, ";
     if (o.fields > 1) text += std::to_string(o.fields) + " fields, ";
@@ -84,9 +84,9 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
         if (!is_exchanged(cut, options_, job_.rank(), f)) continue;
 
         plan_message m{.where = f, .peer = cut.neighbour(job_.rank(), f), .send_sites = {}, .ghost_sites = 0};
-        // What goes out at the low face lands behind the neighbour's high face, and the other way round.
+        // What leaves through the low face lands behind the neighbour's high face, and vice versa.
         m.send_sites = sites(layers(local, f, options_.widths.behind(f.opposite())), local);
-        // The neighbour's own coordinates: both ends ask `select` about the same source sites.
+        // In the neighbour's coordinates, so that both ends ask `select` about the same source sites.
         const lattice::box theirs = cut.local_box(m.peer);
         m.ghost_sites = std::ssize(sites(layers(theirs, f.opposite(), options_.widths.behind(f)), theirs));
 
@@ -96,7 +96,7 @@ void plan::prepare_messages(const lattice::decomposition& cut) {
 }
 
 void plan::refuse_wrapping_sizes() const {
-    constexpr std::size_t most = std::size_t{1} << 56; // all slots of all faces of that can still be counted
+    constexpr std::size_t most = std::size_t{1} << 56; // the total size of all slots of all faces doesn't overflow
     const std::size_t of_site = most / static_cast<std::size_t>(options_.fields) / options_.bytes_per_site;
     for (const plan_message& m : messages_) {
         const std::size_t sites = std::max(m.send_sites.size(), static_cast<std::size_t>(m.ghost_sites));

@@ -10,12 +10,12 @@
 namespace halocline::halo {
 namespace {
 
-/// Sites of field f of a message.
+/// Writes sites [first, last) of field f of a message.
 void put(const region_message& m, std::size_t f, const field_view& source, std::byte* to, std::int64_t first,
          std::int64_t last) noexcept {
     if (m.watch.streamed()) return m.out[f].stream(source.data, to, source.shape, first, last);
     if (!m.watch.claims()) return m.out[f].copy(source.data, to, source.shape, first, last);
-    // By blocks: what is claimed is still in the first-level cache when it is filled.
+    // By blocks, so that claimed lines are still in the first-level cache when they are filled.
     constexpr std::int64_t block_bytes = 8192;
     const std::int64_t sites = std::max<std::int64_t>(1, block_bytes / static_cast<std::int64_t>(source.shape.bytes()));
     for (std::int64_t next = 0; first < last; first = next) {
@@ -53,7 +53,7 @@ region_plan::state::state(const comm::job& j, const std::vector<transfer>& sends
 
 void region_plan::state::make_channels(const std::string& shape) {
     std::vector<comm::channel_request> requests;
-    for (const region_message& m : messages) // one end per peer, named by the peer's rank
+    for (const region_message& m : messages) // one end per peer, identified by the peer's rank
         requests.push_back({.peer = m.peer,
                             .key = static_cast<std::uint32_t>(m.peer),
                             .peer_key = static_cast<std::uint32_t>(job.rank()),
@@ -68,7 +68,7 @@ void region_plan::state::make_channels(const std::string& shape) {
     const bool near = std::ranges::any_of(messages, [&](const region_message& m) { return is_direct(m) && !m.known; });
     for (std::size_t b = 0; near && b < bindings.size(); ++b)
         for (const field_view& f : bindings[b].destination) set_options.written_by_peers.push_back(f.data);
-    for (region_message& m : messages) m.known = nullptr; // the channels' now
+    for (region_message& m : messages) m.known = nullptr; // the channels own it now
     channels = comm::channel_set(job, requests, set_options);
     first_source = static_cast<std::uint32_t>(bindings.size() * bindings.front().destination.size());
     if (std::ranges::any_of(messages, is_direct)) work_in_every_wait();
@@ -89,7 +89,7 @@ void region_plan::state::start(int which) noexcept {
     unsent = 0;
     looking = looks.due(stamp != 0 ? stamp : times.last_stamp());
     channels.prepare(k);
-    channels.for_each_direct([&](auto& channel) { // first, so that the peers can go on
+    channels.for_each_direct([&](auto& channel) { // first, so that the peers can continue
         channel.free(k, static_cast<std::uint32_t>(which));
         messages[channel.index()].there = false;
         ++unsent;
@@ -163,7 +163,7 @@ void region_plan::state::unpack(const region_message& m, const std::byte* messag
             values += static_cast<std::size_t>(m.receive_sites) * destination[f].shape.bytes();
         }
     };
-    if (options.add) return place(0, m.receive_sites); // a site may occur twice: one thread, in order
+    if (options.add) return place(0, m.receive_sites); // a site may occur twice: added by one thread, in order
     by_team(m.receive_sites, place);
 }
 
@@ -220,7 +220,7 @@ void region_plan::state::wait() noexcept {
     };
     status = times.wait(channels, k, arrives_soon, [&] {
         finishing = true;
-        const comm::status result = channels.wait(k); // copies what is freed meanwhile: work()
+        const comm::status result = channels.wait(k); // copies what is freed meanwhile, in work()
         finishing = false;
         return result;
     });

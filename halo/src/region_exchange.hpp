@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A region_plan's exchange under way: what has been sent, what has come, who copies.
+// A region_plan's exchange under way: what has been sent, what has arrived, who copies.
 #pragma once
 
 #include "copying_team.hpp"
@@ -33,41 +33,41 @@ struct region_plan::state {
         threads->disband();
     }
     bool test() noexcept;
-    /// test() without a look at anything but this plan: for what is done in every wait.
+    /// test() of this plan alone, for the work of every wait.
     bool has_arrived() noexcept;
     comm::status finish() noexcept;
     /// Waits until all is sent and all has arrived.
     void wait() noexcept;
-    /// Copies to the fields of peers that have freed them since.
+    /// Copies to the fields that peers have freed in the meantime.
     void send_direct() noexcept;
     void unpack(const region_message& m, const std::byte* message) const noexcept;
-    /// Pieces of a message that the team copies; one where more would not pay.
+    /// Number of pieces in which the team copies a message; 1 if more would not pay.
     [[nodiscard]] int pieces(std::int64_t sites) const noexcept {
         const std::size_t bytes = static_cast<std::size_t>(sites) * site_bytes;
         return static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads->size()), bytes / piece_bytes));
     }
-    /// copy(first, last) for the sites of a message, by the team if it is large.
+    /// Calls copy(first, last) for the sites of a message, by the team if it is large.
     template <class Copy>
     void by_team(std::int64_t sites, Copy&& copy) const noexcept {
         threads->share(pieces(sites), [&](int piece, int pieces) noexcept {
             copy(sites * piece / pieces, sites * (piece + 1) / pieces);
         });
     }
-    /// Puts into place what has arrived; what is added waits for all, because the order counts.
+    /// Stores what has arrived; additions wait until all is here, because the order counts.
     void advance() noexcept;
     void add_all() noexcept;
     void note(region_message& m) noexcept;
-    /// Measures, before a message is written, how far away this byte of it is.  Pre: the driver calls; it may be
-    /// written.
+    /// Measures, before a message is written, how far away this byte of it is.  Pre: called by the driver; the byte may
+    /// be written.
     void look_at(region_message& m, std::byte* middle) noexcept {
         if (looking) looks.look(m.watch, middle);
     }
-    /// Decides, when all messages are sent, how they are written from the next exchange on.
+    /// When all messages are sent, decides how they are written from the next exchange on.
     void review_paths() noexcept;
 
     /// Called in every wait of this rank.
     void work() noexcept {
-        // Relaxed: a thread finds itself here only if it stored that, and nothing since.
+        // Relaxed: a thread finds its own id here only if it stored that, and nothing since.
         if (driver.load(std::memory_order_relaxed) != this_thread()) return;
         if (unsent > 0) send_direct();
         if (step != nullptr && !finishing) step(step_object);
@@ -88,24 +88,24 @@ struct region_plan::state {
     std::vector<binding> bindings;
     std::vector<region_message> messages; // by peer
     std::vector<int> reported;            // room for completed()
-    std::size_t unreported = 0;           // position in `reported` of what completed() has not said yet
+    std::size_t unreported = 0;           // the first in `reported` that completed() has not returned yet
     comm::channel_set channels;
     std::shared_ptr<copying_team> threads;    // shared by the phases of a shell_plan
     std::size_t site_bytes = 0;               // of all fields
     std::size_t piece_bytes = 0;              // the least that is worth another thread
-    std::int64_t most_sites = 0;              // of a message
-    std::uint64_t epoch = 0, started_ = 0;    // finished, and started, exchanges
+    std::int64_t most_sites = 0;              // in a message
+    std::uint64_t epoch = 0, started_ = 0;    // numbers of finished and of started exchanges
     std::uint64_t stamp = 0;                  // start of the running exchange; 0 if it is not timed
-    std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: it started the exchange
-    std::uint32_t first_source = 0;           // among the fields that networks know, behind the destinations
+    std::atomic<const void*> driver{nullptr}; // the thread whose waits may copy: the one that started the exchange
+    std::uint32_t first_source = 0;           // index among the fields that networks know, after the destinations
     std::size_t unsent = 0;                   // direct messages whose target is not free yet
-    void (*step)(void* object) = nullptr;     // of region_plan::work_in_every_wait()
+    void (*step)(void* object) = nullptr;     // see region_plan::work_in_every_wait()
     void* step_object = nullptr;
-    bool works = false, finishing = false; // work() is called; finish() is running
+    bool works = false, finishing = false; // is work() being called? Is finish() running?
     look_times looks;
-    bool looking = false; // at what the running exchange writes
+    bool looking = false; // is the running exchange measured?
     int bound = 0;
-    comm::wrong_call wrong_call; // why status is misused, if it isn't `bound`
+    comm::wrong_call wrong_call; // why status is misused, unless because of `bound`
     comm::status status = comm::status::ok;
     exchange_times times;
 };

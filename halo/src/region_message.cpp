@@ -30,7 +30,7 @@ class run_walk {
     std::int64_t at_ = 0, inside_ = 0;
 };
 
-/// What the device writes to the peer of these sites of field f: runs that neither end interrupts.
+/// Adds the device's writes to the peer for these sites of field f: runs that neither end interrupts.
 void add_writes(std::vector<comm::direct_write>& writes, std::size_t f, const position_list& from,
                 const position_list& to, std::size_t site_bytes) {
     for (run_walk source(from), target(to); !source.at_end();) {
@@ -43,7 +43,7 @@ void add_writes(std::vector<comm::direct_write>& writes, std::size_t f, const po
     }
 }
 
-/// The lines that this rank writes of its message: of the peer's first fields, or of the slot.  Pre: they can be
+/// The lines that this rank writes for its message: in the peer's first fields, or in the slot.  Pre: they can be
 /// streamed.
 comm::written_lines lines_of(const region_message& m, const binding& fields) {
     std::size_t message_bytes = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a region_plan knows of its message with one peer, once both ends agree on it: region_end is what this rank has,
-// region_outline what it tells the peer, region_message what comes of both.
+// What a region_plan knows about its message with one peer, once both ends agree on it: region_end is what this rank
+// has, region_outline what it tells the peer, region_message the result.
 #pragma once
 
 #include "region_paths.hpp"
@@ -21,33 +21,33 @@ namespace halocline::halo {
 struct region_message {
     int peer = 0;
     halo::path path = path::packed; ///< the same at both ends
-    path_watch watch; ///< how this rank writes it: past the cache, or through it, with lines claimed or not
-    std::string why;  ///< that path
+    /// How this rank writes it: streamed, or through the cache, with or without claiming lines.
+    path_watch watch;
+    std::string why; ///< the reason for that path
     std::int64_t send_sites = 0, receive_sites = 0;
     std::vector<site_copy> out; ///< by field: source -> message, or source -> the peer's destination (direct)
     std::vector<site_copy> in;  ///< by field: message -> destination (packed)
     /// Direct: where the peer's destinations lie in its slab, [its binding][field].
     std::vector<std::vector<std::size_t>> targets;
-    /// Direct over a network: what its device writes, and the fields that it knows (all destinations, then all
-    /// sources).
+    /// Direct over a network: the device's writes, and the fields known to it (all destinations, then all sources).
     std::vector<comm::direct_write> writes;
     std::shared_ptr<const comm::direct_memory> known;
-    std::size_t middle = 0;             ///< of a byte that is sent, from the message or from the peer's first field
-    std::vector<int> receives;          ///< positions in the plan's list of receives
+    std::size_t middle = 0;             ///< offset of a sent byte, in the message or in the peer's first field
+    std::vector<int> receives;          ///< indices in the plan's list of receives
     bool there = false;                 ///< this exchange's values are in place
     const std::byte* arrived = nullptr; ///< the message of this exchange, for adding
 };
 
-/// The copies of a message whose path is packed.  Pre: its numbers of sites are known.
+/// Makes the copies of a message whose path is packed.  Pre: its numbers of sites are known.
 void make_packed(region_message& m, const region_end& end, const binding& fields);
-/// The copies of one whose path is direct, or the writes of a network's device.
+/// Makes the copies of a message whose path is direct, or the writes of a network's device.
 void make_direct(region_message& m, const region_end& end, const binding& fields, const region_outline& theirs);
-/// Written through the cache, with lines claimed or not, or past it?  Pre: it has its copies; the peer's memory is
+/// Decides whether it is streamed, and if not, whether lines are claimed.  Pre: it has its copies; the peer's memory is
 /// shared.
 void choose_stores(region_message& m, path wish, const comm::costs& costs, const binding& fields,
                    const region_plan_options& options);
 
-/// One message per peer that is named in either list, by rank. Collective, see region_plan's constructor.
+/// One message per peer that occurs in either list, by rank. Collective, see region_plan's constructor.
 std::vector<region_message> make_messages(const comm::job& j, const std::vector<transfer>& sends,
                                           const std::vector<transfer>& receives, const std::vector<binding>& bindings,
                                           const region_plan_options& options);

@@ -11,10 +11,10 @@
 namespace halocline::halo {
 namespace {
 
-static_assert(std::has_unique_object_representations_v<position_run>); // thousands of them go as they are
+static_assert(std::has_unique_object_representations_v<position_run>); // thousands of them are sent as raw bytes
 
-/// Numbers in a row. The reader below has the same members, so that one function says what is in the row, and in which
-/// order, for both.
+/// Writes numbers in a row. The reader below has the same members, so that one function defines the contents of the row
+/// and their order for both.
 class row_writer {
   public:
     template <class T>
@@ -83,7 +83,7 @@ class row_reader {
         if (bytes > 0) std::memcpy(to, rest_.data(), bytes);
         rest_.remove_prefix(bytes);
     }
-    /// Of a list whose entries take `bytes` or more.
+    /// The length of a list whose entries take `bytes` or more.
     std::size_t length(std::size_t bytes) {
         std::size_t n = 0;
         number(n);
@@ -94,7 +94,7 @@ class row_reader {
     std::string_view rest_;
 };
 
-/// The outline as a row.  Outline: const for the writer.
+/// Passes the outline through a row.  Outline: const for the writer.
 template <class Row, class Outline>
 void pass(Row& row, Outline& o) {
     row.list(o.shapes, [&](auto& shape) {

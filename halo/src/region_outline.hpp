@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one end of a region_plan's message tells the other while the plan is made, and how that goes as bytes.
+// What one end of a region_plan's message tells the other while the plan is made, and its encoding as bytes.
 #pragma once
 
 #include "region_transfers.hpp"
@@ -15,33 +15,33 @@
 
 namespace halocline::halo {
 
-/// What is in the way of a direct message at one end.
+/// What prevents a direct message at one end.
 enum class obstacle : std::uint8_t { none, added, transport, streaming, outside_slab, scattered, not_registered };
 
-/// The sites of one field that a direct message fills, in its order.
+/// The sites of one field that a direct message fills, in message order.
 struct filled_sites {
     int lanes = 1; ///< of the field's storage
     position_list positions;
 };
 
 struct region_outline {
-    // What both ends must say alike; where one sends, the other must receive.
+    // What must match: where one end sends, the other must receive.
     std::vector<site_shape> shapes{}; ///< by field
     halo::path asked = path::automatic;
     sites_by_tag sends, receives;
 
-    // What this end finds of the direct path, which is taken if both ends offer it.
+    // What this end thinks of the direct path, which is taken if both ends offer it.
     bool offers_direct = false;
     obstacle in_the_way = obstacle::none; ///< if it doesn't; none: it would not pay
 
-    // If it does, where the other end may write.
-    std::vector<std::vector<std::size_t>> targets{}; ///< [binding][field]: from the start of this rank's slab
+    // If it does: where the other end may write.
+    std::vector<std::vector<std::size_t>> targets{}; ///< [binding][field]: offset in this rank's slab
     std::vector<filled_sites> filled{};              ///< by field
 };
 
-/// The outline as bytes, for a rank of the same program on a like machine.
+/// The outline as bytes, for a rank of the same program on a similar machine.
 std::string encoded(const region_outline& o);
-/// Err: error: these are not the bytes of an outline.
+/// Err: error: these bytes are not an outline.
 region_outline decoded(const std::string& bytes);
 
 } // namespace halocline::halo

@@ -14,7 +14,7 @@ bool in_slab(const comm::job& j, const field_view& f) {
     return j.memory().contains(f.data) && j.memory().contains(f.data + std::max<std::size_t>(f.bytes(), 1) - 1);
 }
 
-/// Can a message of theirs be direct? Of a network also the sources count: its device reads them.
+/// Can their messages be direct? Over a network the sources count too, because its device reads them.
 bool all_in_slab(const comm::job& j, const std::vector<binding>& bindings, bool sources) {
     for (const binding& b : bindings) {
         for (const field_view& f : b.destination)
@@ -25,10 +25,10 @@ bool all_in_slab(const comm::job& j, const std::vector<binding>& bindings, bool 
     return true;
 }
 
-/// A network's device writes runs of bytes, each a write of its own.
+/// Each run of bytes is a separate write of a network's device.
 constexpr std::int64_t most_runs = 64;
 
-/// Do the sites of these lists lie in few runs of bytes, in each field?
+/// Do the sites of these lists form few runs of bytes, in each field?
 bool in_few_runs(const std::vector<position_list>& sites, const std::vector<field_view>& fields) {
     std::int64_t runs = 0;
     for (std::size_t f = 0; f < fields.size(); ++f) {
@@ -38,7 +38,7 @@ bool in_few_runs(const std::vector<position_list>& sites, const std::vector<fiel
     return runs <= most_runs;
 }
 
-/// Is the site at a position of field f's storage sent to anybody? Of storage with lanes that is not told.
+/// For each position of field f's storage: is its site sent to anybody? Empty for storage with lanes.
 std::vector<bool> sent_sites(const std::vector<region_end>& ends, std::size_t f, const lattice::site_order& order) {
     std::vector<bool> sent;
     if (order.lane_width() > 1) return sent;
@@ -52,7 +52,7 @@ std::vector<bool> sent_sites(const std::vector<region_end>& ends, std::size_t f,
     return sent;
 }
 
-/// The lines that ghosts share with own sites beside them: sites next to ghosts are sent.
+/// The number of lines that ghosts share with adjacent owned sites. Sites next to ghosts are the ones that are sent.
 double shared_lines(const position_list& ghosts, const field_view& field, const std::vector<bool>& sent) {
     constexpr std::int64_t line = 64;
     const auto start = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(field.data) % line);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which path this rank's end of each message would take: what is in the way of the direct one, and does it pay?
+// Which path this rank's end of each message would take: what prevents the direct one, and would it pay?
 #pragma once
 
 #include "path_model.hpp"
@@ -18,39 +18,39 @@ namespace halocline::halo {
 /// This rank's end of its message with one peer.
 struct region_end {
     int peer = 0;
-    std::string transport;              ///< that serves the peer
-    bool far = false;                   ///< over a network
+    std::string transport;              ///< the one that serves the peer
+    bool far = false;                   ///< is it a network?
     sites_by_tag sends, receives;       ///< in this order
-    std::vector<int> received;          ///< the receives, as positions in the plan's list
-    std::vector<position_list> out, in; ///< by field: where their sites lie
+    std::vector<int> received;          ///< the receives, as indices in the plan's list
+    std::vector<position_list> out, in; ///< by field: storage positions of the sites
 };
 
-/// What an end finds.
+/// The verdict of one end.
 struct path_choice {
-    obstacle in_the_way = obstacle::none; ///< of the direct path
+    obstacle in_the_way = obstacle::none; ///< to the direct path
     verdict<path> found{path::packed, {}};
 };
 
-/// Lifetime: refers to what it is made of.
+/// Lifetime: refers to its constructor's arguments.
 class region_paths {
   public:
-    /// Pre: all bindings have the shapes and orders of the first; `ends` are all of this rank.
+    /// Pre: all bindings have the shapes and orders of the first; `ends` are all ends of this rank.
     region_paths(const comm::job& j, const std::vector<binding>& bindings, const region_plan_options& options,
                  const comm::costs& costs, const std::vector<region_end>& ends);
 
-    /// Where direct pays over a network, the fields are registered with it then.
+    /// If direct pays over a network, this also registers the fields with it.
     path_choice choose(const region_end& end);
-    /// What is in the way at that rank's end, which is this end or its peer's, in words.
+    /// The obstacle at that rank's end, which is this end or its peer's, in words.
     [[nodiscard]] std::string reason(obstacle o, const region_end& end, int rank) const;
-    /// The fields as the network of a direct end knows them.
+    /// The fields as registered with the network of a direct end.
     [[nodiscard]] std::shared_ptr<const comm::direct_memory> registered(const region_end& end) const;
 
   private:
     [[nodiscard]] obstacle obstacle_of(const region_end& end) const;
     [[nodiscard]] verdict<path> verdict_on(const region_end& end, obstacle in_the_way) const;
-    /// Registers the fields with the network of that end's peer, once.  False: it can't take them.
+    /// Registers the fields with the network of that end's peer, once.  False: registration failed.
     bool register_fields(const region_end& end);
-    /// Cache lines in which ghosts of that message lie beside own sites of this rank.
+    /// Cache lines in which ghosts of that message lie next to owned sites of this rank.
     [[nodiscard]] double lines_shared_by(const region_end& end) const;
     [[nodiscard]] const binding& fields() const { return bindings_.front(); }
 
@@ -59,7 +59,7 @@ class region_paths {
     const region_plan_options& options_;
     const comm::costs& costs_;
     std::vector<std::vector<bool>> sent_;                                          // by field: is the site sent?
-    std::map<std::string, std::shared_ptr<const comm::direct_memory>> registered_; // by transport; null: it can't be
+    std::map<std::string, std::shared_ptr<const comm::direct_memory>> registered_; // by transport; null: it failed
     std::string why_not_registered_;
 };
 

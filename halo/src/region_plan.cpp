@@ -48,7 +48,7 @@ comm::status region_plan::finish(team t) noexcept {
 }
 
 void region_plan::finish_or_throw() {
-    (void)*s_; // thrown here, not out of finish()
+    (void)*s_; // throws here rather than out of finish()
     const comm::status bad = finish();
     if (bad == comm::status::ok) return;
     if (bad == comm::status::misused && s_->wrong_call)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the messages of a region_plan come to be: each rank finds its ends, tells each peer what it has and which path it
+// How the messages of a region_plan are made: each rank finds its ends, tells each peer what it has and which path it
 // would take, and makes what both agree on.
 #include "region_message.hpp"
 
@@ -87,7 +87,7 @@ void require_match(const region_outline& mine, const region_outline& theirs, int
     compare_transfers(theirs.sends, mine.receives, peer, rank, name);
 }
 
-/// The path that both ends offer, and why it is not another.
+/// The path that both ends offer, and the reason if it is not the preferred one.
 verdict<path> agreed_path(const region_end& end, const path_choice& mine, const region_outline& theirs,
                           const region_paths& paths) {
     if (mine.found.choice != path::direct || theirs.offers_direct) return mine.found;
@@ -112,7 +112,7 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
                                           const std::vector<transfer>& receives, const std::vector<binding>& bindings,
                                           const region_plan_options& options) {
     const std::vector<region_end> ends = find_ends(j, sends, receives, bindings, options);
-    const comm::costs& costs = comm::measured_costs(j); // collective: whatever the options say here
+    const comm::costs& costs = comm::measured_costs(j); // collective, so called whatever the options say here
     region_paths paths(j, bindings, options, costs, ends);
 
     std::vector<path_choice> choices;
@@ -127,7 +127,7 @@ std::vector<region_message> make_messages(const comm::job& j, const std::vector<
     }
     const std::vector<std::string> heard = j.exchange(peers, told);
 
-    const binding& fields = bindings.front(); // all have its shapes and orders
+    const binding& fields = bindings.front(); // all bindings have its shapes and orders
     std::vector<region_message> messages;
     j.collectively([&] {
         for (std::size_t i = 0; i < ends.size(); ++i) {

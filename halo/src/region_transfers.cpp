@@ -117,7 +117,7 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
                                       " of a binding have one destination: its sites would be received twice");
     for (std::size_t f = 0; f < first.source.size(); ++f) {
         const lattice::site_order &from = *first.source[f].order, &to = *first.destination[f].order;
-        std::vector<char> received(static_cast<std::size_t>(to.volume())); // of bytes: bits take longer to set
+        std::vector<char> received(static_cast<std::size_t>(to.volume())); // bytes, because bits take longer to set
         for (const transfer& t : receives)
             for (const std::int32_t site : t.sites) {
                 if (!is_in(site, to)) throw_no_site(site, to, t, options.name);
@@ -126,7 +126,7 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
                                       " is received twice, last in the transfer with " + rank_text(t.peer) + ", tag " +
                                       std::to_string(t.tag));
             }
-        // In place if any field that is filled is this one: all have the same sites.
+        // In place if any destination is this field: all bindings have the same sites.
         const bool in_place = std::any_of(bindings.begin(), bindings.end(), [&](const binding& b) {
             return std::any_of(b.destination.begin(), b.destination.end(), [&](const field_view& d) {
                 return b.source[f].data == d.data && from.places_like(*d.order);

@@ -15,16 +15,16 @@ using lattice::side;
 
 namespace {
 
-/// Plans number the sites of a box by 32 bits.  Err: input_error.
+/// Plans number the sites of a box with 32 bits.  Err: input_error.
 void check_boxes(const std::string& who, const lattice::decomposition& cut) {
-    lattice::coordinate largest{}; // there is such a box: cuts of different dimensions are independent
+    lattice::coordinate largest{}; // such a box exists: cuts of different dimensions are independent
     for (int mu = 0; mu < dimensions; ++mu)
         for (int i = 0; i < cut.rank_grid()[mu]; ++i)
             largest[mu] = std::max(largest[mu], cut.cuts(mu)[i + 1] - cut.cuts(mu)[i]);
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     std::int64_t sites = 1;
     for (const int extent : largest) {
-        sites *= extent; // below 2^62; the product of all four could wrap
+        sites *= extent; // below 2^62; the product of all four could overflow
         if (sites > most)
             throw input_error(who + "a local box of " + lattice::to_string(largest) + " has more than " +
                               std::to_string(most) + " sites; cut the lattice over more ranks");
@@ -47,7 +47,7 @@ void check(const width_check& options, const lattice::decomposition& cut, int ra
                 throw input_error(who + "ghost width " + std::to_string(width) + " behind " + lattice::to_string(f) +
                                   ": must be 0 or more");
             if (!is_exchanged(cut, options, mu)) continue;
-            // Boxes of one grid line differ only along it: the ranks on the axis stand for all.
+            // Boxes of one grid line differ only along it: the ranks on the axis represent all.
             for (int i = 0; i < cut.rank_grid()[mu]; ++i) {
                 lattice::coordinate position{};
                 position[mu] = i;

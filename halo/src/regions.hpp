@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which faces a plan exchanges, and which sites that are. Pure arithmetic on a decomposition: every rank can compute it
-// for every other, so both ends of a message come to the same list without talking.
+// Which faces a plan exchanges, and which sites these are. Pure arithmetic on a decomposition: every rank can compute
+// it for every other, so both ends of a message arrive at the same list without communication.
 #pragma once
 
 #include <halocline/halo/plan.hpp>
@@ -15,13 +15,13 @@ inline lattice::box layers(const lattice::box& local, face f, int width) {
     return region;
 }
 
-/// The box `part`, its origin counted from that of `whole`.
+/// The box `part` with its origin relative to that of `whole`.
 inline lattice::box within(const lattice::box& whole, lattice::box part) {
     for (int mu = 0; mu < lattice::dimensions; ++mu) part.origin[mu] -= whole.origin[mu];
     return part;
 }
 
-/// The sites of `part` (x fastest, numbered in any way) that are of the plan's parity and selection.
+/// Those of the sites of `part` (x fastest, numbered in any way) that have the plan's parity and are selected.
 /// part: global coordinates, also beyond the edges of the lattice.
 template <class Options>
 std::vector<std::int32_t> selected(std::vector<std::int32_t> sites, const lattice::box& part,
@@ -52,18 +52,18 @@ bool is_exchanged(const lattice::decomposition& cut, const Options& options, int
     return is_exchanged(cut, options, f.mu) && !(across_edge && options.boundaries[f.mu] == lattice::boundary::open);
 }
 
-/// What of a plan's options says whether there can be such a plan at all.
+/// The options of a plan that determine whether such a plan is possible at all.
 struct width_check {
     std::string who; ///< "halo 'name': "
     ghost_widths widths;
     std::array<lattice::boundary, lattice::dimensions> boundaries;
     bool self_exchange = false;
 };
-/// Refuses what can't be exchanged. The verdict is the same on every rank.
+/// Refuses impossible plans. The verdict is the same on every rank.
 /// Err: input_error with the numbers.
 void check(const width_check& plan, const lattice::decomposition& cut, int ranks);
 
-/// The part of a plan's shape that every layout has, as text to compare.
+/// The part of a plan's shape that every layout has, as text for comparison.
 std::string shape_text(const lattice::decomposition& cut, const ghost_widths& widths,
                        const std::array<lattice::boundary, lattice::dimensions>& boundaries);
 

@@ -28,7 +28,7 @@ HWY_INLINE void by_vectors(T*& to, const T*& from, std::size_t& left, Operation 
     for (; left >= n; left -= n, to += n, from += n) hn::StoreU(operation(tag, from, to), tag, to);
 }
 
-/// A run of elements whose number the compiler knows, or not: whole vectors, then halves.
+/// A run of elements, whose length may or may not be known at compile time: whole vectors, then halves.
 template <class T, class Operation>
 HWY_INLINE void run_of(T* to, const T* from, std::size_t left, Operation operation) {
     by_vectors<T, 64>(to, from, left, operation);
@@ -51,10 +51,10 @@ struct added {
     }
 };
 
-/// What becomes of `count` runs of `run_bytes`, `step` bytes apart.
+/// Copies `count` runs of `run_bytes`, `step` bytes apart.
 struct copy_runs {
-    /// Longer runs are left to memcpy: equal from 20 KB up. At 6 KB it takes 20 to 40 ns more (glibc 2.36 uses a string
-    /// move from 2 KiB up).
+    /// Longer runs are left to memcpy, which is equal from 20 KB up. At 6 KB it takes 20 to 40 ns more (glibc 2.36 uses
+    /// a string move from 2 KiB up).
     static constexpr std::size_t long_run_bytes = 16384;
     using element = std::uint8_t;
 
@@ -78,7 +78,7 @@ struct copy_runs {
             std::memcpy(to, from, bytes);
             return;
         }
-        const hn::CappedTag<element, 32> tag; // by vectors of 64 bytes a message of 6 KB takes 20 ns more
+        const hn::CappedTag<element, 32> tag; // with vectors of 64 bytes a message of 6 KB takes 20 ns more
         const std::size_t n = hn::Lanes(tag);
         for (; bytes >= 4 * n; bytes -= 4 * n, from += 4 * n, to += 4 * n) {
             const auto a = hn::LoadU(tag, from), b = hn::LoadU(tag, from + n), c = hn::LoadU(tag, from + 2 * n),
@@ -91,7 +91,7 @@ struct copy_runs {
         run_of(to, from, bytes, copied{});
     }
 };
-/// Copies runs past the cache, in whole lines. Runs may be short: 96 bytes are a line and a half.
+/// Copies runs in whole lines that bypass the cache. Runs may be short: 96 bytes are a line and a half.
 struct stream_runs {
     using element = std::uint8_t;
     static void any(const element* from, element* to, std::int64_t count, std::int64_t from_step, std::int64_t to_step,
@@ -118,7 +118,7 @@ struct add_runs {
     }
 };
 
-/// Strip by strip.
+/// Copies strip by strip.
 template <class Runs>
 void by_strip(const site_list& list, const std::byte* from, std::byte* to, std::int64_t first, std::int64_t last) {
     using element = typename Runs::element;
@@ -133,13 +133,13 @@ void by_strip(const site_list& list, const std::byte* from, std::byte* to, std::
         auto* y = reinterpret_cast<element*>(to) + s->to * site;
         const std::int64_t x_step = s->from_stride * site, y_step = s->to_stride * site;
         const std::int64_t end = s->first + std::int64_t{s->sites} * s->count;
-        if (first == s->first && last >= end) { // whole, as most are: a division costs as much as a row
+        if (first == s->first && last >= end) { // complete, as most are: saves a division, which costs as much as a row
             Runs::any(x, y, s->count, x_step, y_step, s->sites * site);
             first = end;
             continue;
         }
         std::int64_t run = 0;
-        if (first > s->first) { // begins inside the strip, perhaps inside a run
+        if (first > s->first) { // begins inside the strip, possibly inside a run
             run = (first - s->first) / s->sites;
             const std::int64_t skipped = (first - s->first) % s->sites, rest = s->sites - skipped;
             if (skipped > 0) {
@@ -161,7 +161,7 @@ void by_strip(const site_list& list, const std::byte* from, std::byte* to, std::
     }
 }
 
-/// Site by site.
+/// Copies site by site.
 template <class Runs>
 void by_site(const site_list& list, const std::byte* from, std::byte* to, std::int64_t first, std::int64_t last) {
     using element = typename Runs::element;

@@ -23,7 +23,7 @@ void mark_written(const field_view& f) noexcept {
     if (f.version) *f.version = lattice::next_version();
 }
 
-/// Everything about a plan that must be the same on every rank, as text to compare.
+/// Everything about a plan that must be the same on every rank, as text for comparison.
 std::string shape_of(const lattice::decomposition& cut, const shell_options& o) {
     std::string text(to_string(o.layout));
     text += " " + shape_text(cut, o.widths, o.boundaries);
@@ -106,7 +106,7 @@ void shell_plan::make_phases(const lattice::decomposition& cut, const std::vecto
                             region_plan_options{.name = options_.name, .path = options_.path});
     }
     for (std::size_t p = 0; p < phases.size(); ++p) {
-        if (p + 1 < phases.size()) // the next phase begins in whatever this rank waits for
+        if (p + 1 < phases.size()) // the next phase can then begin during any wait of this rank
             phases[p].work_in_every_wait(forward_.pointer().get(),
                                          [](void* f) { (void)static_cast<relay*>(f)->test(); });
         phases[p].join(threads_.pointer());
@@ -187,7 +187,7 @@ shell_plan::ghosts_of::ghosts_of(const binding& b)
 
 void shell_plan::ghosts_of::note_versions() noexcept {
     const auto first_destination = fields.begin() + static_cast<std::ptrdiff_t>(sources);
-    // Ghosts that other sources left in a destination go: whoever counts on them must see that.
+    // This destroys ghosts that other sources left in a destination, so their bindings must become stale.
     for (auto f = first_destination; f != fields.end(); ++f)
         if (std::none_of(fields.begin(), first_destination, [&](const field_view& s) { return s.data == f->data; }))
             mark_written(*f);
@@ -252,7 +252,7 @@ bool shell_plan::test() noexcept {
     if (status_ != comm::status::ok || running_ == running::nothing) return true;
     if (running_ == running::backward) return backward_->test();
     if (forward_->test()) return true;
-    (void)forward_->phases[forward_->phase].test(); // does what peers wait for, and looks who died
+    (void)forward_->phases[forward_->phase].test(); // does what peers wait for, and checks for deaths
     return forward_->test();
 }
 
@@ -285,7 +285,7 @@ void shell_plan::complete() noexcept {
 }
 
 void shell_plan::finish_or_throw() {
-    (void)*threads_; // thrown here, not out of finish()
+    (void)*threads_; // throws here rather than out of finish()
     if (finish() == comm::status::ok) return;
     if (status_ == comm::status::misused) {
         const std::string who = "halo '" + options_.name + "'";
@@ -315,7 +315,7 @@ plan_statistics shell_plan::statistics() const {
         return s.exchanges;
     };
     std::uint64_t exchanges = 0;
-    for (const region_plan& p : forward_->phases) exchanges = add(p); // each takes all phases
+    for (const region_plan& p : forward_->phases) exchanges = add(p); // each exchange takes all phases
     if (backward_) exchanges += add(*backward_);
     sum.exchanges = exchanges;
     return sum;

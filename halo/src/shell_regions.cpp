@@ -38,7 +38,7 @@ box layers_along(const lattice::decomposition& cut, int rank, const shell_option
             continue;
         }
         const int extent = b.extents[mu];
-        // What lies inside fills the ghosts behind the neighbour's opposite face.
+        // Sites inside fill the ghosts behind the neighbour's opposite face.
         const face ghosts = outside ? face_towards(mu, d[mu]) : face_towards(mu, -d[mu]);
         b.extents[mu] = o.widths.behind(ghosts);
         if (outside)
@@ -49,7 +49,7 @@ box layers_along(const lattice::decomposition& cut, int rank, const shell_option
     return b;
 }
 
-/// What goes out and comes in, direction by direction.
+/// What is sent and received, direction by direction.
 class transfer_list {
   public:
     transfer_list(const lattice::decomposition& cut, int rank, const shell_options& o)
@@ -60,7 +60,7 @@ class transfer_list {
         const coordinate d = direction_of(index);
         const int peer = neighbour(cut_, rank_, d);
         const int opposite = directions - 1 - index;
-        // The receiver's direction names the transfer: the sender's is the opposite one.
+        // The receiver's direction identifies the transfer: the sender's is the opposite one.
         if (is_filled(cut_, peer, options_, direction_of(opposite)))
             list_.sends.push_back({peer, static_cast<std::uint32_t>(opposite),
                                    sites(layers_along(cut_, rank_, options_, d, false, grown_below))});
@@ -72,7 +72,7 @@ class transfer_list {
     shell_transfers take() { return std::move(list_); }
 
   private:
-    /// Sites of a box of global coordinates, as the field numbers them; of those that are selected.
+    /// The selected sites of a box of global coordinates, as the field numbers them.
     [[nodiscard]] std::vector<std::int32_t> sites(const box& part) const {
         return selected(appended_ ? appended_->numbers(part) : sites_of(within(outer_, part), outer_.extents), part,
                         cut_.global(), options_);

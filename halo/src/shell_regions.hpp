@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sites of a field with a shell go where. Pure arithmetic on a decomposition: both ends of a transfer come to the
-// same list without talking.
+// Which sites of a field with a shell go where. Pure arithmetic on a decomposition: both ends of a transfer arrive at
+// the same list without communication.
 #pragma once
 
 #include <halocline/halo/shell_plan.hpp>
@@ -11,18 +11,18 @@ namespace halocline::halo {
 inline constexpr int directions = 81;
 lattice::coordinate direction_of(int index);
 int index_of(const lattice::coordinate& direction);
-/// Dimensions in which a direction leaves the box: 1 behind a face, 2 behind an edge, …
+/// Number of dimensions in which a direction leaves the box: 1 behind a face, 2 behind an edge, …
 inline int distance(const lattice::coordinate& direction) {
     int n = 0;
     for (const int step : direction) n += step != 0;
     return n;
 }
 
-/// Has `rank` ghosts along this direction, be they asked for (shell::box) or not?
+/// Has `rank` ghosts along this direction, whether or not they are asked for (shell::box)?
 bool is_filled(const lattice::decomposition& cut, int rank, const shell_options& o,
                const lattice::coordinate& direction);
-/// The ghosts of `rank` along a direction, in global coordinates. Where it is 0 in a dimension before `grown_below`,
-/// the ghosts there belong to them.
+/// The ghosts of `rank` along a direction, in global coordinates. In dimensions before `grown_below` where the
+/// direction is 0, they include the ghosts there.
 lattice::box ghosts_along(const lattice::decomposition& cut, int rank, const shell_options& o,
                           const lattice::coordinate& direction, int grown_below = 0);
 
@@ -31,9 +31,9 @@ struct shell_transfers {
     std::vector<ghost_region> ghosts; ///< one per receive
 };
 
-/// All ghosts straight from their owners; faces only, or edges and corners too.
+/// All ghosts straight from their owners: behind faces only, or including edges and corners.
 shell_transfers shell_at_once(const lattice::decomposition& cut, int rank, const shell_options& options);
-/// The ghosts behind the faces in mu of a box that is grown already in the dimensions before mu.
+/// The ghosts behind the faces in mu of a box that is already grown in the dimensions before mu.
 shell_transfers shell_along(const lattice::decomposition& cut, int rank, const shell_options& options, int mu);
 
 } // namespace halocline::halo

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SIMD targets that the packing kernels are compiled for: AVX-512, AVX2, SSE4 and Highway's portable fallback. The
-// others of x86 bring nothing here but compile time.
+// other x86 targets would only add compile time.
 // Include before any Highway header.
 #pragma once
 

@@ -8,7 +8,7 @@
 namespace halocline::halo {
 namespace {
 
-/// Goes through a list run by run, or by parts of runs.
+/// Walks through a list run by run, or by parts of runs.
 class run_walk {
   public:
     explicit run_walk(const position_list& list) : entry_(list.runs().data()) {}
@@ -30,7 +30,7 @@ class run_walk {
     std::int32_t run_ = 0, site_ = 0;
 };
 
-/// Greedy: as long a run as there is on both sides, then as many equal runs at the same distances as follow.
+/// Greedy: the longest run common to both sides, followed by as many equal runs at the same distances as possible.
 std::vector<site_strip> strips_of(const position_list& from, const position_list& to) {
     std::vector<site_strip> strips;
     run_walk out(from), in(to);
@@ -63,7 +63,7 @@ std::vector<std::int32_t> listed(const position_list& positions) {
 /// Sites of a storage with lanes, by outer index; a lane that is wanted twice is in two groups. Empty unless most sites
 /// come in fours of neighbouring lanes: others are copied faster one by one, in the order of the message.
 std::vector<std::int32_t> groups_of(const std::vector<std::int64_t>& positions, int lanes) {
-    std::vector<std::int32_t> groups, group_of; // by outer index: the latest of its groups
+    std::vector<std::int32_t> groups, group_of; // group_of: by outer index, its latest group
     const std::size_t length = static_cast<std::size_t>(lanes) + 1;
     for (std::size_t i = 0; i < positions.size(); ++i) {
         const auto outer = static_cast<std::size_t>(positions[i] / lanes),
@@ -123,7 +123,7 @@ comm::written_lines site_copy::lines(std::size_t offset, const site_shape& shape
     constexpr std::int64_t line = 64;
     const auto bytes = static_cast<std::int64_t>(shape.bytes()), start = static_cast<std::int64_t>(offset);
     comm::written_lines counts;
-    std::int64_t next = 0; // line behind the last one that was touched
+    std::int64_t next = 0; // the line after the last one touched
     for (const site_strip& s : strips_)
         for (std::int64_t run = 0; run < s.count; ++run) {
             const std::int64_t begin = start + (s.to + run * s.to_stride) * bytes, end = begin + s.sites * bytes;
@@ -141,7 +141,7 @@ void site_copy::claim(std::byte* to, const site_shape& shape, std::int64_t first
     const auto bytes = static_cast<std::int64_t>(shape.bytes());
     const auto claim_sites = [&](std::int64_t begin, std::int64_t end) {
         std::byte* const at = to + begin * bytes;
-        comm::claim_line(at); // in which the run starts
+        comm::claim_line(at); // the one in which the run starts
         comm::claim_lines(at, to + end * bytes);
     };
     if (first >= last) return;

@@ -8,7 +8,7 @@
 namespace halocline::halo {
 namespace {
 
-/// A real of the result: the reals it takes, and their coefficients.
+/// For one real of the result: the reals it takes, and their coefficients.
 template <class T>
 using sources = std::vector<std::pair<std::int32_t, T>>;
 
@@ -28,7 +28,7 @@ std::vector<sources<T>> sources_of(const block_map& map) {
     return all;
 }
 
-/// Takes from `open` what one step can: the first real wanted and its neighbours.
+/// Takes from `open` as much as one step can: the first real wanted and its neighbours.
 template <class T>
 map_step<T> next_step(std::vector<sources<T>>& open, std::int32_t in_reals) {
     map_step<T> step;
@@ -40,7 +40,7 @@ map_step<T> next_step(std::vector<sources<T>>& open, std::int32_t in_reals) {
     for (std::size_t lane = 0; lane < lanes; ++lane) {
         const auto within = [&](const auto& s) { return s.first < step.from + static_cast<std::int32_t>(lanes); };
         const auto source = std::find_if(open[lane].begin(), open[lane].end(), within);
-        if (source == open[lane].end()) continue; // times 0
+        if (source == open[lane].end()) continue; // coefficient 0
         taken[lane] = static_cast<std::size_t>(source->first - step.from);
         step.coefficient[lane] = source->second;
         open[lane].erase(source);
@@ -66,7 +66,7 @@ site_map<T>::site_map(const block_map& map, int in_reals) : in_reals_(in_reals),
     assign_ = table.assign;
     add_ = table.add;
     const std::vector<sources<T>> all = sources_of<T>(map);
-    std::size_t to = 0, width = 64; // vectors in falling length, so that each length is one loop
+    std::size_t to = 0, width = 64; // vectors in order of decreasing length, so that each length is one loop
     for (std::size_t i = 0; i < end_.size(); ++i, width /= 2) {
         const std::size_t lanes = width / sizeof(T);
         const bool there = lanes == 1 || (lanes > 1 && width <= table.widest_bytes);

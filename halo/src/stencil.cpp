@@ -32,7 +32,7 @@ star_table::star_table(const coordinate& extents, const std::array<bool, dimensi
         stride *= n;
     }
 
-    // Rows whose neighbours in y all lie beside them, as one block; each other row by itself.
+    // Rows whose neighbours in y are all adjacent form one block; every other row is a block of its own.
     const int first = std::min(radius, extents[1]), last = std::max(first, extents[1] - radius);
     coordinate x{};
     for (x[3] = 0; x[3] < extents[3]; ++x[3])

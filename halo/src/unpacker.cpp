@@ -19,8 +19,8 @@ bool has_maps(const std::array<block_map, lattice::faces>& maps) {
     return std::any_of(maps.begin(), maps.end(), [](const block_map& m) { return !m.empty(); });
 }
 
-/// Options of the unpacker beside a packer, with the adjoint of the projection of face_before(f) for what lies behind
-/// f.
+/// Options of the unpacker that matches a packer, using the adjoint of the projection for face_before(f) on what lies
+/// behind f.
 template <class Face>
 unpacker_options beside(const packer_options& o, Face&& face_before) {
     unpacker_options result{.components = o.components, .format = o.format, .scale = o.scale};
@@ -34,7 +34,7 @@ unpacker_options beside(const packer_options& o, Face&& face_before) {
     return result;
 }
 
-/// Reals of a message's site that a map reads: as many blocks as any of these maps names.
+/// Number of reals of a message's site that a map reads: those of all blocks named by any of these maps.
 int reals_read(const std::array<block_map, lattice::faces>& maps) {
     int reals = 0;
     for (const block_map& map : maps)
@@ -51,8 +51,8 @@ unpacker_options expansion_of(const packer_options& options) {
 
 unpacker_options adjoint_of(const packer_options& options) {
     unpacker_options result = beside(options, [](face f) { return f; });
-    // What a packer sends through the low edge is multiplied by phase. What comes back there is by its conjugate, as
-    // all that comes from beyond the low edge.
+    // What a packer sends through the low edge is multiplied by phase. What comes back there is multiplied by its
+    // conjugate, like everything that comes from beyond the low edge.
     result.phases = options.phases;
     return result;
 }
@@ -112,7 +112,7 @@ unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
         if (width > local.extents[f.mu])
             throw input_error(where + std::to_string(width) + " ghost layers can't be added to a box of " +
                               lattice::to_string(local.extents));
-        // The ghosts' sites where they come from, numbered by the own sites that they are added to.
+        // The ghosts' sites in their owner's box, numbered by the owned sites to which they are added.
         const lattice::box own = layers(local, f, width), theirs = layers(cut.local_box(m.peer), f.opposite(), width);
         part& to = (*parts)[static_cast<std::size_t>(f.index())];
         to.sites = selected(sites_of(within(local, own), local.extents), theirs, cut.global(), p.options());
@@ -142,7 +142,7 @@ unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
     parts_.pointer() = std::move(parts);
 }
 
-/// Err: input_error: options that no message fits, or that the plan or the site order does not fit.
+/// Err: input_error: options that no message fits, or that do not fit the plan or the site order.
 template <class T>
 void unpacker<T>::check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
                                 const lattice::site_order& order) const {
@@ -185,7 +185,7 @@ void unpacker<T>::decoded(const std::byte* ghosts, std::int64_t first, std::int6
 }
 
 namespace {
-/// What a copy that counts from the start of a message takes for that, if site `first` lies here.
+/// The address that a copy takes for the start of the message, if site `first` lies here.
 template <class T>
 const std::byte* start_of_message(const T* site, std::int64_t first, int reals) {
     return reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(site) -
@@ -207,7 +207,7 @@ void unpacker<T>::add_to(const part& p, const std::byte* ghosts, std::int64_t fi
         decoded(ghosts, first, last, last - first, [&](std::int64_t begin, std::int64_t end, const T* x) {
             p.expansion.add(x, y, p.positions.data() + begin, end - begin);
         });
-    else // expanded site by site, then taken to their lanes
+    else // expanded site by site, then moved to their lanes
         decoded(ghosts, first, last, in_chunk, [&](std::int64_t begin, std::int64_t end, const T* x) {
             alignas(64) T expanded[chunk_reals];
             p.expansion.assign(x, expanded, end - begin);
@@ -242,14 +242,14 @@ void unpacker<T>::add(const plan& p, lattice::field<T>& y, team t) const {
 
 template <class T>
 void unpacker<T>::add(const plan& p, std::span<lattice::field<T>* const> ys, team t) const {
-    (void)*parts_; // or it was moved from: told here, where an exception can leave
+    (void)*parts_; // throws if this was moved from, here, where an exception can leave
     if (!t.is_member()) {
         comm::wrong_call wrong;
         wrong.note(t);
         throw input_error("unpacker for halo '" + p.options().name + "': add(): " + wrong.text());
     }
-    // A member's own sites, in local lexicographic order, which is that of every message: so its share of each face is
-    // a range.
+    // Each member has a range of sites in local lexicographic order, which is that of every message, so its share of
+    // each face is a range too.
     const auto from = [&](int index) {
         const auto share = shared_.size() * static_cast<std::size_t>(index) / static_cast<std::size_t>(t.size);
         return index == 0 ? 0 : share < shared_.size() ? shared_[share] : std::numeric_limits<std::int32_t>::max();

@@ -8,7 +8,7 @@
 
 namespace halocline::halo {
 
-/// Why messages with that peer go the way they do, and what its transport was not.
+/// Why messages with that peer take their path, and why its preferred transports were refused.
 inline std::string why_column(const std::string& why_this_path, const comm::rank_info& peer) {
     if (peer.refused.empty()) return why_this_path;
     return why_this_path + (why_this_path.empty() ? "" : "; ") + "instead of " + peer.refused;
