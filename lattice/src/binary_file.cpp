@@ -27,7 +27,7 @@ binary_file::binary_file(const std::string& path, int flags) : path_(path) {
     struct stat status {};
     const int code = ::fstat(descriptor_, &status) == 0 ? 0 : errno;
     if (code != 0 || !S_ISREG(status.st_mode)) {
-        ::close(std::exchange(descriptor_, -1)); // a constructor that throws runs no destructor
+        ::close(std::exchange(descriptor_, -1)); // because a constructor that throws runs no destructor
         if (code != 0) fail("can't be examined", code);
         throw file_error(path_, "is not a regular file");
     }

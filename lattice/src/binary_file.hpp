@@ -19,7 +19,7 @@ std::string to_string(uint128 value);
 /// An open file descriptor.  Err: file_error with the system's reason.
 class binary_file {
   public:
-    /// Only regular files: a pipe or a device has no size and could block for ever.
+    /// Only regular files: a pipe or a device has no size and could block forever.
     static binary_file open_to_read(const std::string& path);
     static binary_file open_to_write(const std::string& path);
     binary_file(binary_file&& other) noexcept;
@@ -29,12 +29,12 @@ class binary_file {
     [[nodiscard]] const std::string& path() const { return path_; }
     /// Bytes in the file when it was opened.
     [[nodiscard]] std::uint64_t size() const { return size_; }
-    /// Err: file_error when the file ends before the last byte.
+    /// Err: file_error if the file ends before the last byte.
     void read(std::uint64_t offset, std::span<std::byte> to) const;
     [[nodiscard]] std::string read_text(std::uint64_t offset, std::size_t length) const;
     void write(std::uint64_t offset, std::span<const std::byte> from) const;
     void write_text(std::uint64_t offset, const std::string& text) const;
-    /// Reserves the disk space, so that a full disk shows now.
+    /// Reserves the disk space, so that a full disk is noticed now.
     void reserve(std::uint64_t bytes) const;
     /// Returns once everything is on disk.
     void sync() const;
@@ -48,7 +48,7 @@ class binary_file {
     std::uint64_t size_ = 0;
 };
 
-/// Makes names in a folder (a rename) durable.  File systems that can't are left alone.
+/// Makes names in a folder (a rename) durable, unless the file system can't.
 void sync_folder(const std::string& path);
 
 template <class Word>

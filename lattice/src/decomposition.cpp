@@ -14,11 +14,11 @@ namespace {
 
 constexpr char dimension_name[] = "xyzt";
 
-/// Cut units per dimension.  Err: input_error when the granularity does not divide the lattice.
+/// Cut units per dimension.  Err: input_error if the granularity does not divide the lattice.
 coordinate units_of(const coordinate& global, const coordinate& granularity) {
     coordinate units{};
     constexpr double most_sites = 1e15;
-    double sites = 1; // as 64-bit whole numbers they could wrap
+    double sites = 1; // 64-bit integers could overflow
     for (const int extent : global) sites *= extent;
     if (sites > most_sites)
         throw input_error("lattice " + to_string(global) + " has more than 1e15 sites, which no machine can hold");
@@ -33,7 +33,7 @@ coordinate units_of(const coordinate& global, const coordinate& granularity) {
     return units;
 }
 
-/// A rank is an int; the product of four could wrap in 64 bits.  Pre: n >= 1.  Err: input_error.
+/// A rank is an int; the product of four could overflow 64 bits.  Pre: n >= 1.  Err: input_error.
 void check_number_of_ranks(const coordinate& global, const coordinate& rank_grid) {
     std::int64_t ranks = 1;
     for (const int n : rank_grid) {
@@ -103,7 +103,7 @@ decomposition decomposition::even(const coordinate& global, const coordinate& ra
                               ": " + dimension_name[mu] + " can be cut over 1 to " + std::to_string(units[mu]) +
                               " ranks in units of " + std::to_string(granularity[mu]) + ", not over " +
                               std::to_string(rank_grid[mu]));
-    check_number_of_ranks(global, rank_grid); // before there is a list of cuts for each
+    check_number_of_ranks(global, rank_grid); // before lists of cuts of that size are made
     std::array<std::vector<int>, dimensions> cuts;
     for (int mu = 0; mu < dimensions; ++mu) {
         const int least = units[mu] / rank_grid[mu], rest = units[mu] % rank_grid[mu];
@@ -135,7 +135,7 @@ decomposition decomposition::with_rank_order(std::vector<int> order) const {
                               ", which is none of 0 to " + std::to_string(ranks() - 1) + " or has a place already");
         place_of[static_cast<std::size_t>(rank)] = static_cast<int>(i);
     }
-    if (std::is_sorted(order.begin(), order.end())) return result; // equal to the cut that was given no order
+    if (std::is_sorted(order.begin(), order.end())) return result; // equal to a cut without an order
     result.rank_order_ = std::move(order);
     result.place_of_ = std::move(place_of);
     return result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values in the text of file heads and XML records: the whole text or nothing.  Private to lattice/.
+// Values in the text of file headers and XML records: the whole text must parse.  Private to lattice/.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ std::optional<double> parse_double(std::string_view text);
 /// 1 to 8 hexadecimal digits.
 std::optional<std::uint32_t> parse_hex(std::string_view text);
 std::string to_hex(std::uint32_t value);
-/// Without blanks and zero bytes at its ends.
+/// Removes blanks and zero bytes at both ends.
 std::string_view trim(std::string_view text);
-/// Text of a file as an error prints it: the first 40 characters, without control characters.
+/// Text of a file for an error message: the first 40 characters, without control characters.
 std::string shown(std::string_view text);
 
 } // namespace halocline::lattice

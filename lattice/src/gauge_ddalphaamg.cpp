@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DDalphaAMG: int32 nt, nz, ny, nx and float64 3 * plaquette, then the links T, Z, Y, X of every site; little endian.
-// openQCD has the same head (gauge_openqcd.cpp).
+// openQCD has the same header (gauge_openqcd.cpp).
 #include "gauge_layout.hpp"
 
 namespace halocline::lattice {
@@ -28,7 +28,7 @@ gauge_file open_ddalphaamg(const binary_file& file) {
         throw file_error(g.path, std::string("is neither LIME nor NERSC nor MILC, and not DDalphaAMG: ") +
                                      std::string(e.what()).substr(g.path.size() + 4));
     }
-    // Re tr of an SU(3) matrix is in [-3/2, 3]; written so that a NaN is refused too.
+    // Re tr of an SU(3) matrix is in [-3/2, 3]; written so that NaN is refused too.
     if (!(plaquette3 >= -1.5 && plaquette3 <= 3))
         throw file_error(g.path, "DDalphaAMG head gives 3 * plaquette = " + std::to_string(plaquette3) +
                                      ": it must be between -1.5 and 3");

@@ -53,7 +53,7 @@ gauge_file open_gauge_file(const std::string& path) {
     if (first == lime_magic) return open_ildg(file);
     if (first == milc_magic || reverse_bytes(first) == milc_magic) return open_milc(file);
     if (start == nersc_begin) return open_nersc(file);
-    return open_ddalphaamg(file); // it has no magic: sizes that fit are its mark
+    return open_ddalphaamg(file); // it has no magic number: it is recognised by sizes that fit
 }
 
 gauge_totals read_links(const gauge_file& file, const box& local, gauge_field& links) {

@@ -33,7 +33,7 @@ void complete_third_row(double* u) {
     }
 }
 
-/// max |U U^dagger - 1| and of the third row, which knows the sign of the determinant; infinite if it is not a number.
+/// Largest error of U U^dagger = 1 and of the third row, which fixes the determinant's sign; infinite if NaN occurs.
 double su3_error(const double* u) {
     double largest = 0;
     const auto add = [&](double error) {
@@ -114,7 +114,7 @@ void add_checksum(gauge_totals& totals, const gauge_file& file, std::int64_t fil
     if (file.format == gauge_format::milc)
         for (int b = 0; b < bytes; b += 4) {
             const auto word = load<std::uint32_t>(stored + b, file.big_endian);
-            const std::int64_t i = file_site * (bytes / 4) + b / 4; // of all words in the file
+            const std::int64_t i = file_site * (bytes / 4) + b / 4; // index among all words in the file
             totals.milc_xor[0] ^= std::rotl(word, static_cast<int>(i % 29));
             totals.milc_xor[1] ^= std::rotl(word, static_cast<int>(i % 31));
         }

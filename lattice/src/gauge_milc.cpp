@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// MILC v5: a head of 96 bytes, then the links x, y, z, t of every site in 32 bits; the byte order is that of the magic.
+// MILC v5: a header of 96 bytes, then the links x, y, z, t of every site in 32 bits; the magic number shows the byte
+// order.
 #include "gauge_layout.hpp"
 
 namespace halocline::lattice {
 namespace {
 
-/// Magic, four extents, 64 characters of a time stamp, order of sites, two checksums.
+/// Magic number, four extents, 64 characters of a time stamp, order of sites, two checksums.
 constexpr std::size_t extents_at = 4, order_at = 84, checksums_at = 88, head_bytes = 96;
 constexpr std::uint32_t natural_order = 0;
 
@@ -30,7 +31,7 @@ gauge_file open_milc(const binary_file& file) {
                                      ": only sites in natural order (0) can be read");
 
     const std::array<std::uint32_t, 2> sums{word(checksums_at), word(checksums_at + 4)};
-    if (sums == std::array<std::uint32_t, 2>{}) // converters that can't compute them
+    if (sums == std::array<std::uint32_t, 2>{}) // written by converters that can't compute them
         g.warnings.emplace_back("no checksums are recorded: some corruption can't be seen");
     else
         g.milc_checksum = sums;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t max_head_bytes = 65536;
 
-/// The keys of a head and the byte after it.
+/// The keys of a header and the offset of the byte after it.
 struct nersc_head {
     std::map<std::string, std::string, std::less<>> values;
     std::size_t end = 0;
@@ -53,7 +53,7 @@ nersc_head parse_head(const binary_file& file) {
                                       " bytes: it is truncated or corrupted");
 }
 
-/// Parses a value that must make sense if it is there.
+/// Parses a value that may be absent but must make sense if present.
 template <class Value>
 std::optional<Value> optional_value(const std::string& path, const nersc_head& head, const std::string& key,
                                     std::optional<Value> (*parse)(std::string_view)) {
@@ -65,8 +65,8 @@ std::optional<Value> optional_value(const std::string& path, const nersc_head& h
     return value;
 }
 
-/// A unit of the last digit that a head gives: writers of 64-bit links print 6 to 14 digits, rounded or cut. Zeros at
-/// the end are not always printed, so 1e-4 at most.
+/// A unit of the last digit that a header gives: writers of 64-bit links print 6 to 14 digits, rounded or truncated.
+/// Trailing zeros are not always printed, so it is at most 1e-4.
 double last_digit(const nersc_head& head, const std::string& key) {
     constexpr double most = 1e-4;
     const std::string_view number = head.values.find(key)->second;
@@ -96,7 +96,7 @@ gauge_file open_nersc(const binary_file& file) {
                          "NERSC DATATYPE is '" + shown(type) + "': 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3 can be read");
 
     const std::string& real = head.at(g.path, "FLOATING_POINT");
-    const bool plain = real == "IEEE32" || real == "IEEE64"; // the archive's first files: big endian
+    const bool plain = real == "IEEE32" || real == "IEEE64"; // the archive's first files, which are big endian
     if (plain || real == "IEEE32BIG" || real == "IEEE64BIG")
         g.big_endian = true;
     else if (real != "IEEE32LITTLE" && real != "IEEE64LITTLE")

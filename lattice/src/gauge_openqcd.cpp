@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// openQCD: the head of DDalphaAMG, then for each odd site, x fastest, the links in +T, -T, +Z, -Z, +Y, -Y, +X, -X:
+// openQCD: the header of DDalphaAMG, then for each odd site, x fastest, the links in +T, -T, +Z, -Z, +Y, -Y, +X, -X:
 // those that start there and those that end there. Little endian, 64 bits, even extents. With an open boundary in t the
 // links in t of the last time slice are zero.
 #include "gauge_layout.hpp"
@@ -15,7 +15,7 @@ constexpr std::int64_t odd_site_bytes = std::int64_t{links_per_odd_site} * link_
 /// The odd sites are stored as the sites of a lattice of half the extent in x: x / 2, y, z, t.
 coordinate halved(const coordinate& extents) { return {extents[0] / 2, extents[1], extents[2], extents[3]}; }
 
-/// The part of it with all links that start in `local`.
+/// The part of it that contains all links that start in `local`.
 box odd_sites_around(const box& local) {
     box odd = local;
     odd.origin[0] = local.origin[0] / 2;

@@ -30,8 +30,8 @@ std::string ddalphaamg_head(const coordinate& extents, double plaquette) {
     return head;
 }
 
-/// The head of a NERSC file, of one length whatever the figures. Other readers want the keys that say nothing here,
-/// too.
+/// The header of a NERSC file, whose length does not depend on the figures. It includes keys without meaning here,
+/// because other readers require them.
 std::string nersc_head(const coordinate& extents, const gauge_totals& totals, double plaquette) {
     const double trace = totals.links > 0 ? totals.link_trace_sum / (3 * static_cast<double>(totals.links)) : 0;
     char figures[128];
@@ -47,7 +47,7 @@ std::string nersc_head(const coordinate& extents, const gauge_totals& totals, do
            "FLOATING_POINT = IEEE64BIG\nEND_HEADER\n";
 }
 
-/// What stands before the links. The figures may come later: its length is the same.
+/// Everything before the links. The figures may be filled in later: the length stays the same.
 std::string head_text(const gauge_file& layout, const gauge_totals& totals, double plaquette) {
     switch (layout.format) {
     case gauge_format::ildg: return ildg_head(layout.extents, static_cast<std::uint64_t>(link_bytes(layout)));
@@ -107,7 +107,8 @@ gauge_totals gauge_writer::write(const box& local, const gauge_field& links) {
 
 void gauge_writer::finish(const gauge_totals& totals, double plaquette) {
     try {
-        check_totals(layout_, totals); // nothing is recorded in layout_: coverage, finiteness and unitarity
+        check_totals(layout_,
+                     totals); // layout_ records nothing: this checks coverage, finiteness and unitarity
     } catch (const file_error& e) {
         throw input_error(std::string(e.what()) +
                           "; links of 32-bit origin must be reunitarised before they are written");

@@ -11,7 +11,7 @@ namespace halocline::lattice {
 namespace {
 
 constexpr std::uint64_t record_head_bytes = 144;
-/// XML that we read is a few hundred bytes; more than this is not what it says.
+/// XML that we read is a few hundred bytes; anything larger is not what it claims to be.
 constexpr std::uint64_t max_xml_bytes = 1 << 20;
 
 } // namespace
@@ -38,7 +38,7 @@ lime_records list_records(const binary_file& file) {
         const auto version = load<std::uint16_t>(head.data() + 4, true);
         if (version != 1) throw file_error(file.path(), where + " has version " + std::to_string(version) + ", not 1");
         const auto length = load<std::uint64_t>(head.data() + 8, true);
-        // Compared before anything is added: a length near 2^64 would wrap when padded.
+        // Compared before anything is added: a length near 2^64 would overflow when padded.
         const uint128 padded = (static_cast<uint128>(length) + 7) / 8 * 8;
         if (padded > left - record_head_bytes)
             throw file_error(file.path(), where + " claims " + to_string(padded) + " bytes of data, but " +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // LIME: records of a type and any bytes, one after the other.  A record: u32 magic, u16 version, u16 flags, u64 length,
-// 128 B of type, big endian; its data, padded to 8 B.  And what SciDAC's records hold: small XML, checksums of sites.
-// Private to lattice/.
+// 128 B of type, big endian; its data, padded to 8 B.  Also the contents of SciDAC's records: small XML, checksums of
+// sites.  Private to lattice/.
 #pragma once
 
 #include "binary_file.hpp"
@@ -18,7 +18,7 @@
 namespace halocline::lattice {
 
 inline constexpr std::uint32_t lime_magic = 0x456789ab;
-/// More than this after the data is not an accident of a writer but another file.
+/// More than this after the data is not a writer's accident but another file.
 inline constexpr std::uint64_t max_trailing_bytes = 4096;
 
 /// The first and the last record of a message are marked.
@@ -31,19 +31,19 @@ struct lime_record {
     std::uint64_t length = 0;
 };
 
-/// Records of a file; lengths are held against the file's.
+/// Records of a file; their lengths have been compared with the file's.
 struct lime_records {
     std::string path;
     std::vector<lime_record> list;
-    std::uint64_t trailing_bytes = 0; ///< behind the last record
+    std::uint64_t trailing_bytes = 0; ///< after the last record
 
-    /// The one record of a type; nullptr if there is none.  Err: file_error when there are several.
+    /// The one record of a type; nullptr if there is none.  Err: file_error if there are several.
     [[nodiscard]] const lime_record* find(std::string_view type) const;
 };
 /// Err: file_error for records that are damaged or cut short.
 lime_records list_records(const binary_file& file);
 
-/// A record's head.
+/// A record's header.
 std::string lime_head(const std::string& type, std::uint64_t length, lime_flags flags);
 /// A whole record.
 std::string lime_text(const std::string& type, const std::string& data, lime_flags flags);
@@ -54,12 +54,12 @@ class xml_values {
     /// Err: file_error.
     xml_values(const binary_file& file, const lime_record& record);
 
-    /// Text of the only element of this name; none: no such element, or one that can't be read.
-    /// Err: file_error when there are several.
+    /// Text of the only element of this name; none if there is no such element, or one that can't be read.
+    /// Err: file_error if there are several.
     [[nodiscard]] std::optional<std::string> find(std::string_view name) const;
     /// Text of the only element of this name.  Err: file_error if there is none that can be read, or several.
     [[nodiscard]] std::string at(std::string_view name) const;
-    /// A value that must make sense.  Err: file_error.
+    /// A value that must be present and valid.  Err: file_error.
     template <class Value>
     [[nodiscard]] Value number(std::string_view name, std::optional<Value> (*parse)(std::string_view)) const {
         const std::string text = at(name);
@@ -67,7 +67,7 @@ class xml_values {
         if (!value) fail("gives <" + std::string(name) + "> as '" + shown(text) + "': not a number");
         return *value;
     }
-    /// Err: file_error, which opens with the record's type.
+    /// Err: always file_error, which opens with the record's type.
     [[noreturn]] void fail(const std::string& what) const;
 
   private:
@@ -79,13 +79,13 @@ using scidac_sums = std::array<std::uint32_t, 2>;
 void add_to_scidac_sums(scidac_sums& sums, std::int64_t site, std::span<const std::byte> stored);
 /// "0123abcd 4567cdef"
 std::string to_string(const scidac_sums& sums);
-/// The record with the sums, which ends its message; its length depends on no value.
+/// The record with the sums, which ends its message; its length does not depend on their values.
 std::string scidac_checksum_text(const scidac_sums& sums);
-/// What a file records; none: no such record. Adds to `warnings` what the sums can't vouch for: that there are none,
-/// and bytes behind the last record.  Err: file_error.
+/// The sums that a file records; none: no such record. Adds to `warnings` what the sums can't guarantee: their absence,
+/// and bytes after the last record.  Err: file_error.
 std::optional<scidac_sums> read_scidac_sums(const binary_file& file, const lime_records& records,
                                             std::vector<std::string>& warnings);
-/// Err: file_error when the file records other sums than its data has.
+/// Err: file_error if the file records other sums than its data has.
 void check_scidac_sums(const std::string& path, const std::optional<scidac_sums>& recorded, const scidac_sums& found);
 
 } // namespace halocline::lattice

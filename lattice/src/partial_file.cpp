@@ -42,7 +42,7 @@ class descriptor {
     int number_;
 };
 
-/// False: another run has the lock. File systems without locks (Lustre can be mounted so) let everybody through.
+/// False: another run has the lock. File systems without locks (Lustre can be mounted that way) let everybody through.
 bool lock(int file, int kind) {
     int code = 0;
     do code = ::flock(file, kind | LOCK_NB) == 0 ? 0 : errno;
@@ -58,7 +58,7 @@ bool leads_to(const std::string& name, int file) {
            named.st_ino == opened.st_ino;
 }
 
-/// Nothing that anybody else could miss if it is written to.
+/// True if writing to it can't destroy anything of anybody else's.
 bool is_fresh(int file) {
     struct stat status {};
     return ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0 && status.st_nlink == 1;
@@ -102,7 +102,7 @@ partial_file::partial_file(std::string path) : path_(std::move(path)), name_(par
 
 partial_file::~partial_file() {
     if (lock_ < 0) return;
-    if (leads_to(name_, lock_)) ::unlink(name_.c_str()); // before it is unlocked: then the name may be another run's
+    if (leads_to(name_, lock_)) ::unlink(name_.c_str()); // while it is locked: later the name may be another run's
     ::close(lock_);
 }
 
@@ -120,12 +120,13 @@ void partial_file::create() {
             std::this_thread::sleep_for(between_looks);
             continue;
         }
-        if (code == 0 && !leads_to(name_, file.number())) continue; // the run that had the lock has just ended
+        if (code == 0 && !leads_to(name_, file.number())) continue; // the run that held the lock has just ended
         if (code == 0 && is_fresh(file.number())) {
             lock_ = file.release();
             return;
         }
-        // Left by a killed run. Not emptied: it may be a link to another file, or still be open in a rank of that run.
+        // Left by a killed run. Not truncated: it may be a link to another file, or still be open in a rank of that
+        // run.
         if (::unlink(name_.c_str()) == 0) continue;
         if (errno == ENOENT) throw file_error(name_, "can't be opened: " + text_of(code));
         throw file_error(name_, "is in the way: " + text_of(errno));

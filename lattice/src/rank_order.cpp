@@ -12,14 +12,14 @@
 namespace halocline::lattice {
 namespace {
 
-constexpr int seeds = 16;      // places from which nodes are grown
-constexpr int few_ranks = 256; // up to here every start is refined, beyond only the best
+constexpr int seeds = 16;      // number of places from which nodes are grown
+constexpr int few_ranks = 256; // up to this number every start is refined, beyond it only the best
 
-/// Node of every place of the rank grid.
+/// The node of every place of the rank grid.
 using assignment = std::vector<int>;
 
-/// The exchange as a graph over the places of the rank grid. Both ends of an edge send equally many sites: boxes of one
-/// grid line have equal cross-sections.
+/// The exchange as a graph over the places of the rank grid. Both ends of an edge send the same number of sites,
+/// because boxes of one grid line have equal cross-sections.
 class exchange_graph {
   public:
     struct edge {
@@ -42,7 +42,7 @@ class exchange_graph {
     [[nodiscard]] int places() const { return static_cast<int>(edges_.size()); }
     [[nodiscard]] const std::vector<edge>& edges(int place) const { return edges_[place]; }
 
-    /// Sites that leave their node.
+    /// Number of sites that leave their node.
     [[nodiscard]] std::int64_t cost(const assignment& node) const {
         std::int64_t sites = 0;
         for (int place = 0; place < places(); ++place)
@@ -51,12 +51,12 @@ class exchange_graph {
         return sites;
     }
 
-    /// How many fewer sites leave their node, counted at one end, when two places of different nodes change nodes.
+    /// How many fewer sites, counted at one end, leave their node if two places of different nodes swap nodes.
     [[nodiscard]] std::int64_t gain(const assignment& node, int a, int b) const {
         const auto from = [&](int place, int other) {
             std::int64_t sites = 0;
             for (const edge& e : edges_[place]) {
-                if (e.to == other) continue; // still two nodes
+                if (e.to == other) continue; // they are still on two nodes
                 if (node[e.to] == node[other]) sites += e.sites;
                 if (node[e.to] == node[place]) sites -= e.sites;
             }
@@ -72,7 +72,7 @@ class exchange_graph {
     std::vector<std::vector<edge>> edges_;
 };
 
-/// Node numbers as given -> 0, 1, … by first rank.
+/// Given node numbers -> 0, 1, … by first rank.
 assignment numbered(const decomposition& cut, std::span<const int> nodes) {
     if (nodes.size() != static_cast<std::size_t>(cut.ranks()))
         throw input_error("rank order: nodes of " + std::to_string(nodes.size()) +
@@ -94,8 +94,8 @@ assignment numbered(const decomposition& cut, std::span<const int> nodes) {
     return result;
 }
 
-/// Ranks change places with ranks of neighbouring nodes while that gains something. A change that gains is always such
-/// a one: one of the two comes to a node where it has a neighbour.
+/// Swaps ranks of neighbouring nodes while that gains something. Considering neighbouring nodes suffices: in a swap
+/// that gains, at least one of the two moves to a node where it has a neighbour.
 void refine(const exchange_graph& graph, assignment& node, int nodes) {
     std::vector<std::vector<int>> places_of(static_cast<std::size_t>(nodes));
     for (int place = 0; place < graph.places(); ++place) places_of[node[place]].push_back(place);
@@ -112,7 +112,7 @@ void refine(const exchange_graph& graph, assignment& node, int nodes) {
         }
         return with;
     };
-    for (bool changed = true; changed;) { // each change lowers the cost, so this ends
+    for (bool changed = true; changed;) { // each change lowers the cost, so this terminates
         changed = false;
         for (int place = 0; place < graph.places(); ++place) {
             const int with = best_change(place);
@@ -125,7 +125,7 @@ void refine(const exchange_graph& graph, assignment& node, int nodes) {
     }
 }
 
-/// Tilings of the rank grid by boxes of `size` ranks, a node each.
+/// Tilings of the rank grid by boxes of `size` ranks, one node each.
 std::vector<assignment> tilings(const coordinate& grid, int size) {
     std::vector<assignment> found;
     for (std::int64_t b = 0; b < volume(grid); ++b) {
@@ -147,8 +147,9 @@ std::vector<assignment> tilings(const coordinate& grid, int size) {
     return found;
 }
 
-/// Nodes one after the other in the order of `sequence`, each place by place, from place `first_free` on: next is the
-/// free place with the most sites to the node less those to free places, so that what is left stays compact.
+/// Grows nodes one after the other in the order of `sequence`, each place by place, from place `first_free` on: the
+/// next place is the free one with the most sites towards the node minus those towards free places, so that the rest
+/// stays compact.
 assignment grown(const exchange_graph& graph, const std::vector<int>& sizes, const std::vector<int>& sequence,
                  int first_free) {
     constexpr int none = -1;

@@ -6,7 +6,7 @@
 namespace halocline::lattice {
 namespace {
 
-/// Largest extent that a head may claim: any product of four and a site's bytes fits 128 bits.
+/// Largest extent that a header may claim: the product of any four and a site's bytes fits into 128 bits.
 constexpr int max_extent = (1 << 24) - 1;
 
 } // namespace

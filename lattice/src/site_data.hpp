@@ -14,16 +14,16 @@
 
 namespace halocline::lattice {
 
-/// Buffer of one read or write.
+/// Buffer size of one read or write.
 inline constexpr std::int64_t run_bytes = 4 << 20;
 
-/// Bytes of a lattice's data.  Err: file_error when an extent that `head` gives is not in [1, 2^24).
+/// Bytes of a lattice's data.  Err: file_error if an extent given by `head` is not in [1, 2^24).
 uint128 lattice_bytes(const std::string& path, const std::string& head, const coordinate& extents, int site_bytes);
 
 /// Err: input_error unless `data` can hold `components` reals on the sites of `local`: its extents, lexicographic
 /// order.
 void check_field(const box& local, const field<double>& data, int components, const std::string& name);
-/// Err: input_error when `local` leaves the lattice that is written to `path`.
+/// Err: input_error if `local` is not inside the lattice that is written to `path`.
 void check_inside(const box& local, const coordinate& extents, const std::string& path);
 
 /// Calls f(file_site, local_site, sites) for runs that are contiguous in the file and in the lexicographic order of

@@ -9,7 +9,7 @@
 namespace halocline::lattice {
 namespace {
 
-/// Positions are 32-bit: half the memory of the tables, and a rank never has that many sites.
+/// Positions are 32-bit, which halves the memory of the tables; a rank never has more sites.
 constexpr std::int64_t most_sites = std::numeric_limits<std::int32_t>::max();
 
 /// Err: input_error unless the box has 1 to 2^31 - 1 sites.
@@ -17,21 +17,21 @@ void check_box(const coordinate& extents) {
     std::int64_t sites = 1;
     for (int e : extents) {
         if (e < 1) throw input_error("local box " + to_string(extents) + ": every extent must be at least 1");
-        sites *= e; // below 2^62; the product of all four could wrap
+        sites *= e; // below 2^62; the product of all four could overflow
         if (sites > most_sites)
             throw input_error("local box " + to_string(extents) + " has more than " + std::to_string(most_sites) +
                               " sites: cut the lattice over more ranks");
     }
 }
 
-/// Checks how many places a box takes, padding and what follows it included.  Err: input_error.
+/// Checks how many places a box takes, including padding and what follows it.  Err: input_error.
 void check_places(std::int64_t places, const coordinate& extents) {
     if (places > most_sites)
         throw input_error("local box " + to_string(extents) + " takes " + std::to_string(places) +
                           " places, padding and ghosts included; a rank has at most " + std::to_string(most_sites));
 }
 
-/// Rank of every site of a box in the order "even ones first, then odd ones, each lexicographic".
+/// Index of every site of a box in the order "even ones first, then odd ones, each lexicographic".
 /// Shape: volume(extents) entries; `offset` is added to the coordinate before its parity is taken.
 std::vector<std::int32_t> even_first(const coordinate& extents, const coordinate& offset) {
     const std::int64_t sites = volume(extents);
@@ -47,7 +47,7 @@ std::vector<std::int32_t> even_first(const coordinate& extents, const coordinate
 /// Number of groups that hold `blocks` blocks.
 int groups_for(int blocks, int blocks_per_group) { return (blocks + blocks_per_group - 1) / blocks_per_group; }
 
-/// Splits the block over lanes: as few splits as leave the least padding, t first, then z, y, x.
+/// Splits the block over lanes: as few splits as give the least padding, t first, then z, y, x.
 void choose_splits(block_layout& b, const int (&blocks)[2]) {
     int splittable = 0;
     for (int extent : b.block) splittable += extent % 4 == 0 ? 1 : 0;
@@ -72,7 +72,7 @@ void choose_splits(block_layout& b, const int (&blocks)[2]) {
     }
 }
 
-/// Deals the blocks out to groups, colour 0 first.
+/// Distributes the blocks over groups, colour 0 first.
 void place_blocks(block_layout& b, const std::vector<int>& colour, const int (&blocks)[2]) {
     for (int c = 0; c < 2; ++c) b.groups[c] = groups_for(blocks[c], b.blocks_per_group);
     b.block_of.assign(static_cast<std::size_t>((b.groups[0] + b.groups[1]) * b.blocks_per_group), -1);
@@ -117,7 +117,7 @@ std::shared_ptr<const site_order> site_order::even_odd(const box& local) {
 
 namespace {
 
-/// Blocks of the local box, their colours and their places in groups.  Err: input_error where they do not fit.
+/// Blocks of the local box, their colours and their places in groups.  Err: input_error if they do not fit.
 block_layout lay_out(const box& local, const coordinate& global, const coordinate& block, int lane_width) {
     block_layout b;
     b.block = block;
@@ -132,7 +132,7 @@ block_layout lay_out(const box& local, const coordinate& global, const coordinat
         b.grid[mu] = local.extents[mu] / block[mu];
         b.grid_origin[mu] = local.origin[mu] / block[mu];
         b.global_grid[mu] = global[mu] / block[mu];
-        // With an odd number of blocks the periodic wrap joins two blocks of one colour (or one with itself).
+        // With an odd number of blocks the periodic wrap joins two blocks of the same colour (or one with itself).
         if (b.global_grid[mu] % 2 != 0) b.two_colours = false;
     }
 
@@ -190,7 +190,7 @@ std::shared_ptr<const site_order> site_order::blocked(const box& local, const co
 }
 
 std::shared_ptr<const site_order> site_order::followed_by(std::int64_t more) const {
-    const std::int64_t first = outer_sites_ * lane_width_; // storage position of the first of them
+    const std::int64_t first = outer_sites_ * lane_width_; // storage position of the first additional site
     const std::int64_t outer = outer_sites_ + (more + lane_width_ - 1) / lane_width_;
     check_places(outer * lane_width_, extents_);
     std::shared_ptr<site_order> order(new site_order);

@@ -9,7 +9,7 @@
 namespace halocline::lattice {
 namespace {
 
-/// The record of a type that every such file has.
+/// The record of a type that every such file must have.
 const lime_record& needed(const lime_records& records, const std::string& type) {
     const lime_record* found = records.find(type);
     if (!found)
@@ -18,7 +18,7 @@ const lime_record& needed(const lime_records& records, const std::string& type) 
     return *found;
 }
 
-/// A number that must have one value, if the file gives it; `right` says which, and why.
+/// A number that must have a certain value, if the file gives it; `right` says which, and why.
 void expect(const xml_values& xml, const char* name, int value, const std::string& right) {
     if (!xml.find(name)) return;
     if (const int given = xml.number(name, parse_int); given != value)
@@ -40,7 +40,7 @@ coordinate read_dims(const xml_values& xml) {
     return extents;
 }
 
-/// Precision, and that a site has one spinor of it.
+/// The precision, after checking that each site has one spinor.
 int read_real_bytes(const xml_values& xml) {
     expect(xml, "recordtype", 0, "0, a field on the whole lattice,"); // globaldata in version 1.0
     expect(xml, "globaldata", 0, "0, a field on the whole lattice,");
@@ -95,7 +95,7 @@ spinor_file open_spinor_file(const std::string& path) {
                                    " bit need " + to_string(bytes));
 
     s.scidac_checksum = read_scidac_sums(file, records, s.warnings);
-    // A record is not where the one before ends: nothing else would show that the spinors are shifted.
+    // A record is not where the previous one ends: nothing else would reveal that the spinors are shifted.
     if (!s.scidac_checksum && records.trailing_bytes > 0)
         throw file_error(path, std::to_string(records.trailing_bytes) +
                                    " bytes that are no LIME record follow the last one, and no scidac-checksum is "

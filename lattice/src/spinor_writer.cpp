@@ -23,13 +23,13 @@ std::string element(const std::string& name, const std::string& content) {
     return "<" + name + ">" + content + "</" + name + ">";
 }
 
-/// A record with XML, terminated by a zero byte, as readers in C like it.
+/// A record with XML, terminated by a zero byte for readers in C.
 std::string xml_record(const std::string& type, const std::string& root, const std::string& content, lime_flags flags) {
     return lime_text(type, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>" + element(root, content) + '\0', flags);
 }
 
-/// All records before the spinors, and the head of theirs. A message is of the file, the next of its one field. The
-/// date that a private record may give is left out: equal fields make equal files.
+/// All records before the spinors, and the header of theirs. The first message describes the file, the next its one
+/// field. The date that a private record may contain is omitted: equal fields make equal files.
 std::string head_of(const coordinate& extents, std::uint64_t data_bytes,
                     const std::vector<std::pair<std::string, std::string>>& info) {
     std::string dims, about;
