@@ -21,7 +21,7 @@ namespace halocline::dirac::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// What is done with one group of blocks, on fields of W lanes.
+/// Operations on one group of blocks, for fields of W lanes.
 template <class T, int W>
 struct block_kernels : site_kernels<T, W> {
     using site_kernel = site_kernels<T, W>;
@@ -75,7 +75,7 @@ struct block_kernels : site_kernels<T, W> {
             }
     }
 
-    /// alpha = <Sr, r> / <Sr, Sr> of each block, in all lanes of the block; 0 where Sr vanishes.
+    /// alpha = <Sr, r> / <Sr, Sr> of each block, in all lanes of the block; 0 if Sr vanishes.
     static void step_lengths(int splits, const T* re, const T* im, const T* norm, T* alpha_re, T* alpha_im) {
         for (int block = 0; block < W; block += splits) {
             T sum_re = 0, sum_im = 0, sum_norm = 0;
@@ -92,7 +92,7 @@ struct block_kernels : site_kernels<T, W> {
         }
     }
 
-    /// What the block solve of one group works on; see table::solve. Its steps follow, in their order.
+    /// The data of the block solve of one group; see table::solve. Its steps follow, in order.
     struct block_system {
         const block_stencil<T>& stencil;
         const T *links, *schur;
@@ -124,7 +124,7 @@ struct block_kernels : site_kernels<T, W> {
             }
     }
 
-    /// Fetches, in four steps, what the solve of the group after this one reads.
+    /// Prefetches, in four steps, what the solve of the next group reads.
     static HWY_INLINE void fetch_next_group(const block_system& b, int step, int site) {
         if (!b.fetch_next || step >= lattice::dimensions) return;
         const std::int64_t at = b.stencil.sites + site;
@@ -135,7 +135,7 @@ struct block_kernels : site_kernels<T, W> {
         look_ahead::template fetch<part>(b.x + (at * spinor_reals + step * part) * W);
     }
 
-    /// Per lane, of r and S r.
+    /// Per-lane products of r and S r.
     struct alignas(64) step_products {
         T re[W] = {}, im[W] = {}, norm[W] = {}; ///< <S r, r>, <S r, S r>
     };

@@ -18,8 +18,8 @@ struct lane_place {
     int group, lane;
 };
 
-/// The lane on the other side of the split plane of its block that face f meets; none where that leaves the block, or
-/// where the block is not split.
+/// The lane on the other side of the split plane that face f meets within its block; none if the face leaves the block,
+/// or the block is not split.
 std::optional<int> lane_inside(const lattice::block_layout& b, face f, int lane) {
     if (!b.split[f.mu]) return std::nullopt;
     const int bit = 1 << std::count(b.split.begin(), b.split.begin() + f.mu, true);
@@ -28,7 +28,7 @@ std::optional<int> lane_inside(const lattice::block_layout& b, face f, int lane)
     return lane ^ bit;
 }
 
-/// The lane behind face f of the block in a lane, in whatever block of this rank that is.
+/// The lane behind face f of the block in a lane, in whichever block of this rank that is.
 std::optional<lane_place> lane_between(const lattice::block_layout& b, const coordinate& rank_grid, int group, face f,
                                        int lane) {
     const int block = b.block_of[static_cast<std::size_t>(group * b.blocks_per_group + lane / b.splits_per_block)];
@@ -86,7 +86,7 @@ kernels::block_stencil<T> make_stencil(const lattice::block_layout& b, int vecto
     stencil.even_sites = b.even_sites;
     stencil.splits_per_block = b.splits_per_block;
 
-    // sites of the sub-box in their order: even ones first
+    // sites of the sub-box in storage order: even ones first
     std::vector<coordinate> sites;
     std::vector<int> place(static_cast<std::size_t>(b.sites_per_group));
     for (int p = 0; p < 2; ++p)
@@ -104,7 +104,7 @@ kernels::block_stencil<T> make_stencil(const lattice::block_layout& b, int vecto
             coordinate n = c;
             n[f.mu] += f.end == side::high ? 1 : -1;
             const bool same_lane = n[f.mu] >= 0 && n[f.mu] < b.sub[f.mu];
-            n[f.mu] = (n[f.mu] + b.sub[f.mu]) % b.sub[f.mu]; // where all sub-boxes have it
+            n[f.mu] = (n[f.mu] + b.sub[f.mu]) % b.sub[f.mu]; // position of the neighbour in any sub-box
             stencil.hops.push_back({place[lattice::lexicographic_index(n, b.sub)], same_lane});
         }
     stencil.inside = collect<T>(1, b.lane_width, vectors, [&](int, face f, int lane) -> std::optional<lane_place> {

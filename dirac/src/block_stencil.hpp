@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the hops of a blocked site order come from, as the kernels read it. Set-up only.
+// Where the hops of a blocked site order come from, in the form the kernels read. Set-up only.
 #pragma once
 
 #include "wilson_clover_kernels.hpp"
@@ -12,7 +12,7 @@ namespace halocline::dirac {
 template <class T>
 kernels::block_stencil<T> make_stencil(const lattice::block_layout& b, int vectors);
 
-/// Lanes behind the faces of blocks, where another block of this rank lies there (or the same one, around a dimension
+/// Lanes behind the faces of blocks, if another block of this rank lies there (or the same one, around a dimension
 /// of one block).
 template <class T>
 kernels::lane_sources<T> sources_between(const lattice::block_layout& b, const lattice::coordinate& rank_grid,

@@ -27,7 +27,7 @@ matrix6 chirality_of(const lattice::field<double>& clover, std::int64_t site, in
     return m;
 }
 
-/// Hermitian matrix in the kernels' form.
+/// Stores a Hermitian matrix in the kernels' form.
 template <class T>
 void pack(lattice::field<T>& to, std::int64_t site, int chirality, const matrix6& m) {
     int c = chirality * kernels::chirality_reals;

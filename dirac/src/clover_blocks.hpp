@@ -12,7 +12,7 @@ namespace halocline::dirac {
 template <class T>
 struct clover_blocks {
     lattice::field<T> clover; ///< 4 + m0 + clover
-    lattice::field<T> schur;  ///< the same on even block sites, -1/(4 + m0 + clover) on odd ones
+    lattice::field<T> schur;  ///< equal to clover on even block sites, -1/(4 + m0 + clover) on odd ones
 };
 
 /// Err: input_error naming the site where an inverse is needed and does not exist.

@@ -15,7 +15,7 @@ namespace halocline::dirac {
 
 namespace {
 
-/// Links as they were read, and what contradicts the file's own figures.
+/// Links as read, and an error if they contradict the file's own figures.
 struct reading {
     verified_links found;
     std::optional<file_error> contradiction; ///< the same on every rank

@@ -46,8 +46,8 @@ padded_links::padded_links(const comm::job& j, const lattice::decomposition& cut
     exchange(j, cut);
 }
 
-/// select(x, mu) says whether U_mu(x) takes part. It depends on the global coordinate alone, so both ends of a message
-/// walk through the same links.
+/// select(x, mu) says whether U_mu(x) takes part. It depends only on the global coordinate, so both ends of a message
+/// visit the same links.
 template <class Select>
 void padded_links::exchange_selected(const comm::job& j, const lattice::decomposition& cut, const Select& select) {
     for (int nu = 0; nu < dimensions; ++nu) {
@@ -86,7 +86,7 @@ void padded_links::exchange_selected(const comm::job& j, const lattice::decompos
                                        cut.neighbour(j.rank(), {nu, lattice::side::high})};
         const std::array<std::string, 2> out{pack(0), pack(extent - 1)};
         const std::vector<std::string> in = j.exchange(peers, out);
-        // A peer that is both neighbours sends its low slice first, which is the one behind our high end.
+        // A peer that is the neighbour on both sides sends its low slice first, which is the one behind our high end.
         const bool same_peer = peers[0] == peers[1];
         unpack(-1, in[same_peer ? 1 : 0]);
         unpack(extent, in[same_peer ? 0 : 1]);

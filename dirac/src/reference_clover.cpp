@@ -46,12 +46,12 @@ lattice::field<double> clover_term(const padded_links& links, const wilson_param
         for (int chirality = 0; chirality < 2; ++chirality)
             for (int row = 0; row < 6; ++row) blocks[36 * chirality + 7 * row] = 4 + p.m0;
 
-        // T < Z < Y < X: descending indices of ours.
+        // T < Z < Y < X: descending indices in our numbering.
         for (int mu = dimensions - 1; mu > 0; --mu)
             for (int nu = mu - 1; nu >= 0; --nu) {
                 const su3 q = clover_leaves(u, x, mu, nu), q_adjoint = adjoint(q);
                 for (int spin = 0; spin < 4; ++spin) {
-                    // gamma_mu gamma_nu does not leave the chirality: row `spin`, its one column and value.
+                    // gamma_mu gamma_nu preserves the chirality: row `spin`, its one column and value.
                     const gamma_row left = gamma[mu][spin], right = gamma[nu][left.column];
                     const std::complex<double> factor = -p.csw / 16 * times(left.value, right.value);
                     auto* block = &blocks[36 * (spin / 2)];

@@ -24,7 +24,7 @@ namespace halocline::dirac::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// What is done with one site, on fields of W lanes.
+/// Operations on one site, for fields of W lanes.
 template <class T, int W>
 struct site_kernels {
     using tag = hn::CappedTag<T, W>;
@@ -32,7 +32,7 @@ struct site_kernels {
     static constexpr int N = static_cast<int>(hn::MaxLanes(tag()));
     static constexpr int vectors = W / N;
 
-    /// Power of i that hop F puts before row `row` of its gamma matrix: forward hops have 1 - gamma.
+    /// Power of i by which hop F multiplies row `row` of its gamma matrix: forward hops have 1 - gamma.
     static constexpr int power(int F, int row) { return gamma[F / 2][row].power + (F % 2 == 1 ? 2 : 0); }
 
     template <int Stride>
@@ -117,7 +117,7 @@ struct site_kernels {
         return w;
     }
 
-    /// Lanes of z as a destination sees them, zero where it takes none from this source.
+    /// Lanes of z in the destination's order, zero if it takes none from this source.
     static HWY_INLINE complex_vector<V> take(const lane_source<T>& source, const complex_vector<V>& z) {
         const tag d;
         const hn::RebindToSigned<tag> di;
@@ -131,7 +131,7 @@ struct site_kernels {
     }
 
     /// sum += the hop from psi over this link. One colour at a time, and each hop in its own function: the registers
-    /// don't hold a spinor and a half-spinor, and a compiler that sees several hops at once tries to.
+    /// can't hold a spinor and a half-spinor, and a compiler that sees several hops at once tries to.
     template <int F>
     static HWY_NOINLINE void add_hop(const T* psi, const T* link, T* HWY_RESTRICT sum) {
         const half_spinor<V> h = project<F>(psi);
@@ -142,7 +142,7 @@ struct site_kernels {
         }
     }
 
-    /// Two fields as the hops read them; the groups of the sources count from these pointers.
+    /// Two fields as the hops read them; the sources' groups count from these pointers.
     struct hop_fields {
         const T *links, *psi;
 
@@ -178,8 +178,8 @@ struct site_kernels {
         }
     }
 
-    /// The site that comes next. What only memory may hold of it is fetched into L2, an eighth in each hop: hardware
-    /// does not look beyond a page, which is less than a site's links.
+    /// The next site. Those of its data that only memory may hold are prefetched into L2, an eighth in each hop:
+    /// hardware does not prefetch beyond a page, which is less than a site's links.
     struct look_ahead {
         const block_stencil<T>& stencil;
         const lane_sources<T>* between;
@@ -204,7 +204,7 @@ struct site_kernels {
                 fetch<link_reals>(clover + (at * site_clover_reals + mu * link_reals) * W);
             fetch<spinor_reals / lattice::faces>(y + (at * spinor_reals + F * (spinor_reals / lattice::faces)) * W);
             const hop step = stencil.hop_of(site, F);
-            if (step.same_lane) { // the walk has met all neighbours but the one in its slowest direction
+            if (step.same_lane) { // the walk has met all neighbours except the one in its slowest direction
                 if constexpr (F == lattice::faces - 1) fetch<spinor_reals>(fields.spinor_at(at - site + step.site, 0));
             } else if (between != nullptr) {
                 for (const lane_source<T>& source : between->of(group, F, 0)) {
@@ -216,7 +216,7 @@ struct site_kernels {
         }
     };
 
-    /// sum += the hop over face F onto one site of a group, as far as it stays inside the block.
+    /// sum += the hop over face F onto one site of a group, to the extent that it stays inside the block.
     template <int F>
     static HWY_INLINE void add_hop_inside(const block_stencil<T>& stencil, int site, int v, const hop_fields& f,
                                           const look_ahead* ahead, T* sum) {
@@ -243,7 +243,7 @@ struct site_kernels {
         add_hop_inside<7>(stencil, site, v, f, ahead, sum.values);
     }
 
-    /// sum += the hop over face F onto one site of `group`, as far as it comes from other blocks of this rank.
+    /// sum += the hop over face F onto one site of `group`, to the extent that it comes from other blocks of this rank.
     template <int F>
     static HWY_INLINE void add_hop_between(const block_stencil<T>& stencil, const lane_sources<T>& between, int group,
                                            int site, int v, const hop_fields& f, T* sum) {
@@ -253,7 +253,7 @@ struct site_kernels {
             add_hop_from_lanes<F>(sources, stencil.sites, step.site, f,
                                   f.link_at(std::int64_t{group} * stencil.sites + site, F / 2, v), sum);
     }
-    /// sum += such hops over the faces in `mask`; f points to the first group.
+    /// sum += add_hop_between() over the faces in `mask`; f points to the first group.
     static HWY_INLINE void add_hops_between(const block_stencil<T>& stencil, const lane_sources<T>& between,
                                             unsigned mask, int group, int site, int v, const hop_fields& f,
                                             site_buffer& sum) {

@@ -38,7 +38,7 @@ lattice::field<double> read_spinors(const comm::job& j, const lattice::decomposi
         psi = lattice::field<double>(local.extents, lattice::spinor_components);
         mine = lattice::read_spinors(file, local, psi);
     });
-    lattice::check_totals(file, reduce_totals(j, mine)); // the same totals, so the same verdict on every rank
+    lattice::check_totals(file, reduce_totals(j, mine)); // the same totals, hence the same verdict, on every rank
     change_spin_basis(psi);
     return psi;
 }

@@ -23,7 +23,7 @@ namespace halocline::dirac::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Half-spinors of N lanes between vectors and memory where each lane's 12 reals are neighbours in groups of four.
+/// Half-spinors of N lanes between vectors and memory, where each lane's 12 reals are adjacent in groups of four.
 template <class T, int N>
 struct alignas(64) lane_buffer {
     T quads[3][4 * N];

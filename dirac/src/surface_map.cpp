@@ -21,7 +21,7 @@ int colour_of(const lattice::block_layout& b, const coordinate& global_site) {
     return lattice::parity(block);
 }
 
-/// One list, group by group: the outer indices where a lane has an entry in `entries` ([site], -1: none).
+/// One list, group by group: the outer indices at which some lane has an entry in `entries` ([site], -1: none).
 template <class List>
 List list_of(const lattice::site_order& order, const std::vector<std::int32_t>& entries) {
     List list;
@@ -50,10 +50,10 @@ bool in_source_set(const lattice::block_layout& b, int set, const coordinate& gl
 surface_map::surface_map(const lattice::decomposition& cut, int rank, std::shared_ptr<const lattice::site_order> order)
     : cut_(cut), order_(std::move(order)), origin_(cut.local_box(rank).origin), extents_(cut.local_box(rank).extents) {}
 
-/// [site]: place in the message of what hops over face f need, -1: not in it.
+/// [site]: index in the message of what hops over face f need, -1: not in it.
 std::vector<std::int32_t> surface_map::places_in_message(face f, const halo::plan& plan) const {
     std::vector<std::int32_t> places(static_cast<std::size_t>(order_->volume()), -1);
-    // sources sit at the opposite end of this rank's box
+    // sources are at the opposite end of this rank's box
     if (const int m = plan.message_of(f.opposite()); m >= 0) {
         const auto& sites = plan.messages()[m].send_sites;
         for (std::size_t i = 0; i < sites.size(); ++i)
@@ -62,11 +62,11 @@ std::vector<std::int32_t> surface_map::places_in_message(face f, const halo::pla
     return places;
 }
 
-/// [site]: place of its source among the ghosts behind face f, -1: it has none there.
+/// [site]: index of its source among the ghosts behind face f, -1: it has none there.
 std::vector<std::int32_t> surface_map::places_among_ghosts(int set, face f, const halo::plan& plan) const {
     std::vector<std::int32_t> places(static_cast<std::size_t>(order_->volume()), -1);
     if (plan.message_of(f) < 0) return places;
-    // ghosts come in the same order as in the message
+    // ghosts have the same order as in the message
     coordinate face_extents = extents_;
     face_extents[f.mu] = 1;
     std::int32_t ghosts = 0;

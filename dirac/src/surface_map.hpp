@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where half-spinors that cross to another rank go. A hop over face f of its destination site starts at a source behind
-// f; if that is a site of another rank, its rank writes the half-spinor into the message of a halo plan, and the
+// f; if that is a site of another rank, that rank writes the half-spinor into the message of a halo plan, and the
 // destination takes it from the plan's ghosts. Set-up only: the kernels read the lists.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace halocline::dirac {
 
-/// Blocks whose sites are sources of an exchange: all of them, those of colour 0, those of colour 1.
+/// Which blocks' sites are sources of an exchange: all of them, those of colour 0, those of colour 1.
 inline constexpr int source_sets = 3;
 /// colour < 0: all.
 constexpr int source_set(int colour) { return colour < 0 ? 0 : 1 + colour; }
@@ -32,10 +32,10 @@ struct surface_lists {
 
 class surface_map {
   public:
-    /// Pre: order is blocked, of the local box of `rank`.
+    /// Pre: order is blocked, for the local box of `rank`.
     surface_map(const lattice::decomposition& cut, int rank, std::shared_ptr<const lattice::site_order> order);
 
-    /// The lists of one set of sources; its messages are those of `plan`.
+    /// The lists for one set of sources, whose messages are those of `plan`.
     [[nodiscard]] surface_lists lists(int set, const halo::plan& plan) const;
 
   private:

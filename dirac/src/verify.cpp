@@ -10,7 +10,7 @@ using lattice::dimensions;
 
 std::array<double, 6> plaquette_by_plane(const comm::job& j, const lattice::decomposition& cut,
                                          const padded_links& links) {
-    // long double: the mean then depends on the decomposition by less than an ulp or two of the result.
+    // long double, so that the mean depends on the decomposition by less than an ulp or two of the result.
     std::array<long double, 6> sums{};
     const coordinate& n = links.extents();
     for (int plane = 0, mu = 0; mu < dimensions; ++mu)
@@ -28,7 +28,7 @@ std::array<double, 6> plaquette_by_plane(const comm::job& j, const lattice::deco
     std::memcpy(mine.data(), sums.data(), sizeof sums);
     std::array<long double, 6> totals{};
     const std::vector<std::string> parts = j.gather(mine);
-    for (int place = 0; place < j.ranks(); ++place) { // by place: bits do not depend on who has which
+    for (int place = 0; place < j.ranks(); ++place) { // by place: the bits do not depend on which rank has it
         const int rank = cut.rank_at(lattice::lexicographic_coordinate(place, cut.rank_grid()));
         std::array<long double, 6> other;
         std::memcpy(other.data(), parts[static_cast<std::size_t>(rank)].data(), sizeof other);

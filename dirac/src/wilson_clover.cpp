@@ -22,8 +22,9 @@ using lattice::dimensions;
 
 namespace {
 
-/// What D reads and writes of a site, and how much of that, all sites together, stays in a cache from one D to the
-/// next: measured with 8^4 in fp64 (6 MiB; fetching takes a tenth longer) and 12^4 in fp32 (16 MiB; half the time).
+/// What D reads and writes per site, and how much of that, over all sites, stays in a cache from one D to the next:
+/// measured with 8^4 in fp64 (6 MiB; prefetching makes it a tenth slower) and 12^4 in fp32 (16 MiB; takes half the
+/// time).
 constexpr int reals_per_site = kernels::site_link_reals + kernels::site_clover_reals + 2 * kernels::spinor_reals;
 constexpr std::int64_t cached_bytes = std::int64_t{8} << 20;
 
@@ -57,7 +58,7 @@ struct wilson_clover<T>::impl {
     /// Whether blocks of this rank are sources, in the current set, of hops into the blocks of a group.
     [[nodiscard]] bool has_sources_between(int group) const {
         if (current == 0) return true;
-        const int colour = current - 1; // of the sources
+        const int colour = current - 1; // that of the sources
         return blocks().two_colours ? colour != (group < blocks().groups[0] ? 0 : 1) : colour == 0;
     }
     /// First real of a group in a field of `components`.
@@ -70,8 +71,8 @@ struct wilson_clover<T>::impl {
     std::shared_ptr<const lattice::site_order> order;
     kernels::table<T> kernel;
     kernels::block_stencil<T> stencil;
-    kernels::lane_sources<T> between; ///< blocks of this rank
-    bool from_memory = false;         ///< what apply() reads is too much for a cache
+    kernels::lane_sources<T> between; ///< from blocks of this rank
+    bool from_memory = false;         ///< apply() reads too much for a cache
     lattice::field<T> links_half;     ///< -1/2 U with boundary signs: [outer][mu][18][W]
     clover_blocks<T> local;           ///< the site-local term
     aligned_array<T> work;            ///< spinors of one group
@@ -86,7 +87,7 @@ struct wilson_clover<T>::impl {
 
     std::array<surfaces, source_sets> sets;
     int current = 0;                            ///< source set of the last start_surface()
-    const lattice::field<T>* sources = nullptr; ///< its field
+    const lattice::field<T>* sources = nullptr; ///< the field that it was given
 };
 
 template <class T>
@@ -163,7 +164,7 @@ template <class T>
 void wilson_clover<T>::impl::add_ghosts(lattice::field<T>& y, int first_group, int last_group, unsigned face_mask,
                                         T scale) const {
     const surfaces& s = sets[current];
-    // group by group: all faces of a group find its links and spinors in cache
+    // group by group, so that all faces of a group find its links and spinors in cache
     for (int g = first_group; g < last_group; ++g)
         for (int f = 0; f < lattice::faces; ++f)
             if ((face_mask >> f & 1) != 0 && s.plan->message_of(lattice::face_of(f)) >= 0)
@@ -176,7 +177,7 @@ comm::status wilson_clover<T>::apply(lattice::field<T>& y, const lattice::field<
     const impl& d = *impl_;
     const auto [first, last] = d.groups(-1);
     start_surface(x);
-    for (int g = first; g < last; ++g) // while the messages fly
+    for (int g = first; g < last; ++g) // while the messages travel
         d.kernel.apply(d.stencil, &d.between, g, d.links_half.data(), d.local.clover.data(), y.data(), x.data(),
                        d.from_memory);
     const comm::status arrived = finish_surface();
