@@ -17,7 +17,7 @@ HWY_INLINE hn::Vec<wide> load(wide d, const float* p) {
     return hn::PromoteTo(d, hn::LoadU(hn::Rebind<float, wide>(), p));
 }
 
-// Vectors I at once: w and u are loaded once for all of them.
+// I vectors at once: w and u are loaded once for all of them.
 template <int I, class T>
 HWY_INLINE void products_of(const T* const* v, const double* HWY_RESTRICT w, const double* HWY_RESTRICT u,
                             std::size_t n, double* HWY_RESTRICT p, double* HWY_RESTRICT q) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops of field_space, compiled once per instruction set. They see plain arrays of reals: where the imaginary
-// parts lie is the caller's business, so one loop serves every lane width.
+// Inner loops of field_space, compiled once per instruction set. They see plain arrays of reals: the position of the
+// imaginary parts is the caller's business, so one loop serves every lane width.
 #pragma once
 
 #include <cstddef>
 
 namespace halocline::solvers::kernels {
 
-inline constexpr int group = 8; ///< vectors per call at most
+inline constexpr int group = 8; ///< maximum number of vectors per call
 
 /// p[i] += sum_l v_i[l] w[l], q[i] += sum_l v_i[l] u[l] for i in [0, count), l in [0, n).
 /// Eight partial sums each, whatever the instruction set.

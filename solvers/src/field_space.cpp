@@ -12,10 +12,10 @@
 namespace halocline::solvers {
 namespace {
 
-// Reals per pass: x, its partner and the accumulators stay in the first-level cache while the basis streams by.
+// Reals per pass: x, its partner and the accumulators stay in the first-level cache while the basis streams past.
 // A multiple of 2 lanes for every lane width up to 512.
 constexpr std::size_t chunk = 1024;
-// Products per global sum that fit the stack.
+// Number of products per global sum that fit on the stack.
 constexpr std::size_t most_products = 512;
 
 // w = x and u = i x with the sign of the conjugate: <v, x> = sum v w + i sum v u, over reals of v.
@@ -52,7 +52,7 @@ void field_space<T>::set_zero(vector& y) const noexcept {
 
 template <class T>
 void field_space<T>::scale(vector& y, double alpha) const noexcept {
-    // in fp64: 1 / ||r|| may be out of the range of T while the result isn't
+    // in fp64: 1 / ||r|| may be out of range for T even if the result isn't
     for (T& value : y.values()) value = static_cast<T>(alpha * static_cast<double>(value));
 }
 
@@ -140,9 +140,9 @@ comm::status field_space<T>::norm2(const vector& x, double& norm) noexcept {
     double square = 0;
     comm::status s = squares(1, square);
     norm = std::sqrt(square);
-    // squares below 1e-280 may have lost digits to underflow, or everything
+    // squares below 1e-280 may have lost digits, or all of them, to underflow
     if (s != comm::status::ok || !(square < 1e-280)) return s;
-    constexpr double up = 0x1p700; // the least number's square stays normal, and a norm of 1e-140 finite
+    constexpr double up = 0x1p700; // the square of the smallest number stays normal, and a norm of 1e-140 finite
     s = squares(up, square);
     norm = std::sqrt(square) / up;
     return s;
