@@ -12,9 +12,9 @@ namespace halocline::amg {
 namespace {
 
 constexpr int half_spinor = lattice::spinor_components / 2; // reals of one chirality
-// A vector that keeps less than this part of itself after the projection depends on the others, to fp32.
+// A vector that keeps less than this part of itself after the projection depends on the others, to fp32 precision.
 constexpr double dependent_below = 1e-5;
-// Sites summed up in fp32 before the sum goes on in fp64.
+// Number of sites summed in fp32 before the sum continues in fp64.
 constexpr std::size_t fp32_run = 16;
 
 [[noreturn]] void throw_dependent(const lattice::block_layout& b, int block, int chirality, int vector, double before,
@@ -45,7 +45,7 @@ aggregation::aggregation(std::shared_ptr<const lattice::site_order> fine,
     for (std::size_t p = 0; p < b.block_of.size(); ++p)
         coarse_site_[p] = b.block_of[p] < 0 ? -1 : static_cast<std::int32_t>(coarse_->position(b.block_of[p]));
 
-    // Coordinates of the sites of a sub-box in storage order: read off the first lane of a place that is not padding.
+    // Coordinates of the sites of a sub-box in storage order, read from the first lane of a place that is not padding.
     std::size_t place = 0;
     while (b.block_of[place] < 0) ++place;
     const std::int64_t first = static_cast<std::int64_t>(place) / b.blocks_per_group * b.sites_per_group;
@@ -87,7 +87,7 @@ void aggregation::define(std::span<const lattice::field<float>> test_vectors) {
         for (int c = 0; c < 2; ++c) orthonormalise(g, c);
 }
 
-// Sums over the lanes that hold one block; every one of them gets the sum.
+// Sums over the lanes that hold one block; each of them gets the sum.
 void aggregation::sum_lanes(std::span<double> lanes) const {
     const auto splits = static_cast<std::size_t>(blocks().splits_per_block);
     for (std::size_t l = 0; l < lanes.size(); l += splits) {
@@ -173,7 +173,7 @@ void aggregation::restrict(lattice::field<float>& x, const lattice::field<float>
 
 void aggregation::restrict(std::span<const batch> batches) const noexcept {
     for (int g = 0; g < blocks().groups[0] + blocks().groups[1]; ++g)
-        for (int c = 0; c < 2; ++c) // what all batches read: the vectors of one chirality in one group
+        for (int c = 0; c < 2; ++c) // every batch reads the same data: the vectors of one chirality in one group
             for (const batch& fields : batches) restrict_group(g, c, fields);
 }
 

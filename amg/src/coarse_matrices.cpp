@@ -48,7 +48,7 @@ comm::status coarse_operator::define(const aggregation& p, dirac::wilson_clover<
 // images[k][i] = part k of D v
 comm::status coarse_operator::apply_in_parts(std::span<std::vector<lattice::field<float>>> images, std::size_t i,
                                              const lattice::field<float>& v, dirac::wilson_clover<float>& d) const {
-    unsigned self = (1U << lattice::faces) - 1; // faces behind which a block finds itself
+    unsigned self = (1U << lattice::faces) - 1; // faces behind which a block has itself as neighbour
     for (const direction& way : directions_) self &= ~way.face_mask;
 
     d.start_surface(v);

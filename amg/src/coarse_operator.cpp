@@ -25,15 +25,15 @@ bool has_two_parities(const coordinate& global) {
     return true;
 }
 
-/// Place of x among the sites of a box with the same x_mu, lexicographic.
+/// Index of x among the sites of a box with the same x_mu, lexicographic.
 std::size_t index_in_plane(coordinate x, int mu, coordinate extents) {
     x[mu] = 0;
     extents[mu] = 1;
     return static_cast<std::size_t>(lattice::lexicographic_index(x, extents));
 }
 
-/// For each site of such a plane, how many of its parity come before it: ghosts behind a face lie in that order, which
-/// is the sender's, and are of one parity only.
+/// For each site of such a plane, how many of its parity come before it: ghosts behind a face are stored in that order,
+/// the sender's, and all have one parity.
 std::vector<int> ghost_places(coordinate plane, int mu, int parities) {
     plane[mu] = 1;
     std::vector<int> places;
@@ -43,7 +43,7 @@ std::vector<int> ghost_places(coordinate plane, int mu, int parities) {
     return places;
 }
 
-/// Err: input_error: always.  `at`: a cut in dimension mu that is no boundary of blocks.
+/// Err: always input_error.  `at`: a cut in dimension mu that is not a block boundary.
 [[noreturn]] void refuse_cut(const lattice::decomposition& cut, const coordinate& block, int mu, int at) {
     std::string grids;
     for (const coordinate& grid : lattice::admissible_rank_grids(cut.global(), cut.ranks(), block))
@@ -102,8 +102,8 @@ coarse_operator::coarse_operator(const comm::job& j, const lattice::decompositio
     odd2_ = lattice::field<float>(row_of_sites(odd), components());
 }
 
-/// Neighbours that are one site (global extent 2) have one link, the high one; a site that is its own neighbour
-/// (extent 1) has none.
+/// If both neighbours are the same site (global extent 2) they share one link, the high one; a site that is its own
+/// neighbour (extent 1) has none.
 void coarse_operator::choose_directions(const coordinate& global) {
     for (int mu = 0; mu < dimensions; ++mu) {
         const face low{mu, lattice::side::low}, high{mu, lattice::side::high};
@@ -127,7 +127,7 @@ void coarse_operator::make_plans(const lattice::decomposition& coarse) {
 
 void coarse_operator::split_by_parity(const lattice::box& box) {
     const auto sites = static_cast<int>(box.volume());
-    int even = 0; // order_ has them first
+    int even = 0; // order_ has the even sites first
     for (std::int64_t s = 0; s < sites; ++s) even += parities_ == 1 || lattice::parity(box.site(s)) == 0;
     sublattices_[0].last = even;
     sublattices_[1].first = even;
@@ -145,7 +145,7 @@ void coarse_operator::list_sent_sites() {
 }
 
 void coarse_operator::list_terms(const lattice::decomposition& coarse, const lattice::box& box) {
-    std::array<std::vector<int>, dimensions> places; // behind a face, by the site's place in its plane
+    std::array<std::vector<int>, dimensions> places; // behind a face, by the site's index in its plane
     for (int mu = 0; mu < dimensions; ++mu) places[mu] = ghost_places(box.extents, mu, parities_);
 
     for (int p = 0; p < parities_; ++p) {

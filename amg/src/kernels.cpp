@@ -19,7 +19,7 @@ HWY_INLINE void dots_of(view<const float> p, int count, const view<const float>*
     const hn::CappedTag<float, W> d;
     using vec = hn::Vec<decltype(d)>;
     constexpr int lanes = static_cast<int>(hn::MaxLanes(hn::CappedTag<float, W>()));
-    // one right-hand side stays in registers while the vectors stream past; several are read again from cache
+    // a single right-hand side stays in registers while the vectors stream past; several are read again from cache
     constexpr bool hold = B == 1;
     for (std::size_t n = 0; n < site_count; ++n) {
         const float* const p_site = p.data + sites[n] * p.stride;
@@ -112,7 +112,7 @@ void combine_target(int w, view<const float> p, int count, const float* c, view<
     }
 }
 
-// Rows [0, H) of sum_k A_k v_k, where A_k starts with this panel; two sets of sums hide the latency of the adds.
+// Rows [0, H) of sum_k A_k v_k, where A_k starts with this panel; two sets of sums hide the latency of the additions.
 template <int H>
 HWY_INLINE void panel_product(int n, const product* terms, std::size_t term_count, std::size_t offset,
                               float* HWY_RESTRICT y_re, float* HWY_RESTRICT y_im) {

@@ -10,7 +10,7 @@
 
 namespace halocline::amg::kernels {
 
-inline constexpr int batch = 4; ///< right-hand sides of one dots() at most
+inline constexpr int batch = 4; ///< maximum number of right-hand sides of one dots()
 
 /// `count` vectors of one chirality in one group: vector i of site s at data + s * stride + i * 12 W.
 template <class T>
@@ -27,12 +27,12 @@ void dots(int w, view<const float> p, int count, std::span<const view<const floa
 /// y = (keep ? y : 0) + sum_i c[i][2][W] p_i on sites [0, sites), coefficients per lane.
 void combine(int w, view<const float> p, int count, const float* c, view<float> y, int sites, bool keep) noexcept;
 
-/// A dense complex n x n matrix for multiply(): panels of 16 rows (the last one of 8 where that is enough), each
+/// A dense complex n x n matrix for multiply(): panels of 16 rows (the last one of 8 if that is enough), each
 /// [column][re, im][row]. SIMD lanes run over rows; one column of a panel is one or two cache lines.
 constexpr std::size_t matrix_reals(int n) {
     return 2 * static_cast<std::size_t>(n) * ((static_cast<std::size_t>(n) + 7) / 8 * 8);
 }
-/// Where element (row, column) lies: its real part; the imaginary part is `second` further.
+/// Location of element (row, column): its real part; the imaginary part is `second` further.
 struct element {
     std::size_t first, second;
 };

@@ -31,7 +31,7 @@ comm::status sap_smoother::sweep(lattice::field<float>& x, int sweeps) noexcept 
         const int colour = two_colours_ ? half % 2 : -1;
         // D_block e = r on this colour; x = x + e, r = r - D_block e
         d_->block_solve(x, r_, e_, colour, block_steps_);
-        if (half + 1 == sweeps * colours) break; // nobody reads the residual any more
+        if (half + 1 == sweeps * colours) break; // the residual is no longer needed
         // r = r - (D - D_block) e on the other colour
         d_->start_surface(e_, colour);
         const comm::status s = d_->finish_and_add_surface(r_, two_colours_ ? 1 - colour : -1, -1.0F);

@@ -14,7 +14,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
-/// Err: input_error: a number that no solve can be made with.
+/// Err: input_error: an option out of range.
 const solver_options& checked(const solver_options& o) {
     const auto within = [](const char* name, auto value, auto least, auto most) {
         if (value >= least && value <= most) return;
@@ -37,7 +37,7 @@ const solver_options& checked(const solver_options& o) {
     return o;
 }
 
-/// Err: input_error: not lexicographic of this box, or of other components.
+/// Err: input_error: not lexicographic on this box, or another number of components.
 void require_spinors(const lattice::field<double>& x, const char* name, const lattice::coordinate& extents) {
     if (x.shared_order() && x.order().extents() == extents && x.components() == lattice::spinor_components) return;
     const std::string box = x.shared_order() ? "a box of " + lattice::to_string(x.order().extents()) : "no box";
@@ -46,7 +46,7 @@ void require_spinors(const lattice::field<double>& x, const char* name, const la
                       " on the local box of " + lattice::to_string(extents));
 }
 
-constexpr int most_times = 9; // of a report
+constexpr int most_times = 9; // in a report
 
 std::shared_ptr<const lattice::site_order> blocked_order(const comm::job& j, const lattice::decomposition& cut,
                                                          const solver_options& options) {

@@ -153,7 +153,7 @@ void two_level::setup(const progress_callback& tell) {
     define();
 
     for (int k = 0; k < options_.setup_iterations; ++k) {
-        // v = M v with M the multigrid made of the vectors before
+        // v = M v with M the multigrid made of the previous vectors
         for (lattice::field<float>& v : test_vectors_) {
             b.swap(v);
             check(cycle(v, b), "a set-up cycle");
@@ -162,7 +162,7 @@ void two_level::setup(const progress_callback& tell) {
         define();
         if (tell) tell({phase::setup_iteration, k + 1, options_.setup_iterations, 0, true});
     }
-    test_vectors_.clear(); // P holds what is left of them
+    test_vectors_.clear(); // P holds what is needed of them
     solve_.reset_costs();
 }
 
