@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The border between exceptions and status codes.
+// The boundary between exceptions and status codes.
 #pragma once
 
 #include <halocline.h>
@@ -9,7 +9,7 @@
 
 namespace halocline::c {
 
-/// Keeps what halocline_error() says.
+/// Stores the text for halocline_error().
 halocline_status failed(halocline_status why, const std::string& text, int culprit = -1) noexcept;
 /// The exception under way as a status.
 halocline_status caught() noexcept;
@@ -28,7 +28,7 @@ halocline_status guarded(Work&& work) noexcept {
     }
 }
 
-/// A bad status of the data path becomes code and text; `pending()` says what was waited for.
+/// Converts a bad status of the data path to a code and a text; `pending()` says what was waited for.
 template <class Pending>
 halocline_status checked(comm::status s, const comm::job& j, Pending&& pending) noexcept {
     if (s == comm::status::ok) return HALOCLINE_OK;
@@ -43,7 +43,7 @@ T& present(T* pointer, const char* argument) {
     return *pointer;
 }
 
-/// work(*pointer), which does not throw: for the data path.
+/// Calls work(*pointer), which does not throw: for the data path.
 template <class T, class Work>
 halocline_status with(T* pointer, const char* argument, Work&& work) noexcept {
     if (pointer == nullptr) return guarded([&] { present(pointer, argument); });

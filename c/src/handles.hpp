@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handles of halocline.h are.
+// The types behind the handles of halocline.h.
 #pragma once
 
 #include "errors.hpp"

@@ -102,7 +102,7 @@ void halocline_sum_free(halocline_sum* sum) { delete sum; }
 
 namespace {
 
-/// One of a sum's calls that return a status.
+/// Performs one of a sum's calls that return a status.
 template <class Call>
 halocline_status summed(halocline_sum* sum, const double* values, size_t count, Call&& call) noexcept {
     if (values == nullptr && count > 0) return guarded([&] { present(values, "values"); });
@@ -122,7 +122,7 @@ halocline_status halocline_maximum_over_ranks(halocline_sum* sum, double* values
 }
 
 void halocline_sum_start(halocline_sum* sum, const double* values, size_t count) {
-    sum->value.start({values, values != nullptr ? count : 0}); // finish() has another number then
+    sum->value.start({values, values != nullptr ? count : 0}); // otherwise finish() refuses a different number
 }
 
 int halocline_sum_test(halocline_sum* sum) { return sum->value.test() ? 1 : 0; }

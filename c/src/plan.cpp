@@ -10,7 +10,7 @@ using c::guarded, c::present, c::with;
 struct halocline_plan {
     halo::plan value;
     lattice::box box;
-    /// `s`: of finish(). It is sticky, so that the text is that of finish_or_throw().
+    /// `s`: from finish(). It is sticky, so finish_or_throw() provides its text.
     halocline_status finished(comm::status s) noexcept {
         if (s == comm::status::ok) return HALOCLINE_OK;
         guarded([this] { value.finish_or_throw(); });

@@ -30,7 +30,7 @@ element element_of(halocline_type type) {
 
 } // namespace
 
-/// A window whose element type is known at run time.
+/// A window whose element type is known only at run time.
 struct halocline_window final : comm::window {
     halocline_window(comm::connection& c, bool sender, const element& e, std::size_t n, std::byte* user)
         : window(c, {sender, e.name, e.bytes, n, user}), job(c.job()), element_bytes(e.bytes), count(n),
@@ -49,7 +49,7 @@ struct halocline_window final : comm::window {
         static_cast<std::size_t>(-1); // no number of bytes is small because it wraps
     comm::job job;
     std::size_t element_bytes, count;
-    bool fills, sends; // fills: its own buffer, which the caller fills
+    bool fills, sends; // fills: it has its own buffer, which the caller fills
 };
 
 halocline_status halocline_connection_create(halocline_job* job, int peer, int send_tag, int receive_tag,
