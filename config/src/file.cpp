@@ -18,7 +18,7 @@ std::string position(const std::string& path, const toml::source_region& region)
     return path + ":" + std::to_string(region.begin.line) + ":" + std::to_string(region.begin.column);
 }
 
-/// A TOML value in the same textual form as on the command line.  Err: std::invalid_argument.
+/// A TOML value as text, as on the command line.  Err: std::invalid_argument.
 std::string text_of(const toml::node& node) {
     if (const auto* s = node.as_string()) return s->get();
     if (const auto* i = node.as_integer()) return std::to_string(i->get());

@@ -33,7 +33,7 @@ std::string in_lower_case(std::string text) {
     return text;
 }
 
-/// "level.0" stands as [[level]]: the length of "level"; npos for a plain section.
+/// "level.0" is written as [[level]]: the length of "level"; npos for a plain section.
 std::size_t end_of_table_name(const std::string& section) {
     const auto dot = section.rfind('.');
     const bool counted = dot != std::string::npos && dot + 1 < section.size() &&
@@ -62,13 +62,13 @@ std::string sections_of(const std::vector<key_name>& known) {
     return text;
 }
 
-/// A name of ours with one letter wrong, too many or too few, or in other letters.
+/// Is `name` one of our names with one letter wrong, too many or too few, or in different case?
 bool is_nearly(const std::string& name, const std::string& ours) {
     const std::string plain = in_lower_case(name), table = plain.substr(0, end_of_table_name(plain)); // [[comm]]
     return edit_distance(plain, ours) <= 1 || edit_distance(table, ours) <= 1;
 }
 
-/// What stands before the first section is nobody's, unless it has the name of a key of ours.
+/// Keys before the first section belong to nobody; refused only if one has the name of one of our keys.
 void refuse_loose_keys(const file_section& loose, const std::vector<key_name>& known, other_sections others) {
     for (const file_entry& e : loose.entries) {
         const auto ours = std::ranges::find(known, e.name, &key_name::name);
@@ -81,12 +81,12 @@ void refuse_loose_keys(const file_section& loose, const std::vector<key_name>& k
     }
 }
 
-/// Variables that are no keys (docs/running.md).
+/// Variables that are not keys (docs/running.md).
 constexpr std::array other_variables{
     "HALOCLINE_CONFIG", "HALOCLINE_DATA_DIR",    "HALOCLINE_BOOTSTRAP", "HALOCLINE_NETWORK",  "HALOCLINE_NODE",
     "HALOCLINE_MPI",    "HALOCLINE_MODULE_PATH", "HALOCLINE_GRACE_MS",  "HALOCLINE_STALL_MS", "HALOCLINE_CHECK"};
 
-/// What someone who set `variable` meant; "" if it is known, or may be anybody's.
+/// What the setter of `variable` probably meant; "" if it is known, or may belong to anybody.
 std::string meant_by(const std::string& variable, const std::vector<key_name>& known) {
     constexpr std::string_view prefix = "HALOCLINE_";
     if (!variable.starts_with(prefix) || std::ranges::count(other_variables, variable) > 0 ||
@@ -133,7 +133,7 @@ std::size_t place_of(const std::string& key_path, const std::vector<key_name>& k
     const auto found = std::ranges::find(known, key_path, &key_name::path);
     if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
     const std::string name = key_path.substr(key_path.rfind('.') + 1);
-    const auto distance = [&](const key_name& k) { // the right name in a wrong section is nearer than it looks
+    const auto distance = [&](const key_name& k) { // so that the right name in the wrong section counts as near
         constexpr std::size_t other_section = 2;
         return std::min(edit_distance(k.path(), key_path), edit_distance(k.name, name) + other_section);
     };
