@@ -13,7 +13,7 @@ namespace {
 
 using lattice::coordinate;
 
-constexpr int components_per_chirality = lattice::spinor_components / 4; // complex, of a site
+constexpr int components_per_chirality = lattice::spinor_components / 4; // complex numbers per site
 
 std::vector<int> block_extents(int extent) {
     std::vector<int> extents{extent};
@@ -22,7 +22,7 @@ std::vector<int> block_extents(int extent) {
     return extents;
 }
 
-/// The best has the smallest.
+/// The best block has the smallest rank.
 auto rank_of(const coordinate& block, const coordinate& global) {
     const auto [least, most] = std::ranges::minmax(block);
     int odd_numbers = 0;

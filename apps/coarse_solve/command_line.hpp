@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pinned command line of coarse_solve.
+// The command line of coarse_solve; its flags are fixed.
 #pragma once
 
 #include <halocline_app/main.hpp>
@@ -11,7 +11,7 @@ namespace halocline::app {
 
 struct command_line {
     settings_reader reader; ///< config file, environment and flags, already merged
-    std::string config;     ///< that it was read from; empty: none
+    std::string config;     ///< file that settings were read from; empty: none
     bool dry_run = false;
     std::string json;     ///< empty: none
     std::string solution; ///< empty: none

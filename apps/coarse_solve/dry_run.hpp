@@ -8,7 +8,7 @@
 
 namespace halocline::app {
 
-/// Decomposition and why, rank order, memory per rank, messages and bytes per exchange.
+/// Decomposition and the reason for it, rank order, memory per rank, messages and bytes per exchange.
 std::string describe_dry_run(const comm::job& j, const problem& p, const settings& s);
 
 } // namespace halocline::app

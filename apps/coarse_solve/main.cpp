@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// coarse_solve: a gauge configuration goes in, a two-level multigrid solve of D x = b comes out, with the time that its
+// coarse_solve: reads a gauge configuration, solves D x = b with a two-level multigrid, and reports the time that its
 // coarse grid spent computing, exchanging halos and summing.
 #include "command_line.hpp"
 #include "dry_run.hpp"
@@ -42,7 +42,7 @@ amg::solver_options solver_options_of(const settings& s, const lattice::coordina
     return options;
 }
 
-/// Sums over the job of what a whole-field quantity is made of.
+/// Sums quantities of whole fields over the job.
 class totals {
   public:
     totals(const comm::job& j, const lattice::decomposition& cut) : sum_(j, 4, cut.rank_order()) {}
@@ -81,7 +81,7 @@ field<double> make_spinors(const comm::job& j, const problem& p) {
     return {p.cut.local_box(j.rank()).extents, lattice::spinor_components};
 }
 
-/// Links of the file, checked, and what it says about itself.
+/// Links of the file, verified; also prints what the file says about itself.
 dirac::verified_links read_links(const program& p, const comm::job& j, const problem& problem,
                                  const dirac::wilson_parameters& op) {
     for (const auto& warning : problem.file.warnings) p.print("warning: " + warning);
@@ -101,7 +101,7 @@ dirac::verified_links read_links(const program& p, const comm::job& j, const pro
     return verified;
 }
 
-/// D 1 by the plain operator: figures by which other codes can be compared.
+/// D 1 by the plain operator: figures for comparison with other codes.
 void apply_to_ones(const comm::job& j, const problem& problem, settings s, dirac::reference_operator& reference,
                    totals& total, run_result& result) {
     s.rhs = {};
@@ -112,8 +112,8 @@ void apply_to_ones(const comm::job& j, const problem& problem, settings s, dirac
     result.operator_ones_inner = total.inner(one, d_one);
 }
 
-/// Squares of components are summed, of residuals too. Collective.  Err: input_error: that would leave the range of
-/// doubles.
+/// Squares of components are summed, also those of residuals. Collective.  Err: input_error: they would leave the range
+/// of doubles.
 void check_range(const field<double>& b, const settings& s, totals& total) {
     constexpr double least = 1e-130, most = 1e130;
     const auto values = b.values();
@@ -127,7 +127,7 @@ void check_range(const field<double>& b, const settings& s, totals& total) {
     throw input_error("--rhs " + value_of("solver.rhs", s) + ": " + text);
 }
 
-/// The plain reference operator judges the fast one's work.
+/// Checks the fast operator's result with the plain reference operator.
 void judge(const comm::job& j, const problem& problem, const settings& s, dirac::reference_operator& reference,
            totals& total, const field<double>& x, const field<double>& b, run_result& result) {
     auto r = make_spinors(j, problem);
@@ -139,11 +139,11 @@ void judge(const comm::job& j, const problem& problem, const settings& s, dirac:
     const bool owns_site_0 = problem.cut.owner({0, 0, 0, 0}) == j.rank();
     result.first_component = total.reduce(owns_site_0 ? std::complex<double>(x.at(0, 0), x.at(0, 1)) : 0.0);
     result.true_relative_residual = result.rhs_norm > 0 ? total.norm(r) / result.rhs_norm : 0;
-    // Judged by another summation order than the solver's own: allow for rounding at the last digit of the tolerance.
+    // The check uses another summation order than the solver: allow for rounding in the last digit of the tolerance.
     result.converged = result.solve.converged() && result.true_relative_residual <= s.tolerance * (1 + 1e-3);
 }
 
-/// What an output of the run must not replace: what it reads, and its other output.
+/// The files that an output of the run must not replace: its inputs, and its other output.
 flagged_files inputs_and(const std::string& flag, const std::string& output, const command_line& command) {
     const settings& s = command.reader.values();
     return {{"--rhs", s.rhs.path}, {"--gauge", s.gauge}, {"the config", command.config}, {flag, output}};
@@ -177,7 +177,7 @@ int solve(program& p, int argc, const char* const* argv) {
     result.rhs = value_of("solver.rhs", s);
     result.plaquette = verified.plaquette;
     apply_to_ones(j, problem, s, reference, total, result);
-    const auto b = make_right_hand_side(j, problem, s); // a file may be damaged: told before the work
+    const auto b = make_right_hand_side(j, problem, s); // a damaged file is reported before the work
     check_range(b, s, total);
 
     amg::solver solver(j, problem.cut, links, s.op, solver_options_of(s, problem.blocks));

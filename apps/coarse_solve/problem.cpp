@@ -21,7 +21,7 @@ namespace {
 using lattice::coordinate;
 using lattice::to_string;
 
-/// Extents of `file` repeated as asked for.  Err: input_error if that is no lattice of this world.
+/// Extents of `file` repeated as requested.  Err: input_error if the resulting lattice is impossible.
 coordinate repeated(const coordinate& file, const settings_reader& given) {
     const coordinate& tile = given.values().tile;
     coordinate c{};
@@ -35,7 +35,7 @@ coordinate repeated(const coordinate& file, const settings_reader& given) {
     return c;
 }
 
-/// Global extents: the file's, repeated as asked for.
+/// Global extents: those of the file, repeated as requested.
 coordinate global_extents(const coordinate& file, const settings_reader& given) {
     const settings& s = given.values();
     if (!s.gauge.empty()) {
@@ -74,9 +74,9 @@ lattice::decomposition cut_lattice(const coordinate& global, const coordinate& b
     return lattice::decomposition::even(global, s.rank_grid.value_or(choice.rank_grid), blocks);
 }
 
-/// Refuses a lattice that this host's memory can't hold, before the kernel ends a rank for it. Collective.
+/// Refuses a lattice that this host's memory can't hold, before the kernel kills a rank for it. Collective.
 void check_memory(const comm::job& j, const lattice::decomposition& cut) {
-    // Links in fp64 twice, padded, the reference's clover and its inverse in fp32: what no option makes smaller.
+    // Links in fp64 twice, padded, the reference's clover and its inverse in fp32: the part that no option can reduce.
     constexpr double bytes_per_site = 3000;
     const bool one_host = j.transport() == "shm" || j.ranks() == 1;
     const lattice::coordinate& extents = one_host ? cut.global() : cut.local_box(j.rank()).extents;
@@ -126,7 +126,7 @@ problem define_problem(const comm::job& j, const settings_reader& given, bool dr
     if (s.order_by_nodes) cut = cut.with_rank_order(lattice::rank_order_by_nodes(cut, j.nodes()));
     auto source = open_source(j, given, global);
     if (!dry_run) check_memory(j, cut);
-    // Last, because making the demo configuration takes seconds and bad input is told at once.
+    // Last, because making the demo configuration takes seconds, and bad input should be reported at once.
     if (s.gauge.empty()) {
         const std::string path = demo_configuration(j, tell);
         try {
@@ -142,7 +142,7 @@ lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p
     if (p.source && s.rhs.kind == source::file) return dirac::read_spinors(j, p.cut, *p.source);
     const lattice::box local = p.cut.local_box(j.rank());
     lattice::field<double> b(local.extents, lattice::spinor_components);
-    constexpr std::uint32_t random_stream = 0x72687300; // apart from the streams of the test vectors
+    constexpr std::uint32_t random_stream = 0x72687300; // distinct from the streams of the test vectors
     for (std::int64_t site = 0; site < local.volume(); ++site) {
         const std::int64_t global_site = lattice::lexicographic_index(local.site(site), p.cut.global());
         lattice::site_random random(s.seed, random_stream, static_cast<std::uint64_t>(global_site));

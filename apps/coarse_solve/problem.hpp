@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From settings to a problem: which lattice, cut how, and which right-hand side.
+// From settings to a problem: the lattice, its cut, and the right-hand side.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -18,21 +18,22 @@ namespace halocline::app {
 
 /// The lattice and its cut; no links yet.
 struct problem {
-    lattice::gauge_file file;     ///< head of the configuration
+    lattice::gauge_file file;     ///< header of the configuration
     lattice::coordinate blocks{}; ///< Schwarz blocks
     lattice::decomposition cut;
-    std::string why_cut;                        ///< for people
-    std::optional<lattice::spinor_file> source; ///< of the right-hand side, if a file holds it
+    std::string why_cut;                        ///< for human readers
+    std::optional<lattice::spinor_file> source; ///< of the right-hand side, if it comes from a file
 };
 
-/// Chooses blocks and cut; makes the demo configuration if it is needed and not there yet; opens the file. Collective.
-/// Err: input_error (grid that disagrees, rank grid that does not fit with the admissible ones, bad file, a source for
-/// another lattice, and unless this is a dry run one that this host's memory can't hold).
+/// Chooses blocks and cut; makes the demo configuration if it is needed and does not exist yet; opens the file.
+/// Collective.
+/// Err: input_error (grid that disagrees, rank grid that does not fit, with the admissible ones, bad file, a source for
+/// another lattice, and, unless this is a dry run, a lattice that this host's memory can't hold).
 /// `tell` gets lines of progress (rank 0).
 problem define_problem(const comm::job& j, const settings_reader& given, bool dry_run,
                        const std::function<void(std::string_view)>& tell);
 
-/// The right-hand side on this rank's box, lexicographic, 24 components; one from a file is checked. Collective.
+/// The right-hand side on this rank's box, lexicographic, 24 components; verified if read from a file. Collective.
 /// Err: input_error.
 lattice::field<double> make_right_hand_side(const comm::job& j, const problem& p, const settings& s);
 

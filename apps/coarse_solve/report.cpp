@@ -88,7 +88,7 @@ std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
     o["solution"] = r.solution;
     o["history"] = s.outer.history;
     o["notes"] = s.notes;
-    return o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); // names of files need not be UTF-8
+    return o.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); // file names need not be UTF-8
 }
 
 } // namespace halocline::app

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What coarse_solve tells at the end: a table for people, one JSON object for machines.
+// What coarse_solve reports at the end: a table for human readers, one JSON object for machines.
 #pragma once
 
 #include "problem.hpp"
@@ -11,10 +11,10 @@
 
 namespace halocline::app {
 
-/// Everything that is told of one run; figures are already reduced over ranks.
+/// Everything reported about one run; figures are already reduced over ranks.
 struct run_result {
-    std::string rhs;      ///< as it was asked for
-    std::string solution; ///< file that it was written to; empty: none
+    std::string rhs;      ///< as requested
+    std::string solution; ///< file to which it was written; empty: none
     double plaquette = 0;
     double operator_ones_norm = 0;            ///< |D 1|
     std::complex<double> operator_ones_inner; ///< <1, D 1>
@@ -27,9 +27,9 @@ struct run_result {
     amg::solver_report solve; ///< seconds: maximum over ranks
 };
 
-/// The table of the last screen.
+/// The final table.
 std::string describe(const comm::job& j, const problem& p, const run_result& r);
-/// The pinned JSON object, on one line.
+/// The JSON object, with fixed keys, on one line.
 std::string to_json(const comm::job& j, const problem& p, const run_result& r);
 
 } // namespace halocline::app

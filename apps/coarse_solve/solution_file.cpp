@@ -15,7 +15,7 @@ std::string scientific(double value) {
     return text;
 }
 
-/// Writes it, then reads it with all checks of a source.  Err: input_error.
+/// Writes the file, then reads it back with all checks of a source.  Err: input_error.
 void write_and_verify(const comm::job& j, const problem& problem, const settings& s, const lattice::field<double>& x,
                       const run_result& result, const std::string& path) {
     dirac::write_spinors(j, problem.cut, x,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --solution FILE: the field that was solved for, with what it solves.
+// --solution FILE: the solution, together with the equation that it solves.
 #pragma once
 
 #include "problem.hpp"
@@ -11,11 +11,12 @@
 
 namespace halocline::app {
 
-/// The text of a setting, as --help and halocline-info show it.  Pre: there is such a key.
+/// The text of a setting, as shown by --help and halocline-info.  Pre: the key exists.
 std::string value_of(const std::string& key_path, const settings& s);
 
 /// Writes x, reads it back and compares checksums. A solution that did not converge is written too, and says so.
-/// "": nothing to do. False: no such file now; what can't be written is lost output of the program. Collective.
+/// "": nothing to do. False: there is no such file now; the failure is recorded as lost output of the program.
+/// Collective.
 bool write_solution(const program& p, const problem& problem, const settings& s, const lattice::field<double>& x,
                     const run_result& result, const std::string& path);
 

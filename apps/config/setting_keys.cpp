@@ -122,7 +122,7 @@ std::vector<setting_key> solver_and_level_keys() {
     };
 }
 
-/// [comm] and [faults] are those of every program.
+/// [comm] and [faults] are the same for every program.
 std::vector<setting_key> job_keys() {
     std::vector<setting_key> keys;
     for (const auto& k : comm::option_keys())

@@ -25,11 +25,11 @@ constexpr int sweeps = 120; // from a cold start, 4 overrelaxation sweeps each: 
 constexpr gauge::heatbath_options chain{.beta = 6.0, .seed = 20161124, .overrelaxation = 4};
 constexpr const char* file_name = "demo-8.8.8.8-beta6.0.ildg";
 
-/// The first folder that exists or can be made, and can be written.  Err: file_error.
+/// The first folder that exists or can be made, and is writable.  Err: file_error.
 fs::path data_folder() {
     std::vector<fs::path> candidates;
     if (const char* set = std::getenv("HALOCLINE_DATA_DIR"); set != nullptr && *set != '\0') {
-        candidates.emplace_back(set); // asked for by name: no other will do
+        candidates.emplace_back(set); // requested by name: no other will do
     } else {
         std::error_code failure;
         const fs::path program = fs::read_symlink("/proc/self/exe", failure);
@@ -86,7 +86,7 @@ std::string demo_configuration(const comm::job& j, const std::function<void(std:
         if (!exists && fs::exists(partial) && lattice::partial_writer(path).empty())
             tell("warning: '" + partial +
                  "' is there: a run was ended while it wrote the demo configuration; it will be replaced");
-        // Before the work, with its space, and not by its rights alone: /proc is writable to root.
+        // Before the work, including its space, and not just by checking permissions: /proc is writable to root.
         if (!exists && lattice::partial_writer(path).empty())
             lattice::gauge_writer(path, lattice::gauge_format::ildg, extents).create();
     });
@@ -94,9 +94,9 @@ std::string demo_configuration(const comm::job& j, const std::function<void(std:
     exists = j.broadcast(exists ? "yes" : "no") == "yes";
     if (exists) return path;
 
-    // Several jobs may do this at once: they write in turn, the same bytes.
+    // Several jobs may do this at once: they take turns writing, and write the same bytes.
     if (lattice::admissible_rank_grids(extents, j.ranks(), {1, 1, 1, 1}).empty()) {
-        j.collectively([&] { // rank 0 alone: the links are the same for every rank grid
+        j.collectively([&] { // only rank 0: the links are the same for every rank grid
             if (j.rank() == 0) generate(comm::job::single(), path, tell);
         });
     } else {

@@ -27,7 +27,7 @@ quaternion product(const quaternion& a, const quaternion& b) {
 
 quaternion adjoint(const quaternion& a) { return {a[0], -a[1], -a[2], -a[3]}; }
 
-/// Quaternion part of rows and columns (p, q) of u s: all of it that Re tr(a u s) sees, for a in SU(2).
+/// Quaternion part of rows and columns (p, q) of u s: the only part on which Re tr(a u s) depends, for a in SU(2).
 quaternion subgroup_part(const su3& u, const su3& s, int p, int q) {
     const auto element = [&](int i, int j) {
         return dirac::times(u[3 * i], s[j]) + dirac::times(u[3 * i + 1], s[3 + j]) +
@@ -92,8 +92,8 @@ quaternion random_su2(double alpha, lattice::site_random& random) {
             }
         }
     } else {
-        // Creutz: a0 in [-1, 1] with density exp(alpha a0), then accepted with sqrt(1 - a0^2). Better where alpha is
-        // small, for there delta above is mostly beyond its range.
+        // Creutz: a0 in [-1, 1] with density exp(alpha a0), then accepted with sqrt(1 - a0^2). Better if alpha is
+        // small, because the delta above is then mostly out of range.
         for (;;) {
             const double r = random.uniform();
             a0 = alpha > 1e-8 ? 1 + std::log(r + (1 - r) * std::exp(-2 * alpha)) / alpha : 2 * r - 1;
@@ -159,7 +159,7 @@ heatbath::heatbath(const comm::job& j, const lattice::decomposition& cut, const 
         throw input_error("beta " + std::to_string(options.beta) + " is not a coupling: it must be finite and >= 0");
 }
 
-/// update(U, staples, x, mu, parity) on all links, one direction and parity after the other.
+/// Calls update(U, staples, x, mu, parity) for all links, one direction and parity after the other.
 template <class Update>
 void heatbath::update_all(padded_links& links, const Update& update) const {
     const coordinate& n = links.extents();
@@ -188,10 +188,10 @@ void heatbath::sweep(padded_links& links) {
     });
     for (int n = 0; n < options_.overrelaxation; ++n)
         update_all(links, [&](su3& u, const su3& s, const coordinate&, int, int) {
-            // a v = v^+ leaves Re tr(a v) as it was
+            // a v = v^+ leaves Re tr(a v) unchanged
             update_link(u, s, [&](double, const quaternion& v) { return product(adjoint(v), adjoint(v)); });
         });
-    // The shell too: a ghost stays the same bits as the link that it copies.
+    // Including the shell: a ghost keeps the same bits as the link that it copies.
     for (su3& u : links.values()) u = dirac::reunitarise(u);
 }
 

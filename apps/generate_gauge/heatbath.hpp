@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quenched SU(3) with the Wilson action, S = -(beta / 3) sum over plaquettes of Re tr P: heatbath and overrelaxation by
-// SU(2) subgroups. Links of one direction and parity change together, for no plaquette holds two of them; random
-// numbers belong to global sites. So the links have the same bits for every rank grid.
+// SU(2) subgroups. Links of one direction and parity are updated together, because no plaquette contains two of them;
+// random numbers belong to global sites. So the links have the same bits for every rank grid.
 // Ref: [CabibboMarinari1982, Creutz1980, KennedyPendleton1985].
 #pragma once
 
@@ -29,14 +29,14 @@ dirac::su3 staples(const dirac::padded_links& links, const lattice::coordinate& 
 struct heatbath_options {
     double beta = 6;
     std::uint64_t seed = 1;
-    int overrelaxation = 4; ///< sweeps of it after each heatbath sweep
+    int overrelaxation = 4; ///< sweeps after each heatbath sweep
 };
 
-/// The Markov chain; owns its place in the random stream, not the links.
+/// The Markov chain; owns its position in the random stream, not the links.
 class heatbath {
   public:
-    /// Err: input_error for an odd extent (its even and odd sites touch across the edge) or a beta that is negative or
-    /// not finite.  The same on every rank.
+    /// Err: input_error for an odd extent (two even or two odd sites would be neighbours across the edge) or a beta
+    /// that is negative or not finite.  The same on every rank.
     heatbath(const comm::job& j, const lattice::decomposition& cut, const heatbath_options& options);
 
     /// One heatbath sweep over all links, then the overrelaxation sweeps; the shell of `links` is current afterwards.

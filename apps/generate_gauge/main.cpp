@@ -87,7 +87,7 @@ void write_and_verify(const comm::job& j, const lattice::decomposition& cut, con
     });
 }
 
-/// False: they could not be written, which the program will say in the end. Collective.
+/// False: they could not be written, which the program will report at the end. Collective.
 bool write_links(const app::program& p, const comm::job& j, const lattice::decomposition& cut,
                  const dirac::padded_links& links, double plaquette, const arguments& a) {
     const lattice::box local = cut.local_box(j.rank());
@@ -104,7 +104,7 @@ bool write_links(const app::program& p, const comm::job& j, const lattice::decom
     return true;
 }
 
-/// Seconds since it was made.
+/// Measures seconds since it was made.
 class stopwatch {
   public:
     [[nodiscard]] double seconds() const {
@@ -115,7 +115,7 @@ class stopwatch {
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-/// All sweeps; returns the plaquettes that were measured.
+/// Performs all sweeps; returns the measured plaquettes.
 std::vector<double> update(app::program& p, const comm::job& j, const lattice::decomposition& cut,
                            dirac::padded_links& links, const arguments& a, const stopwatch& watch) {
     gauge::heatbath chain(j, cut, a.chain);
@@ -193,7 +193,7 @@ int run(app::program& p, int argc, const char* const* argv) {
     result["last_plaquette"] = last;
     result["output"] = written ? a.output : "";
     result["seconds"] = watch.seconds();
-    // The name of the file need not be UTF-8.
+    // File names need not be UTF-8.
     json.write(result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     return app::exit_success;
 }

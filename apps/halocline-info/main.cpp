@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// halocline-info: what this build and this machine can do, what each transport was refused for, and the effective
-// settings with each value's origin. Under a launcher it joins the job and says who serves whom.
+// halocline-info: what this build and this machine can do, why each transport was refused, and the effective settings
+// with each value's origin. Under a launcher it joins the job and reports which transport serves which rank.
 #include "job/job_core.hpp"
 #include "mpi/world.hpp"
 #include "ofi/world.hpp"
@@ -97,7 +97,7 @@ void print_job(const program& p, const comm::job& j) {
                       (m.transport == "mpi" ? " " + std::string(comm::to_string(j.options().mpi)) : "") +
                       (m.refused.empty() ? "" : " (" + m.refused + ")") + ", on processors " +
                       usable[static_cast<std::size_t>(m.rank)]);
-    // Most often all ranks wait alike.
+    // Usually all ranks wait in the same way.
     for (std::size_t first = 0, end = 0; first < waits.size(); first = end) {
         for (end = first + 1; end < waits.size() && waits[end] == waits[first];) ++end;
         print_row(p,

@@ -54,7 +54,7 @@ class agent final : public rank_events {
         frames::append(outgoing_, frames::who, wire_writer().number<std::int32_t>(rank).take());
     }
     void ended(int rank, const ending& how) override {
-        pass_on_output(); // what it wrote comes before its end
+        pass_on_output(); // its output must be passed on before its end
         wire_writer w;
         w.number<std::int32_t>(rank).number<std::int32_t>(how.pid).number<std::int32_t>(how.code).text(how.text);
         frames::append(outgoing_, frames::ended, w.take());
@@ -72,7 +72,7 @@ class agent final : public rank_events {
             over_ = over_ || s.ssi_signo != SIGCHLD;
     }
 
-    /// What the launcher says; its end is the job's.
+    /// Reads what the launcher says; when the launcher ends, so does the job.
     void listen() {
         pollfd p{STDIN_FILENO, POLLIN, 0};
         while (!over_ && poll(&p, 1, 0) > 0) {

@@ -27,7 +27,7 @@ namespace {
     char none = 0;
     while (::read(lifeline, &none, 1) < 0 && errno == EINTR) {
     }
-    constexpr int most_ms = 5000; // they are killed with their launcher
+    constexpr int most_ms = 5000; // they are killed together with their launcher
     for (pollfd& end : ends) poll(&end, 1, most_ms);
     for (const pid_t rank : ranks) remove_shared_files_of(rank);
     _exit(0);
@@ -53,12 +53,12 @@ void caretaker::start(std::span<const pid_t> ranks) {
         throw halocline::input_error(std::string("no process for a caretaker: ") + std::strerror(errno) +
                                      "; raise 'ulimit -u'");
     if (process_ == 0) {
-        setsid(); // what a terminal sends to the launcher is not meant for it
+        setsid(); // a terminal's signals to the launcher are not meant for it
         sigset_t all;
         sigfillset(&all);
         sigprocmask(SIG_SETMASK, &all, nullptr);
         dup2(ends[0], 0);
-        close_range(1, ~0U, 0); // whoever reads the launcher's output sees its end
+        close_range(1, ~0U, 0); // so that readers of the launcher's output see its end
         take_care(0, ranks);
     }
     ::close(ends[0]);
@@ -66,7 +66,7 @@ void caretaker::start(std::span<const pid_t> ranks) {
 
 caretaker::~caretaker() {
     if (process_ <= 0) return;
-    kill(process_, SIGKILL); // the launcher has removed what there was
+    kill(process_, SIGKILL); // the launcher has removed the files
     waitpid(process_, nullptr, 0);
     ::close(lifeline_);
 }

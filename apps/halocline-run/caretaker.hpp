@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks leave in /dev/shm when they can't remove it themselves: files of libfabric's provider shm
-// (comm/launch.hpp). Those of its endpoints have names until all ranks have joined (comm/src/ofi/world.cpp), those with
-// which it moves large messages, where ranks may not read each other's memory, as long as the message is under way.
+// What ranks leave in /dev/shm if they can't remove it themselves: files of libfabric's provider shm (comm/launch.hpp).
+// Those of its endpoints have names until all ranks have joined (comm/src/ofi/world.cpp); those with which it moves
+// large messages, if ranks may not read each other's memory, have names as long as the message is under way.
 #pragma once
 
 #include <span>
 #include <sys/types.h>
 
-/// Removes those of that rank.
+/// Removes the files of that rank.
 void remove_shared_files_of(pid_t rank);
 
-/// A process that removes the files of all ranks when they have ended, should the launcher be killed: its ranks are
-/// killed with it, at any moment, and neither can do it. Else the launcher does.
+/// A process that removes the files of all ranks once they have ended, in case the launcher is killed: its ranks are
+/// killed with it, at any moment, and none of them can do it. Otherwise the launcher removes them.
 class caretaker {
   public:
     caretaker() = default;
@@ -19,10 +19,10 @@ class caretaker {
     caretaker(const caretaker&) = delete;
     caretaker& operator=(const caretaker&) = delete;
 
-    /// Once, when all ranks have been started.  Err: error: no process, no descriptor.
+    /// Call once, when all ranks have been started.  Err: error: no process, no descriptor.
     void start(std::span<const pid_t> ranks);
 
   private:
     pid_t process_ = -1;
-    int lifeline_ = -1; // open here only: its end is the end of the launcher
+    int lifeline_ = -1; // open only here: it ends when the launcher ends
 };

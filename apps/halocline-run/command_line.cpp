@@ -88,7 +88,7 @@ std::vector<host_share> read_hosts(const std::string& list) {
     return hosts;
 }
 
-/// The file's absolute name; what is wrong in it is told once, before any rank starts.  Err: input_error.
+/// The file's absolute name; errors in it are reported once, before any rank starts.  Err: input_error.
 std::string checked_config(const std::string& file) {
     if (file.empty()) throw input_error("--config '': expected the name of a file; without --config there is none");
     config::reader<comm::job_options> reader(comm::option_keys());
@@ -113,7 +113,7 @@ settings parse(int argc, char** argv) {
             print_and_exit(usage);
         } else if (a == "--version") {
             print_and_exit("halocline-run " HALOCLINE_VERSION "\n");
-        } else if (a == "-n" || a == "-np" || a == "--np") { // what the MPIs' launchers take
+        } else if (a == "-n" || a == "-np" || a == "--np") { // what MPI launchers accept
             s.ranks = number<int>(a, value(), 1, most_ranks);
         } else if (a == "--hosts") {
             s.hosts = read_hosts(value());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What halocline-run was asked to do.
+// The command line of halocline-run.
 #pragma once
 
 #include "local_ranks.hpp"
@@ -14,7 +14,7 @@ struct host_share {
 
 struct settings {
     int ranks = 0;
-    double timeout = 0; ///< seconds, 0 = none
+    double timeout = 0; ///< seconds, 0: none
     binding bind = binding::if_possible;
     std::vector<host_share> hosts; ///< empty: this host
     std::string remote_shell;      ///< "{host}" stands for the name
@@ -23,5 +23,5 @@ struct settings {
     std::vector<std::string> command;
 };
 
-/// Prints the help and exits if that is asked for.  Err: input_error.
+/// Prints the help and exits if requested.  Err: input_error.
 settings parse(int argc, char** argv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launcher and agent say to each other over the remote shell's standard input and output: a kind, a length, bytes.
+// What launcher and agent send each other over the remote shell's standard input and output: a kind, a length, bytes.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ inline constexpr std::string_view greeting = "halocline-agent 1\n"; ///< first b
 
 enum kind : char {
     start = 's',   ///< to the agent: group_plan, working directory, variables
-    answer = 'a',  ///< to the agent: for ranks that gave their part
+    answer = 'a',  ///< to the agent: for ranks that have given their part
     signal = 'k',  ///< to the agent: i32
     part = 'p',    ///< from it: i32 rank, bytes
     who = 'w',     ///< from it: i32 rank, which has waited too long and asks who is missing
@@ -28,7 +28,7 @@ inline void append(std::string& to, kind what, std::string_view bytes) {
     to.append(reinterpret_cast<const char*>(&length), sizeof length).append(bytes);
 }
 
-/// Takes the first whole frame off `from`. False if there is none yet.
+/// Removes the first complete frame from `from`. False if there is none yet.
 inline bool take(std::string& from, kind& what, std::string& bytes) {
     std::uint64_t length = 0;
     constexpr std::size_t head = 1 + sizeof length;

@@ -14,13 +14,13 @@ struct ending {
     std::string text; ///< "died of signal 9", "ended with exit code 7"
 };
 
-/// What a host tells.
+/// Events reported by a host.
 class rank_events {
   public:
     virtual ~rank_events() = default;
     /// A rank's part of a gather.
     virtual void part(int rank, std::string bytes) = 0;
-    /// A rank that gave its part has waited too long, and asks who is missing.
+    /// A rank that has given its part has waited too long, and asks who is missing.
     virtual void asked_who(int rank) = 0;
     virtual void ended(int rank, const ending& how) = 0;
     /// Ranks of a remote host have written to standard output.
@@ -30,26 +30,26 @@ class rank_events {
 class host {
   public:
     virtual ~host() = default;
-    /// Descriptors to be polled before the next serve().
+    /// Appends the descriptors to be polled before the next serve().
     virtual void watch(std::vector<pollfd>& polled) const = 0;
-    /// Reads and writes what there is, without blocking.
+    /// Reads and writes as much as possible without blocking.
     virtual void serve() = 0;
-    /// A child process of the launcher has ended, waitpid said `how`. True if it was this host's.
+    /// A child process of the launcher has ended; `how` is waitpid's status. True if it was this host's.
     virtual bool reaped(int pid, int how) = 0;
-    /// Answers all of its ranks that gave their part.
+    /// Answers all of its ranks that have given their part.
     virtual void answer(std::string_view bytes) = 0;
     virtual void signal(int number) = 0;
-    /// Ranks whose end hasn't been told.
+    /// Number of ranks whose end has not been reported yet.
     [[nodiscard]] virtual int running() const = 0;
     /// The job has failed: from now on survivors report and end.
     virtual void survivors_end() {}
-    /// Does a survivor want to run, and was it not given a second of a core since?
+    /// Is there a survivor that wants to run but has not been given a second of processor time since?
     [[nodiscard]] virtual bool starved() const { return false; }
-    /// Of one of its ranks; 0: not known.
+    /// The pid of one of its ranks; 0: unknown.
     [[nodiscard]] virtual int pid_of(int) const { return 0; }
     /// "rank 2 (pid 4711, running)", or less.
     [[nodiscard]] virtual std::string describe(int rank) const { return "rank " + std::to_string(rank); }
-    /// "rank 2 (pid 4711, running), rank 3 (pid 4712, sleeping)": who has not ended, where that is known.
+    /// "rank 2 (pid 4711, running), rank 3 (pid 4712, sleeping)": the ranks that have not ended, if known.
     [[nodiscard]] virtual std::string unfinished() const { return ""; }
     /// Gives up on ranks that can't be ended.
     virtual void abandon() {}

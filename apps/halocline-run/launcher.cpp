@@ -40,7 +40,7 @@ int launcher::run() {
         take_signals();
         reap();
         for (const auto& h : hosts_) h->serve();
-        if (in_trouble() && !killing_) kill_all(); // nobody waits for ranks that never come
+        if (in_trouble() && !killing_) kill_all(); // nobody should wait for ranks that never come
         meet();
         keep_time();
     }
@@ -126,7 +126,8 @@ void launcher::reap() {
     }
 }
 
-// The gather: when every rank's part is there, everybody gets all; when one will never come, who waits is told.
+// The gather: once every rank's part is there, all ranks get all parts; if one will never come, the waiting ranks are
+// informed.
 
 void launcher::part(int rank, std::string bytes) { ranks_[static_cast<std::size_t>(rank)].part = std::move(bytes); }
 
@@ -168,7 +169,7 @@ void launcher::meet() {
 }
 
 const launcher::rank_state* launcher::missing() const {
-    // Of those who will never come the first is named, unless it ended because it lost another.
+    // Of the ranks that will never come the first to end is named, unless it ended because it had lost another.
     const rank_state* dead = nullptr;
     const auto place = [](const rank_state& r) { return std::pair(r.how->code == rank_lost, r.ended_as); };
     for (const rank_state& r : ranks_)
@@ -221,7 +222,7 @@ bool launcher::interrupted() const {
 void launcher::start_grace() {
     if (kill_at_ || killing_) return;
     grace_began_ = clock_type::now();
-    // Survivors of another host may need a cut link's time to find out.
+    // Survivors on another host may need the time-out of a cut link to find out.
     kill_at_ = grace_began_ + std::chrono::seconds(settings_.hosts.empty() ? 2 : 8);
     for (const auto& h : hosts_) h->survivors_end();
 }
@@ -283,7 +284,7 @@ void launcher::printed(std::string_view text) {
     while (!text.empty() && lost_output_ == 0) {
         const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == EAGAIN) { // whoever gave this stdout does not want to wait; ranks' lines must
+        if (n < 0 && errno == EAGAIN) { // stdout was given as non-blocking, but ranks' lines have to wait
             pollfd out{STDOUT_FILENO, POLLOUT, 0};
             poll(&out, 1, -1);
             continue;

@@ -35,7 +35,7 @@ class launcher final : public rank_events {
     struct rank_state {
         std::optional<std::string> part;
         std::optional<ending> how;
-        int ended_as = 0; ///< which end of all it was
+        int ended_as = 0; ///< its position in the order of ends
         const host* at = nullptr;
     };
 
@@ -45,29 +45,29 @@ class launcher final : public rank_events {
     /// Can a host not start its ranks?
     [[nodiscard]] bool in_trouble() const;
 
-    // A round of run().
+    // Steps of run()'s loop.
     void wait();
     void take_signals();
     void reap();
     void meet();
     void keep_time();
 
-    /// Until the next of the times that keep_time() looks at, in milliseconds; -1: there is none.
+    /// Milliseconds until the next of the times that keep_time() checks; -1: there is none.
     [[nodiscard]] int patience() const;
-    /// The rank to blame if a gather can't be completed; nullptr: it still can.
+    /// The rank to blame if a gather can't be completed; nullptr if it still can.
     [[nodiscard]] const rank_state* missing() const;
     void answer_all(const std::string& bytes);
-    /// Who has not given a part: "rank 2 (pid 4711, stopped) on nodeA, rank 5 on nodeB and 2 more".
+    /// The ranks that have not given a part: "rank 2 (pid 4711, stopped) on nodeA, rank 5 on nodeB and 2 more".
     [[nodiscard]] std::string name_the_missing() const;
 
     void report_end(int rank, const ending& how) const;
     void take_exit_code(const ending& how);
-    /// Was the job's end asked for, by a signal to the launcher?
+    /// Did a signal to the launcher ask for the job's end?
     [[nodiscard]] bool interrupted() const;
     void start_grace();
     /// On a loaded machine a survivor may not have had its turn yet.
     [[nodiscard]] bool wants_more_time(clock_type::time_point now) const;
-    /// Survivors that could not report, for instance because a library waits for the dead in a call of theirs.
+    /// Names survivors that could not report, for instance because a library waits for the dead inside a call.
     void name_the_unfinished() const;
     void signal_all(int number);
     void kill_all();
@@ -76,12 +76,13 @@ class launcher final : public rank_events {
     std::vector<std::unique_ptr<host>> hosts_;
     std::vector<const remote_host*> remote_;
     std::vector<rank_state> ranks_;
-    sigset_t before_{}; // what was blocked when the launcher started
+    sigset_t before_{}; // signals blocked when the launcher started
     int signals_ = -1;
     int exit_code_ = 0;
-    int lost_output_ = 0; // errno of what ranks of other hosts printed and could not be passed on
-    int ends_ = 0;        // of ranks, so far
-    // Is it known what ended the job: a signal, or the time? Else it is the rank that ends with a code of its own.
+    int lost_output_ = 0; // errno for output of ranks on other hosts that could not be passed on
+    int ends_ = 0;        // number of ranks that have ended
+    // Is the cause of the job's end known: a signal, or the time limit? Otherwise it is the rank that ends with its own
+    // code.
     bool cause_known_ = false;
     bool killing_ = false;
     clock_type::time_point grace_began_{};

@@ -31,11 +31,11 @@ local_ranks::local_ranks(group_plan plan, rank_events& events, const sigset_t& s
     if (plan_.bind != binding::none) choose_processors();
 }
 
-/// The next ones in the order of use (comm/processors.hpp), one per thread, if there are enough that no other job has;
-/// or all of them, if as many ranks of one thread can share each. Where a quota leaves less time than they have, others
-/// use this machine whom it does not see, in containers that may be bound to the same first processors. Then ranks are
-/// left to the scheduler, unless the user demands otherwise, and OpenMP's runtime would start as many threads as it
-/// sees processors.
+/// The next processors in the order of use (comm/processors.hpp), one per thread, if enough are not used by another
+/// job; or all of them, if the same number of single-threaded ranks can share each. If a quota leaves less time than
+/// they have, the machine is shared with others that this process can't see, in containers that may be bound to the
+/// same first processors. Then ranks are left to the scheduler, unless the user demands otherwise, and OpenMP's runtime
+/// would start as many threads as it sees processors.
 void local_ranks::choose_processors() {
     const std::vector<int> usable = comm::usable_processors();
     const auto threads = static_cast<std::size_t>(comm::threads_per_rank());
@@ -94,7 +94,7 @@ void local_ranks::make_lifelines() {
     }
 }
 
-/// In a rank: its own writing end and the others' reading ends stay open in the program, the rest do not.
+/// In a rank: its own writing end and the others' reading ends stay open in the program; the rest are closed.
 void local_ranks::keep_lifelines(int i) const {
     const std::int32_t pid = getpid();
     std::string list;
@@ -156,7 +156,7 @@ void local_ranks::spawn(int i) {
                           "; raise 'ulimit -u' or start fewer");
     }
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); // nobody outlives the launcher
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // no rank outlives the launcher
         if (getppid() != parent) _exit(127);
         become_rank(i, pair[1]);
         const int why = errno;
@@ -214,7 +214,7 @@ void local_ranks::take(int i) {
     while (c.socket >= 0 && (n = ::recv(c.socket, buffer.data(), buffer.size(), MSG_DONTWAIT)) > 0) {
         c.incoming.append(buffer.data(), static_cast<std::size_t>(n));
     }
-    if (n == 0 && c.socket >= 0) { // closed: the rank, or what it became, needs no more of us
+    if (n == 0 && c.socket >= 0) { // closed: the rank, or the program it became, needs no more
         ::close(c.socket);
         c.socket = -1;
     }
@@ -223,7 +223,7 @@ void local_ranks::take(int i) {
     std::memcpy(&length, c.incoming.data(), sizeof length);
     if (length == launch::asks_who) {
         c.incoming.erase(0, sizeof length);
-        if (c.gave_part) events_.asked_who(plan_.first + i); // else the answer is on its way
+        if (c.gave_part) events_.asked_who(plan_.first + i); // otherwise the answer is on its way
         return;
     }
     if (c.gave_part || c.incoming.size() - sizeof length < length) return;
@@ -237,7 +237,7 @@ bool local_ranks::reaped(int pid, int how) {
     const auto c = std::find_if(ranks_.begin(), ranks_.end(), [&](const child& x) { return x.pid == pid; });
     if (c == ranks_.end()) return false;
     const int i = static_cast<int>(c - ranks_.begin());
-    take(i); // it may have given its part as its last act
+    take(i); // giving its part may have been its last act
     c->running = false;
     if (how != 0) remove_shared_files_of(pid);
     const bool killed = WIFSIGNALED(how);

@@ -11,23 +11,23 @@
 #include <csignal>
 #include <sys/types.h>
 
-/// Do ranks get processors of their own? demanded: if not, that is an error.
+/// Do ranks get processors of their own? demanded: it is an error if they can't.
 enum class binding : char { none, if_possible, demanded };
 
-/// Which ranks of a job.
+/// Which ranks of a job this host runs.
 struct group_plan {
     int first = 0, count = 0, total = 0;
     binding bind = binding::if_possible;
-    bool reads_input = false; ///< the first of them
-    int output = -1;          ///< in place of standard output
+    bool reads_input = false; ///< does the first of them?
+    int output = -1;          ///< replaces standard output
     std::vector<std::string> command;
 };
 
 class local_ranks final : public host {
   public:
-    /// signals: what is blocked in the ranks.  Err: input_error: processors are demanded, and too few are free.
+    /// signals: those blocked in the ranks.  Err: input_error: processors are demanded, and too few are free.
     local_ranks(group_plan plan, rank_events& events, const sigset_t& signals);
-    /// Err: input_error if the program can't be run; then none is left.
+    /// Err: input_error if the program can't be run; no rank is left then.
     void start();
 
     void watch(std::vector<pollfd>& polled) const override;
@@ -49,12 +49,12 @@ class local_ranks final : public host {
         int socket = -1;
         std::string incoming, outgoing;
         bool gave_part = false, running = false;
-        double used = 0; // seconds of a core when survivors_end() was called
+        double used = 0; // processor time, in seconds, when survivors_end() was called
     };
     void spawn(int i);
     void become_rank(int i, int socket) const;
     void choose_processors();
-    /// Err: input_error, always: so many of the usable processors are needed.
+    /// Err: always input_error: `needed` of the usable processors are required.
     [[noreturn]] void refuse(std::size_t needed, std::size_t usable) const;
     void bind(int i) const;
     void make_lifelines();
@@ -66,10 +66,11 @@ class local_ranks final : public host {
     group_plan plan_;
     rank_events& events_;
     sigset_t signals_;
-    std::vector<int> processors_; // that ranks are bound to: as many for each, or one for as many ranks; empty: none is
-    bool one_thread_ = false;     // is what they get for OpenMP, if the user does not say otherwise
+    // Processors that ranks are bound to: the same number for each, or one for the same number of ranks; empty: none.
+    std::vector<int> processors_;
+    bool one_thread_ = false; // given to OpenMP, unless the user says otherwise
     processor_claims claims_;
     std::vector<child> ranks_;
     caretaker caretaker_;
-    std::vector<std::array<int, 2>> lifelines_; // reading, writing end; open here only while ranks are started
+    std::vector<std::array<int, 2>> lifelines_; // reading, writing end; open here only while ranks are being started
 };

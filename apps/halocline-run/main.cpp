@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// halocline-run: starts the ranks of a program on this host or on several; as --agent, on another host for the
+// halocline-run: starts the ranks of a program on this host or on several; as --agent, on another host on behalf of the
 // launcher.
 #include "agent.hpp"
 #include "command_line.hpp"

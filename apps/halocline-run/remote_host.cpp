@@ -23,7 +23,7 @@ using halocline::comm::wire_writer;
 
 namespace {
 
-constexpr int host_lost = 3; // exit code for its ranks
+constexpr int host_lost = 3; // exit code of its ranks
 
 std::vector<std::string> words_of(const std::string& shell, const std::string& host_name) {
     if (shell.find_first_not_of(' ') == std::string::npos)
@@ -39,7 +39,7 @@ std::vector<std::string> words_of(const std::string& shell, const std::string& h
     return words;
 }
 
-/// The variables that ranks of other hosts get.
+/// The variables passed to ranks on other hosts.
 std::vector<std::string> variables() {
     std::vector<std::string> chosen;
     for (char** v = environ; *v != nullptr; ++v) {
@@ -67,7 +67,7 @@ remote_host::remote_host(std::string host_name, const std::string& shell, const 
     pid_ = fork();
     if (pid_ < 0) throw input_error("cannot start '" + shell_ + "': " + std::strerror(errno) + "; raise 'ulimit -u'");
     if (pid_ == 0) {
-        setpgid(0, 0); // a terminal's signals come to the launcher alone, which passes them on
+        setpgid(0, 0); // a terminal's signals go only to the launcher, which passes them on
         sigprocmask(SIG_SETMASK, &signals, nullptr);
         dup2(pair[1], STDIN_FILENO);
         dup2(pair[1], STDOUT_FILENO);
@@ -92,7 +92,7 @@ remote_host::remote_host(std::string host_name, const std::string& shell, const 
 }
 
 remote_host::~remote_host() {
-    if (socket_ >= 0) ::close(socket_); // the agent ends with it
+    if (socket_ >= 0) ::close(socket_); // which ends the agent
 }
 
 void remote_host::watch(std::vector<pollfd>& polled) const {

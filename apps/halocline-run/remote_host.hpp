@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of another host, through an agent (agent.hpp) that the remote shell starts there. What they say to each other
-// goes over the shell's standard input and output: no port is opened for it, and the shell vouches for both ends.
+// Ranks of another host, through an agent (agent.hpp) that the remote shell starts there. They communicate over the
+// shell's standard input and output: no port is opened for it, and the shell authenticates both ends.
 #pragma once
 
 #include "host.hpp"
@@ -10,7 +10,7 @@
 
 class remote_host final : public host {
   public:
-    /// shell: a command line, "{host}" in it stands for the name, which is its last word otherwise.  Err: error.
+    /// shell: a command line in which "{host}" stands for the name; without it the name is appended.  Err: error.
     remote_host(std::string host_name, const std::string& shell, const group_plan& plan, rank_events& events,
                 const sigset_t& signals);
     ~remote_host() override;
@@ -25,7 +25,7 @@ class remote_host final : public host {
     [[nodiscard]] int running() const override;
     void abandon() override;
     [[nodiscard]] std::string name() const override { return name_; }
-    /// Why there is no agent, or it can't start the ranks: bad input of the user.
+    /// Why there is no agent, or why it can't start the ranks: bad input of the user.
     [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
   private:
@@ -42,6 +42,6 @@ class remote_host final : public host {
     std::vector<bool> running_;
     int pid_ = -1, socket_ = -1;
     bool spoke_ = false;
-    std::optional<int> shell_ended_; // with that code
+    std::optional<int> shell_ended_; // with that exit code
     std::string incoming_, outgoing_;
 };

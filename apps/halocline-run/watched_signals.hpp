@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The signals that the launcher and its agents take from a descriptor.
+// The signals that the launcher and its agents read from a descriptor.
 #pragma once
 
 #include <halocline/base/error.hpp>
@@ -10,10 +10,10 @@
 #include <string>
 #include <sys/signalfd.h>
 
-/// Before a rank is started: SIGCHLD, those that ask for the job's end, and the user's own. Not those that whoever
-/// started us has ignored, as `nohup` and shells do: a signal that is blocked, as it must be for a descriptor, arrives
-/// there although it is ignored. An ignored SIGCHLD, which some parents leave behind, is not: ranks would end without a
-/// trace.
+/// To be called before a rank is started: SIGCHLD, those that ask for the job's end, and the user's own. Signals that
+/// were ignored when we were started, as by `nohup` and shells, are left out: a blocked signal, as needed for a
+/// descriptor, would arrive there although it is ignored. An ignored SIGCHLD, which some parents leave behind, is
+/// watched: otherwise ranks would end unnoticed.
 inline sigset_t watched_signals() {
     sigset_t watched;
     sigemptyset(&watched);
@@ -26,10 +26,10 @@ inline sigset_t watched_signals() {
     return watched;
 }
 
-/// Is it the user's word to the ranks, which means nothing to who passes it on?
+/// Is it a user's signal for the ranks, without meaning for whoever passes it on?
 inline bool is_for_ranks(unsigned number) { return number == SIGUSR1 || number == SIGUSR2; }
 
-/// Where they arrive.  Err: input_error.
+/// The descriptor on which they arrive.  Err: input_error.
 inline int descriptor_of(const sigset_t& watched) {
     const int fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd >= 0) return fd;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// heat4d in plain MPI, to read beside diffuse.cpp: persistent requests over derived datatypes, ghosts in the array.
+// heat4d in plain MPI, for comparison with diffuse.cpp: persistent requests over derived datatypes, ghosts in the
+// array.
 // usage: mpirun -n N heat4d_mpi X Y Z T STEPS ALPHA     (N must cut the lattice evenly)
 #include <mpi.h>
 
@@ -135,7 +136,7 @@ int main(int argc, char** argv) {
     };
     const std::vector<double> u = diffuse(grid, local, origin, std::atof(argv[6]), std::atoi(argv[5]), mode);
 
-    std::uint64_t checksum = 0, mine = 0; // as heat4d's: bits of u(x) times an odd number of x, modulo 2^64
+    std::uint64_t checksum = 0, mine = 0; // like heat4d's: bits of u(x) times an odd number of x, modulo 2^64
     double amplitude[2], sums[2] = {0, 0};
     std::size_t i = 0;
     for (int t = origin[3]; t < origin[3] + local[3]; ++t)

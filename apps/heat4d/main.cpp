@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// heat4d: diffusion of one Fourier mode on a 4-dimensional torus, against its analytic decay. The mode is an
-// eigenvector of the discrete step too, so that the comparison is exact up to rounding.
+// heat4d: diffusion of one Fourier mode on a 4-dimensional torus, compared with its analytic decay. The mode is an
+// eigenvector of the discrete step too, so the comparison is exact up to rounding.
 #include "diffuse.hpp"
 
 #include <halocline_app/grid.hpp>
@@ -77,7 +77,7 @@ decay expected_decay(const coordinate& global, double alpha, int steps) {
     return {std::pow(lambda, steps), std::exp(-alpha * k_squared * steps)};
 }
 
-/// What a rank's part of u says about the mode; combined over ranks by adding (the deviation: by the maximum).
+/// A rank's contribution to the comparison; combined over ranks by adding (the deviation: by the maximum).
 struct summary {
     long double projection = 0, norm = 0; ///< <mode, u> and <mode, mode>; the sums must not round more than the steps
     double deviation = 0;                 ///< max |u - expected * mode|
@@ -126,7 +126,7 @@ int run(app::program& p, int argc, const char* const* argv) {
     const auto [expected, continuum] = expected_decay(global, a.alpha, a.steps);
     const summary total = compare(j, cut, u, expected);
     const auto amplitude = static_cast<double>(total.projection / total.norm);
-    // The mode began with amplitude 1: what is left of it can't be told better than 1's rounding.
+    // The mode began with amplitude 1: what is left of it can't be determined better than 1's rounding.
     constexpr double rounding = std::numeric_limits<double>::epsilon();
     const double error = std::abs(amplitude - expected) / std::max(std::abs(expected), rounding);
     const bool right = error <= std::max(1e-12, 4 * rounding * a.steps);

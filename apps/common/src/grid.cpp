@@ -16,7 +16,7 @@ coordinate parse_extents(const char* flag, const std::string& text) { return rea
 
 namespace {
 
-/// "2 ranks"; in 64 bits the product of a mistyped grid could wrap.
+/// "2 ranks"; in 64 bits the product of a mistyped grid could overflow.
 std::string number_of_ranks(const coordinate& rank_grid) {
     double ranks = 1;
     for (const int n : rank_grid) ranks *= n;

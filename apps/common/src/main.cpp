@@ -40,7 +40,7 @@ int write_line(std::FILE* out, std::string line) {
     return 0;
 }
 
-/// What the parser says first may be about a word that belongs to a flag it doesn't know.  Err: input_error.
+/// The parser's first complaint may be about a word that belongs to an unknown flag, so those are checked before.
 void refuse_unknown_flags(const CLI::App& cli, int argc, const char* const* argv, const std::string& help) {
     for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
         const std::string flag = std::string(argv[i]).substr(0, std::string_view(argv[i]).find('='));
@@ -49,7 +49,7 @@ void refuse_unknown_flags(const CLI::App& cli, int argc, const char* const* argv
     }
 }
 
-/// Rank 0 says it for all; a rank that can't tell the others, for itself.
+/// Rank 0 says it for all; a rank that can't reach the others, for itself.
 void say_bad_input(const program& p, std::string what, const std::function<void(const std::string&)>& say) {
     bool common = p.met();
     try {
@@ -104,7 +104,7 @@ void program::agree_on(int argc, const char* const* argv) const {
 }
 
 void program::print(std::string_view line) const {
-    // A live progress line that is still there makes way.
+    // A live progress line is cleared first.
     if (!speaks()) return;
     const int why = write_line(stdout, (on_terminal() ? "\r\033[K" : "") + std::string(line));
     if (why != 0 && why != EPIPE) // a reader that left has read enough
@@ -141,10 +141,10 @@ int run_program(int argc, const char* const* argv,
     const auto say = [&](const std::string& what) {
         write_line(stderr, (isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "") + p.name() + ": " + what);
     };
-    std::signal(SIGPIPE, SIG_IGN); // `| head` ends the reading, not the job
+    std::signal(SIGPIPE, SIG_IGN); // `| head` stops reading, which must not end the job
     const auto of_rank = [&](const std::exception& e) {
         const std::string what = e.what(), rank = "rank " + std::to_string(p.rank());
-        return what.starts_with(rank + " (") ? what : rank + ": " + what; // comm says who speaks, and its pid
+        return what.starts_with(rank + " (") ? what : rank + ": " + what; // comm already names the rank and its pid
     };
     const auto ended_with = [&](int code) {
         if (p.lost_outputs().empty()) return code;

@@ -19,7 +19,7 @@ std::string wrong(const std::string& flag, const std::string& path, const std::s
     return flag + " " + path + ": can't be written: " + why;
 }
 
-/// A pipe or a device is written to; a file put in its place would destroy it.
+/// A pipe or a device is written to directly; replacing it with a file would destroy it.
 bool is_stream(const std::string& path) {
     if (path.starts_with("/dev/") || path.starts_with("/proc/")) return true;
     std::error_code none;
@@ -62,7 +62,7 @@ void check_file(const std::string& flag, const std::string& path) {
     ::unlink(temporary.c_str());
 }
 
-/// What a run that was killed while it wrote the same file has left is replaced at the end.
+/// Leftovers of a run that was killed while it wrote the same file are replaced at the end.
 void check_partial(const program& p, const std::string& flag, const std::string& path) {
     const std::string partial = lattice::partial_name(path);
     if (is_folder(partial)) throw input_error(wrong(flag, path, "'" + partial + "' is a folder"));
@@ -76,9 +76,9 @@ void check_partial(const program& p, const std::string& flag, const std::string&
                 "; it will be replaced");
 }
 
-/// Pre: no folder.  Err: input_error: nobody reads the pipe, …
+/// Pre: not a folder.  Err: input_error: nobody reads the pipe, …
 int open_stream(const std::string& flag, const std::string& path) {
-    // Without O_NONBLOCK a pipe that nobody reads would stop the job here.
+    // Without O_NONBLOCK a pipe without a reader would block the job here.
     const int stream = ::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (stream < 0) {
         const int why = errno;
@@ -142,7 +142,7 @@ void text_output::open(const flagged_files& others) {
         stream_ = open_stream(flag_, path_);
         return;
     }
-    std::error_code none; // a link stays, and what it leads to is replaced
+    std::error_code none; // a link stays, and its target is replaced
     if (auto target = std::filesystem::canonical(path_, none); !none) path_ = target;
     check_others(flag_, path_, others);
     check_file(flag_, path_);

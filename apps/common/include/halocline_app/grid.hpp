@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags --grid and --mpi of programs without a config file.
+// The flags --grid and --mpi of programs without a config file.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -12,8 +12,8 @@ namespace halocline::app {
 /// "8.8.8.16" as extents.  Err: input_error naming the flag and the text.
 lattice::coordinate parse_extents(const char* flag, const std::string& text);
 
-/// Err: input_error unless `rank_grid` has the job's ranks and cuts `global` on multiples of `granularity`; it begins
-/// with `as_given`, "--mpi 2.1.1.1" for instance, and names the rank grids that do.
+/// Err: input_error unless `rank_grid` has the job's number of ranks and cuts `global` on multiples of `granularity`;
+/// it begins with `as_given`, "--mpi 2.1.1.1" for instance, and names the rank grids that do.
 void check_rank_grid(const std::string& as_given, const lattice::coordinate& rank_grid,
                      const lattice::coordinate& global, const lattice::coordinate& granularity, int ranks);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every program does alike: parse the command line, join the job, print once per job, map exceptions to exit
-// codes. Invariant: an input error is the same on every rank (job::collectively sees to that, and comm::share_bad_input
-// before there is a job), so rank 0 alone prints it; a job error differs from rank to rank, so each survivor prints its
+// What all programs have in common: parse the command line, join the job, print once per job, map exceptions to exit
+// codes. Invariant: an input error is the same on every rank (thanks to job::collectively, and to comm::share_bad_input
+// before there is a job), so only rank 0 prints it; a job error differs from rank to rank, so each survivor prints its
 // own.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace halocline::app {
 enum exit_code : int {
     exit_success = 0,
     exit_failure = 1, ///< not converged, a result that could not be written, or an error that fits nowhere else
-    exit_input = 2,   ///< bad flag, config, grid or file, told before the work; the same on every rank
+    exit_input = 2,   ///< bad flag, config, grid or file, reported before the work; the same on every rank
     exit_job = 3,     ///< a rank died or a deadline passed
 };
 
@@ -32,7 +32,7 @@ class program {
   public:
     /// `name` opens error messages.
     explicit program(std::string name);
-    /// Rank 0 speaks for the job.  Before join() the launcher's environment tells.
+    /// Rank 0 speaks for the job. Before join() the rank is taken from the launcher's environment.
     [[nodiscard]] bool speaks() const { return rank_ == 0; }
     [[nodiscard]] int rank() const { return rank_; }
     [[nodiscard]] const std::string& name() const { return name_; }
@@ -40,23 +40,23 @@ class program {
     void parse(CLI::App& cli, int argc, const char* const* argv) const;
     /// Joins the job of the environment.  Collective, once.  Err: input_error, job_error.
     const comm::job& join(const comm::job_options& options = {});
-    /// Do all ranks have the same words on their command line? Collective, after join().  Err: input_error with those
-    /// of two ranks that differ.
+    /// Checks that all ranks have the same words on their command line. Collective, after join().  Err: input_error
+    /// with those of two ranks that differ.
     void agree_on(int argc, const char* const* argv) const;
     [[nodiscard]] bool joined() const { return job_ != nullptr; }
-    /// Was join() called? Then whatever it threw all ranks know.
+    /// Was join() called? Then all ranks know of any exception that it threw.
     [[nodiscard]] bool met() const { return met_; }
     /// Pre: joined().
     [[nodiscard]] const comm::job& job() const { return *job_; }
-    /// Prints a line on stdout, on rank 0 only, at once (progress shows through a pipe).
+    /// Prints a line on stdout, only on rank 0, at once (so that progress shows through a pipe).
     void print(std::string_view line) const;
-    /// A result could not be written: `what` names where to, and why. The run goes on, says so in the end, and fails.
+    /// A result could not be written: `what` says where and why. The run continues, reports this at the end, and fails.
     void lose_output(std::string what) const;
-    /// All that was lost, each once.
+    /// All outputs that were lost, each once.
     [[nodiscard]] const std::vector<std::string>& lost_outputs() const { return lost_outputs_; }
     /// True if stdout is a terminal.
     [[nodiscard]] static bool on_terminal();
-    /// A line that replaces itself: on a terminal redrawn in place, otherwise nothing.  "" clears it.
+    /// A line that replaces itself: redrawn in place on a terminal, otherwise not printed.  "" clears it.
     void print_progress(std::string_view line) const;
 
   private:
@@ -67,7 +67,7 @@ class program {
     std::unique_ptr<comm::job> job_;
 };
 
-/// out += the formatted line and its end.
+/// out += the formatted line and a line feed.
 __attribute__((format(printf, 2, 3))) void append_line(std::string& out, const char* format, ...);
 
 /// Runs `body` and returns the exit code of the program.  Exceptions become messages on stderr and a code:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that a program writes at its end, after work that would be lost: looked at before it, written whole or not at
-// all.
+// Files that a program writes at its end, after work that would be lost: checked before the work, and written
+// completely or not at all.
 #pragma once
 
 #include <halocline_app/main.hpp>
@@ -11,20 +11,20 @@
 
 namespace halocline::app {
 
-/// Files of a run by the flags that name them; "" is no file.
+/// Files of a run by the flags that name them; "" stands for no file.
 using flagged_files = std::vector<std::pair<std::string, std::string>>;
 
-/// Err: input_error if `path` is "-", which elsewhere means standard output: there a program tells how it goes.
+/// Err: input_error if `path` is "-", which elsewhere means standard output; programs print their progress there.
 void refuse_dash(const std::string& flag, const std::string& path);
 
-/// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing; leaves
-/// nothing behind. A part that a killed run left is told, and stays until it is replaced. "" is no file. Collective.
-/// `others`: what the run reads and writes besides. Neither the file nor its partial one may take their place.
+/// Rank 0 checks that `path`, a file of which ranks write parts, can be written, before hours of computing; it leaves
+/// nothing behind. A part left by a killed run is reported, and stays until it is replaced. "" is no file. Collective.
+/// `others`: what else the run reads and writes. Neither the file nor its partial file may take their place.
 /// Err: input_error that names the flag, and the process that is writing the same file if there is one.
 void check_output(const program& p, const std::string& flag, const std::string& path, const flagged_files& others);
 
 /// A text that rank 0 writes. A pipe or a device (/dev/null, /dev/stdout) will do too: it is opened before the work, so
-/// that a pipe that nobody reads is told then, and written to in the end. Pre: p.joined(), and p outlives it.
+/// that a pipe without a reader is reported then, and written to at the end. Pre: p.joined(), and p outlives it.
 class text_output {
   public:
     /// "" is no file. `others` as for check_output(). Collective.  Err: input_error that names the flag.
@@ -33,7 +33,8 @@ class text_output {
     text_output(const text_output&) = delete;
     text_output& operator=(const text_output&) = delete;
 
-    /// A file is a lattice::partial_file until it is whole; what can't be written is lost output of the program. Once.
+    /// A file is a lattice::partial_file until it is complete; a failure is recorded as lost output of the program.
+    /// Call once.
     void write(const std::string& text) const;
 
   private:

@@ -9,7 +9,7 @@
 
 namespace halocline::app {
 
-/// Opens /dev/null in place of each standard stream that is closed. The first thing a program does.
+/// Opens /dev/null in place of each closed standard stream. Must be the first thing a program does.
 inline void keep_standard_streams() {
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF) [[maybe_unused]]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags whose values are read as strictly as keys of the config file: "-1" is no seed, and "" no coupling.
+// Flags whose values are read as strictly as keys of the config file: "-1" is not a seed, and "" is not a coupling.
 #pragma once
 
 #include <halocline/base/error.hpp>
@@ -12,7 +12,7 @@
 
 namespace halocline::app {
 
-/// What `read` makes of a flag's text.  Err: input_error with flag, text, and what is expected.
+/// The value that `read` makes of a flag's text.  Err: input_error with flag, text, and what is expected.
 template <class Read>
 auto read_flag(const std::string& flag, const std::string& text, Read read) {
     try {
@@ -42,7 +42,7 @@ inline void add_real_flag(CLI::App& cli, const std::string& flag, double& value,
     cli.add_option_function<std::string>(flag, set, description)->type_name("REAL")->default_str(show_real(value));
 }
 
-/// Err: input_error for "": `--json "$FILE"` with FILE unset would quietly do something else.
+/// Err: input_error for "": `--json "$FILE"` with FILE unset would silently do something else.
 inline void refuse_empty(const std::string& flag, const std::string& text, const std::string& type) {
     if (text.empty()) throw input_error(flag + " '': expected " + type + "; without " + flag + " its default holds");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as text: those of the library, and coordinates.
+// Values as text: those of the library, plus coordinates.
 #pragma once
 
 #include <halocline/config/value_text.hpp>

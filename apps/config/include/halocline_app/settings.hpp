@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The settings of coarse_solve: one table of keys serves the config file, the environment, the command line and
-// halocline-info. Precedence: command line > HALOCLINE_<SECTION>_<KEY> > the file that was named as an argument > that
-// of $HALOCLINE_CONFIG > built-in default.
+// halocline-info. Precedence: command line > HALOCLINE_<SECTION>_<KEY> > the file named as an argument > that of
+// $HALOCLINE_CONFIG > built-in default.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -16,14 +16,14 @@
 
 namespace halocline::app {
 
-/// What to solve for: made here, or a field that a spinor file holds.
+/// The right-hand side: made here, or a field from a spinor file.
 enum class source : std::uint8_t { ones, unit, random, file };
 struct right_hand_side {
     source kind = source::ones;
-    std::string path{}; ///< of source::file
+    std::string path{}; ///< for source::file
 };
 
-/// All that coarse_solve can be told. Dimensions in the order x, y, z, t.
+/// All settings of coarse_solve. Dimensions in the order x, y, z, t.
 struct settings {
     // [lattice]
     std::string gauge; ///< empty: the demo's own configuration
@@ -54,11 +54,11 @@ struct settings {
     comm::job_options job{};
 };
 
-/// The options of the job that they ask for, which nothing overrides any more.
+/// The requested job options, which nothing overrides any more.
 comm::job_options job_options_of(const settings& s);
 
-/// The options of the job of a program without a config file of its own: from $HALOCLINE_CONFIG, the environment, and
-/// its flag --transport ("": not given).  Err: config_error.
+/// The job options of a program without a config file of its own: from $HALOCLINE_CONFIG, the environment, and its flag
+/// --transport ("": not given).  Err: config_error.
 comm::job_options job_options_of_environment(const std::string& transport_flag);
 
 using setting_key = config::key<settings>;
@@ -68,7 +68,7 @@ const std::vector<setting_key>& setting_keys();
 class settings_reader : public config::reader<settings> {
   public:
     settings_reader() : config::reader<settings>(setting_keys()) {}
-    /// `config`: a file named as an argument, "" if there was none; and $HALOCLINE_CONFIG and the variables.
+    /// Reads $HALOCLINE_CONFIG, `config` (a file named as an argument, "" if there is none), and the variables.
     /// Err: config_error.
     void read_surroundings(const std::string& config);
     /// Checks that values fit together.  Err: config_error.

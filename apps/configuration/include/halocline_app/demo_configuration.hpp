@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The demo's own gauge configuration: 8.8.8.8, quenched Wilson action, beta = 6.0, from a fixed seed. It is generated
-// by the ranks of the job when it is not there yet; the file's bytes do not depend on how many they are.
+// The demo's own gauge configuration: 8.8.8.8, quenched Wilson action, beta = 6.0, from a fixed seed. The ranks of the
+// job generate it if it does not exist yet; the file's bytes do not depend on their number.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -14,8 +14,8 @@ namespace halocline::app {
 
 inline constexpr lattice::coordinate demo_extents{8, 8, 8, 8};
 
-/// Path of the configuration, an ILDG file in $HALOCLINE_DATA_DIR, else in ../share/halocline beside the program, else
-/// in the user's cache folder: the first of these that can be written. Collective.
+/// Path of the configuration, an ILDG file in $HALOCLINE_DATA_DIR, else in ../share/halocline next to the program, else
+/// in the user's cache folder: the first of these that is writable. Collective.
 /// `tell` gets lines of progress while it is generated (about 10 s, once).  Err: file_error, job_error.
 std::string demo_configuration(const comm::job& j, const std::function<void(std::string_view)>& tell);
 
