@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a checksum behind each message cost?   scripts/bench.sh checksum [--seconds S]
+// What does a checksum after each message cost?   scripts/bench.sh checksum [--seconds S]
 // Exchanges of an L^4 box per rank, cut in t, 96 B per site: with and without, in turn. A step writes the field,
-// exchanges and reads the ghosts; bare: the exchange alone. Medians of rank 0's slices; one JSON line per point.
+// exchanges and reads the ghosts; bare: only the exchange. Medians of rank 0's slices; one JSON line per point.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/statistics.hpp"
@@ -24,7 +24,7 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 }
 
 struct step_times {
-    double step = 0, bare = 0; // seconds of one
+    double step = 0, bare = 0; // seconds for one
 };
 
 class contender {
@@ -68,7 +68,7 @@ int run(app::program& program, int argc, const char* const* argv) {
             lattice::decomposition::even({extent, extent, extent, extent * j.ranks()}, {1, 1, 1, j.ranks()});
         contender with(j, cut, true), without(j, cut, false);
         constexpr int rounds = 11;
-        // The same on every rank: about what a step takes, 1 ns per byte of the box.
+        // The same on every rank: roughly the time of a step, 1 ns per byte of the box.
         const int steps =
             std::max(2, static_cast<int>(seconds / (3 * 2 * rounds) / (1e-9 * 96 * extent * extent * extent * extent)));
         std::array<std::vector<double>, 4> times; // step with and without, bare with and without

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast is the Wilson-clover operator, and how fast are its block solves?
-// One JSON line per measurement. On several ranks each has L^4 sites, cut in t, and another line says how long a rank
-// takes while all work for themselves (ranks: 1): what the exchange costs is the difference.
+// One JSON line per measurement. On several ranks each has L^4 sites, cut in t, and another line gives the time that a
+// rank takes while all work independently (ranks: 1): the difference is the cost of the exchange.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 
@@ -23,12 +23,12 @@ namespace {
 /// Flop of D per site, as usually counted: 1320 of the hopping term, 504 of the clover term.
 constexpr double flop_per_site = 1824;
 
-/// Seconds of one call, by the slowest rank: the least and the median of as many as take 0.15 s.
+/// Seconds per call on the slowest rank: the least and the median of as many calls as take 0.15 s.
 struct call_seconds {
     double least, median;
 };
 
-/// Collective: all ranks make as many calls.
+/// Collective: all ranks make the same number of calls.
 template <class Work>
 call_seconds time_calls(const comm::job& j, Work&& work) {
     using clock = std::chrono::steady_clock;
@@ -51,7 +51,7 @@ call_seconds time_calls(const comm::job& j, Work&& work) {
     return {least, median};
 }
 
-/// `flop` of one rank.
+/// `flop`: per rank.
 void print(int ranks, const char* what, const char* type, int extent, int block, int lanes, const call_seconds& s,
            double flop) {
     bench::json_line line;
@@ -61,7 +61,7 @@ void print(int ranks, const char* what, const char* type, int extent, int block,
     std::puts(line.text().c_str());
 }
 
-/// All ranks of `j` together; rank 0 of all prints.
+/// All ranks of `j` together; global rank 0 prints.
 template <class T>
 void measure(const comm::job& j, bool prints, int extent, int block, int lanes, const char* type) {
     const lattice::coordinate global{extent, extent, extent, extent * j.ranks()}, blocks{block, block, block, block};

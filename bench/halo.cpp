@@ -2,10 +2,10 @@
 // How close is an exchange to one hand-written copy, and how far from MPI?  scripts/bench.sh halo
 //   (halocline-run -n 2 -- bench_halo [--peer 'NAME=COMMAND'], ours over MPI: mpirun … bench_halo --transport mpi)
 //
-// Contenders: "limit" (halo/one_copy.hpp), ours by each path and left to choose ("automatic"), "mock" (ours without the
-// wire), and peers, programs of one MPI each (halo_mpi.cpp) that get orders through a pipe. All take turns in short
-// slices (support/rounds.hpp); payloads are verified after each slice. What is timed: halo/timed_slice.hpp. One rank
-// exchanges faces with itself.
+// Contenders: "limit" (halo/one_copy.hpp), ours by each path and with the choice left to the plan ("automatic"), "mock"
+// (ours without the wire), and peers: programs of one MPI each (halo_mpi.cpp) that receive orders through a pipe. All
+// take turns in short slices (support/rounds.hpp); payloads are verified after each slice. What is timed:
+// halo/timed_slice.hpp. A single rank exchanges faces with itself.
 
 #include "halo/one_copy.hpp"
 #include "halo/ours.hpp"
@@ -40,8 +40,8 @@ struct options {
     bool table = false;
 };
 
-/// A peer and the modes that it knows: --peer 'NAME[:MODE,MODE…]=COMMAND'; a NAME that ends with "-tuned" is that MPI
-/// with settings other than those that it was installed with.
+/// A peer and the modes that it knows: --peer 'NAME[:MODE,MODE…]=COMMAND'; a NAME ending in "-tuned" is that MPI with
+/// settings other than those that it was installed with.
 struct mpi_peer {
     explicit mpi_peer(std::string text) : program(without_modes(text, modes)), name(program.name()) {
         const auto suffix = name.rfind("-tuned");
@@ -62,7 +62,7 @@ struct mpi_peer {
     std::string name, settings = "installed";
 };
 
-/// A contender of this program: its slices are timed, verified, and the slowest rank's.
+/// A contender of this program: its slices are timed and verified; the slowest rank's time counts.
 template <exchanger E>
 contender own(const comm::job& j, std::string who, std::string mode, std::string transport, std::shared_ptr<E> e) {
     const bool moves = transport != "mock";
@@ -116,7 +116,7 @@ std::vector<entry> contenders_of(const comm::job& j, const options& o, const poi
         for (const halo::path way : ways) {
             if (p.padded)
                 add("ours", way, transport, std::make_shared<ours_padded>(j, p, way, threads), threads);
-            else // its messages are packed by whatever sends them, unless they are written in place
+            else // its messages are packed by whoever sends them, unless they are written in place
                 add("ours", way, transport,
                     std::make_shared<ours_appended>(j, p, direct ? way : halo::path::automatic, threads), threads);
         }
@@ -168,7 +168,7 @@ plan_cost cost_of_plan(const comm::job& j, const point& p) {
     return cost;
 }
 
-/// Milliseconds and slab memory; and what the paths were chosen by.
+/// Reports milliseconds and slab memory, and the costs by which paths were chosen.
 void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE* table) {
     const plan_cost cost = cost_of_plan(j, p);
     const comm::costs& costs = comm::measured_costs(j);
@@ -209,7 +209,7 @@ void warn_of_shared_cores(const comm::job& j, int threads) {
                  threads, all, there);
 }
 
-/// The point at which making a plan is timed: 16^4 sites per rank, cut in t, or exchanged with oneself on all sides.
+/// The point at which making a plan is timed: 16^4 sites per rank, cut in t, or exchanged with itself on all sides.
 point plan_point(int ranks) {
     point p{.extents = {16, 16, 16, 16}};
     if (ranks == 1)

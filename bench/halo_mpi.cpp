@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long does an exchange of bench/halo take with plain MPI, as one who knows it would write it?
+// How long does an exchange of bench/halo take with plain MPI, as written by an expert?
 //   echo "in-place appended 8 8 8 8 96 1 1 1 2 0.5" | mpirun -n 2 bench_halo_openmpi
 //
-// Compiled once per MPI; bench_halo --peer drives it. Each line of standard input is an order: mode, layout, extents of
-// the local box, bytes per site, rank grid, seconds. The answer is one line: microseconds of the slowest rank, a batch
-// each, by measure, ';' between. Between orders every rank sleeps: its cores belong to others then. Modes:
+// Compiled once per MPI; driven by bench_halo --peer. Each line of standard input is an order: mode, layout, extents of
+// the local box, bytes per site, rank grid, seconds. The answer is one line: microseconds of the slowest rank for each
+// batch, by measure, separated by ';'. Between orders every rank sleeps, so that others can use its cores. Modes:
 //   packed          persistent requests; faces copied into messages, and out of them if padded
-//   in-place        persistent requests, straight from the field: contiguous bytes, where the face is, else a datatype
+//   in-place        persistent requests, straight from the field: bytes if the face is contiguous, else a datatype
 //   neighbour       MPI_Neighbor_alltoallw of these datatypes
 //   neighbour-init  the same, persistent (MPI 4)
 
@@ -28,7 +28,7 @@ struct order {
     point where;
     double seconds = 0;
 
-    /// Err: gives up if the line is no order for so many ranks.
+    /// Gives up if the line is not an order for `ranks` ranks.
     order(const std::string& line, int ranks) {
         std::stringstream in(line);
         in >> mode >> layout;
@@ -47,7 +47,7 @@ struct order {
     }
 };
 
-/// A region as MPI sends it: bytes, where it is contiguous, else one item of a datatype.
+/// A region as MPI sends it: bytes if it is contiguous, else one item of a datatype.
 class field_type {
   public:
     explicit field_type(const region& r) {
@@ -78,7 +78,7 @@ class field_type {
     int count_ = 1;
 };
 
-/// What all modes have: the field, where ghosts arrive, the datatypes of both.
+/// What all modes have in common: the field, where ghosts arrive, the datatypes of both.
 class exchange_base {
   public:
     exchange_base(const point& p, int rank) : box_(p, rank), field_(box_.bytes()), source_(box_, field_.data()) {
@@ -142,7 +142,7 @@ class persistent : public exchange_base {
     void exchange() {
         const int n = static_cast<int>(faces());
         MPI_Startall(n, requests_.data());
-        for (std::size_t f = 0; f < pack_.size(); ++f) { // a message leaves while the next is packed
+        for (std::size_t f = 0; f < pack_.size(); ++f) { // a message is sent while the next is packed
             pack_[f](outgoing_[f].data(), field_.data());
             MPI_Start(&requests_[faces() + f]);
         }

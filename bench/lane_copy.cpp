@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What do lanes cost when a face is packed or unpacked?   scripts/bench.sh lane_copy [--seconds S]
-// Faces of an L^4 box of 4^4 blocks, 24 floats per site, stored [outer][component][W]: halo::site_copy beside the loop
-// that moves word by word and beside memcpy of as many bytes. Slices alternate, medians count; the source is written
-// before each step, out of the time. One JSON line per point; GB/s are of payload.
+// Faces of an L^4 box of 4^4 blocks, 24 floats per site, stored [outer][component][W]: halo::site_copy compared with a
+// loop that moves word by word and with memcpy of the same number of bytes. Slices alternate, medians count; the source
+// is written before each step, untimed. One JSON line per point; GB/s are of payload.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/statistics.hpp"
@@ -25,7 +25,7 @@ using namespace halocline;
 
 constexpr int components = 24;
 
-/// Packing as one writes it, the lane width known to the compiler.
+/// Packing as one writes it by hand, with the lane width known to the compiler.
 template <int W>
 void pack_words(const std::vector<std::int32_t>& positions, const float* from, float* to) {
     for (const std::int32_t p : positions) {

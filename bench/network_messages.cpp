@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a matched message over a network cost: straight into the receiver's memory (in a slab, or registered for
-// each message) and in frames (in one if it fits), beside MPI?  scripts/bench.sh network_messages
+// each message) and in frames (in one if it fits), compared with MPI?  scripts/bench.sh network_messages
 //   (halocline-run -n 2 -- bench_network_messages [--transport ofi|mpi|verbs] [--provider NAME] [--seconds S]
 //    [--rounds N] [--sizes 4096,...] [--peer 'NAME=COMMAND']...; mpi: under an mpirun)
 // Half a round trip (p2p/patterns.hpp, "step"), in turns; rows per size and mode of the machine, medians in µs.
@@ -27,7 +27,7 @@ namespace {
 using namespace halocline;
 using namespace halocline::bench;
 
-constexpr std::size_t smallest_frame = 2048; // nothing but small messages fits
+constexpr std::size_t smallest_frame = 2048; // fits nothing but small messages
 
 struct bench_options {
     std::string transport = "ofi", provider;
@@ -76,7 +76,7 @@ class messages_endpoint {
     buffer out_, in_;
 };
 
-/// A row for each mode of the machine in which every contender was seen; if there is none, of all slices, and marked.
+/// A row for each mode of the machine in which every contender was seen; if there is none, one for all slices, marked.
 void print(std::size_t bytes, const std::vector<contender>& all, const std::vector<outcome>& results) {
     const auto row = [&](const char* mode, auto&& times_of) {
         std::printf("%8zu B %s", bytes, mode);
@@ -136,7 +136,7 @@ void run(const comm::job& j, const bench_options& o) {
             take_turns(j, probe, all, {.seconds = o.seconds / static_cast<double>(o.sizes.size()), .rounds = o.rounds});
         if (j.rank() == 0) print(n, all, results);
     }
-    peers.clear(); // their launchers take a while, in which nobody waits for this rank's farewells
+    peers.clear(); // their launchers take a while, during which nobody waits for this rank's farewells
     j.barrier();
 }
 

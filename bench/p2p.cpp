@@ -4,7 +4,7 @@
 //
 // Patterns (p2p/patterns.hpp): latency (half a round trip), one-way (a window of messages), both-ways, overhead (of
 // isend and irecv). Contenders in turn: the limits, over shm slot, copy and nomatch (p2p/limits.hpp), over libfabric
-// and MPI a plain TCP socket (p2p/socket_endpoint.hpp); our matched messages, and our windows, each between arrays in
+// and MPI a plain TCP socket (p2p/socket_endpoint.hpp); our matched messages and our windows, each between arrays in
 // slabs and in ordinary memory ("-elsewhere"), where those of the MPIs lie, too; our channel, the path of plans; each
 // MPI. What matching costs is 1 - time of nomatch / time of messages, where both copy alike (p2p/message_ways.hpp).
 #include "p2p/channel_endpoint.hpp"
@@ -122,7 +122,7 @@ class driver {
         for (std::size_t i = 0; i < other_messages_.size(); ++i)
             add(
                 "ours", options_.compare[i].c_str(), transport, [ this, i ]() -> auto& { return other_messages_[i]; });
-        // Over a network an end of a channel waits for its own message, too, so it can't answer.
+        // Over a network an end of a channel also waits for its own message, so it can't answer.
         if (pattern == "both-ways" || (pair_ && by_message))
             add("ours", "channel", transport, [this, bytes] { return p2p::channel_endpoint(job_, bytes); });
         if (by_message) {
@@ -217,7 +217,7 @@ class driver {
         double mpi = 0;
         for (const contender& c : all) {
             const double value = of(c.who + " " + c.mode);
-            const bool is_mpi = c.who != "ours" && c.who != "limit"; // a program of its own
+            const bool is_mpi = c.who != "ours" && c.who != "limit"; // a separate program
             if (is_mpi && value > 0) mpi = mpi > 0 ? std::min(mpi, value) : value;
             const std::string& label = is_mpi ? c.who : c.mode;
             if (value > 0)
@@ -249,7 +249,7 @@ class driver {
     std::optional<p2p::socket_endpoint> socket_; ///< the limit of networks over TCP
     comm::two_sided::communicator ours_;
     messages_endpoint messages_, messages_elsewhere_;
-    std::deque<comm::two_sided::communicator> others_; ///< of --compare
+    std::deque<comm::two_sided::communicator> others_; ///< for --compare
     std::deque<messages_endpoint> other_messages_;
     std::deque<peer_program> peers_;
     p2p::message_ways ways_; ///< of our messages at the point that is measured

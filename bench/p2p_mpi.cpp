@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The patterns of bench/p2p between two ranks of an MPI.  echo "latency 8 0.5" | mpirun -n 2 bench_p2p_openmpi
 //
-// Compiled once per MPI; bench_p2p --peer drives it. Each line of standard input is an order: pattern, bytes, seconds.
+// Compiled once per MPI; driven by bench_p2p --peer. Each line of standard input is an order: pattern, bytes, seconds.
 // The answer is one line: microseconds per message of each batch, bare; step. Between orders every rank sleeps.
 #include "p2p/patterns.hpp"
 #include "p2p/two_sided_endpoint.hpp"
@@ -27,7 +27,7 @@ p2p::order order_of(const std::string& line) {
 void serve(orders& from) {
     if (from.ranks() != 2) {
         if (from.rank() == 0) give_up(std::to_string(from.ranks()) + " ranks; it needs 2");
-        MPI_Barrier(MPI_COMM_WORLD); // that ends with rank 0
+        MPI_Barrier(MPI_COMM_WORLD); // passed when rank 0 has finished
     }
     p2p::two_sided::communicator world;
     p2p::two_sided_endpoint endpoint(world, *std::pmr::new_delete_resource(), slowest);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does making a plan cost?   scripts/bench.sh plan_setup; for 2 ranks: halocline-run -n 2 -- bench_plan_setup
 // 16^4 local sites of 96 bytes, all eight faces. One JSON line per kind of plan: the first in the job, which measures
-// the job's costs, and the median of the next ones; slowest rank each.
+// the job's costs, and the median of the next ones; times of the slowest rank.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/statistics.hpp"

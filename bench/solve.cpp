@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long do set-up and solve of the multigrid take, and where does the time go?  scripts/bench.sh solve [--np N]
 //
-// Each round makes a new solver, sets it up and solves for ones on the right-hand side. --peer 'COMMAND' runs a foreign
-// program between our rounds and takes its seconds by regular expressions on its output (--peer-setup, --peer-solve);
-// our ranks sleep meanwhile. JSON lines at the end: seconds of the slowest rank, least and median over the rounds.
+// Each round makes a new solver, sets it up and solves with a right-hand side of ones. --peer 'COMMAND' runs a foreign
+// program between our rounds and extracts its seconds with regular expressions from its output (--peer-setup,
+// --peer-solve); our ranks sleep meanwhile. JSON lines at the end: seconds of the slowest rank, least and median over
+// the rounds.
 #include "support/command_line.hpp"
 #include "support/flag_probe.hpp"
 #include "support/statistics.hpp"
@@ -32,7 +33,7 @@ namespace {
 /// Seconds of each round, by what was timed.
 using timings = std::map<std::string, std::vector<double>>;
 
-/// The command may use the processors of all ranks, one of which this rank may be bound to.
+/// The command may use the processors of all ranks, even though this rank may be bound to one of them.
 std::string output_of(const std::string& command, const std::vector<int>& processors) {
     const std::vector<int> mine = comm::usable_processors();
     comm::bind_to(processors);
@@ -135,7 +136,7 @@ std::string json_members(const timings& t, const char* unit) {
     return text;
 }
 
-/// Round by round: both saw the same machine.
+/// Round by round, because both saw the same machine within a round.
 timings ratios(const timings& ours, const timings& theirs) {
     timings result;
     for (const auto& [what, seconds] : theirs)
@@ -148,7 +149,7 @@ int run(program& p, int argc, const char* const* argv) {
     comm::job_options patient;
     patient.deadline = std::chrono::minutes(10); // for the peer's turn
     const comm::job& j = p.join(patient);
-    if (a.gauge.empty()) { // made in some seconds: not for a job that can't use it
+    if (a.gauge.empty()) { // takes some seconds: not for a job that can't use it
         (void)cut_between_blocks(demo_extents, j.ranks(), amg::default_blocks(demo_extents));
         a.gauge = demo_configuration(j, [&](std::string_view line) { p.print(line); });
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast is a stencil beside the loop that one would write by hand?   scripts/bench.sh stencil [--seconds S]
-// On one rank, interior sites of an L^4 box only: for_interior of a halo::stencil (4-D diffusion) and of a
-// halo::box_stencil (the sum of the 27 sites around each in x, y, z) against four nested loops over the same field; slices
-// alternate, the median counts. One JSON line per point.
+// How fast is a stencil compared with the loop that one would write by hand?   scripts/bench.sh stencil [--seconds S]
+// On one rank, only interior sites of an L^4 box: for_interior of a halo::stencil (4-D diffusion) and of a
+// halo::box_stencil (the sum of the 27 sites around each in x, y, z) against four nested loops over the same field;
+// slices alternate, the median counts. One JSON line per point.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/statistics.hpp"
@@ -73,7 +73,7 @@ double nanoseconds(Step&& step, int repetitions) {
     return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / repetitions;
 }
 
-/// Of one stencil: what is timed, and its field of results.
+/// One stencil: what is timed, and its field of results.
 struct contest {
     const char* shape;
     int extent, radius;

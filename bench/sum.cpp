@@ -3,7 +3,7 @@
 //   (halocline-run -n N -- bench_sum [--values 1,2,8,64] [--seconds S] [--rounds N] [--transport T]
 //    [--json FILE] [--peer 'NAME=COMMAND']...)
 // In turns: comm::global_sum; "lines", a hand-written sum in memory that the ranks of a host share; MPI_Allreduce of
-// each peer. A row per mode of the machine, medians in µs of the slowest rank.
+// each peer. One row per mode of the machine, medians in µs of the slowest rank.
 #include "sum_steps.hpp"
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
@@ -36,8 +36,8 @@ struct bench_options {
     std::vector<std::string> peers;
 };
 
-/// Each rank writes its values and a flag into a place that each other rank has for it, and adds what is in its own
-/// places: the least that a sum of one step can do.
+/// Each rank writes its values and a flag into a place reserved for it at each other rank, and adds what is in its own
+/// places: the least that a one-step sum can do.
 class sum_by_lines {
   public:
     sum_by_lines(const comm::job& j, std::size_t most)
@@ -63,7 +63,7 @@ class sum_by_lines {
     }
 
   private:
-    /// Where `rank` has the values of `from`: two places, for who is a sum ahead.
+    /// Where `rank` has the values of `from`: two places, for a rank that is one sum ahead.
     std::byte* place_at(int rank, int from) const {
         return area_.of(rank) + slot_ * (2 * static_cast<std::size_t>(from) + (epoch_ & 1));
     }
@@ -105,7 +105,7 @@ class driver {
             for (const auto speed : {outcome::fast, outcome::slow}) print(count, speed, all, results);
         }
         json_.close(program);
-        peers_.clear(); // their launchers take a while, in which nobody waits for this rank's farewells
+        peers_.clear(); // their launchers take a while, during which nobody waits for this rank's farewells
         job_.barrier();
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI_Allreduce, for bench_sum --peer.  echo "8 0.5" | mpirun -n 2 bench_sum_openmpi
-// Each line of standard input is an order: doubles, seconds. The answer is one line: microseconds per sum, a batch
-// each.
+// Each line of standard input is an order: doubles, seconds. The answer is one line: microseconds per sum for each
+// batch.
 #include "sum_steps.hpp"
 #include "support/mpi_peer.hpp"
 

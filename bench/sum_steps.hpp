@@ -13,8 +13,8 @@
 
 namespace halocline::bench {
 
-/// Microseconds per sum of 20 batches, of the slowest rank: so many doubles each, for about so many seconds in all.
-/// sum(values) makes values their sums over ranks; slowest(times) gives the greatest of each.
+/// Microseconds per sum of 20 batches, on the slowest rank: `count` doubles each, for about `seconds` in all.
+/// sum(values) replaces values by their sums over ranks; slowest(times) returns the greatest of each.
 /// Err: error if a sum is wrong.
 template <class Sum, class Slowest>
 std::vector<double> time_sums(int rank, int ranks, std::size_t count, double seconds, Sum sum, Slowest slowest) {
@@ -34,7 +34,7 @@ std::vector<double> time_sums(int rank, int ranks, std::size_t count, double sec
         }
         return comm::seconds(comm::ticks() - before);
     };
-    // Rank 0's clock says to all how many are a batch.
+    // Rank 0's clock determines, for all, how many sums make a batch.
     const double first = seconds_of(first_sums);
     std::vector<double> each{rank == 0 ? first / first_sums : 0};
     sum(each);

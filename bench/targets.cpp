@@ -20,7 +20,7 @@ namespace {
 using namespace halocline;
 using namespace halocline::bench;
 
-/// Err: input_error: no such file, or a line that is none of JSON.
+/// Err: input_error: no such file, or a line that is not JSON.
 run_lines read_run(const std::string& path) {
     std::ifstream file(path);
     if (!file) throw input_error("can't read '" + path + "'");
@@ -35,13 +35,13 @@ run_lines read_run(const std::string& path) {
     return lines;
 }
 
-/// Of an even number of values the mean of the middle two: a few runs are all there is.
+/// For an even number of values the mean of the middle two: there are only a few runs.
 double middle(std::vector<double> values) {
     std::ranges::sort(values);
     return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
-/// One figure over all runs: those that saw it without noise, or all of them if none did.
+/// One figure over all runs: those without noise, or all of them if there is none.
 struct pooled {
     figure first;
     std::vector<double> quiet, noisy, limits;
@@ -55,7 +55,8 @@ struct pooled {
         return met(value(), first.bound, first.side) ||
                (first.limit_suffices && limit_misses() && met(value(), middle(limits), first.side));
     }
-    /// How far on the right side of the bound: below 1 it is missed, but for the limit's sake. Negative times are good.
+    /// How far the value is on the right side of the bound: below 1 it is missed, unless the limit excuses it. Negative
+    /// times are good.
     [[nodiscard]] double margin() const {
         return first.side == wanted::at_least ? value() / first.bound : 2 - value() / first.bound;
     }
@@ -81,7 +82,7 @@ struct pooled {
     }
 };
 
-/// Err: input_error: a line of a bench lacks what its lines have.
+/// Err: input_error: a line of a bench lacks keys that its lines have.
 std::vector<figure> judged(const std::string& path) {
     try {
         return figures_of(read_run(path));
@@ -132,7 +133,7 @@ std::vector<row> rows_of(const std::vector<pooled>& all) {
         r->most_bound = std::max(r->most_bound, p.first.bound);
         r->figures[p.first.speed].push_back(&p);
     }
-    // The rows of a target stand together.
+    // The rows of a target are kept together.
     std::vector<row> ordered;
     for (const row& r : rows)
         if (std::ranges::none_of(ordered, [&](const row& o) { return o.target == r.target; }))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a small message over transport `verbs` cost?  scripts/bench.sh verbs
-//   halocline-run -n 2 -- bench_verbs BYTES...   one way of a ping-pong, beside which ib_write_lat is run
+//   halocline-run -n 2 -- bench_verbs BYTES...   one way of a ping-pong, to be compared with ib_write_lat
 //   bench_verbs --before-post                    our code before ibv_post_send; needs no device
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
@@ -38,7 +38,7 @@ void time_before_post(std::size_t bytes) {
     std::printf("%s\n", line.text().c_str());
 }
 
-/// One way of messages that go to and fro; stamps at both ends of the payload are compared.
+/// One way of messages that go back and forth; stamps at both ends of the payload are compared.
 std::uint64_t time_one_way(const job& j, std::size_t bytes, int epochs) {
     channel_set set(j,
                     std::vector{channel_request{
@@ -58,7 +58,7 @@ std::uint64_t time_one_way(const job& j, std::size_t bytes, int epochs) {
         const std::uint64_t since = ticks();
         bool answered = j.rank() == 0;
         if (answered) send(k);
-        // The waits are those of an exchange; in them rank 1 answers.
+        // The waits are those of an exchange; rank 1 answers during them.
         const status s = set.wait(k, [&]() noexcept {
             bool here = false;
             if (!answered) set.for_each([&](auto& c) { here = c.arrived(k); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does post() of a prepared window cost?  scripts/bench.sh window  (halocline-run -n 2 -- bench_window [--quick])
-// Both ranks send to each other in each step, in the order that a halo exchange has; zero-copy (the copy into the
-// peer's buffer is in the post), buffered (it was in insert()), and an empty window: pure overhead.
+// Both ranks send to each other in each step, in the order of a halo exchange; zero-copy (the copy into the peer's
+// buffer is part of the post), buffered (it was part of insert()), and an empty window: pure overhead.
 #include "support/command_line.hpp"
 #include "window_steps.hpp"
 

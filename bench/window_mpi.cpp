@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     if (ranks != 2) {
         if (rank == 0)
             std::fprintf(stderr, "bench_window_mpi: 2 ranks are needed: mpirun -n 2 bench_window_<mpi> [--quick]\n");
-        MPI_Barrier(MPI_COMM_WORLD); // rank 0 has spoken
+        MPI_Barrier(MPI_COMM_WORLD); // rank 0 has printed
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     for (const std::size_t bytes : bench::window_sizes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long does the call that sends a prepared message take, by rdtsc? Percentiles of many steps, the payload changed
-// before each, the time of reading the clock taken off. Shared by bench_window and its MPI peers.
+// How long does the call that sends a prepared message take, by rdtsc? Percentiles of many steps; the payload changes
+// before each, and the time of reading the clock is subtracted. Shared by bench_window and its MPI peers.
 #pragma once
 
 #include <halocline/comm/clock.hpp>
@@ -12,7 +12,7 @@
 
 namespace halocline::bench {
 
-/// The clock when all before has executed and nothing after has begun.
+/// The clock when everything before has executed and nothing after has begun.
 inline std::uint64_t fenced_ticks() noexcept {
 #if defined(__x86_64__)
     __builtin_ia32_lfence();

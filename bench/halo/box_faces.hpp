@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One local box with its faces as they lie in memory, for everybody in bench/halo who is not the library: the limit,
-// the programs of MPI, and who dirties, reads and verifies. x is fastest; ghosts are in buffers of their own (appended)
+// One local box with its faces as they lie in memory, for everything in bench/halo except the library: the limit, the
+// MPI programs, and the code that dirties, reads and verifies. x is fastest; ghosts are in separate buffers (appended)
 // or in a shell of the field (padded, one layer in each dimension that is cut; no corners).
 #pragma once
 
@@ -25,7 +25,7 @@ struct point {
     coordinate grid{1, 1, 1, 1};    ///< of ranks
     int bytes_per_site = 96;
     bool padded = false;
-    std::array<bool, 4> self{}; ///< dimensions that are exchanged with oneself
+    std::array<bool, 4> self{}; ///< dimensions that the rank exchanges with itself
 
     [[nodiscard]] bool cut(int mu) const {
         const auto m = static_cast<std::size_t>(mu);
@@ -46,7 +46,7 @@ struct point {
     }
 };
 
-/// Memory that starts with a cache line.
+/// Memory aligned to a cache line.
 class aligned_bytes {
   public:
     explicit aligned_bytes(std::size_t bytes) : lines_((bytes + 63) / 64) {}
@@ -88,8 +88,8 @@ inline region region_of(const lattice::box& part, const coordinate& storage, int
     return r;
 }
 
-/// A copy between two regions of equal extents, as one would write it by hand for them: dimensions that are contiguous
-/// in both are one run, the others nested loops.
+/// A copy between two regions of equal extents, as one would write it by hand: dimensions that are contiguous in both
+/// form one run, the others nested loops.
 class strided_copy {
   public:
     struct loop {
@@ -150,10 +150,10 @@ class strided_copy {
 
 /// One face that is exchanged.
 struct box_face {
-    face where; ///< at which sites are sent, and behind which ghosts arrive
+    face where; ///< sites at this face are sent, and arriving ghosts lie behind it
     int peer = 0;
     region send;   ///< in the field
-    region ghosts; ///< in the field (padded), or in a buffer of their own
+    region ghosts; ///< in the field (padded), or in a separate buffer
 };
 
 /// The local box of one rank.
@@ -188,7 +188,7 @@ struct local_box {
     [[nodiscard]] std::size_t bytes() const {
         return static_cast<std::size_t>(lattice::volume(storage)) * static_cast<std::size_t>(of.bytes_per_site);
     }
-    /// Position in `faces` of the opposite face.
+    /// Index in `faces` of the opposite face.
     [[nodiscard]] static std::size_t opposite(std::size_t f) { return f ^ 1; }
 
     point of;
@@ -202,7 +202,7 @@ struct local_box {
     }
 
     coordinate storage{}; ///< extents in memory
-    lattice::box inner;   ///< the own sites
+    lattice::box inner;   ///< the owned sites
     std::vector<box_face> faces;
 };
 

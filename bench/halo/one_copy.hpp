@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The limit: each face is copied once, by a plain loop, straight to where the neighbour reads it, in memory that both
-// map; with the flag protocol of the layout. Written for this case alone.
+// map, with the flag protocol of the layout. Written for this case alone.
 //   appended  two slots in turn and an epoch per slot
-//   padded    one place only: the receiver says "free" when it is done with its ghosts, the sender waits for that
+//   padded    one place only: the receiver says "free" when it is done with its ghosts, and the sender waits for that
 #pragma once
 
 #include "halo/timed_slice.hpp"
@@ -61,7 +61,7 @@ class one_copy {
     local_box box_;
     shared_area area_;
     int spins_;
-    aligned_bytes own_; // the field, where nobody else writes to it
+    aligned_bytes own_; // the field, if nobody else writes to it
     tracked_field source_;
     std::vector<strided_copy> copies_;
     std::size_t slot_bytes_ = 0;

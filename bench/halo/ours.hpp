@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own exchanges of a point: halo::plan (appended) and halo::shell_plan.
+// The library's own exchanges of a point: halo::plan (appended) and halo::shell_plan.
 #pragma once
 
 #include "halo/thread_team.hpp"
@@ -80,14 +80,14 @@ class ours_padded {
     thread_team team_; // last: it uses the others
 };
 
-/// The same faces on one rank, which exchanges them with itself: what goes over "mock", ours without the wire.
+/// The same faces on one rank, which exchanges them with itself, for use over "mock": ours without the wire.
 inline point alone(point p) {
     for (int mu = 0; mu < lattice::dimensions; ++mu) p.self[static_cast<std::size_t>(mu)] = p.cut(mu);
     p.grid = {1, 1, 1, 1};
     return p;
 }
 
-/// Appended, and nothing is packed: what is left is the price of start() and finish().
+/// Appended, without any packing: what is left is the price of start() and finish().
 class ours_empty {
   public:
     ours_empty(const comm::job& j, const point& p)

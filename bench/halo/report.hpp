@@ -17,7 +17,7 @@
 
 namespace halocline::bench {
 
-/// Of the whole run.
+/// Facts about the whole run.
 struct run_facts {
     int ranks = 1;
     bool pinned = false;
@@ -27,17 +27,17 @@ struct run_facts {
 /// A contender with what distinguishes it in the report.
 struct entry {
     contender who;
-    std::string settings; ///< of an MPI: "installed" or "tuned"
+    std::string settings; ///< for an MPI: "installed" or "tuned"
     int threads = 1;
 };
 
 class report {
   public:
-    /// json, table: where to, or null.
+    /// json, table: destinations, or null.
     report(run_facts facts, std::FILE* json, std::FILE* table) : facts_(std::move(facts)), json_(json), table_(table) {}
 
     void add(const point& p, const std::vector<entry>& entries, const std::vector<outcome>& outcomes);
-    /// Medians of a step, in the mode of the machine that most slices saw.
+    /// A chart of the medians of a step, in the mode of the machine that most slices saw.
     [[nodiscard]] std::string svg() const;
 
   private:

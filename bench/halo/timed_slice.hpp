@@ -28,7 +28,7 @@ inline constexpr int in_a_row = 64; ///< exchanges between two readings of the c
 template <class E>
 concept exchanger = requires(E& e, std::size_t f) {
     { e.source() } -> std::same_as<tracked_field&>;
-    {e.exchange()};                                    ///< whole: when it returns, the ghosts are here
+    {e.exchange()};                                    ///< complete: when it returns, the ghosts are here
     { e.ghosts(f) } -> std::same_as<const std::byte*>; ///< base address of box_face::ghosts
 };
 
@@ -82,7 +82,7 @@ std::vector<double> timed_in_a_row(E& e, double seconds) {
 /// greatest(x): the greatest x of all ranks, on each; they must agree on the number of steps.
 template <exchanger E, class Greatest>
 std::vector<double> timed_slice(E& e, double seconds, Greatest&& greatest) {
-    step_ticks(e, 4); // connections are made, and memory comes, with the first messages
+    step_ticks(e, 4); // the first messages make connections and touch memory
     const double each = greatest(std::max(comm::seconds(step_ticks(e, 4)) / 4, 1e-8));
     const int steps = std::clamp(static_cast<int>(seconds / (2 * batches * each)), 1, 20'000);
     std::vector<double> us;
@@ -91,7 +91,7 @@ std::vector<double> timed_slice(E& e, double seconds, Greatest&& greatest) {
     return us;
 }
 
-/// Are all ghosts those of the last step?
+/// Are all ghosts those of the latest step?
 template <exchanger E>
 bool verified(E& e) {
     for (std::size_t f = 0; f < e.source().box().faces.size(); ++f)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What surrounds an exchange in a program: sites of the faces change, ghosts are read. Words of a face say rank, site
-// and step, so that ghosts of a wrong site or of another step are seen.
+// What surrounds an exchange in a program: sites of the faces change, ghosts are read. Words of a face encode rank,
+// site and step, so that ghosts of a wrong site or another step are detected.
 #pragma once
 
 #include "halo/box_faces.hpp"
@@ -23,7 +23,7 @@ class tracked_field {
             ghosts_.emplace_back(f.ghosts, f.ghosts);
         }
     }
-    /// A new step: one word in eight of each face site changes, so one per cache line.
+    /// A new step: one word in eight of each face site changes, that is one per cache line.
     void dirty() noexcept {
         ++step_;
         for (const std::vector<site>& sites : faces_)
@@ -42,7 +42,7 @@ class tracked_field {
     /// Do the ghosts of face f hold what the peer sent in this step?
     [[nodiscard]] bool holds(std::size_t f, const std::byte* ghosts) const {
         const std::vector<site> arrived = sites_of(box_.faces[f].ghosts);
-        const std::vector<site>& sent = faces_[local_box::opposite(f)]; // boxes are alike on all ranks
+        const std::vector<site>& sent = faces_[local_box::opposite(f)]; // boxes are the same on all ranks
         for (std::size_t i = 0; i < arrived.size(); ++i)
             for (int w = 0; w < words_; ++w)
                 if (get(ghosts + arrived[i].offset + 8 * static_cast<std::size_t>(w)) !=
@@ -58,7 +58,7 @@ class tracked_field {
         std::uint32_t index; ///< in its region, or in the field
         std::size_t offset;
     };
-    // A site is named by its place in memory, which is the same on all ranks.
+    // A site is identified by its place in memory, which is the same on all ranks.
     [[nodiscard]] static std::vector<site> sites_of(const region& r) {
         std::vector<site> sites;
         for (std::int64_t i = 0; i < lattice::volume(r.extents); ++i) {
@@ -82,8 +82,8 @@ class tracked_field {
     const local_box& box_;
     std::byte* field_;
     int words_;
-    std::vector<std::vector<site>> faces_; // what is sent, by face
-    std::vector<strided_copy> ghosts_;     // runs of what arrives, by face
+    std::vector<std::vector<site>> faces_; // sites that are sent, by face
+    std::vector<strided_copy> ghosts_;     // runs that arrive, by face
     std::uint64_t step_ = 0;
     volatile std::uint64_t sum_ = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no library can do without, in memory that two ranks map: written for this bench alone.
+// What no library can avoid, in memory that two ranks map; written for this bench alone.
 //   slot     a flag and the payload, written by the sender into two slots in turn, read in place
 //   copy     one memcpy by the receiver out of the sender's buffer, a flag before and a flag after
 //   nomatch  our messages' protocols between slabs, cell by cell, by the same copy loop (comm/src/node/shared_copy.hpp),
@@ -21,7 +21,7 @@
 
 namespace halocline::bench::p2p {
 
-/// What one rank of a pair shares with the other: flags, slots, buffers.
+/// What the two ranks of a pair share: flags, slots, buffers.
 class pair_memory {
   public:
     static constexpr std::size_t largest = 8 << 20;
@@ -33,10 +33,10 @@ class pair_memory {
     struct alignas(128) cell {
         std::atomic<std::uint64_t> number{0};
         std::uint64_t label = 0;
-        std::uint32_t bytes = 0, taken = 0; ///< taken: of what comes the other way, by the sender of this one
+        std::uint32_t bytes = 0, taken = 0; ///< taken: of what comes the other way, by the sender of this cell
         std::byte payload[40];
     };
-    /// Of a message that doesn't fit into a cell: every other line, from the last.
+    /// A message that doesn't fit into a cell: every other line, starting from the last.
     struct slot {
         cell first;
         alignas(128) std::byte room[128 * lines];
@@ -52,7 +52,7 @@ class pair_memory {
     [[nodiscard]] slot& slot_of(int rank, std::uint64_t i) const {
         return reinterpret_cast<slot*>(area_.of(rank) + (1 << 14))[i % slots];
     }
-    /// 0, 1: slots; 2: what is sent, 3: what comes. Not at the same place of their pages.
+    /// 0, 1: slots; 2: what is sent, 3: what arrives. At different offsets in their pages.
     [[nodiscard]] std::byte* block(int rank, std::uint64_t i) const {
         return area_.of(rank) + (1 << 16) + i * (largest + 1024);
     }
@@ -143,7 +143,7 @@ class copy_endpoint : public limit_endpoint {
     std::uint64_t sent_ = 0, received_ = 0;
 };
 
-/// Thresholds are those of our messages.
+/// Its thresholds are those of our messages.
 class nomatch_endpoint : public limit_endpoint {
   public:
     nomatch_endpoint(const pair_memory& m, std::size_t immediate, std::size_t synergistic)
@@ -197,7 +197,7 @@ class nomatch_endpoint : public limit_endpoint {
     [[nodiscard]] bool in_slot(std::size_t n) const {
         return n > sizeof(pair_memory::cell::payload) && n <= immediate_;
     }
-    /// Messages under way.
+    /// Number of messages that may be under way.
     [[nodiscard]] std::uint64_t room(std::size_t n) const {
         return in_slot(n) ? pair_memory::slots : pair_memory::cells;
     }

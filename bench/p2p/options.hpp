@@ -100,7 +100,7 @@ inline bench_options parse(int argc, const char* const* argv) {
     return o;
 }
 
-/// Of one --compare.  Err: input_error.
+/// Parses one --compare.  Err: input_error.
 inline comm::messenger_options thresholds(const std::string& text) {
     std::vector<std::string> parts;
     std::stringstream list(text);

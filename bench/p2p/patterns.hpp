@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured between two ranks, whatever they talk through: Presta's laten and com (one way, both ways) and
-// Netgauge's overhead of isend and irecv. The originals' flaws are avoided: sources change with every message, every
-// message is read, the last one is verified, everything is warm, and the slowest rank counts.
+// What is measured between two ranks, whatever they communicate through: Presta's laten and com (one way, both ways)
+// and Netgauge's overhead of isend and irecv. The originals' flaws are avoided: sources change with every message,
+// every message is read, the last one is verified, everything is warm, and the slowest rank counts.
 //
 // Two measures each: "bare" ("alone" in tables), from the call until the message has been read, with sources changed
 // before; "step", with the change of the source (docs/decisions/0009-benches-read-the-ghosts.md).
@@ -26,11 +26,11 @@ struct order {
     double seconds = 0.1;
 };
 
-/// Microseconds of each batch: bare and step; of "overhead": in isend, in irecv.
+/// Microseconds of each batch: bare and step; for "overhead": in isend, in irecv.
 using batches = std::vector<std::vector<double>>;
 
 inline constexpr int batch_count = 16;
-/// Messages on their way before the first is acknowledged, of "one-way".
+/// For "one-way": messages sent before the first is acknowledged.
 inline std::size_t window_of(std::size_t bytes) { return std::clamp<std::size_t>((1 << 20) / bytes, 1, 64); }
 
 /// A message changes in one word per cache line with each step.
@@ -68,7 +68,7 @@ class payload {
 };
 
 /// Runs one order on both ranks of a pair. An endpoint has rank(), out(bytes) and in(bytes) memory, slowest(numbers),
-/// send(p, n), recv(p, n), exchange(out, in, n) (the last two return where the message lies), and for "overhead" isend,
+/// send(p, n), recv(p, n), exchange(out, in, n) (the last two return the message's address), and for "overhead" isend,
 /// irecv and test. Ends the program on a wrong payload.
 template <class Endpoint>
 class measurement {
@@ -81,7 +81,7 @@ class measurement {
         std::memset(in_, 0, window_ * n_);
     }
     batches run() {
-        for (int i = 0; i < 4; ++i) step(); // connections are made by the first messages
+        for (int i = 0; i < 4; ++i) step(); // the first messages make connections
         bare_ = other_ = 0;
         const std::uint64_t begin = comm::ticks();
         for (int i = 0; i < 4; ++i) step();
@@ -125,18 +125,18 @@ class measurement {
     void latency() {
         const std::uint64_t begin = comm::ticks();
         if (rank_ == 0) e_.send(out_, n_);
-        consume(e_.recv(in_, n_)); // before it is answered: else the move of its lines would not be seen
+        consume(e_.recv(in_, n_)); // before it is answered, so that the transfer of its lines is included
         if (rank_ == 1)
             e_.send(out_, n_);
         else
-            bare_ += comm::ticks() - begin; // rank 1 begins when it likes
+            bare_ += comm::ticks() - begin; // rank 1 begins when it is ready
     }
     void both_ways() {
         const std::uint64_t begin = comm::ticks();
         consume(e_.exchange(out_, in_, n_));
         bare_ += comm::ticks() - begin;
     }
-    /// A window of messages from rank 0, which are acknowledged together.
+    /// A window of messages from rank 0, acknowledged together.
     void one_way() {
         if constexpr (requires { e_.token(0); }) {
             e_.token(1);
@@ -151,7 +151,7 @@ class measurement {
             if (rank_ == 0) bare_ += comm::ticks() - begin;
         }
     }
-    /// Netgauge's nbov: the time in the calls that start.
+    /// Netgauge's nbov: the time spent in the calls that start.
     void overhead() {
         typename Endpoint::request r;
         const auto sending = [&] {

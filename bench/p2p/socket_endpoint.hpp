@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The raw limit of a network that is TCP: the same messages through one socket on loopback, without a library. Both
-// ends poll, as everybody here does, and know what comes: no frames, no matching.
+// The raw limit of a network that uses TCP: the same messages through one socket on loopback, without a library. Both
+// ends poll, like all contenders here, and know what to expect: no frames, no matching.
 #pragma once
 
 #include "../support/rounds.hpp"
@@ -70,7 +70,7 @@ class socket_endpoint {
     static int listen_on_loopback() {
         const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         const sockaddr_in any = loopback(0);
-        const timeval longest{.tv_sec = 10, .tv_usec = 0}; // of accept: the other rank may have failed
+        const timeval longest{.tv_sec = 10, .tv_usec = 0}; // for accept: the other rank may have failed
         setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
         if (s < 0 || bind(s, reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0 || listen(s, 1) != 0)
             fail("listen");
@@ -88,7 +88,7 @@ class socket_endpoint {
         if (s < 0 || connect(s, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) fail("connect");
         return s;
     }
-    /// Both directions at once, as far as the socket's buffers let them.
+    /// Both directions at once, as far as the socket's buffers permit.
     void move(const std::byte* out, std::size_t to_send, std::byte* in, std::size_t to_receive) {
         while (to_send > 0 || to_receive > 0) {
             if (to_send > 0) {

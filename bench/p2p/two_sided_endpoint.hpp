@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An end of a pair that sends and receives: one source for our matched messages, Open MPI and MPICH. With
-// HALOCLINE_BENCH_MPI the calls below are MPI's, else they are comm/two_sided.hpp's, which have the same arguments.
+// HALOCLINE_BENCH_MPI the calls below are MPI's, otherwise those of comm/two_sided.hpp, which have the same arguments.
 #pragma once
 
 #ifdef HALOCLINE_BENCH_MPI
@@ -60,7 +60,7 @@ inline void test(request* r, bool* done, communicator&) {
 namespace two_sided = comm::two_sided;
 #endif
 
-/// Of pages as large as the memory has them.
+/// Uses pages as large as the memory provides.
 class buffer {
   public:
     buffer(std::pmr::memory_resource& memory, std::size_t shift) : memory_(memory), shift_(shift) {}
@@ -79,7 +79,7 @@ class buffer {
     std::pmr::memory_resource& memory_;
     std::size_t shift_;
     std::size_t bytes_ = 0;
-    std::byte* p_ = nullptr; // a smaller one stays: the program is short
+    std::byte* p_ = nullptr; // a smaller one is not freed: the program is short
 };
 
 /// Slowest: numbers of both ranks, element-wise maximum.
@@ -127,7 +127,7 @@ class two_sided_endpoint {
 
   private:
     static constexpr int tag = 17;
-    /// Source and target of a copy are not at the same place of their pages: loads would wait for stores.
+    /// Source and target of a copy at the same offset in their pages would make loads wait for stores.
     static constexpr std::size_t apart = 1024;
     two_sided::communicator& c_;
     Slowest slowest_;

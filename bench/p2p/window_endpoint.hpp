@@ -15,8 +15,8 @@
 
 namespace halocline::bench::p2p {
 
-/// A window each way into an array in the slab, as where an MPI code had persistent requests; from one in the slab,
-/// too, or from elsewhere.
+/// A window each way into an array in the slab, where an MPI code had persistent requests; the source is also in the
+/// slab, or elsewhere.
 class window_endpoint {
   public:
     window_endpoint(const comm::job& j, std::size_t bytes, bool from_slab)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bench is a program as those of apps/ are: one error for the job, the exit codes of docs/decisions/0035.
+// A bench is a program like those of apps/: one error for the job, the exit codes of docs/decisions/0035.
 #pragma once
 
 #include <halocline_app/main.hpp>
@@ -19,7 +19,7 @@ inline bool reader_left() {
     return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
 }
 
-/// The exit code of body(program, argc, argv), which returns one. What could not be printed is lost output.
+/// The exit code of body(program, argc, argv), which returns one. Output that could not be printed is recorded as lost.
 template <class Body>
 int run_bench(int argc, char** argv, Body body) {
     return app::run_program(argc, argv, [&](app::program& p, int words, const char* const* word) {
@@ -40,7 +40,7 @@ inline void add_rounds(CLI::App& cli, int& value, const std::string& description
     app::add_integer_flag(cli, "--rounds", value, 1, 1000000, description);
 }
 
-/// Of an option: a name that is not empty.
+/// For an option: a name that is not empty.
 inline const auto not_empty = [](const std::string& text) { return text.empty() ? "expected FILE, not ''" : ""; };
 
 } // namespace halocline::bench

@@ -55,7 +55,7 @@ flag_probe::flag_probe(const comm::job& j) : job_(j), area_(j, lines_at + 64 * l
 machine_pace flag_probe::operator()(double seconds) {
     job_.barrier();
     const double flag = bounce(seconds);
-    job_.barrier(); // the odd rank still resets its flag
+    job_.barrier(); // the odd rank still has to reset its flag
     const double line = transfer();
     const std::vector<double> all = slowest(job_, {flag, line});
     return {all[0], all[1]};
@@ -113,7 +113,7 @@ double flag_probe::bounce(double seconds) {
             if (over) break;
             theirs.store(epoch_, std::memory_order_release);
         }
-        mine.store(epoch_, std::memory_order_relaxed); // the even rank is waiting no more
+        mine.store(epoch_, std::memory_order_relaxed); // the even rank is no longer waiting
         now = comm::ticks();
     }
     return trips == 0 ? 0 : 1e9 * comm::seconds(now - begin) / (2 * static_cast<double>(trips));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast do a flag and a buffer travel between two cores just now? Machines that are shared have several modes,
-// seconds apart; timings of different modes must not be compared. A mode is named by the buffer: flags may be equal in
-// both.
+// How fast do a flag and a buffer travel between two cores at the moment? Shared machines have several modes, seconds
+// apart; timings from different modes must not be compared. The buffer determines the mode, because flags may be
+// equally fast in both.
 #pragma once
 
 #include "support/shared_area.hpp"
@@ -15,43 +15,43 @@
 
 namespace halocline::bench {
 
-/// Waits until `flag` has reached `epoch`; after `spins` polls the core is offered to others between polls. A pause in
-/// each: without it a flag takes 10 ns longer where cores are near, 30 where they are far apart.
+/// Waits until `flag` has reached `epoch`; after `spins` polls the core is yielded between polls. Each poll includes a
+/// pause: without it a flag takes 10 ns longer if cores are near, 30 if they are far apart.
 inline void await(const std::atomic<std::uint64_t>& flag, std::uint64_t epoch, int spins) {
     for (int polls = 0; flag.load(std::memory_order_acquire) < epoch; ++polls) {
         comm::pause();
         if (polls > spins) sched_yield();
     }
 }
-/// What the ranks of this host may use together, each its own or all the same. Collective.
+/// The processors that the ranks of this host may use together, whether each has its own or all the same. Collective.
 std::vector<int> processors_of(const comm::job& j);
-/// Each rank on a processor of its own, if possible on a core of its own; false, and no binding, where there are too
+/// Binds each rank to a processor of its own, if possible on a core of its own; false, and no binding, if there are too
 /// few. Collective.
 bool pin_ranks(const comm::job& j);
-/// How often a rank of this job polls before it yields: seldom, where ranks outnumber processors. Collective.
+/// How often a rank of this job polls before it yields: few times if ranks outnumber processors. Collective.
 int spins_of(const comm::job& j);
 
-/// What a probe saw.
+/// The result of a probe.
 struct machine_pace {
     double flag_ns = 0;     ///< one way
-    double transfer_ns = 0; ///< a cache line that one core fills and the other reads, over and over: there and back
+    double transfer_ns = 0; ///< round trip of a cache line that one core fills and the other reads, repeatedly
     [[nodiscard]] bool fast() const { return transfer_ns < 8; }
 };
 
-/// Flags, and 32 KiB, bounce between ranks 2i and 2i + 1.
+/// Bounces flags, and 32 KiB, between ranks 2i and 2i + 1.
 class flag_probe {
   public:
     explicit flag_probe(const comm::job& j);
-    /// Collective: of the slowest pair; zeros on a single rank.
+    /// Collective: result of the slowest pair; zeros on a single rank.
     machine_pace operator()(double seconds);
     /// More ranks than cores: flags wait for the scheduler.
     [[nodiscard]] bool crowded() const { return spins_ < 2000; }
-    /// What takes longer says that somebody else is on these cores.
+    /// A longer time means that something else is running on these cores.
     static constexpr double disturbed_ns = 500;
 
   private:
     static constexpr std::size_t lines = 512, lines_at = 4096;
-    // Not at the same place of its page as a neighbour's: a load would wait for the store before it.
+    // Not at the same offset in its page as a neighbour's: a load would wait for the store before it.
     std::atomic<std::uint64_t>& flag(int rank) {
         return *reinterpret_cast<std::atomic<std::uint64_t>*>(area_.of(rank) + 192 * (rank % 16));
     }

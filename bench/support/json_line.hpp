@@ -24,7 +24,7 @@ class json_line {
     json_line& add(std::string_view key, const char* text) { return add(key, std::string_view(text)); }
     json_line& add(std::string_view key, std::integral auto value) { return raw(key, std::to_string(value)); }
     json_line& add(std::string_view key, bool value) { return raw(key, value ? "true" : "false"); }
-    /// JSON has no number for what is none: null.
+    /// JSON has no representation of NaN and infinity: null.
     json_line& add(std::string_view key, double value) {
         if (!std::isfinite(value)) return raw(key, "null");
         char text[32];

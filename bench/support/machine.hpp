@@ -9,14 +9,14 @@
 
 namespace halocline::bench {
 
-/// As they were when this was called first: before any thread was bound.
+/// As determined by the first call, before any thread was bound.
 inline const std::vector<int>& usable() {
     static const std::vector<int> all = comm::usable_processors();
     return all;
 }
 
-/// Binds the calling thread, number `n` of `threads`, to the usable processor of its number: one of each core first.
-/// False, and no binding, where they outnumber processors.
+/// Binds the calling thread, number `n` of `threads`, to the usable processor with its number: one of each core first.
+/// False, and no binding, if threads outnumber processors.
 inline bool pin(int n, int threads) {
     if (usable().size() < static_cast<std::size_t>(threads)) return false;
     return comm::bind_to({&usable()[static_cast<std::size_t>(n)], 1});

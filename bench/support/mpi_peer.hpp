@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs of an MPI share that bench_<question> --peer drives: each line of their standard input is an order,
-// and between orders every rank sleeps. Compiled once per MPI.
+// What the MPI programs driven by bench_<question> --peer share: each line of their standard input is an order, and
+// between orders every rank sleeps. Compiled once per MPI.
 #pragma once
 
 #include "support/machine.hpp"
@@ -22,7 +22,7 @@
 
 namespace halocline::bench {
 
-/// Says why, and ends all ranks with exit code 2.
+/// Prints the reason, and ends all ranks with exit code 2.
 [[noreturn]] inline void give_up(const std::string& why) {
     std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, why.c_str());
     MPI_Abort(MPI_COMM_WORLD, 2);
@@ -66,14 +66,14 @@ class bedroom {
     sem_t* beds_ = nullptr;
 };
 
-/// What standard input asks of the program, on every rank.
+/// The orders on standard input, for every rank.
 class orders {
   public:
     orders(int rank, int ranks) : rank_(rank), ranks_(ranks), beds_(rank, ranks) {}
     [[nodiscard]] int rank() const { return rank_; }
     [[nodiscard]] int ranks() const { return ranks_; }
-    /// The next one, "" at the end; waits without load. check(order) gives up if it is none: on rank 0 alone, while the
-    /// others sleep, so that it is told once.
+    /// The next order, "" at the end; waits without load. check(order) gives up if it is invalid: only on rank 0, while
+    /// the others sleep, so that it is reported once.
     template <class Check>
     std::string next(Check&& check) {
         std::array<char, 256> line{};
@@ -93,8 +93,8 @@ class orders {
     bedroom beds_;
 };
 
-/// main() of such a program: serve(orders&), each rank bound as bench_<question> binds its own. What serve throws ends
-/// all ranks.
+/// main() of such a program: calls serve(orders&), with each rank bound as bench_<question> binds its own. An exception
+/// from serve ends all ranks.
 template <class Serve>
 int run_peer(int argc, char** argv, Serve&& serve) {
     MPI_Init(&argc, &argv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of results, opened before the measuring: a name that can't be written is told then, and a full disk at its
+// A file of results, opened before measuring: a name that can't be written is reported then, and a full disk at the
 // end.
 #pragma once
 
@@ -19,7 +19,7 @@ class output_file {
   public:
     /// No file.
     output_file() = default;
-    /// `path` as `flag` gives it; "": no file.  Err: input_error.
+    /// `path` as given by `flag`; "": no file.  Err: input_error.
     output_file(const std::string& flag, std::string path) : path_(std::move(path)) {
         if (path_.empty()) return;
         app::refuse_dash(flag, path_);
@@ -38,16 +38,16 @@ class output_file {
         if (file_ != nullptr) std::fclose(file_);
     }
 
-    /// nullptr: no file.
+    /// nullptr if there is no file.
     [[nodiscard]] std::FILE* stream() const { return file_; }
-    /// All is written, or told as lost output of the program.
+    /// Everything is written, or recorded as lost output of the program.
     void close(const app::program& p) {
         if (file_ == nullptr) return;
         flush();
         if (std::fclose(std::exchange(file_, nullptr)) != 0 && why_ == 0) why_ = errno;
         if (why_ != 0) p.lose_output("'" + path_ + "' can't be written: " + std::strerror(why_));
     }
-    /// What was written so far can be read, or is told by close().
+    /// Makes what was written so far readable; close() reports failures.
     void flush() {
         if (file_ != nullptr && std::fflush(file_) != 0 && why_ == 0) why_ = errno;
     }
@@ -55,7 +55,7 @@ class output_file {
   private:
     std::string path_;
     std::FILE* file_ = nullptr;
-    int why_ = 0; // errno of what was lost first
+    int why_ = 0; // errno of the first loss
 };
 
 } // namespace halocline::bench

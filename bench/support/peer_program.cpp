@@ -25,7 +25,7 @@ peer_program::peer_program(const std::string& name_and_command) {
 peer_program::~peer_program() {
     if (orders_) std::fclose(orders_);
     if (answers_) std::fclose(answers_);
-    // A peer may wait in its MPI_Finalize for ever (MPICH over UCX does): after 5 s its launcher is told to end it.
+    // A peer may wait in its MPI_Finalize forever (MPICH over UCX does): after 5 s its launcher is asked to end it.
     for (int tenths = 0; process_ > 0 && waitpid(process_, nullptr, WNOHANG) == 0; ++tenths) {
         if (tenths == 50) kill(process_, SIGTERM);
         if (tenths == 100) kill(process_, SIGKILL);
@@ -46,7 +46,7 @@ void peer_program::start(const std::vector<int>& processors) {
         execl("/bin/sh", "sh", "-c", ("exec " + command_).c_str(), nullptr);
         _exit(127);
     }
-    std::signal(SIGPIPE, SIG_IGN); // a peer that ended is told by ask()
+    std::signal(SIGPIPE, SIG_IGN); // ask() reports a peer that has ended
     close(orders[0]);
     close(answers[1]);
     orders_ = fdopen(orders[1], "w");
@@ -56,7 +56,7 @@ void peer_program::start(const std::vector<int>& processors) {
 std::string peer_program::answer_to(const std::string& order) {
     std::fprintf(orders_, "%s\n", order.c_str());
     bool there = std::fflush(orders_) == 0;
-    std::string answer; // a whole line: what were left of it would be taken for the next answer
+    std::string answer; // a complete line: a remainder would be taken for the next answer
     for (char part[4096]; there && !answer.ends_with('\n');) {
         there = std::fgets(part, sizeof part, answers_) != nullptr;
         if (there) answer += part;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A foreign program that takes part in the rounds of a bench: it answers each order, a line on its standard input, with
-// one line of times. It is a program of its own because two MPI libraries can't share a process.
-// Between orders it sleeps, and while it works the ranks of the bench do.
+// one line of times. It is a separate program because two MPI libraries can't share a process.
+// Between orders it sleeps; while it works, the ranks of the bench sleep.
 #pragma once
 
 #include "support/rounds.hpp"
@@ -15,19 +15,19 @@ namespace halocline::bench {
 
 class peer_program {
   public:
-    /// "NAME=COMMAND".  Err: input_error if it isn't.
+    /// "NAME=COMMAND".  Err: input_error otherwise.
     explicit peer_program(const std::string& name_and_command);
-    /// Closes its input, which is its order to end, and waits for that.
+    /// Closes its input, which tells it to end, and waits for that.
     ~peer_program();
     peer_program(const peer_program&) = delete;
     peer_program& operator=(const peer_program&) = delete;
 
     [[nodiscard]] const std::string& name() const { return name_; }
-    /// On rank 0: runs the command with /bin/sh, free to use these: what all ranks of the bench have, one of which may
-    /// be bound here.
+    /// On rank 0: runs the command with /bin/sh on these processors: those of all ranks of the bench, though this rank
+    /// may be bound to one.
     void start(const std::vector<int>& processors);
-    /// Collective: gives the order on rank 0; every rank gets the answer: numbers, ';' between measures.
-    /// Err: error when the program ended or says something else.
+    /// Collective: rank 0 gives the order; every rank gets the answer: numbers, measures separated by ';'.
+    /// Err: error if the program has ended or answers something else.
     slice_times ask(const comm::job& j, const std::string& order);
 
   private:

@@ -27,7 +27,7 @@ void series::append(const series& other) {
 std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span<const contender> contenders,
                                 const round_options& options) {
     std::vector<outcome> result(contenders.size());
-    // A third of the time is for rounds in place of dropped slices, and for probes.
+    // A third of the time is for rounds that replace dropped slices, and for probes.
     const double turn =
         options.seconds / (1.5 * options.rounds * static_cast<double>(std::max<std::size_t>(contenders.size(), 1)));
     const double slice = std::min(options.longest_slice, turn), probe_seconds = std::min(5e-3, slice / 6);
@@ -45,7 +45,7 @@ std::vector<outcome> take_turns(const comm::job& j, flag_probe& probe, std::span
             const slice_times times = contenders[c].slice(slice);
             const machine_pace after = probe(probe_seconds);
             const double most = std::max(before.flag_ns, after.flag_ns);
-            // Where ranks share cores flags wait for the scheduler, and tell no mode.
+            // If ranks share cores, flags wait for the scheduler and say nothing about the mode.
             const bool undisturbed =
                 probe.crowded() || (before.fast() == after.fast() && most < flag_probe::disturbed_ns);
             const bool steady = undisturbed && std::abs(before.flag_ns - after.flag_ns) <= 0.15 * most;

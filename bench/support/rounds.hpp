@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contenders take turns in short slices, so that all see the same machine. Each slice is bracketed by probes; a slice
 // whose flags differ by more than 15 % saw the machine change its mode and is dropped, and so is one whose flags took
-// longer than 500 ns: somebody else was on these cores. What is kept is sorted by mode (fast: a line goes there and
-// back in less than 8 ns): a ratio is of slices of one mode. Where ranks outnumber cores flags tell neither: all are
-// "slow".
+// longer than 500 ns, because something else was running on these cores. The rest is sorted by mode (fast: a cache
+// line's round trip takes less than 8 ns): a ratio is between slices of the same mode. If ranks outnumber cores, flags
+// show neither: all slices are "slow".
 #pragma once
 
 #include "support/flag_probe.hpp"
@@ -21,7 +21,7 @@ using slice_times = std::vector<std::vector<double>>;
 
 struct contender {
     std::string who, mode, transport;
-    /// Collective: works for about so many seconds. Every rank gets the same times: those of the slowest rank.
+    /// Collective: works for about `seconds`. Every rank gets the same times: those of the slowest rank.
     std::function<slice_times(double seconds)> slice;
 };
 
@@ -30,24 +30,24 @@ struct series {
     int slices = 0;
     std::vector<double> flag_ns{}, transfer_ns{};
     slice_times us{}; ///< by measure: the batches of all slices
-    /// A slice between two probes.
+    /// Adds a slice between two probes.
     void add(const slice_times& times, const machine_pace& before, const machine_pace& after);
     void append(const series& other);
 };
-/// All of one contender.
+/// All results of one contender.
 struct outcome {
     enum speed : std::size_t { fast, slow };
     std::array<series, 2> kept{}; ///< by speed
     series dropped{};
-    /// Fewer slices than this are no figure of a mode.
+    /// With fewer slices than this there is no figure for a mode.
     static constexpr int fewest_slices = 3;
-    /// There was no such mode: all slices, dropped ones too, count for the slower, and no claim may rest on them.
+    /// There was no such mode: all slices, including dropped ones, count as slow, and no claim may rest on them.
     bool noisy = false;
 };
 
 struct round_options {
     double seconds = 10; ///< for all rounds together
-    int rounds = 5;      ///< at least; more, within the time, in place of dropped slices
+    int rounds = 5;      ///< at least; more, within the time, to replace dropped slices
     double longest_slice = 0.3;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that all ranks of a host map, made apart from the library: for limits and probes, which must not depend on
-// what they are compared with.
+// Memory that all ranks of a host map, made independently of the library: for limits and probes, which must not depend
+// on what they are compared with.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -11,7 +11,7 @@ namespace halocline::bench {
 
 class shared_area {
   public:
-    /// Collective: bytes_per_rank zeroed bytes of each rank, page-aligned.  Err: error when ranks don't share a host.
+    /// Collective: bytes_per_rank zeroed bytes for each rank, page-aligned.  Err: error if ranks don't share a host.
     shared_area(const comm::job& j, std::size_t bytes_per_rank);
     ~shared_area();
     shared_area(const shared_area&) = delete;

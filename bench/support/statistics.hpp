@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is printed of many timings.
+// Statistics that are printed about many timings.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace halocline::bench {
 
-/// The value below which the share q of all lies; 0 of nothing.
+/// The value below which the share q of all lies; 0 for no values.
 inline double quantile(std::vector<double> values, double q) {
     if (values.empty()) return 0;
     const auto n = static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1) + 0.5);

@@ -43,7 +43,7 @@ class svg_text {
     std::string text_;
 };
 
-/// Whole decades from 10^low to 10^high, upwards.
+/// Covers whole decades, from 10^low to 10^high, upwards.
 struct log_axis {
     double low, high;
     [[nodiscard]] double y_of(double v) const { return top + panel_height * (high - std::log10(v)) / (high - low); }
@@ -60,7 +60,7 @@ log_axis axis_for(const std::vector<chart_panel>& panels) {
     return {low, std::max(low + 1, std::ceil(std::log10(most)))};
 }
 
-/// Names of all lines, each once; a line's place among them is its colour.
+/// Names of all lines, each once; a line's index among them is its colour.
 std::vector<std::string> names_in(const std::vector<chart_panel>& panels) {
     std::vector<std::string> names;
     for (const chart_panel& p : panels)
@@ -111,7 +111,7 @@ void add_panel(svg_text& svg, const chart_panel& p, double x0, const log_axis& a
 }
 
 void add_legend(svg_text& svg, const std::vector<std::string>& names, int width) {
-    constexpr double share = 4.4; // of the width, for each of a row: longer names than a quarter holds may come last
+    constexpr double share = 4.4; // of the width, for each in a row: names longer than a quarter may come last
     for (std::size_t n = 0; n < names.size(); ++n) {
         const double x = left + static_cast<double>(n % legend_columns) * width / share;
         const std::size_t row = n / legend_columns;

@@ -11,7 +11,7 @@ namespace halocline::bench {
 struct chart_panel {
     struct line {
         std::string name;           ///< a line keeps its colour in all panels
-        std::vector<double> values; ///< by category; what is not positive is left out
+        std::vector<double> values; ///< by category; values that are not positive are left out
     };
     std::string title;
     std::vector<std::string> categories;

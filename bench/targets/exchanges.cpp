@@ -67,7 +67,7 @@ quickest mpi(const line_list& all, const std::string& name, const std::string& s
     });
 }
 
-/// What the better MPI's time over ours ought to be.
+/// What the better MPI's time divided by ours should be.
 double least_gain(const exchange_point& p) {
     if (p.cut[0] > 1) return p.layout == "padded" ? 1.3 : 1.7; // strided faces
     const int longest = *std::ranges::max_element(p.extents);

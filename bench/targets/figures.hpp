@@ -11,33 +11,33 @@
 namespace halocline::bench {
 
 using run_lines = std::vector<nlohmann::json>;
-/// Some of them: of one bench, or all contenders at one point.
+/// Some of the lines: those of one bench, or all contenders at one point.
 using line_list = std::vector<const nlohmann::json*>;
 
 enum class wanted { at_most, at_least };
 
 struct figure {
     std::string target; ///< a ratio or a time, such as "exchange / one-copy limit"
-    std::string of;     ///< of which exchanges, messages, plans
+    std::string of;     ///< which exchanges, messages or plans
     std::string point;  ///< such as "8^4" or "512 B"
-    double size = 0;    ///< of the point, which orders the points of a row
-    std::string speed;  ///< of the machine, "fast" or "slow"; "": not told apart
+    double size = 0;    ///< the point's, which orders the points of a row
+    std::string speed;  ///< the machine's, "fast" or "slow"; "": not distinguished
     double value = 0, bound = 0;
     wanted side = wanted::at_most;
     bool noisy = false;
-    double limit = 0;            ///< what the one-copy limit reaches in place of ours; 0: not asked
-    bool limit_suffices = false; ///< where the limit misses the bound, is it met by being no slower than the limit?
+    double limit = 0;            ///< what the one-copy limit reaches in place of ours; 0: not considered
+    bool limit_suffices = false; ///< if the limit itself misses the bound, is being no slower than the limit enough?
 };
 
-/// `value` as it is printed, which is what counts: two decimals below 10, one below 100, else none.
+/// `value` as it is printed, which is what counts: two decimals below 10, one below 100, otherwise none.
 std::string printed(double value);
-/// Is what is printed on the right side of its bound?
+/// Is the printed value on the right side of its bound?
 bool met(double value, double bound, wanted side);
 
-/// All that can be said. Only lines of one run are set in relation, since the machine changes between runs.
+/// All figures. Only lines of one run are related to each other, because the machine changes between runs.
 std::vector<figure> figures_of(const run_lines& lines);
 
-// The parts of figures_of(), a file each; each adds what it finds to `all`.
+// The parts of figures_of(), a file each; each adds its findings to `all`.
 void add_exchange_figures(const run_lines& lines, std::vector<figure>& all);
 void add_message_figures(const run_lines& lines, std::vector<figure>& all);
 void add_setup_figures(const run_lines& lines, std::vector<figure>& all);
@@ -50,11 +50,11 @@ struct quickest {
     const nlohmann::json* line = nullptr;
     double us = 0;
     explicit operator bool() const { return line != nullptr; }
-    /// Pre: true.
+    /// Pre: there is one (converts to true).
     [[nodiscard]] bool noisy() const { return line->value("noisy", false); }
 };
 
-/// Of those lines that are `which`, the one with the smallest `key`.
+/// Among the lines that satisfy `which`, the one with the smallest `key`.
 template <class Which>
 quickest quickest_of(const line_list& lines, const char* key, Which which) {
     quickest best;

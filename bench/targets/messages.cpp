@@ -16,7 +16,7 @@ std::string size_name(std::size_t bytes) {
     return std::to_string(bytes) + " B";
 }
 
-/// A contender of bench_p2p.
+/// Selects a contender of bench_p2p.
 auto is(const char* who, const char* mode) {
     return [=](const nlohmann::json& l) { return l["who"] == who && l["mode"] == mode; };
 }
@@ -85,7 +85,7 @@ void add_matched(const run_lines& lines, std::vector<figure>& all) {
     }
 }
 
-/// The median over the lines of a bench that are `which`, by bytes.
+/// The median over the lines of a bench that satisfy `which`, by bytes.
 template <class Which>
 std::map<std::size_t, double> medians(const run_lines& lines, const char* bench, const char* key, Which which) {
     std::map<std::size_t, std::vector<double>> values;
