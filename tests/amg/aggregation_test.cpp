@@ -150,7 +150,7 @@ TEST(AggregationErrors, TooManyVectorsForABlockAreRefused) {
 
 TEST(AggregationErrors, DependentVectorIsNamedWithItsBlock) {
     aggregates a({8, 4, 4, 4}, {4, 4, 4, 4}, 4, 6);
-    // vector 4 = vector 1 in the block at x = 4 only
+    // vector 4 equals vector 1 in the block at x = 4, and only there
     for (std::int64_t site = 0; site < a.v[1].volume(); ++site)
         if (lattice::lexicographic_coordinate(site, a.local.extents)[0] >= 4)
             for (int c = 0; c < lattice::spinor_components; ++c) a.v[4].at(site, c) = a.v[1].at(site, c);

@@ -114,7 +114,7 @@ TEST_P(CoarseOperator, IsGamma5Hermitian) {
     });
 }
 
-/// Of lattices whose blocks have two colours.
+/// For lattices whose blocks have two colours.
 class BipartiteCoarseOperator : public CoarseOperator {};
 
 TEST_P(BipartiteCoarseOperator, SchurFormSolvesTheSameSystem) {
@@ -184,7 +184,7 @@ TEST(Hierarchy, DoesNotDependOnRanksNorLanes) {
 }
 
 TEST(Hierarchy, CycleAllocatesNothing) {
-    // one rank: the counter counts every thread, and job barriers allocate
+    // one rank, because the counter counts every thread, and job barriers allocate
     comm::run_threads(1, [](const comm::job& j) {
         problem p(j, {4, 4, 4, 8}, {1, 1, 1, 1}, {2, 2, 2, 2}, few_vectors(6));
         p.hierarchy.setup();

@@ -8,7 +8,7 @@
 
 namespace halocline_test {
 
-/// ||v||, padding included.
+/// ||v||, including padding.
 template <class T>
 double norm(const halocline::lattice::field<T>& v) {
     double sum = 0;

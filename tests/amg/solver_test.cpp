@@ -18,11 +18,11 @@ using lattice::coordinate;
 
 struct outcome {
     amg::solver_report report;
-    double residual = 0; ///< of the plain reference operator
+    double residual = 0; ///< by the plain reference operator
     std::vector<amg::progress> seen;
 };
 
-/// Solves D x = size times random on a gauge field near unity, ranks as threads; what rank 0 reports.
+/// Solves D x = size times random on a gauge field near unity, ranks as threads; returns what rank 0 reports.
 outcome solve(const coordinate& global, const coordinate& rank_grid, const amg::solver_options& options,
               double m0 = -0.4, double size = 1) {
     outcome result;
@@ -110,7 +110,7 @@ TEST(Solver, SizeOfTheSourceDoesNotCountUntilItIsTooSmall) {
 
 TEST(Solver, CoarseLevelAtLeastHalvesTheIterations) {
     amg::solver_options options = twelve_vectors();
-    options.blocks = coordinate{2, 2, 2, 2}; // small blocks leave the long waves to the coarse level
+    options.blocks = coordinate{2, 2, 2, 2}; // small blocks leave long wavelengths to the coarse level
     const outcome two_levels = solve({4, 4, 4, 16}, {1, 1, 1, 1}, options);
 
     options.coarse_level = false;

@@ -64,7 +64,7 @@ TEST(Heatbath, LinksHaveTheSameBitsOnEveryRankGrid) {
 
     EXPECT_NE(whole, links_after(1, global, {1, 1, 1, 1}));
     EXPECT_EQ(whole, links_after(2, global, {1, 1, 1, 2}));
-    EXPECT_EQ(whole, links_after(2, global, {2, 1, 2, 1})); // odd local boxes, one neighbour on both sides
+    EXPECT_EQ(whole, links_after(2, global, {2, 1, 2, 1})); // odd local boxes, the same neighbour on both sides
     EXPECT_EQ(whole, links_after(2, global, {1, 3, 1, 1})); // uneven: 2 + 1 + 1
     EXPECT_EQ(whole, links_after(2, global, {2, 2, 1, 1}));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// heat4d from outside, and beside its twin in plain MPI.
+// heat4d from outside, and compared with its twin in plain MPI.
 #include <gtest/gtest.h>
 #include <halocline_test/run_command.hpp>
 #include <nlohmann/json.hpp>
@@ -25,7 +25,7 @@ nlohmann::json results(int ranks, const std::string& flags) {
     return nlohmann::json::parse(read_text(scratch / "r.json"), nullptr, false);
 }
 
-/// The lines from the one that starts with `first` to the one that is `last`, both included.
+/// The lines from the one that starts with `first` to the one that equals `last`, inclusive.
 std::string passage(const std::string& path, const std::string& first, const std::string& last) {
     const std::string text = read_text(std::string(HALOCLINE_SOURCE_DIR) + "/" + path);
     const std::size_t begin = text.find("\n" + first), end = text.find("\n" + last + "\n", begin + 1);
@@ -43,7 +43,7 @@ TEST(Heat4d, DecaysByTheEigenvalue) {
     const double expected = std::pow(lambda, 40);
     EXPECT_NEAR(r["amplitude"].get<double>() / expected, 1, 1e-12);
     EXPECT_LT(r["largest_deviation"].get<double>(), 1e-14);
-    EXPECT_NEAR(std::log(r["continuum"].get<double>()) / std::log(expected), 1, 0.15); // lattice spacing
+    EXPECT_NEAR(std::log(r["continuum"].get<double>()) / std::log(expected), 1, 0.15); // due to the lattice spacing
     EXPECT_GT(std::abs(r["continuum"].get<double>() / expected - 1), 1e-3);
 }
 
@@ -61,7 +61,7 @@ TEST(Heat4d, GivesTheSameBitsOnEveryCut) {
     EXPECT_NE(results(1, "--grid 6.4.5.8 --steps 31")["checksum"], one["checksum"]);
 }
 
-// Ranks dealt to two nodes in turn have other places of the rank grid than on one node.
+// Ranks dealt out to two nodes alternately have other places of the rank grid than on one node.
 TEST(Heat4d, GivesTheSameBitsOnSeveralNodes) {
     const std::string flags = "--grid 6.4.5.8 --mpi 1.1.1.4 --steps 30 --json ";
     const scratch_folder scratch;
@@ -89,7 +89,7 @@ TEST(Heat4d, GivesTheSameBitsAsPlainMpi) {
             ASSERT_EQ(theirs.exit_code, 0) << theirs.err;
             EXPECT_EQ(nlohmann::json::parse(theirs.out)["checksum"], ours) << mpi << " on " << ranks << " ranks";
         }
-        // Our program under that launcher, over that MPI.
+        // Our program under the same launcher, over the same MPI.
         const scratch_folder scratch;
         const command_result same = run_command("mpirun." + mpi + " -n 2 " + bin + "/heat4d --transport mpi " + flags +
                                                 " --json " + (scratch / "r.json"));
@@ -125,7 +125,7 @@ TEST(Heat4d, BadInputIsOneMessageAndExitCodeTwo) {
     }
 }
 
-// What the documents show is what is compiled and tested.
+// The code shown in the documents is the code that is compiled and tested.
 TEST(Heat4d, DocumentsShowTheCodeThatRuns) {
     const std::string ours = passage("apps/heat4d/diffuse.cpp", "lattice::field<double> diffuse", "}");
     const std::string steps = passage("apps/heat4d/diffuse.cpp", "    for (int n = 0; n < steps; ++n) {", "    }");

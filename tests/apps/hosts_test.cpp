@@ -31,7 +31,7 @@ std::string rank_program; // comm_kill_test
 
 bool shell(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
 
-/// Two namespaces, gone with this object. `first`: a shell command before a program on each.
+/// Two namespaces that vanish with this object. `first`: a shell command before a program on each.
 class two_hosts {
   public:
     explicit two_hosts(const std::array<std::string, 2>& first = {":", ":"}) {
@@ -63,14 +63,14 @@ class two_hosts {
     }
     void cut() const { shell("ip -n " + a + " link set " + a + " down"); }
     void mend() const { shell("ip -n " + a + " link set " + a + " up"); }
-    /// That host b has received.
+    /// Number of packets that host b has received.
     [[nodiscard]] long packets() const {
         const command_result r = run_command("ip -n " + b + " -s -j link show dev " + b);
         const json links = json::parse(r.out, nullptr, false);
         return links.is_array() ? links[0]["stats64"]["rx"]["packets"].get<long>() : -1;
     }
-    /// From now on each host drops one packet of a hundred that come, by what the kernel has for it; "": it has
-    /// nothing.
+    /// From now on each host drops one arriving packet in a hundred, using whatever its kernel offers for that; "": it
+    /// offers nothing.
     [[nodiscard]] std::string lose_packets() const {
         const auto on_each = [&](const auto& command) { return shell(command(a)) && shell(command(b)); };
         if (on_each([](const std::string& host) {
@@ -106,7 +106,7 @@ class two_hosts {
     scratch_folder scratch_;
 };
 
-/// Connects again and again to every port that is open in a namespace: talks nonsense, is silent, hangs up.
+/// Connects again and again to every open port in a namespace: sends nonsense, stays silent, or hangs up.
 class strangers {
   public:
     explicit strangers(const std::string& name_space) {
@@ -159,7 +159,7 @@ class strangers {
     pid_t child_ = -1;
 };
 
-/// Ranks that add numbers for ever, started in the background.
+/// Ranks that add numbers forever, started in the background.
 class summing_job {
   public:
     explicit summing_job(const two_hosts& hosts) {
@@ -221,7 +221,7 @@ json solve(const std::string& job, const scratch_folder& scratch) {
     return json::parse(read_text(scratch / "r.json"), nullptr, false);
 }
 
-/// The same program within a node and, with shared memory inside, over two hosts.
+/// Compares a program within a node with the same program over two hosts, with shared memory inside each.
 void expect_the_bits_of_shared_memory(const two_hosts& hosts, const std::string& program, const std::string& between,
                                       const scratch_folder& scratch) {
     const json shm = solve(bin + "/halocline-run -n 4 -- " + program + " --transport shm", scratch);
@@ -286,7 +286,7 @@ TEST_F(Hosts, ACutLinkIsReportedWithBothEnds) {
     }
 }
 
-/// heat4d on both hosts: its result.  `meanwhile` is run beside it.
+/// Runs heat4d on both hosts and returns its result.  `meanwhile` runs at the same time.
 template <class Work>
 json diffuse(const two_hosts& hosts, int steps, Work meanwhile) {
     const scratch_folder scratch;
@@ -295,7 +295,7 @@ json diffuse(const two_hosts& hosts, int steps, Work meanwhile) {
         r = run_command("env HALOCLINE_COMM_TRANSPORTS=shm,ofi 'HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm' " +
                             hosts.on_both(bin + "/heat4d --grid 8.8.8.8 --steps " + std::to_string(steps) + " --json " +
                                           (scratch / "r.json")),
-                        200); // of some 10: others may load the machine meanwhile
+                        200); // normally about 10, but the machine may be loaded
     });
     meanwhile();
     job.join();
@@ -303,7 +303,7 @@ json diffuse(const two_hosts& hosts, int steps, Work meanwhile) {
     return json::parse(read_text(scratch / "r.json"), nullptr, false);
 }
 
-/// Of the same steps on one host over shared memory.
+/// The checksum of the same steps on one host over shared memory.
 std::string checksum_within_a_host(int steps) {
     const scratch_folder scratch;
     const command_result r = run_command(bin + "/halocline-run -n 4 -- " + bin + "/heat4d --grid 8.8.8.8 --steps " +
@@ -316,18 +316,18 @@ TEST_F(Hosts, AJobGoesOnAfterItsLinkWasDownForAWhile) {
     constexpr int few = 1000;
     const json quick = diffuse(hosts, few, [] {});
     ASSERT_FALSE(quick.is_discarded());
-    const int steps = static_cast<int>(few * std::clamp(6 / quick["seconds"].get<double>(), 1.0, 100.0)); // some 6 s
+    const int steps = static_cast<int>(few * std::clamp(6 / quick["seconds"].get<double>(), 1.0, 100.0)); // about 6 s
 
     long before = 0, down = 0, at_end = 0;
     const json result = diffuse(hosts, steps, [&] {
         const long unused = hosts.packets();
         for (int flaps = 0; flaps < 2; ++flaps) {
-            // They have met, and exchange; after a flap again: TCP tries at growing distances, and must not find the
+            // They have met, and exchange; after a flap, again: TCP retries at growing intervals, and must not find the
             // link down each time until the job takes it for lost.
             const long idle = hosts.packets();
             for (int i = 0; i < 200 && hosts.packets() < idle + 1000; ++i)
                 std::this_thread::sleep_for(std::chrono::milliseconds(50));
-            // And until links that nobody uses have been heard, too: they are tried once a second.
+            // Wait also until unused links have been heard from: they are probed once a second.
             std::this_thread::sleep_for(std::chrono::milliseconds(1500));
             before = hosts.packets() - unused;
             hosts.cut();
@@ -377,7 +377,7 @@ TEST_F(Hosts, ARankThatIsStoppedIsNotDead) {
 TEST_F(Hosts, StrangersAtTheDoorsHaveNoEffect) {
     const strangers at_a(hosts.a), at_b(hosts.b);
     for (int round = 0; round < 10; ++round) {
-        // The error comes after the ranks have met, and needs no port of libfabric, which strangers would find too.
+        // The error occurs after the ranks have met, and needs no port of libfabric's, which strangers would find too.
         const command_result r = run_command(hosts.on_both(bin + "/coarse_solve --transport shm"));
         EXPECT_EQ(r.exit_code, 2) << r.err;
         EXPECT_NE(r.err.find("no transport of [shm] reaches rank 2"), std::string::npos) << r.err;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every program does alike, as a shell sees it: --help, outputs that can't be written, closed streams, readers
-// that leave, variables with a wrong name, limits of the system.
+// What all programs have in common, as seen by a shell: --help, outputs that can't be written, closed streams, readers
+// that leave, misspelt variables, limits of the system.
 #include <halocline_test/run_command.hpp>
 
 #include <gtest/gtest.h>
@@ -27,19 +27,19 @@ const std::string run2 = bin + "halocline-run -n 2 -- " + bin;
 /// The shortest solve; it does not converge.
 const std::string short_solve = "coarse_solve --max-iterations 1 --setup 0 --vectors 4";
 
-/// A shell's command line; it holds no single quotes.
+/// Runs a shell's command line, which contains no single quotes.
 halocline_test::command_result shell(const std::string& line) { return run_command("sh -c '" + line + "'"); }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// The program ends with this code and one line of error that contains `text`.
+/// Expects that the program ended with this code and one line of error that contains `text`.
 void expect_one_error(const halocline_test::command_result& run, int exit_code, const std::string& text) {
     EXPECT_EQ(run.exit_code, exit_code) << run.out << run.err;
     EXPECT_TRUE(contains(run.err, text)) << run.err << "\nhas not: " << text;
     EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << "more than one message, or none:\n" << run.err;
 }
 
-/// Runs the line where /mnt is a disk of 64 KiB. Exit code 0 of "true": it can.
+/// Runs the line where /mnt is a disk of 64 KiB. Exit code 0 of "true" means that this is possible here.
 halocline_test::command_result on_small_disk(const std::string& line) {
     return shell("unshare -rm sh -c \"mount -t tmpfs -o size=64k none /mnt && " + line + "\"");
 }
@@ -142,7 +142,7 @@ TEST(Programs, APipeThatIsReadAndWhatALinkLeadsToAreWritten) {
     std::filesystem::create_symlink("target", scratch / "link");
 
     const auto piped = shell("mkfifo " + pipe + "; exec 3<>" + pipe + "; " + run2 + "heat4d --json " + pipe +
-                             " && head -c 11 <&3 >" + copy); // the shell is its reader all the time
+                             " && head -c 11 <&3 >" + copy); // the shell is its reader throughout
     const auto linked = shell(": >" + target + "; " + run2 + "heat4d --json " + (scratch / "link"));
 
     EXPECT_EQ(piped.exit_code, 0) << piped.err;
@@ -204,7 +204,7 @@ TEST(SmallDisk, ADemoConfigurationThatDoesNotFitIsToldBeforeItIsMade) {
     EXPECT_FALSE(contains(run.out, "generating")) << run.out;
 }
 
-/// As containers have them which share their host's network.
+/// As in containers that share their host's network.
 TEST(Containers, RanksInPidNamespacesOfTheirOwnAreAJob) {
     const std::string inside = "unshare -rpf ";
     if (shell(inside + "true").exit_code != 0) GTEST_SKIP() << "no pid namespaces here";
@@ -324,14 +324,14 @@ TEST(Programs, LimitsOfTheSystemAreErrorsWithTheRemedy) {
     EXPECT_EQ(descriptors.exit_code, 2) << descriptors.err;
     EXPECT_TRUE(contains(descriptors.err, "ulimit -n")) << descriptors.err;
 
-    // Of the ranks, not of the launcher.
+    // The limit applies to the ranks, not to the launcher.
     const auto of_ranks = shell(bin + "halocline-run -n 4 -- sh -c \"ulimit -n 14; exec " + bin + "heat4d\"");
     EXPECT_EQ(of_ranks.exit_code, 2) << of_ranks.err;
     EXPECT_TRUE(contains(of_ranks.err, "to meet the other ranks of the job takes 8; raise 'ulimit -n'"))
         << of_ranks.err;
     EXPECT_FALSE(contains(of_ranks.err, "died")) << of_ranks.err;
 
-    // Too small for a slab, and too small for those of two ranks.
+    // Too small for a slab, and too small for the slabs of two ranks.
     for (const std::string limit : {"ulimit -f 100", "ulimit -v 30000000", "ulimit -v 100000000"}) {
         const auto run = shell(limit + "; " + run2 + "heat4d");
         expect_one_error(run, 2, limit.substr(0, 9));
@@ -379,7 +379,7 @@ TEST(Programs, ADashIsNoFile) {
     EXPECT_TRUE(std::filesystem::is_empty(scratch / ""));
 }
 
-/// A file that the others can read, say. MPICH's launcher waits for all who have not called MPI_Init.
+/// For instance a file that the others can read. MPICH's launcher waits for all ranks that have not called MPI_Init.
 TEST(Programs, BadInputOfOneRankIsOneErrorOfTheJob) {
     const scratch_folder scratch;
     const auto with_bad = [&](const std::string& launch, const std::string& condition) {
@@ -421,7 +421,7 @@ TEST(Programs, AWrongVariableOfOneRankIsOneErrorOfTheJobBeforeTheWork) {
 }
 
 #ifdef HALOCLINE_WITH_OFI
-/// A connection for which a descriptor is wanting is never made, and libfabric tells nobody.
+/// A connection that lacks a descriptor is never made, and libfabric reports nothing.
 TEST(Programs, TooFewDescriptorsForLibfabricAreOneErrorWithTheRemedy) {
     const std::string over_tcp = "env HALOCLINE_COMM_TRANSPORTS=ofi \"HALOCLINE_COMM_OFI_PROVIDER=tcp;ofi_rxm\" ";
     const std::string heat = bin + "heat4d --grid 4.4.4.4 --steps 1";
@@ -459,7 +459,7 @@ TEST(Programs, HostsThatCannotBeReachedAreBadInputAndEndTheOthersAtOnce) {
     }
 }
 
-/// Its launcher passes it on, also to an output that does not wait until there is room.
+/// Their launcher passes it on, even to a non-blocking output, once there is room.
 TEST(Programs, WhatRanksOfOtherHostsPrintIsWrittenWholeOrTold) {
     const scratch_folder scratch;
     const std::string remote_shell = scratch / "shell";
@@ -474,7 +474,7 @@ TEST(Programs, WhatRanksOfOtherHostsPrintIsWrittenWholeOrTold) {
     std::array<int, 2> ends{};
     ASSERT_EQ(::pipe(ends.data()), 0);
     ASSERT_EQ(::fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
-    constexpr int output = 9; // a shell names one digit
+    constexpr int output = 9; // a shell redirects single digits
     ASSERT_EQ(::dup2(ends[1], output), output);
     ::close(ends[1]);
     int code = -1;
@@ -492,7 +492,7 @@ TEST(Programs, WhatRanksOfOtherHostsPrintIsWrittenWholeOrTold) {
     EXPECT_EQ(bytes, 588895U);
 }
 
-/// In a tree of its own, where nothing is built and the launcher says what it was given.
+/// In a tree of its own, where nothing is built and the launcher prints its arguments.
 TEST(Scripts, RunFromAnyFolderThroughALinkInAPathWithSpaces) {
     const scratch_folder scratch;
     const std::string tree = scratch / "a tree", programs = tree + "/build/release/bin";

@@ -25,7 +25,7 @@ bool write(const fs::path& file, const std::string& text) {
     return out.good();
 }
 
-/// A control group of so many processors, gone with this object; where() is empty if none can be made.
+/// A control group with a number of processors that vanishes with this object; where() is empty if none can be made.
 class limited_group {
   public:
     explicit limited_group(double processors) {
@@ -41,7 +41,7 @@ class limited_group {
         };
         for (const char* mount : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"})
             make(mount, "cpu.cfs_quota_us", quota);
-        write("/sys/fs/cgroup/cgroup.subtree_control", "+cpu"); // refused where processes are in that group itself
+        write("/sys/fs/cgroup/cgroup.subtree_control", "+cpu"); // refused if that group itself contains processes
         make("/sys/fs/cgroup", "cpu.max", quota + " 100000");
     }
     ~limited_group() {
@@ -51,7 +51,7 @@ class limited_group {
     limited_group(const limited_group&) = delete;
     limited_group& operator=(const limited_group&) = delete;
     [[nodiscard]] bool there() const { return !where_.empty(); }
-    /// Runs a shell's command line in it; it holds no single quotes.
+    /// Runs a shell's command line in it, which contains no single quotes.
     [[nodiscard]] command_result run(const std::string& line) const {
         return run_command("sh -c 'echo $$ >" + (where_ / "cgroup.procs").string() + " && " + line + "'");
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the C interface says when something can't be: codes and texts, never an exception. The header as C++.
+// What the C interface returns for impossible requests: codes and texts, never an exception. The header compiled as
+// C++.
 #include <halocline.h>
 #include <halocline_test/allocation_counter.hpp>
 
@@ -215,7 +216,7 @@ TEST_F(CErrors, StepsAllocateNothing) {
     EXPECT_EQ(bad, 0);
     EXPECT_EQ(after, before);
     EXPECT_EQ(to, from);
-    halocline_connection_free(c); // before its windows: any order
+    halocline_connection_free(c); // before its windows: any order works
     halocline_window_free(out);
     halocline_window_free(in);
 }

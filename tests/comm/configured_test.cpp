@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Config files and variables that change what a program asks of its job. Ranks are processes of halocline-run.
+// Config files and variables that override what a program asks of its job. Ranks are processes of halocline-run.
 #include <halocline_test/run_command.hpp>
 
 #include <halocline/comm/bad_input.hpp>
@@ -27,7 +27,7 @@ TEST(Configured, AnRdmaDeviceThatIsNamedMustBeThere) {
     EXPECT_THROW(join(), input_error);
 }
 
-/// A config file for the time of a test, named by $HALOCLINE_CONFIG.
+/// A config file for the duration of a test, named by $HALOCLINE_CONFIG.
 class config_file {
   public:
     explicit config_file(const std::string& text) {
@@ -49,7 +49,7 @@ std::string refusal_of_the_environment() {
     } catch (const input_error& e) {
         text = e.what();
     }
-    const job fine = job::from_environment({.fixed = true}); // that error has not cost the ranks each other
+    const job fine = job::from_environment({.fixed = true}); // after that error the ranks can still form a job
     fine.agree("the error", text);
     return text;
 }
@@ -91,7 +91,7 @@ TEST(Configured, ConfigFilesThatDifferAreRefusedWithBothValues) {
         EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
-/// A variable for the time of a test.
+/// An environment variable for the duration of a test.
 struct variable {
     const char* name;
     variable(const char* n, const char* text) : name(n) { setenv(n, text, 1); }
@@ -121,7 +121,7 @@ TEST(Configured, FixedOptionsStay) {
     EXPECT_EQ(configured(options).spin_polls, 0);
 }
 
-/// A clock plus the longest time of all would be a time that has passed.
+/// The clock plus the longest possible time would overflow into the past.
 TEST(Configured, ADeadlineOfAlwaysIsOneThatClocksCanTell) {
     job_options options;
     options.deadline = std::chrono::milliseconds::max();

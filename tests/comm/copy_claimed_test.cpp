@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies whose lines are claimed first against plain ones, around the sizes of a line and of a block.
+// Copies whose lines are claimed first compared with plain ones, around the sizes of a line and of a block.
 #include "node/copy_claimed.hpp"
 
 #include <gtest/gtest.h>

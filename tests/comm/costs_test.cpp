@@ -34,7 +34,7 @@ TEST(Costs, RanksWithACoreAndRanksThatShareOneMeasureTogether) {
                 j.core().processor = has_core[rank] != 0 ? usable[rank % usable.size()] : -1;
                 j.core().spin = spinning(j.options(), has_core[rank] != 0);
                 seen[rank] = measured_costs(j);
-                j.barrier(); // all have come here by the same calls
+                j.barrier(); // all have reached this point by the same calls
             },
             options);
         EXPECT_GT(seen[0].flag_seconds, 0);
@@ -46,7 +46,7 @@ TEST(Costs, RanksWithACoreAndRanksThatShareOneMeasureTogether) {
     }
 }
 
-/// Of a machine with 90 ns from core to core.
+/// The measurement of a machine with 90 ns from core to core.
 measurement quiet() {
     return {.seen = {.flag_seconds = 150e-9,
                      .message_seconds = 20e-9,
@@ -65,7 +65,7 @@ measurement quiet() {
 TEST(AgreedCosts, AreThoseOfQuietRanks) {
     measurement waited = quiet(), alone = quiet();
     waited.seen.flag_seconds = waited.seen.take_seconds = waited.seen.cached.line_seconds = 4e-3;
-    alone.seen.take_seconds = alone.seen.scattered_line_seconds = 0; // has measured no lines
+    alone.seen.take_seconds = alone.seen.scattered_line_seconds = 0; // it has measured no lines
 
     for (const std::vector<measurement>& all : {std::vector{quiet()},
                                                 {quiet(), waited},
@@ -81,7 +81,7 @@ TEST(AgreedCosts, AreThoseOfQuietRanks) {
 }
 
 TEST(AgreedCosts, AreNoneThatHardwareCantHave) {
-    measurement stopped = quiet(); // whenever it looked
+    measurement stopped = quiet(); // every time it measured
     costs& s = stopped.seen;
     for (double* const time : {&s.flag_seconds, &s.message_seconds, &s.cached.line_seconds, &s.streamed.line_seconds,
                                &s.cached.message_seconds, &s.streamed.message_seconds, &s.scattered_line_seconds})
@@ -96,8 +96,8 @@ TEST(AgreedCosts, AreNoneThatHardwareCantHave) {
 
     const double take = quiet().seen.take_seconds;
     EXPECT_EQ(c.flag_seconds, 2 * take);
-    EXPECT_EQ(shared.flag_seconds, 2e-6);  // a change of process
-    EXPECT_EQ(network.flag_seconds, 4e-3); // who knows?
+    EXPECT_EQ(shared.flag_seconds, 2e-6);  // a context switch
+    EXPECT_EQ(network.flag_seconds, 4e-3); // unknown
     EXPECT_LE(c.message_seconds, take);
     EXPECT_LE(c.cached.line_seconds, 2 * take);
     EXPECT_LE(c.streamed.line_seconds, 2 * take);
@@ -141,7 +141,7 @@ TEST(Costs, AFlagIsNoTimeSlice) {
             options);
 }
 
-/// What lines cost, as rank 0 knows it, where rank r is bound to processor bound[r] and none has one of its own.
+/// The costs of lines as known to rank 0, if rank r is bound to processor bound[r] and none has one of its own.
 costs of_bound_ranks(const std::vector<int>& bound) {
     job_options options;
     options.transports = {"shm"};

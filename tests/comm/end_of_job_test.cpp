@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a job's end is told within a node.
+// How a job's end is reported within a node.
 #include "job/job_core.hpp"
 
 #include <halocline/comm/job.hpp>

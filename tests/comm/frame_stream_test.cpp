@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is believed of a frame that came over a network.
+// How far a frame that arrived over a network is trusted.
 #include "network/frame_stream.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over many ranks: the tree's bits, the messages they take, and who is told of a sum that is not everybody's.
+// Sums over many ranks: the tree's bits, the messages they take, and which ranks learn of a mismatch.
 #include <halocline/base/error.hpp>
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/global_sum.hpp>
@@ -25,12 +25,12 @@ namespace {
 
 using namespace halocline::comm;
 
-/// Of rank r in sum k: numbers whose sum depends on the order in which they are added.
+/// The part of rank r in sum k: numbers whose sum depends on the order of additions.
 double part(int rank, int k, std::size_t i) {
     return std::sin(1 + rank + 100 * k + 7 * static_cast<double>(i)) * std::pow(10.0, (rank * 5 + k) % 9);
 }
 
-/// The tree in the plainest words.
+/// The tree in its simplest form.
 double by_tree(const std::vector<double>& parts, std::size_t first, std::size_t last) {
     if (last - first == 1) return parts[first];
     const std::size_t middle = first + (last - first) / 2;
@@ -105,9 +105,9 @@ TEST(GlobalSum, IsNotThereBeforeAllHaveStarted) {
     }
 }
 
-/// What completes it may come after its test has looked, and be taken by the work of every wait.
+/// What completes it may arrive after its test has looked, and be taken by the work of every wait.
 TEST(GlobalSum, CanBeCompletedWithinATestThatFoundNothing) {
-    constexpr int tests = 256; // after so many a sum looks for a mismatch
+    constexpr int tests = 256; // after this many a sum looks for a mismatch
     std::atomic<bool> go{false}, sent{false};
     struct late_peer {
         std::atomic<bool>&go, &sent;
@@ -156,7 +156,7 @@ TEST(GlobalSum, OfNothingIsASum) {
     });
 }
 
-/// Ranks that finish it first need what the others send of it while those wait for something else.
+/// Ranks that finish it first need the others' messages for it, while those wait for something else.
 TEST(GlobalSum, GetsOnWhileItsRankWaitsForSomethingElse) {
     job_options options;
     options.deadline = std::chrono::seconds(5);
@@ -216,7 +216,7 @@ TEST(GlobalSum, ManyRanksTakeFewMessages) {
     }
 }
 
-/// Also those that never meet the one that sums something else.
+/// Includes ranks that never meet the one that sums something else.
 TEST(GlobalSum, AllRanksAreToldWhoSumsSomethingElse) {
     const auto at_once = [](global_sum& sum, std::span<double> values) { return sum(values); };
     const auto asked = [](global_sum& sum, std::span<double> values) {
@@ -225,7 +225,7 @@ TEST(GlobalSum, AllRanksAreToldWhoSumsSomethingElse) {
         }
         return sum.finish(values);
     };
-    constexpr std::size_t pairs[][2] = {{1, 2}, {2, 3}, {8, 1}, {4, 5}, {0, 1}}; // by one set of channels or by two
+    constexpr std::size_t pairs[][2] = {{1, 2}, {2, 3}, {8, 1}, {4, 5}, {0, 1}}; // in one set of channels or in two
     for (const int ranks : {9, 12, 17, 19, 35}) {
         for (const auto& [odd, others] : pairs) {
             run_threads(ranks, [&, odd = odd, others = others](const job& j) {
@@ -251,7 +251,7 @@ TEST(GlobalSum, AllRanksAreToldWhoSumsSomethingElse) {
     }
 }
 
-/// The rank that can't send what it has says so, rather than let the others wait for it.
+/// The rank that can't send its values says so, rather than let the others wait.
 TEST(GlobalSum, AllRanksAreToldWhoSumsTooMuch) {
     job_options options;
     options.deadline = std::chrono::seconds(5);
@@ -277,7 +277,7 @@ TEST(GlobalSum, AllRanksAreToldWhoSumsTooMuch) {
                 options);
 }
 
-/// As on a machine with much else to do: a rank that yields polls again when all others have had their turn.
+/// As on a machine with much other load: a rank that yields polls again only when all others have had their turn.
 TEST(GlobalSum, RanksWhosePollsAreFarApartAreToldInTime) {
     job_options options;
     options.deadline = std::chrono::seconds(2);
@@ -296,7 +296,7 @@ TEST(GlobalSum, RanksWhosePollsAreFarApartAreToldInTime) {
         options);
 }
 
-/// Halves of a job that sum different things: each is at one with itself until they meet.
+/// Halves of a job that sum different things: each is consistent until they meet.
 TEST(GlobalSum, HalvesThatDisagreeFindOutWhereTheyMeet) {
     for (const int ranks : {12, 19}) {
         run_threads(ranks, [&](const job& j) {
@@ -309,7 +309,7 @@ TEST(GlobalSum, HalvesThatDisagreeFindOutWhereTheyMeet) {
     }
 }
 
-/// One rank adds, the others take the maximum, or the other way round: nobody gets a number.
+/// One rank adds, the others take the maximum, or vice versa: nobody gets a number.
 TEST(GlobalSum, ASumAndAMaximumAreNotOneSum) {
     for (const int ranks : {2, 9, 12}) {
         for (const std::size_t values : {std::size_t{2}, std::size_t{5}}) {
@@ -332,7 +332,7 @@ TEST(GlobalSum, ASumAndAMaximumAreNotOneSum) {
     }
 }
 
-/// Their trees would differ, and so the bits.
+/// Their trees would differ, and so would the bits.
 TEST(GlobalSum, RankOrdersThatDifferAreRefused) {
     std::atomic<int> refused{0};
     run_threads(2, [&](const job& j) {
@@ -347,7 +347,7 @@ TEST(GlobalSum, RankOrdersThatDifferAreRefused) {
     EXPECT_EQ(refused, 2);
 }
 
-/// What else a caller could do would give numbers that are nobody's.
+/// Other mistakes of a caller, which would produce meaningless numbers.
 TEST(GlobalSum, CallsInAWrongOrderAreTold) {
     const auto expect_misused = [](const std::function<status(global_sum&, std::span<double>)>& calls,
                                    const std::string& text) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kills of random ranks at random moments (set-up, exchange), and how long the survivors take to name them.
+// Kills random ranks at random moments (set-up, exchange), and measures how long the survivors take to name them.
 //   comm_kill_campaign TRANSPORT[+setup|+messages|+puts] ROUNDS[/SURVIVORS] LAUNCHER...
-// e.g. comm_kill_campaign ofi-tcp 1000 bin/halocline-run: among messages of a plan and sums; +setup: while plans are
+// e.g. comm_kill_campaign ofi-tcp 1000 bin/halocline-run: amid messages of a plan and sums; +setup: while plans are
 // made; +messages, +puts: large ones.
-// 1000/1: one survivor that says it is enough, where the launcher may end the other one first.
+// 1000/1: one survivor that reports is enough, for launchers that may end the other one first.
 // Fails if a survivor of any round is silent, names another rank, or takes more than 8 s. scripts/kill-campaign.sh runs
 // it over every transport.
 #include "contract/messages.hpp"
@@ -83,8 +83,8 @@ void exchange_puts(const job& j) {
     }
 }
 
-/// What ranks tell of themselves. Not through their launcher, which may end before it has passed their words on:
-/// through a pipe with a name.
+/// What ranks report about themselves. Not through their launcher, which may end before it has passed it on, but
+/// through a named pipe.
 class reports {
   public:
     reports() : name_(std::filesystem::temp_directory_path() / ("halocline-kills-" + std::to_string(getpid()))) {
@@ -99,7 +99,7 @@ class reports {
     reports& operator=(const reports&) = delete;
     [[nodiscard]] const std::string& name() const { return name_; }
 
-    /// The next line; "": none comes within that time.
+    /// The next line; "" if none arrives within that time.
     std::string line(std::chrono::milliseconds longest) {
         const auto end = std::chrono::steady_clock::now() + longest;
         while (true) {
@@ -130,16 +130,16 @@ void tell(const char* pipe_name, const char* format, Values... values) {
     const int n = std::min<int>(std::snprintf(text, sizeof text, format, values...), sizeof text - 2);
     text[n] = '\n';
     const int pipe = open(pipe_name, O_WRONLY | O_CLOEXEC);
-    if (write(pipe, text, static_cast<std::size_t>(n) + 1) != n + 1) std::perror(pipe_name); // at once: not in pieces
+    if (write(pipe, text, static_cast<std::size_t>(n) + 1) != n + 1) std::perror(pipe_name); // in one write
     ::close(pipe);
 }
 
 int be_rank(std::string_view transport, std::string_view work, const char* pipe_name) {
-    dup2(open(pipe_name, O_WRONLY | O_CLOEXEC), STDERR_FILENO); // what its watchdog says for it
+    dup2(open(pipe_name, O_WRONLY | O_CLOEXEC), STDERR_FILENO); // for what its watchdog reports
     try {
         const job j = job::from_environment(options_over(transport));
         tell(pipe_name, "pid %d %d", j.rank(), static_cast<int>(getpid()));
-        for (;;) { // until it is killed, or another is
+        for (;;) { // until this rank is killed, or another is
             work == "setup"      ? make_plans(j)
             : work == "messages" ? exchange_messages(j)
             : work == "puts"     ? exchange_puts(j)
@@ -155,12 +155,12 @@ int be_rank(std::string_view transport, std::string_view work, const char* pipe_
     }
 }
 
-/// MPICH's launcher ends all ranks at once when one was ended by a signal, whatever it is told: it gets to see a
-/// process that ends with a code.
+/// MPICH's launcher ends all ranks at once if one was ended by a signal, whatever its options. So it is shown a process
+/// that ends with an exit code.
 int be_rank_behind_a_process(std::string_view transport, std::string_view work, const char* pipe_name) {
     const pid_t child = fork();
     if (child == 0) std::exit(be_rank(transport, work, pipe_name));
-    std::signal(SIGUSR1, SIG_IGN); // its notice that another ended
+    std::signal(SIGUSR1, SIG_IGN); // the launcher's notice that another rank ended
     int how = 0;
     waitpid(child, &how, 0);
     return WIFEXITED(how) ? WEXITSTATUS(how) : 9;
@@ -186,7 +186,7 @@ std::array<pid_t, ranks> announced(reports& said) {
     return pids;
 }
 
-/// What a survivor, or its watchdog, says: who it is and whom it lost.
+/// The report of a survivor, or of its watchdog: who it is and whom it lost.
 struct report {
     int rank = -1, pid = -1, culprit = -1, culprit_pid = -1;
 };
@@ -200,15 +200,15 @@ std::optional<report> report_in(const std::string& text) {
     return r;
 }
 
-/// Has the launcher ended? It stays to be waited for.
+/// Has the launcher ended? It remains to be waited for.
 bool has_ended(pid_t launcher) {
     siginfo_t how{};
     waitid(P_PID, static_cast<id_t>(launcher), &how, WEXITED | WNOHANG | WNOWAIT);
     return how.si_pid == launcher;
 }
 
-/// How many survivors named the victim; -1: one named another rank, or took too long. Adds the milliseconds from the
-/// kill to each report.
+/// Number of survivors that named the victim; -1: one named another rank, or took too long. Adds the milliseconds from
+/// the kill to each report.
 int survivors_that_name(int victim, const std::array<pid_t, ranks>& pids, pid_t launcher, long long killed,
                         reports& said, std::vector<double>& times) {
     std::array<bool, ranks> heard{}; // the rank itself or, if it can't, its watchdog
@@ -216,7 +216,7 @@ int survivors_that_name(int victim, const std::array<pid_t, ranks>& pids, pid_t 
     int told = 0;
     for (bool over = false; told < ranks - 1 && !over;) {
         over = has_ended(launcher) || std::chrono::steady_clock::now() > end;
-        const std::string text = said.line(std::chrono::milliseconds(100)); // read after that: all that was said
+        const std::string text = said.line(std::chrono::milliseconds(100)); // read after that check: complete
         if (text.empty()) continue;
         over = false;
         const std::optional<report> r = report_in(text);
@@ -239,7 +239,7 @@ int survivors_that_name(int victim, const std::array<pid_t, ranks>& pids, pid_t 
     return told;
 }
 
-/// Runs a job and kills one of its ranks. True if enough survivors name it; else says on stderr what went wrong.
+/// Runs a job and kills one of its ranks. True if enough survivors name it; otherwise prints to stderr what went wrong.
 bool round(std::vector<char*> command, int enough, reports& said, std::mt19937& random, std::vector<double>& times) {
     const pid_t launcher = fork();
     if (launcher == 0) {
@@ -257,8 +257,8 @@ bool round(std::vector<char*> command, int enough, reports& said, std::mt19937& 
         kill(pid, SIGKILL);
         told = survivors_that_name(victim, pids, launcher, killed, said, times);
     }
-    if (told != ranks - 1) kill(launcher, SIGTERM); // which ends whom it started
-    // An MPI may complain in a loop: nobody is to wait for room in the pipe.
+    if (told != ranks - 1) kill(launcher, SIGTERM); // which ends the ranks it started
+    // An MPI may complain in a loop: nobody must wait for room in the pipe.
     while (waitpid(launcher, nullptr, WNOHANG) == 0) (void)said.line(std::chrono::milliseconds(100));
     if (told >= 0 && told < enough)
         std::fprintf(stderr, "rank %d was killed, %d of %d survivors said so\n", victim, told, ranks - 1);

@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include <vector>
 
-extern "C" [[gnu::weak]] void __lsan_disable(); // of the address sanitizer, where there is one
+extern "C" [[gnu::weak]] void __lsan_disable(); // from the address sanitizer, if there is one
 
 namespace halocline_test {
 namespace {
@@ -31,8 +31,8 @@ namespace {
 using namespace halocline;
 using namespace halocline::comm;
 
-/// Small messages to whoever comes first and large ones round a ring, from and to slabs and ordinary memory in turn,
-/// for ever.
+/// Small messages to any rank and large ones round a ring, from and to slabs and ordinary memory in turn,
+/// forever.
 template <std::size_t n>
 [[noreturn]] int exchange_messages(const job& j) {
     messenger m(j);
@@ -51,7 +51,7 @@ template <std::size_t n>
     }
 }
 
-/// Sums, for ever.
+/// Computes sums forever.
 [[noreturn]] void add_for_ever(const job& j, global_sum& sum) {
     for (double v[3]{};;)
         if (const status s = sum(v); s != status::ok) j.fail(s, sum.pending());
@@ -60,7 +60,7 @@ template <std::size_t n>
     global_sum sum(j, 8);
     add_for_ever(j, sum);
 }
-/// The same, for tests that wait until ranks add numbers.
+/// add_for_ever() for tests that wait until ranks add numbers.
 [[noreturn]] int announce_and_add(const job& j) {
     global_sum sum(j, 8);
     announce(j.rank());
@@ -72,7 +72,7 @@ template <std::size_t n>
 [[noreturn]] int make_sums_for_ever(const job& j) {
     while (true) global_sum(j, 4);
 }
-/// Leaves what libfabric would, were the rank killed before its file has lost its name.
+/// Leaves what libfabric would leave if the rank were killed before its file has lost its name.
 [[noreturn]] int leave_a_file(const job& j) {
     std::ofstream("/dev/shm/halocline-ofi-" + std::to_string(getpid()) + "-left") << "something";
     announce(j.rank());
@@ -83,7 +83,7 @@ template <std::size_t n>
     add_for_ever(j);
 }
 
-/// Large puts round a ring, for ever.
+/// Large puts round a ring, forever.
 [[noreturn]] int put_for_ever(const job& j) {
     constexpr std::size_t n = 1 << 20;
     std::vector<int> near;
@@ -100,7 +100,7 @@ template <std::size_t n>
     }
 }
 
-/// Windows with every other rank, for ever, from memory in the slab or elsewhere. `size`: large enough for a copy by
+/// Windows with every other rank, forever, from memory in the slab or elsewhere. `size`: large enough for a copy by
 /// both ends.
 [[noreturn]] int step_windows(const job& j, std::pmr::memory_resource& from, std::size_t size) {
     std::pmr::vector<double> out(size, &from), in(size * static_cast<std::size_t>(j.ranks()), &j.memory());
@@ -129,14 +129,14 @@ template <std::size_t n>
     }
 }
 
-/// Does nothing that the library sees.
+/// Does nothing that the library notices.
 void compute_for(std::chrono::steady_clock::duration time) {
     const auto end = std::chrono::steady_clock::now() + time;
     while (std::chrono::steady_clock::now() < end) {
     }
 }
 
-/// Adds numbers for `time`, as rank 0 measures it; after 100 sums rank 1 does something else for `pause`.
+/// Adds numbers for `time`, as measured by rank 0; after 100 sums rank 1 does something else for `pause`.
 /// Returns 0, or 5 if a sum is wrong.
 int add_for(const job& j, std::chrono::milliseconds time, std::chrono::milliseconds pause) {
     global_sum sum(j, 2);
@@ -150,7 +150,8 @@ int add_for(const job& j, std::chrono::milliseconds time, std::chrono::milliseco
     }
 }
 
-/// Rank 1 has a child that runs all destructors and exit handlers while its parent goes on. Returns 0 if everybody can.
+/// Rank 1 has a child that runs all destructors and exit handlers while its parent continues. Returns 0 if all ranks
+/// can.
 int fork_and_go_on(const job& j) {
     constexpr std::size_t n = 1 << 20; // large messages and puts
     const int next = (j.rank() + 1) % j.ranks(), before = (j.rank() + j.ranks() - 1) % j.ranks();
@@ -190,7 +191,7 @@ int fork_and_go_on(const job& j) {
     m.isend(announced, bytes, next, 3);
     const pid_t child = j.rank() == 1 ? fork() : -1;
     if (child == 0) {
-        if (__lsan_disable != nullptr) __lsan_disable(); // what is left to the parent is lost here
+        if (__lsan_disable != nullptr) __lsan_disable(); // what is left to the parent counts as lost here
         return 0;
     }
     int how = 0;
@@ -204,10 +205,10 @@ int fork_and_go_on(const job& j) {
     return 0;
 }
 
-/// Rank 1 has a child of fork(), which outlives it.
+/// Rank 1 has a child of fork() that outlives it.
 int leave_a_child(const job& j) {
     if (j.rank() == 1 && fork() == 0) {
-        ::close(STDOUT_FILENO); // their ends are the job's
+        ::close(STDOUT_FILENO); // its end is taken for the job's
         ::close(STDERR_FILENO);
         std::this_thread::sleep_for(under_load);
         _exit(0);
@@ -215,14 +216,14 @@ int leave_a_child(const job& j) {
     return announce_and_add(j);
 }
 
-/// Rank 1 closes whatever is open but its streams, as daemons do, and goes on.
+/// Rank 1 closes everything that is open except its streams, as daemons do, and continues.
 int close_all_descriptors(const job& j) {
     j.barrier();
     if (j.rank() == 1 && close_range(STDERR_FILENO + 1, ~0U, 0) != 0) return 6;
     while (true) j.barrier();
 }
 
-/// Notices the death, then waits for a library in a destructor, for ever.
+/// Notices the death, then waits for a library in a destructor, forever.
 [[noreturn]] int end_and_get_stuck(const job& j) {
     try {
         while (true) j.barrier();
@@ -233,7 +234,7 @@ int close_all_descriptors(const job& j) {
     }
 }
 
-/// Rank 1 gives up. The others have begun to close their jobs before their watchdogs see it, and wait for a library.
+/// Rank 1 gives up. The others have begun to close their jobs before their watchdogs notice, and wait for a library.
 [[noreturn]] int close_and_get_stuck(const job& j) {
     if (j.rank() == 1) {
         j.abort("enough");
@@ -251,7 +252,7 @@ int close_all_descriptors(const job& j) {
     }
 }
 
-/// Notices the death, then has something to save before it says so.
+/// Notices the death, then has something to save before it reports.
 [[noreturn]] int end_after_other_work(const job& j) {
     try {
         while (true) j.barrier();
@@ -268,7 +269,7 @@ void keep_rank_1_from_joining(int rank) {
     std::this_thread::sleep_for(std::chrono::seconds(20));
 }
 
-/// Rank 1 ends before it joins; the others come one after the other.
+/// Rank 1 ends before it joins; the others arrive one after the other.
 void end_rank_1_before_joining(int rank) {
     if (rank == 1) announce(rank);
     std::this_thread::sleep_for(std::chrono::milliseconds(30 * rank));
@@ -308,7 +309,7 @@ constexpr mode modes[]{
     {"add-and-compute", [](const job& j) { return add_for(j, std::chrono::seconds(1), 5 * stall); }},
 };
 
-/// Takes the prefixes off `name`: which job the rank joins.
+/// Removes the prefixes of `name`, which select the job that the rank joins.
 job_options take_options(std::string& name) {
     const auto has = [&name](std::string_view prefix) {
         const bool it_has = name.starts_with(prefix);
@@ -316,15 +317,15 @@ job_options take_options(std::string& name) {
         return it_has;
     };
     job_options options;
-    if (has("stalls-")) // tests of ranks that are stopped
+    if (has("stalls-")) // for tests of ranks that are stopped
         setenv("HALOCLINE_STALL_MS", std::to_string(stall.count()).c_str(), 1);
     if (has("short-")) options.deadline = short_deadline;
-    if (has("ofi-")) { // over libfabric, which never tells: liveness is apart from the data path
+    if (has("ofi-")) { // over libfabric, which reports nothing: liveness does not depend on the data path
         options.transports = {"ofi"};
         options.ofi_provider = has("shm-") ? "shm" : has("net-") ? "net" : "tcp;ofi_rxm";
     }
-    if (has("hosts-")) options.transports = {"shm", "ofi"}; // by hosts_test.cpp
-    if (has("nodes-"))                                      // each rank a node of its own: deaths are told by TCP
+    if (has("hosts-")) options.transports = {"shm", "ofi"}; // used by hosts_test.cpp
+    if (has("nodes-"))                                      // each rank is a node: TCP reveals deaths
         setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
     if (has("verbs-")) options.transports = {"verbs"};
     if (has("mpi-")) options.transports = {"mpi"}; // by mpi.cmake

@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(OverNodes, Killed, testing::Values("ofi-nodes-setup", "
 INSTANTIATE_TEST_SUITE_P(OverVerbs, Killed, testing::Values("verbs-plan", "verbs-sum", "verbs-messages", "verbs-puts"));
 #endif
 
-/// A rank of three is killed in that mode.
+/// One of three ranks is killed in that mode.
 struct end_of_three {
     running_job job_under_test;
     std::string dead, survivor;
@@ -106,7 +106,7 @@ TEST(Kill, IsReportedForSurvivorsThatDoNotGetThroughTheirDestructors) {
 
 TEST(Kill, IsReportedForSurvivorsThatCloseTheirJobs) {
     running_job job_under_test(3, "closing", 3);
-    const auto have_said_so = [&said = job_under_test.said] { // perhaps before the last rank announced itself
+    const auto have_said_so = [&said = job_under_test.said] { // possibly before the last rank announced itself
         const std::size_t first = said.find("closing\n");
         return first != std::string::npos && said.find("closing\n", first + 1) != std::string::npos;
     };
@@ -183,7 +183,7 @@ TEST_P(ChildThatLivesOn, DoesNotHideTheDeathOfItsParent) {
 
 INSTANTIATE_TEST_SUITE_P(During, ChildThatLivesOn, testing::Values("child"));
 #ifdef HALOCLINE_WITH_OFI
-INSTANTIATE_TEST_SUITE_P(OverOfi, ChildThatLivesOn, testing::Values("ofi-nodes-child")); // no pidfd tells it
+INSTANTIATE_TEST_SUITE_P(OverOfi, ChildThatLivesOn, testing::Values("ofi-nodes-child")); // no pidfd shows its end
 #endif
 
 class WithoutDescriptors : public testing::TestWithParam<const char*> {};

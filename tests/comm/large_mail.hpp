@@ -11,7 +11,7 @@
 
 namespace halocline_test {
 
-/// Every rank sends 1 MiB to every rank, itself included, all at once, and gets what was meant for it.
+/// Every rank sends 1 MiB to every rank including itself, all at once, and gets what was meant for it.
 inline void expect_large_messages_cross(const halocline::comm::job& j) {
     std::vector<int> peers;
     std::vector<std::string> out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank makes of a launcher's answers: this test plays the launcher (launch.hpp).
+// How a rank interprets a launcher's answers: this test plays the launcher (launch.hpp).
 #include "control/wire.hpp"
 #include "job/layout_number.hpp"
 
@@ -24,7 +24,7 @@ namespace {
 using namespace halocline;
 using namespace halocline::comm;
 
-/// Joins as rank 0 of 2; the launcher answers rank 0's part with `answer` of it, or only when rank 0 asks who is
+/// Joins as rank 0 of 2; the launcher answers rank 0's part with answer(part), or only when rank 0 asks who is
 /// missing.  Returns the error.
 std::string joined(const std::function<std::string(const std::string& part)>& answer, bool when_asked = false) {
     int hub[2], lifeline[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How halocline-run ends: its exit codes, what it says of ranks that don't, and what it leaves behind.
+// How halocline-run ends: its exit codes, what it reports about ranks that don't end, and what it leaves behind.
 
 #include <halocline/comm/processor_quota.hpp>
 #include <halocline/comm/processors.hpp>
@@ -38,7 +38,7 @@ TEST(Launcher, EndsWithTheCodeOfTheRankThatFailedNotOfThoseWhoLostIt) {
 }
 
 TEST(Launcher, NamesTheRankThatNeverJoinedNotOneThatEndedBecauseOfIt) {
-    for (int round = 0; round < 10; ++round) { // those who give their parts early are told first, and end
+    for (int round = 0; round < 10; ++round) { // ranks that give their parts early are informed first, and end
         running_job failing(4, "early", 1);
         EXPECT_EQ(failing.wait(), 7);
         ASSERT_EQ(failing.failures.size(), 3u) << failing.said;
@@ -60,7 +60,7 @@ TEST(Launcher, TellsRanksThatHaveWaitedTooLongWhoIsMissing) {
         << job_under_test.said;
 }
 
-/// Names in /dev/shm with that word in them.
+/// Names in /dev/shm that contain that word.
 std::vector<std::string> shared_files(const std::string& word) {
     std::vector<std::string> found;
     for (const auto& f : std::filesystem::directory_iterator("/dev/shm"))
@@ -73,7 +73,7 @@ TEST(Launcher, LeavesNothingInSharedMemory) {
     send_signal(job_under_test.ranks[0], SIGKILL);
     job_under_test.wait();
     auto left = shared_files("halocline");
-    std::erase_if(left, [](const std::string& f) { return f.starts_with("halocline-ofi-"); }); // of other tests
+    std::erase_if(left, [](const std::string& f) { return f.starts_with("halocline-ofi-"); }); // those of other tests
     EXPECT_EQ(left, std::vector<std::string>());
 }
 
@@ -130,7 +130,7 @@ int exit_code_of(const std::string& arguments) { return run_command(launcher_pro
 
 TEST(Launcher, ASurvivorThatNeverReportsIsNamedBesideTheDead) {
     const std::string rank =
-        "'if [ $HALOCLINE_RANK = 1 ]; then kill -9 $$; fi; while :; do :; done'"; // in a library, say
+        "'if [ $HALOCLINE_RANK = 1 ]; then kill -9 $$; fi; while :; do :; done'"; // for instance in a library
 
     const command_result run = run_command(launcher_program() + " -n 2 -- sh -c " + rank);
 
@@ -143,7 +143,7 @@ TEST(Launcher, ASurvivorThatNeverReportsIsNamedBesideTheDead) {
 }
 
 TEST(Launcher, LeavesAloneWhatItWasStartedToIgnore) {
-    for (const std::string signal : {"HUP", "INT"}) { // nohup; a shell's background jobs
+    for (const std::string signal : {"HUP", "INT"}) { // as by nohup; as in a shell's background jobs
         const std::string job = launcher_program() + " -n 2 -- sh -c \"sleep 0.5; exit 9\"";
 
         const command_result run =
@@ -153,7 +153,7 @@ TEST(Launcher, LeavesAloneWhatItWasStartedToIgnore) {
     }
 }
 
-/// Two ranks under a launcher that gets `signals`.
+/// Runs two ranks under a launcher that gets `signals`.
 command_result run_while_signalled(const std::string& rank, const std::string& signals) {
     const scratch_folder scratch;
     std::ofstream(scratch / "job") << launcher_program() << " -n 2 -- " << rank << " &\nsleep 0.5\nfor s in " << signals
@@ -212,7 +212,7 @@ TEST(Launcher, SaysWhatToDoWhereSignalsCannotBeTakenFromADescriptor) {
 TEST(Launcher, SeesTheEndOfItsRanksWhoeverStartedIt) {
     const pid_t launcher = fork();
     if (launcher == 0) {
-        std::signal(SIGCHLD, SIG_IGN); // as a parent that waits for nobody leaves it
+        std::signal(SIGCHLD, SIG_IGN); // inherited from a parent that waits for nobody
         execl(launcher_program().c_str(), launcher_program().c_str(), "-n", "2", "--", "sh", "-c", "exit 9", nullptr);
         _exit(127);
     }
@@ -230,7 +230,7 @@ TEST(Launcher, SeesTheEndOfItsRanksWhoeverStartedIt) {
     EXPECT_EQ(WEXITSTATUS(how), 9);
 }
 
-/// Lines "RANK PROCESSORS" of what ranks may use, of /proc, in the order of ranks.
+/// Lines "RANK PROCESSORS", from /proc, of what each rank may use, in the order of ranks.
 std::vector<std::string> processors_by_rank(const std::string& before, const std::string& options) {
     std::stringstream said(
         run_command("env " + before + " " + launcher_program() + " " + options +
@@ -242,7 +242,7 @@ std::vector<std::string> processors_by_rank(const std::string& before, const std
     return lines;
 }
 
-/// Then none is bound (apps.quota_test).
+/// Is processor time rationed? Then no rank is bound (apps.quota_test).
 bool rationed(const std::vector<int>& usable) {
     const auto quotas = halocline::comm::processor_quotas();
     return std::ranges::any_of(quotas,
@@ -294,7 +294,7 @@ TEST(Launcher, BindsNoRanksToWhatAnotherJobHas) {
     if (usable.size() < 2) GTEST_SKIP() << "one processor";
     if (rationed(usable)) GTEST_SKIP() << "a quota allows less than these processors: no rank is bound";
     const std::string first = std::to_string(usable[0]), second = std::to_string(usable[1]);
-    const auto inside = [&](const std::string& job) { // of a job that may use two processors and is bound to one
+    const auto inside = [&](const std::string& job) { // in a job that may use two processors and is bound to one
         const std::string two = "taskset -c " + first + "," + second + " " + launcher_program();
         const command_result run =
             run_command("sh -c \"unset OMP_NUM_THREADS; " + two + " -n 1 -- " + two + " " + job +

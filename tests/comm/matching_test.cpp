@@ -101,7 +101,7 @@ TEST_F(Matching, AbandonedReceivesAreDone) {
     EXPECT_EQ(all.match({1, 1}), nullptr);
 }
 
-/// The rule, by one list in order of posting and one in order of arrival.
+/// The rule, implemented by one list in order of posting and one in order of arrival.
 struct plain_matching {
     std::deque<message_operation*> posted;
     std::deque<unexpected_message*> kept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends of a stream of messages in one thread: what travels, and what credit lets the writer do.
+// Both ends of a stream of messages in one thread: what travels, and what credit allows the writer to do.
 #include "messages/message_ring.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ bytes letters(std::size_t n, unsigned seed) {
     return b;
 }
 
-/// A writer and its reader; the reader's credit in memory goes where the writer doesn't look, if told so.
+/// A writer and its reader; unless credit_is_seen, the reader's credit in memory goes where the writer doesn't look.
 struct stream {
     explicit stream(bool credit_is_seen) : in(*there, credit_is_seen ? *here : *elsewhere), out(*there, *here) {}
     std::unique_ptr<link_layout> there = std::make_unique<link_layout>(), here = std::make_unique<link_layout>(),
@@ -28,7 +28,7 @@ struct stream {
     ring_writer out;
 
     bool send(std::size_t n, unsigned seed = 0) { return out.send(letters(n, seed), {1, 2, 0}); }
-    /// The next message, after which its place is the writer's.
+    /// Takes the next message, after which its place is the writer's.
     bytes take() {
         const ring_reader::place p = in.next();
         if (p.cell == nullptr) return {};
@@ -78,7 +78,7 @@ TEST(MessageRing, OldCreditTakesNothingAway) {
     stream s(true);
     for (std::size_t i = 0; i < link_layout::slots; ++i) ASSERT_TRUE(s.send(100));
     s.take(), s.take(), s.take();
-    ASSERT_TRUE(s.send(100)); // sees all three
+    ASSERT_TRUE(s.send(100)); // the writer sees all three
 
     s.out.credit(1);
 

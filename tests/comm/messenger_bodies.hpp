@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of matched messages share. Without launcher the ranks are threads, under halocline-run processes: the same
-// bodies.
+// What tests of matched messages share. Without a launcher the ranks are threads, under halocline-run processes, with
+// the same bodies.
 #pragma once
 
 #include <halocline/comm/messenger.hpp>
@@ -65,14 +65,15 @@ inline std::size_t wrong(std::span<const std::byte> got, int sender, std::uint64
     return n;
 }
 
-/// Of a ring of all ranks.
+/// The next rank in a ring of all ranks.
 inline int next_rank(const job& j) { return (j.rank() + 1) % j.ranks(); }
 inline int rank_before(const job& j) { return (j.rank() + j.ranks() - 1) % j.ranks(); }
 
-/// How a message can meet its receive: bit 0: sent from outside the slab; 1: received there; 2: receive posted first.
+/// The ways in which a message can meet its receive: bit 0: sent from outside the slab; 1: received there; 2: receive
+/// posted first.
 constexpr int ways = 8;
 
-/// Sends n bytes to the next rank and expects as many of the one before, and nothing behind them.
+/// Sends n bytes to the next rank, expects n from the one before, and checks that nothing follows them.
 inline void expect_round_the_ring(messenger& m, std::size_t n, int way, std::uint64_t number) {
     const job& j = m.job();
     std::pmr::memory_resource* const heap = std::pmr::new_delete_resource();

@@ -28,7 +28,7 @@ using namespace halocline_test::messages;
 
 std::string transport;
 
-/// Root may lock memory beyond any limit: gives that up, before the device is opened, and sets no limit yet.
+/// Root may lock memory beyond any limit: gives up that right before the device is opened, but sets no limit yet.
 bool become_one_whose_limits_hold() {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct own[2]{};
@@ -54,7 +54,7 @@ bool writes_are_counted() { return transport != "mpi" && transport != "ofi-tagge
 constexpr std::size_t least = 32 * 1024;
 const messenger_options in_frames_below_least{.frame_bytes = 16 * 1024 + 48, .direct_bytes = least};
 
-/// Largest message that goes at once, by default.
+/// Size of the largest message that goes at once, by default.
 std::size_t most_at_once() {
     if (transport == "ofi-tcp" || transport == "ofi-tagged") return 64 * 1024;
     return transport == "mpi" ? 32 * 1024 : 16 * 1024;
@@ -127,7 +127,8 @@ TEST(MessengerDirect, WhatFitsIntoAFrameGoesAtOnce) {
     j.barrier();
 }
 
-/// As many as there are records lie with their receiver; the others stay with their sender until some are received.
+/// As many as there are records are stored at their receiver; the others stay with their sender until some are
+/// received.
 TEST(MessengerDirect, AFloodOfWholeMessagesIsBounded) {
     const job& j = world();
     messenger m(j);
@@ -147,7 +148,7 @@ TEST(MessengerDirect, AFloodOfWholeMessagesIsBounded) {
     j.barrier();
     EXPECT_EQ(m.counts().unexpected, peer < j.ranks() ? records : 0);
     for (std::size_t i = 0; i < count && peer < j.ranks(); ++i) {
-        const std::size_t tag = i < records ? records - 1 - i : i; // those that came, the last first
+        const std::size_t tag = i < records ? records - 1 - i : i; // those that have arrived, the last first
         ok_or_fail(m, m.recv(in, peer, static_cast<int>(tag)));
         ASSERT_EQ(wrong(in, peer, tag), 0u) << "message " << tag;
     }
@@ -198,8 +199,8 @@ TEST(MessengerDirect, MoreAtATimeThanThereAreRecordsOrRegistrations) {
     j.barrier();
 }
 
-/// Memory that is given back to the system and mapped anew at the same address, with other pages behind it: what a
-/// cache of registrations that does not hear of that gets wrong.
+/// Memory that is returned to the system and mapped anew at the same address, with other pages behind it: a cache of
+/// registrations that does not notice this gets it wrong.
 TEST(MessengerDirect, TheSameAddressMayBeOtherMemory) {
     const job& j = world();
     messenger m(j, in_frames_below_least);
@@ -234,7 +235,7 @@ TEST(MessengerDirect, NothingIsWrittenIntoAReceiveThatWasGivenUp) {
             message_request send;
             m.isend(send, out, peer, 1);
             for (int i = 0; i < round; ++i) (void)m.test(send);
-            ok_or_fail(m, m.wait(send)); // its receiver lets it go
+            ok_or_fail(m, m.wait(send)); // its receiver releases it
         } else {
             bytes in(n, &j.memory());
             {
@@ -246,7 +247,7 @@ TEST(MessengerDirect, NothingIsWrittenIntoAReceiveThatWasGivenUp) {
             message_info info;
             const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
             for (int i = 0; i < 2000 && std::chrono::steady_clock::now() < end; ++i)
-                (void)m.probe(peer, 8, info); // makes progress; on a loaded machine each gives its core away
+                (void)m.probe(peer, 8, info); // makes progress; on a loaded machine each call yields the core
             EXPECT_EQ(std::count(in.begin(), in.end(), std::byte{0xee}), static_cast<std::ptrdiff_t>(n));
         }
     }

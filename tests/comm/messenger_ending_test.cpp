@@ -32,7 +32,7 @@ TEST(Messenger, ARequestMayBeDestroyedEarly) {
             m.irecv(any, data, any_source, 2);
             m.isend(self, data, j.rank(), 3);
         }
-        j.barrier(); // what the peer sends now meets none of them
+        j.barrier(); // what the peer sends from now on meets none of them
         int x = 5, y = 0;
         message_request r;
         m.isend(r, std::as_bytes(std::span(&x, 1)), peer, 1);
@@ -44,7 +44,8 @@ TEST(Messenger, ARequestMayBeDestroyedEarly) {
     });
 }
 
-/// A send that is destroyed when its receive has called for it, or will: that ends, and the job goes on.
+/// A send that is destroyed when its receive has called for it, or is about to: the receive ends, and the job
+/// continues.
 TEST(MessengerOverNetwork, AReceiveWhoseSendIsWithdrawnIsAborted) {
     on_ranks({}, [](const job& j) {
         const int peer = j.rank() ^ 1;
@@ -74,7 +75,7 @@ TEST(MessengerOverNetwork, AReceiveWhoseSendIsWithdrawnIsAborted) {
                             << m.pending();
                     }
                 }
-                j.barrier(); // the sender's messenger is there until then
+                j.barrier(); // the sender's messenger exists until then
             }
         }
         if (peer < j.rank()) {
@@ -83,7 +84,7 @@ TEST(MessengerOverNetwork, AReceiveWhoseSendIsWithdrawnIsAborted) {
     });
 }
 
-/// Within a node, where the receiver can't read its sender's memory: it would wait for copies in its slab.
+/// Within a node, if the receiver can't read its sender's memory: it would wait for copies in its slab.
 TEST(MessengerBetweenProcesses, AReceiveThatNeedsCopiesOfAWithdrawnSendIsAborted) {
     on_ranks({}, [](const job& j) {
         messenger m(j, {.read_processes = false});
@@ -100,7 +101,7 @@ TEST(MessengerBetweenProcesses, AReceiveThatNeedsCopiesOfAWithdrawnSendIsAborted
     });
 }
 
-// Below: what ends a messenger or the job; ranks as threads only.
+// Below: what ends a messenger or the job; ranks only as threads.
 
 std::string failure_of(int ranks, int rank, const std::function<void(const job&)>& body) {
     std::string text;
@@ -124,7 +125,7 @@ TEST(MessengerFailure, AMessageThatIsTooLongIsWrongData) {
         const std::string text = failure_of(2, 1, [&](const job& j) {
             messenger m(j);
             bytes data(n, &j.memory());
-            if (j.rank() == 0) ok_or_fail(m, m.send(data, 1, 5)); // its sender is let go
+            if (j.rank() == 0) ok_or_fail(m, m.send(data, 1, 5)); // its sender is released
             if (j.rank() == 1) ok_or_fail(m, m.recv(std::span(data).first(64), 0, 5));
             j.barrier();
         });
@@ -135,7 +136,7 @@ TEST(MessengerFailure, AMessageThatIsTooLongIsWrongData) {
     }
 }
 
-/// The message comes after probe() has looked, and is taken by the work of every wait, as over networks.
+/// The message arrives after probe() has looked, and is taken by the work of every wait, as over networks.
 TEST(MessengerFailure, AMessageThatIsTooLongIsNotForgottenByAProbe) {
     if (ranks_are_processes()) GTEST_SKIP() << "ranks as threads only";
     std::atomic<bool> go{false}, sent{false};

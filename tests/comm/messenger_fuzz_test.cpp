@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random schedules of sends and receives with wildcards, beside a reference matcher: two plain lists per rank, in the
-// order of one global clock. The ranks (threads, or three processes over a transport) act one at a time, so which
-// message meets which receive is determined.
+// Random schedules of sends and receives with wildcards, compared with a reference matcher: two plain lists per rank,
+// in the order of one global clock. The ranks (threads, or three processes over a transport) act one at a time, so
+// which message meets which receive is determined.
 #include <halocline/comm/messenger.hpp>
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ struct receive {
     std::uint32_t context;
 };
 
-/// The reference: MPI's matching rule, as short as it can be said.
+/// The reference: MPI's matching rule, as short as possible.
 class reference_matcher {
   public:
     void send(const message& m) {
@@ -53,7 +53,7 @@ class reference_matcher {
     }
     [[nodiscard]] const std::list<receive>& posted(int rank) const { return posted_[static_cast<std::size_t>(rank)]; }
 
-    std::vector<int> got; ///< by receive: the message, -1 none yet
+    std::vector<int> got; ///< by receive: the message, -1: none yet
     std::list<message> waiting[ranks];
 
   private:
@@ -92,7 +92,7 @@ std::vector<step> schedule(unsigned seed, int length, reference_matcher& referen
     for (int i = 0; i < length; ++i) {
         const int at = below(ranks), other = below(ranks), tag = below(3);
         const auto context = static_cast<std::uint32_t>(below(2));
-        // Up to 40 messages wait at a rank: fewer than what one sender may have under way.
+        // Up to 40 messages wait at a rank: fewer than one sender may have under way.
         if (below(2) == 0 && reference.waiting[other].size() < 40)
             send(at, other, tag, context);
         else
@@ -111,7 +111,7 @@ std::vector<step> schedule(unsigned seed, int length, reference_matcher& referen
     return steps;
 }
 
-/// Acts out a schedule; what this rank's receives got must be what the reference says.
+/// Performs a schedule; this rank's receives must get what the reference says.
 void expect_as_the_reference(const job& j, unsigned seed) {
     reference_matcher reference;
     std::vector<message> messages;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matched messages: what they may take, of memory and of time.
+// Matched messages: their limits in memory and in time.
 #include "messenger_bodies.hpp"
 
 #include <halocline_test/allocation_counter.hpp>
@@ -60,7 +60,7 @@ TEST(MessengerBetweenRanks, AFloodBeyondTheRoomStaysWithItsSender) {
             ok_or_fail(m, m.recv({}, 1, 3)); // there is no more room
             EXPECT_EQ(m.wait_all_for(requests, std::chrono::milliseconds(20)), status::timed_out);
             EXPECT_EQ(m.state(), status::ok);
-            j.barrier(); // until then nobody receives, however long this rank was kept from its core
+            j.barrier(); // until then nobody receives, however long this rank was off its core
             ok_or_fail(m, m.wait_all(requests));
         } else if (j.rank() == 1) {
             std::vector<message_request> hidden(1);
@@ -68,7 +68,7 @@ TEST(MessengerBetweenRanks, AFloodBeyondTheRoomStaysWithItsSender) {
             for (int tries = 0; m.counts().unexpected < 100 && tries < 200; ++tries)
                 ASSERT_EQ(m.wait_all_for(hidden, std::chrono::milliseconds(60)), status::timed_out);
             ok_or_fail(m, m.send({}, 0, 3));
-            // No more may come now.
+            // No more can arrive now.
             EXPECT_EQ(m.wait_all_for(hidden, std::chrono::milliseconds(60)), status::timed_out);
             EXPECT_EQ(m.counts().unexpected, 100u);
             j.barrier();
@@ -106,9 +106,9 @@ TEST(Messenger, NothingIsAllocatedAfterSetUp) {
         };
         steps(20);
         if (j.rank() == 0) before = halocline_test::allocations();
-        steps(20); // nobody is in its set-up any more
+        steps(20); // nobody is still in its set-up
         if (j.rank() == 0) after = halocline_test::allocations();
-        steps(1); // neither goes on before the count is taken
+        steps(1); // nobody continues before the count is taken
         j.barrier();
     });
     EXPECT_EQ(before, after);
@@ -145,7 +145,7 @@ TEST(MessengerBetweenRanks, StartAllWaitsForReceiversAndNoLongerThanItsDeadline)
 TEST(MessengerBetweenRanks, WaitOnSendEndsWithTheReceiversCallOrInTime) {
     on_ranks({2}, [](const job& j) {
         ASSERT_GE(j.ranks(), 2);
-        // Within a node no wait is seen at all, so it may be one that no rank is kept from its core for.
+        // Within a node no wait occurs at all, so the limit may be longer than any rank is kept off its core.
         const auto longest = std::chrono::milliseconds(network().empty() ? 20'000 : 50);
         messenger m(j, {.wait_on_send = longest});
         bytes data(100'000, &j.memory()); // more than any frame takes
@@ -159,7 +159,7 @@ TEST(MessengerBetweenRanks, WaitOnSendEndsWithTheReceiversCallOrInTime) {
         j.barrier();
         if (j.rank() == 1) m.irecv(r, data, 0, 4);
         ok_or_fail(m, m.wait(r));
-        if (j.rank() == 0) { // the receive is there already
+        if (j.rank() == 0) { // the receive is posted already
             ok_or_fail(m, m.recv({}, 1, 5));
             m.isend(r, data, 1, 6);
         } else if (j.rank() == 1) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matched messages: calls that can't be right, and messages that their receives have no room for.
+// Matched messages: impossible calls, and messages that don't fit into their receives.
 #include "messenger_bodies.hpp"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(Messenger, NoSuchRankOrTagIsMisuse) {
                   "'messages': a send to rank 0, tag -5" + right);
         EXPECT_EQ(pending_after([&](messenger& m, message_request& r) { m.irecv(r, {}, nobody, 1); }),
                   "'messages': a receive from" + rank);
-        constexpr int far = 1 << 24; // nothing of a rank's is there to be looked at
+        constexpr int far = 1 << 24; // a rank has nothing there to look at
         EXPECT_EQ(
             pending_after([&](messenger& m, message_request&) { EXPECT_EQ(m.recv({}, far, 1), status::misused); }),
             "'messages': a receive from rank " + std::to_string(far) + ", tag 1" + right);
@@ -77,7 +77,7 @@ TEST(Messenger, NoSuchRankOrTagIsMisuse) {
     });
 }
 
-/// Else its first operation would be lost, and with it the list that it is in.
+/// Otherwise its first operation would be lost, and with it the list that it is in.
 TEST(Messenger, ARequestThatIsUnderWayCannotBeUsedAgain) {
     on_ranks({1, 2}, [](const job& j) {
         std::array<std::byte, 8> in{};

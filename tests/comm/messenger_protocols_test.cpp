@@ -42,7 +42,7 @@ TEST(MessengerOverNetwork, PayloadOfEverySizeArrivesWhereBeginningMakesNoProgres
     on_ranks({2}, [](const job& j) { expect_every_size(j, {.test_on_init = false}); });
 }
 
-/// Does rank 0 see a message of rank 1 while it makes no calls but irecv(), of others? It asks for a while.
+/// Does rank 0 see a message of rank 1 although it only calls irecv(), for other messages? It tries for a while.
 void expect_irecv_takes_what_came(const job& j, bool test_on_init) {
     ASSERT_FALSE(network().empty());
     messenger m(j, {.test_on_init = test_on_init});
@@ -71,7 +71,7 @@ TEST(MessengerOverNetwork, BeginningMakesProgressUnlessTestOnInitIsFalse) {
     });
 }
 
-/// More than there are slots.
+/// More messages than there are slots.
 TEST(Messenger, WindowsOfImmediateMessagesTakeTurnsInTheSlots) {
     on_ranks({2}, [](const job& j) {
         messenger m(j);
@@ -98,7 +98,7 @@ TEST(Messenger, WindowsOfImmediateMessagesTakeTurnsInTheSlots) {
     });
 }
 
-/// Interrupts this process 20000 times a second of its own time, for as long as a message takes many times over.
+/// Interrupts this process 20000 times per second of its processor time: many times more often than messages take.
 class interruptions {
   public:
     interruptions() {
@@ -133,7 +133,7 @@ TEST(Messenger, SlotsInTheSlabOfInterruptedSendersAreReadWhole) {
         const interruptions often;
         std::vector<std::byte> out(1024), in(1024);
         const std::uint64_t messages = 40'000 / static_cast<std::uint64_t>(j.ranks());
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5); // on a machine with other work
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5); // for machines with other load
         enum : int { more, last };
         for (std::uint64_t k = 0, tag = more; tag == more; ++k) {
             const bool is_last = k + 1 >= messages || (k % 64 == 0 && std::chrono::steady_clock::now() > end);
@@ -142,15 +142,15 @@ TEST(Messenger, SlotsInTheSlabOfInterruptedSendersAreReadWhole) {
             message_request send;
             m.isend(send, std::span(out).first(n), peer, is_last ? last : more);
             message_info info;
-            while (k % 2 == 0 && !m.probe(peer, any_tag, info)) { // becomes an unexpected message
+            while (k % 2 == 0 && !m.probe(peer, any_tag, info)) { // it becomes an unexpected message
                 ok_or_fail(m, m.state());
-                std::this_thread::yield(); // probe() keeps the core, which may be the sender's, too
+                std::this_thread::yield(); // probe() keeps the core, which may also be the sender's
             }
             ok_or_fail(m, m.recv(in, peer, any_tag, &info));
             ok_or_fail(m, m.wait(send));
             ASSERT_EQ(info.bytes, n);
             for (const std::size_t at : {std::size_t{41}, n / 2, n - 1}) ASSERT_EQ(in[at], letter(peer, k, at)) << k;
-            if (is_last || info.tag == last) tag = last; // either end of a pair may be the first to have had enough
+            if (is_last || info.tag == last) tag = last; // either end of a pair may want to stop first
         }
         j.barrier();
     });
@@ -211,7 +211,7 @@ TEST(MessengerBetweenRanks, MessagesThatAreAnsweredAreNotCopiedIntoTheSlab) {
     });
 }
 
-/// As long as there is room for copies; of those that found none the receiver gets hold otherwise.
+/// As long as there is room for copies; the receiver gets the others in another way.
 TEST(MessengerBetweenRanks, SmallMessagesFromElsewhereAreCopiedIntoTheSlab) {
     on_ranks({2}, [](const job& j) {
         constexpr std::size_t all = 40, room = 16;
@@ -261,7 +261,7 @@ TEST(Messenger, LargeMessagesOfAllPairsCross) {
     });
 }
 
-/// Sends from rank 0 to rank 1 until the sender has copied pieces of a message, where both ranks have a core.
+/// Sends from rank 0 to rank 1 until the sender has copied pieces of a message, if both ranks have a core.
 void expect_sender_copies_pieces(const job& j, std::pmr::memory_resource& from, std::pmr::memory_resource& to) {
     ASSERT_GE(j.ranks(), 2);
     messenger m(j);
@@ -269,8 +269,8 @@ void expect_sender_copies_pieces(const job& j, std::pmr::memory_resource& from, 
     message_info info;
     std::uint64_t k = 0;
     if (j.rank() == 0) {
-        // Both have to run at a time: on a loaded machine they may share a core until the system has moved one, and
-        // further ranks take the sender's core.
+        // Both have to run at the same time: on a loaded machine they may share a core until the system has moved one,
+        // and further ranks take the sender's core.
         using clock = std::chrono::steady_clock;
         const bool at_once = usable_processors().size() >= static_cast<std::size_t>(j.ranks());
         const auto patience = clock::now() + std::chrono::seconds(at_once ? 30 : 0);
@@ -305,7 +305,7 @@ TEST(MessengerBetweenRanks, SenderCopiesPiecesOfAMessageThatItWaitsFor) {
     });
 }
 
-/// A copy by both ends of which one is refused is made again through the slab.
+/// A copy by both ends, one of which is refused, is made again through the slab.
 TEST(MessengerBetweenProcesses, MemoryThatTheSystemDoesNotCopyGoesThroughTheSlab) {
     on_ranks({}, [](const job& j) {
         constexpr std::size_t n = 1'000'003;
@@ -314,7 +314,7 @@ TEST(MessengerBetweenProcesses, MemoryThatTheSystemDoesNotCopyGoesThroughTheSlab
         for (const std::string& missing : j.gather(secret.exists() ? "" : "missing"))
             if (!missing.empty()) GTEST_SKIP() << "no memfd_secret here";
         bytes heap(n, std::pmr::new_delete_resource());
-        for (const int hidden : {0, 1}) { // whose memory
+        for (const int hidden : {0, 1}) { // whose memory is hidden
             messenger m(j);
             const std::span<std::byte> data = j.rank() == hidden ? secret.all().first(n) : std::span(heap);
             for (std::uint64_t k = 0; k < rounds; ++k) {
@@ -334,15 +334,15 @@ TEST(MessengerBetweenProcesses, MemoryThatTheSystemDoesNotCopyGoesThroughTheSlab
     });
 }
 
-/// Of one rank to itself, or of rank 0 to rank 1.
+/// From one rank to itself, or from rank 0 to rank 1.
 TEST(Messenger, AMessageOfMoreThan2GiBArrives) {
     on_ranks({2}, [](const job& j) {
         ASSERT_LE(j.ranks(), 2);
         messenger m(j);
         const int peer = j.ranks() - 1 - j.rank();
         constexpr std::size_t n = (std::size_t{1} << 31) + 4099, chunk = std::size_t{32} << 20, mib = 1 << 20;
-        // Looked at byte by byte: both ends, the middle, and where 32 bits with a sign end. The source costs memory
-        // only there; all chunks of the target without them are the same memory. Both ranks copy pieces, in any order.
+        // Checked byte by byte: both ends, the middle, and where signed 32-bit numbers end. The source uses memory only
+        // there; all chunks of the target outside them are the same memory. Both ranks copy pieces, in any order.
         struct stretch {
             std::size_t first, last;
         };
@@ -380,7 +380,7 @@ TEST(Messenger, AMessageOfMoreThan2GiBArrives) {
             for (const stretch& s : stretches) {
                 for (std::size_t at = s.first; at < s.last; ++at) wrong += in[at] != letter(0, 9, at);
                 if (s.first > 0) wrong += in[s.first - 1] != std::byte{0};
-                wrong += in[s.last] != std::byte{0}; // of the source, or behind the message
+                wrong += in[s.last] != std::byte{0}; // from the source, or after the message
             }
             EXPECT_EQ(wrong, 0u);
             munmap(in, n + chunk);

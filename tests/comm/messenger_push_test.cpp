@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matched messages that their sender alone copies, past its cache. With ranks as threads only: they share memory, and
+// Matched messages that their sender alone copies, bypassing its cache. Ranks only as threads: they share memory, and
 // their jobs ask for it.
 #include "messenger_bodies.hpp"
 
@@ -43,7 +43,7 @@ TEST(MessengerPush, LargePayloadIsPushedWhereTheJobStreams) {
     }
 }
 
-/// Streaming 32 KiB is a little worse than not; or, if `far`, much better.
+/// Streaming 32 KiB is slightly worse than not streaming; or, if `far`, much better.
 costs made_up(bool far) {
     return {.flag_seconds = 20e-9,
             .message_seconds = 10e-9,
@@ -110,7 +110,7 @@ TEST(MessengerPush, LargeMessagesBothWaysArePushed) {
             ok_or_fail(m, m.wait(send));
             ASSERT_EQ(wrong(std::span(in).first(100), peer, round) + wrong(std::span(in).last(100), peer, round), 0u);
         }
-        // Whoever finds its own send over is not one of two any more; that never happens to both.
+        // A rank whose send has ended is no longer one of two exchanging ranks; that never happens to both.
         const std::uint64_t here = m.counts().pushed;
         std::uint64_t there = 0;
         ok_or_fail(m, m.send(std::as_bytes(std::span(&here, 1)), peer, 0));

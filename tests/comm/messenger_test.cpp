@@ -137,7 +137,7 @@ TEST(Messenger, ReceivesInARowLeaveNoSendBehind) {
         for (; receiver && m.probe(0, 1, info); ++received) ok_or_fail(m, m.recv(word, 0, 1));
         ASSERT_LT(received, more_than_room);
         j.barrier();
-        // None of these has to wait, but there is room for more sends now.
+        // None of these has to wait, but now there is room for more sends.
         for (int i = 0; sender && i < in_a_row; ++i) ok_or_fail(m, m.recv(word, 1, 2));
         j.barrier();
         EXPECT_TRUE(!receiver || m.probe(0, 1, info)) << "after " << received;
@@ -189,7 +189,7 @@ TEST(Messenger, TwoSidedCallsBehaveLikeTheirNamesakes) {
         namespace api = two_sided;
         api::communicator c(j);
         const int next = (c.rank() + 1) % c.size(), before = (c.rank() + c.size() - 1) % c.size();
-        // A number goes round the ring and grows.
+        // A number travels round the ring and grows.
         int sum = 0;
         api::request r[2];
         if (c.rank() == 0) api::isend(&sum, 1, api::datatype::int32, next, 3, c, &r[0]);
@@ -205,7 +205,7 @@ TEST(Messenger, TwoSidedCallsBehaveLikeTheirNamesakes) {
         if (c.rank() == 0) {
             EXPECT_EQ(got, c.size() - 1);
         }
-        // Everybody's halves both ways, late waits.
+        // Halves in both directions, late waits.
         double out[2] = {c.rank() + 0.25, c.rank() + 0.5}, in[2] = {};
         api::irecv(&in[0], 1, api::datatype::float64, before, 1, c, &r[0]);
         api::isend(&out[0], 1, api::datatype::float64, next, 1, c, &r[1]);

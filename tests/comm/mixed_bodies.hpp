@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several transports in one job: whatever serves a peer, plans, sums, one-sided communication and messages work.
-// Included by one test each, which says which job that is.
+// Several transports in one job: whichever serves a peer, plans, sums, one-sided communication and messages work.
+// Included by one test each, which defines the job.
 #pragma once
 
 #include "contract/bodies.hpp"
@@ -16,7 +16,7 @@ namespace halocline_test {
 
 const job& mixed_job();
 std::string expected_transport(int from, int to);
-/// What the transport that one rank lacks is refused with, and which serves its peers instead.
+/// The error for the transport that one rank lacks, and the transport that serves its peers instead.
 struct lacking {
     std::string refusal, instead;
 };
@@ -69,7 +69,7 @@ TEST(Mixed, MessagesOfAnySizeFromAnyRank) {
     const job& j = mixed_job();
     const auto ranks = static_cast<std::size_t>(j.ranks());
     messenger m(j);
-    int tag = 0; // of its size: a fast rank's next message must not meet a receive of this one
+    int tag = 0; // one per size: a fast rank's next message must not meet a receive of this one
     for (const std::size_t bytes : std::initializer_list<std::size_t>{0, 8, 2000, 300'000}) {
         ++tag;
         const std::vector<std::byte> out(bytes, static_cast<std::byte>(j.rank() + 1));

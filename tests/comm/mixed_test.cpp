@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four transports in one job: an MPI's launcher starts three pretended nodes of one host, of which the last has no
-// provider of libfabric. So the own rank is served by self, those of the node by shm, of the other node that has the
-// provider by ofi, and of the last one by mpi.
+// Four transports in one job: an MPI launcher starts three pretended nodes on one host, the last of which has no
+// libfabric provider. So the rank itself is served by self, the ranks of its node by shm, those of the other node with
+// the provider by ofi, and those of the last node by mpi.
 #include "mixed_bodies.hpp"
 
 #include <cstdlib>
@@ -29,7 +29,7 @@ const job& mixed_job() {
             if (const char* text = std::getenv(variable)) rank = std::atoi(text);
         }
         setenv("HALOCLINE_NODE", ("node" + std::to_string(node_of(rank))).c_str(), 1);
-        if (node_of(rank) == last_node) setenv("FI_PROVIDER", "none", 1); // there is none of that name
+        if (node_of(rank) == last_node) setenv("FI_PROVIDER", "none", 1); // no provider has that name
         job_options options;
         options.transports = {"shm", "ofi", "mpi"};
         options.deadline = std::chrono::seconds(30);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transport "mock": completes at once, only where it is named, alone.
+// Transport "mock": completes at once, and is used only if it is named, alone.
 #include <halocline/comm/channel_set.hpp>
 
 #include <gtest/gtest.h>

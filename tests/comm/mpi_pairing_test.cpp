@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said when MPI can't be what the launcher says. Run as `env HALOCLINE_MPI=... mpirun.<other> -n 2`, and alone.
+// The errors if MPI contradicts the launcher. Run as `env HALOCLINE_MPI=... mpirun.<other> -n 2`, and alone.
 #include "mpi/world.hpp"
 
 #include <halocline/base/error.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transports under test, by the names that tests have: comm.window_test.ofi-tcp.r2 runs `window_test ofi-tcp`.
+// The transports under test, by their names in tests: comm.window_test.ofi-tcp.r2 runs `window_test ofi-tcp`.
 #pragma once
 
 #include <halocline/comm/job.hpp>
@@ -19,7 +19,7 @@ namespace halocline_test {
 struct named_transport {
     std::string_view name;
     std::string_view transport; ///< what serves the peers
-    std::string_view provider;  ///< of libfabric (CMake doesn't pass a name with a semicolon on unharmed)
+    std::string_view provider;  ///< libfabric's (CMake can't pass on a name with a semicolon unharmed)
     halocline::comm::mpi_mode mpi = halocline::comm::mpi_mode::two_sided;
 };
 
@@ -30,12 +30,12 @@ inline constexpr named_transport named_transports[] = {
     {"ofi-tcp", "ofi", "tcp;ofi_rxm"},
     {"ofi-net", "ofi", "net"},
     {"ofi-shm", "ofi", "shm"},
-    {"ofi-tagged", "ofi", "tcp;ofi_rxm,tagged"}, // as for a provider without RMA
+    {"ofi-tagged", "ofi", "tcp;ofi_rxm,tagged"}, // treated as a provider without RMA
     {"mpi", "mpi", ""},
     {"mpi-one-sided", "mpi", "", halocline::comm::mpi_mode::one_sided},
 };
 
-/// Ends the program where there is none of that name.
+/// Ends the program if there is no such name.
 inline const named_transport& transport_named(std::string_view name) {
     const auto* const found = std::ranges::find(named_transports, name, &named_transport::name);
     if (found != std::end(named_transports)) return *found;
@@ -45,7 +45,7 @@ inline const named_transport& transport_named(std::string_view name) {
     std::exit(2);
 }
 
-/// Of a job over that transport alone, whose waits end while its test still runs.
+/// Options of a job over that transport alone, whose waits end while its test is still running.
 inline halocline::comm::job_options options_over(std::string_view name) {
     const named_transport& t = transport_named(name);
     halocline::comm::job_options options;
@@ -56,7 +56,7 @@ inline halocline::comm::job_options options_over(std::string_view name) {
     return options;
 }
 
-/// RDMA writes in which so many bytes go straight into a peer's memory: over TCP sockets no longer ones than this.
+/// Number of RDMA writes for `bytes` straight into a peer's memory: over TCP sockets their size is limited.
 inline std::uint64_t writes_of(std::size_t bytes, bool into_socket) {
     constexpr std::size_t longest = 256 << 10;
     return into_socket ? (bytes + longest - 1) / longest : 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs over several nodes: parts of this host that are told to be nodes (HALOCLINE_NODE), two ranks each.
+// Jobs over several nodes: parts of this host that are declared to be nodes (HALOCLINE_NODE), two ranks each.
 #include "contract/bodies.hpp"
 #include "job/job_core.hpp"
 #include "large_mail.hpp"
@@ -44,7 +44,7 @@ TEST(Nodes, SharedMemoryWithinLibfabricBetween) {
     expect_sums_equal_serial(j);
 }
 
-/// Nodes of one kernel, as containers are, share its cores: ranks wait as ranks do that outnumber them.
+/// Nodes of one kernel, such as containers, share its cores: ranks wait like ranks that outnumber them.
 TEST(Nodes, OfOneKernelCountItsCoresTogether) {
     job_options options = over({"ofi"});
     setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
@@ -58,7 +58,7 @@ TEST(Nodes, OfOneKernelCountItsCoresTogether) {
     bind_to(allowed);
 }
 
-/// What a rank that is ahead sends for set-up is not taken in by one that waits between start and finish.
+/// Set-up mail of a rank that is ahead is not taken in by a rank that waits between start and finish.
 TEST(Nodes, MailOfARankThatIsAheadIsLeftWhereItIs) {
     job_options options = over({"ofi"});
     setenv("HALOCLINE_NODE", std::getenv("HALOCLINE_RANK"), 1);
@@ -67,7 +67,7 @@ TEST(Nodes, MailOfARankThatIsAheadIsLeftWhereItIs) {
     if (j.rank() == 0 || j.rank() == 2) ends.push_back({2 - j.rank(), 0, 0, 8, 8, "late"});
     channel_set set(j, ends, {"late", ""});
     j.barrier();
-    if (j.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(300)); // rank 1's words are there by then
+    if (j.rank() == 2) std::this_thread::sleep_for(std::chrono::milliseconds(300)); // rank 1's mail has arrived by then
     if (!ends.empty()) {
         const std::uint64_t before = allocations();
         set.for_each([](auto& c) { c.send(1, ticks()); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libfabric has of its own, between processes started by halocline-run; the argument names the provider: ofi-tcp,
-// ofi-shm. Delivery is in contract/.
+// What is specific to libfabric, between processes started by halocline-run; the argument names the provider: ofi-tcp,
+// ofi-shm. Delivery is tested in contract/.
 #include "contract/messages.hpp"
 #include "named_transport.hpp"
 
@@ -41,16 +41,16 @@ TEST(Ofi, EveryMessageIsAnRmaWrite) {
     EXPECT_EQ(counts[0].transport, "ofi");
     EXPECT_EQ(counts[0].messages, 2 * epochs);
     EXPECT_EQ(counts[0].bytes, 2 * epochs * 1000);
-    EXPECT_EQ(counts[0].writes, 2 * (epochs + 1)); // and a greeting each
+    EXPECT_EQ(counts[0].writes, 2 * (epochs + 1)); // plus a greeting each
 }
 
 TEST(Ofi, MessagesLongerThanAWriteAreSplit) {
     job_options options;
-    options.transports = {"shm"}; // carries the set-up; the world under test is apart
+    options.transports = {"shm"}; // carries the set-up; the world under test is separate
     const job j = job::from_environment(options);
     constexpr std::size_t bytes = 10'000;
     const tape t(bytes);
-    // The ends may have unlike limits, as on hosts with unlike devices: both split at the smaller one.
+    // The ends may have different limits, as on hosts with different devices: both split at the smaller one.
     ofi_world world(std::string(transport_named(under_test).provider), "127.0.0.1", j.rank() % 2 == 0 ? 4096 : 6000);
     const auto addresses = j.gather(world.address());
     world.connect(addresses, j.rank());
@@ -71,12 +71,12 @@ TEST(Ofi, MessagesLongerThanAWriteAreSplit) {
             ASSERT_EQ(c.check(k), status::ok) << c.trouble();
             ASSERT_EQ(std::memcmp(c.received(k), t.message(peer, 0, k), bytes), 0) << "epoch " << k;
         }
-        EXPECT_EQ(c.writes(), 3 * 100 + 1u); // 64 + 10 000 bytes are three writes; and the greeting
+        EXPECT_EQ(c.writes(), 3 * 100 + 1u); // 64 + 10 000 bytes are three writes; plus the greeting
     }
     world.finish([] { return false; });
 }
 
-/// Sockets of this process: inode -> local address as in /proc/net/tcp.
+/// Local addresses of the sockets of this process, as in /proc/net/tcp.
 std::set<std::string> addresses_in_use() {
     std::set<std::string> inodes, addresses;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What loading libfabric does to the process that loads it. A test of its own: it is loaded once.
+// What loading libfabric does to the process. A separate test, because it is loaded once.
 #include "ofi/world.hpp"
 
 #include <gtest/gtest.h>
@@ -18,14 +18,14 @@ void of_the_program(int /*signal*/) {}
 
 TEST(OfiLibrary, LeavesTheProgramsSignalHandlers) {
     std::signal(SIGTERM, of_the_program);
-    std::array<struct sigaction, NSIG> before{}; // sanitizers have handlers of their own
+    std::array<struct sigaction, NSIG> before{}; // sanitizers have their own handlers
     for (int s = 1; s < NSIG; ++s) sigaction(s, nullptr, &before[static_cast<std::size_t>(s)]);
 
     ASSERT_TRUE(halocline::comm::ofi_present().starts_with("libfabric")) << halocline::comm::ofi_present();
 
     for (int s = 1; s < NSIG; ++s) {
         struct sigaction now {};
-        if (sigaction(s, nullptr, &now) != 0) continue; // glibc's own
+        if (sigaction(s, nullptr, &now) != 0) continue; // reserved by glibc
         EXPECT_EQ(now.sa_handler, before[static_cast<std::size_t>(s)].sa_handler) << strsignal(s);
     }
     EXPECT_EQ(std::signal(SIGTERM, SIG_DFL), of_the_program);
@@ -37,8 +37,8 @@ std::size_t resident_bytes() {
     return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// Its layer ofi_rxm would take 84 MB for messages that nobody sends; a killed rank has to give them back before its
-/// sockets tell that it died.
+/// Its ofi_rxm layer would take 84 MB for messages that nobody sends; a killed rank has to free them before its sockets
+/// reveal that it died.
 TEST(OfiLibrary, ProviderTcpTakesLittleMemory) {
     const std::size_t before = resident_bytes();
 
@@ -48,7 +48,7 @@ TEST(OfiLibrary, ProviderTcpTakesLittleMemory) {
     EXPECT_EQ(std::getenv("FI_OFI_RXM_BUFFER_SIZE"), nullptr);
 }
 
-/// Of another host it could only wait for the deadline.
+/// To reach a rank on another host it could only wait for the deadline.
 TEST(OfiLibrary, ProviderShmReachesRanksOfItsHostOnly) {
     std::string boot;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;

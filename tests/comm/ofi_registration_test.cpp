@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each mode of registration asks of us, with a domain that writes down the calls: no device is needed.
+// What each mode of registration requires, using a domain that records the calls: no device is needed.
 #include "ofi/registration.hpp"
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@ namespace {
 
 using namespace halocline::comm;
 
-/// A domain with one region. Its provider gives key 4711 where keys are its own, and none before the region is enabled
-/// where regions belong to endpoints.
+/// A domain with one region. Its provider returns key 4711 if it chooses keys itself, and none before the region is
+/// enabled if regions belong to endpoints.
 struct recording_domain {
     static inline recording_domain* now = nullptr;
     std::string calls;
@@ -47,7 +47,7 @@ struct recording_domain {
             const bool own = (now->modes & FI_MR_PROV_KEY) != 0;
             now->region.key = !own ? key : (now->modes & FI_MR_ENDPOINT) ? FI_KEY_NOTAVAIL : 4711;
             *made = &now->region;
-            return key == 0 || !own ? 0 : -FI_EINVAL; // a requested key where keys are the provider's
+            return key == 0 || !own ? 0 : -FI_EINVAL; // requesting a key is an error if the provider chooses keys
         };
         region.fid.ops = &region_ops;
         region.mem_desc = &descriptor;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test bodies of one-sided communication, with ranks as threads and as processes.
+// Test bodies for one-sided communication, with ranks as threads and as processes.
 #pragma once
 
 #include "named_transport.hpp"
@@ -37,14 +37,14 @@ inline std::uint64_t put_word(int from, int to, std::uint64_t epoch, std::size_t
     return ((epoch * 64 + static_cast<std::uint64_t>(from)) * 64 + static_cast<std::uint64_t>(to)) * 4096 + place;
 }
 
-/// Epochs of any number of words at any time: what a target reads after wait() is what each origin put in that epoch,
-/// although origins run ahead or late.
+/// Epochs with any number of words at any time: what a target reads after wait() is what each origin put in that epoch,
+/// although origins run ahead or are late.
 inline void expect_epochs(const job& j, std::uint64_t epochs) {
     constexpr std::size_t most = 300;
     const std::vector<int> near = all_ranks(j);
     const auto ranks = static_cast<std::size_t>(j.ranks());
     exposure e(j, near, ranks * most * 8, {"epochs"});
-    const auto words_of = [](int from, int to, std::uint64_t k) { // both ends know how many
+    const auto words_of = [](int from, int to, std::uint64_t k) { // both ends know the number
         return static_cast<std::size_t>(
             (k * 7919 + static_cast<unsigned>(from) * 131 + static_cast<unsigned>(to) * 17) % most);
     };
@@ -79,7 +79,7 @@ inline void expect_epochs(const job& j, std::uint64_t epochs) {
     j.barrier();
 }
 
-/// Target and origin epochs are independent: rank 0 only writes, far ahead if it could; the others only read.
+/// Target and origin epochs are independent: rank 0 only writes, running as far ahead as it can; the others only read.
 inline void expect_one_way_epochs(const job& j, std::uint64_t epochs) {
     if (j.ranks() < 2) GTEST_SKIP() << "needs two ranks";
     std::vector<int> near{0};
@@ -95,7 +95,7 @@ inline void expect_one_way_epochs(const job& j, std::uint64_t epochs) {
             std::fill(out.begin(), out.end(), k);
             e.start();
             std::vector<bool> served(near.size(), false);
-            for (std::size_t left = near.size(); left > 0;) { // those first that are ready
+            for (std::size_t left = near.size(); left > 0;) { // those that are ready first
                 for (std::size_t n = 0; n < near.size(); ++n) {
                     if (served[n] || !e.ready(n)) continue;
                     ASSERT_EQ(e.put(n, std::as_bytes(std::span(out)), 0), status::ok);
@@ -117,7 +117,7 @@ inline void expect_one_way_epochs(const job& j, std::uint64_t epochs) {
     j.barrier();
 }
 
-/// Who sees a counter sees the bytes put before it; each neighbour has a part of the memory and a counter.
+/// Whoever sees a counter sees the bytes put before it; each neighbour has a part of the memory and a counter.
 inline void expect_signals_follow_their_bytes(const job& j) {
     const std::vector<int> near = all_ranks(j);
     const auto ranks = static_cast<std::size_t>(j.ranks());
@@ -145,7 +145,7 @@ inline void expect_signals_follow_their_bytes(const job& j) {
     j.barrier();
 }
 
-/// Puts of all sizes around what a network takes in one piece, at odd places.
+/// Puts of all sizes around what a network takes in one piece, at odd offsets.
 inline void expect_puts_of_any_size_arrive(const job& j) {
     const std::vector<int> near = all_ranks(j);
     const auto ranks = static_cast<std::size_t>(j.ranks());
@@ -175,7 +175,7 @@ inline void expect_puts_of_any_size_arrive(const job& j) {
     j.barrier();
 }
 
-/// Puts of at least `direct_bytes` over a network are counted as such and never copied in frames; the smaller ones are.
+/// Puts of at least `direct_bytes` over a network are counted as such and never copied in frames; smaller ones are.
 /// `writes`: the network writes into the target's memory, and each of these puts is one write.
 inline void expect_large_puts_go_straight(const job& j, bool writes, bool into_socket) {
     constexpr std::size_t least = 20'000, most = 1'000'001;
@@ -202,7 +202,7 @@ inline void expect_large_puts_go_straight(const job& j, bool writes, bool into_s
                 ASSERT_EQ(e.await(n), status::ok) << e.pending();
                 ASSERT_EQ(e.put(n, out.first(size), static_cast<std::size_t>(j.rank()) * most), status::ok);
             }
-            std::fill(out.begin(), out.end(), std::byte{0xee}); // it is free
+            std::fill(out.begin(), out.end(), std::byte{0xee}); // `out` may be changed now
             ASSERT_EQ(e.complete(), status::ok) << e.pending();
             ASSERT_EQ(e.wait(), status::ok) << e.pending();
             std::size_t wrong = 0;
@@ -217,19 +217,19 @@ inline void expect_large_puts_go_straight(const job& j, bool writes, bool into_s
         }
     }
     EXPECT_EQ(e.counts().writes, writes ? written : 0u);
-    constexpr std::uint64_t frames_of_small = 2 * 3; // of 8 KiB at most
+    constexpr std::uint64_t frames_of_small = 2 * 3; // of at most 8 KiB
     EXPECT_EQ(e.counts().framed, far * frames_of_small);
     EXPECT_EQ(e.counts().not_registered, 0u);
     j.barrier();
 }
 
-/// A block that each neighbour overwrites again and again, once it has heard that the last one was read.
+/// A block that each neighbour overwrites again and again, each time after it has heard that the last one was read.
 inline void expect_signals_follow_large_puts(const job& j) {
     constexpr std::size_t words = 40'000;
     constexpr std::uint64_t rounds = 10;
     const std::vector<int> near = all_ranks(j);
     const auto ranks = static_cast<std::size_t>(j.ranks());
-    // Counters: of each neighbour's blocks, and of the blocks that it has read.
+    // Counters: one for each neighbour's blocks, and one for the blocks that it has read.
     exposure e(j, near, ranks * words * 8, {"large signals", 2 * j.ranks()});
     std::vector<std::uint64_t> out(words);
     std::size_t wrong = 0;
@@ -257,7 +257,8 @@ struct question {
     double values[8];
 };
 
-/// Calls arrive once and in order per pair, more than there is room for; functions answer by calling back.
+/// Calls arrive once and in order per pair, even if there are more than there is room for; functions answer by calling
+/// back.
 inline void expect_calls_in_order(const job& j, std::uint64_t calls) {
     const std::vector<int> near = all_ranks(j);
     std::vector<std::uint64_t> asked(near.size(), 0), answered(near.size(), 0);
@@ -302,7 +303,7 @@ inline void expect_calls_in_order(const job& j, std::uint64_t calls) {
     j.barrier();
 }
 
-/// A function of a larger table is refused where it is called.
+/// A function of a larger table is refused by the rank that is called.
 inline void expect_calls_of_another_table_are_told(const job& j) {
     remote_functions large, small;
     const auto nothing = [](std::size_t, int) {};
@@ -336,7 +337,7 @@ inline void expect_bad_one_sided_input_is_told(const job& j) {
             EXPECT_NE(refusal([&] { exposure(j, onward, 8, {"ring"}); }).find("wants"), std::string::npos);
         }
     }
-    for (const std::size_t less : {0, 8, 200}) { // counters and control lines come on top
+    for (const std::size_t less : {0, 8, 200}) { // counters and control lines need more
         try {
             exposure(j, all_ranks(j), ~std::size_t{0} - less, {"huge", 1});
             ADD_FAILURE() << less << " less than all there can be";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One-sided communication between processes, over the transport that the argument names (named_transport.hpp), or
-// mixed: two nodes of one host, shm within and libfabric between.
+// mixed: two nodes on one host, shm within and libfabric between them.
 #include "named_transport.hpp"
 #include "one_sided_bodies.hpp"
 
@@ -21,7 +21,7 @@ job over_transport() {
     return job::from_environment(options);
 }
 
-/// Over a network an epoch takes longer.
+/// Fewer over a network, where an epoch takes longer.
 std::uint64_t steps(const job& j, std::uint64_t alone) {
     if (transport == "shm") return alone;
     return j.ranks() <= 2 ? alone / 5 : alone / 20;

@@ -22,7 +22,7 @@ TEST(OneSidedThreads, PutsThatAreStreamedArrive) {
     options.path = path::streamed;
     run_threads(2, expect_puts_of_any_size_arrive, options);
 }
-/// A large put and a small one to the other rank, in epoch 1 to 12.
+/// A large put and a small one to the other rank, in epochs 1 to 12.
 template <class Check>
 void put_twice(const job& j, Check&& check) {
     const int peer = 1 - j.rank();
@@ -58,7 +58,8 @@ TEST(OneSidedThreads, LargePutsAreStreamedWhereTheJobAsksForIt) {
             options);
     }
 }
-/// Streaming 32 KiB is a little worse than not; or, if `far`, much better. The first four looks then find the opposite.
+/// Streaming 32 KiB is slightly worse than not streaming; or, if `far`, much better. The first four looks find the
+/// opposite.
 TEST(OneSidedThreads, LargePutsFollowTheMachine) {
     constexpr std::uint64_t looks = 4;
     for (const bool far : {false, true}) {

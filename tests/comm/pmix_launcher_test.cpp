@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launcher with a PMIx server that is killed while its ranks run: `PROGRAM mpirun -n 2 …` starts itself as them.
+// A launcher with a PMIx server that is killed while its ranks run: `PROGRAM mpirun -n 2 …` starts itself as the ranks.
 #include "job/process_look.hpp"
 
 #include <halocline/comm/global_sum.hpp>
@@ -25,7 +25,7 @@ using namespace halocline::comm;
 
 std::vector<std::string> launch_line;
 
-/// Announces itself and works until it is ended.
+/// Announces itself and works until it is killed.
 int be_rank() {
     job_options options;
     options.transports = {"shm"};

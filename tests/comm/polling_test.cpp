@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops around calls that poll and don't wait (test(), probe()): they end when a rank has given up, and make progress
-// where ranks share a core.
+// if ranks share a core.
 #include "contract/messages.hpp"
 
 #include <halocline/base/error.hpp>
@@ -38,7 +38,7 @@ TEST(Polling, EndsWhenARankGaveUp) {
         global_sum sum(j, 1);
         if (j.rank() == 1) {
             j.abort("no more sites");
-            over.wait(false); // what leaves says farewell, which is not what is asked for here
+            over.wait(false); // a rank that leaves says farewell, which is not what is tested here
             throw error("no more sites");
         }
         while (!set.test(1)) {
@@ -67,10 +67,10 @@ TEST(Polling, EndsWhenARankGaveUp) {
     EXPECT_THROW(run_threads(2, body), error);
 }
 
-/// Two ranks on one core: a call that finds nothing yields it to the other, which otherwise runs a time slice later.
+/// Two ranks on one core: a fruitless call yields it to the other rank, which would otherwise run a time slice later.
 TEST(Polling, GivesAwayACoreThatRanksShare) {
     job_options options;
-    options.spin_polls = 4; // as where ranks outnumber cores
+    options.spin_polls = 4; // as if ranks outnumbered cores
     constexpr int rounds = 100;
     const auto body = [](const job& j) {
         ASSERT_NO_FATAL_FAILURE(halocline_test::bind_to_first_core());

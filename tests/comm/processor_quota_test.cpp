@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quotas of processor time: read from made-up control groups, and who can exceed them.
+// Quotas of processor time: read from made-up control groups, and which ranks can exceed them.
 #include <halocline/comm/processor_quota.hpp>
 
 #include <halocline_test/run_command.hpp>
@@ -15,12 +15,12 @@ namespace {
 using namespace halocline::comm;
 namespace fs = std::filesystem;
 
-/// What /proc says of a process, and the folders of its control groups.
+/// The files that describe a process in /proc, and the folders of its control groups.
 class made_up_process {
   public:
-    /// A line of /proc/self/cgroup.
+    /// Adds a line of /proc/self/cgroup.
     void is_in(const std::string& line) const { append("cgroup", line); }
-    /// Where control groups from `root` on can be seen; as in mountinfo, with \040 for a space.
+    /// Makes control groups visible from `root` downwards; in the format of mountinfo, with \040 for a space.
     void mount(const std::string& root, const std::string& point, const std::string& kind_and_options) const {
         append("mountinfo",
                "31 23 0:28 " + root + " " + (folder_ / "") + point + " rw,nosuid shared:9 - " + kind_and_options);
@@ -69,7 +69,7 @@ TEST(ProcessorQuota, OfVersion1IsInTwoFiles) {
     p.is_in("0::/");
     p.mount("/", "memory", "cgroup cgroup rw,memory");
     p.mount("/", "cpu", version_1);
-    p.mount("/", "unified", version_2); // without this controller, as in a hybrid
+    p.mount("/", "unified", version_2); // without this controller, as in a hybrid hierarchy
     p.write("cpu/jobs/7/cpu.cfs_quota_us", "-1\n");
     p.write("cpu/jobs/7/cpu.cfs_period_us", "100000\n");
     EXPECT_EQ(p.quotas(), numbers{});
@@ -82,7 +82,7 @@ TEST(ProcessorQuota, OfGroupsAroundCountToo) {
     const made_up_process p;
     p.is_in("0::/a/b c/d");
     p.mount("/", "groups", version_2);
-    p.mount("/", "groups", version_2); // twice the same
+    p.mount("/", "groups", version_2); // the same mount twice
     p.write("groups/a/b c/d/cpu.max", "200000 100000\n");
     p.write("groups/a/b c/cpu.max", "max 100000\n");
     p.write("groups/a/cpu.max", "100000 100000\n");
@@ -104,7 +104,7 @@ TEST(ProcessorQuota, IsFoundWhereAContainerSeesItsOwnGroupOnly) {
         p.write("my cpu/inner/cpu.cfs_period_us", "100000");
         EXPECT_EQ(p.quotas(), (numbers{0.25, 0.5})) << root;
     }
-    const made_up_process outside; // of its namespace's root: what is mounted is all that can be seen
+    const made_up_process outside; // outside its namespace's root: only the mount itself is visible
     outside.is_in("0::/../2e");
     outside.mount("/", "groups", version_2);
     outside.write("groups/cpu.max", "400000 100000\n");

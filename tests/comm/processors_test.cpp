@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processors ranks are given, on machines that are made up of files.
+// Which processors ranks are given, on made-up machines described by files.
 #include <halocline/comm/processors.hpp>
 
 #include <halocline_test/run_command.hpp>
@@ -20,7 +20,7 @@ using namespace halocline::comm;
 using numbers = std::vector<int>;
 namespace fs = std::filesystem;
 
-/// What /sys/devices/system/cpu says of a machine.
+/// The description of a machine in /sys/devices/system/cpu.
 class made_up_machine {
   public:
     void add(int processor, const std::string& core, int package, const std::string& cache, int node) const {
@@ -63,7 +63,7 @@ TEST(Processors, OneOfEachCoreComesBeforeSecondHardwareThreads) {
 TEST(Processors, NeighboursSharePackageNodeAndCache) {
     const made_up_machine alternating, clusters;
     for (int p = 0; p < 6; ++p) alternating.add(p, std::to_string(p), p % 2, p % 2 == 0 ? "0,2,4" : "1,3,5", p % 2);
-    // One package of two memory nodes whose processors alternate by two; each has two caches.
+    // One package with two memory nodes whose processors alternate in pairs; each has two caches.
     for (int p = 0; p < 8; ++p)
         clusters.add(p, std::to_string(p), 0, std::to_string(p % 4) + "," + std::to_string(p % 4 + 4), p % 4 / 2);
 
@@ -86,7 +86,7 @@ TEST(Processors, EachRankHasItsOwnWhereThatIsPossible) {
     EXPECT_EQ(one_processor_each({{}, {1000}}), (numbers{-1, 1000}));
 }
 
-/// By all ways to give processors away: a rank has its own if each way that serves most ranks serves it.
+/// Tries all ways of assigning processors: a rank has its own if every way that serves the most ranks serves it.
 TEST(Processors, WhoSharesIsWhoSomeBestWayLeavesOut) {
     std::mt19937 random(7);
     for (int trial = 0; trial < 500; ++trial) {

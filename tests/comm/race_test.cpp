@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does the thread sanitizer see through slabs and channels? A reader that looks into its slot before arrived() must be
-// reported, one that waits must not. Built with -fsanitize=thread only; this program is both the test and, with
+// reported, one that waits must not. Built only with -fsanitize=thread; this program is both the test and, with
 // "early" or "waiting", the ranks.
 #include <halocline/comm/channel_set.hpp>
 #include <halocline/comm/clock.hpp>
@@ -19,7 +19,7 @@ using namespace halocline::comm;
 
 std::string self;
 
-/// Rank 0 sends one message, rank 1 reads it: after the wait, or too early.
+/// Rank 0 sends one message; rank 1 reads it after the wait, or too early.
 int be_ranks(bool early) {
     run_threads(2, [&](const job& j) {
         const std::array request{channel_request{1 - j.rank(), 0, 0, 64, 64, "face"}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies whose pieces two threads take: each byte is copied once, by one of them.
+// Copies whose pieces are taken by two threads: each byte is copied once, by one of them.
 #include "node/shared_copy.hpp"
 
 #include <gtest/gtest.h>

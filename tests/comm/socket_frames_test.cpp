@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of the control plane's sockets: each kind comes out as it went in, however little of the next has come.
+// Frames of the control plane's sockets: each kind is decoded as it was encoded, however little of the next has
+// arrived.
 #include "control/socket_frames.hpp"
 
 #include <gtest/gtest.h>

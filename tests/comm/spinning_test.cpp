@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a wait keeps its core, by made-up times.
+// How long a wait keeps its core, with made-up times.
 #include "job/job_core.hpp"
 
 #include <halocline/comm/clock.hpp>
@@ -61,12 +61,12 @@ TEST(Spinning, GoesOnWhileAnotherJobTakesWhatItIsOffered) {
         EXPECT_TRUE(kept_for(us)) << us;
         now += 2 * us;
     }
-    offer(1); // by chance the other's slice ended
+    offer(1); // by chance the other's slice has just ended
     EXPECT_FALSE(own.keeps(0, microseconds(now)));
     offer(4000);
     EXPECT_TRUE(kept_for(64e3));
     now += 200e3;
-    for (int i = 0; i < 10; ++i) offer(1); // it has gone
+    for (int i = 0; i < 10; ++i) offer(1); // the other has gone
     offer(4000);
     EXPECT_TRUE(kept_for(4e3));
 }
@@ -85,10 +85,10 @@ TEST(Spinning, SleepsForAPartOfTheWaitWhereProcessorTimeIsShort) {
 long times_asleep() {
     rusage use{};
     getrusage(RUSAGE_THREAD, &use);
-    return use.ru_nvcsw; // a yield is none
+    return use.ru_nvcsw; // yields don't count
 }
 
-/// How often rank 0 sleeps in a sum for which rank 1 is 100 ms late; of other ranks nothing is said.
+/// How often rank 0 sleeps in a sum for which rank 1 is 100 ms late; meaningless on other ranks.
 long sleeps_in_a_long_wait(const halocline::comm::job& j) {
     using namespace halocline::comm;
     global_sum sum(j, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that are stopped, or do something else, for shorter and longer than $HALOCLINE_STALL_MS: who waits for them
-// says so once, and the job goes on.
+// Ranks that are stopped, or do something else, for shorter and longer than $HALOCLINE_STALL_MS: a rank that waits for
+// them reports it once, and the job continues.
 
 #include <gtest/gtest.h>
 #include <halocline_test/killed_job.hpp>
@@ -17,7 +17,7 @@ namespace {
 using namespace halocline_test;
 using clock_type = std::chrono::steady_clock;
 
-/// A job of three that adds numbers for 5 s, with some of its ranks stopped for a time.
+/// A job of three that adds numbers for 5 s, with some of its ranks stopped for a while.
 struct stopped_job {
     running_job job;
     std::vector<std::string> told, gone_on; ///< lines on stderr
@@ -50,7 +50,7 @@ struct stopped_job {
 class Stopped : public testing::TestWithParam<const char*> {
   protected:
     std::string mode = "stalls-" + std::string(GetParam());
-    bool is_near = mode.find("nodes") == std::string::npos; ///< its process can be looked at
+    bool is_near = mode.find("nodes") == std::string::npos; ///< can its process be inspected?
 };
 
 TEST_P(Stopped, ForHalfTheTimeIsNotTold) {

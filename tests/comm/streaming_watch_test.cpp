@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When messages begin and stop to be streamed, by costs that jobs measured on one machine whose cores are now near each
-// other and now far apart.
+// When messages start and stop being streamed, with costs that jobs measured on one machine whose cores were sometimes
+// near each other and sometimes far apart.
 #include <halocline/comm/streaming_watch.hpp>
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace halocline::comm;
 
-/// In nanoseconds: the flag; a message and a line through the cache, and past it; a line that the peer has read.
+/// In nanoseconds: the flag; a message and a line through the cache, and bypassing it; a line that the peer has read.
 costs recorded(double flag, double cached, double cached_line, double past, double past_line, double take) {
     constexpr double ns = 1e-9;
     return {.flag_seconds = flag * ns,
@@ -21,7 +21,7 @@ costs recorded(double flag, double cached, double cached_line, double past, doub
             .keep_seconds = 20 * ns};
 }
 
-/// Of 13 and 9 jobs on an idle machine, those with the extremes of each column.
+/// Costs from 13 and 9 jobs on an idle machine, those with the extremes of each column.
 const std::vector<costs> far_apart{
     recorded(217.6, 340.3, 20.517, 433.6, 6.693, 150.1), recorded(184.9, 50.4, 17.176, 326.9, 7.673, 150.1),
     recorded(177.6, 55.9, 16.753, 405.3, 7.848, 150.1),  recorded(162.6, 189.3, 16.071, 524.6, 6.703, 150.1),
@@ -30,7 +30,7 @@ const std::vector<costs> near{
     recorded(70.0, 18.8, 6.826, 326.3, 6.248, 50), recorded(65.0, 30.2, 6.865, 301.0, 7.483, 50),
     recorded(52.5, 21.0, 6.972, 293.6, 8.066, 50), recorded(72.5, 13.3, 7.178, 306.1, 8.105, 50),
     recorded(70.0, 11.0, 8.063, 275.0, 8.139, 50), recorded(67.5, 23.8, 6.792, 308.3, 7.462, 50)};
-/// What watches read on that machine, whose clock goes by 10 ns.
+/// What watches read on that machine, whose clock ticks every 10 ns.
 constexpr double near_ns[] = {40, 50, 60, 70}, far_ns[] = {150, 160, 170, 230, 310};
 
 std::uint64_t ticks_of(double ns) { return static_cast<std::uint64_t>(ns * 1e-9 / seconds_per_tick()); }
@@ -70,7 +70,7 @@ TEST(StreamingBounds, ShortRunsFollowByTheLinesThatTheyFill) {
                 for (const bool now : {false, true}) {
                     for (const double ns : near_ns)
                         EXPECT_FALSE(bounds.streamed(now, ticks_of(ns))) << runs << " runs, " << bounds.describe();
-                    if (jobs == &far_apart && runs == 64) continue; // little is gained: either way
+                    if (jobs == &far_apart && runs == 64) continue; // little is gained, so either is right
                     for (const double ns : far_ns)
                         EXPECT_TRUE(bounds.streamed(now, ticks_of(ns))) << runs << " runs, " << bounds.describe();
                     EXPECT_EQ(streaming_pays(path::automatic, c, sites), jobs == &far_apart) << runs;
@@ -102,7 +102,7 @@ TEST(StreamingBounds, WhereCostsWereMeasuredTheFirstChoiceStays) {
 }
 
 TEST(StreamingWatch, LooksOnlyWhereAnythingMayChange) {
-    costs flags_only = near.front(); // as far away as lines may be, the flag is all that counts
+    costs flags_only = near.front(); // however far away lines may be, only the flag counts
     flags_only.cached.message_seconds = flags_only.flag_seconds;
 
     EXPECT_TRUE(streaming_watch(near.front(), 16384, false).due(ticks()));

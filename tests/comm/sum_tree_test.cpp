@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tree of a global sum, without channels: whoever swaps with whom, each leaf ends with what the tree of all leaves
-// gives, whatever the largest group. What is put together is not associative, so another order is seen.
+// The tree of a global sum, without channels: whichever leaves swap, each ends with the result of the tree over all
+// leaves, whatever the largest group. The combination is not associative, so another order would be noticed.
 #include "channels/sum_label.hpp"
 #include "channels/sum_tree.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 double combined(double left, double right) { return 0.5 * left + 0.75 * right + 1; }
 
-/// Of the parts [first, last), halves recursively: the definition.
+/// The tree over the parts [first, last), by recursive halving: the definition.
 double tree(const std::vector<double>& parts, std::size_t first, std::size_t last) {
     if (last - first == 1) return parts[first];
     const std::size_t middle = first + (last - first) / 2;
@@ -63,7 +63,7 @@ TEST(SumTree, GivesEachLeafTheSameWhateverTheGroups) {
             for (std::size_t s = 1; s < steps.front().steps.size(); ++s) {
                 const std::vector<double> had = has;
                 for (std::size_t l = 0; l < leaves; ++l)
-                    for (const std::size_t other : steps[l].steps[s].partners) // two have the same
+                    for (const std::size_t other : steps[l].steps[s].partners) // if there are two, both have the same
                         has[l] = steps[l].steps[s].left ? combined(had[l], had[other]) : combined(had[other], had[l]);
             }
 

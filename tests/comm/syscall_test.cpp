@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // No system calls between send and wait: after set-up the ranks install a seccomp filter that kills the process at any
-// system call but exit_group. This program is both the test and, with "rank", the ranks.
+// system call except exit_group. This program is both the test and, with "rank", the ranks.
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/messenger.hpp>
@@ -25,10 +25,10 @@ using namespace halocline::comm;
 
 std::string self, runner;
 
-/// Exit code 10: all went well. "call": makes one system call on purpose.
+/// Exit code 10: success. "call": makes one system call on purpose.
 int be_rank(const std::string& mode) {
     job_options options;
-    options.spin_polls = std::numeric_limits<int>::max(); // other load must not push a wait over its budget
+    options.spin_polls = std::numeric_limits<int>::max(); // other load must not push a wait beyond its budget
     const job j = job::from_environment(options);
     const int other = 1 - j.rank();
     const channel_request request{other, 0, 0, 4096, 4096, "face"};

@@ -70,7 +70,7 @@ TEST(TcpLink, RefusesAnotherSecretAndAnotherRank) {
 
 TEST(TcpLink, RefusesAReplay) {
     const tcp_listener listener("127.0.0.1", 16);
-    // A man in the middle hears all that the connecting end says.
+    // A man in the middle hears everything that the connecting end says.
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
     const descriptor heard(ends[1]);
@@ -82,8 +82,8 @@ TEST(TcpLink, RefusesAReplay) {
     send(first.fd(), hello.data(), hello.size(), MSG_NOSIGNAL);
     while (received(first.fd()).empty()) ASSERT_EQ(acceptor.step(), state::going);
 
-    // The same words again: the accepting end's random number is another one, so no old signature fits, its own
-    // included.
+    // The same words again: the accepting end's random number is a different one, so no old signature fits, not even
+    // its own.
     const descriptor second = connect_to(listener.name());
     authentication again(accept_one(listener), secret, 1);
     send(second.fd(), hello.data(), hello.size(), MSG_NOSIGNAL);
@@ -116,7 +116,7 @@ TEST(TcpLink, OtherProgramsHaveNoEffect) {
         (s == state::refused ? refused : silent) += 1;
     }
     EXPECT_GT(refused, 1000);
-    EXPECT_GT(silent, 10); // too few words and no end: those are given two seconds by whoever listens
+    EXPECT_GT(silent, 10); // too few words but no end: the listener gives them two seconds
 }
 
 TEST(TcpLink, OfADeadRankRefusesConnections) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What only ranks of one process can show: counts of their common heap, deadlines, the end of a rank that does not end
-// the program. Delivery is in contract/.
+// the program. Delivery is tested in contract/.
 #include "contract/messages.hpp"
 
 #include <halocline/base/error.hpp>
@@ -51,7 +51,7 @@ TEST(Channels, NothingIsAllocatedBetweenSendAndWait) {
         ASSERT_EQ(sum(v), status::ok);
         steps();
         if (j.rank() == 0) after = allocations();
-        ASSERT_EQ(sum(v), status::ok); // neither goes on before the count is taken
+        ASSERT_EQ(sum(v), status::ok); // neither continues before the count is taken
     });
     EXPECT_EQ(before, after);
 }
@@ -99,7 +99,7 @@ TEST(Job, AbortEndsTheWaitsOfAllWithItsReason) {
 
 TEST(Job, AWaitEndsAtTheDeadline) {
     job_options options;
-    options.deadline = std::chrono::milliseconds(1500); // set-up on a busy machine must not meet it
+    options.deadline = std::chrono::milliseconds(1500); // set-up on a busy machine must not exceed it
     std::atomic<bool> timed_out{false}, over{false};
     run_threads(
         2,
@@ -118,7 +118,7 @@ TEST(Job, AWaitEndsAtTheDeadline) {
     EXPECT_TRUE(timed_out);
 }
 
-/// Rank 2 waits longest, and for rank 0, which waits for rank 1; that computes, or sleeps while it waits for rank 0.
+/// Rank 2 waits longest, for rank 0, which waits for rank 1; that one computes, or sleeps while it waits for rank 0.
 TEST(Job, TheDeadlineNamesWhomTheOthersWaitForInTheEnd) {
     job_options options;
     options.deadline = std::chrono::milliseconds(1500);
@@ -188,7 +188,7 @@ TEST(Job, UnknownAndUnusableTransportsAreErrors) {
     EXPECT_THROW(job::single(with("smoke")), input_error);
     EXPECT_THROW(run_threads(
                      2, [](const job&) {}, with("verbs")),
-                 input_error); // serves processes
+                 input_error); // which serves processes only
     EXPECT_THROW(run_threads(
                      2, [](const job&) {}, with("mpi")),
                  input_error);
@@ -214,7 +214,7 @@ TEST(Slab, MemoryIsAlignedReusedAndCounted) {
     EXPECT_GE(memory.peak(), before + (3u << 20));
 }
 
-/// Bytes that the kernel maps by 2 MiB, of the mapping that begins at p.
+/// Bytes that the kernel has mapped in pages of 2 MiB, in the mapping that begins at p.
 std::size_t mapped_huge(const void* p) {
     std::ostringstream begins;
     begins << std::hex << reinterpret_cast<std::uintptr_t>(p) << '-';
@@ -292,7 +292,7 @@ TEST(Threads, AGatherIsToldFromEveryOtherCall) {
     }
 }
 
-/// Where the ranks lie in the tree makes no difference: nobody waits until the deadline.
+/// Wherever the ranks are in the tree, nobody waits until the deadline.
 TEST(Threads, OneRankThatDoesNotGatherIsToldToAll) {
     for (int other = 0; other < 4; ++other) {
         std::array<std::string, 4> texts;

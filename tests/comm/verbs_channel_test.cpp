@@ -56,7 +56,7 @@ TEST(Verbs, MessagesLongerThanAWriteAreSplit) {
     channel_set set(j, ring(j, 1 << 20), {"ring", ""});
     set.for_each([&](auto& c) { c.send(1, 0); });
     ASSERT_EQ(set.wait(1), status::ok) << set.pending(1);
-    EXPECT_EQ(set.counts(1).at(0).writes, 2 * (17 + 1u)); // 64 + 1 048 576 bytes are 17 writes; and a greeting each
+    EXPECT_EQ(set.counts(1).at(0).writes, 2 * (17 + 1u)); // 64 + 1 048 576 bytes are 17 writes; plus a greeting each
 }
 
 TEST(Verbs, ChannelsDeliverEveryEpochInOrder) {
@@ -86,7 +86,7 @@ TEST(Verbs, GlobalSumEqualsSerialSumWithTheSameBitsEverywhere) {
     expect_sums_equal_serial(job::from_environment(over_verbs()));
 }
 
-/// A counter of the port that soft-RoCE keeps; 0 where there is none like that.
+/// A counter of the port, as kept by soft-RoCE; 0 if there is no such counter.
 std::uint64_t port_counter(const std::string& name) {
     std::uint64_t sum = 0;
     for (const auto& device : std::filesystem::directory_iterator("/sys/class/infiniband")) {
@@ -101,7 +101,7 @@ TEST(Verbs, RanksMayHaveDifferentDevices) {
     job_options options = over_verbs();
     options.verbs.device = std::atoi(std::getenv("HALOCLINE_RANK")) % 2 == 0 ? "rxe0" : "rxe1";
     const job j = job::from_environment(options);
-    const auto received = [] { // packets that came over the cable
+    const auto received = [] { // packets that arrived over the cable
         std::uint64_t n = 0;
         std::ifstream("/sys/class/net/veth1/statistics/rx_packets") >> n;
         return n;
@@ -129,9 +129,9 @@ TEST(Verbs, SteadyStateIsOneWriteAMessageAndReceivesInBatches) {
 
         EXPECT_EQ(after.messages - before.messages, 2 * steady);
         EXPECT_EQ(after.writes - before.writes, 2 * steady);
-        // The peer's next message may have come already.
+        // The peer's next message may have arrived already.
         EXPECT_NEAR(static_cast<double>(after.receives - before.receives), 2 * steady, 2 * 16);
-        const double told = bytes < 100 ? 1.0 / 16 : 1; // of small sends, every 16th is
+        const double told = bytes < 100 ? 1.0 / 16 : 1; // of small sends, every 16th signals
         EXPECT_NEAR(static_cast<double>(after.completions - before.completions), (1 + told) * 2 * steady, 2 * 3);
         EXPECT_EQ(port_counter("send_rnr_err") + port_counter("rcvd_rnr_err"), not_ready) << "a write found no receive";
         j.barrier(); // nobody closes before all have looked
@@ -156,7 +156,7 @@ TEST(Verbs, AClosedPlanEndsThePeersWaitAndAllThatWasSentArrives) {
 
 TEST(Verbs, MemoryOfClosedPlansComesBack) {
     const job j = job::from_environment(over_verbs());
-    // Two plans at a time: farewells of the one before may still be under way.
+    // Two plans at a time: farewells of the previous one may still be under way.
     std::size_t used = 0;
     for (int round = 0; round < 8; ++round) {
         channel_set set(j, ring(j, 100'000), {"ring", ""});
@@ -184,7 +184,7 @@ TEST(Verbs, AForkedChildLeavesRegisteredMemoryAlone) {
     }
 }
 
-/// The 16 bytes of "fe80:0000:…".
+/// The 16 bytes of a GID such as "fe80:0000:…".
 std::string gid_of(const std::string& text) {
     std::string gid;
     for (std::size_t at = 0; at + 4 <= text.size(); at += 5)
@@ -213,7 +213,7 @@ TEST(Verbs, EveryGidIndexOfANamedPortIsTakenAsAskedFor) {
     }
 }
 
-/// What a job with these options says when it can't be started; the same on all ranks.
+/// The error of a job with these options that can't be started; the same on all ranks.
 std::string refusal(const job_options& options) {
     std::string text;
     try {
@@ -276,7 +276,7 @@ void give_up_the_right_to_lock() {
     ASSERT_EQ(syscall(SYS_capset, &header, data), 0);
 }
 
-TEST(VerbsAtTheEnd, TheMemlockLimitIsNamedWithValueAndRemedy) { // last: the right doesn't come back
+TEST(VerbsAtTheEnd, TheMemlockLimitIsNamedWithValueAndRemedy) { // last, because the right can't be regained
     give_up_the_right_to_lock();
     const rlimit limit{1 << 20, 1 << 20};
     ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);

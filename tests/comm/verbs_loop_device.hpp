@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of libibverbs' functions whose one device is this process: writes are copies, completions come at once, and
-// whatever is posted is counted. For tests and benches of what transport `verbs` asks of a device.
+// A table of libibverbs' functions whose one device is this process: writes are copies, completions arrive at once, and
+// everything posted is counted. For tests and benches of what transport `verbs` asks of a device.
 #pragma once
 
 #include "verbs/library.hpp"
@@ -24,7 +24,7 @@ struct posted_work {
     std::uint64_t receive_calls = 0, receives = 0, polls = 0, registered = 0, deregistered = 0;
 };
 inline posted_work posted;
-/// A bench that wants nothing but the call: ibv_post_send only counts.
+/// False, for a bench that times only the call: ibv_post_send just counts.
 inline bool loop_delivers = true;
 /// False: completion queues fail.
 inline bool loop_completes = true;
@@ -34,7 +34,7 @@ inline bool loop_registers = true;
 namespace loop_device {
 
 struct queue : ibv_cq {
-    std::size_t room = 0, requests = 0; ///< completions; work requests of all its queue pairs
+    std::size_t room = 0, requests = 0; ///< for completions; work requests of all its queue pairs
     std::deque<ibv_wc> done;
 };
 struct pair : ibv_qp {
@@ -44,7 +44,7 @@ struct pair : ibv_qp {
 inline ibv_context context{};
 inline ibv_device device{};
 inline ibv_pd domain{};
-inline std::deque<pair> pairs; ///< queue pair n is pairs[n - 1]; they stay
+inline std::deque<pair> pairs; ///< queue pair n is pairs[n - 1]; they are never removed
 
 inline void complete(ibv_cq* to, std::uint64_t id, ibv_wc_opcode what, std::uint32_t immediate, std::uint32_t bytes) {
     ibv_wc c{};
@@ -73,7 +73,7 @@ inline int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
         posted.bytes += bytes;
         if (w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
             ++posted.with_immediate;
-            if (from.peer->receives.empty()) { // a real device would wait and try again
+            if (from.peer->receives.empty()) { // a real device would wait and retry
                 *bad = w;
                 return EIO;
             }
@@ -165,7 +165,7 @@ inline void add_queues(halocline::comm::verbs_library& l) {
     l.wc_status_str = [](ibv_wc_status) -> const char* { return "a status"; };
 }
 
-/// Memory that is registered unless the test forbids it.
+/// Memory, which is registered unless the test forbids it.
 inline void add_memory(halocline::comm::verbs_library& l) {
     l.alloc_pd = [](ibv_context*) { return &domain; };
     l.dealloc_pd = [](ibv_pd*) { return 0; };
@@ -209,7 +209,7 @@ struct loop_pair {
           from(end(there, 1, bytes, plan_there)) {
         to.connect(from.card());
         from.connect(to.card());
-        for (int look = 0; look < 2; ++look) { // the first one greets
+        for (int look = 0; look < 2; ++look) { // the first one sends the greetings
             static_cast<void>(to.connected());
             static_cast<void>(from.connected());
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verbs in one job with a rank that has no such device, on a machine that has one: pairs that both have it use it, the
-// others libfabric.
+// others use libfabric.
 #include "mixed_bodies.hpp"
 
 #include <cstdlib>
@@ -26,7 +26,7 @@ const job& mixed_job() {
         options.ofi_provider = "tcp;ofi_rxm";
         options.deadline = std::chrono::seconds(60);
         const char* rank = std::getenv("HALOCLINE_RANK");
-        if (rank != nullptr && std::atoi(rank) == without) options.verbs.port = 2; // of devices with one
+        if (rank != nullptr && std::atoi(rank) == without) options.verbs.port = 2; // on devices that have one
         return job::from_environment(options);
     }();
     return j;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What transport `verbs` asks of a device, counted where ibv_post_send and its companions are. Needs no device.
+// What transport `verbs` asks of a device, counted in place of ibv_post_send and its companions. Needs no device.
 #include "network/bulk_link.hpp"
 #include "network/direct_memory.hpp"
 #include "node/node_slab.hpp"
@@ -46,10 +46,10 @@ TEST(VerbsWork, ASmallMessageIsOneInlineWriteAndEvery16thIsSignalled) {
     EXPECT_EQ(posted.with_immediate, 2 * 160u);
     EXPECT_EQ(posted.inlined, 2 * 160u);
     EXPECT_EQ(posted.signalled, 2 * 160u / 16);
-    EXPECT_EQ(posted.bytes, 2 * 160u * 64); // the payload alone
+    EXPECT_EQ(posted.bytes, 2 * 160u * 64); // just the payload
 }
 
-/// Sends one message of `bytes` of epoch `k` from `to`, and lets `from` look for it.
+/// Sends one message of `bytes` of epoch `k` from `to`, and lets `from` poll for it.
 void pass(loop_pair& pair, std::uint64_t k, std::size_t bytes, std::uint64_t stamp = 0, std::uint32_t field = 0) {
     ASSERT_TRUE(k == 1 || pair.to.sent(k - 1));
     std::memset(pair.to.target(k), static_cast<int>(k), bytes);
@@ -98,7 +98,7 @@ TEST(VerbsWork, AMessageOfAnotherEpochIsWrongData) {
     loop_pair pair(64, {});
     pass(pair, 1, 64);
     ASSERT_EQ(pair.from.check(1), status::ok);
-    pair.to.send(3, 0); // in place of 2
+    pair.to.send(3, 0); // replaces epoch 2
     ASSERT_TRUE(pair.from.arrived(2));
     EXPECT_EQ(pair.from.check(2), status::wrong_data);
 
@@ -167,7 +167,7 @@ TEST(VerbsWork, ReceivesArePostedInBatchesOf16) {
     EXPECT_EQ(posted.receives, 2 * 160u);
 }
 
-/// As when a queue pair fails: then each of its requests completes, also those that were not to be signalled.
+/// As when a queue pair fails: then each of its requests completes, even those that were not to be signalled.
 TEST(VerbsWork, AQueueHoldsTheCompletionsOfAllRequests) {
     verbs_options in_pieces;
     in_pieces.largest_write = 4096;
@@ -222,7 +222,7 @@ struct loop_bulk {
         ASSERT_FALSE(from->received(record));
         ASSERT_EQ(to->send(record, out, ticket), bulk_link::opening::open);
         bool sent = false;
-        for (int look = 0; look < 10 && !sent; ++look) { // two pieces are under way at a time
+        for (int look = 0; look < 10 && !sent; ++look) { // at most two pieces are under way at a time
             to->poll();
             sent = to->sent(record);
         }
@@ -245,9 +245,9 @@ TEST(VerbsWork, ALargeMessageIsOneWriteAPieceAndNoCopy) {
     EXPECT_EQ(posted.writes, 4u);
     EXPECT_EQ(posted.bytes, out.size());
     EXPECT_EQ(bulk.to->writes(), 4u);
-    EXPECT_EQ(posted.receives, 4u); // in place of those used up
+    EXPECT_EQ(posted.receives, 4u); // replacing those consumed
     EXPECT_EQ(posted.registered, 2u);
-    EXPECT_EQ(posted.deregistered, 2u); // no slab's memory: it may be other memory the next time
+    EXPECT_EQ(posted.deregistered, 2u); // not in a slab: it may be other memory the next time
 }
 
 TEST(VerbsWork, RegistrationsOfTheSlabAreKept) {
@@ -336,7 +336,7 @@ TEST(VerbsWork, ADirectMessageIsAFreeFlagAndAChainOfWrites) {
     std::memset(pair.memory, 0, 4 * direct_pair::field_bytes);
     constexpr std::uint64_t epochs = 40;
     for (std::uint64_t k = 1; k <= epochs; ++k) {
-        const int own = static_cast<int>(k % 2), other = static_cast<int>(k / 2 % 2); // fields that are bound
+        const int own = static_cast<int>(k % 2), other = static_cast<int>(k / 2 % 2); // the bound fields
         std::memset(pair.field(0, own), static_cast<int>(k), 2048);
         std::memset(pair.field(1, other), static_cast<int>(k + 100), 2048);
         pair.to.free(k, 0, static_cast<std::uint32_t>(own));
@@ -361,7 +361,7 @@ TEST(VerbsWork, ADirectMessageIsAFreeFlagAndAChainOfWrites) {
         EXPECT_TRUE(filled(pair.field(0, own) + 2048, k + 100)) << k;
         EXPECT_TRUE(filled(pair.field(1, other) + 2048, k)) << k;
     }
-    // Both ways in each epoch: the flag, and two writes of which the last one says so.
+    // Both directions in each epoch: the flag, and two writes, the last of which announces both.
     EXPECT_EQ(posted.send_calls, 2 * 2 * epochs);
     EXPECT_EQ(posted.writes, 2 * 3 * epochs);
     EXPECT_EQ(posted.with_immediate, 2 * 2 * epochs);

@@ -26,13 +26,13 @@ inline void expect_steps_in_order(const job& j, std::uint64_t steps) {
                 const std::uint64_t n = count > 10'000 ? std::min<std::uint64_t>(steps, 8) : steps;
                 for (std::uint64_t k = 1; k <= n; ++k) step_in_order(links, k, wrong);
                 EXPECT_EQ(wrong, 0u) << links.front().describe();
-                j.barrier(); // a farewell of an early rank would come in place of a message
+                j.barrier(); // a farewell of an early rank would take the place of a message
             }
         }
     }
 }
 
-/// Nothing comes back but tokens: a sender that never rests, a receiver that dawdles, and the other way round.
+/// Only tokens come back: a sender that never pauses, a receiver that is slow, and vice versa.
 inline void expect_one_way_stream(const job& j, std::uint64_t steps) {
     if (j.ranks() < 2) GTEST_SKIP() << "needs two ranks";
     for (const bool in_slab : {true, false}) {
@@ -75,8 +75,8 @@ inline void expect_one_way_stream(const job& j, std::uint64_t steps) {
     }
 }
 
-/// Large messages one way, in whole and in part, until `seen` is said of the receiver's window. It has nothing else to
-/// do, so it copies some of them. The sender's array is another one as soon as its wait is over.
+/// Large messages one way, in whole and in part, until the receiver's window reports `seen`. The receiver has nothing
+/// else to do, so it copies some of them. The sender's array changes as soon as its wait is over.
 inline void expect_pieces_until(const std::string& seen, const job& j, std::span<std::uint64_t> buffer) {
     const std::size_t count = buffer.size();
     connection c(j, 1 - j.rank());
@@ -110,7 +110,7 @@ inline void expect_pieces_until(const std::string& seen, const job& j, std::span
     do {
         for (int i = 0; i < 20; ++i) j.rank() == 0 ? send(++k) : receive(++k);
     } while (!is_seen() && k < 20'000);
-    for (int i = 0; i < 20; ++i) j.rank() == 0 ? send(++k) : receive(++k); // whatever it was, it goes on
+    for (int i = 0; i < 20; ++i) j.rank() == 0 ? send(++k) : receive(++k); // in any case, it continues
     EXPECT_LT(k, 20'000u) << (j.rank() == 0 ? to[0].describe() : from[0].describe());
     EXPECT_EQ(wrong, 0u);
 }
@@ -120,7 +120,7 @@ inline void expect_a_waiting_receiver_copies_pieces(const job& j, bool from_slab
     expect_pieces_until(" so far)", j, buffer);
 }
 
-/// A message whose receive comes late moves on while its sender waits for another: as with MPI_Isend.
+/// A message whose receive comes late makes progress while its sender waits for another, as with MPI_Isend.
 inline void expect_posted_messages_move_in_any_wait(const job& j) {
     if (j.ranks() >= 2 && j.rank() < 2) {
         words first(5000, 0, &j.memory()), second(5000, 0, &j.memory());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test bodies for connections of windows: their order, unlike ends, farewells. As window_bodies.hpp.
+// Test bodies for connections of windows: their order, mismatched ends, farewells. See window_bodies.hpp.
 #pragma once
 
 #include "window_links.hpp"
@@ -22,7 +22,7 @@
 
 namespace halocline_test {
 
-/// Each rank connects to its peers in an order of its own; a cycle of ranks that wait for one another would hang.
+/// Each rank connects to its peers in its own order; a cycle of ranks that wait for one another would hang.
 inline void expect_any_order_of_connections(const job& j) {
     std::vector<int> peers(static_cast<std::size_t>(j.ranks()));
     std::iota(peers.begin(), peers.end(), 0);
@@ -53,8 +53,8 @@ inline void expect_any_order_of_connections(const job& j) {
     }
 }
 
-/// Several connections of the same two ranks without tags, the own rank among them: first with first, second with
-/// second.
+/// Several connections between the same two ranks without tags, including connections of a rank with itself: first with
+/// first, second with second.
 inline void expect_connections_of_a_pair_keep_their_order(const job& j) {
     const int other = j.rank() ^ 1;
     for (const int peer : {j.rank(), other < j.ranks() ? other : j.rank()}) {
@@ -80,7 +80,7 @@ inline void expect_connections_of_a_pair_keep_their_order(const job& j) {
     }
 }
 
-/// One end may connect long after the other, which neither waits for it nor gives up on it.
+/// One end may connect long after the other, which neither waits for it nor gives up.
 inline void expect_the_first_message_waits_for_a_late_end(const job& j) {
     if (j.ranks() >= 2 && j.rank() < 2) {
         for (const int late : {0, 1}) {
@@ -101,7 +101,7 @@ inline void expect_the_first_message_waits_for_a_late_end(const job& j) {
     j.barrier();
 }
 
-/// Both ends refuse, and each message has both values.  Pre: rank 0 or 1.
+/// Both ends refuse, and each message contains both values.  Pre: rank 0 or 1.
 inline void expect_other_sizes_are_refused(const job& j) {
     std::vector<double> data(7);
     connection c(j, 1 - j.rank(), {"sizes"});
@@ -139,14 +139,14 @@ inline void expect_senders_alone_are_refused(const job& j) {
     const std::vector<float> data(8);
     connection c(j, 1 - j.rank(), {"numbers"});
     const std::string text = refusal([&] {
-        send_window<float> w(c, data); // on both ranks, and nobody receives
+        send_window<float> w(c, data); // on both ranks, so nobody receives
         c.connect();
     });
     EXPECT_NE(text.find("1 send and 0 receive windows here, 1 send and 0 receive windows there"), std::string::npos)
         << text;
 }
 
-/// An end with fewer windows is told too, if it connects after the other.
+/// An end with fewer windows also gets an error, if it connects after the other.
 inline void expect_fewer_windows_are_refused(const job& j) {
     const std::vector<float> out(8);
     const std::array other{1 - j.rank()};
@@ -175,7 +175,7 @@ inline void expect_unlike_ends_are_refused(const job& j) {
         expect_senders_alone_are_refused(j);
         expect_fewer_windows_are_refused(j);
     }
-    // What was joined at one end only is not in the way of what comes after it.
+    // What was joined at one end only does not obstruct what comes after it.
     for (int k = 0; k < 3; ++k) {
         global_sum sum(j);
         double value = 1;
@@ -201,7 +201,7 @@ inline void expect_misuse_is_told(const job& j) {
     EXPECT_EQ(r.init(), status::misused);
 }
 
-/// What insert() and extract() are not meant for changes no memory, and is told by the next calls.
+/// Misuse of insert() and extract() changes no memory, and is reported by the next calls.
 inline void expect_misuse_of_own_buffers_is_told(const job& j) {
     const std::vector<int> three(3, 7);
     const auto told_after = [&](const std::function<void(buffered_send_window<int>&)>& calls) {
@@ -243,7 +243,7 @@ inline void expect_misuse_of_own_buffers_is_told(const job& j) {
     EXPECT_THROW(send_window<int>(c, in), input_error);
 }
 
-/// An empty vector has no address, and its window is still the user's: a sender does not run away from its receiver.
+/// An empty vector has no address, but its window is still the user's: a sender does not run ahead of its receiver.
 inline void expect_windows_of_nothing_keep_their_steps(const job& j) {
     constexpr int steps = 20;
     if (j.rank() < 2 && j.ranks() >= 2) {
@@ -268,7 +268,7 @@ inline void expect_windows_of_nothing_keep_their_steps(const job& j) {
     j.barrier();
 }
 
-/// A peer that closes its end in the middle ends the wait, of a receiver for data and of a sender for the token.
+/// A peer that closes its end half-way ends the wait: a receiver's for data, and a sender's for the token.
 inline void expect_farewell_ends_the_wait(const job& j) {
     if (j.ranks() >= 2 && j.rank() < 2) {
         words buffer(100, 0, &j.memory());

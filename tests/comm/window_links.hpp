@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows between two ranks in every shape that tests ask for: whole steps, and what they carry.
+// Windows between two ranks in every shape that tests need: complete steps, and their contents.
 #pragma once
 
 #include <halocline/comm/slab.hpp>
@@ -18,13 +18,13 @@ namespace halocline_test {
 using namespace halocline;
 using namespace halocline::comm;
 
-/// What one message holds: no other step, sender or direction has it.
+/// The contents of one message: no other step, sender or direction has the same.
 inline std::uint64_t word(int sender, int direction, std::uint64_t step, std::size_t place) {
     return ((step * 1'000'003u + place) * 64 + static_cast<std::uint64_t>(sender)) * 4 +
            static_cast<unsigned>(direction);
 }
 
-/// Elements that the sender posts in a step: all of them two times out of three.
+/// Number of elements that the sender posts in a step: all of them two times out of three.
 inline std::size_t part(std::size_t count, int sender, std::uint64_t step) {
     const std::uint64_t h = (step * 2654435761u + static_cast<unsigned>(sender) * 40503u) >> 7;
     return h % 3 != 0 ? count : (h / 3) % (count + 1);
@@ -77,7 +77,7 @@ class link {
     }
     status recv_wait() { return buffered_recv_.empty() ? recv_[0].wait() : buffered_recv_[0].wait(); }
     bool recv_test() { return buffered_recv_.empty() ? recv_[0].test() : buffered_recv_[0].test(); }
-    /// Words of the step that are not what the peer sent, and 1 if their number is not.
+    /// Number of words of the step that are not what the peer sent, plus 1 if their number is wrong.
     std::size_t wrong(std::uint64_t step) {
         const std::size_t n = part(in_.size(), peer_, step);
         std::size_t bad = 0;
@@ -108,7 +108,7 @@ inline std::list<link> ring_of_links(const job& j, std::size_t count, kind s, ki
     const int next = (j.rank() + 1) % j.ranks(), before = (j.rank() + j.ranks() - 1) % j.ranks();
     links.emplace_back(j, before, 0, count, s, r);
     links.emplace_back(j, next, 1, count, s, r);
-    // Odd ranks the other way round: the order must not matter.
+    // Odd ranks in the opposite order: the order must not matter.
     if (j.rank() % 2 == 1) links.reverse();
     for (link& l : links) l.connect();
     return links;

@@ -21,7 +21,7 @@ class Window : public testing::Test {
     ~Window() override { job_.barrier(); }
     job job_ = job::from_environment(options_over(transport));
     [[nodiscard]] std::uint64_t steps(std::uint64_t alone) const {
-        const bool slow = job_.ranks() > 2 || transport == "verbs"; // that runs in an emulated machine
+        const bool slow = job_.ranks() > 2 || transport == "verbs"; // verbs runs in an emulated machine
         return slow ? std::max<std::uint64_t>(5, alone / 10) : alone;
     }
 };
@@ -42,7 +42,7 @@ TEST_F(Window, NoAllocationBetweenInitAndWait) {
     expect_no_allocation(job_);
 }
 
-/// Rank 0 sends from ordinary memory into rank 1's slab; nothing is streamed, because that is left to the sender.
+/// Rank 0 sends from ordinary memory into rank 1's slab; streaming is off, because it is left to the sender.
 class WindowFromOrdinaryMemory : public testing::Test {
   protected:
     WindowFromOrdinaryMemory() : job_(job::from_environment(without_streams())) {}
@@ -62,7 +62,7 @@ TEST_F(WindowFromOrdinaryMemory, AWaitingReceiverCopiesPieces) {
     for (const bool from_slab : {true, false}) expect_a_waiting_receiver_copies_pieces(job_, from_slab);
 }
 
-/// Sizes around the least that is copied by both, and around the edges of pieces; from an odd address.
+/// Sizes around the smallest that is copied by both ends, and around the edges of pieces; from an odd address.
 TEST_F(WindowFromOrdinaryMemory, EveryByteArrives) {
     for (const std::size_t n : {65'535, 65'536, 65'537, 131'071, 131'072, 131'073, 262'147, 524'289, 4'194'305}) {
         std::pmr::vector<std::uint8_t> data(n + 1, 0, home(job_, job_.rank() == 1));
@@ -107,7 +107,7 @@ TEST_F(WindowFromOrdinaryMemory, WhatTheSystemDoesNotCopyIsLeftToTheSender) {
     expect_pieces_until("refused one", job_, job_.rank() == 0 ? out : std::span(in));
 }
 
-/// In threads of their own, where rank 1 may not read rank 0 any more.
+/// In separate threads, where rank 1 may no longer read rank 0's memory.
 class WindowRefused : public WindowFromOrdinaryMemory {
   protected:
     template <class Body>
@@ -122,7 +122,7 @@ class WindowRefused : public WindowFromOrdinaryMemory {
     words large_ = words(100'000, 0, home(job_, job_.rank() == 1)), small_ = words(10, 0, &job_.memory());
 };
 
-/// The sender mends a message in any window's wait: here it waits for the answer first.
+/// The sender mends a message in any window's wait: here it first waits for the answer.
 TEST_F(WindowRefused, MessagesArriveWhileTheirSenderWaitsForAnother) {
     std::vector<send_window<std::uint64_t>> to;
     std::vector<recv_window<std::uint64_t>> from;
@@ -131,7 +131,7 @@ TEST_F(WindowRefused, MessagesArriveWhileTheirSenderWaitsForAnother) {
     from.emplace_back(connection_, std::span<std::uint64_t>(asks ? small_ : large_));
     once_connected_refuse(connection_, [&] {
         std::uint64_t k = 0;
-        while (++k <= 20 || (small_[1] == 0 && k < 20'000)) { // until a message was mended, and a while
+        while (++k <= 20 || (small_[1] == 0 && k < 20'000)) { // until a message was mended, and a while longer
             if (asks) {
                 std::iota(large_.begin(), large_.end(), k);
                 from[0].start();
@@ -155,13 +155,13 @@ TEST_F(WindowRefused, MessagesArriveWhileTheirSenderWaitsForAnother) {
     });
 }
 
-/// A message whose sender closes its window without a wait is all there, or its receiver learns that it is not.
+/// A message whose sender closes its window without a wait arrives completely, or its receiver learns that it didn't.
 TEST_F(WindowRefused, AClosedWindowEndsTheWait) {
     if (job_.rank() == 0) {
         std::iota(large_.begin(), large_.end(), 1u);
         send_window<std::uint64_t> to(connection_, large_);
         once_connected_refuse(connection_, [&] {
-            std::this_thread::sleep_for(std::chrono::milliseconds(20)); // the receiver waits by then
+            std::this_thread::sleep_for(std::chrono::milliseconds(20)); // the receiver is waiting by then
             ASSERT_EQ(to.init(), status::ok);
             ASSERT_EQ(to.post(), status::ok);
         });

@@ -19,7 +19,7 @@ TEST(WindowThreads, OneWayStream) {
 
 TEST(WindowThreads, AWaitingReceiverCopiesPieces) {
     job_options options;
-    options.path = path::direct; // what is streamed is left to the sender
+    options.path = path::direct; // streamed messages are left to the sender
     const auto body = [](const job& j) { expect_a_waiting_receiver_copies_pieces(j, true); };
     run_threads(2, body, options);
 }
@@ -36,7 +36,7 @@ TEST(WindowThreads, PostedMessagesMoveInAnyWait) { run_threads(2, expect_posted_
 
 TEST(WindowThreads, UnlikeEndsAreRefused) { run_threads(2, expect_unlike_ends_are_refused); }
 
-/// Neither knows that the other waits for a connection of other tags; each says what it waits for.
+/// Neither knows that the other waits for a connection with other tags; each reports what it waits for.
 TEST(WindowThreads, TagsThatDontMeetAreShown) {
     job_options options;
     options.deadline = std::chrono::milliseconds(200);
@@ -100,7 +100,7 @@ TEST(WindowThreads, ABufferThatThePeerMayWriteIsNotGivenAway) {
             words other(size, 7, &j.memory());
             EXPECT_NE(other.data(), place);
             j.barrier();
-            j.barrier(); // the message and the farewell are there
+            j.barrier(); // the message and the farewell have arrived
             EXPECT_EQ(other, words(size, 7));
             connection own(j, 0);
             const send_window<std::uint64_t> looks_for_farewells(own, other);
@@ -201,7 +201,8 @@ TEST(WindowThreads, PayloadsThatAreStreamedArrive) {
     }
 }
 
-/// Streaming 32 KiB is a little worse than not; or, if `far`, much better. The first four looks then find the opposite.
+/// Streaming 32 KiB is slightly worse than not streaming; or, if `far`, much better. The first four looks find the
+/// opposite.
 TEST(WindowThreads, WindowsFollowTheMachine) {
     for (const bool far : {false, true}) {
         run_threads(2, [&](const job& j) {

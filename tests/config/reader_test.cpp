@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings from files, variables and flags, by a table of keys. What [comm] and [faults] are is
+// Settings from files, variables and flags, by a table of keys. [comm] and [faults] are tested in
 // tests/comm/configured_test.cpp.
 #include <halocline_test/run_command.hpp>
 
@@ -97,7 +97,8 @@ TEST_F(Reader, ErrorsNameThePlaceAndWhatWouldBeRight) {
 TEST_F(Reader, SectionsOfOthersMayStandInAFileThatAllReadUnlessTheyAreNearlyOurs) {
     EXPECT_EQ(refused("seed = 1\n[flow]\nsteps = {a = 1}\n[hmc]\nsteps = 5\n", other_sections::left_alone), "");
     EXPECT_EQ(reader_.values().steps, 5);
-    EXPECT_EQ(refused("[hcm]\nsteps = 1\n", other_sections::left_alone), ""); // two letters: another program's
+    EXPECT_EQ(refused("[hcm]\nsteps = 1\n", other_sections::left_alone),
+              ""); // two letters: another program's
     EXPECT_EQ(refused("[HMC]\nsteps = 1\n", other_sections::left_alone),
               ":1:1: unknown section [HMC]; known are [hmc], [[level]]");
     EXPECT_EQ(refused("steps = 1\n", other_sections::left_alone),

@@ -45,7 +45,7 @@ inline spinor_field random_spinor(const lattice::box& local, const coordinate& g
     return psi;
 }
 
-/// Every component 1.
+/// A spinor field whose components are all 1.
 inline spinor_field ones(const lattice::box& local) {
     spinor_field psi(lattice::site_order::lexicographic(local.extents), lattice::spinor_components);
     for (std::int64_t site = 0; site < psi.volume(); ++site)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gauge files read by all ranks: what the plaquette tells, of corruption and of formats with the same head.
+// Gauge files read by all ranks: corruption and formats with the same header that only the plaquette reveals.
 #include "../lattice/openqcd_format.hpp"
 
 #include <halocline/base/error.hpp>
@@ -20,7 +20,7 @@ using link_function = std::function<matrix(std::int64_t site, int mu)>;
 
 const coordinate lattice_extents{4, 2, 6, 4};
 
-/// With T links of the last time slice that are zero.
+/// Links, those in t of the last time slice being zero.
 matrix open_link(std::int64_t site, int mu) {
     const bool last = lexicographic_coordinate(site, lattice_extents)[3] == lattice_extents[3] - 1;
     return mu == 3 && last ? matrix{} : random_link(site, mu);

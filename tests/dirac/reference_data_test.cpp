@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference operator on public configurations, against numbers computed by others.
+// The reference operator on public configurations, compared with numbers computed by others.
 #include "dirac_fields.hpp"
 
 #include <halocline/comm/job.hpp>
@@ -18,8 +18,8 @@ using namespace halocline_test;
 
 struct expectation {
     const char* file;
-    double plaquette, spatial_plaquette; ///< spatial 0: not recorded
-    double tolerance;                    ///< relative, of what follows
+    double plaquette, spatial_plaquette; ///< spatial: 0 if not recorded
+    double tolerance;                    ///< relative, for the following
     double norm;                         ///< |D 1|
     std::complex<double> inner;          ///< <1, D 1>
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference operator from its own laws: needs no data.
+// The reference operator tested by its own symmetries: needs no data.
 #include "dirac_fields.hpp"
 
 #include <halocline/comm/job.hpp>
@@ -75,7 +75,7 @@ double largest_difference(const spinor_field& a, const spinor_field& b) {
 struct shape {
     coordinate global, rank_grid;
 };
-/// Odd and uneven extents, extent 1, size 2 with one neighbour on both sides, 1 to 8 ranks.
+/// Odd and uneven extents, extent 1, extent 2 with the same neighbour on both sides, 1 to 8 ranks.
 const std::vector<shape> shapes{{{4, 3, 2, 5}, {1, 1, 1, 1}}, {{4, 3, 2, 5}, {1, 1, 1, 2}},
                                 {{2, 3, 4, 3}, {2, 1, 2, 1}}, {{5, 1, 3, 4}, {3, 1, 1, 1}},
                                 {{2, 2, 2, 2}, {2, 2, 2, 1}}, {{1, 2, 7, 3}, {1, 1, 2, 3}}};
@@ -114,8 +114,8 @@ TEST(Gamma, FiveIsTheProductTZYX) {
         for (int k = 0; k < 4; ++k) EXPECT_EQ(five[i][k], complex(i != k ? 0 : i < 2 ? 1 : -1));
 }
 
-/// Calls visit(x, g) for the sites of a local box and of the shell of thickness one around it: x in local coordinates,
-/// g on the global lattice of extents n.
+/// Calls visit(x, g) for the sites of a local box and of the one-site shell around it: x in local coordinates, g on the
+/// global lattice of extents n.
 template <class Visit>
 void for_each_padded_site(const lattice::box& local, const coordinate& n, Visit&& visit) {
     lattice::box padded{{-1, -1, -1, -1}, local.extents};

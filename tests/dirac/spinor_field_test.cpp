@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spinor fields in files: the basis that they promise, the same bytes whoever writes, and what comes back.
+// Spinor fields in files: the basis that they promise, the same bytes whichever rank writes, and what is read back.
 #include "dirac_fields.hpp"
 
 #include <halocline/dirac/reference.hpp>
@@ -19,7 +19,7 @@ using namespace halocline_test;
 using complex = std::complex<double>;
 using matrix4 = std::array<std::array<complex, 4>, 4>;
 
-/// As the format's text gives them: "DeGrand-Rossi, with the unimproved sign of gamma_2".
+/// As in the format's specification: "DeGrand-Rossi, with the unimproved sign of gamma_2".
 matrix4 degrand_rossi(int mu) {
     constexpr complex i{0, 1}, o = 0, l = 1;
     const std::array<matrix4, 4> gamma{{{{{o, o, o, i}, {o, o, i, o}, {o, -i, o, o}, {-i, o, o, o}}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast operator beside the plain reference on small lattices, and what has to hold for every such pair.
+// The fast operator and the plain reference on small lattices, and what must hold for every such pair.
 #pragma once
 
 #include <halocline/dirac/reference.hpp>
@@ -25,7 +25,7 @@ using lattice::decomposition;
 using lattice::field;
 using lattice::site_order;
 
-/// The clover term is neither zero nor dominant.
+/// Links for which the clover term is neither zero nor dominant.
 inline lattice::gauge_field warm_links(const decomposition& cut, int rank) {
     return links_near_one(cut.local_box(rank), cut.global(), 0.2);
 }
@@ -83,10 +83,10 @@ inline const std::vector<lattice_case> cases{{{4, 4, 4, 4}, {2, 2, 2, 2}},  {{8,
                                              {{2, 2, 4, 1}, {1, 2, 2, 1}}};
 inline const std::vector<int> lane_widths{1, 4, 8, 16};
 
-/// On these links no site-local matrix is nearly singular, so that rounding errors stay rounding errors.
+/// On these links no site-local matrix is nearly singular, so rounding errors are not amplified.
 inline const dirac::wilson_parameters well_conditioned{.m0 = 1, .csw = 1.2};
 
-/// One rank's operator and what it is made of.
+/// One rank's operator and its ingredients.
 template <class T>
 struct problem {
     problem(const comm::job& j, const lattice_case& c, const coordinate& rank_grid, int lane_width,
@@ -130,7 +130,7 @@ void expect_apply_equals_reference(problem<T>& p) {
     EXPECT_TRUE(padding_is_zero(y));
 }
 
-/// D = D_block + the eight faces one by one, and the faces as sums over the colours of the sources.
+/// D = D_block + the eight faces one by one; and each face as a sum over the colours of the sources.
 template <class T>
 void expect_faces_sum_up(problem<T>& p) {
     const field<T> x = p.random(1);
@@ -161,7 +161,7 @@ void expect_faces_sum_up(problem<T>& p) {
     EXPECT_TRUE(padding_is_zero(by_colour));
 }
 
-/// Adding while messages fly gives the bits that adding afterwards gives, on every source and target.
+/// Adding while messages travel gives the same bits as adding afterwards, for every source and target.
 template <class T>
 void expect_overlap_keeps_bits(problem<T>& p) {
     const field<T> x = p.random(1);
@@ -179,7 +179,7 @@ void expect_overlap_keeps_bits(problem<T>& p) {
         }
 }
 
-/// What block_solve() returns is the residual of what it added to x.
+/// block_solve() returns the residual of what it added to x.
 template <class T>
 void expect_residual_identity(problem<T>& p, int colour) {
     const field<T> r_in = p.random(2), x_in = p.random(3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast operator against the plain reference on one rank: every lane width, SIMD target and kind of block.
+// The fast operator compared with the plain reference on one rank: every lane width, SIMD target and kind of block.
 #include "wilson_clover_problem.hpp"
 
 #include <halocline/lattice/gauge_file.hpp>
@@ -62,7 +62,7 @@ TEST(WilsonClover, EveryBoundaryEqualsTheReference) {
     }
 }
 
-TEST(WilsonClover, EqualsTheReferenceWhereItReadsAhead) { // 12 MiB: more than it takes to be in a cache
+TEST(WilsonClover, EqualsTheReferenceWhereItReadsAhead) { // 12 MiB: more than fits in a cache
     const comm::job j = comm::job::single(small_job());
     for (int w : {8, 16}) {
         problem<double> p(j, {{8, 8, 8, 16}, {4, 4, 4, 4}}, {1, 1, 1, 1}, w);
@@ -128,7 +128,7 @@ TEST(WilsonClover, EverySimdTargetEqualsTheReference) {
         const auto supports = [](std::int64_t target) { return (hwy::SupportedTargets() & target) != 0; };
         const int vector = supports(HWY_AVX3) ? 16 : supports(HWY_AVX2) ? 8 : 4;
         EXPECT_EQ(dirac::vector_lanes(), vector);
-        // 8 blocks of a colour, which are halved over 16 lanes, or can't be
+        // 8 blocks of each colour, which may or may not be split over 16 lanes
         const auto preferred = [](const coordinate& global, const coordinate& block) {
             return dirac::preferred_lane_width({{0, 0, 0, 0}, global}, global, block);
         };

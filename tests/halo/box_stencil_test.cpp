@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Box stencils on ranks as threads, against plain loops over the whole lattice in one array: all neighbours of a box of
-// up to 4 sites along each dimension, unlike widths at both ends, 1 and 3 components, odd and uneven extents from 1,
-// open and periodic edges, both routes of corners, also without corners. All numbers are small integers in doubles, so
-// every order of additions gives the same bits.
+// Box stencils on ranks as threads, compared with plain loops over the whole lattice in one array: all neighbours of a
+// box of up to 4 sites along each dimension, different widths at both ends, 1 and 3 components, odd and uneven extents
+// from 1, open and periodic edges, both routes of corners, also without corners. All numbers are small integers in
+// doubles, so every order of additions gives the same bits.
 #include <halocline/halo/box_stencil.hpp>
 
 #include "oracle.hpp"
@@ -29,7 +29,7 @@ double hashed(const coordinate& x, int c, std::uint64_t below) {
 }
 double first_value(const coordinate& x, int c) { return hashed(x, c, 1000); }
 double outside_value(const coordinate& x, int c) { return hashed(x, c + 10, 1000); }
-/// Hardly two neighbours have the same, so that none is taken for another.
+/// Hardly any two neighbours have the same weight, so that none is mistaken for another.
 double weight(const coordinate& steps) { return 1 + hashed(steps, 20, 1000); }
 
 /// All steps that the widths and the shape allow.
@@ -80,7 +80,7 @@ std::vector<double> by_definition(const coordinate& e, const box_stencil_options
     return u;
 }
 
-/// Sites whose neighbours are all there before the exchange.
+/// Number of sites whose neighbours are all available before the exchange.
 std::int64_t without_ghosts(const decomposition& cut, int rank, const box_stencil_options& options) {
     const box local = cut.local_box(rank), whole{{}, cut.global()};
     const auto reached = steps_within(options);
@@ -100,7 +100,7 @@ std::int64_t without_ghosts(const decomposition& cut, int rank, const box_stenci
 
 constexpr int steps = 2;
 
-/// Runs the stencil and compares bits; also: each site once, and the interior is what needs no ghost.
+/// Runs the stencil and compares bits; also checks that each site is visited once, and the interior needs no ghost.
 template <int n>
 void compare(const comm::job& j, const decomposition& cut, const box_stencil_options& options,
              const std::string& text) {
@@ -146,7 +146,7 @@ void compare(const comm::job& j, const decomposition& cut, const box_stencil_opt
     EXPECT_EQ(wrong, 0) << "rank " << j.rank() << " of " << j.ranks() << ": " << text;
 }
 
-/// A random cut over the ranks of j, mostly uneven, boxes not thinner than the widths.
+/// A random cut over the ranks of j, mostly uneven, with boxes not thinner than the widths.
 template <int n>
 void compare_random_cases(const comm::job& j, unsigned seed, int count) {
     std::mt19937 g(seed);
@@ -237,7 +237,7 @@ TEST(BoxStencil, RefusesToReadStaleGhosts) {
     }
     s.field(1).at(s.index({2, 2, 2, 2}), 0) = 1; // of another field
     EXPECT_NO_THROW(s.for_boundary(nothing));
-    s.field(0).at(s.index({0, 1, 1, 1}), 0) = 1; // sent, and written behind the stencil's back
+    s.field(0).at(s.index({0, 1, 1, 1}), 0) = 1; // sent, and then written without the stencil's knowledge
     EXPECT_THROW(s.for_boundary(nothing), error);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages with checksums: the sum itself against a bitwise one on every SIMD target; and bits flipped anywhere in a
-// message or its sum, a zeroed message and one of another exchange are caught before anybody sees the ghosts.
+// Messages with checksums: the sum itself compared with a bitwise one on every SIMD target; bits flipped anywhere in a
+// message or its sum, a zeroed message and one of another exchange are caught before the ghosts can be seen.
 #include "message_checksum.hpp"
 #include "oracle.hpp"
 #include "pack_reference.hpp"
@@ -47,7 +47,7 @@ void expect_caught(Harm&& harm) {
                   std::string::npos)
             << e.what();
     }
-    EXPECT_EQ(p.finish(), status::wrong_data); // for good
+    EXPECT_EQ(p.finish(), status::wrong_data); // permanently
     EXPECT_EQ(p.epoch(), 1U);
 }
 
@@ -73,7 +73,7 @@ TEST(MessageChecksum, ChangesWithEachBit) {
         ASSERT_NE(halo::message_checksum(bytes.data(), bytes.size(), 7), sum) << "bit " << bit;
         bytes[bit / 8] ^= std::byte{1} << (bit % 8);
     }
-    EXPECT_NE(halo::message_checksum(bytes.data(), bytes.size(), 8), sum); // of another exchange
+    EXPECT_NE(halo::message_checksum(bytes.data(), bytes.size(), 8), sum); // that of another exchange
 }
 
 TEST(MessageSeal, IsOfTheValuesAndOfTheExchange) {
@@ -100,7 +100,7 @@ TEST(Checksum, CatchesAFlippedBitAnywhere) {
 
 TEST(Checksum, CatchesAMessageOfAnotherExchangeAndOneThatIsNotThere) {
     expect_caught([](std::byte* message) { std::memset(message, 0, message_bytes + 4); });
-    expect_caught([](std::byte* message) { // the values may be right: the sum is of exchange 5
+    expect_caught([](std::byte* message) { // the values may be right: the sum is that of exchange 5
         const std::uint32_t sum = halo::message_checksum(message, message_bytes, 5);
         std::memcpy(message + message_bytes, &sum, 4);
     });
@@ -110,7 +110,7 @@ TEST(Checksum, CatchesItBetweenRanksAndTheOtherSideGoesOn) {
     const auto cut = decomposition::even({4, 2, 2, 8}, {1, 1, 1, 2});
     std::atomic<bool> harmed{false};
     comm::job_options options = small_job();
-    options.checksums = true; // for all plans of the job
+    options.checksums = true; // applies to all plans of the job
 
     comm::run_threads(
         2,
@@ -125,7 +125,7 @@ TEST(Checksum, CatchesItBetweenRanksAndTheOtherSideGoesOn) {
                 EXPECT_EQ(p.finish(), status::ok);
             } else {
                 while (!harmed) std::this_thread::yield();
-                EXPECT_TRUE(p.completed().size() <= 1); // never the harmed one
+                EXPECT_TRUE(p.completed().size() <= 1); // never the damaged one
                 EXPECT_EQ(p.finish(), status::wrong_data);
             }
         },

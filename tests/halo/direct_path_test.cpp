@@ -26,14 +26,14 @@ namespace {
 
 std::shared_ptr<const site_order> row_of(int sites) { return site_order::lexicographic({sites, 1, 1, 1}); }
 
-/// Both ranks tell each other where their memory lies in their slabs; returns the peer's offset.
+/// Both ranks exchange the positions of their memory in their slabs; returns the peer's offset.
 std::ptrdiff_t swap_offsets(const comm::job& j, int peer, const void* mine) {
     const std::ptrdiff_t offset = static_cast<const std::byte*>(mine) - j.memory().base();
     return std::stoll(j.exchange(std::array{peer}, std::array{std::to_string(offset)})[0]);
 }
 
-/// Two ranks write 8 words into each other's memory; rank 1 does so as fast as it may, rank 0 reads late.
-/// How many words of a later exchange did rank 0 read?
+/// Two ranks write 8 words into each other's memory; rank 1 as fast as it may, while rank 0 reads late. Returns how
+/// many words of a later exchange rank 0 read.
 std::int64_t later_words(bool wait_for_free) {
     std::int64_t later = 0;
     run(2, [&](const comm::job& j) {
@@ -56,7 +56,7 @@ std::int64_t later_words(bool wait_for_free) {
             set.for_each_direct(send);
             if (set.wait(k, [&] { set.for_each_direct(send); }) != status::ok) return j.abort("wait");
             if (j.rank() != 0) continue;
-            // Read late: until the fast rank's next words would be here, if it sent them.
+            // Read late: wait until the fast rank's next words would have arrived, if it sent them.
             const auto patience =
                 std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_for_free ? 1 : 1000);
             while (k < epochs && std::chrono::steady_clock::now() < patience &&
@@ -78,7 +78,7 @@ TEST(FreeFlag, IsNeeded) { EXPECT_GT(later_words(false), 0); }
 class DirectPathOnRanks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Threads, DirectPathOnRanks, testing::Values(1, 2, 3, 4));
 
-// 200,000 exchanges in all, ranks late at random; every ghost carries its exchange, and fields take turns.
+// 200,000 exchanges in total, with random delays; every ghost identifies its exchange, and fields take turns.
 TEST_P(DirectPathOnRanks, NeverReadsAStaleOrLaterGhost) {
     const int ranks = GetParam();
     const std::uint64_t epochs = std::array{150'000U, 15'000U, 20'000U, 15'000U}[static_cast<std::size_t>(ranks - 1)];
@@ -197,8 +197,8 @@ TEST(DirectPath, RefusesPeersThatDontNameEachOther) {
     EXPECT_EQ(refused, 3);
 }
 
-// An exception between start() and finish() takes plan and field along, while the peer may be writing that field: it
-// must not hit what the memory is used for next.
+// An exception between start() and finish() destroys plan and field while the peer may be writing that field: it must
+// not hit what the memory is used for next.
 TEST(DirectPath, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
     constexpr std::size_t bytes = 1 << 12;
     std::barrier meet(2);
@@ -230,7 +230,7 @@ TEST(DirectPath, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
             set->for_each_direct([&](auto& c) {
                 while (!c.freed(1)) std::this_thread::yield();
                 meet.arrive_and_wait();
-                meet.arrive_and_wait(); // rank 0 has gone on
+                meet.arrive_and_wait(); // rank 0 has continued
                 std::memset(c.memory() + theirs, 0, bytes);
                 c.send(1, 0);
             });
@@ -250,21 +250,21 @@ TEST(DirectPath, EndsThePeersWaitWhenAnExceptionLeavesAnExchange) {
         plan.emplace(j, std::vector<halo::transfer>{{other, 0, {0}}}, std::vector<halo::transfer>{{other, 0, {1}}},
                      std::vector{halo::bind(x)}, halo::region_plan_options{.name = "cut short", .path = path::direct});
         if (j.rank() == 0) {
-            plan->start(); // and that is all
+            plan->start(); // and nothing else
             plan.reset();
         } else {
             plan->start();
-            (void)plan->finish(); // whether its copy came before the farewell is chance
+            (void)plan->finish(); // whether its copy came before the farewell is random
             plan->start();
             EXPECT_EQ(plan->finish(), status::aborted);
             EXPECT_THROW(plan->finish_or_throw(), job_error);
         }
-        j.barrier(); // the job itself goes on
+        j.barrier(); // the job itself continues
     });
 }
 
-// A peer that waits for a late copy must get it whatever this rank waits for: else two ranks that finish two exchanges
-// in different orders, or sum in between, would wait for each other.
+// A peer that waits for a late copy must get it whatever this rank waits for: otherwise two ranks that finish two
+// exchanges in different orders, or sum in between, would wait for each other.
 TEST(DirectPath, CopiesInEveryWaitOfTheRank) {
     run(2, [&](const comm::job& j) {
         const int other = 1 - j.rank();

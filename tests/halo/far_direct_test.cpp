@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct messages over a network: its device writes from field to field. Ranks are processes; the transport is what
-// HALOCLINE_TEST_TRANSPORT names.
+// Direct messages over a network: its device writes from field to field. Ranks are processes; HALOCLINE_TEST_TRANSPORT
+// names the transport.
 #include "padded_oracle.hpp"
 
 #include <halocline/comm/costs.hpp>
@@ -27,7 +27,7 @@ std::string transport() {
     return named != nullptr ? named : "ofi";
 }
 
-/// In an emulated machine, where there is no RDMA device, an exchange takes a tenth of a second.
+/// In an emulated machine without an RDMA device, an exchange takes a tenth of a second.
 template <class Int>
 Int fewer_over_verbs(Int n) {
     return transport() == "verbs" ? n / 10 : n;
@@ -44,7 +44,7 @@ const comm::job& the_job() {
     return j;
 }
 
-/// Cut in t alone, and ghosts there alone: a face lies in one run.
+/// Cut only in t, with ghosts only there: a face is a single run.
 decomposition cut_in_t(const comm::job& j, int extent = 4) {
     return decomposition::even({extent, extent, extent, 4 * j.ranks()}, {1, 1, 1, j.ranks()});
 }
@@ -62,7 +62,7 @@ std::uint64_t writes_of(const halo::plan_statistics& s) {
     return writes;
 }
 
-/// A row of 4 sites: 1 and 2 are own, 0 is a copy of the lower neighbour's 2, 3 of the upper one's 1.
+/// A row of 4 sites: 1 and 2 are owned, 0 is a copy of the lower neighbour's 2, 3 of the upper one's 1.
 struct row {
     const comm::job& j;
     int up = (j.rank() + 1) % j.ranks(), down = (j.rank() + j.ranks() - 1) % j.ranks();
@@ -209,7 +209,7 @@ TEST(FarDirect, EndsThePeersWaitWhenAPlanEndsEarly) {
     const comm::job& j = the_job();
     const row r{j};
     std::optional<field<double>> x;
-    x.emplace(row_of(4), 1 << 15, &j.memory()); // much more than what channels take
+    x.emplace(row_of(4), 1 << 15, &j.memory()); // much more than channels take
     const std::size_t used = j.memory().used();
     std::optional<region_plan> plan;
     plan.emplace(j, r.sends, r.receives, std::vector{halo::bind(*x)},
@@ -230,9 +230,9 @@ TEST(FarDirect, EndsThePeersWaitWhenAPlanEndsEarly) {
         EXPECT_EQ(last, status::aborted);
         plan.reset();
     }
-    j.barrier(); // the job itself goes on
+    j.barrier(); // the job itself continues
     x.reset();
-    for (int look = 0; look < 20; ++look) { // networks move only when they are asked
+    for (int look = 0; look < 20; ++look) { // networks make progress only when polled
         comm::global_sum sum(j, 1);
         double one = 1;
         ASSERT_EQ(sum({&one, 1}), status::ok);
@@ -240,7 +240,7 @@ TEST(FarDirect, EndsThePeersWaitWhenAPlanEndsEarly) {
     EXPECT_LT(j.memory().used(), used) << "the field's memory goes when nobody will write it";
 }
 
-// A plan that ends in the middle of an exchange takes its field along, into which a peer may still write.
+// A plan that ends during an exchange destroys its field, into which a peer may still write.
 TEST(FarDirect, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
     const comm::job& j = the_job();
     const row r{j};
@@ -250,7 +250,7 @@ TEST(FarDirect, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
     plan.emplace(j, r.sends, r.receives, std::vector{halo::bind(*x)},
                  halo::region_plan_options{.name = "cut short", .path = path::direct});
     const std::size_t bytes = static_cast<std::size_t>(4) * 4096 * sizeof(double);
-    plan->start(); // and that is all on rank 0: its peers may write from now on
+    plan->start(); // and nothing else on rank 0: its peers may write from now on
     if (j.rank() == 0) {
         plan.reset();
         x.reset();
@@ -259,7 +259,7 @@ TEST(FarDirect, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
             reused.push_back(static_cast<std::byte*>(j.memory().allocate(bytes, 128)));
             std::fill_n(reused.back(), bytes, std::byte{0x5A});
         }
-        j.barrier(); // the peers have written, or have learnt of the end
+        j.barrier(); // the peers have written, or have learned of the end
         std::ptrdiff_t untouched = 0;
         for (std::byte* p : reused) {
             untouched += std::count(p, p + bytes, std::byte{0x5A});
@@ -267,7 +267,7 @@ TEST(FarDirect, KeepsAFieldsMemoryUntilThePeerIsDoneWithIt) {
         }
         EXPECT_EQ(untouched, static_cast<std::ptrdiff_t>(8 * bytes));
     } else {
-        (void)plan->finish(); // whether the farewell comes first is chance
+        (void)plan->finish(); // whether the farewell comes first is random
         j.barrier();
     }
     j.barrier();
@@ -278,7 +278,7 @@ TEST(FarDirect, IsRefusedByNameWhereItCantBe) {
     const row r{j};
     const auto made = [&](std::pmr::memory_resource* memory, int sites, path wish) {
         return refusal([&] {
-            // Every other site of a row goes to the next rank: as many runs.
+            // Every other site of a row goes to the next rank, so there are as many runs.
             field<double> f(row_of(4 * sites), 1, memory);
             std::vector<halo::transfer> sends{{r.up, 0, {}}}, receives{{r.down, 0, {}}};
             for (int i = 0; i < sites; ++i) {
@@ -301,13 +301,13 @@ TEST(FarDirect, IsRefusedByNameWhereItCantBe) {
     EXPECT_EQ(made(&j.memory(), 65, path::automatic), "accepted");
 }
 
-// After all others: from here on the job believes these costs.
+// After all other tests: from here on the job believes these costs.
 TEST(FarDirect, ZIsChosenWhereTheCopiesItSparesCostMoreThanAFreeFlag) {
     const comm::job& j = the_job();
     const auto cut = cut_in_t(j);
     EXPECT_GT(comm::measured_costs(j).far_flag_seconds, 0);
     comm::costs c{.flag_seconds = 1e-7, .message_seconds = 0, .copy_seconds_per_byte = 1e-10, .run_seconds = 0};
-    const std::size_t bytes = 2 * 4 * 4 * 4 * 192; // two faces, if to one peer
+    const std::size_t bytes = 2 * 4 * 4 * 4 * 192; // two faces, if both go to one peer
     const double copies = 2 * 1e-10 * static_cast<double>(j.ranks() == 2 ? bytes : bytes / 2);
     field<double> x(padded_order(j, cut), 24, &j.memory());
     for (const bool dear : {true, false}) {
@@ -322,7 +322,7 @@ TEST(FarDirect, ZIsChosenWhereTheCopiesItSparesCostMoreThanAFreeFlag) {
         ASSERT_EQ(plan.finish(), status::ok);
         EXPECT_EQ(wrong_words(x, cut, j.rank(), plan.options(), 7), 0);
     }
-    c.far_flag_seconds = 1e-12; // random plans then are direct wherever they can be
+    c.far_flag_seconds = 1e-12; // random plans are then direct wherever possible
     comm::assume_costs(j, c);
     exchange_random_padded_cases(j, 4177, fewer_over_verbs(60), 4);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A neighbour is killed while faces go from field to field: by the writing core, or by a network's device, where
-// whoever waits does so for "free" or for the writes. This program is both the tests and the ranks of their jobs.
+// A neighbour is killed while faces go from field to field: written by a core or by a network's device, while the
+// others wait for "free" or for the writes. This program is both the tests and the ranks of their jobs.
 #include <halocline/halo/region_plan.hpp>
 #include <halocline/lattice/field.hpp>
 
@@ -22,10 +22,10 @@ namespace halocline_test {
 using namespace halocline;
 using clock_type = std::chrono::steady_clock;
 
-/// So long a rank takes at most from the end of one exchange to the start of the next.
+/// The longest time from the end of a rank's exchange to the start of its next.
 constexpr std::chrono::milliseconds later(200);
 
-/// "TRANSPORT-WAIT": a ring, exchanged for ever; or rank 1 stops after three exchanges, before it has said that its own
+/// "TRANSPORT-WAIT": a ring, exchanged forever; or rank 1 stops after three exchanges, before it has said that its
 /// field may be written ("free"), or before it has written into the others' ("writes").
 int be_rank(std::string mode) {
     const auto dash = mode.find('-');
@@ -36,7 +36,8 @@ int be_rank(std::string mode) {
         options.transports = {transport};
         if (transport == "ofi") options.ofi_provider = "tcp;ofi_rxm";
         const comm::job j = comm::job::from_environment(options);
-        // A row of 4 sites of 256 KiB: 1 and 2 are own, 0 is a copy of the lower neighbour's 2, 3 of the upper one's 1.
+        // A row of 4 sites of 256 KiB: 1 and 2 are owned, 0 is a copy of the lower neighbour's 2, 3 of the upper one's
+        // 1.
         const int up = (j.rank() + 1) % j.ranks(), down = (j.rank() + j.ranks() - 1) % j.ranks();
         lattice::field<double> x(lattice::site_order::lexicographic({4, 1, 1, 1}), 1 << 15, &j.memory());
         halo::region_plan plan(j, {{up, 0, {2}}, {down, 1, {1}}}, {{down, 0, {0}}, {up, 1, {3}}}, {halo::bind(x)},

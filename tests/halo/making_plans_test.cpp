@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What making a plan takes: pages that are touched are most of its time.
+// What making a plan takes: most of its time goes into touching pages.
 #include "small_job.hpp"
 
 #include <halocline/comm/costs.hpp>
@@ -16,7 +16,7 @@ using namespace halocline_test;
 namespace {
 
 constexpr int extent = 16;
-constexpr std::uint64_t face_sites = 8 * extent * extent * extent, rows_bytes = 512 << 10; // runs, and all else
+constexpr std::uint64_t face_sites = 8 * extent * extent * extent, rows_bytes = 512 << 10; // runs, and everything else
 
 template <class Make>
 std::uint64_t bytes_of(Make&& make) {
@@ -32,7 +32,7 @@ TEST(MakingPlans, TakesFourBytesPerSiteOfAppendedFaces) {
     run(1, [&](const comm::job& j) {
         const std::uint64_t bytes =
             bytes_of([&] { const halo::plan p(j, cut, {.bytes_per_site = 96, .self_exchange = true}); });
-        EXPECT_LE(bytes, 2 * 4 * face_sites + rows_bytes); // what goes out, and what comes in is counted
+        EXPECT_LE(bytes, 2 * 4 * face_sites + rows_bytes); // outgoing sites; incoming ones are only counted
     });
 }
 
@@ -48,7 +48,7 @@ TEST(MakingPlans, TakesFourBytesPerSiteOfPaddedFaces) {
                 const halo::shell_plan p(j, cut, {.shape = shape}, {halo::bind(x)});
                 for (const halo::ghost_region& g : p.ghosts()) sites += static_cast<std::uint64_t>(g.sites.volume());
             });
-            // Lists of what goes out and comes in, and a byte per site of the field, to find what is named twice.
+            // Lists of outgoing and incoming sites, and a byte per site of the field, to find duplicates.
             EXPECT_LE(bytes, 2 * 4 * sites + static_cast<std::uint64_t>(x.order().volume()) + rows_bytes);
         }
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One message of a plan, without a plan: whichever way it is written, it is the plain loop's, byte for byte, and
-// nothing beside it is touched.
+// One message of a plan, without a plan: whichever way it is written, it equals the plain loop's byte for byte, and
+// nothing next to it is touched.
 #include <halocline/halo/detail/message_writer.hpp>
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ std::vector<std::vector<std::int32_t>> lists() {
     return {face, all};
 }
 
-/// Every component of every site is another number.
+/// Every component of every site is a different number.
 lattice::field<float> numbered(const std::shared_ptr<const site_order>& order, int components, int field) {
     lattice::field<float> x(order, components);
     for (std::int64_t site = 0; site < x.volume(); ++site)
@@ -90,7 +90,7 @@ TEST(MessageWriter, WritesWhatAPlainLoopDoesWhateverTheWay) {
                         writer.follow(w.watch);
                         slot message(writer.bytes());
 
-                        const std::int64_t cut = writer.sites() / 3; // as two members of a team do
+                        const std::int64_t cut = writer.sites() / 3; // as for two members of a team
                         for (std::size_t f = 0; f < 2; ++f) {
                             std::byte* const target = message.data() + f * writer.field_bytes();
                             writer.write(halo::source_of(fields[f]), cut, writer.sites(), target);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The oracle of all halo tests: every component of every site holds a hash of its global coordinate and of the epoch,
-// so a ghost is right only if it is the copy of exactly the site, component and epoch that it should be.
-// What ghosts should be is derived from the receiver's side (own box, continued over the edge and wrapped), which is
+// so a ghost is right only if it is the copy of exactly the right site, component and epoch.
+// What ghosts should be is derived from the receiver's side (its box, continued across the edge and wrapped), which is
 // not how the plan does it.
 #pragma once
 
@@ -29,7 +29,7 @@ inline std::uint64_t mixed(std::uint64_t x) { // splitmix64
     return x ^ (x >> 31);
 }
 
-/// Bits of one component, as many as T has.
+/// The bits of one component, as many as T has.
 template <class T>
 std::array<std::byte, sizeof(T)> oracle_value(const coordinate& site, const coordinate& global, int component,
                                               std::uint64_t epoch) {
@@ -77,7 +77,7 @@ inline std::vector<coordinate> expected_ghosts(const lattice::decomposition& cut
     return sites;
 }
 
-/// Number of ghost components that are not what they should be; ghosts that should be there and aren't count too.
+/// Number of ghost components that are not what they should be; missing ghosts count too.
 template <class T>
 std::int64_t wrong_ghosts(const halo::plan& plan, const lattice::decomposition& cut, int components,
                           std::uint64_t epoch, int field = 0) {
@@ -109,11 +109,11 @@ struct halo_case {
     lattice::decomposition cut;
     halo::plan_options options;
     coordinate block{1, 1, 1, 1};
-    int order = 0; ///< 0 lexicographic, 1 even/odd, 2 blocked
+    int order = 0; ///< 0: lexicographic, 1: even/odd, 2: blocked
     int lane_width = 1;
     int components = 1;
-    int prepared = 0;         ///< what order the plan is told in advance: 0 none, 1 the fields', 2 another one
-    bool by_function = false; ///< a function packs, not the plan
+    int prepared = 0;         ///< the order that the plan is told in advance: 0: none, 1: the fields', 2: another one
+    bool by_function = false; ///< a function packs, rather than the plan
     std::string text;
 };
 
@@ -129,11 +129,11 @@ inline std::vector<int> random_rank_order(std::mt19937& g, int ranks) {
     return order;
 }
 
-/// Every fiftieth random plan is large: boxes of up to 16 in one or two dimensions, up to 1 KiB a site, so that
-/// messages have several blocks, lines are claimed in parts, and caches overflow; each path is asked for in turn.
+/// Every fiftieth random plan is large: boxes of up to 16 in one or two dimensions, up to 1 KiB per site, so that
+/// messages have several blocks, lines are claimed in parts, and caches overflow; the paths are requested in turn.
 inline constexpr int plans_per_large_one = 50;
 constexpr bool is_large(int plan) { return plan % plans_per_large_one == plans_per_large_one - 1; }
-/// For the plan of that number, if it is large: the next one of `paths`.
+/// The path for the plan of that number, if it is large: the next one of `paths`.
 template <std::size_t N>
 constexpr halo::path path_in_turn(int plan, const std::array<halo::path, N>& paths) {
     return paths[static_cast<std::size_t>(plan / plans_per_large_one) % N];
@@ -145,7 +145,7 @@ inline std::array<bool, dimensions> random_long_dimensions(std::mt19937& g, bool
     for (int n = large ? drawn(g, 1, 2) : 0; n > 0; --n) is_long[static_cast<std::size_t>(drawn(g, 0, 3))] = true;
     return is_long;
 }
-/// Of 8 bytes, up to 1 KiB of them: so many that no field of a rank exceeds a MiB by much.
+/// Components of 8 bytes, up to 1 KiB of them, so that no field of a rank is much larger than a MiB.
 inline int random_components(std::mt19937& g, const std::vector<std::int64_t>& volumes) {
     const std::int64_t most = *std::max_element(volumes.begin(), volumes.end());
     return drawn(g, 16, static_cast<int>(std::clamp<std::int64_t>(131'072 / most, 16, 128)));
@@ -156,7 +156,7 @@ inline std::vector<std::int64_t> local_volumes(const lattice::decomposition& cut
     return volumes;
 }
 
-/// Messages of random plans of this process that were of 64 KiB and more, by their path.
+/// Counts the messages of 64 KiB or more in random plans of this process, by their path.
 struct large_messages {
     std::array<std::atomic<std::uint64_t>, 4> by_path{};
     std::atomic<std::uint64_t> most_bytes{0};
@@ -164,7 +164,7 @@ struct large_messages {
         if (bytes >= 64 * 1024) ++by_path[static_cast<std::size_t>(p)];
         for (std::uint64_t most = most_bytes; bytes > most && !most_bytes.compare_exchange_weak(most, bytes);) continue;
     }
-    /// Counts that path from 0 again.
+    /// Restarts the count of that path from 0.
     std::uint64_t take(halo::path p) { return by_path[static_cast<std::size_t>(p)].exchange(0); }
 };
 inline large_messages& large_messages_seen() {
@@ -172,7 +172,7 @@ inline large_messages& large_messages_seen() {
     return seen;
 }
 
-/// A grid of so many ranks: each prime factor of their number in some dimension.
+/// A grid of `ranks` ranks: each prime factor of their number in some dimension.
 inline coordinate random_rank_grid(std::mt19937& g, int ranks) {
     coordinate grid{1, 1, 1, 1};
     for (int p = 2; ranks > 1; ++p)
@@ -180,7 +180,7 @@ inline coordinate random_rank_grid(std::mt19937& g, int ranks) {
     return grid;
 }
 
-/// The plan with this number among those that are drawn from g.
+/// The plan with this number among those drawn from g.
 inline halo_case random_case(std::mt19937& g, int ranks, int number = 0) {
     const bool large = is_large(number);
     const coordinate grid = random_rank_grid(g, ranks);

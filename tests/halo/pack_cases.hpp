@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of packers and unpackers share beside the oracle: one rank alone, two on every SIMD target and in every
-// site order, and what the plain loops start from.
+// What tests of packers and unpackers share in addition to the oracle: one rank alone, two on every SIMD target and in
+// every site order, and the input of the plain loops.
 #pragma once
 
 #include "pack_oracle.hpp"
@@ -25,7 +25,7 @@ namespace reference = halo::reference;
 
 inline constexpr int components = spinor_components;
 inline const std::complex<double> twist = std::polar(1.0, 0.7);
-/// Relative error of a half, and of one whose value was rounded to a float before.
+/// Relative error of a half, and of a half whose value was rounded to a float before.
 inline const double half_error = std::ldexp(1, -11), half_error_of_floats = half_error + std::ldexp(1, -22);
 
 /// One rank with a box of 4^4.
@@ -39,8 +39,7 @@ struct alone {
     }
 };
 
-/// The largest of the errors that error(job, cut, order) tells, over SIMD targets and site orders, on 2 ranks with a
-/// cut in t.
+/// The largest error returned by error(job, cut, order), over SIMD targets and site orders, on 2 ranks with a cut in t.
 template <class Error>
 double largest_error(Error&& error) {
     const auto cut = decomposition::even({4, 4, 2, 8}, {1, 1, 1, 2});
@@ -58,7 +57,7 @@ double largest_error(Error&& error) {
     return largest;
 }
 
-/// `count` fields, each of other values: those of field f from component first_component + 100 f on.
+/// `count` fields with different values: those of field f from component first_component + 100 f on.
 template <class T>
 std::vector<lattice::field<T>> several(int count, const std::shared_ptr<const lattice::site_order>& order,
                                        const lattice::box& local, const coordinate& global, int first_component = 0) {
@@ -74,7 +73,7 @@ inline std::vector<double> site_at(const coordinate& site, const coordinate& glo
     return reals;
 }
 
-/// How the field goes on behind f.
+/// The phase by which the field continues behind f.
 inline std::complex<double> phase_behind(const decomposition& cut, int rank, face f,
                                          const std::array<std::complex<double>, dimensions>& phases) {
     const std::complex<double> phase = cut.wraps(rank, f) ? phases[static_cast<std::size_t>(f.mu)] : 1;
@@ -85,7 +84,7 @@ inline const block_map& of_face(const std::array<block_map, lattice::faces>& map
     return maps[static_cast<std::size_t>(f.index())];
 }
 
-/// What every member of `what` says once it was moved from.
+/// The error of every member of `what` after it was moved from.
 inline std::string moved_from(const std::string& what) {
     return "a " + what + " is used after it was moved from: it can be assigned to or destroyed, nothing else";
 }

@@ -14,7 +14,7 @@ namespace halocline_test {
 
 using lattice::spinor_components; // 4 spins x 3 colours, complex
 
-/// A real of some size, by global coordinate.
+/// A real number of moderate size, by global coordinate.
 inline double value_at(const coordinate& site, const coordinate& global, int component) {
     const auto index = static_cast<std::uint64_t>(lattice::lexicographic_index(site, global));
     const std::uint64_t hash = mixed(1000 * index + static_cast<std::uint64_t>(component));
@@ -55,7 +55,7 @@ lattice::field<T> filled(const std::shared_ptr<const lattice::site_order>& order
     return x;
 }
 
-/// Starts an exchange of numbers as if they had been packed: those of each message, field by field.
+/// Starts an exchange of given numbers as if they had been packed: those of each message, field by field.
 template <class T>
 void start_with(halo::plan& p, const halo::packer<T>& pack, const std::vector<std::vector<T>>& messages) {
     p.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built-in pack functions against plain loops over global coordinates, in lexicographic, even/odd and blocked orders of
-// 4, 8 and 16 lanes, on every SIMD target: copies, half-spinor projections, signs and complex phases at the edges,
-// half, bfloat16 and their compositions.
+// Built-in pack functions compared with plain loops over global coordinates, in lexicographic, even/odd and blocked
+// orders of 4, 8 and 16 lanes, on every SIMD target: copies, half-spinor projections, signs and complex phases at the
+// edges, half, bfloat16 and their combinations.
 #include "pack_cases.hpp"
 
 using namespace halocline_test;
@@ -53,7 +53,7 @@ double exchange_error(packer_options o) {
     });
 }
 
-/// Every half, the midpoints between neighbours, and floats just beside those; random floats.
+/// Every half, the midpoints between neighbours, and the floats right next to those; random floats.
 std::vector<float> values_to_round() {
     std::vector<float> values;
     for (std::uint32_t bits = 0; bits < 0x10000; bits += 1) {
@@ -78,11 +78,11 @@ struct plain_format {
     double (*value)(std::uint16_t);
     std::uint16_t infinity;
 
-    /// Are these the bits of v? Of a NaN, those of any.
+    /// Are these the bits of v? For a NaN, those of any NaN.
     [[nodiscard]] bool holds(std::uint16_t bits, float v) const {
         return std::isnan(v) ? (bits & 0x7fff) > infinity : bits == bits_of(v);
     }
-    /// Is that what is read from these bits?
+    /// Is `read` the value of these bits?
     [[nodiscard]] bool gives(std::uint16_t bits, float read) const {
         return read == value(bits) || (std::isnan(read) && std::isnan(value(bits)));
     }
@@ -97,7 +97,7 @@ TEST(Packer, CopiesExactly) {
 
 TEST(Packer, ProjectsHalfSpinorsRoundingOnce) {
     EXPECT_LE(exchange_error<float>({.projections = half_spinors()}), std::ldexp(1, -24));
-    EXPECT_EQ(exchange_error<double>({.projections = half_spinors()}), 0); // sums of floats fit a double
+    EXPECT_EQ(exchange_error<double>({.projections = half_spinors()}), 0); // sums of floats fit in a double
 }
 
 TEST(Packer, TurnsSignsAtAntiperiodicEdges) {
@@ -106,7 +106,7 @@ TEST(Packer, TurnsSignsAtAntiperiodicEdges) {
 }
 
 TEST(Packer, TwistsByAPhaseUpwardsAndItsConjugateDownwards) {
-    // Two products of each term: relative to the sum, cancellation enlarges the error.
+    // Two products per term: relative to the sum, cancellation enlarges the error.
     EXPECT_LE(exchange_error<float>({.phases = {1, twist, 1, std::conj(twist)}}), 2e-3);
     EXPECT_LE(exchange_error<double>({.projections = half_spinors(), .phases = {twist, 1, 1, twist}}), 1e-11);
 }
@@ -121,7 +121,7 @@ TEST(Packer, HalvesTheBytesWithinThePromisedError) {
     const double projected =
         exchange_error<float>({.format = message_format::half, .projections = half_spinors(), .phases = {1, 1, 1, -1}});
     EXPECT_LE(projected, half_error_of_floats);
-    EXPECT_GT(projected, std::ldexp(1, -13)); // it was rounded: the message did hold halves
+    EXPECT_GT(projected, std::ldexp(1, -13)); // it was rounded, so the message did hold halves
 }
 
 TEST(Packer, RoundsFormatsToNearestEvenOnEveryTarget) {

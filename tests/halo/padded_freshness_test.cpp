@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the ghosts that a field holds are those of the field as it is.
+// Whether a field's ghosts match the field as it is now.
 #include "padded_oracle.hpp"
 #include "small_job.hpp"
 
@@ -19,7 +19,7 @@ field<double> make_field(const comm::job& j) {
     return {site_order::lexicographic(halo::grown(cut.local_box(j.rank()), {}).extents), 1, &j.memory()};
 }
 
-/// Exchanges that ensure_halo() made.
+/// Number of exchanges made by ensure_halo().
 std::uint64_t exchanges(shell_plan& p, int which) {
     const std::uint64_t before = p.epoch();
     EXPECT_EQ(p.ensure_halo(which), status::ok);
@@ -150,7 +150,7 @@ TEST(PaddedPlan, CatchesStaleGhosts) {
         ASSERT_EQ(p.ensure_halo(1), status::ok);
         EXPECT_EQ(why(0), "fresh") << "an exchange of another field";
         const lattice::box outer = halo::grown(cut.local_box(j.rank()), p.options().widths);
-        x.at(lattice::lexicographic_index({1, 1, 1, 1}, outer.extents), 0) += 1; // the first own site; nobody says so
+        x.at(lattice::lexicographic_index({1, 1, 1, 1}, outer.extents), 0) += 1; // the first owned site, not marked
         EXPECT_NE(why(0).find("a field was written since; call start(0)"), std::string::npos);
         x.mark_written();
         EXPECT_NE(why(0).find("a field was marked as written since"), std::string::npos);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every site of a field with ghosts in it must hold after an exchange, ghosts that nobody fills included.
+// What every site of a field with ghosts must hold after an exchange, including ghosts that nobody fills.
 #pragma once
 
 #include "oracle.hpp"
@@ -18,7 +18,7 @@ inline coordinate wrapped(coordinate x, const coordinate& global) {
     return x;
 }
 
-/// Along how many dimensions x lies outside the local box; 0 too where an open edge leaves no ghost.
+/// Number of dimensions along which x lies outside the local box; also 0 if an open edge leaves no ghost.
 inline int ghost_distance(const lattice::decomposition& cut, int rank, const shell_options& o, const coordinate& x) {
     const lattice::box local = cut.local_box(rank);
     int outside = 0;
@@ -29,7 +29,7 @@ inline int ghost_distance(const lattice::decomposition& cut, int rank, const she
     return outside > 1 && o.shape == halo::shell::faces ? 0 : outside;
 }
 
-/// Is the site x of the grown box a ghost that the plan must fill? Said from the receiver's side, site by site.
+/// Is the site x of the grown box a ghost that the plan must fill? Determined from the receiver's side, site by site.
 inline bool is_filled(const lattice::decomposition& cut, int rank, const shell_options& o, const coordinate& x) {
     const coordinate source = wrapped(x, cut.global());
     return ghost_distance(cut, rank, o, x) > 0 && (!o.parity || lattice::parity(source) == *o.parity) &&
@@ -41,8 +41,8 @@ template <class Visit>
 void for_each_site(const lattice::box& outer, Visit&& visit) {
     for (std::int64_t i = 0; i < outer.volume(); ++i) visit(outer.site(i), i);
 }
-/// Calls visit(global coordinate, index in the field) for every site of a field with ghosts: the grown box if they are
-/// padded; if they are appended own sites, then ghosts sorted by the rule that appended_sites promises.
+/// Calls visit(global coordinate, index in the field) for every site of a field with ghosts: if padded, the grown box;
+/// if appended, owned sites, then ghosts sorted by the rule that appended_sites promises.
 template <class Visit>
 void for_each_site(const lattice::decomposition& cut, int rank, const shell_options& o, Visit&& visit) {
     const lattice::box local = cut.local_box(rank), outer = halo::grown(local, o.widths);
@@ -65,7 +65,7 @@ void for_each_site(const lattice::decomposition& cut, int rank, const shell_opti
     for (const auto& g : ghosts) visit(coordinate{g[8], g[7], g[6], g[5]}, next++);
 }
 
-/// Own sites hold the oracle's values, all others bits that no oracle value has.
+/// Owned sites hold the oracle's values, all others bits that no oracle value has.
 template <class T>
 void fill_own(lattice::field<T>& x, const lattice::decomposition& cut, int rank, const shell_options& o,
               std::uint64_t epoch) {
@@ -78,7 +78,7 @@ void fill_own(lattice::field<T>& x, const lattice::decomposition& cut, int rank,
     });
 }
 
-/// Words of the storage that are not what they should be, padding lanes included.
+/// Number of words of the storage that are not what they should be, including padding lanes.
 template <class T>
 std::int64_t wrong_words(lattice::field<T>& x, const lattice::decomposition& cut, int rank, const shell_options& o,
                          std::uint64_t epoch) {
@@ -107,19 +107,19 @@ void fill_padded(lattice::field<T>& x, const lattice::decomposition& cut, int ra
 
 /// One random plan of fields with ghosts, the same on every rank that draws it from the same generator state: padded
 /// and appended, faces or all ghosts, corners by each route, 1 to 4 used dimensions, widths 0 to 2 per side, 1 to 3
-/// fields in 1 or 2 bindings, in the slab or not, reverse in a fourth.
+/// fields in 1 or 2 bindings, in the slab or not; a quarter of them in reverse, too.
 struct padded_case {
     lattice::decomposition cut;
     shell_options options;
-    int order = 0; ///< 0 lexicographic, 1 even/odd, 2 blocked
+    int order = 0; ///< 0: lexicographic, 1: even/odd, 2: blocked
     int lane_width = 1;
     std::vector<int> components; ///< of each field
     int bindings = 1;
-    int in_slab = 0; ///< 0 no field, 1 all, 2 on odd ranks
+    int in_slab = 0; ///< 0: no field, 1: all, 2: on odd ranks
     std::string text;
 };
 
-/// The plan with this number among those that are drawn from g.
+/// The plan with this number among those drawn from g.
 inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_direct = true, int number = 0) {
     const bool large = is_large(number);
     const coordinate grid = random_rank_grid(g, ranks);
@@ -158,7 +158,7 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
     c.bindings = drawn(g, 1, 2);
     c.options.reverse = drawn(g, 0, 3) == 0;
     c.in_slab = drawn(g, 0, 2);
-    const int way = drawn(g, 0, 3); // direct can only be asked for where it can be had
+    const int way = drawn(g, 0, 3); // direct can only be requested where it is possible
     c.options.path = way == 1                                      ? halo::path::packed
                      : way == 2 && c.in_slab == 1 && may_be_direct ? halo::path::direct
                      : way == 3 && c.in_slab == 1 && may_be_direct ? halo::path::streamed
@@ -181,11 +181,11 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
 inline std::shared_ptr<const site_order> order_of(const lattice::box& sites, int order, int lane_width) {
     if (order == 0) return site_order::lexicographic(sites.extents);
     if (order == 1) return site_order::even_odd(sites);
-    lattice::box at_zero = sites; // blocks of one site: any box will do
+    lattice::box at_zero = sites; // for blocks of one site any box will do
     at_zero.origin = {};
     return site_order::blocked(at_zero, sites.extents, {1, 1, 1, 1}, lane_width);
 }
-/// Of the fields of a case on one rank.
+/// The site order of a case's fields on one rank.
 inline std::shared_ptr<const site_order> order_of(const padded_case& c, int rank) {
     const lattice::box local = c.cut.local_box(rank);
     if (c.options.layout == halo::ghost_layout::padded)
@@ -193,7 +193,7 @@ inline std::shared_ptr<const site_order> order_of(const padded_case& c, int rank
     return halo::appended_sites(c.cut, rank, c.options).order(*order_of(local, c.order, c.lane_width));
 }
 
-/// A small whole number for component c of the field site x of a rank, so that no sum rounds.
+/// A small whole number for component c of the field site x of a rank, so that no sum is rounded.
 template <class T>
 T whole_value(const coordinate& x, int rank, int c, std::uint64_t epoch) {
     std::uint64_t hash = epoch;
@@ -201,7 +201,7 @@ T whole_value(const coordinate& x, int rank, int c, std::uint64_t epoch) {
     return static_cast<T>(mixed(hash + static_cast<std::uint64_t>(64 * rank + c)) % 64);
 }
 
-/// What a reverse exchange must leave in the own sites of a rank, [own site][component]: each ghost of any rank is
+/// What a reverse exchange must leave in the owned sites of a rank, [owned site][component]: each ghost of any rank is
 /// added to the site that it is a copy of.
 template <class T>
 std::vector<T> expected_sums(const lattice::decomposition& cut, int rank, const shell_options& o, int components,
@@ -222,7 +222,7 @@ std::vector<T> expected_sums(const lattice::decomposition& cut, int rank, const 
     return sums;
 }
 
-/// Words that are not what a reverse exchange of these fields must leave; ghosts keep their values.
+/// Number of words that differ from what a reverse exchange of these fields must leave; ghosts keep their values.
 template <class T>
 std::int64_t reverse_and_count_wrong(shell_plan& plan, std::vector<lattice::field<T>>& fields, int which,
                                      const padded_case& c, std::uint64_t epoch) {
@@ -252,7 +252,7 @@ std::int64_t reverse_and_count_wrong(shell_plan& plan, std::vector<lattice::fiel
     return wrong;
 }
 
-/// <H x, y> = <x, H^T y>, exactly: the values are small whole numbers, so that no sum rounds. Ghosts keep their values.
+/// <H x, y> = <x, H^T y>, exactly: the values are small whole numbers, so no sum is rounded. Ghosts keep their values.
 template <class T>
 void expect_reverse_is_the_adjoint(const comm::job& j, const padded_case& c) {
     const int rank = j.rank(), n = c.components.front();
@@ -261,7 +261,7 @@ void expect_reverse_is_the_adjoint(const comm::job& j, const padded_case& c) {
     std::pmr::memory_resource* const memory = c.in_slab == 1 ? &j.memory() : std::pmr::get_default_resource();
     lattice::field<T> x(order, n), y(order, n), hx(order, n, memory), hty(order, n, memory);
     for_each_site(c.cut, rank, c.options, [&](const coordinate& at, std::int64_t i) {
-        // Ghosts that H does not fill are no part of its image.
+        // Ghosts that H does not fill are not part of its image.
         const bool inside = local.contains(at), image = inside || is_filled(c.cut, rank, c.options, at);
         for (int k = 0; k < n; ++k) {
             x.at(i, k) = inside ? whole_value<T>(at, rank, k, 1) - 31 : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Halos with their ghosts in the field, around its sites or behind them. Ranks are threads.
+// Halos with their ghosts in the field, around its sites or after them. Ranks are threads.
 #include "padded_oracle.hpp"
 #include "small_job.hpp"
 
@@ -93,7 +93,7 @@ TEST(PaddedPlan, SeveralPlansAreInFlightAtOnce) {
     const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 2, 2});
     const halo::ghost_widths wide{{2, 1, 1, 2}, {1, 2, 2, 1}};
 
-    // By dimension, a later phase of one plan must go on while its rank waits for the other plan.
+    // By dimension, a later phase of one plan must make progress while its rank waits for the other plan.
     for (const auto route : {halo::corner_route::at_once, halo::corner_route::by_dimension})
         run(4, [&](const comm::job& j) {
             auto a = make_field<double>(j, cut, wide, 3);
@@ -231,7 +231,7 @@ class RefusedShellPlan : public testing::Test {
     comm::job job = comm::job::single(small_job());
     field<double> bare{site_order::lexicographic({4, 4, 4, 4}), 1}, padded{site_order::lexicographic({6, 6, 6, 6}), 1};
 
-    /// What is said against a plan, or against what `use` does with it before finish_or_throw().
+    /// The error of a plan, or of what `use` does with it before finish_or_throw().
     std::string said(
         const halo::shell_options& options, field<double>& x,
         const std::function<void(shell_plan&)>& use = [](shell_plan& p) { p.start(); }) {

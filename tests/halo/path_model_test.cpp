@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a plan chooses, by costs that are made up or measured: between packing and writing into a neighbour's field,
-// whether lines are claimed first, and the route of edges and corners. Ranks are threads.
+// How a plan chooses, by made-up or measured costs: between packing and writing into a neighbour's field, whether lines
+// are claimed first, and the route of edges and corners. Ranks are threads.
 #include "node/agreed_costs.hpp"
 #include "padded_oracle.hpp"
 #include "path_model.hpp"
@@ -17,7 +17,7 @@ using lattice::field;
 
 namespace {
 
-/// A message of box faces: two of L^3 sites to the one peer, each face a run of its own or a run for each site.
+/// A message of box faces: two of L^3 sites to the same peer, each face a single run or a run per site.
 struct face_message {
     std::size_t bytes;
     std::int64_t runs;
@@ -77,7 +77,7 @@ TEST(PathModel, CopiesDirectlyWhatComesOutOfASlotLaterThanAFlag) {
     EXPECT_EQ(halo::choose_path(c, 100, 100, 0).choice, path::direct);  // many short runs
 
     comm::costs far = c;
-    far.cached.line_seconds = 12.8e-9;                                   // half of that a line, there
+    far.cached.line_seconds = 12.8e-9;                                   // half of that per line, there
     EXPECT_EQ(halo::choose_path(far, 4'900, 0, 0).choice, path::packed); // 0.98 us
     EXPECT_EQ(halo::choose_path(far, 5'100, 0, 0).choice, path::direct); // 1.02 us
 }
@@ -89,7 +89,7 @@ TEST(PathModel, PacksWhatWouldShareTooManyLinesWithSitesOfThePeer) {
     EXPECT_EQ(halo::choose_path(c, 20'000, 0, 160).choice, path::direct); // 2 us; 1.92
     EXPECT_EQ(halo::choose_path(c, 20'000, 0, 170).choice, path::packed); // 2.04
 
-    c.scattered_line_seconds = 7e-9; // not dearer than others, by a rough measurement
+    c.scattered_line_seconds = 7e-9; // not more expensive than others, by a rough measurement
     EXPECT_EQ(halo::choose_path(c, 20'000, 0, 1000).choice, path::direct);
 }
 
@@ -112,7 +112,7 @@ TEST(PathModel, ChoosesOnABusyMachineAsOnAQuietOne) {
                                     : one(false, 1.7e-6, 30e-9, 25e-12, 13.9e-9, 24e-9);
         const comm::costs expected = comm::agreed({quiet, quiet});
         for (const auto& busy :
-             {one(own_core, 5e-6, 142e-6, 37e-12, 14.5e-9, 19e-9), // seen
+             {one(own_core, 5e-6, 142e-6, 37e-12, 14.5e-9, 19e-9), // observed
               one(own_core, 4e-3, 4e-3, 25e-12, 14.1e-9, 30e-9), one(own_core, 1, 1, 37e-12, 13e-9, 1)})
             for (const std::vector<comm::measurement>& all : {std::vector{busy, busy}, {busy, quiet}}) {
                 const comm::costs c = comm::agreed(all);
@@ -130,7 +130,7 @@ TEST(PathModel, ChoosesOnABusyMachineAsOnAQuietOne) {
 }
 
 /// With more ranks than cores one copy is less work than two, however long a flag took that waited for time slices; but
-/// small faces are not worth another change of process.
+/// small faces are not worth another context switch.
 TEST(PathModel, WritesFacesDirectlyWhereRanksShareCores) {
     const comm::measurement sharing{.seen = {.flag_seconds = 4e-3,
                                              .copy_seconds_per_byte = 25e-12,
@@ -144,11 +144,11 @@ TEST(PathModel, WritesFacesDirectlyWhereRanksShareCores) {
     EXPECT_EQ(halo::choose_path(c, face_of(4, 96), 1, 0).choice, path::packed);
     EXPECT_EQ(halo::choose_path(c, face_of(6, 96), 1, 0).choice, path::direct);
     EXPECT_EQ(halo::choose_path(c, face_of(8, 96), 1, 0).choice, path::direct);
-    EXPECT_EQ(halo::choose_path(c, face_of(8, 96), 1, 512).choice, path::packed); // that would share its lines
+    EXPECT_EQ(halo::choose_path(c, face_of(8, 96), 1, 512).choice, path::packed); // it would share its lines
 }
 
-/// Where the costs say that shared lines are dear: faces in x of a field with ghosts in it, whose runs of 96 bytes
-/// share their lines with own sites, are packed, those in t, which are contiguous, are not.
+/// If the costs say that shared lines are expensive: faces in x of a field with ghosts, whose runs of 96 bytes share
+/// their lines with owned sites, are packed; those in t, which are contiguous, are not.
 TEST(PathModel, CountsTheLinesThatGhostsShareWithSites) {
     for (const int mu : {0, 3}) {
         lattice::coordinate global{8, 8, 8, 8}, ranks{1, 1, 1, 1};
@@ -182,9 +182,9 @@ TEST(PathModel, ClaimsLinesOfWhichMostAreFilledWhole) {
         return halo::claiming_pays(face.lines(0, {words, 8, halo::scalar::float64}));
     };
 
-    EXPECT_FALSE(claimed(12)); // a line whole, a line in part
+    EXPECT_FALSE(claimed(12)); // one whole line, one partial
     EXPECT_FALSE(claimed(15));
-    EXPECT_TRUE(claimed(20)); // two whole, one in part
+    EXPECT_TRUE(claimed(20)); // two whole, one partial
     EXPECT_TRUE(claimed(24)); // three whole
     EXPECT_TRUE(claimed(30));
     EXPECT_TRUE(claimed(48));

@@ -19,7 +19,7 @@ using lattice::decomposition;
 
 namespace {
 
-/// Streaming 16 KiB is no gain: 2.07 us through the cache, 2.35 us past it.
+/// Streaming 16 KiB gains nothing: 2.07 us through the cache, 2.35 us bypassing it.
 comm::costs near() {
     return {.flag_seconds = 20e-9,
             .message_seconds = 10e-9,
@@ -36,7 +36,7 @@ void decide_at(path_watch& watch, std::initializer_list<double> nanoseconds, boo
     EXPECT_EQ(watch.decide(), expect_change) << *nanoseconds.begin() << " ns; " << watch.describe();
 }
 
-/// Found slow when it was measured, if `slow`, or fast; whatever lines cost here, the plan finds the opposite.
+/// Costs measured as slow, if `slow`, or as fast; whatever lines cost here, the plan finds the opposite.
 comm::costs opposite(bool slow) {
     comm::costs c = near();
     if (slow) c.cached = {300e-9, 80e-9};
@@ -63,7 +63,7 @@ TEST(PathWatch, FollowsWhatALineCosts) {
 }
 
 TEST(PathWatch, StaysWithSmallMessagesAndWithoutMeasurement) {
-    comm::costs far_flags = near(); // as far away as lines may be, the flag is all that counts
+    comm::costs far_flags = near(); // however far away lines may be, only the flag counts
     far_flags.flag_seconds = far_flags.cached.message_seconds = 200e-9;
     path_watch small(near(), 64, false), tiny(far_flags, 64, false), unmeasured(comm::costs{}, 16384, false);
 

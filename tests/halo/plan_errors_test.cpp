@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plans refuse, and in which words.
+// What plans refuse, and with which texts.
 #include "oracle.hpp"
 #include "small_job.hpp"
 
@@ -148,7 +148,7 @@ TEST(Plan, RefusesBytesThatItIsNotPreparedFor) {
     }
 }
 
-/// The text of a status that the plan keeps.
+/// The text for a status that the plan keeps.
 template <class Plan>
 std::string refusal_of(Plan& p) {
     EXPECT_EQ(p.finish(), status::misused);
@@ -217,7 +217,7 @@ TEST(Plan, TellsOfMembersThatTheirTeamDoesNotHave) {
 
         p.start(x, t);
         q.start(x);
-        const status finished = t.size == 1 ? q.finish() : q.finish(t); // alone, nobody asks for the index
+        const status finished = t.size == 1 ? q.finish() : q.finish(t); // alone, nobody checks the index
 
         EXPECT_EQ(p.finish(t), status::misused);
         EXPECT_EQ(refusal_of(p), text);

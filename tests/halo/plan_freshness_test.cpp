@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether ghosts are those of the field as it is.
+// Whether ghosts match the field as it is now.
 #include "oracle.hpp"
 #include "small_job.hpp"
 
@@ -32,7 +32,7 @@ TEST(Plan, ExchangesOnlyFieldsThatWereWritten) {
         x.mark_written();
         EXPECT_FALSE(p.is_fresh(x));
         EXPECT_EQ(exchanges(x), 2U);
-        EXPECT_EQ(exchanges(y), 3U); // the ghosts are of one field
+        EXPECT_EQ(exchanges(y), 3U); // the ghosts belong to one field
         EXPECT_EQ(exchanges(x), 4U);
         y.copy_from(x);
         EXPECT_EQ(exchanges(y), 5U);
@@ -63,7 +63,7 @@ TEST(Plan, CatchesStaleGhosts) {
 
         EXPECT_EQ(why(x), "fresh");
         EXPECT_NE(why(y).find("is not what"), std::string::npos);
-        x.at(0, 0) = 7; // nobody says so
+        x.at(0, 0) = 7; // without marking it
         EXPECT_EQ(
             why(x),
             "halo 'stale': stale ghosts after exchange 1: the field was written since; call start() and finish(), "

@@ -174,7 +174,7 @@ TEST(Plan, EndsThePeersWaitWhenAnExceptionLeavesAnExchange) {
                 EXPECT_NE(std::string(e.what()).find("halo 'cancelled' epoch 2"), std::string::npos) << e.what();
             }
         }
-        j.barrier(); // the job itself goes on
+        j.barrier(); // the job itself continues
     });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans with ranks as processes: the body of PlanOnRanks.GhostEqualsNeighbourFace, over shared memory under
-// halocline-run, over MPI under an MPI launcher, or over what HALOCLINE_TEST_TRANSPORT names.
+// halocline-run, over MPI under an MPI launcher, or over the transport in HALOCLINE_TEST_TRANSPORT.
 #include "pack_oracle.hpp"
 #include "padded_oracle.hpp"
 
@@ -15,7 +15,7 @@ std::string transport() {
     return under_mpi ? "mpi" : "shm";
 }
 
-/// One job for the whole program: made once, because a launcher is joined once.
+/// One job for the whole program, because a launcher can be joined only once.
 const comm::job& the_job() {
     static const comm::job j = [] {
         comm::job_options options;
@@ -70,8 +70,7 @@ TEST(PlanOfProcesses, GhostEqualsNeighbourFace) { exchange_random_cases(the_job(
 
 TEST(PlanOfProcesses, PaddedGhostsAreCopiesAndAllElseStays) { exchange_random_padded_cases(the_job(), 1931, 60, 4); }
 
-// Two fields of half-spinors in a message, there; and what has arrived back again. Whole numbers, so that sums are
-// exact.
+// Two fields of half-spinors per message, there and back again. Whole numbers, so that sums are exact.
 TEST(PlanOfProcesses, PackedNeighboursComeBackToTheirSites) {
     const comm::job& j = the_job();
     const auto cut = lattice::decomposition::even({4, 4, 2, 4 * j.ranks()}, {1, 1, 1, j.ranks()});
@@ -102,7 +101,7 @@ TEST(PlanOfProcesses, PackedNeighboursComeBackToTheirSites) {
             ASSERT_EQ(p.finish(), comm::status::ok);
             unpack.add(p, std::array<lattice::field<float>*, 2>{&y[0], &y[1]});
 
-            // adjoint(H) H x: something of each face that a site leaves through.
+            // adjoint(H) H x: a contribution from each face through which a site leaves.
             for (std::size_t f = 0; f < 2; ++f)
                 for (std::int64_t s = 0; s < local.volume(); ++s) {
                     const coordinate at = lattice::lexicographic_coordinate(s, local.extents);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plans tell of themselves: times, counts, memory.
+// What plans report about themselves: times, counts, memory.
 #include "small_job.hpp"
 
 #include <halocline/halo/plan.hpp>
@@ -57,7 +57,7 @@ TEST(PlanStatistics, PackingOfSomeExchangesStandsForAll) {
         }
         return plan.statistics();
     };
-    const double least = 0.9e-6 * static_cast<double>(pack_time.count()); // of an exchange; the clocks differ a little
+    const double least = 0.9e-6 * static_cast<double>(pack_time.count()); // per exchange; the clocks differ a little
 
     EXPECT_GE(exchange(1).pack_seconds, least);
     EXPECT_GE(exchange(20).pack_seconds, 21 * least);
@@ -73,7 +73,7 @@ TEST(PlanStatistics, MemoryDependsOnNeighboursNotOnRanks) {
             const auto cut = lattice::decomposition::even({4, 4, 4, 4 * ranks}, {1, 1, 1, ranks});
             const halo::plan plan(j, cut, {.bytes_per_site = 8});
             const auto order = lattice::site_order::lexicographic({4, 4, 4, 6});
-            lattice::field<double> u(order, 1); // not in the slab: messages go through slots
+            lattice::field<double> u(order, 1); // not in the slab, so messages go through slots
             const halo::shell_plan shell(j, cut, {.widths = {{0, 0, 0, 1}, {0, 0, 0, 1}}}, {halo::bind(u)});
             if (j.rank() > 0) return;
             slots.push_back(plan.slab_bytes());

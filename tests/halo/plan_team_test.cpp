@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans that are driven by a team of threads.
+// Plans driven by a team of threads.
 #include "oracle.hpp"
 #include "small_job.hpp"
 
@@ -60,7 +60,7 @@ TEST(Plan, TeamsOfChangingSizeTakeTurns) {
             std::vector<std::thread> team;
             for (int i = 0; i < members; ++i) team.emplace_back([&, i] { p.start(x, {i, members}); });
             for (std::thread& t : team) t.join();
-            ASSERT_EQ(p.finish(), status::ok); // by one thread: the whole team has started
+            ASSERT_EQ(p.finish(), status::ok); // called by one thread: the whole team has started
             ASSERT_EQ(wrong_ghosts<double>(p, cut, 1, epoch), 0);
         }
     });

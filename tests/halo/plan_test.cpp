@@ -105,7 +105,7 @@ TEST(Plan, WithoutWidthOnOneSideStillSendsItsFlag) {
         const auto nothing = [](int, std::int64_t, std::int64_t, std::byte*) {};
         if (j.rank() == 1) {
             p.start(nothing);
-            EXPECT_FALSE(p.test()); // rank 0 has not even started: nothing may be taken for its flag
+            EXPECT_FALSE(p.test()); // rank 0 has not even started: nothing may be mistaken for its flag
             started = true;
         } else {
             while (!started) std::this_thread::yield();
@@ -196,7 +196,7 @@ TEST(Plan, SendsWhatTheCallerPutIntoTheTargets) {
             fill_with_oracle(x, cut, j.rank(), epoch);
             for (const halo::plan_message& m : p.messages()) {
                 std::byte* target = p.target(m.where);
-                EXPECT_NE(target, last[m.where.index() % 2]); // the neighbour still reads that one
+                EXPECT_NE(target, last[m.where.index() % 2]); // the neighbour is still reading that one
                 last[m.where.index() % 2] = target;
                 for (const std::int32_t s : m.send_sites) {
                     std::memcpy(target, x.data() + 3 * s, 24);
@@ -264,7 +264,7 @@ TEST(Plan, HasItsSlotsInMemoryThatTheStartOfTheJobPaidFor) {
 
     const auto body = [&](const comm::job& j) {
         const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
-        std::vector<lattice::field<double>> fields; // more than is paid for
+        std::vector<lattice::field<double>> fields; // more than was committed at the start
         for (int i = 0; i < 3; ++i) fields.emplace_back(order, 12, &j.memory());
         plan p(j, cut, {.bytes_per_site = 96});
         p.start(fields[0]);

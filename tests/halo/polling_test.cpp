@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops around calls that poll (test(), probe(), completed()) are waits, too: they do what peers need from the rank's
-// other plans before they can go on, and yield a core that ranks share.
+// other plans before they can continue, and yield a core that ranks share.
 #include "padded_oracle.hpp"
 #include "small_job.hpp"
 
@@ -19,7 +19,7 @@ using lattice::decomposition;
 
 namespace {
 
-constexpr int most_polls = 100'000'000; // a loop that nobody answers ends, so that the test fails
+constexpr int most_polls = 100'000'000; // a loop without an answer ends, so that the test fails
 
 const decomposition& two_ranks() {
     static const auto cut = decomposition::even({4, 4, 4, 8}, {1, 1, 1, 2});
@@ -124,7 +124,7 @@ TEST(Polling, MessagesAndWindowsMovePlans) {
             j, [&] { return messages.probe(peer, 1, info) || messages.state() != status::ok; }, send);
         comm::message_request request;
         if (j.rank() == 0) {
-            messages.irecv(request, {&byte, 1}, peer, 1); // what was probed
+            messages.irecv(request, {&byte, 1}, peer, 1); // receives the probed message
             EXPECT_EQ(messages.wait(request), status::ok);
             messages.irecv(request, {&byte, 1}, peer, 1);
         }
@@ -176,10 +176,10 @@ TEST(Polling, OneSidedCallsMovePlans) {
     });
 }
 
-/// Two ranks on one core: a call that finds nothing yields it to the other, which otherwise runs a time slice later.
+/// Two ranks on one core: a fruitless call yields it to the other rank, which would otherwise run a time slice later.
 TEST(Polling, CompletedGivesAwayACoreThatRanksShare) {
     comm::job_options options = small_job();
-    options.spin_polls = 4; // as where ranks outnumber cores
+    options.spin_polls = 4; // as if ranks outnumbered cores
     constexpr int rounds = 100;
     comm::run_threads(
         2,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of positions in their short form: nothing is lost, and faces of boxes are short.
+// Lists of positions in compressed form: nothing is lost, and faces of boxes are short.
 #include <halocline/halo/detail/position_list.hpp>
 #include <halocline/lattice/geometry.hpp>
 
@@ -20,7 +20,7 @@ int drawn(std::mt19937& g, int low, int high) {
     return low + static_cast<int>(g() % static_cast<unsigned>(high - low + 1));
 }
 
-/// A few pieces in a row: neighbours, equal distances (backwards and 0 too), anything.
+/// A few pieces in a row: neighbours, equal distances (including negative and 0), anything.
 std::vector<std::int64_t> random_list(std::mt19937& g) {
     std::vector<std::int64_t> list;
     for (int pieces = drawn(g, 0, 4); pieces > 0; --pieces) {

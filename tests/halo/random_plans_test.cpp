@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ten thousand random plans per run, appended and padded in turn: extents, widths, cuts, orders, lane widths, parities,
-// corners, several fields, bindings, fields in the slab and not, reverses; one in fifty with large messages. The seed
-// is new each time: HALOCLINE_TEST_SEED repeats a run.
+// corners, several fields, bindings, fields inside and outside the slab, reverses; one in fifty with large messages.
+// The seed is new each time: HALOCLINE_TEST_SEED repeats a run.
 #include "padded_oracle.hpp"
 
 #include <cstdio>

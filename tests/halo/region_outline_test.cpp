@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two ends tell each other of their message: nothing is lost on the way, and what is no outline is refused.
+// What two ends tell each other about their message: nothing is lost on the way, and what is not an outline is refused.
 #include "region_outline.hpp"
 
 #include <halocline/base/error.hpp>

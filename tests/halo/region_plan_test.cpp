@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchanges that are no faces of a box: unions of boxes, transposes. Ranks are threads.
+// Exchanges other than faces of a box: unions of boxes, transposes. Ranks are threads.
 #include "oracle.hpp"
 #include "small_job.hpp"
 
@@ -19,12 +19,12 @@ using lattice::site_order;
 
 namespace {
 
-/// Storage of a number of sites in a row.
+/// The order of a number of sites in a row.
 std::shared_ptr<const site_order> row_of(std::int64_t sites) {
     return site_order::lexicographic({static_cast<int>(std::max<std::int64_t>(sites, 1)), 1, 1, 1});
 }
 
-/// Disjoint boxes of a lattice, each with an owner: what adaptive refinement leaves.
+/// Disjoint boxes of a lattice, each with an owner, as adaptive refinement produces them.
 struct patch {
     box interior;
     int rank = 0;
@@ -96,7 +96,7 @@ shell_transfers transfers_of(const std::vector<patch>& patches, int rank, int wi
     return all;
 }
 
-/// visit(patch, global coordinate, site in the storage) for each site of the rank's grown boxes.
+/// Calls visit(patch, global coordinate, site in the storage) for each site of the rank's grown boxes.
 template <class Visit>
 void for_each_site(const std::vector<patch>& patches, int rank, int width, Visit&& visit) {
     for (const patch& p : patches) {
@@ -106,7 +106,7 @@ void for_each_site(const std::vector<patch>& patches, int rank, int width, Visit
     }
 }
 
-/// The patch that owns a site, found by looking at all of them; nullptr: none does.
+/// The patch that owns a site, found by searching all of them; nullptr if none does.
 const patch* owner_of(const std::vector<patch>& patches, const coordinate& x) {
     for (const patch& p : patches)
         if (p.interior.contains(x)) return &p;
@@ -149,7 +149,7 @@ TEST_P(RegionPlanOnRanks, FillsTheShellsOfARandomUnionOfBoxes) {
 
                 std::int64_t wrong = 0;
                 for_each_site(patches, j.rank(), width, [&](const patch&, const coordinate& c, std::int64_t site) {
-                    const bool owned = owner_of(patches, c) != nullptr; // else it must stay as it was
+                    const bool owned = owner_of(patches, c) != nullptr; // otherwise it must stay unchanged
                     for (int k = 0; k < components; ++k)
                         wrong += x.at(site, k) != (owned ? value_at(c, k, epoch) : poison);
                 });
@@ -235,13 +235,13 @@ TEST(RegionPlan, AddsInFixedOrder) {
             x.at(1, 0) = 0.5;
             plan.start();
             ASSERT_EQ(plan.finish(), status::ok);
-            ASSERT_EQ(x.at(1, 0), ((0.5 + value(0)) + value(1)) + value(2)); // any other order rounds otherwise
+            ASSERT_EQ(x.at(1, 0), ((0.5 + value(0)) + value(1)) + value(2)); // any other order would round differently
         }
     });
 }
 
 namespace {
-/// What all ranks say.
+/// The error that all ranks report.
 std::string refusal_by_all(int ranks, const std::function<void(const comm::job&)>& body) {
     const std::vector<std::string> texts = refusals(ranks, body);
     for (const std::string& text : texts) EXPECT_EQ(text, texts.front());
@@ -294,7 +294,7 @@ TEST(RegionPlan, RefusesASiteThatIsSentAndReceived) {
 TEST(RegionPlan, RefusesComponentsOfAnotherTypeAtTheOtherEnd) {
     const std::string text = refusal_by_all(2, [](const comm::job& j) {
         field<double> x(row_of(8), 1);
-        field<float> y(row_of(8), 2); // as many bytes
+        field<float> y(row_of(8), 2); // the same number of bytes
         region_plan plan(j, {{1 - j.rank(), 0, {1}}}, {{1 - j.rank(), 0, {4}}},
                          {j.rank() == 0 ? halo::bind(x) : halo::bind(y)});
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan notes of the fields that it was given: which one it sent, and which ones it can't send.
+// What a plan records about the fields it was given: which one it sent, and which ones it can't send.
 #include <halocline/halo/detail/field_check.hpp>
 #include <halocline/halo/detail/sent_field.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and sums along lists of sites against plain loops on every SIMD target: lists that are contiguous, strided,
-// reversed or shuffled, random sizes and ranges, 1 to 16 lanes on either side.
+// Copies and sums along lists of sites compared with plain loops on every SIMD target: lists that are contiguous,
+// strided, reversed or shuffled, random sizes and ranges, 1 to 16 lanes on either side.
 #include "pack_reference.hpp"
 
 #include <halocline/comm/claim_lines.hpp>
@@ -45,7 +45,7 @@ std::vector<std::int64_t> random_positions(std::mt19937& g, int sites) {
     return positions;
 }
 
-/// Storage that holds these positions, and one group of lanes more.
+/// Storage that holds these positions, plus one group of lanes.
 std::vector<std::byte> storage(const std::vector<std::int64_t>& positions, int lanes, const site_shape& shape) {
     const std::int64_t end = positions.empty() ? 0 : *std::max_element(positions.begin(), positions.end());
     return std::vector<std::byte>(
@@ -152,7 +152,7 @@ TEST(SiteCopy, ClaimsEachLineThatACopyFillsAndNoOtherByte) {
         ASSERT_FALSE(halocline::comm::detail::claims_by_prefetch) << "that stores nothing";
         ASSERT_EQ(claimed, lines) << "case " << k << ": " << c.text;
     }
-    if (!halocline::comm::detail::claims_by_prefetch) { // else no byte may be another
+    if (!halocline::comm::detail::claims_by_prefetch) { // otherwise no byte may change
         EXPECT_GT(claimed_cases, 500);
     }
 }
@@ -233,8 +233,8 @@ TEST(SiteCopy, CopiesEachFaceOfABoxInTheRangesOfATeam) {
     });
 }
 
-// Outer indices whose lanes are all in the list, in any order, and some that are not: transposed in fours, or word by
-// word.
+// Outer indices whose lanes are all in the list, in any order, and some that are not: transposed in fours, or copied
+// word by word.
 TEST(SiteCopy, TakesWholeGroupsOfLanes) {
     on_each_simd_target([] {
         std::mt19937 g(11);

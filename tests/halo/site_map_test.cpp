@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any block map, not only those of half-spinors, against plain loops, on every SIMD target. Whole numbers, so that sums
-// are exact.
+// Any block map, not only those of half-spinors, compared with plain loops, on every SIMD target. Whole numbers, so
+// that sums are exact.
 #include "pack_cases.hpp"
 
 using namespace halocline_test;
 
 namespace {
 
-/// A map of 1 to 6 blocks to as many, each a sum of up to 3.
+/// A map of 1 to 6 blocks to 1 to 6 blocks, each a sum of up to 3.
 struct random_map {
     int blocks;
     block_map map;
@@ -31,7 +31,7 @@ void expect_plain_loops(std::mt19937& g) {
     const std::size_t reals = m.in_reals(), made = m.out_reals();
     std::vector<T> in(sites * reals);
     for (T& v : in) v = static_cast<T>(drawn(g, -9, 9));
-    std::vector<std::int32_t> backwards, scattered; // scattered: one of the sites + 1 stays as it is
+    std::vector<std::int32_t> backwards, scattered; // scattered: one of the sites + 1 stays unchanged
     const int turn = drawn(g, 0, 5);
     for (std::size_t s = 0; s < sites; ++s) {
         backwards.push_back(static_cast<std::int32_t>(sites - 1 - s));

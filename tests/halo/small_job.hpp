@@ -24,7 +24,7 @@ inline void run(int ranks, const std::function<void(const halocline::comm::job&)
     halocline::comm::run_threads(ranks, body, small_job());
 }
 
-/// What each rank says that refuses the input of `body`; "accepted" if it doesn't.
+/// The error of each rank that refuses the input of `body`; "accepted" if it doesn't.
 inline std::vector<std::string> refusals(int ranks, const std::function<void(const halocline::comm::job&)>& body) {
     std::vector<std::string> texts(static_cast<std::size_t>(ranks));
     run(ranks,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stencils on ranks as threads, against plain loops over the whole lattice in one array: radius 1 to 3, 1 to 3
+// Stencils on ranks as threads, compared with plain loops over the whole lattice in one array: radius 1 to 3, 1 to 3
 // components, odd and uneven extents from 1, open and periodic edges. All numbers are small integers in doubles, so
 // every order of additions gives the same bits.
 #include <halocline/halo/stencil.hpp>
@@ -30,7 +30,7 @@ double first_value(const coordinate& x, int c) {
     return static_cast<double>(h % 1000);
 }
 double outside_value(const coordinate& x, int c) { return 7.0 + x[0] + 3 * x[1] + 5 * x[2] + 11 * x[3] + 13 * c; }
-/// Another weight for every neighbour, so that no two can be taken for each other.
+/// A different weight for every neighbour, so that no two can be confused.
 double weight(int mu, int k) { return 1 + 10 * mu + k; }
 
 /// The lattice in one array, stepped by the definition of the stencil.
@@ -74,7 +74,7 @@ std::vector<double> by_definition(const coordinate& e, const std::array<boundary
 
 constexpr int steps = 3;
 
-/// Runs the stencil and compares bits; also: each site once, and the interior is what needs no ghost.
+/// Runs the stencil and compares bits; also checks that each site is visited once, and the interior needs no ghost.
 template <star Star>
 void compare(const comm::job& j, const decomposition& cut, const stencil_options& options, const std::string& text) {
     constexpr int n = Star.components;
@@ -124,7 +124,7 @@ void compare(const comm::job& j, const decomposition& cut, const stencil_options
     EXPECT_EQ(wrong, 0) << "rank " << j.rank() << " of " << j.ranks() << ": " << text;
 }
 
-/// A random cut over the ranks of j: extents from 1 (undivided) or the radius (divided) on, mostly uneven.
+/// A random cut over the ranks of j: extents from 1 (undivided) or the radius (divided) up, mostly uneven.
 template <star Star>
 void compare_random_cases(const comm::job& j, unsigned seed, int count) {
     std::mt19937 g(seed);
@@ -220,7 +220,7 @@ TEST(Stencil, RefusesToReadStaleGhosts) {
     }
 }
 
-/// What for_boundary() throws when a face of u was written behind the stencil's back; "" if it doesn't.
+/// What for_boundary() throws if a face of u was written without the stencil's knowledge; "" if it doesn't.
 std::string told_of_a_face_that_was_written(const comm::job& j, const stencil_options& options) {
     stencil<double> s(j, decomposition::even({4, 4, 4, 4}, {1, 1, 1, 1}), options);
     field<double> u = s.make_field();
@@ -228,7 +228,7 @@ std::string told_of_a_face_that_was_written(const comm::job& j, const stencil_op
     s.start(u);
     s.finish_or_throw();
     EXPECT_NO_THROW(s.for_boundary(nothing));
-    u.data()[0] = 1; // marks nothing
+    u.data()[0] = 1; // does not mark it
     try {
         s.for_boundary(nothing);
     } catch (const error& e) {
@@ -237,7 +237,7 @@ std::string told_of_a_face_that_was_written(const comm::job& j, const stencil_op
     return "";
 }
 
-/// A variable of the environment for as long as this lives.
+/// An environment variable for the lifetime of this object.
 class environment_variable {
   public:
     environment_variable(const char* name, const char* value) : name_(name) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // No system calls between start and finish of plans, whatever path their messages take, with and without a team: after
-// set-up each thread of the ranks installs a seccomp filter that kills the process at any system call but exit_group,
-// and in teams sched_yield, with which members wait for each other. This program is both the test and, with "rank", the
-// ranks.
+// set-up each thread of the ranks installs a seccomp filter that kills the process at any system call except exit_group
+// and, in teams, sched_yield, with which members wait for each other. This program is both the test and, with "rank",
+// the ranks.
 #include <halocline/comm/slab.hpp>
 #include <halocline/halo/plan.hpp>
 #include <halocline/halo/shell_plan.hpp>
@@ -35,7 +35,7 @@ using lattice::field;
 std::string self, runner;
 
 constexpr lattice::coordinate global{8, 8, 8, 8};
-constexpr int components = 24; // messages of 96 KiB and more: a team shares them
+constexpr int components = 24; // messages of 96 KiB and more, which a team shares
 
 path path_named(const std::string& name) {
     for (const path p : {path::packed, path::direct, path::streamed})
@@ -43,10 +43,10 @@ path path_named(const std::string& name) {
     std::_Exit(2);
 }
 
-/// One exchange by one member of a team; false if it went wrong.
+/// One exchange by one member of a team; false if it failed.
 using exchange = std::function<bool(team)>;
 
-/// Own slots, filled by the built-in copy, by a caller's function, and in place. They are never packed here.
+/// The plan's own slots, filled by the built-in copy, by a caller's function, and in place. They are never packed here.
 exchange slots(const comm::job& j, const lattice::decomposition& cut, path way) {
     struct subject {
         std::shared_ptr<const lattice::site_order> order;
@@ -76,7 +76,7 @@ exchange slots(const comm::job& j, const lattice::decomposition& cut, path way) 
     };
 }
 
-/// Ghosts in the field, edges and corners among them, by both routes; and the reverse.
+/// Ghosts in the field, including edges and corners, by both routes; and the reverse.
 exchange shells(const comm::job& j, const lattice::decomposition& cut, path way) {
     struct subject {
         field<double> x;
@@ -101,7 +101,7 @@ exchange shells(const comm::job& j, const lattice::decomposition& cut, path way)
     };
 }
 
-/// Half of a field goes to the other rank, and every third site to the own one.
+/// Half of a field goes to the other rank, and every third site to the rank itself.
 exchange regions(const comm::job& j, const lattice::decomposition& cut, path way) {
     struct subject {
         field<double> x, y;
@@ -127,7 +127,7 @@ exchange regions(const comm::job& j, const lattice::decomposition& cut, path way
     };
 }
 
-/// Where all members of a team meet before an exchange, for its sources to be complete.
+/// Where all members of a team meet before an exchange, so that its sources are complete.
 class meeting {
   public:
     explicit meeting(int members) : members_(members) {}
@@ -146,11 +146,11 @@ class meeting {
     std::atomic<int> come_{0}, round_{0};
 };
 
-/// Exit code 10: all went well. "call": the last member makes one system call on purpose.
+/// Exit code 10: success. "call": the last member makes one system call on purpose.
 int be_rank(const std::string& what, const std::string& way, int members, const std::string& mode) {
     comm::job_options options;
     options.transports = {"shm"};
-    options.spin_polls = std::numeric_limits<int>::max(); // other load must not push a wait over its budget
+    options.spin_polls = std::numeric_limits<int>::max(); // other load must not push a wait beyond its budget
     const comm::job j = comm::job::from_environment(options);
     const auto cut = lattice::decomposition::even(global, {1, 1, 1, j.ranks()});
     const auto make = what == "plan" ? slots : what == "shell" ? shells : regions;
@@ -183,7 +183,7 @@ int be_rank(const std::string& what, const std::string& way, int members, const 
 int run(const std::string& what, path way, int members, const char* mode = "none") {
     const pid_t pid = fork();
     if (pid == 0) {
-        // Unbound: members of a team have a core in common else.
+        // Unbound, because otherwise the members of a team would share a core.
         execl(runner.c_str(), runner.c_str(), "-n", "2", "--timeout", "60", "--no-bind", "--", self.c_str(), "rank",
               what.c_str(), std::string(to_string(way)).c_str(), std::to_string(members).c_str(), mode, nullptr);
         _exit(127);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans driven by all threads of an OpenMP parallel region, also with more threads than cores: every ghost right, and
-// no barrier of OpenMP, no lock and no allocation between start and finish. Ranks are threads, too: each has its own
+// no OpenMP barrier, no lock and no allocation between start and finish. Ranks are threads, too: each has its own
 // team.
 #include "copying_team.hpp"
 #include "padded_oracle.hpp"
@@ -43,7 +43,7 @@ extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
 
 namespace {
 
-/// Runs f(), which is between start and finish, with barriers and locks counted.
+/// Runs f(), which is between start and finish, counting barriers and locks.
 template <class F>
 void counted(F&& f) {
     counting = true;
@@ -67,7 +67,7 @@ TEST_P(PlansOfTeams, ShareThePackingOfSlots) {
     const int members = GetParam();
     const auto cut = lattice::decomposition::even({6, 6, 6, 12}, {1, 1, 1, 2});
 
-    // Messages that are shared, and ones that one member packs.
+    // Messages that are shared, and messages that one member packs.
     for (const int components : {24, 1})
         run(2, [&](const comm::job& j) {
             const auto order = lattice::site_order::lexicographic(cut.local_box(j.rank()).extents);
@@ -104,7 +104,7 @@ struct shell_case {
     halo::path path;
 };
 
-/// A reverse exchange by a team gives the bits of one by a single thread.  Pre: p is bound to x.
+/// A reverse exchange by a team gives the same bits as by a single thread.  Pre: p is bound to x.
 void expect_the_adjoint_of_one_thread(shell_plan& p, lattice::field<double>& x, int members) {
     const auto fill = [&] {
         for (std::size_t i = 0; i < x.values().size(); ++i) x.values()[i] = static_cast<double>(mixed(i) % 64);
@@ -212,7 +212,7 @@ TEST_P(PlansOfTeams, AllocateNothing) {
     EXPECT_EQ(after, before);
 }
 
-// Every piece once, whoever takes it, however often the shared work changes.
+// Every piece once, whichever member takes it, however often the shared work changes.
 TEST_P(PlansOfTeams, TakeEveryPieceOnce) {
     const int members = GetParam();
     halo::copying_team team;

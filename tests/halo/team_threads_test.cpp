@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Teams of plain threads, so that the thread sanitizer sees how a team meets (it knows nothing of OpenMP's joins, which
-// team_test.cpp drives). Streamed messages among them.
+// team_test.cpp uses). Includes streamed messages.
 #include "padded_oracle.hpp"
 #include "small_job.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int ranks = 2, members = 3, steps = 20;
 
-/// body(job, its member, the meeting point of its team), by each member of each rank's team.
+/// Runs body(job, its member, the meeting point of its team) on each member of each rank's team.
 template <class Make, class Body>
 void run_teams(Make&& make, Body&& body) {
     comm::job_options options;

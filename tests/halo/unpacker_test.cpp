@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built-in unpack functions against plain loops over global coordinates: expansions, phases, formats, site orders,
-// several fields, teams; and the transpose of pack and exchange.
+// Built-in unpack functions compared with plain loops over global coordinates: expansions, phases, formats, site
+// orders, several fields, teams; and the transpose of pack and exchange.
 #include "pack_cases.hpp"
 
 #include <halocline/comm/global_sum.hpp>
@@ -14,7 +14,7 @@ using halo::unpacker_options;
 
 namespace {
 
-/// The own site, lexicographic, across the face from a ghost with this global coordinate.
+/// The owned site, lexicographic, across the face from a ghost with this global coordinate.
 std::int64_t site_across(const decomposition& cut, int rank, const halo::plan_options& o, face f, coordinate ghost) {
     const lattice::box local = cut.local_box(rank);
     const int extent = cut.global()[f.mu], width = o.widths.behind(f);
@@ -23,7 +23,7 @@ std::int64_t site_across(const decomposition& cut, int rank, const halo::plan_op
     return lattice::lexicographic_index(ghost, local.extents);
 }
 
-/// What a real of a message becomes on its way.
+/// What becomes of a real of a message on its way.
 double through(message_format format, double scale, double value) {
     const auto scaled = static_cast<float>(value * scale);
     if (format == message_format::half) return reference::half_value(reference::half_of(scaled)) / scale;
@@ -31,7 +31,7 @@ double through(message_format format, double scale, double value) {
     return value;
 }
 
-/// y += all ghosts of the fields that the ranks have sent by a packer of these options, from their global coordinates.
+/// y += all ghosts of the fields that the ranks sent with a packer with these options, from their global coordinates.
 template <class T>
 void add_plainly(const decomposition& cut, const halo::plan& plan, const packer_options& o, const unpacker_options& u,
                  int first_component, lattice::field<T>& y) {
@@ -60,8 +60,8 @@ double largest_difference(const lattice::field<T>& x, const lattice::field<T>& y
     return largest;
 }
 
-/// Largest difference between sums of the unpacker and of plain loops, over site orders and SIMD targets, of two fields
-/// in a message, with self-exchange.
+/// Largest difference between sums of the unpacker and of plain loops, over site orders and SIMD targets, with two
+/// fields per message and self-exchange.
 template <class T>
 double add_error(packer_options o, unpacker_options u, halo::ghost_widths widths = {}) {
     return largest_error([&](const comm::job& j, const decomposition& cut, const auto& order) {
@@ -161,7 +161,7 @@ void expect_ghosts_go_back(const halo::plan& there, const halo::plan& back, cons
     }
 }
 
-/// The sum of ghosts times numbers, which lie by message of the way back, field by field.
+/// The sum of ghosts times numbers, which are given per message of the way back, field by field.
 template <class T>
 double product_with_ghosts(const halo::plan& there, const halo::plan& back, const packer<T>& pack,
                            const std::vector<std::vector<T>>& numbers) {
@@ -246,7 +246,7 @@ TEST(Unpacker, IsTheAdjointOfPackAndExchange) {
                        .scale = 2,
                        .projections = half_spinors(),
                        .phases = {1, 1, 1, -1}};
-            std::size_t n = 0; // site orders in turn
+            std::size_t n = 0; // uses site orders in turn
             for (const halo::plan_options& o : {faces, odd, wide, open}) {
                 const auto lanes = [&] { return std::array{0, 1, 4, 8, 16}[n++ % 5]; };
                 expect_adjoint<double>(j, cut, o, whole, lanes());
@@ -336,7 +336,7 @@ TEST(Unpacker, AddsAndExpandsPartsOfAFaceAndAllocatesNothing) {
     });
 }
 
-// Lanes of other sites may be another thread's: -0 would become 0 if 0 were added to it.
+// Lanes of other sites may belong to another thread: -0 would become 0 if 0 were added to it.
 TEST(Unpacker, LeavesOtherSitesAsTheyAre) {
     const alone one;
     const packer_options o{.components = components, .projections = half_spinors()};

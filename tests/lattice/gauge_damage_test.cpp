@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers against files that are cut short, altered, or never were gauge files.
+// Readers and files that are cut short, altered, or never were gauge files.
 #include "gauge_formats.hpp"
 
 #include <halocline/base/error.hpp>
@@ -77,7 +77,7 @@ TEST(GaugeFile, RefusesNonUnitaryAndNonFiniteLinks) {
     }
 }
 
-/// Unitary, with the right plaquette: as a code holds links whose last slice has the fermions' sign.
+/// Unitary, with the right plaquette: links as held by a code whose last slice carries the fermions' sign.
 TEST(GaugeFile, RefusesLinksWithTheSignOfABoundary) {
     std::string content = ddalphaamg();
     for (std::size_t k = 0; k < 18; ++k) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers against the files of each format, whole and in parts.
+// Readers and the files of each format, whole and in parts.
 #include "gauge_formats.hpp"
 
 #include <halocline/base/error.hpp>

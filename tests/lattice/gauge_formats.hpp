@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gauge files made here byte by byte from the text of each format, never by our writer; and what reading them gives.
+// Gauge files made here byte by byte from each format's specification, never by our writer; and what reading them
+// gives.
 #pragma once
 
 #include <halocline/lattice/gauge_file.hpp>
@@ -116,7 +117,7 @@ inline std::string nersc(const nersc_options& o) {
 inline const std::vector<nersc_options> nersc_variants{{2, 4, true}, {2, 4, false}, {2, 8, true}, {2, 8, false},
                                                        {3, 4, true}, {3, 4, false}, {3, 8, true}, {3, 8, false}};
 
-/// `length` overrides what the head of the record says.
+/// `length` overrides the length in the record's header.
 inline std::string lime_record(std::string type, const std::string& data, unsigned flags,
                                std::optional<std::uint64_t> length = std::nullopt) {
     type.resize(128);
@@ -169,7 +170,7 @@ inline std::string milc(bool big, bool with_checksum = true, std::uint32_t order
            bytes_of(with_checksum ? sum31 : 0, 4, big) + data;
 }
 
-/// A file that is gone at the end of the test.
+/// A file that is removed at the end of the test.
 class temporary_file {
   public:
     explicit temporary_file(const std::string& content = {}) {
@@ -189,7 +190,7 @@ class temporary_file {
 
 inline const box whole{{0, 0, 0, 0}, extents};
 
-/// Everything a program does with a file except the plaquette; throws what it refuses.
+/// Everything a program does with a file except checking the plaquette; throws if it is refused.
 inline gauge_field load(const std::string& content) {
     const temporary_file t(content);
     const gauge_file file = open_gauge_file(t.path());

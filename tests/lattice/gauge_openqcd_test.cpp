@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// openQCD's files, which begin as DDalphaAMG's do and hold the links by odd sites.
+// openQCD's files, which begin like DDalphaAMG's and store the links by odd sites.
 #include "openqcd_format.hpp"
 
 #include <halocline/base/error.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public configurations, where they are.
+// The public configurations, if they are available.
 #include <halocline/lattice/gauge_file.hpp>
 #include <halocline_test/reference_data.hpp>
 

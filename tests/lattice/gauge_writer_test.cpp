@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the writer leaves behind: files that the readers take, or none.
+// What the writer leaves behind: files that the readers accept, or none.
 #include "gauge_formats.hpp"
 
 #include <halocline/base/error.hpp>

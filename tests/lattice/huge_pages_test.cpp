@@ -42,7 +42,7 @@ TEST(HugePages, LargeAllocationsAskForThemAndStartAtOne) {
 }
 
 TEST(HugePages, SmallAllocationsStayAsTheyAre) {
-    // mappings of their own: the heap may give what an earlier large field has asked for
+    // separate mappings, because the heap may return memory for which an earlier large field has asked
     mallopt(M_MMAP_THRESHOLD, 1 << 16);
     const std::size_t bytes = huge_page_bytes - 1;
     void* const p = huge_pages()->allocate(bytes, field_alignment);

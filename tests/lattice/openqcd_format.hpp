@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// openQCD's gauge files, made here byte by byte from the text of the format.
+// openQCD's gauge files, made here byte by byte from the format's specification.
 #pragma once
 
 #include "gauge_formats.hpp"
 
 namespace halocline_test {
 
-/// link(site, mu): the matrix; its extents are even. x0, x1, x2, x3 of that text are t, z, y, x here.
+/// link(site, mu): the matrix; its extents are even. x0, x1, x2, x3 of the specification are t, z, y, x here.
 template <class Link>
 std::string openqcd(const coordinate& lattice, Link&& link, double plaquette) {
     std::string out;

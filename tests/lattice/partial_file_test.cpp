@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two runs that were given the same file: one writes it, the other is told who does. What killed runs leave is
-// replaced.
+// Two runs that were given the same file: one writes it, the other is told which process does. Leftovers of killed runs
+// are replaced.
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/partial_file.hpp>
 #include <halocline_test/run_command.hpp>
@@ -41,7 +41,7 @@ TEST(PartialFile, OfTwoRunsTheSecondIsToldWhoWritesTheFile) {
     EXPECT_EQ(told.find("'" + path + "': is being written by " + me), 0U) << told;
     EXPECT_NE(told.find(first.name()), std::string::npos) << told;
     EXPECT_EQ(partial_writer(path).find(me), 0U) << partial_writer(path);
-    first.publish(); // the file of the first has taken no harm
+    first.publish(); // the first run's file is intact
     EXPECT_TRUE(std::filesystem::exists(path));
     EXPECT_EQ(partial_writer(path), "");
     EXPECT_EQ(refusal(path), "");

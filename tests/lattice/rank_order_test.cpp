@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank orders that keep bytes on their node, against all of them where these can be counted.
+// Rank orders that keep bytes on their node, compared with all possible ones where these can be enumerated.
 #include <halocline/base/error.hpp>
 #include <halocline/lattice/rank_order.hpp>
 
@@ -15,7 +15,7 @@ using halocline::input_error;
 
 namespace {
 
-/// Sites sent to other nodes, straight from the neighbours.
+/// Number of sites sent to other nodes, straight from the neighbours.
 std::int64_t counted(const decomposition& cut, const std::vector<int>& nodes) {
     std::int64_t sites = 0;
     for (int rank = 0; rank < cut.ranks(); ++rank)
@@ -27,7 +27,7 @@ std::int64_t counted(const decomposition& cut, const std::vector<int>& nodes) {
     return sites;
 }
 
-/// Least over every way to give places to nodes.
+/// The least over all ways of assigning places to nodes.
 std::int64_t least(const decomposition& cut, std::vector<int> nodes) {
     std::sort(nodes.begin(), nodes.end()); // which rank of a node has a place makes no difference
     std::int64_t sites = std::numeric_limits<std::int64_t>::max();
@@ -79,7 +79,7 @@ TEST(RankOrder, IsTheBestOfAllOnSmallGridsButForFewUnequalNodes) {
         gained += counted(ordered, nodes) < counted(cut, nodes);
     }
     EXPECT_GT(gained, 100);
-    EXPECT_LE(missed, 3); // a descent may end beside the best
+    EXPECT_LE(missed, 3); // a descent may end next to the optimum
 }
 
 TEST(RankOrder, IsTheBestOfAllForEqualNodesOnSmallGrids) {
@@ -101,13 +101,14 @@ TEST(RankOrder, IsTheBestOfAllForEqualNodesOnSmallGrids) {
 TEST(RankOrder, EqualNodesTakeBoxes) {
     const auto cut = decomposition::even({32, 32, 32, 32}, {4, 4, 4, 4});
     std::vector<int> nodes(256);
-    for (int rank = 0; rank < 256; ++rank) nodes[rank] = rank % 8; // dealt out one by one, as mpirun --map-by node does
+    for (int rank = 0; rank < 256; ++rank) nodes[rank] = rank % 8; // dealt out one by one, like mpirun --map-by node
 
     const auto ordered = cut.with_rank_order(rank_order_by_nodes(cut, nodes));
 
     const std::int64_t face_sites = 8 * 8 * 8;
-    EXPECT_EQ(off_node_sites(cut, nodes), 256 * 4 * face_sites);     // all faces in x and y
-    EXPECT_EQ(off_node_sites(ordered, nodes), 256 * 3 * face_sites); // boxes of 2.2.2.4, say: one face in x, y and z
+    EXPECT_EQ(off_node_sites(cut, nodes), 256 * 4 * face_sites); // all faces in x and y
+    EXPECT_EQ(off_node_sites(ordered, nodes),
+              256 * 3 * face_sites); // e.g. boxes of 2.2.2.4: one face in x, y and z
 }
 
 TEST(RankOrder, NeverCostsMoreThanLexicographicAndKeepsRanksOfANodeInOrder) {

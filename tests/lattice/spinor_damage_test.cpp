@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader against files that are cut short, altered, or hold something else: what is wrong, which value, what is
-// right.
+// The reader and files that are cut short, altered, or hold something else: errors say what is wrong, which value, and
+// what would be right.
 #include "spinor_formats.hpp"
 
 #include <limits>
@@ -29,7 +29,7 @@ TEST(SpinorFile, RefusesTruncationAnywhere) {
     const std::string content = scidac(8);
     const std::size_t data = content.find("scidac-binary-data") + 128;
     for (std::size_t n = 0; n < content.size(); n += n < data || n + 400 > content.size() ? 1 : 97) {
-        if (n == scidac(8, false).size()) continue; // whole but for its checksum: a warning
+        if (n == scidac(8, false).size()) continue; // complete except for its checksum: a warning
         ASSERT_THROW(load_spinors(content.substr(0, n)), file_error) << n;
     }
     expect_refusal(content.substr(0, data + 1000), "truncated");

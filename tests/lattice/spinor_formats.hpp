@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spinor files made here byte by byte from the text of the format, never by our writer.
+// Spinor files made here byte by byte from the format's specification, never by our writer.
 #pragma once
 
 #include "gauge_formats.hpp"
@@ -48,7 +48,7 @@ inline std::string scidac(int real_bytes, bool with_checksum = true) {
     return file_message() + field_message(real_bytes, spinor_data(real_bytes), with_checksum);
 }
 
-/// Everything a program does with a file; throws what it refuses.
+/// Everything a program does with a file; throws if it is refused.
 inline field<double> load_spinors(const std::string& content) {
     const temporary_file t(content);
     const spinor_file file = open_spinor_file(t.path());
@@ -56,7 +56,7 @@ inline field<double> load_spinors(const std::string& content) {
     check_totals(file, read_spinors(file, {{0, 0, 0, 0}, file.extents}, spinors));
     return spinors;
 }
-/// What load_spinors() says against a file; "": nothing.
+/// The error of load_spinors() for a file; "" if there is none.
 inline std::string refusal(const std::string& content) {
     try {
         load_spinors(content);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the writer leaves behind: a file that the format's text describes, whoever wrote which part; or none.
+// What the writer leaves behind: a file as specified, whichever rank wrote which part; or none.
 #include "spinor_formats.hpp"
 
 #include <halocline/lattice/decomposition.hpp>
@@ -23,7 +23,7 @@ field<double> part_of(const field<double>& all, const box& local) {
     return part;
 }
 
-/// The file's bytes when ranks of this grid write it.
+/// The file's bytes if ranks of this grid write it.
 std::string written(const coordinate& grid, const field<double>& all) {
     const temporary_file t;
     spinor_writer writer(t.path(), extents, {{"gauge", "a&b<c>"}, {"m0", "-0.5"}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector space over std::vector with its faults on order: it counts global sums and can spoil the n-th operation.
+// A vector space over std::vector with faults on demand: it counts global sums and can spoil the n-th operation.
 #pragma once
 
 #include <halocline/solvers/concepts.hpp>
@@ -24,7 +24,7 @@ struct dense_space {
     int sums = 0;
     int operations = 0; // that write numbers
     int spoil = -1;     // this operation leaves a NaN
-    int fail_sum = -1;  // this global sum finds its peer dead
+    int fail_sum = -1;  // this global sum finds that its peer is dead
     bool spoiled = false;
     const vector* solution = nullptr; // x of the solve
     bool spoiled_solution = false;    // the NaN went into x, which no recurrence reads
@@ -80,7 +80,7 @@ struct dense_space {
     }
 };
 
-/// y = A x, spoilt like any other operation.
+/// y = A x, which can be spoiled like any other operation.
 struct dense_operator {
     dense_space* space;
     const matrix* a;

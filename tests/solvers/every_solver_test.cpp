@@ -18,7 +18,7 @@ namespace {
 using namespace halocline::solvers;
 using namespace halocline_test;
 
-/// One face for all solvers: from x = 0, at most `most` iterations, tick() in each.
+/// A common interface for all solvers: from x = 0, at most `most` iterations, tick() in each.
 struct solver_case {
     const char* name;
     solve_report (*solve)(linear_system&, double tolerance, int most, const std::function<void()>& tick);
@@ -50,7 +50,7 @@ const solver_case solvers_under_test[] = {
          return minimal_residual(s.space, s.apply(), s.b, s.x, work, o, [&](const iteration_event&) { tick(); });
      }},
 };
-/// For tests that don't watch the iterations.
+/// For tests that don't observe the iterations.
 void silently() {}
 
 class EverySolver : public testing::TestWithParam<solver_case> {};
@@ -143,11 +143,11 @@ TEST_P(EverySolver, ReportsANumberSpoiltAnywhereWithinOneIteration) {
             ASSERT_TRUE(s.space.spoiled);
             if (report.status == solve_status::not_finite) {
                 ++reported;
-                // what only x holds is seen when the true residual is computed from it
+                // a NaN only in x is noticed when the true residual is computed from it
                 if (!s.space.spoiled_solution) {
                     EXPECT_LE(report.iterations, (at < 0 ? ticks : at) + 1) << "operation " << k;
                 }
-            } else { // spoilt after its last use: then the answer has to be right
+            } else { // spoiled after its last use: then the answer has to be right
                 EXPECT_FALSE(s.space.spoiled_solution);
                 ASSERT_TRUE(report.converged()) << to_string(report.status) << ", operation " << k;
                 EXPECT_LE(s.residual(), 1.01e-10) << "operation " << k;

@@ -149,7 +149,7 @@ TEST(BadInput, RanksThatTheBlocksForbidAreToldWhichBlocksAllowThem) {
     const struct {
         int ranks;
         std::string arguments;
-        const char* blocks; ///< "": none would do
+        const char* blocks; ///< "": there are none that would do
     } cases[] = {{3, "", "2.2.2.2"},
                  {3, "--blocks 4.4.4.4", "2.2.2.2"},
                  {3, "--mpi 1.1.1.3", "2.2.2.2"},
@@ -179,7 +179,7 @@ TEST(BadInput, IsToldBeforeTheDemoConfigurationIsMade) {
         EXPECT_EQ(run.out.find("generating"), std::string::npos) << run.out;
         EXPECT_TRUE(std::filesystem::is_empty(scratch / "")) << flag;
     }
-    const auto nowhere = run_command("env HALOCLINE_DATA_DIR=/proc " + on_ranks(2, "")); // which root may write to
+    const auto nowhere = run_command("env HALOCLINE_DATA_DIR=/proc " + on_ranks(2, "")); // to which root may write
 
     EXPECT_EQ(nowhere.exit_code, 2) << nowhere.err;
     EXPECT_EQ(nowhere.out.find("generating"), std::string::npos) << nowhere.out;

@@ -13,7 +13,7 @@
 namespace coarse_solve_test {
 namespace {
 
-/// Every rank's process of a job that halocline-run started.
+/// The processes of all ranks of a job that halocline-run started.
 std::vector<int> pids_of(const std::string& marker) {
     std::vector<int> pids;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -30,11 +30,11 @@ std::vector<int> pids_of(const std::string& marker) {
 }
 
 TEST(Faults, KilledRankEndsTheJobAndSurvivorsNameIt) {
-    run_command(on_ranks(1, "--max-iterations 1")); // the demo configuration is there
+    run_command(on_ranks(1, "--max-iterations 1")); // makes the demo configuration
     for (int round = 0; round < 3; ++round) {
         const std::string marker = "1" + std::to_string(::getpid()) + std::to_string(round); // a seed to find it by
         command_result run;
-        // Never converges within the iterations: the job is busy when it is hit.
+        // Never converges within the iterations, so the job is busy when the signal arrives.
         std::thread job([&] {
             run = run_command(on_ranks(2, "--tol 1e-200 --max-iterations 100000000 --setup 0 --seed " + marker));
         });
@@ -43,7 +43,7 @@ TEST(Faults, KilledRankEndsTheJobAndSurvivorsNameIt) {
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
             pids = pids_of("--seed " + marker);
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds(300 * round)); // set-up, solve
+        std::this_thread::sleep_for(std::chrono::milliseconds(300 * round)); // during set-up, during the solve
         EXPECT_EQ(pids.size(), 2u);
         const auto killed = std::chrono::steady_clock::now();
         if (pids.size() == 2) halocline_test::send_signal(pids[static_cast<std::size_t>(round) % 2], SIGKILL);
@@ -51,7 +51,7 @@ TEST(Faults, KilledRankEndsTheJobAndSurvivorsNameIt) {
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - killed;
 
         EXPECT_EQ(run.exit_code, 3) << run.out << run.err;
-        EXPECT_LT(took.count(), 10); // on a busy machine; waits end by themselves after 60 s
+        EXPECT_LT(took.count(), 10); // on a busy machine; waits end on their own after 60 s
         if (pids.size() == 2) {
             const std::string culprit = std::to_string(pids[static_cast<std::size_t>(round) % 2]);
             EXPECT_NE(run.err.find(culprit), std::string::npos) << run.err;

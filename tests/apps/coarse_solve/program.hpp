@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// coarse_solve as a user starts it, and what its JSON says.
+// coarse_solve as a user starts it, and its JSON output.
 #pragma once
 
 #include <halocline_test/run_command.hpp>
@@ -58,7 +58,7 @@ inline void expect_same_solution(const json& a, const json& b, double tolerance)
         EXPECT_LE(std::abs(number(a[key]) - number(b[key])), tolerance * std::abs(number(b[key]))) << key;
 }
 
-/// All that a solve says of its solution and of the way there, to the last bit.
+/// Compares everything that a solve reports about its solution and the way there, to the last bit.
 inline void expect_same_bits(const json& a, const json& b, const std::string& what) {
     for (const char* key : {"solution_norm", "solution_sum", "first_component", "true_relative_residual",
                             "outer_iterations", "coarse_iterations_average", "history"})

@@ -12,7 +12,7 @@ struct reference_case {
     complex ones_inner;
     double x_norm;
     complex x_sum, x_first;
-    int iterations; ///< of the reference code
+    int iterations; ///< in the reference code
     double solution_tolerance;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gauge files of any extents on which solves converge.
+// Gauge files with any extents on which solves converge.
 #pragma once
 
 #include <halocline/lattice/gauge_file.hpp>

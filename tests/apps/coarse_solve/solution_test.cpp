@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source from a file and its solution to one: what stands in the files is judged by the plain operator.
+// A source read from a file and its solution written to one: the plain operator checks the contents of the files.
 #include "program.hpp"
 #include "smooth_configuration.hpp"
 #include "source_file.hpp"
@@ -26,7 +26,7 @@ double norm(const lattice::field<double>& a) {
     return std::sqrt(squares);
 }
 
-/// |b - D x| / |b| of two files, and the norms of both.
+/// |b - D x| / |b| for two files, and the norms of both.
 struct judgement {
     double residual = 0, norm_x = 0, norm_b = 0;
 };

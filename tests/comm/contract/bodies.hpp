@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies that more tests than the contract run: rings of messages, sums.
+// Bodies used by other tests besides the contract: rings of messages, sums.
 #pragma once
 
 #include "messages.hpp"
@@ -13,7 +13,7 @@
 
 namespace halocline_test {
 
-/// `count` epochs around a ring; `before_send` and `before_wait` may dawdle.
+/// `count` epochs around a ring; `before_send` and `before_wait` may delay.
 template <class Before, class Between>
 void expect_ring_delivers(const job& j, std::size_t bytes, std::uint64_t count, Before before_send,
                           Between before_wait) {
@@ -34,7 +34,7 @@ inline void expect_ring_delivers(const job& j, std::size_t bytes, std::uint64_t 
     expect_ring_delivers(j, bytes, count, nothing, nothing);
 }
 
-/// Sums equal the serial sum to rounding, and their bits are the same on every rank.
+/// Sums equal the serial sum up to rounding, and their bits are the same on every rank.
 inline void expect_sums_equal_serial(const job& j) {
     global_sum sum(j, 40);
     for (const std::size_t n : {1, 2, 3, 40}) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is under test: a name on the command line picks the transport, the job says how ranks are made. One binary, many
-// runs: `comm_contract_test shm threads=4` (`signals`: while 1000 signals a second come), `halocline-run -n 4 --
-// comm_contract_test ofi-tcp`, `mpirun … mpi`. A transport joins the suite by a line in named_transport.hpp and one in
-// contract/CMakeLists.txt.
+// What is under test: a name on the command line picks the transport, the job determines how ranks are made. One
+// binary, many runs: `comm_contract_test shm threads=4` (`signals`: while 1000 signals a second arrive), `halocline-run
+// -n 4 -- comm_contract_test ofi-tcp`, `mpirun … mpi`. A transport joins the suite by a line in named_transport.hpp and
+// one in contract/CMakeLists.txt.
 #pragma once
 
 #include "../named_transport.hpp"
@@ -16,16 +16,16 @@ namespace halocline_test {
 
 using namespace halocline::comm;
 
-/// The one on the command line.
+/// The transport named on the command line.
 const named_transport& under_test();
 /// Ranks as threads of this process; 0: this process is one rank of a job that a launcher started.
 int thread_ranks();
 job_options options_under_test();
-/// `most` steps; fewer, which is told, where they would take long: more ranks than cores, an emulated device, a
+/// `most` steps; fewer, which is printed, if they would take long: more ranks than cores, an emulated device, a
 /// sanitizer.
 std::uint64_t steps(std::uint64_t most, const job& j);
 
-/// Runs `body` on every rank, on a job of its own. A rank leaves when all are done with it.
+/// Runs `body` on every rank, on a job of its own. A rank leaves only when all have finished the body.
 void on_every_rank(const std::function<void(const job&)>& body);
 
 } // namespace halocline_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer that is alive and silent. The deadline ends the job, and a rank that still sleeps then may be ended by its
-// watchdog, whatever gtest has to say: so this is a run of its own, disabled in ordinary ones, and passes by what rank
+// A peer that is alive but silent. The deadline ends the job, and a rank that is still asleep then may be ended by its
+// watchdog, whatever gtest would report: so this is a separate run, disabled in ordinary ones, and passes by what rank
 // 0 prints.
 #include "contender.hpp"
 #include "messages.hpp"
@@ -20,7 +20,7 @@ using clock_type = std::chrono::steady_clock;
 
 TEST(Deadline, DISABLED_NamesASilentPeer) {
     job_options options = options_under_test();
-    // Set-up on a busy machine must not meet it, nor in an emulated one.
+    // Set-up on a busy or emulated machine must not exceed it.
     options.deadline = std::chrono::seconds(under_test().transport == "verbs" ? 10 : 3);
     std::atomic<bool> over{false};
     const auto body = [&](const job& j) {
@@ -46,7 +46,7 @@ TEST(Deadline, DISABLED_NamesASilentPeer) {
             EXPECT_LT(waited, options.deadline + std::chrono::seconds(8));
         }
         if (!HasFailure()) std::printf("silent rank 1 is named, over %s\n", std::string(under_test().name).c_str());
-        std::fflush(stdout); // the launcher may end this rank too, now
+        std::fflush(stdout); // the launcher may now end this rank too
         over = true;
     };
     if (thread_ranks() > 0) {

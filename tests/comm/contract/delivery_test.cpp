@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is sent arrives: every size, every epoch, in order, whoever is late.
+// What is sent arrives: every size, every epoch, in order, whichever rank is late.
 #include "contender.hpp"
 #include "bodies.hpp"
 
@@ -60,7 +60,7 @@ TEST(Contract, ALateReceiverChangesNothing) {
         const auto dawdle = [&](std::uint64_t k) {
             if (j.rank() == late && k % 16 == 0) nap();
         };
-        for (const std::size_t bytes : {8, 100'000}) { // eager and rendezvous, where there is a difference
+        for (const std::size_t bytes : {8, 100'000}) { // eager and rendezvous, if there is a difference
             expect_ring_delivers(
                 j, bytes, steps(200, j), [](std::uint64_t) {}, dawdle);
         }
@@ -92,7 +92,7 @@ TEST(Contract, ManyEndsBetweenTwoRanksAreNotMixedUp) {
         std::vector<channel_request> requests;
         for (std::uint32_t n = 0; n < 8; ++n) {
             requests.push_back({next, 2 * n + 1, 2 * n, 32 + n, 32 + n, "high"});
-            requests.insert(requests.begin(), {before, 2 * n, 2 * n + 1, 32 + n, 32 + n, "low"}); // another order
+            requests.insert(requests.begin(), {before, 2 * n, 2 * n + 1, 32 + n, 32 + n, "low"}); // in another order
         }
         const tape t(64);
         channel_set set(j, requests, {"many", ""});
@@ -118,7 +118,7 @@ TEST(Contract, SeveralSetsMayBeInFlight) {
     });
 }
 
-/// What has been sent is read by nobody any more, also of a message that takes long.
+/// What has been sent is no longer read by anybody, not even of a message that takes long.
 TEST(Contract, TheNextMessageMayBeWrittenAsSoonAsThePeersIsHere) {
     on_every_rank([](const job& j) {
         for (const std::size_t bytes : {3000, 1'500'000}) {
@@ -136,7 +136,7 @@ TEST(Contract, TheNextMessageMayBeWrittenAsSoonAsThePeersIsHere) {
     });
 }
 
-/// The two slots: a peer may be one epoch ahead, and what is being read stays as it is until this rank goes on.
+/// The two slots: a peer may be one epoch ahead, and what is being read stays unchanged until this rank continues.
 TEST(Contract, APeerOneEpochAheadOverwritesNothing) {
     on_every_rank([](const job& j) {
         const tape t(5000);
@@ -147,7 +147,7 @@ TEST(Contract, APeerOneEpochAheadOverwritesNothing) {
             wait_for(j, set, k);
             if (k % static_cast<std::uint64_t>(j.ranks()) == static_cast<std::uint64_t>(j.rank())) {
                 const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
-                while (std::chrono::steady_clock::now() < until) { // the peers go ahead as far as they can
+                while (std::chrono::steady_clock::now() < until) { // the peers run ahead as far as they can
                     set.for_each([&](auto& c) { (void)c.arrived(k + 1); });
                     wrong += wrong_messages(set, t, k);
                 }

@@ -15,7 +15,7 @@ namespace {
 using namespace halocline;
 using namespace halocline_test;
 
-/// In the ring.
+/// Is that rank a neighbour in the ring?
 bool is_neighbour(const job& j, int of) { return (j.rank() + 1) % j.ranks() == of || (of + 1) % j.ranks() == j.rank(); }
 
 TEST(Ending, AFarewellEndsThePeersWaitAndAllThatWasSentBeforeArrives) {
@@ -40,7 +40,7 @@ TEST(Ending, AFarewellEndsThePeersWaitAndAllThatWasSentBeforeArrives) {
     });
 }
 
-// As when an exception leaves a plan between start and finish: small messages, and such as are under way for a while.
+// As when an exception leaves a plan between start and finish: small messages, and some that are under way for a while.
 TEST(Ending, AnEndThatLeavesAfterItsSendDeliversItAndEndsThePeersNextWait) {
     on_every_rank([](const job& j) {
         if (j.ranks() == 1) GTEST_SKIP() << "a rank that says farewell to itself waits for nobody";
@@ -58,7 +58,7 @@ TEST(Ending, AnEndThatLeavesAfterItsSendDeliversItAndEndsThePeersNextWait) {
                     set.for_each([](auto& c) { c.send(2, ticks()); });
                     EXPECT_EQ(set.wait(2), expected) << "rank " << j.rank();
                 }
-                j.barrier(); // the job itself goes on
+                j.barrier(); // the job itself continues
             }
         }
     });
@@ -104,12 +104,12 @@ TEST(Ending, MemoryComesBackAfterBothEndsAreGone) {
             wait_for(j, set, 1);
             most = std::max(most, j.memory().used() - before);
         }
-        // Farewells may be under way: a few sets at a time, not thirty.
+        // Farewells may be under way: those of a few sets at a time, not of thirty.
         EXPECT_LT(most, 10 * 2 * 3 * bytes);
     });
 }
 
-/// The text of the input_error that every rank gets.
+/// Expects that every rank gets an input_error with this text.
 void expect_refused(const job& j, const std::vector<channel_request>& requests, const std::string& shape,
                     const std::string& expected) {
     std::string text;

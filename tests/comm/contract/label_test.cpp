@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that are not what the plan says: a shim flips bits of what arrived, drops a message, sends one twice. A wait
-// that ends well means that the payload is the one of this epoch; everything else is a bad status.
+// Messages that differ from what the plan says: a shim flips bits of what arrived, drops a message, sends one twice. A
+// wait that succeeds means that the payload is that of this epoch; everything else is a bad status.
 #include "contender.hpp"
 #include "messages.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 
 using namespace halocline_test;
 
-/// The label as it lies in this rank's memory.
+/// The label as stored in this rank's memory.
 template <class Channel>
 message_label& arrived_label(Channel& c, std::uint64_t epoch) {
     return const_cast<message_label&>(static_cast<const message_label&>(c.label(epoch)));
@@ -54,14 +54,14 @@ TEST(Label, TheOneOfTheEpochBeforeIsWrongData) {
             wait_for(j, set, k);
         }
         set.for_each([&](auto& c) {
-            arrived_label(c, 2).epoch = 1; // what a repeated message would say
+            arrived_label(c, 2).epoch = 1; // what a repeated message would carry
             EXPECT_EQ(c.check(2), status::wrong_data);
         });
         j.barrier();
     });
 }
 
-/// Rank 0 sends each of six epochs as often as `times` says. A peer that is told that an epoch came has its payload.
+/// Rank 0 sends each of six epochs `times` times. If a wait of the peer succeeds, it has the right payload.
 template <class Times>
 void expect_no_wrong_payload(const job& j, Times times) {
     const tape t(200);
@@ -74,7 +74,7 @@ void expect_no_wrong_payload(const job& j, Times times) {
     for (std::uint64_t k = 1; k <= 6; ++k) {
         set.for_each([&](auto& c) { fill(c, set, t, j.rank(), k); });
         for (int n = j.rank() == 0 ? times(k) : 1; n > 0; --n) set.for_each([&](auto& c) { c.send(k, ticks()); });
-        if (!is_there(k) || set.wait(k) != status::ok) return; // what is missing is seen to be missing
+        if (!is_there(k) || set.wait(k) != status::ok) return; // the loss is detected
         EXPECT_EQ(wrong_messages(set, t, k), 0) << "epoch " << k << " on rank " << j.rank();
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message of more than 2 GiB, each word of it looked at. Disabled in ordinary runs: it is an entry of its own
-// (comm.contract.<name>.large), for it needs 4 GiB of memory over shm, where the copy into the receiver's slot is all,
-// and 12 GiB over networks.
+// A message of more than 2 GiB, every word of which is checked. Disabled in ordinary runs: it is a separate entry
+// (comm.contract.<name>.large), because it needs 4 GiB of memory over shm, where the only copy is the one into the
+// receiver's slot, and 12 GiB over networks.
 #include "bodies.hpp"
 #include "contender.hpp"
 
@@ -15,12 +15,12 @@ using namespace halocline_test;
 
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
-/// Of a number in a file, of bytes; very much if there is none ("max").
+/// The number of bytes in a file, in GiB; very large if it holds no number ("max").
 double gib_in(const char* path) {
     double bytes = 0;
     return std::ifstream(path) >> bytes ? bytes / gib : 1e9;
 }
-/// Memory that may be had without swapping, also where a container has a limit.
+/// Memory available without swapping, even if a container limits it.
 double available_gib() {
     const double group = gib_in("/sys/fs/cgroup/memory.max");
     const double left = group < 1e9 ? group - gib_in("/sys/fs/cgroup/memory.current") : group;
@@ -39,7 +39,7 @@ TEST(Large, DISABLED_AMessageOfMoreThanTwoGibibytesArrives) {
         const double needed = under_test().transport == "shm" ? 4 : 12;
         const bool room = j.gather(available_gib() >= needed ? "y" : "n") == std::vector<std::string>{"y", "y"};
         if (!room) GTEST_SKIP() << "less than " << needed << " GiB of memory are free";
-        constexpr std::size_t words = (std::size_t{1} << 28) + 1001; // of 8 bytes: 2 GiB and 8008 bytes
+        constexpr std::size_t words = (std::size_t{1} << 28) + 1001; // 8 bytes each: 2 GiB and 8008 bytes
         const std::size_t bytes = words * sizeof(std::uint64_t);
         const std::size_t out = j.rank() == 0 ? bytes : 0, in = j.rank() == 0 ? 0 : bytes;
         const std::vector<channel_request> request{{1 - j.rank(), 0, 0, out, in, "large"}};

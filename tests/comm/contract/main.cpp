@@ -22,7 +22,7 @@ namespace {
 const named_transport* chosen = nullptr;
 int ranks_as_threads = 0;
 
-/// That are sure to be done in a second by ranks that share cores, if there were two of them with a core each.
+/// What ranks that share cores are sure to do in a second, if there were two of them with a core each.
 std::uint64_t steps_per_second(const named_transport& t) {
     if (t.name == "mpi-one-sided") return 3'000;
     if (t.name == "ofi-tagged") return 5'000;
@@ -31,7 +31,7 @@ std::uint64_t steps_per_second(const named_transport& t) {
     return 100'000;
 }
 
-/// How many steps a test may ask for here, and what keeps it from more.
+/// How many steps a test may ask for here, and the reason for the limit.
 struct step_limit {
     std::uint64_t steps = std::numeric_limits<std::uint64_t>::max();
     std::string why;
@@ -51,7 +51,7 @@ step_limit limit_of_steps(int ranks) {
     return limit;
 }
 
-/// Once for each text.
+/// Prints each text only once.
 void say(const std::string& text) {
     static std::mutex one_at_a_time;
     static std::set<std::string> said;
@@ -59,7 +59,7 @@ void say(const std::string& text) {
     if (said.insert(text).second) std::printf("[  FEWER   ] %s\n", text.c_str());
 }
 
-/// System calls are interrupted and not restarted.
+/// Makes signals interrupt system calls, which are not restarted.
 void signal_a_thousand_times_a_second() {
     struct sigaction action {};
     action.sa_handler = [](int) {};

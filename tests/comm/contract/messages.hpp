@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is sent, so that a byte of another epoch, sender, end or place is noticed: each message is a stretch of one long
-// tape of random bytes, and who sends what decides where it begins. Filling is one memcpy, checking one memcmp.
+// Message contents by which a byte of another epoch, sender, end or place is noticed: each message is a stretch of one
+// long tape of random bytes, and its sender and epoch decide where it begins. Filling is one memcpy, checking one
+// memcmp.
 #pragma once
 
 #include <halocline/comm/channel_set.hpp>
@@ -32,7 +33,7 @@ class tape {
     std::vector<std::uint64_t> words_;
 };
 
-/// Two ends per rank in a ring: on 2 ranks both neighbours are the same rank, on 1 rank the own.
+/// Two ends per rank in a ring: on 2 ranks both neighbours are the same rank, on 1 rank it is the rank itself.
 inline std::vector<channel_request> ring(const job& j, std::size_t bytes) {
     const int next = (j.rank() + 1) % j.ranks(), before = (j.rank() + j.ranks() - 1) % j.ranks();
     return {{next, 1, 0, bytes, bytes, "high"}, {before, 0, 1, bytes, bytes, "low"}};
@@ -49,7 +50,7 @@ inline void fill_and_send(channel_set& set, const tape& t, int me, std::uint64_t
         c.send(epoch, ticks());
     });
 }
-/// Messages of `epoch` that are not what their sender wrote in it.
+/// Number of messages of `epoch` that differ from what their sender wrote.
 [[nodiscard]] inline int wrong_messages(channel_set& set, const tape& t, std::uint64_t epoch) {
     int wrong = 0;
     set.for_each([&](auto& c) {
@@ -59,7 +60,7 @@ inline void fill_and_send(channel_set& set, const tape& t, int me, std::uint64_t
     });
     return wrong;
 }
-/// wait(), as the exception of a bad status.
+/// wait() that throws on a bad status.
 inline void wait_for(const job& j, channel_set& set, std::uint64_t epoch) {
     if (const status s = set.wait(epoch); s != status::ok) j.fail(s, set.pending(epoch));
 }

@@ -6,9 +6,9 @@
 
 namespace halocline_test {
 
-/// Calls of operator new since the program started, all threads.
+/// Number of calls of operator new since the program started, in all threads.
 std::uint64_t allocations() noexcept;
-/// What they asked for, in all.
+/// Total number of bytes that they requested.
 std::uint64_t allocated_bytes() noexcept;
 
 } // namespace halocline_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seccomp filters, for what must make no system calls and for what must do without one of them. They are for ever, so
-// tests set them in processes or threads of their own.
+// Seccomp filters, for code that must make no system calls or must do without one of them. They can't be removed, so
+// tests install them in separate processes or threads.
 #pragma once
 
 #include <cerrno>
@@ -15,7 +15,7 @@
 
 namespace halocline_test {
 
-/// From now on any system call of this thread but exit_group, and sched_yield if it `may_yield`, kills the process.
+/// From now on any system call of this thread except exit_group (and sched_yield if `may_yield`) kills the process.
 inline void forbid_system_calls(bool may_yield = false) {
     const auto allowed_also = static_cast<unsigned>(may_yield ? SYS_sched_yield : SYS_exit_group);
     sock_filter program[] = {
@@ -30,7 +30,7 @@ inline void forbid_system_calls(bool may_yield = false) {
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) std::_Exit(99);
 }
 
-/// From now on this system call fails in this thread, as where it is not permitted.
+/// From now on this system call fails in this thread, as if it were not permitted.
 inline void refuse_system_call(int number) {
     sock_filter program[] = {
         {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
@@ -43,7 +43,8 @@ inline void refuse_system_call(int number) {
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) std::_Exit(99);
 }
 
-/// How a process ends that forbade them: not by _exit, before which a sanitizer would look for leaks.
+/// The way to end a process that has forbidden system calls: not by _exit, before which a sanitizer would look for
+/// leaks.
 [[noreturn]] inline void exit_by_system_call(int code) {
     syscall(SYS_exit_group, code);
     __builtin_unreachable();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields that are functions of the global lattice alone: the same for every cut, site order and precision.
+// Fields that depend only on the global lattice: the same for every cut, site order and precision.
 #pragma once
 
 #include <halocline/dirac/padded_links.hpp>

@@ -38,7 +38,7 @@ inline std::string& launcher_program() {
 }
 inline std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe"); }
 
-/// main() of a program of such tests.
+/// main() of such test programs.
 inline int run_tests_or_be_rank(int argc, char** argv) {
     if (argc == 3 && std::string(argv[1]) == "rank") return be_rank(argv[2]);
     testing::InitGoogleTest(&argc, argv);
@@ -46,10 +46,10 @@ inline int run_tests_or_be_rank(int argc, char** argv) {
     return RUN_ALL_TESTS();
 }
 
-/// $HALOCLINE_STALL_MS and job_options::deadline of modes that begin with "stalls-", "short-".
+/// $HALOCLINE_STALL_MS and job_options::deadline for modes that begin with "stalls-", "short-".
 constexpr std::chrono::milliseconds stall(600), short_deadline(1500);
 
-/// The promise; and what a machine with much else to do may take, still far from the 15 s after which waits end anyway.
+/// The promised time; and what a heavily loaded machine may take, still far from the 15 s after which waits end anyway.
 constexpr auto promised = std::chrono::seconds(1), under_load = std::chrono::seconds(8);
 
 /// A job of such ranks under halocline-run.
@@ -58,10 +58,10 @@ struct running_job {
     FILE* output = nullptr;
     std::vector<pid_t> ranks;
     std::vector<std::string> failures;
-    std::vector<std::string> last_words; ///< of watchdoges, for ranks that could not
+    std::vector<std::string> last_words; ///< from watchdogs, on behalf of ranks that could not report
     std::string said;                    ///< all lines so far
 
-    /// Returns when so many ranks have announced themselves.  Err: std::runtime_error: they don't.
+    /// Returns when `announced` ranks have announced themselves.  Err: std::runtime_error if they don't.
     running_job(int n, const std::string& mode, std::size_t announced) : ranks(static_cast<std::size_t>(n), -1) {
         int pipe_ends[2];
         if (pipe(pipe_ends) != 0) std::abort();
@@ -93,7 +93,7 @@ struct running_job {
     [[nodiscard]] std::string name_of(int rank) const {
         return "rank " + std::to_string(rank) + " (pid " + std::to_string(ranks[static_cast<std::size_t>(rank)]);
     }
-    /// Takes in the next line that a rank or the launcher says.  False: there will be none.
+    /// Takes in the next line from a rank or the launcher.  False: there will be none.
     bool line() {
         char text[2048];
         if (std::fgets(text, sizeof text, output) == nullptr) return false;
@@ -104,7 +104,7 @@ struct running_job {
         if (std::string(text).starts_with("rank ")) last_words.emplace_back(text);
         return true;
     }
-    /// Until the job has ended.  Its exit code.
+    /// Waits until the job has ended.  Returns its exit code.
     int wait() {
         while (line()) {
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that are threads, on one core: what they wait for comes only when they give it away.
+// Ranks that are threads, on one core: what they wait for happens only when they yield it.
 #pragma once
 
 #include <halocline/comm/processors.hpp>
@@ -10,7 +10,7 @@
 
 namespace halocline_test {
 
-/// The calling thread has the first processor that it may use, and no other.
+/// Binds the calling thread to the first processor that it may use.
 inline void bind_to_first_core() {
     const std::vector<int> usable = halocline::comm::usable_processors();
     ASSERT_FALSE(usable.empty());

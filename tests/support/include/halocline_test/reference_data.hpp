@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the public gauge configurations are, if they are: tests that need them skip with a message otherwise.
+// The location of the public gauge configurations, if available: tests that need them are skipped with a message
+// otherwise.
 #pragma once
 
 #include <cstdlib>
@@ -8,8 +9,8 @@
 
 namespace halocline_test {
 
-/// Path of a reference file, empty if it is not there. Looks in $HALOCLINE_TEST_CONFIGS, then in ../shared/configs
-/// beside the source tree.
+/// Path of a reference file, empty if it does not exist. Looks in $HALOCLINE_TEST_CONFIGS, then in ../shared/configs
+/// next to the source tree.
 inline std::string reference_file(const std::string& name) {
     const char* configured = std::getenv("HALOCLINE_TEST_CONFIGS");
     const std::filesystem::path path =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call says that refuses its input.
+// The error of a call that refuses its input.
 #pragma once
 
 #include <halocline/base/error.hpp>

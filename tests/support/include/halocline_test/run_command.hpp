@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a program as a user would, and keeps what it said.
+// Runs a program as a user would, and keeps its output.
 #pragma once
 
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ struct command_result {
     double seconds = 0;
 };
 
-/// A folder that is gone when the test ends.
+/// A folder that is removed when the test ends.
 class scratch_folder {
   public:
     scratch_folder() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that its process may use and that the system copies for nobody else, as a device's may be.
+// Memory that its process may use but that the system copies for nobody else, like some devices' memory.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace halocline_test {
 
 class secret_memory {
   public:
-    /// The bytes from `hidden_from` on are secret, those before it are as any others.  Pre: whole pages.
+    /// The bytes from `hidden_from` on are secret, those before it are ordinary.  Pre: whole pages.
     explicit secret_memory(std::size_t bytes, std::size_t hidden_from = 0)
         : bytes_(bytes), p_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
         const std::size_t hidden = bytes - hidden_from;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kill() that can't hit more than the one process it is meant for.
+// kill() that can only hit the one process it is meant for.
 #pragma once
 
 #include <cerrno>
@@ -11,8 +11,8 @@
 
 namespace halocline_test {
 
-/// To kill(), 0 means the own group and -1 every process of the machine: a job that did not start must not end it.
-/// Err: std::logic_error if `process` is no process's number; std::system_error.
+/// To kill(), 0 means this process group and -1 every process of the machine: a job that did not start must not end
+/// those.  Err: std::logic_error if `process` is not the number of a process; std::system_error.
 inline void send_signal(pid_t process, int number) {
     if (process <= 1)
         throw std::logic_error("signal " + std::to_string(number) + " to process " + std::to_string(process));

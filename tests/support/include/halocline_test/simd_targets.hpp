@@ -8,7 +8,7 @@
 
 namespace halocline_test {
 
-/// Pre: no kernel chosen outside `body` is used by it: kernels are chosen where tables are made.
+/// Pre: `body` uses no kernel that was chosen outside it: kernels are chosen when tables are made.
 template <class Body>
 void on_each_simd_target(Body&& body) {
     const std::int64_t available = hwy::SupportedTargets();
