@@ -2,8 +2,8 @@
 # Tests of the benches: that each runs for a second, what it writes, and what it refuses.
 include(HaloclineMpiTest) # finds the launchers
 
-# A second of a bench is a test: bench.<question>, on RANKS ranks (without: as it is). Their 300 s are for what hangs: beside busy
-# programs each of the exchanges that a bench has chosen for a second may take a time slice (bench.p2p.openmpi: 37 s).
+# Runs a bench for a second: bench.<question>, on RANKS ranks (default: without halocline-run). The timeout of 300 s is
+# for hangs: on a busy machine each exchange may take a time slice (bench.p2p.openmpi: 37 s).
 function(halocline_add_bench_test question)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "RANKS" "ARGS")
   set(launch)
@@ -16,7 +16,7 @@ function(halocline_add_bench_test question)
   set_tests_properties(bench.${question} PROPERTIES TIMEOUT 300 PROCESSORS ${arg_RANKS} LABELS bench)
 endfunction()
 
-# A second of a bench beside its peer under each MPI, which knows MODES: bench.<question>.<mpi>.
+# Runs a bench for a second with its peer under each MPI: bench.<question>.<mpi>. MODES: those that the peer knows.
 function(halocline_add_bench_peer_test question)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "MODES" "ARGS")
   foreach(mpi openmpi mpich)
@@ -34,8 +34,8 @@ endfunction()
 set(shortest --seconds 1 --rounds 1 --L 4 --bytes 96)
 halocline_add_bench_test(halo RANKS 2 ARGS ${shortest})
 halocline_add_bench_peer_test(halo MODES :packed,in-place,neighbour ARGS ${shortest} --cut x --layout padded)
-# A line of JSON begins with the keys that are promised; of coarse sites, which come first where no others are named: on
-# a busy machine the first point may take all the time.
+# A line of JSON begins with the promised keys. With --vectors alone, coarse sites come first: on a busy machine the
+# first point may take all the time.
 set(number "[-+0-9.e]+")
 add_test(NAME bench.halo.keys COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_halo>
          --seconds 2 --rounds 1 --vectors 20 --cut t --layout padded)
@@ -49,8 +49,8 @@ foreach(extents 4.4 8x 99999999999)
   set_tests_properties(bench.halo.extents.${extents} PROPERTIES TIMEOUT 60 LABELS bench
     PASS_REGULAR_EXPRESSION "--L ${extents}: expected extents from 2 on")
 endforeach()
-# One rank of two threads, both layouts.
-execute_process(COMMAND nproc OUTPUT_VARIABLE cores) # that may be used: the machine may have more
+# One rank with two threads, both layouts.
+execute_process(COMMAND nproc OUTPUT_VARIABLE cores) # those that this process may use
 if(cores GREATER_EQUAL 2)
   add_test(NAME bench.halo.threads COMMAND bench_halo ${shortest} --cut xt --threads 1,2)
   set_tests_properties(bench.halo.threads PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench)
@@ -80,7 +80,7 @@ endif()
 
 halocline_add_bench_test(sum RANKS 3 ARGS --seconds 1 --rounds 1)
 halocline_add_bench_peer_test(sum ARGS --seconds 1 --rounds 1 --values 1,64)
-# An answer is taken whole, however long it is: its median is 9.
+# A peer's answer is read whole, however long it is: the median of this one is 9.
 add_test(NAME bench.sum.long_answers COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_sum> --seconds 0.5 --rounds 1
          --values 1 --peer "long=sh '${CMAKE_CURRENT_SOURCE_DIR}/support/long_answers.sh'")
 set_tests_properties(bench.sum.long_answers PROPERTIES
@@ -107,7 +107,7 @@ endif()
 # of detail.
 set(runs ${CMAKE_CURRENT_SOURCE_DIR}/targets/example-run-1.json ${CMAKE_CURRENT_SOURCE_DIR}/targets/example-run-2.json)
 add_test(NAME bench.targets COMMAND bench_targets ${runs})
-string(CONCAT table # without semicolons, which would make it a list of which one is enough
+string(CONCAT table # no semicolons: they would make it a list, and any one match would pass
   "one way: ours - raw slot, ns ≤ 40.0 . shared memory . \\*\\*1 of 2\\*\\* . slow 64 B \\*\\*50.0\\*\\* .\n"
   ".*one way: ours - raw slot, ns ≤ 40.0 . shared memory . – . 8 B 30.0. 64 B \\*\\*50.0\\*\\* . – .\n"
   ".*one way: ours / the better MPI ≤ 1.00 . ordinary memory . – . 16 KiB \\*\\*1.20\\*\\* . – .\n"
@@ -122,7 +122,7 @@ string(CONCAT table # without semicolons, which would make it a list of which on
   ".*24 figures, 15 met, 9 missed")
 set_tests_properties(bench.targets PROPERTIES TIMEOUT 60 LABELS bench PASS_REGULAR_EXPRESSION "${table}")
 
-# Results that can't be written, and names that are empty, are told (support/output_file.hpp).
+# Results that can't be written, and empty file names, are reported (support/output_file.hpp).
 set(halo_arguments ${shortest})
 set(p2p_arguments --quick)
 foreach(question halo p2p)
@@ -139,7 +139,7 @@ foreach(question halo p2p)
     PASS_REGULAR_EXPRESSION "--json: expected FILE|'--json' lacks its value")
 endforeach()
 
-# Bad input is one error for the job: a flag that there isn't, and what only a job of two ranks can know.
+# Bad input gives one error for the whole job: an unknown flag, and mistakes that only show with two ranks.
 function(halocline_add_bad_input_test name program) # and its arguments
   add_test(NAME bench.${name} COMMAND ${CMAKE_COMMAND}
     "-DRUN=$<TARGET_FILE:halocline-run>;-n;2;--;$<TARGET_FILE:${program}>;${ARGN}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Everything from outside, found once, here. Required ones stop the configuration; an optional one that is missing
-# disables a target and is named in the summary.
+# Finds all dependencies. A missing required one stops the configuration; a missing optional one disables a target and
+# is named in the summary.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -20,13 +20,13 @@ pkg_check_modules(LIBFABRIC QUIET libfabric>=1.9)
 if(LIBFABRIC_FOUND AND LIBFABRIC_VERSION VERSION_GREATER_EQUAL 1.16 AND LIBFABRIC_VERSION VERSION_LESS 1.18)
   set(LIBFABRIC_HAS_NET ON) # provider net, which is tcp since
 endif()
-# PMIx's headers, likewise.
+# PMIx's headers; its library, too, is loaded at run time.
 pkg_check_modules(PMIX QUIET pmix>=3)
 
 # libibverbs' headers; the library is loaded at run time by jobs that use transport verbs.
 pkg_check_modules(LIBIBVERBS QUIET libibverbs>=1.11) # _ibv_query_gid_ex
 
-# Each MPI that is installed gets its own module; programs never link libmpi (docs/decisions/).
+# Each installed MPI gets its own module; programs never link libmpi (docs/decisions/).
 find_program(HALOCLINE_MPICXX_OPENMPI NAMES mpicxx.openmpi)
 find_program(HALOCLINE_MPICXX_MPICH NAMES mpicxx.mpich)
 

@@ -2,10 +2,10 @@
 # halocline_add_library(<name> SOURCES ... [DEPENDS <halocline libs>] [LINK <public targets>] [LINK_PRIVATE ...])
 #
 # One folder, one library, one include root: <name>/include/halocline/<name>/*.hpp. A library sees only what DEPENDS
-# names, so an include against the layer rule does not compile. Every public header is compiled alone
-# (target all_verify_interface_header_sets).
+# names, so an include against the layer rule does not compile. Every public header is also compiled on its
+# own (target all_verify_interface_header_sets).
 
-# Warnings: for our own targets only, never exported.
+# Warnings for our own targets, never exported.
 add_library(halocline_warnings INTERFACE)
 target_compile_options(halocline_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast
@@ -35,8 +35,8 @@ function(halocline_add_library name)
   set_property(GLOBAL APPEND PROPERTY HALOCLINE_LIBRARIES ${name})
 endfunction()
 
-# find_package(halocline COMPONENTS halo ...) from an install, and `pkg-config halocline` for Makefiles. Both are relative
-# to their own place: the prefix can be moved.
+# find_package(halocline COMPONENTS halo ...) from an install, and `pkg-config halocline` for Makefiles. Both are
+# relocatable: the prefix can be moved.
 function(halocline_install_package)
   include(CMakePackageConfigHelpers)
   set(where ${CMAKE_INSTALL_LIBDIR}/cmake/halocline)

@@ -2,12 +2,12 @@
 # halocline_add_mpi_test(<folder>.<name> TARGET <executable> RANKS 2 4 [ARGS ...] [LABELS ...]
 #   [TIMEOUT s] [MPIS openmpi] [CONFIGURATIONS name])
 #
-# Runs a program that is there already under each MPI's own mpirun: `comm.mpi_test.openmpi.r2`. The same binary for all:
-# nothing is linked against an MPI. An MPI without module or launcher gives no test (named in the configure summary).
+# Runs an existing program under each MPI's own mpirun: `comm.mpi_test.openmpi.r2`. All use the same binary, because
+# nothing is linked against an MPI. An MPI without module or launcher gets no test (see the configure summary).
 find_program(HALOCLINE_MPIRUN_OPENMPI NAMES mpirun.openmpi)
 find_program(HALOCLINE_MPIRUN_MPICH NAMES mpirun.mpich)
 
-# Ranks on fewer cores than ranks, as root, on this host only.
+# Allows more ranks than cores, and root; this host only.
 set(HALOCLINE_OPENMPI_ENVIRONMENT
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
   OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none)

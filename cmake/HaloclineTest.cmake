@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # halocline_add_test(<folder>.<name> SOURCES ... LINK ... [SEES comm] [RANKS 1 2 4] [ARGS ...] [LABELS ...] [TIMEOUT s]
 #   [CONFIGURATIONS name])
-# halocline_add_test(<folder>.<name> TARGET <program> ...)    runs a program that is there already
+# halocline_add_test(<folder>.<name> TARGET <program> ...)    runs an existing program
 #
 # SEES names libraries whose private headers the test includes.
-# One ctest entry per rank count: `halo.plan_test.r4`. Without RANKS the program is run once, as it is; with RANKS it is
-# started by halocline-run (ranks as processes). Tests that make their own ranks (threads, forks) need no RANKS.
-# Labels: `threads` ranks are threads (what the thread sanitizer can judge), `reference-data` may be skipped for want of
-# data, `mpi` needs an MPI.
+# One ctest entry per rank count: `halo.plan_test.r4`. Without RANKS the program is run once, directly; with
+# RANKS halocline-run starts it (ranks as processes). Tests that make their own ranks (threads, forks) need no RANKS.
+# Labels: `threads` ranks are threads (which the thread sanitizer can check), `reference-data` skipped where the data is
+# missing, `mpi` needs an MPI.
 find_package(GTest REQUIRED)
 
 function(halocline_add_test_program target)

@@ -57,7 +57,7 @@ static void compare(void* context, const int x[4]) {
     if (*c->ghost++ != value_of(wrapped, c->step)) ++c->wrong;
 }
 
-/* Packs by hand what plan_start copies. */
+/* Packs by hand what plan_start would copy. */
 struct packing {
     const double* field;
 };
@@ -116,7 +116,7 @@ static long exchange_ghosts(halocline_job* job) {
     return c.wrong;
 }
 
-/* Every rank to the next, straight into its buffer, and back through a buffer of the window's own. */
+/* Each rank writes to the next, straight into its buffer; the answer comes back through the window's own buffer. */
 static long pass_round_ring(halocline_job* job) {
     const int rank = halocline_job_rank(job), ranks = halocline_job_ranks(job);
     const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
@@ -162,7 +162,7 @@ static long pass_round_ring(halocline_job* job) {
         require(halocline_window_wait(to_next));
         require(halocline_window_wait(to_before));
     }
-    require(halocline_job_barrier(job)); /* nobody frees what a peer still reads */
+    require(halocline_job_barrier(job)); /* so that nobody frees what a peer still reads */
     halocline_window_free(to_next);
     halocline_window_free(from_before);
     halocline_window_free(to_before);
@@ -188,7 +188,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    /* What was asked for on the command line is not to be overridden by a config file. */
+    /* The command line takes precedence over a config file. */
     halocline_job_options options = {.transports = argc > 1 ? argv[1] : NULL, .deadline_ms = 30000, .fixed = argc > 1};
     halocline_job* job = NULL;
     halocline_sum* sum = NULL;
@@ -200,7 +200,7 @@ int main(int argc, char** argv) {
     wrong[0] = (double)exchange_ghosts(job);
     wrong[1] = (double)pass_round_ring(job);
     halocline_sum_start(sum, wrong, 2);
-    while (!halocline_sum_test(sum)) { /* a program would do something here */
+    while (!halocline_sum_test(sum)) { /* a real program would do other work here */
     }
     require(halocline_sum_finish(sum, wrong, 2));
     double last = halocline_job_rank(job);
@@ -208,7 +208,7 @@ int main(int argc, char** argv) {
     if (halocline_job_rank(job) == 0) {
         printf("halocline %s, %d ranks over %s: %g wrong ghosts, %g wrong words in the ring, last rank %g\n",
                halocline_version(), halocline_job_ranks(job), halocline_job_transport(job), wrong[0], wrong[1], last);
-        if (fflush(stdout) != 0 && errno != EPIPE) { /* a reader that left has read enough */
+        if (fflush(stdout) != 0 && errno != EPIPE) { /* EPIPE: the reader has left, which is no error */
             fprintf(stderr, "halo_c: standard output can't be written: %s\n", strerror(errno));
             printed = 0;
         }

@@ -8,7 +8,7 @@ target_compile_definitions(apps_coarse_solve_test PRIVATE
   $<$<BOOL:${LIBIBVERBS_FOUND}>:HALOCLINE_WITH_VERBS>)
 add_dependencies(apps_coarse_solve_test coarse_solve generate_gauge halocline-run halocline-info)
 
-# One entry per question, so that a failure names itself; serial, because they time and oversubscribe.
+# One entry per question, so that a failure shows which; serial, because they measure times and oversubscribe.
 function(halocline_add_coarse_solve_test suite)
   halocline_add_test(apps.coarse_solve_test.${suite} TARGET apps_coarse_solve_test ARGS --gtest_filter=${suite}.* ${ARGN})
   set_tests_properties(apps.coarse_solve_test.${suite} PROPERTIES RUN_SERIAL ON)

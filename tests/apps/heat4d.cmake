@@ -11,7 +11,7 @@ foreach(mpi openmpi mpich)
 endforeach()
 set_tests_properties(apps.heat4d_test PROPERTIES ENVIRONMENT "${HALOCLINE_OPENMPI_ENVIRONMENT}" PROCESSORS 2)
 
-# A rank of the launcher that never calls MPI_Init: the others say what they wait for, and end at the deadline.
+# A launched rank never calls MPI_Init: the others report what they wait for, and end at the deadline.
 foreach(mpi openmpi mpich)
   string(TOUPPER ${mpi} upper)
   if(TARGET halocline-mpi-${mpi} AND HALOCLINE_MPIRUN_${upper})

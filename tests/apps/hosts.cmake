@@ -7,7 +7,7 @@ if(LIBFABRIC_FOUND)
   target_compile_definitions(apps_hosts_test PRIVATE HALOCLINE_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   add_dependencies(apps_hosts_test coarse_solve generate_gauge heat4d halocline-run comm_kill_test)
   set_tests_properties(apps.hosts_test PROPERTIES RUN_SERIAL ON)
-  # Apart, for it may be skipped where the others are not.
+  # Separate, because it may be skipped where the others are not.
   halocline_add_test(apps.hosts_test.WithLoss TARGET apps_hosts_test LABELS ofi namespaces
                      ARGS $<TARGET_FILE:comm_kill_test> --gtest_filter=HostsThatLosePackets.*)
   set_tests_properties(apps.hosts_test.WithLoss PROPERTIES RUN_SERIAL ON)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs of an MPI program's own communicator, from C: ranks the other way round, sums by MPI_Put; and so many one after the
- * other as the argument says. */
+/* Jobs over an MPI program's own communicator, from C: with the ranks in reverse, with sums by MPI_Put, and as many in
+ * succession as the argument says. */
 #include <halocline.h>
 
 #include <mpi.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A mode that is not the same on all ranks is refused with both: each gave its own. */
+/* A mode that differs between ranks is refused, and the error names both. */
 static int mode_is_agreed_on(MPI_Comm comm, int rank) {
     const halocline_job_options own = {.mpi_mode = rank == 0 ? "one-sided" : "two-sided"};
     halocline_job* job = NULL;
@@ -24,8 +24,8 @@ static int check(halocline_status s) {
     return s == HALOCLINE_OK;
 }
 
-/* A communicator that is made after a job gets a place near the one that it would have got without: those of the job are
- * free. MPICH has 2048. */
+/* Jobs give their communicators back: one made after many jobs gets a handle close to the one made before them. MPICH
+ * has 2048. */
 static int communicators_come_back(MPI_Comm comm, int jobs) {
     int first = 0;
     for (int n = 0; n < jobs; ++n) {

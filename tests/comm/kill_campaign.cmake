@@ -16,14 +16,15 @@ if(LIBFABRIC_HAS_NET)
   halocline_add_kills(ofi-net ofi-net 4 $<TARGET_FILE:halocline-run>)
   halocline_add_kills(ofi-net-messages ofi-net+messages 4 $<TARGET_FILE:halocline-run>)
 endif()
-# Large ones through each MPI, whose launcher must leave the survivors alone. MPICH's may not: one that names the dead is
-# enough. Its UCX aborts a survivor that reads from the dead process (process_vm_readv), so it copies through shared memory.
+# Large messages through each MPI, whose launcher must leave the survivors alone. MPICH's may not: one survivor that
+# names the dead rank is enough. Its UCX aborts a survivor that reads from the dead process (process_vm_readv), so UCX copies
+# through shared memory here.
 set(launcher_openmpi 4 ${HALOCLINE_MPIRUN_OPENMPI} --enable-recovery)
 set(launcher_mpich 4/1 ${HALOCLINE_MPIRUN_MPICH} -disable-auto-cleanup)
 foreach(mpi openmpi mpich)
   string(TOUPPER ${mpi} upper)
   if(TARGET halocline-mpi-${mpi} AND HALOCLINE_MPIRUN_${upper})
-    foreach(among mpi+messages mpi+puts mpi-one-sided) # the last: of a plan
+    foreach(among mpi+messages mpi+puts mpi-one-sided) # the last: messages of a plan
       string(REPLACE "+" "-" name ${among}.${mpi})
       halocline_add_kills(${name} ${among} ${launcher_${mpi}})
       set_tests_properties(comm.kills.${name} PROPERTIES

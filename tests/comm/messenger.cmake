@@ -7,7 +7,7 @@ halocline_add_test(comm.messenger_test LINK halocline::comm LABELS threads SOURC
 halocline_add_test(comm.messenger_fuzz_test SOURCES messenger_fuzz_test.cpp LINK halocline::comm LABELS threads)
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 1 ARGS --gtest_filter=Messenger.*)
 halocline_add_test(comm.messenger_fuzz_test.shm TARGET comm_messenger_fuzz_test RANKS 3)
-# Ranks in pid namespaces of their own, which all have pid 1 there.
+# Ranks in separate pid namespaces, each with pid 1 there.
 add_test(NAME comm.messenger_fuzz_test.containers COMMAND halocline-run -n 3 -- sh -c
   "unshare -rpf true 2> /dev/null || exit 77; exec unshare -rpf $<TARGET_FILE:comm_messenger_fuzz_test>")
 set_tests_properties(comm.messenger_fuzz_test.containers PROPERTIES
@@ -18,13 +18,13 @@ halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 2
 halocline_add_test(comm.messenger_test TARGET comm_messenger_test RANKS 3 12
                    ARGS ${between_ranks}:MessengerBetweenProcesses.*-*2GiB*)
 
-# Without what only shared memory does, and 2 GiB.
+# Without the test of 2 GiB and those of shared memory.
 set(over_networks ${between_ranks}:MessengerOverNetwork.*-*Slab*:*Pieces*:*2GiB*:*InARow*)
 if(LIBFABRIC_FOUND)
   halocline_add_test(comm.messenger_test.ofi TARGET comm_messenger_test RANKS 2 4 LABELS ofi ARGS ${over_networks})
   halocline_add_test(comm.messenger_fuzz_test.ofi TARGET comm_messenger_fuzz_test RANKS 3 LABELS ofi)
 endif()
-# Large messages, straight into the receiver's memory; the argument names the transport.
+# Large messages, written straight into the receiver's memory; the argument names the transport.
 halocline_add_test_program(comm_messenger_direct_test SOURCES messenger_direct_test.cpp LINK halocline::comm)
 if(LIBFABRIC_FOUND)
   foreach(transport tcp shm tagged)

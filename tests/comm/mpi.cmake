@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests of transport and bootstrap `mpi`: one binary each, run under every MPI that is there.
+# Tests of transport and bootstrap `mpi`: one binary each, run under every installed MPI.
 include(HaloclineMpiTest)
 
 function(halocline_add_mpi_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
-  halocline_add_test_program(${name} SOURCES ${arg_SOURCES} LINK ${arg_LINK} SEES comm) # the modules' side of it
+  halocline_add_test_program(${name} SOURCES ${arg_SOURCES} LINK ${arg_LINK} SEES comm) # the modules' side of comm
 endfunction()
 
 halocline_add_mpi_program(comm_mpi_world_test SOURCES mpi_world_test.cpp LINK halocline::comm)
@@ -31,7 +31,7 @@ halocline_add_mpi_test(comm.mpi_forks TARGET comm_kill_test RANKS 3 ARGS rank mp
 add_test(NAME comm.mpi_is_not_linked COMMAND ldd $<TARGET_FILE:comm_mpi_world_test>)
 set_tests_properties(comm.mpi_is_not_linked PROPERTIES FAIL_REGULAR_EXPRESSION "libmpi;libmpich;libopen-" LABELS mpi)
 
-# What each refuses without a launcher, and the launcher of one with the module of the other.
+# What each MPI's module refuses: no launcher, and the other MPI's launcher.
 halocline_add_mpi_program(comm_mpi_pairing_test SOURCES mpi_pairing_test.cpp LINK halocline::comm)
 if(TARGET halocline-mpi-openmpi OR TARGET halocline-mpi-mpich)
   add_test(NAME comm.mpi_pairing_test COMMAND comm_mpi_pairing_test --gtest_filter=MpiModules.*:MpiLaunch.*)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests of transport `ofi`: one binary, run over each provider that every machine has.
+# Tests of transport `ofi`: one binary, run over each provider that exists on every machine.
 if(NOT LIBFABRIC_FOUND)
   return()
 endif()
@@ -17,7 +17,7 @@ foreach(provider IN LISTS providers)
                      LABELS ofi)
 endforeach()
 
-# How memory is registered, with a domain that writes down the calls.
+# How memory is registered, with a domain that records the calls.
 halocline_add_test(comm.ofi_registration_test SOURCES ofi_registration_test.cpp LINK halocline::comm SEES comm LABELS ofi)
 target_include_directories(comm_ofi_registration_test SYSTEM PRIVATE ${LIBFABRIC_INCLUDE_DIRS})
 

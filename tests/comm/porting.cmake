@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A program of one MPI with windows inside: linked with that MPI, run under its mpirun.
+# An MPI program that uses windows of comm: linked with one MPI, run under its mpirun.
 foreach(mpi openmpi mpich)
   string(TOUPPER ${mpi} upper)
   if(NOT TARGET halocline_use_${mpi} OR NOT HALOCLINE_MPIRUN_${upper})

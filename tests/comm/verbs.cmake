@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests of transport `verbs`. Those that need an RDMA device are of configuration `verbs`: on a machine that has one,
+# Tests of transport `verbs`. Those that need an RDMA device have configuration `verbs`: on a machine that has one,
 # `ctest -C verbs -L verbs` runs them; everywhere else comm.verbs_vm does, in an emulated machine with soft-RoCE.
 if(NOT LIBIBVERBS_FOUND)
   return()
 endif()
-# Counts what is asked of a device, in its place, and needs none.
+# Stands in for the device and counts the requests to it, so it needs none.
 halocline_add_test(comm.verbs_work SOURCES verbs_work_test.cpp LINK halocline::comm SEES comm)
 halocline_add_test_program(comm_verbs_channel_test SOURCES verbs_channel_test.cpp LINK halocline::comm SEES comm)
 set(on_a_device LABELS verbs CONFIGURATIONS verbs)
@@ -18,7 +18,7 @@ target_compile_definitions(comm_kill_test PRIVATE HALOCLINE_WITH_VERBS)
 halocline_add_test(comm.kill_test.verbs TARGET comm_kill_test ${on_a_device}
                    ARGS $<TARGET_FILE:halocline-run> --gtest_filter=OverVerbs/*)
 
-# All of these in one boot; with a Testing folder of its own, because ctest runs outside and inside.
+# Runs all of these in one boot; with a separate Testing folder, because ctest runs outside and inside.
 add_test(NAME comm.verbs_vm
          COMMAND ${PROJECT_SOURCE_DIR}/scripts/verbs-vm.sh
                  "mkdir -p Testing && mount -t tmpfs none Testing && ctest -C verbs -L verbs -E verbs_vm --output-on-failure"

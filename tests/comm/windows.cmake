@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Windows and one-sided communication: between ranks that are threads, and one binary each over every transport.
+# Windows and one-sided communication: between threads as ranks, and one binary each over every transport.
 include(${CMAKE_CURRENT_LIST_DIR}/over_transports.cmake)
 foreach(kind window one_sided)
   halocline_add_test(comm.${kind}_threads_test SOURCES ${kind}_threads_test.cpp LINK halocline::comm LABELS threads)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every work that a comment or page cites as [Name1234] is in docs/bibliography.md.
-#   cmake -DSOURCE=... [-DFORGET=Name1234: as if it were not there] -P bibliography.cmake
+#   cmake -DSOURCE=... [-DFORGET=Name1234: as if it were missing] -P bibliography.cmake
 cmake_minimum_required(VERSION 3.25)
 file(READ ${SOURCE}/docs/bibliography.md bibliography)
 set(wrong)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compares the pages of docs/decisions with their index and with what refers to them: docs/decisions/NNNN[-title.md],
+# Compares the pages of docs/decisions with their index and with references to them: docs/decisions/NNNN[-title.md],
 # decision NNNN.   cmake -DSOURCE=... [-DFORGET=NNNN: as if there were no such page] -P decisions.cmake
 cmake_minimum_required(VERSION 3.25)
 set(folder ${SOURCE}/docs/decisions)

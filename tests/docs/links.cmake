@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# What pages link to, headings included, and the files that they name are there. A name may leave out its first folders.
+# Everything that pages link to, headings included, and the files that they name exist. A name may omit leading folders.
 #   cmake -DSOURCE=... [-DFORGET=name: as if there were no such file or heading] -P links.cmake
 cmake_minimum_required(VERSION 3.25)
-set(foreign mpi.h) # files of others that pages may name
+set(foreign mpi.h) # files outside the project that pages may name
 
 # The anchors of a page: its headings in lower case, with dashes for spaces and without most punctuation.
 function(anchors_of page variable)

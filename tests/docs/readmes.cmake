@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The README of each library names all of its public headers; it and the pages beside it show examples that are compiled:
-# each block of code stands, but for spaces, in tests/docs/examples/<library>.
+# The README of each library names all of its public headers; it and the pages next to it show only compiled
+# examples: each block of code is, apart from spaces, in tests/docs/examples/<library>.
 #   cmake -DSOURCE=... [-DFORGET=name: as if no README named that header, and no source held that example] -P readmes.cmake
 cmake_minimum_required(VERSION 3.25)
 set(wrong)

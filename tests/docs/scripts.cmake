@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every script says how it is used when it is asked, and does nothing else: else `test.sh --help` would build for minutes.
+# With --help or -h every script prints its usage and does nothing else: `test.sh --help` must not build for minutes.
 file(GLOB scripts ${SOURCE}/scripts/*.sh)
 list(LENGTH scripts count)
 if(count EQUAL 0)

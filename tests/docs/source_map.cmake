@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every source of comm/src is named in its map, comm/src/README.md, without its ending.
+# Every source of comm/src is named, without its extension, in its map, comm/src/README.md.
 #   cmake -DSOURCE=... [-DFORGET=name: as if the map did not name it] -P source_map.cmake
 cmake_minimum_required(VERSION 3.25)
 set(folder ${SOURCE}/comm/src)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The library itself knows nothing of OpenMP; its plans are driven from parallel regions here.
+# The library does not depend on OpenMP; these tests drive its plans from parallel regions.
 find_package(OpenMP COMPONENTS CXX)
 if(OpenMP_CXX_FOUND)
   halocline_add_test(halo.team_test SOURCES team_test.cpp

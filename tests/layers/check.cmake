@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Reads "folder/ what  sees: others" from docs/architecture.md and compares it with the #includes of each folder. A layer
-# also sees what those that it sees do.  cmake -DSOURCE=... [-DFORGET=layer: as if nobody saw that one] -P check.cmake
+# also sees what the layers it sees can see.  cmake -DSOURCE=... [-DFORGET=layer: as if none saw it] -P check.cmake
 cmake_minimum_required(VERSION 3.25)
 file(STRINGS ${SOURCE}/docs/architecture.md lines REGEX "^[a-z]+/ .* sees: ")
 set(layers)

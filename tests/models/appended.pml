@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Appended ghosts (docs/architecture.md): two slots per direction, no message that says "free". RANKS in a ring, EPOCHS
- * exchanges each; on two ranks both neighbours are the same one. Rank 0 may leave before any exchange, and who waits for
- * one that left leaves too. Payloads are written and read in two steps, so that a torn one would be seen.
+ * exchanges each; on two ranks both neighbours are the same one. Rank 0 may leave before any exchange, and a rank that
+ * waits for one that left leaves, too. Payloads are written and read in two steps, so that a torn one would be seen.
  *
  * Proved for every interleaving: ghosts of k are the sender's of k until this rank starts k + 1; a wait ends badly only
- * if the message was never sent; nobody waits for ever. The ways to break it, each found by Spin:
+ * if the message was never sent; nobody waits forever. The ways to break it, each found by Spin:
  *   ONE_SLOT            one slot instead of two
  *   FLAG_FIRST          the epoch is published before the payload is there
  *   SILENT_DIRECTION    a direction without data sends no flag either
@@ -37,7 +37,7 @@ byte header[2 * LINES];   /* epoch of each half of a control line */
 byte low[2 * LINES];      /* the payload */
 byte high[2 * LINES];
 byte end_of[LINES];       /* first epoch that will not come; 0: none yet */
-byte sent[LINES];         /* for the proof alone: the last epoch that was published into a line */
+byte sent[LINES];         /* for the proof only: the last epoch published into a line */
 
 inline send(line) {
 #ifdef FLAG_FIRST

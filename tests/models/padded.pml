@@ -3,11 +3,11 @@
  * read its ghosts of k - 1; the sender copies once it sees that, in start or, if it comes later, while it finishes.
  * RANKS in a ring, EPOCHS exchanges each; on two ranks both neighbours are the same one.
  *
- * Proved for every interleaving: ghosts of k are the sender's of k until this rank starts k + 1; nobody waits for ever.
+ * Proved for every interleaving: ghosts of k are the sender's of k until this rank starts k + 1; nobody waits forever.
  * The ways to break it, each found by Spin:
  *   NO_FREE         the sender does not wait for "free"
  *   FREE_TOO_EARLY  the receiver publishes it before it has read its ghosts
- *   BLOCKING        the sender waits for "free" before it publishes its own: a circle of waits */
+ *   BLOCKING        the sender waits for "free" before it publishes its own: a cycle of waits */
 #ifndef RANKS
 #define RANKS 2
 #endif

@@ -34,7 +34,7 @@ typedef struct halocline_mpi_world halocline_mpi_world;
 /* Persistent requests, or windows, to and from one peer. */
 typedef struct halocline_mpi_channel halocline_mpi_channel;
 
-/* Asked between polls of everything that waits; non-zero: give up (the operation is then abandoned, the job lost). */
+/* Called between polls by every function that waits; non-zero: give up (the operation is abandoned, the job lost). */
 typedef int (*halocline_mpi_give_up)(void* context);
 
 /* Windows over the slots of a plan's channels, two for each. */
@@ -42,21 +42,21 @@ typedef struct halocline_mpi_windows halocline_mpi_windows;
 
 typedef struct halocline_mpi_channel_spec {
     int peer;
-    int send_tag;    /* what the peer calls receive_tag */
+    int send_tag;    /* the peer's receive_tag */
     int receive_tag; /* unique among the live channels of this world, <= max_tag */
     void* send;
     void* receive[2];
     uint64_t send_bytes; /* multiples of HALOCLINE_MPI_UNIT: counts stay small beyond 2 GiB */
     uint64_t receive_bytes;
-    /* One-sided: post-start-complete-wait on these windows in place of persistent requests; else NULL. */
+    /* One-sided: post-start-complete-wait on these windows instead of persistent requests; else NULL. */
     halocline_mpi_windows* windows;
-    int window;      /* that is over receive[] */
-    int peer_window; /* what the peer calls window */
+    int window;      /* the one over receive[] */
+    int peer_window; /* the peer's `window` */
 } halocline_mpi_channel_spec;
 
 enum { HALOCLINE_MPI_UNIT = 64 };
 
-/* An MPI_Request, of a send or receive of the caller's memory. */
+/* An MPI_Request: a send from, or a receive into, the caller's memory. */
 typedef struct halocline_mpi_transfer {
     uint64_t request;
 } halocline_mpi_transfer;
@@ -83,46 +83,47 @@ typedef struct halocline_mpi_module {
 
     int (*rank)(const halocline_mpi_world*);
     int (*size)(const halocline_mpi_world*);
-    /* Of MPI_COMM_WORLD. */
+    /* Size of MPI_COMM_WORLD. */
     int (*started_ranks)(void);
-    /* May any thread call it, one at a time? 0: MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED. */
+    /* May any thread call MPI, one at a time? 0: MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED. */
     int (*any_thread)(void);
     int (*max_tag)(const halocline_mpi_world*);
-    /* Of the library that was found at run time: "Open MPI 4.1.4". */
+    /* Version of the library found at run time: "Open MPI 4.1.4". */
     const char* (*version)(void);
     /* Text of an error code. */
     void (*describe)(int code, char* text, size_t bytes);
 
-    /* bytes[r] from rank r, one after the other in `all`.  Pre: bytes are the same on every rank; the sum < 2^31. */
+    /* Puts bytes[r] bytes from each rank r into `all`, in rank order.  Pre: same bytes on every rank; sum < 2^31. */
     int (*allgather)(halocline_mpi_world*, const void* mine, const uint64_t* bytes, void* all, halocline_mpi_give_up,
                      void* context);
-    /* Lets MPI move what was started: some of it moves only while MPI is called. Never waits. */
+    /* Lets MPI make progress, some of which happens only inside MPI calls. Never waits. */
     void (*progress)(halocline_mpi_world*);
 
-    /* Windows 0 ... count - 1 over slots[2 i] and slots[2 i + 1], of bytes[i] bytes; NULL and 0: none here.
-     * Collective over the world with the same count, blocks until every rank has called. */
+    /* Makes windows i = 0 ... count - 1, each over slots[2 i] and slots[2 i + 1] of bytes[i] bytes; NULL and 0: none on
+     * this rank. Collective over the world with the same count; blocks until every rank has called. */
     int (*windows_open)(halocline_mpi_world*, int count, void* const* slots, const uint64_t* bytes,
                         halocline_mpi_windows** windows);
-    /* Likewise.  Pre: channel_close() gave 1 for all channels that use them, on every rank. */
+    /* Collective, blocks likewise.  Pre: channel_close() gave 1 for all channels that use them, on every rank. */
     int (*windows_free)(halocline_mpi_windows*);
-    /* Set-up of a channel: local. Buffers must outlive it. */
+    /* Sets up a channel: local. Buffers must outlive it. */
     int (*channel_open)(halocline_mpi_world*, const halocline_mpi_channel_spec*, halocline_mpi_channel**);
-    /* Takes back receives that nobody will serve; never waits. 1: nothing touches the buffers now, 0: keep them. */
+    /* Cancels receives that nobody will serve; never waits. 1: the buffers are no longer in use, 0: keep them. */
     int (*channel_close)(halocline_mpi_channel*);
-    /* The data path: none of these waits for the peer's program, but a one-sided send until MPI has moved it, which may
-     * need MPI calls of the peer. A receive is tested until done, then started again.
-     * One-sided: epochs are sent in turn, 1, 2, ..., and the peer's receive of each was started before. */
+    /* The data path. None of these waits for the peer's program, except that a one-sided send waits until MPI has moved
+     * the data, which may need MPI calls by the peer. A receive is tested until done, then started again.
+     * One-sided: epochs are sent in order, 1, 2, ..., and the peer has started its receive of each before. */
     int (*receive_start)(halocline_mpi_channel*, int slot);
     int (*receive_test)(halocline_mpi_channel*, int slot, int* done);
     int (*send_start)(halocline_mpi_channel*);
-    /* In its place: only the first `bytes` of the send buffer, a multiple of HALOCLINE_MPI_UNIT. */
+    /* Instead of send_start: only the first `bytes` of the send buffer, a multiple of HALOCLINE_MPI_UNIT. */
     int (*send_part_start)(halocline_mpi_channel*, uint64_t bytes);
     int (*send_test)(halocline_mpi_channel*, int* done);
-    /* One message of HALOCLINE_MPI_UNIT bytes in place of the next payload; copied, once per channel. */
+    /* Sends one message of HALOCLINE_MPI_UNIT bytes instead of the next payload. `unit` is copied; once per channel. */
     int (*farewell_start)(halocline_mpi_channel*, const void* unit);
     int (*farewell_test)(halocline_mpi_channel*, int* done);
 
-    /* One message of fewer than 2^31 bytes, straight from or into that memory; a tag as those of channels. Never waits. */
+    /* Sends or receives one message of fewer than 2^31 bytes, straight from or into `data`; tag: as for channels. Never
+     * waits. */
     int (*transfer_start)(halocline_mpi_world*, int receives, int peer, int tag, void* data, uint64_t bytes,
                           halocline_mpi_transfer*);
     int (*transfer_test)(halocline_mpi_world*, halocline_mpi_transfer*, int* done);
