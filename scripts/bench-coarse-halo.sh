@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What does the demo's solve gain from shared memory in place of MPI?  scripts/bench.sh coarse_halo
+# What does the demo's solve gain from shared memory instead of MPI?  scripts/bench.sh coarse_halo
 # usage: bench-coarse-halo.sh BIN [--np N] [--rounds N] [coarse_solve options]
-# coarse_solve takes turns: over shm, and over each installed MPI as transport. A JSON line each: medians in ms, and
-# over the rounds the median of the ratio to shm, of the whole solve, of its coarse level and of that level's halo
+# Runs coarse_solve in turns over shm and over each installed MPI as transport. Prints a JSON line for each: medians in
+# ms, and the median over the rounds of the ratio to shm, for the whole solve, its coarse level and that level's halo
 # exchanges.
 set -euo pipefail
 [[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
@@ -34,7 +34,7 @@ run() { # contender, options
 }
 median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
-run shm "$@" # the demo's configuration is generated here, if it is not there yet
+run shm "$@" # this first run generates the demo's configuration if there is none yet
 rm "$out"/shm.*
 for ((round = 0; round < rounds; ++round)); do
   for who in "${contenders[@]}"; do run "$who" "$@"; done

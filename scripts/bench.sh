@@ -9,24 +9,24 @@
 #                 --quick: one minute
 #   halo_network  exchanges over libfabric's tcp on loopback beside each MPI told to use tcp: 3 minutes; --seconds S,
 #                 --provider NAME
-#   p2p           messages of 8 B to 8 MiB beside raw limits and each MPI, as installed and tuned; --quick, --svg FILE;
-#                 --transport ofi: over libfabric's tcp beside MPIs told to use tcp; mpi: over each MPI beside itself;
-#                 verbs; all: shm, ofi and mpi, 8 minutes, to files
-#   sum           global sums of 1 to 64 doubles beside a hand-written one and MPI_Allreduce; --np N ranks (default 2)
+#   p2p           messages of 8 B to 8 MiB compared with raw limits and each MPI, as installed and tuned; --quick,
+#                 --svg FILE; --transport ofi: libfabric's tcp compared with MPIs over tcp; mpi: over each MPI compared
+#                 with that MPI alone; verbs; all: shm, ofi and mpi, 8 minutes, to files
+#   sum           sums of 1 to 64 doubles compared with a hand-written one and MPI_Allreduce; --np N ranks (default 2)
 #   network_messages  large messages over loopback, by each MPI and libfabric's tcp, straight and in frames;
 #                 2 minutes; --seconds S each
-#   window        cost of post() of a prepared window beside MPI_Isend and MPI_Start: half a minute; --quick
+#   window        cost of post() of a prepared window compared with MPI_Isend and MPI_Start: half a minute; --quick
 #   dirac         the Wilson-clover operator and its block solves, [L...] sites^4 on each rank; --np N ranks (default 1)
 #   plan_setup    what making a halo plan costs, on one rank
-#   lane_copy     packing of faces with lanes beside the loop word by word, and memcpy; --seconds S
-#   checksum      exchanges of 2 ranks with and without a CRC32C behind each message; --seconds S
-#   stencil       halo::stencil beside hand-written loops; --seconds S
-#   verbs         messages of 8 B to 4 KiB beside ib_write_lat, in an emulated machine where there is no RDMA device,
-#                 and our code before ibv_post_send: five minutes; a number of rounds (default 9)
+#   lane_copy     packing of faces with lanes compared with a word-by-word loop and memcpy; --seconds S
+#   checksum      exchanges of 2 ranks with and without a CRC32C after each message; --seconds S
+#   stencil       halo::stencil compared with hand-written loops; --seconds S
+#   verbs         messages of 8 B to 4 KiB compared with ib_write_lat (in an emulated machine if there is no RDMA
+#                 device), and our code before ibv_post_send: five minutes; a number of rounds (default 9)
 #   solve         set-up and solve of the multigrid; --np N ranks (default 2); --peer 'COMMAND' takes turns with it
-#   coarse_halo   the demo's solve over shm beside each MPI as transport: whole, coarse level, its halo;
+#   coarse_halo   the demo's solve over shm compared with each MPI as transport: whole, coarse level, its halo;
 #                 --np N, --rounds N
-#   all           each of these at its quickest, but targets and those over loopback: ten minutes
+#   all           each of these at its quickest, except targets and those over loopback: ten minutes
 set -euo pipefail
 here=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
 list() { sed -n '/^# usage/,/^set/{s/^# \{0,1\}//;/^set/!p}' "$0"; }
@@ -45,21 +45,21 @@ targets=("bench_$question")
 "$here/scripts/build.sh" release "${targets[@]}" halocline-run >&2
 bin=$here/build/release/bin
 
-# Open MPI as root, and in containers without leave to bind: the benches pin their ranks themselves.
+# Lets Open MPI run as root and in containers that forbid binding: the benches pin their ranks themselves.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
-unset OMP_NUM_THREADS # halocline-run would give each rank so many processors, and the peers' ranks have one
+unset OMP_NUM_THREADS # else halocline-run would give each rank that many processors, while the peers' ranks have one
 
-# Open MPI and MPICH on loopback by tcp. Their environment is bare but for that: a launcher that finds another's
+# Open MPI and MPICH over tcp on loopback, in an otherwise bare environment: a launcher that finds another launcher's
 # variables takes itself for one of its ranks.
 declare -A tcp=([openmpi]='OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo'
                 [mpich]='UCX_TLS=tcp,self UCX_NET_DEVICES=lo')
-bare_peer() { # MPI, program without its suffix, variables: a command
+bare_peer() { # MPI, program without suffix, variables: prints a command
   local clean="env -i PATH='$PATH' HOME='$HOME' $(env | grep -E '^(OMPI_ALLOW|OMPI_MCA)' | tr '\n' ' ')"
   echo "$clean ${3:-} mpirun.$1 -n 2 '$bin/$2_$1'"
 }
 tcp_peer() { bare_peer "$1" "$2" "${tcp[$1]}"; }
-# The MPIs here for which PROGRAM_<mpi> was built, a line each.
+# Prints the installed MPIs for which PROGRAM_<mpi> was built, one per line.
 mpis_with() { # PROGRAM
   local mpi
   for mpi in openmpi mpich; do
@@ -70,7 +70,7 @@ mpis_with() { # PROGRAM
     fi
   done
 }
-# --np N, if the options begin with it: sets `np`, and `options` to the others.
+# Sets `np` from a leading --np N (else DEFAULT), and `options` to the rest.
 ranks_from() { # DEFAULT [options]
   np=$1
   shift
@@ -114,7 +114,7 @@ question_targets() {
     local mpi peers of_p2p=() modes=packed,in-place,neighbour
     for mpi in $(mpis_with bench_p2p); do of_p2p+=(--peer "$mpi=mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'"); done
     local two=("$bin/halocline-run" -n 2 --)
-    local sizes=(--L 4,8,16 --bytes 96) two_cores # those that two ranks get: the target is of 4 ranks that share them
+    local sizes=(--L 4,8,16 --bytes 96) two_cores # those of two ranks, which the target has 4 ranks share
     two_cores=$("${two[@]}" awk '/^Cpus_allowed_list/{print $2}' /proc/self/status | paste -sd,)
     halo_peers 2 $modes $modes
     "${two[@]}" "$bin/bench_halo" --git "$git" "${sizes[@]}" --cut t,x --seconds "${halo[0]}" "${peers[@]}"
@@ -131,12 +131,12 @@ question_targets() {
     "$bin/bench_plan_setup"
     "${two[@]}" "$bin/bench_plan_setup"
     "$bin/bench_verbs" --before-post
-    [[ $verbs == 0 ]] || "$0" verbs || [[ $? -eq 77 ]] # no machine for it here
+    [[ $verbs == 0 ]] || "$0" verbs || [[ $? -eq 77 ]] # 77: no machine for it here
     "$here/scripts/bench-coarse-halo.sh" "$bin" --rounds "$rounds"
   }
   for ((; runs > 0; --runs)); do
     run=$out/run-$(date -u +%Y%m%dT%H%M%SZ).json
-    one_run | { grep '^{' || true; } >"$run.part" # tables are for eyes
+    one_run | { grep '^{' || true; } >"$run.part" # without the tables
     mv "$run.part" "$run"
   done
   compgen -G "$out/run-*.json" >/dev/null || { echo "bench.sh targets --again: no run in $out yet" >&2; exit 1; }
@@ -144,7 +144,7 @@ question_targets() {
   echo "bench.sh: over all runs in build/release/bench-targets; the table is targets.md there, with targets.json" >&2
 }
 
-question_halo() { # 2 ranks, then 4, then one that talks to itself; of 1 and 2 threads where there are enough processors
+question_halo() { # 2 ranks, then 4, then one that is its own neighbour; 1 and 2 threads if processors suffice
   seconds=(420 120 40) sizes=(--L 4,8,12,16,24.12.12.12 --bytes 96,192) coarse=(--vectors 20,28)
   if [[ ${1:-} == --quick ]]; then seconds=(30 16 8) sizes=(--L 4,8 --bytes 96) coarse=(); shift; fi
   more=("$@") modes=packed,in-place,neighbour
@@ -176,11 +176,11 @@ question_halo_network() {
 }
 
 question_p2p() {
-  # Tuned: what this machine's small and middle sizes want. Eager up to 32 KiB, single copies by the kernel off.
+  # Tuned for this machine's small and medium sizes: eager up to 32 KiB, no single copies by the kernel.
   declare -A tuned=(
     [openmpi]='OMPI_MCA_btl_vader_eager_limit=32768 OMPI_MCA_btl_vader_single_copy_mechanism=none'
     [mpich]='UCX_RNDV_THRESH=32768 UCX_TLS=^cma')
-  over() { # transport, options: lines of JSON, but to files if their names are among the options
+  over() { # transport, options: prints lines of JSON, or writes the files named in the options
     local transport=$1 mpi peers=()
     shift
     for mpi in $(mpis_with bench_p2p); do
@@ -250,7 +250,7 @@ question_verbs() {
   VERBS_VM_SECONDS=600 exec "$here/scripts/verbs-vm.sh" "$compare"
 }
 
-question_window() { # in turns: the machine changes its speed from one minute to the next
+question_window() { # in turns, because the machine's speed changes from one minute to the next
   mpis=$(mpis_with bench_window)
   for _ in 1 2 3; do
     "$bin/halocline-run" -n 2 -- "$bin/bench_window" "$@"
@@ -265,7 +265,7 @@ question_all() {
     echo "bench.sh ${one[*]}" >&2
     status=0
     "$0" "${one[@]}" </dev/null || status=$?
-    [[ $status -eq 0 || $status -eq 77 ]] || exit "$status" # 77: verbs, and no machine for it here
+    [[ $status -eq 0 || $status -eq 77 ]] || exit "$status" # 77: verbs, but no machine for it here
   done <<'END'
 halo --quick
 p2p --quick

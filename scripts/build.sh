@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Configures and builds one preset (default: release) with everything installed that it needs.
+# Configures and builds one preset (default: release), after installing what it needs.
 # usage: scripts/build.sh [preset] [target ...]
 set -euo pipefail
 [[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }

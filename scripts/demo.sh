@@ -3,7 +3,7 @@
 # Wilson-clover system on it with a two-level multigrid on several processes.
 #
 # usage: scripts/demo.sh [--np N] [coarse_solve options]      (default: 2 processes over shared memory)
-#   scripts/demo.sh --transport mpi        the same over MPI: starts mpirun itself
+#   scripts/demo.sh --transport mpi        the same over MPI; starts mpirun itself
 #   scripts/demo.sh --np 3 --blocks 2.2.2.2
 #   MPIRUN=mpirun.mpich scripts/demo.sh --transport mpi
 set -euo pipefail
@@ -36,7 +36,7 @@ if [[ $transport == mpi ]]; then
   [[ -n $mpirun ]] || { echo "demo.sh: --transport mpi: no mpirun found; install openmpi-bin or mpich" >&2; exit 2; }
   launch=("$mpirun" -n "$np")
   if "$mpirun" --version 2>&1 | grep -qi 'open'; then
-    # Allow more processes than cores, and containers that run as root.
+    # Allows more processes than cores, and containers that run as root.
     export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   fi
 else

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what a bare Debian 12 lacks to build and test Halocline; says nothing when all is there.
-# Without the right to install it prints the exact line to run and stops.
+# Installs what a bare Debian 12 lacks to build and test Halocline; silent if nothing is missing.
+# If it may not install packages, it prints the exact command to run and stops.
 # usage: scripts/install-dependencies.sh      HALOCLINE_WITHOUT_MPI=1: without Open MPI and MPICH
 set -euo pipefail
 [[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Kills random ranks of three at random moments, over every transport, and says how long survivors take to name them.
-# usage: scripts/kill-campaign.sh [rounds]        default: 1000, some minutes for each transport
+# Kills random ranks of three at random moments, over every transport, and prints how long survivors take to name them.
+# usage: scripts/kill-campaign.sh [rounds]        default: 1000, a few minutes for each transport
 set -euo pipefail
 [[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -11,7 +11,7 @@ build=${BUILD:-build/release}
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_btl=self,vader OMPI_MCA_hwloc_base_binding_policy=none
 failed=0
-campaign() { "$build/tests/comm_kill_campaign" "$@" 2> >(grep -v 'was ended by signal 9' >&2); } # the kills themselves
+campaign() { "$build/tests/comm_kill_campaign" "$@" 2> >(grep -v 'was ended by signal 9' >&2); } # not each kill
 for transport in shm ofi-tcp ofi-shm; do
   campaign "$transport" "$rounds" "$build/bin/halocline-run" || failed=1
 done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs, builds and runs every test on a bare Debian 12; ends with ctest's own summary.
+# Installs dependencies, builds, and runs every test on a bare Debian 12; ends with ctest's own summary.
 # usage: scripts/test.sh [ctest options]        e.g. scripts/test.sh -R halo
 #        PRESET=tsan scripts/test.sh -L threads
 set -euo pipefail

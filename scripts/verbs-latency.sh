@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One way of small messages over verbs beside ib_write_lat (package perftest), in turns on one machine with an RDMA
-# device: lines of JSON, then the medians of the rounds' ratios.
+# Compares one-way latencies of small messages over verbs with ib_write_lat (package perftest), in turns on one machine
+# with an RDMA device: lines of JSON, then the medians of the rounds' ratios.
 # usage: scripts/verbs-latency.sh FOLDER-OF-BENCH_VERBS [ROUNDS]      scripts/bench.sh verbs calls it
 set -euo pipefail
 [[ ${1:-} != --help && ${1:-} != -h ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0; }
@@ -9,12 +9,12 @@ rounds=${2:-9}
 command -v ib_write_lat >/dev/null || { echo "verbs-latency: no ib_write_lat (package perftest)" >&2; exit 1; }
 machine=real
 grep -q 'QEMU TCG' /proc/cpuinfo && machine=emulated
-# Soft-RoCE works in kernel threads. Ranks that poll on every core of a small machine leave them nothing for
-# milliseconds at a time, in both programs: so both are asked to give way.
+# Soft-RoCE works in kernel threads. Ranks that poll on every core of a small machine starve them for milliseconds
+# at a time, in either program, so both are made to yield.
 give_way=()
 [[ -e /sys/class/infiniband/rxe0 ]] && give_way=(chrt --idle 0)
 
-# t_typical is the median. Server and client on this machine, both through its first device.
+# t_typical is the median. Server and client run on this machine, both through its first device.
 ib_write_lat_of() { # bytes
   timeout 30 "${give_way[@]}" ib_write_lat -F -s "$1" -n 500 >/dev/null 2>&1 &
   for _ in $(seq 50); do ss -Hltn 'sport = :18515' | grep -q . && break; sleep 0.1; done

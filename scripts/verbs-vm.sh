@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs one shell command in a throw-away machine with two soft-RoCE devices, rxe0 and rxe1, joined by a cable: real
-# verbs devices where the host's kernel has none. The machine is emulated (QEMU without KVM, ~15 s to boot), its root
-# file system is the host's own.
+# Runs one shell command in a throw-away machine with two connected soft-RoCE devices, rxe0 and rxe1: real verbs devices
+# although the host's kernel has none. The machine is emulated (QEMU without KVM, ~15 s to boot); its root file system
+# is the host's own.
 # usage: scripts/verbs-vm.sh 'COMMAND'     in the current folder, as root, with TMPDIR=/run (sockets work there)
-# exit status: the command's; 77: no such machine can be had here, and why; 124: it took too long; 125: it never ran
+# exit status: the command's; 77: no such machine is possible here (prints why); 124: too slow; 125: it never ran
 #   VERBS_VM_SECONDS (300)   for boot and command         VERBS_VM_CPUS (2), VERBS_VM_MEMORY (3072, MiB)
 #   VERBS_VM_CACHE           where the kernel is kept     (~/.cache/halocline/verbs-vm)
 set -euo pipefail
@@ -20,7 +20,7 @@ for tool in qemu-system-x86_64:qemu-system-x86 busybox:busybox-static depmod:kmo
 done
 mkdir -p "$cache" 2>/dev/null && [[ -w $cache ]] || skip "can't write to $cache (set VERBS_VM_CACHE)"
 
-# Debian's generic kernel: the file of its package, nothing is installed. Its module list is part of what is cached.
+# Debian's generic kernel, taken from its package without installing it. The modules are cached with it.
 make_boot_files() {
   local package=linux-image-amd64 depends work
   depends=$(apt-cache depends "$package" 2>/dev/null | awk '/Depends:/{print $2; exit}')
@@ -52,7 +52,7 @@ make_boot_files() {
   rm -rf "$work"
 }
 
-# First process of the guest: modules, the host's files, the command, power off.
+# The guest's first process: loads modules, mounts the host's files, runs the command, powers off.
 guest_init() {
   cat <<'INIT'
 #!/bin/busybox sh
@@ -73,7 +73,7 @@ $b poweroff -f
 INIT
 }
 
-# One at a time makes the files; a change of this script makes them anew.
+# One process at a time makes the files; if this script has changed, they are made again.
 exec 9>"$cache/lock"
 flock 9
 stamp=$(cksum <"${BASH_SOURCE[0]}")
@@ -90,8 +90,8 @@ cat >"$run/guest.sh" <<GUEST
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TMPDIR=/run
 hostname verbs-vm
 ip link set lo up
-# Two devices joined by a cable. This kernel's soft-RoCE knows one network namespace only, so packets from one to the
-# other must be kept from the short way through this machine: its own addresses are looked up last but on arrival.
+# Two connected devices. This kernel's soft-RoCE supports only one network namespace, so packets between them must be
+# kept from being delivered locally: local addresses are looked up last, except on arrival.
 ip link add veth0 type veth peer name veth1
 for n in 0 1; do
   ip addr add 10.9.0.\$((n + 1))/24 dev veth\$n
@@ -114,7 +114,7 @@ timeout --kill-after=5 $((seconds > 60 ? seconds - 30 : seconds)) bash "$run/com
 echo \$? >"$run/status"
 sync
 GUEST
-# The machine ends with this script, also when that is killed.
+# The machine ends with this script, even if the script is killed.
 setpriv --pdeathsig TERM timeout --kill-after=5 "$seconds" qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -smp "${VERBS_VM_CPUS:-2}" \
   -m "${VERBS_VM_MEMORY:-3072}" -kernel "$cache/vmlinuz" -initrd "$cache/initrd.gz" \
   -append "console=ttyS0 quiet panic=-1 guest=$run" -nographic -no-reboot -nic none \
