@@ -118,9 +118,7 @@ class driver {
                                                  [this](const auto& mine) { return slowest(job_, mine); })};
                            }});
         };
-        add("ours", job_.transport(), [this](std::vector<double>& values) {
-            if (const comm::status s = sum_(values); s != comm::status::ok) job_.fail(s, sum_.pending());
-        });
+        add("ours", job_.transport(), [this](std::vector<double>& values) { sum_.sum_or_throw(values); });
         if (lines_) add("lines", "none", [this](std::vector<double>& values) { (*lines_)(values); });
         for (peer_program& peer : peers_)
             all.push_back({peer.name(), "", "mpi", [this, count, &peer](double seconds) {

@@ -62,7 +62,7 @@ class totals {
     }
     std::complex<double> reduce(std::complex<double> mine) {
         std::array<double, 2> v{mine.real(), mine.imag()};
-        if (const auto status = sum_(v); status != comm::status::ok) sum_.job().fail(status, "global sum of results");
+        sum_.sum_or_throw(v);
         return {v[0], v[1]};
     }
 

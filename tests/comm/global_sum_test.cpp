@@ -251,6 +251,24 @@ TEST(GlobalSum, AllRanksAreToldWhoSumsSomethingElse) {
     }
 }
 
+TEST(GlobalSum, SumOrThrowAddsOrSaysWhoDisagrees) {
+    run_threads(3, [](const job& j) {
+        global_sum sum(j);
+        std::vector<double> values{1.0 + j.rank()};
+
+        sum.sum_or_throw(values);
+
+        EXPECT_EQ(values[0], 6);
+        values.resize(j.rank() == 1 ? 2 : 1);
+        try {
+            sum.sum_or_throw(values);
+            ADD_FAILURE() << "ranks that sum 1 and 2 values agreed";
+        } catch (const halocline::error& e) {
+            EXPECT_NE(std::string(e.what()).find(" sums "), std::string::npos) << e.what();
+        }
+    });
+}
+
 /// The rank that can't send its values says so, rather than let the others wait.
 TEST(GlobalSum, AllRanksAreToldWhoSumsTooMuch) {
     job_options options;

@@ -51,7 +51,7 @@ void exchange_plan(const job& j) {
     for (std::uint64_t k = 1; k <= 20; ++k) {
         set.for_each([&](auto& channel) { channel.send(k, ticks()); });
         wait_for(j, set, k);
-        if (const status s = sum(values); s != status::ok) j.fail(s, sum.pending());
+        sum.sum_or_throw(values);
     }
 }
 

@@ -54,7 +54,7 @@ template <std::size_t n>
 /// Computes sums forever.
 [[noreturn]] void add_for_ever(const job& j, global_sum& sum) {
     for (double v[3]{};;)
-        if (const status s = sum(v); s != status::ok) j.fail(s, sum.pending());
+        sum.sum_or_throw(v);
 }
 [[noreturn]] int add_for_ever(const job& j) {
     global_sum sum(j, 8);
@@ -144,7 +144,7 @@ int add_for(const job& j, std::chrono::milliseconds time, std::chrono::milliseco
     for (double k = 0;; ++k) {
         if (k == 100 && j.rank() == 1) compute_for(pause);
         double v[]{k + j.rank(), j.rank() == 0 && std::chrono::steady_clock::now() > end ? 1.0 : 0.0};
-        if (const status s = sum(v); s != status::ok) j.fail(s, sum.pending());
+        sum.sum_or_throw(v);
         if (v[0] != j.ranks() * k + j.ranks() * (j.ranks() - 1) / 2) return 5;
         if (v[1] != 0) return 0;
     }

@@ -265,6 +265,10 @@ status global_sum::operator()(std::span<double> values) noexcept {
     return finish_steps(values, begin, plus);
 }
 
+void global_sum::sum_or_throw(std::span<double> values) {
+    if (const status s = (*this)(values); s != status::ok) job_.fail(s, pending());
+}
+
 status global_sum::maximum(std::span<double> values) noexcept {
     const std::uint64_t begin = ticks();
     publish(values, begin, true);

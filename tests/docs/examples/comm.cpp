@@ -11,5 +11,5 @@ void sum_norms(double local_norm2) {
     const auto job = comm::job::from_environment(); // halocline-run -n 4 -- ./program
     comm::global_sum sum(job);
     double norm2 = local_norm2;
-    if (const auto s = sum({&norm2, 1}); s != comm::status::ok) job.fail(s, sum.pending());
+    sum.sum_or_throw({&norm2, 1}); // or sum(), which returns a status
 }

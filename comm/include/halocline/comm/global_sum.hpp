@@ -47,6 +47,9 @@ class global_sum {
     /// Cost: messages of 8 bytes per value (1 or 2 values travel inside the control line): to each other rank of the
     /// group, and to one, seldom two, per level above.
     [[nodiscard]] status operator()(std::span<double> values) noexcept;
+    /// operator(), for code outside hot loops: a bad status becomes an exception.
+    /// Err: rank_failure or job_error that says which rank failed, and what this one was waiting for.
+    void sum_or_throw(std::span<double> values);
     /// operator() in two halves, like MPI_Iallreduce and MPI_Wait. start() reads `values`, which may change afterwards;
     /// finish() writes the sum into its argument. In between, every wait and test() of this rank, on whatever object,
     /// advances the sum.
