@@ -283,7 +283,7 @@ void run(app::program& program, const options& o) {
     warn_of_shared_cores(j, *std::ranges::max_element(o.threads));
     std::deque<mpi_peer> peers = start_peers(j, o.peers);
     flag_probe probe(j);
-    const run_facts facts{j.ranks(), pin_ranks(j), j.members()[static_cast<std::size_t>(j.rank())].host, o.git};
+    const run_facts facts{j.ranks(), pin_ranks(j), j.members()[j.rank()].host, o.git};
     outputs out = open_outputs(j, o);
     report all(facts, out.json, out.table);
     report_plan(j, plan_point(j.ranks()), out.json, out.table);

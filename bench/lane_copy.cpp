@@ -60,8 +60,7 @@ int compare(int extent, int mu, double seconds) {
     const auto order = lattice::site_order::blocked({{}, e}, e, {4, 4, 4, 4}, W);
     std::vector<std::int64_t> from;
     for (std::int64_t s = 0; s < order->volume(); ++s)
-        if (lattice::lexicographic_coordinate(s, e)[static_cast<std::size_t>(mu)] == 0)
-            from.push_back(order->position(s));
+        if (lattice::lexicographic_coordinate(s, e)[mu] == 0) from.push_back(order->position(s));
     std::vector<std::int64_t> to(from.size());
     std::iota(to.begin(), to.end(), 0);
     const std::vector<std::int32_t> positions(from.begin(), from.end());

@@ -81,7 +81,7 @@ void aggregation::define(std::span<const lattice::field<float>> test_vectors) {
     for (std::int64_t o = 0; o < fine_->outer_sites(); ++o)
         for (int c = 0; c < 2; ++c)
             for (int i = 0; i < vectors_; ++i)
-                std::copy_n(test_vectors[static_cast<std::size_t>(i)].outer(o) + c * half_spinor * w, half_spinor * w,
+                std::copy_n(test_vectors[i].outer(o) + c * half_spinor * w, half_spinor * w,
                             columns_.outer(o) + (c * vectors_ + i) * half_spinor * w);
     for (int g = 0; g < b.groups[0] + b.groups[1]; ++g)
         for (int c = 0; c < 2; ++c) orthonormalise(g, c);
@@ -133,7 +133,7 @@ void aggregation::orthonormalise(int g, int chirality) {
         std::fill_n(c.begin(), 2 * w, 0.0F);
         for (std::size_t l = 0; l < w; ++l) {
             const int place = g * b.blocks_per_group + static_cast<int>(l) / b.splits_per_block;
-            const int block = b.block_of[static_cast<std::size_t>(place)];
+            const int block = b.block_of[place];
             if (block < 0) continue;
             if (!(sums[l] > dependent_below * dependent_below * before[l]))
                 throw_dependent(b, block, chirality, j, std::sqrt(before[l]), std::sqrt(sums[l]));
@@ -153,12 +153,11 @@ void aggregation::prolong(lattice::field<float>& y, const lattice::field<float>&
     for (int g = 0; g < b.groups[0] + b.groups[1]; ++g)
         for (int c = 0; c < 2; ++c) {
             for (int place = 0; place < b.blocks_per_group; ++place) {
-                const std::int32_t site = coarse_site_[static_cast<std::size_t>(g * b.blocks_per_group + place)];
+                const std::int32_t site = coarse_site_[g * b.blocks_per_group + place];
                 const float* const from = site < 0 ? nullptr : x.outer(site) + c * 2 * vectors_;
                 for (int k = 0; k < 2 * vectors_; ++k)
                     for (int s = 0; s < b.splits_per_block; ++s)
-                        lanes_[static_cast<std::size_t>(k * w + place * b.splits_per_block + s)] =
-                            from ? from[k] : 0.0F;
+                        lanes_[k * w + place * b.splits_per_block + s] = from ? from[k] : 0.0F;
             }
             float* const target = y.outer(std::int64_t{g} * b.sites_per_group) + c * half_spinor * w;
             kernels::combine(w, {group(g, c), site_stride_}, vectors_, lanes_.data(),
@@ -190,7 +189,7 @@ void aggregation::restrict_group(int g, int chirality, const batch& fields) cons
                   lanes_.data());
     for (std::size_t i = 0; i < fields.y.size(); ++i)
         for (int place = 0; place < b.blocks_per_group; ++place) {
-            const std::int32_t site = coarse_site_[static_cast<std::size_t>(g * b.blocks_per_group + place)];
+            const std::int32_t site = coarse_site_[g * b.blocks_per_group + place];
             if (site < 0) continue;
             float* const to = fields.x[i].outer(site) + chirality * 2 * vectors_;
             for (int k = 0; k < 2 * vectors_; ++k) {

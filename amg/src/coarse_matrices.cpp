@@ -104,7 +104,7 @@ void coarse_operator::invert_odd() {
 std::complex<float> coarse_operator::element(std::int64_t site, int link, int row, int column) const {
     int direction_index = -1;
     for (int k = 0; link >= 0 && k < static_cast<int>(directions_.size()); ++k)
-        if (directions_[static_cast<std::size_t>(k)].where.index() == link) direction_index = k;
+        if (directions_[k].where.index() == link) direction_index = k;
     if (link >= 0 && direction_index < 0) return {};
     const kernels::element e = kernels::matrix_element(n_, row, column);
     const float* const from = matrix(order_->position(site), direction_index);

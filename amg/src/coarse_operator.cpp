@@ -164,7 +164,7 @@ void coarse_operator::list_terms(const lattice::decomposition& coarse, const lat
                     continue;
                 }
                 y[f.mu] = (y[f.mu] + coarse.global()[f.mu]) % coarse.global()[f.mu];
-                now.local[static_cast<std::size_t>(position - now.first)].push_back(
+                now.local[position - now.first].push_back(
                     {d, static_cast<int>(order_->position(lattice::lexicographic_index(y, box.extents)))});
             }
             if (!remote.empty()) now.remote.emplace_back(position, std::move(remote));
@@ -173,16 +173,15 @@ void coarse_operator::list_terms(const lattice::decomposition& coarse, const lat
 }
 
 void coarse_operator::start(int parity, const float* x) noexcept {
-    halo::plan& plan = plans_[static_cast<std::size_t>(parity)];
+    halo::plan& plan = plans_[parity];
     if (plan.messages().empty()) return;
     const std::ptrdiff_t n = components();
     const int x_first = sublattices_[parity].first;
-    const std::vector<std::vector<int>>& packed = packed_[static_cast<std::size_t>(parity)];
+    const std::vector<std::vector<int>>& packed = packed_[parity];
     plan.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-        const std::vector<int>& positions = packed[static_cast<std::size_t>(message)];
+        const std::vector<int>& positions = packed[message];
         for (std::int64_t s = first; s < last; ++s)
-            std::memcpy(target + static_cast<std::size_t>(s * n) * sizeof(float),
-                        x + (positions[static_cast<std::size_t>(s)] - x_first) * n,
+            std::memcpy(target + static_cast<std::size_t>(s * n) * sizeof(float), x + (positions[s] - x_first) * n,
                         static_cast<std::size_t>(n) * sizeof(float));
     });
 }
@@ -196,18 +195,18 @@ comm::status coarse_operator::hop(int parity, float* y, const float* x, const fl
         const std::ptrdiff_t at = (site - now.first) * n;
         std::size_t count = 0;
         if (own) terms[count++] = {matrix(site, -1), own + at};
-        for (const sublattice::term& t : now.local[static_cast<std::size_t>(site - now.first)])
+        for (const sublattice::term& t : now.local[site - now.first])
             terms[count++] = {matrix(site, t.direction), x + (t.source - x_first) * n};
         kernels::multiply(n_, {terms.data(), count}, y + at, keep);
     }
-    halo::plan& plan = plans_[static_cast<std::size_t>(source)];
+    halo::plan& plan = plans_[source];
     if (plan.messages().empty()) return comm::status::ok;
     const comm::status finished = plan.finish();
     if (finished != comm::status::ok) return finished; // there may be no ghosts
     for (const auto& [site, sources] : now.remote) {
         std::size_t count = 0;
         for (const sublattice::term& t : sources) {
-            const face where = directions_[static_cast<std::size_t>(t.direction)].where;
+            const face where = directions_[t.direction].where;
             terms[count++] = {matrix(site, t.direction), plan.ghosts<float>(where).data() + t.source * n};
         }
         kernels::multiply(n_, {terms.data(), count}, y + (site - now.first) * n, true);

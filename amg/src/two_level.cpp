@@ -67,7 +67,7 @@ coarse_costs coarse_solver::costs() const {
     c.unpack_seconds = halo.unpack_seconds;
     c.imbalance_seconds = halo.imbalance_seconds;
     c.halo_seconds = c.pack_seconds + c.wait_seconds + c.unpack_seconds;
-    c.lanes = halo.lanes;
+    c.by_transport = halo.by_transport;
     c.global_sums = sum_.statistics().sums;
     c.global_sum_bytes = sum_.statistics().bytes;
     c.global_sum_seconds = sum_.statistics().seconds;
@@ -141,7 +141,7 @@ void two_level::setup(const progress_callback& tell) {
 
     // v = S_3 S_2 S_1 v with S_k: k sweeps on D x = v
     for (int i = 0; i < count; ++i) {
-        lattice::field<float>& v = test_vectors_[static_cast<std::size_t>(i)];
+        lattice::field<float>& v = test_vectors_[i];
         random_vector(v, static_cast<std::uint32_t>(i));
         for (int sweeps = 1; sweeps <= 3; ++sweeps) {
             b.swap(v);

@@ -31,9 +31,9 @@ std::string describe(const comm::job& j, const problem& p, const run_result& r) 
     append_line(out, "  %-26s %12.4f  %5.1f %%  (%llu sums, %.3f MB sent by rank 0)", "    global sums",
                 c.global_sum_seconds, percent(c.global_sum_seconds, c.seconds),
                 static_cast<unsigned long long>(c.global_sums), static_cast<double>(c.global_sum_bytes) / 1e6);
-    for (const auto& lane : c.lanes)
-        append_line(out, "  %-26s %12llu messages, %.3f MB (rank 0)", ("coarse halo over " + lane.transport).c_str(),
-                    static_cast<unsigned long long>(lane.messages), static_cast<double>(lane.bytes) / 1e6);
+    for (const auto& traffic : c.by_transport)
+        append_line(out, "  %-26s %12llu messages, %.3f MB (rank 0)", ("coarse halo over " + traffic.transport).c_str(),
+                    static_cast<unsigned long long>(traffic.messages), static_cast<double>(traffic.bytes) / 1e6);
     append_line(out, "%-28s %12d", "outer iterations", s.outer.iterations);
     append_line(out, "%-28s %12.2f", "coarse iterations, average", s.coarse_iterations_average());
     append_line(out, "%-28s %12.3e", "true relative residual", r.true_relative_residual);
@@ -82,9 +82,9 @@ std::string to_json(const comm::job& j, const problem& p, const run_result& r) {
                     {"halo_wait", c.wait_seconds},
                     {"halo_unpack", c.unpack_seconds},
                     {"halo_imbalance", c.imbalance_seconds}};
-    for (const auto& lane : c.lanes)
+    for (const auto& traffic : c.by_transport)
         o["coarse_halo"].push_back(
-            {{"transport", lane.transport}, {"messages", lane.messages}, {"bytes", lane.bytes}}); // rank 0
+            {{"transport", traffic.transport}, {"messages", traffic.messages}, {"bytes", traffic.bytes}}); // rank 0
     o["solution"] = r.solution;
     o["history"] = s.outer.history;
     o["notes"] = s.notes;

@@ -95,8 +95,7 @@ void print_job(const program& p, const comm::job& j) {
         print_row(p, "rank " + std::to_string(m.rank),
                   "pid " + std::to_string(m.pid) + " on " + m.host + ", served by " + m.transport +
                       (m.transport == "mpi" ? " " + std::string(comm::to_string(j.options().mpi)) : "") +
-                      (m.refused.empty() ? "" : " (" + m.refused + ")") + ", on processors " +
-                      usable[static_cast<std::size_t>(m.rank)]);
+                      (m.refused.empty() ? "" : " (" + m.refused + ")") + ", on processors " + usable[m.rank]);
     // Usually all ranks wait in the same way.
     for (std::size_t first = 0, end = 0; first < waits.size(); first = end) {
         for (end = first + 1; end < waits.size() && waits[end] == waits[first];) ++end;

@@ -2,7 +2,7 @@
 #include "caretaker.hpp"
 
 #include <halocline/base/error.hpp>
-#include <halocline/comm/launch.hpp>
+#include <halocline/comm/detail/launch.hpp>
 
 #include <array>
 #include <cerrno>

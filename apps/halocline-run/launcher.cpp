@@ -7,7 +7,7 @@
 #include "watched_signals.hpp"
 
 #include <halocline/base/error.hpp>
-#include <halocline/comm/launch.hpp>
+#include <halocline/comm/detail/launch.hpp>
 #include <halocline/config/reader.hpp>
 
 #include <algorithm>
@@ -77,7 +77,7 @@ void launcher::start() {
 }
 
 void launcher::add(std::unique_ptr<host> h, const group_plan& ranks) {
-    for (int i = 0; i < ranks.count; ++i) ranks_[static_cast<std::size_t>(ranks.first + i)].at = h.get();
+    for (int i = 0; i < ranks.count; ++i) ranks_[ranks.first + i].at = h.get();
     hosts_.push_back(std::move(h));
 }
 
@@ -129,11 +129,11 @@ void launcher::reap() {
 // The gather: once every rank's part is there, all ranks get all parts; if one will never come, the waiting ranks are
 // informed.
 
-void launcher::part(int rank, std::string bytes) { ranks_[static_cast<std::size_t>(rank)].part = std::move(bytes); }
+void launcher::part(int rank, std::string bytes) { ranks_[rank].part = std::move(bytes); }
 
 void launcher::asked_who(int rank) {
     const auto first = std::ranges::find_if(ranks_, [](const rank_state& r) { return !r.part; });
-    if (!ranks_[static_cast<std::size_t>(rank)].part || first == ranks_.end()) return; // the answer is on its way
+    if (!ranks_[rank].part || first == ranks_.end()) return; // the answer is on its way
     const auto missing = static_cast<std::int32_t>(first - ranks_.begin());
     comm::wire_writer answer;
     answer.number(comm::launch::missing).number(missing).number<std::int32_t>(first->at->pid_of(missing));
@@ -185,7 +185,7 @@ void launcher::answer_all(const std::string& bytes) {
 // Ranks that end.
 
 void launcher::ended(int rank, const ending& how) {
-    rank_state& r = ranks_[static_cast<std::size_t>(rank)];
+    rank_state& r = ranks_[rank];
     r.how = how;
     r.ended_as = ends_++;
     report_end(rank, how);

@@ -4,7 +4,7 @@
 #include "job/process_look.hpp"
 
 #include <halocline/base/error.hpp>
-#include <halocline/comm/launch.hpp>
+#include <halocline/comm/detail/launch.hpp>
 #include <halocline/comm/processor_quota.hpp>
 #include <halocline/comm/processors.hpp>
 
@@ -283,7 +283,7 @@ std::string local_ranks::unfinished() const {
     return all;
 }
 
-int local_ranks::pid_of(int rank) const { return ranks_[static_cast<std::size_t>(rank - plan_.first)].pid; }
+int local_ranks::pid_of(int rank) const { return ranks_[rank - plan_.first].pid; }
 
 std::string local_ranks::describe(int rank) const {
     const std::string pid = std::to_string(pid_of(rank));

@@ -17,8 +17,7 @@ inline lattice::field<double> field_of(const comm::job& j, const local_box& box)
 }
 inline halo::ghost_widths widths_of(const point& p) {
     halo::ghost_widths widths;
-    for (int mu = 0; mu < lattice::dimensions; ++mu)
-        widths.low[static_cast<std::size_t>(mu)] = widths.high[static_cast<std::size_t>(mu)] = p.cut(mu) ? 1 : 0;
+    for (int mu = 0; mu < lattice::dimensions; ++mu) widths.low[mu] = widths.high[mu] = p.cut(mu) ? 1 : 0;
     return widths;
 }
 
@@ -82,7 +81,7 @@ class ours_padded {
 
 /// The same faces on one rank, which exchanges them with itself, for use over "mock": ours without the wire.
 inline point alone(point p) {
-    for (int mu = 0; mu < lattice::dimensions; ++mu) p.self[static_cast<std::size_t>(mu)] = p.cut(mu);
+    for (int mu = 0; mu < lattice::dimensions; ++mu) p.self[mu] = p.cut(mu);
     p.grid = {1, 1, 1, 1};
     return p;
 }

@@ -44,7 +44,7 @@ best fastest(const std::vector<entry>& entries, const std::vector<outcome>& outc
 coordinate cut_of(const point& p, int ranks) {
     coordinate cut = p.grid;
     if (ranks == 1)
-        for (int mu = 0; mu < lattice::dimensions; ++mu) cut[static_cast<std::size_t>(mu)] = p.cut(mu) ? 1 : 0;
+        for (int mu = 0; mu < lattice::dimensions; ++mu) cut[mu] = p.cut(mu) ? 1 : 0;
     return cut;
 }
 

@@ -12,7 +12,7 @@
 #include "support/rounds.hpp"
 #include "support/shared_area.hpp"
 
-#include <halocline/comm/prefetch.hpp>
+#include <halocline/comm/detail/prefetch.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -22,7 +22,7 @@ std::vector<std::vector<int>> usable_of_this_host(const comm::job& j) {
     const std::vector<std::string> all = j.gather(bytes);
     std::vector<std::vector<int>> lists(all.size());
     for (std::size_t r = 0; r < all.size(); ++r) {
-        if (j.members()[r].host != j.members()[static_cast<std::size_t>(j.rank())].host) continue;
+        if (j.members()[r].host != j.members()[j.rank()].host) continue;
         lists[r].resize(all[r].size() / sizeof(int));
         std::memcpy(lists[r].data(), all[r].data(), lists[r].size() * sizeof(int));
     }
@@ -31,7 +31,7 @@ std::vector<std::vector<int>> usable_of_this_host(const comm::job& j) {
 
 /// -1 on each rank if some have to share.
 int own_processor(const comm::job& j) {
-    const int own = comm::one_processor_each(usable_of_this_host(j))[static_cast<std::size_t>(j.rank())];
+    const int own = comm::one_processor_each(usable_of_this_host(j))[j.rank()];
     return slowest(j, {own < 0 ? 1.0 : 0.0})[0] > 0 ? -1 : own;
 }
 

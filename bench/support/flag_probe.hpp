@@ -6,7 +6,7 @@
 
 #include "support/shared_area.hpp"
 
-#include <halocline/comm/pause.hpp>
+#include <halocline/comm/detail/pause.hpp>
 
 #include <atomic>
 #include <cstdint>

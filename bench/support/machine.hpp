@@ -19,7 +19,7 @@ inline const std::vector<int>& usable() {
 /// False, and no binding, if threads outnumber processors.
 inline bool pin(int n, int threads) {
     if (usable().size() < static_cast<std::size_t>(threads)) return false;
-    return comm::bind_to({&usable()[static_cast<std::size_t>(n)], 1});
+    return comm::bind_to({&usable()[n], 1});
 }
 
 } // namespace halocline::bench

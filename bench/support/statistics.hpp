@@ -13,7 +13,7 @@ inline double quantile(std::vector<double> values, double q) {
     if (values.empty()) return 0;
     const auto n = static_cast<std::ptrdiff_t>(q * static_cast<double>(values.size() - 1) + 0.5);
     std::nth_element(values.begin(), values.begin() + n, values.end());
-    return values[static_cast<std::size_t>(n)];
+    return values[n];
 }
 inline double median(const std::vector<double>& values) { return quantile(values, 0.5); }
 

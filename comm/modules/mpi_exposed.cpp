@@ -70,8 +70,8 @@ int exposed_open(halocline_mpi_world& world, const halocline_mpi_channel_spec& s
     exposed_slots& e = *channel.exposed;
     for (int s = 0; s < 2; ++s) {
         e.slot[s] = spec.receive[s];
-        e.mine[s] = spec.windows->all[static_cast<std::size_t>(2 * spec.window + s)];
-        e.theirs[s] = spec.windows->all[static_cast<std::size_t>(2 * spec.peer_window + s)];
+        e.mine[s] = spec.windows->all[2 * spec.window + s];
+        e.theirs[s] = spec.windows->all[2 * spec.peer_window + s];
         if (reads_late) {
             auto& copy = spec.windows->outgoing.emplace_back(std::make_unique<unsigned char[]>(spec.send_bytes));
             e.outgoing[s] = copy.get();

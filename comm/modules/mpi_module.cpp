@@ -210,8 +210,8 @@ int allgather(halocline_mpi_world* world, const void* mine, const uint64_t* byte
         total += bytes[r];
     }
     MPI_Request request = MPI_REQUEST_NULL;
-    HALOCLINE_TRY(MPI_Iallgatherv(mine, counts[static_cast<std::size_t>(world->rank)], MPI_BYTE, all, counts.data(),
-                                  places.data(), MPI_BYTE, world->setup, &request));
+    HALOCLINE_TRY(MPI_Iallgatherv(mine, counts[world->rank], MPI_BYTE, all, counts.data(), places.data(), MPI_BYTE,
+                                  world->setup, &request));
     return wait_one(request, give_up, context);
 }
 

@@ -31,7 +31,7 @@ std::optional<int> lane_inside(const lattice::block_layout& b, face f, int lane)
 /// The lane behind face f of the block in a lane, in whichever block of this rank that is.
 std::optional<lane_place> lane_between(const lattice::block_layout& b, const coordinate& rank_grid, int group, face f,
                                        int lane) {
-    const int block = b.block_of[static_cast<std::size_t>(group * b.blocks_per_group + lane / b.splits_per_block)];
+    const int block = b.block_of[group * b.blocks_per_group + lane / b.splits_per_block];
     if (block < 0 || lane_inside(b, f, lane)) return std::nullopt;
     coordinate neighbour = lattice::lexicographic_coordinate(block, b.grid);
     int& at = neighbour[f.mu];
@@ -40,7 +40,7 @@ std::optional<lane_place> lane_between(const lattice::block_layout& b, const coo
         if (rank_grid[f.mu] > 1) return std::nullopt;
         at = (at + b.grid[f.mu]) % b.grid[f.mu];
     }
-    const int place = b.place_of[static_cast<std::size_t>(lattice::lexicographic_index(neighbour, b.grid))];
+    const int place = b.place_of[lattice::lexicographic_index(neighbour, b.grid)];
     int sub = lane % b.splits_per_block;
     if (b.split[f.mu]) sub ^= 1 << std::count(b.split.begin(), b.split.begin() + f.mu, true); // its nearer half
     return lane_place{place / b.blocks_per_group, place % b.blocks_per_group * b.splits_per_block + sub};
@@ -69,8 +69,8 @@ kernels::lane_sources<T> collect(int groups, int lane_width, int vectors, Source
                         s.sources.push_back({from->group, vector});
                         source = s.sources.end() - 1;
                     }
-                    source->lane[static_cast<std::size_t>(lane)] = from->lane % lanes;
-                    source->taken[static_cast<std::size_t>(lane)] = -1;
+                    source->lane[lane] = from->lane % lanes;
+                    source->taken[lane] = -1;
                 }
             }
     s.begin.push_back(static_cast<std::int32_t>(s.sources.size()));

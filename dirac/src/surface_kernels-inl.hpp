@@ -39,7 +39,7 @@ void produce(const surface_sources& sources, int group, int end, const T* links,
     lane_buffer<T, N> buffer;
     for (std::int64_t i = sources.begin[group]; i < sources.begin[end]; ++i)
         for (int v = 0; v < block::vectors; ++v) {
-            const std::int64_t outer = sources.outer[static_cast<std::size_t>(i)];
+            const std::int64_t outer = sources.outer[i];
             half_spinor<V> h = block::template project<F>(x + outer * spinor_reals * W + v * N);
             if constexpr (F % 2 == 0)
                 h = block::template multiply<F>(links + (outer * site_link_reals + F / 2 * link_reals) * W + v * N, h);
@@ -48,7 +48,7 @@ void produce(const surface_sources& sources, int group, int end, const T* links,
             hn::StoreInterleaved4(a.c[2].re, a.c[2].im, b.c[0].re, b.c[0].im, d, buffer.quads[1]);
             hn::StoreInterleaved4(b.c[1].re, b.c[1].im, b.c[2].re, b.c[2].im, d, buffer.quads[2]);
             for (int lane = 0; lane < N; ++lane) {
-                const std::int32_t entry = sources.entry[static_cast<std::size_t>(i * W + v * N + lane)];
+                const std::int32_t entry = sources.entry[i * W + v * N + lane];
                 if (entry < first || entry >= last) continue;
                 T* to = entries + std::int64_t{entry} * half_spinor_reals;
                 for (int q = 0; q < 3; ++q) std::memcpy(to + 4 * q, buffer.quads[q] + 4 * lane, 4 * sizeof(T));
@@ -68,7 +68,7 @@ void consume(const surface_targets& targets, int group, int end, const T* links,
     for (std::int64_t i = targets.begin[group]; i < targets.begin[end]; ++i)
         for (int v = 0; v < block::vectors; ++v) {
             for (int lane = 0; lane < N; ++lane) {
-                const std::int32_t entry = targets.entry[static_cast<std::size_t>(i * W + v * N + lane)];
+                const std::int32_t entry = targets.entry[i * W + v * N + lane];
                 const T* from = entry < 0 ? nothing : ghosts + std::int64_t{entry} * half_spinor_reals;
                 for (int q = 0; q < 3; ++q) std::memcpy(buffer.quads[q] + 4 * lane, from + 4 * q, 4 * sizeof(T));
             }
@@ -77,7 +77,7 @@ void consume(const surface_targets& targets, int group, int end, const T* links,
             hn::LoadInterleaved4(d, buffer.quads[0], a.c[0].re, a.c[0].im, a.c[1].re, a.c[1].im);
             hn::LoadInterleaved4(d, buffer.quads[1], a.c[2].re, a.c[2].im, b.c[0].re, b.c[0].im);
             hn::LoadInterleaved4(d, buffer.quads[2], b.c[1].re, b.c[1].im, b.c[2].re, b.c[2].im);
-            const std::int64_t outer = targets.outer[static_cast<std::size_t>(i)];
+            const std::int64_t outer = targets.outer[i];
             if constexpr (F % 2 == 1)
                 h = block::template multiply<F>(links + (outer * site_link_reals + F / 2 * link_reals) * W + v * N, h);
             for (int s = 0; s < 2; ++s)

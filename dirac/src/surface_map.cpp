@@ -31,7 +31,7 @@ List list_of(const lattice::site_order& order, const std::vector<std::int32_t>& 
             list.begin.push_back(static_cast<std::int32_t>(list.outer.size()));
         for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
             const std::int64_t site = order.site(outer * order.lane_width() + static_cast<std::int64_t>(lane));
-            lanes[lane] = site < 0 ? -1 : entries[static_cast<std::size_t>(site)];
+            lanes[lane] = site < 0 ? -1 : entries[site];
         }
         if (std::ranges::all_of(lanes, [](std::int32_t e) { return e < 0; })) continue;
         list.outer.push_back(static_cast<std::int32_t>(outer));
@@ -56,8 +56,7 @@ std::vector<std::int32_t> surface_map::places_in_message(face f, const halo::pla
     // sources are at the opposite end of this rank's box
     if (const int m = plan.message_of(f.opposite()); m >= 0) {
         const auto& sites = plan.messages()[m].send_sites;
-        for (std::size_t i = 0; i < sites.size(); ++i)
-            places[static_cast<std::size_t>(sites[i])] = static_cast<std::int32_t>(i);
+        for (std::size_t i = 0; i < sites.size(); ++i) places[sites[i]] = static_cast<std::int32_t>(i);
     }
     return places;
 }
@@ -77,8 +76,7 @@ std::vector<std::int32_t> surface_map::places_among_ghosts(int set, face f, cons
         source[f.mu] += f.end == side::high ? 1 : -1;
         for (int mu = 0; mu < dimensions; ++mu)
             source[mu] = (source[mu] + origin_[mu] + cut_.global()[mu]) % cut_.global()[mu];
-        if (in_source_set(*order_->blocks(), set, source))
-            places[static_cast<std::size_t>(lattice::lexicographic_index(x, extents_))] = ghosts++;
+        if (in_source_set(*order_->blocks(), set, source)) places[lattice::lexicographic_index(x, extents_)] = ghosts++;
     }
     return places;
 }

@@ -31,7 +31,7 @@ std::array<double, 6> plaquette_by_plane(const comm::job& j, const lattice::deco
     for (int place = 0; place < j.ranks(); ++place) { // by place: the bits do not depend on which rank has it
         const int rank = cut.rank_at(lattice::lexicographic_coordinate(place, cut.rank_grid()));
         std::array<long double, 6> other;
-        std::memcpy(other.data(), parts[static_cast<std::size_t>(rank)].data(), sizeof other);
+        std::memcpy(other.data(), parts[rank].data(), sizeof other);
         for (int plane = 0; plane < 6; ++plane) totals[plane] += other[plane];
     }
     std::array<double, 6> means;

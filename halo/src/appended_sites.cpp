@@ -49,15 +49,15 @@ appended_sites::appended_sites(const lattice::decomposition& cut, int rank, cons
         for (int i = 0; i < directions; ++i) {
             const coordinate d = direction_of(i);
             if (distance(d) != n || !is_filled(cut, rank, options, d)) continue;
-            region_along_[static_cast<std::size_t>(i)] = static_cast<std::int8_t>(regions_.size());
+            region_along_[i] = static_cast<std::int8_t>(regions_.size());
             regions_.push_back({d, ghosts_along(cut, rank, options, d), volume_});
             volume_ += regions_.back().sites.volume();
         }
 }
 
 const appended_sites::region* appended_sites::ghosts(const coordinate& direction) const {
-    const int found = region_along_[static_cast<std::size_t>(index_of(direction))];
-    return found < 0 ? nullptr : &regions_[static_cast<std::size_t>(found)];
+    const int found = region_along_[index_of(direction)];
+    return found < 0 ? nullptr : &regions_[found];
 }
 
 coordinate appended_sites::direction_to(const coordinate& site) const {

@@ -11,7 +11,7 @@ block_map adjoint(const block_map& map, int blocks) {
     check_map(map, blocks * map.block_reals, "adjoint of a map: ");
     for (std::size_t r = 0; r < map.rows.size(); ++r)
         for (const block_map::term& t : map.rows[r])
-            result.rows[static_cast<std::size_t>(t.block)].push_back({static_cast<int>(r), std::conj(t.coefficient)});
+            result.rows[t.block].push_back({static_cast<int>(r), std::conj(t.coefficient)});
     return result;
 }
 

@@ -4,7 +4,7 @@
 namespace halocline::halo {
 
 exchange_times::exchange_times(const comm::job& j, const comm::channel_set& channels) : same_clock_(channels.size()) {
-    const auto host = [&](int rank) -> const auto& { return j.members()[static_cast<std::size_t>(rank)].host; };
+    const auto host = [&](int rank) -> const auto& { return j.members()[rank].host; };
     for (std::size_t i = 0; i < same_clock_.size(); ++i)
         same_clock_[i] = host(channels.request(i).peer) == host(j.rank());
 }
@@ -35,7 +35,7 @@ plan_statistics exchange_times::statistics(const comm::channel_set& channels) co
             .imbalance_seconds = std::min(of_all(c.imbalance, c.polls), wait_seconds),
             .path_changes = c.path_changes,
             .waits_yielded = channels.waits_yielded() - yielded_before_,
-            .lanes = channels.counts(c.exchanges)};
+            .by_transport = channels.counts(c.exchanges)};
 }
 
 } // namespace halocline::halo

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <halocline/halo/detail/message_writer.hpp>
 
-#include <halocline/comm/claim_lines.hpp>
-#include <halocline/comm/stream_bytes.hpp>
+#include <halocline/comm/detail/claim_lines.hpp>
+#include <halocline/comm/detail/stream_bytes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -54,7 +54,7 @@ void message_writer::copy_one_by_one(const source_field& x, std::int64_t first, 
                       stride = static_cast<std::size_t>(lanes) * component_bytes;
     target += static_cast<std::size_t>(first) * x.shape.bytes();
     for (std::int64_t i = first; i < last; ++i) {
-        const std::int64_t position = x.order->position(sites_[static_cast<std::size_t>(i)]);
+        const std::int64_t position = x.order->position(sites_[i]);
         const std::byte* source = x.values + x.shape.offset(position, lanes);
         for (int c = 0; c < x.shape.components; ++c, target += component_bytes, source += stride)
             std::memcpy(target, source, component_bytes);

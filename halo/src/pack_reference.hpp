@@ -21,7 +21,7 @@ struct side {
 
     /// Offset in bytes of component c of the i-th site.
     [[nodiscard]] std::size_t offset(std::int64_t i, int c, const site_shape& shape) const {
-        const std::int64_t p = positions[static_cast<std::size_t>(i)];
+        const std::int64_t p = positions[i];
         return static_cast<std::size_t>((p / lanes * shape.components + c) * lanes + p % lanes) * shape.component_bytes;
     }
 };

@@ -90,7 +90,7 @@ void packer<T>::check_options(const std::string& who, const plan& p, const latti
 /// Err: input_error: a different number of reals than through the other faces.
 template <class T>
 block_map packer<T>::map_of(face f, bool wraps, const std::string& where) const {
-    const block_map& projection = options_.projections[static_cast<std::size_t>(f.index())];
+    const block_map& projection = options_.projections[f.index()];
     const bool projects =
         reals_ != options_.components || std::any_of(options_.projections.begin(), options_.projections.end(),
                                                      [](const block_map& m) { return !m.empty(); });
@@ -99,7 +99,7 @@ block_map packer<T>::map_of(face f, bool wraps, const std::string& where) const 
                           " reals, another face's " + std::to_string(reals_));
     std::complex<double> phase = 1;
     // What leaves through the low edge becomes the ghosts beyond the upper edge.
-    if (wraps) phase = options_.phases[static_cast<std::size_t>(f.mu)];
+    if (wraps) phase = options_.phases[f.mu];
     if (f.end == lattice::side::high) phase = std::conj(phase);
     return with_phase(projection, phase, options_.components);
 }

@@ -9,10 +9,10 @@
 //   corners    at once: 1 flag + 1 message per distinct neighbour; by dimension: one flag per dimension
 #pragma once
 
-#include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/costs.hpp>
-#include <halocline/halo/path.hpp>
+#include <halocline/comm/detail/claim_lines.hpp>
 #include <halocline/halo/detail/path_watch.hpp>
+#include <halocline/halo/path.hpp>
 #include <halocline/halo/shell_plan.hpp>
 
 #include <algorithm>

@@ -126,7 +126,7 @@ void plan::finish_or_throw() {
     if (s == comm::status::ok) return;
     if (s == comm::status::misused) throw input_error("halo '" + options_.name + "': " + accepted_.describe_refused());
     if (broken_seal_ < 0) job_.fail(s, "halo " + channels_.pending(epoch_ + 1));
-    const plan_message& m = messages_[static_cast<std::size_t>(broken_seal_)];
+    const plan_message& m = messages_[broken_seal_];
     job_.fail(s, "halo '" + options_.name + "' epoch " + std::to_string(epoch_ + 1) + ": what arrived behind " +
                      lattice::to_string(m.where) + " from rank " + std::to_string(m.peer) +
                      " does not have the checksum that it was sent with");

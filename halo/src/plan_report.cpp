@@ -39,7 +39,7 @@ std::string plan::describe() const {
                       lattice::to_string(m.where).c_str(), m.peer, kind::transport, taken.data(), m.send_sites.size(),
                       m.send_sites.size() * site_bytes, static_cast<long long>(m.ghost_sites),
                       static_cast<long long>(m.ghost_sites) * static_cast<long long>(site_bytes));
-        table += line + why_column(m.why, job_.members()[static_cast<std::size_t>(m.peer)]) + "\n";
+        table += line + why_column(m.why, job_.members()[m.peer]) + "\n";
     });
     if (messages_.empty()) table += "  no message: every dimension wraps locally\n";
     return table;

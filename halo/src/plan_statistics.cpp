@@ -13,17 +13,17 @@ plan_statistics& plan_statistics::operator+=(const plan_statistics& other) {
     imbalance_seconds += other.imbalance_seconds;
     path_changes += other.path_changes;
     waits_yielded += other.waits_yielded;
-    for (const comm::lane_counts& lane : other.lanes) {
-        const auto same = std::ranges::find(lanes, lane.transport, &comm::lane_counts::transport);
-        if (same == lanes.end()) {
-            lanes.push_back(lane);
+    for (const comm::transport_counts& traffic : other.by_transport) {
+        const auto same = std::ranges::find(by_transport, traffic.transport, &comm::transport_counts::transport);
+        if (same == by_transport.end()) {
+            by_transport.push_back(traffic);
             continue;
         }
-        same->messages += lane.messages;
-        same->bytes += lane.bytes;
-        same->writes += lane.writes;
-        same->receives += lane.receives;
-        same->completions += lane.completions;
+        same->messages += traffic.messages;
+        same->bytes += traffic.bytes;
+        same->writes += traffic.writes;
+        same->receives += traffic.receives;
+        same->completions += traffic.completions;
     }
     return *this;
 }

@@ -5,7 +5,7 @@
 
 #include <halocline/base/error.hpp>
 #include <halocline/comm/clock.hpp>
-#include <halocline/comm/stream_bytes.hpp>
+#include <halocline/comm/detail/stream_bytes.hpp>
 
 namespace halocline::halo {
 namespace {
@@ -100,7 +100,7 @@ void region_plan::state::start(int which) noexcept {
         messages[channel.index()].there = false;
         ++unsent;
     });
-    const std::vector<field_view>& source = bindings[static_cast<std::size_t>(which)].source;
+    const std::vector<field_view>& source = bindings[which].source;
     channels.for_each([&](auto& channel) {
         region_message& m = messages[channel.index()];
         m.there = false;
@@ -123,7 +123,7 @@ void region_plan::state::start(int which) noexcept {
 
 void region_plan::state::send_direct() noexcept {
     const std::uint64_t k = epoch + 1;
-    const std::vector<field_view>& source = bindings[static_cast<std::size_t>(bound)].source;
+    const std::vector<field_view>& source = bindings[bound].source;
     channels.for_each_direct([&](auto& channel) {
         if (channel.sent(k) || !channel.freed(k)) return;
         region_message& m = messages[channel.index()];
@@ -152,7 +152,7 @@ void region_plan::state::review_paths() noexcept {
 }
 
 void region_plan::state::unpack(const region_message& m, const std::byte* message) const noexcept {
-    const std::vector<field_view>& destination = bindings[static_cast<std::size_t>(bound)].destination;
+    const std::vector<field_view>& destination = bindings[bound].destination;
     const auto place = [&](std::int64_t first, std::int64_t last) noexcept {
         const std::byte* values = message;
         for (std::size_t f = 0; f < destination.size(); ++f) {

@@ -6,10 +6,10 @@
 #include "region_paths.hpp"
 
 #include <halocline/comm/costs.hpp>
-#include <halocline/comm/direct_memory.hpp>
+#include <halocline/comm/detail/direct_memory.hpp>
 #include <halocline/halo/detail/path_watch.hpp>
-#include <halocline/halo/region_plan.hpp>
 #include <halocline/halo/detail/site_copy.hpp>
+#include <halocline/halo/region_plan.hpp>
 
 #include <memory>
 #include <string>

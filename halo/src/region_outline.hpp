@@ -4,9 +4,9 @@
 
 #include "region_transfers.hpp"
 
+#include <halocline/halo/detail/position_list.hpp>
 #include <halocline/halo/field_view.hpp>
 #include <halocline/halo/path.hpp>
-#include <halocline/halo/detail/position_list.hpp>
 
 #include <cstddef>
 #include <cstdint>

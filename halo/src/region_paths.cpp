@@ -57,9 +57,7 @@ double shared_lines(const position_list& ghosts, const field_view& field, const 
     constexpr std::int64_t line = 64;
     const auto start = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(field.data) % line);
     const auto bytes = static_cast<std::int64_t>(field.shape.bytes()), sites = std::ssize(sent);
-    const auto is_sent = [&](std::int64_t site) {
-        return site >= 0 && site < sites && sent[static_cast<std::size_t>(site)];
-    };
+    const auto is_sent = [&](std::int64_t site) { return site >= 0 && site < sites && sent[site]; };
     std::int64_t lines = 0;
     for (const position_run& r : ghosts.runs())
         for (std::int64_t i = 0; i < r.count; ++i) {

@@ -6,7 +6,7 @@
 #include "region_outline.hpp"
 
 #include <halocline/comm/costs.hpp>
-#include <halocline/comm/direct_memory.hpp>
+#include <halocline/comm/detail/direct_memory.hpp>
 
 #include <map>
 #include <memory>

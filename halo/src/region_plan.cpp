@@ -86,7 +86,7 @@ std::string region_plan::describe() const {
         std::snprintf(line, sizeof line, "  %5d  %-9s %-8s %12lld %12lld  ", m.peer, transport.data(),
                       to_string(m.path == path::direct && m.watch.streamed() ? path::streamed : m.path).data(),
                       static_cast<long long>(m.send_sites), static_cast<long long>(m.receive_sites));
-        table += line + why_column(m.why, s_->job.members()[static_cast<std::size_t>(m.peer)]) + "\n";
+        table += line + why_column(m.why, s_->job.members()[m.peer]) + "\n";
     };
     s_->channels.for_each(row);
     s_->channels.for_each_direct(row);

@@ -30,7 +30,7 @@ std::vector<region_end> find_ends(const comm::job& j, const std::vector<transfer
         check_transfers(sends, receives, bindings, options);
         const binding& fields = bindings.front();
         for (const auto& [peer, tags] : tags_by_peer) {
-            const std::string& transport = j.members()[static_cast<std::size_t>(peer)].transport;
+            const std::string& transport = j.members()[peer].transport;
             region_end& end = ends.emplace_back();
             end.peer = peer;
             end.transport = transport;

@@ -121,7 +121,7 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
         for (const transfer& t : receives)
             for (const std::int32_t site : t.sites) {
                 if (!is_in(site, to)) throw_no_site(site, to, t, options.name);
-                if (std::exchange(received[static_cast<std::size_t>(site)], 1) != 0 && !options.add)
+                if (std::exchange(received[site], 1) != 0 && !options.add)
                     throw input_error(who + "site " + std::to_string(site) +
                                       " is received twice, last in the transfer with " + rank_text(t.peer) + ", tag " +
                                       std::to_string(t.tag));
@@ -135,7 +135,7 @@ void check_transfers(const std::vector<transfer>& sends, const std::vector<trans
         for (const transfer& t : sends)
             for (const std::int32_t site : t.sites) {
                 if (!is_in(site, from)) throw_no_site(site, from, t, options.name);
-                if (in_place && received[static_cast<std::size_t>(site)] != 0)
+                if (in_place && received[site] != 0)
                     throw input_error(who + "site " + std::to_string(site) +
                                       " is both sent and received in one exchange");
             }

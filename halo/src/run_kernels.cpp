@@ -8,7 +8,7 @@
 
 #include "copy_kernels.hpp"
 
-#include <halocline/comm/stream_bytes.hpp>
+#include <halocline/comm/detail/stream_bytes.hpp>
 
 #include <hwy/highway.h>
 

@@ -151,7 +151,7 @@ void shell_plan::begin(int which) noexcept {
         return;
     }
     running_ = running::forward;
-    ghosts_of& g = filled_[static_cast<std::size_t>(which)];
+    ghosts_of& g = filled_[which];
     g.here = false;
     g.note_versions();
     if (options_.checks >= check_level::normal) g.sum = checksum(g);
@@ -164,7 +164,7 @@ void shell_plan::start_reverse(int which, team t) noexcept {
         if (status_ != comm::status::ok || is_early()) return;
         running_ = running::backward;
         if (backward_ && has_binding(which)) {
-            const ghosts_of& g = filled_[static_cast<std::size_t>(which)];
+            const ghosts_of& g = filled_[which];
             for (std::size_t i = 0; i < g.sources; ++i) mark_written(g.fields[i]);
             return backward_->begin(which);
         }
@@ -213,7 +213,7 @@ std::uint64_t shell_plan::checksum(const ghosts_of& g) const noexcept {
 
 bool shell_plan::is_fresh(int which) const noexcept {
     if (!has_binding(which)) return false;
-    const ghosts_of& g = filled_[static_cast<std::size_t>(which)];
+    const ghosts_of& g = filled_[which];
     return g.here && !g.was_marked() &&
            std::all_of(g.fields.begin(), g.fields.end(), [](const field_view& f) { return f.version != nullptr; });
 }
@@ -227,7 +227,7 @@ comm::status shell_plan::ensure_halo(int which) noexcept {
 void shell_plan::require_fresh(int which) const {
     if (options_.checks < check_level::normal) return;
     if (!has_binding(which)) throw_no_binding("halo '" + options_.name + "'", which, filled_.size());
-    const ghosts_of& g = filled_[static_cast<std::size_t>(which)];
+    const ghosts_of& g = filled_[which];
     const char* why = !g.here                ? "no finished exchange filled them"
                       : g.was_marked()       ? "a field was marked as written since"
                       : checksum(g) != g.sum ? "a field was written since"
@@ -278,7 +278,7 @@ void shell_plan::complete() noexcept {
         status_ = f.status;
         if (status_ == comm::status::ok) {
             ++epoch_;
-            filled_[static_cast<std::size_t>(f.bound)].here = true;
+            filled_[f.bound].here = true;
         }
     }
     if (status_ == comm::status::ok) running_ = running::nothing;

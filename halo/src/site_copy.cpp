@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy_kernels.hpp"
 
-#include <halocline/comm/claim_lines.hpp>
+#include <halocline/comm/detail/claim_lines.hpp>
 
 #include <algorithm>
 

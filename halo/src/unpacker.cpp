@@ -26,10 +26,10 @@ unpacker_options beside(const packer_options& o, Face&& face_before) {
     unpacker_options result{.components = o.components, .format = o.format, .scale = o.scale};
     for (int i = 0; i < lattice::faces; ++i) {
         const face f = lattice::face_of(i);
-        const block_map& map = o.projections[static_cast<std::size_t>(face_before(f).index())];
+        const block_map& map = o.projections[face_before(f).index()];
         if (map.empty()) continue;
         check_map(map, o.components, lattice::to_string(face_before(f)) + ": ");
-        result.expansions[static_cast<std::size_t>(i)] = adjoint(map, o.components / map.block_reals);
+        result.expansions[i] = adjoint(map, o.components / map.block_reals);
     }
     return result;
 }
@@ -68,7 +68,7 @@ plan_options reversed(const plan_options& options, const lattice::decomposition&
     std::array<bool, 2> seen{};
     for (int mu = 0; mu < dimensions; ++mu)
         for (const int width : {options.widths.low[mu], options.widths.high[mu]})
-            if (width > 0) seen[static_cast<std::size_t>(width % 2)] = true;
+            if (width > 0) seen[width % 2] = true;
     if (seen[0] && seen[1])
         throw input_error("reverse of halo '" + options.name + "': of one parity with widths low " +
                           lattice::to_string(options.widths.low) + " high " + lattice::to_string(options.widths.high) +
@@ -114,17 +114,17 @@ unpacker<T>::unpacker(const plan& p, const lattice::decomposition& cut,
                               lattice::to_string(local.extents));
         // The ghosts' sites in their owner's box, numbered by the owned sites to which they are added.
         const lattice::box own = layers(local, f, width), theirs = layers(cut.local_box(m.peer), f.opposite(), width);
-        part& to = (*parts)[static_cast<std::size_t>(f.index())];
+        part& to = (*parts)[f.index()];
         to.sites = selected(sites_of(within(local, own), local.extents), theirs, cut.global(), p.options());
         shared_.insert(shared_.end(), to.sites.begin(), to.sites.end());
 
-        block_map map = options_.expansions[static_cast<std::size_t>(f.index())];
+        block_map map = options_.expansions[f.index()];
         if (!map.empty()) check_map(map, reals_, where);
         if (has_maps(options_.expansions) && map.reals() != options_.components)
             throw input_error(where + "its expansion makes " + std::to_string(map.reals()) + " reals, a site has " +
                               std::to_string(options_.components));
         std::complex<double> phase = 1;
-        if (cut.wraps(rank, f)) phase = options_.phases[static_cast<std::size_t>(f.mu)];
+        if (cut.wraps(rank, f)) phase = options_.phases[f.mu];
         if (f.end == lattice::side::low) phase = std::conj(phase);
         map = with_phase(map, phase, options_.components);
         std::vector<std::int64_t> positions;

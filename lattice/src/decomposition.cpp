@@ -130,10 +130,10 @@ decomposition decomposition::with_rank_order(std::vector<int> order) const {
                           to_string(rank_grid_) + ": it must name each of the " + std::to_string(ranks()) + " once");
     for (std::size_t i = 0; i < order.size(); ++i) {
         const int rank = order[i];
-        if (rank < 0 || rank >= ranks() || place_of[static_cast<std::size_t>(rank)] >= 0)
+        if (rank < 0 || rank >= ranks() || place_of[rank] >= 0)
             throw input_error("rank order: place " + std::to_string(i) + " is given to rank " + std::to_string(rank) +
                               ", which is none of 0 to " + std::to_string(ranks() - 1) + " or has a place already");
-        place_of[static_cast<std::size_t>(rank)] = static_cast<int>(i);
+        place_of[rank] = static_cast<int>(i);
     }
     if (std::is_sorted(order.begin(), order.end())) return result; // equal to a cut without an order
     result.rank_order_ = std::move(order);
@@ -146,12 +146,12 @@ coordinate decomposition::grid_position(int rank) const {
         throw input_error("rank " + std::to_string(rank) + " has no part of the lattice: it is cut over " +
                           std::to_string(ranks()) + (ranks() == 1 ? " rank" : " ranks") + " (rank grid " +
                           to_string(rank_grid_) + ")");
-    return lexicographic_coordinate(place_of_.empty() ? rank : place_of_[static_cast<std::size_t>(rank)], rank_grid_);
+    return lexicographic_coordinate(place_of_.empty() ? rank : place_of_[rank], rank_grid_);
 }
 
 int decomposition::rank_at(const coordinate& grid_position) const {
     const std::int64_t place = lexicographic_index(grid_position, rank_grid_);
-    return rank_order_.empty() ? static_cast<int>(place) : rank_order_[static_cast<std::size_t>(place)];
+    return rank_order_.empty() ? static_cast<int>(place) : rank_order_[place];
 }
 
 box decomposition::local_box(int rank) const {

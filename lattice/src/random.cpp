@@ -29,7 +29,7 @@ std::uint32_t site_random::bits() {
         words_ = philox({block_++, stream_, low(site_), high(site_)}, {low(seed_), high(seed_)});
         used_ = 0;
     }
-    return words_[static_cast<std::size_t>(used_++)];
+    return words_[used_++];
 }
 
 double site_random::uniform() {

@@ -39,8 +39,7 @@ std::vector<std::int32_t> even_first(const coordinate& extents, const coordinate
     std::int32_t next = 0;
     for (int p = 0; p < 2; ++p)
         for (std::int64_t s = 0; s < sites; ++s)
-            if (((parity(lexicographic_coordinate(s, extents)) + parity(offset)) & 1) == p)
-                rank[static_cast<std::size_t>(s)] = next++;
+            if (((parity(lexicographic_coordinate(s, extents)) + parity(offset)) & 1) == p) rank[s] = next++;
     return rank;
 }
 
@@ -81,7 +80,7 @@ void place_blocks(block_layout& b, const std::vector<int>& colour, const int (&b
     for (std::size_t i = 0; i < colour.size(); ++i) {
         const int place = next[colour[i]]++;
         b.place_of[i] = place;
-        b.block_of[static_cast<std::size_t>(place)] = static_cast<int>(i);
+        b.block_of[place] = static_cast<int>(i);
     }
 }
 
@@ -89,8 +88,7 @@ void place_blocks(block_layout& b, const std::vector<int>& colour, const int (&b
 
 void site_order::fill_inverse() {
     site_.assign(static_cast<std::size_t>(outer_sites_ * lane_width_), -1);
-    for (std::size_t s = 0; s < position_.size(); ++s)
-        site_[static_cast<std::size_t>(position_[s])] = static_cast<std::int32_t>(s);
+    for (std::size_t s = 0; s < position_.size(); ++s) site_[position_[s]] = static_cast<std::int32_t>(s);
 }
 
 std::shared_ptr<const site_order> site_order::lexicographic(const coordinate& extents) {
@@ -178,10 +176,10 @@ std::shared_ptr<const site_order> site_order::blocked(const box& local, const co
             in_sub[mu] = in_block % b.sub[mu];
             if (b.split[mu]) lane |= (in_block / b.sub[mu]) << bit++;
         }
-        const int place = b.place_of[static_cast<std::size_t>(lexicographic_index(block_at, b.grid))];
+        const int place = b.place_of[lexicographic_index(block_at, b.grid)];
         lane += place % b.blocks_per_group * b.splits_per_block;
         const std::int64_t outer = std::int64_t{place / b.blocks_per_group} * b.sites_per_group +
-                                   rank_in_sub[static_cast<std::size_t>(lexicographic_index(in_sub, b.sub))];
+                                   rank_in_sub[lexicographic_index(in_sub, b.sub)];
         order->position_[s] = static_cast<std::int32_t>(outer * lane_width + lane);
     }
     order->fill_inverse();

@@ -53,7 +53,7 @@ TEST_P(ReferenceSolve, GivesTheReferenceSolution) {
             for (std::int64_t s = 0; s < x.volume(); ++s)
                 for (int c = 0; c < lattice::spinor_components; ++c) {
                     sums[0] += x.at(s, c) * x.at(s, c);
-                    sums[static_cast<std::size_t>(1 + c % 2)] += x.at(s, c);
+                    sums[1 + c % 2] += x.at(s, c);
                 }
             if (j.rank() == 0) {
                 sums[3] = x.at(0, 0);

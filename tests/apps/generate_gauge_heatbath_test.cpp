@@ -32,8 +32,7 @@ std::vector<dirac::su3> links_after(int sweeps, const coordinate& global, const 
             const coordinate x = lattice::lexicographic_coordinate(site, local.extents);
             coordinate g = x;
             for (int nu = 0; nu < 4; ++nu) g[nu] += local.origin[nu];
-            for (int mu = 0; mu < 4; ++mu)
-                all[static_cast<std::size_t>(4 * lattice::lexicographic_index(g, global) + mu)] = links(x, mu);
+            for (int mu = 0; mu < 4; ++mu) all[4 * lattice::lexicographic_index(g, global) + mu] = links(x, mu);
         }
     });
     return all;

@@ -49,7 +49,7 @@ TEST(GlobalSum, HasTheBitsOfTheTreeOnAnyNumberOfRanks) {
             global_sum usual(j, 20, order), by_level(j, 20, order, 1), groups(j, 20, order, 5);
             for (int k = 0; k < 12; ++k) {
                 global_sum& sum = k % 3 == 0 ? usual : k % 3 == 1 ? by_level : groups;
-                std::vector<double> values(std::vector<std::size_t>{1, 20, 2, 3}[static_cast<std::size_t>(k % 4)]);
+                std::vector<double> values(std::vector<std::size_t>{1, 20, 2, 3}[k % 4]);
                 for (std::size_t i = 0; i < values.size(); ++i) values[i] = part(j.rank(), k, i);
                 ASSERT_EQ(sum(values), status::ok) << sum.pending();
                 for (std::size_t i = 0; i < values.size(); ++i) {
@@ -69,7 +69,7 @@ TEST(GlobalSum, CanBeAskedWhetherItIsThere) {
             run_threads(ranks, [&](const job& j) {
                 global_sum sum(j, 20, {}, group);
                 for (int k = 0; k < 6; ++k) {
-                    std::vector<double> values(std::vector<std::size_t>{1, 20, 2}[static_cast<std::size_t>(k % 3)]);
+                    std::vector<double> values(std::vector<std::size_t>{1, 20, 2}[k % 3]);
                     std::vector<double> parts;
                     for (int r = 0; r < ranks; ++r) parts.push_back(part(r, k, values.size() - 1));
                     for (std::size_t i = 0; i < values.size(); ++i) values[i] = part(j.rank(), k, i);

@@ -179,7 +179,7 @@ std::array<pid_t, ranks> announced(reports& said) {
         }
         int rank = -1, pid = -1;
         if (std::sscanf(text.c_str(), "pid %d %d", &rank, &pid) == 2 && rank >= 0 && rank < ranks) {
-            pids[static_cast<std::size_t>(rank)] = pid;
+            pids[rank] = pid;
             ++seen;
         }
     }
@@ -250,7 +250,7 @@ bool round(std::vector<char*> command, int enough, reports& said, std::mt19937& 
     const std::array<pid_t, ranks> pids = announced(said);
     const int victim = static_cast<int>(random() % ranks);
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
-    const pid_t pid = pids[static_cast<std::size_t>(victim)];
+    const pid_t pid = pids[victim];
     const long long killed = now_ns();
     int told = -1;
     if (pid > 0) {
@@ -293,7 +293,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < rounds; ++i) bad += !round(command, enough, said, random, times);
     std::sort(times.begin(), times.end());
     const auto at = [&](double part) {
-        return times.empty() ? 0.0 : times[static_cast<std::size_t>(part * static_cast<double>(times.size() - 1))];
+        return times.empty() ? 0.0 : times[part * static_cast<double>(times.size() - 1)];
     };
     std::printf("%s: %d of %d kills named by %s; ms: median %.1f, p99 %.1f, max %.1f\n", argv[1], rounds - bad, rounds,
                 slash != nullptr ? "survivors" : "all survivors", at(0.5), at(0.99), at(1));

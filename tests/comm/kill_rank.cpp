@@ -53,8 +53,7 @@ template <std::size_t n>
 
 /// Computes sums forever.
 [[noreturn]] void add_for_ever(const job& j, global_sum& sum) {
-    for (double v[3]{};;)
-        sum.sum_or_throw(v);
+    for (double v[3]{};;) sum.sum_or_throw(v);
 }
 [[noreturn]] int add_for_ever(const job& j) {
     global_sum sum(j, 8);

@@ -3,8 +3,8 @@
 #include "control/wire.hpp"
 #include "job/layout_number.hpp"
 
+#include <halocline/comm/detail/launch.hpp>
 #include <halocline/comm/job.hpp>
-#include <halocline/comm/launch.hpp>
 
 #include <gtest/gtest.h>
 

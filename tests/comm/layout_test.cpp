@@ -15,9 +15,9 @@
 #include "one_sided/far_link.hpp"
 #include "verbs/tags.hpp"
 
-#include <halocline/comm/control_line.hpp>
-#include <halocline/comm/message_slots.hpp>
-#include <halocline/comm/shm_channel.hpp>
+#include <halocline/comm/detail/control_line.hpp>
+#include <halocline/comm/detail/message_slots.hpp>
+#include <halocline/comm/detail/shm_channel.hpp>
 
 #include <gtest/gtest.h>
 

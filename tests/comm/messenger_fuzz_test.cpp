@@ -31,27 +31,27 @@ struct receive {
 class reference_matcher {
   public:
     void send(const message& m) {
-        auto& posted = posted_[static_cast<std::size_t>(m.to)];
+        auto& posted = posted_[m.to];
         for (auto r = posted.begin(); r != posted.end(); ++r) {
             if (!meet(*r, m)) continue;
-            got[static_cast<std::size_t>(r->id)] = m.id;
+            got[r->id] = m.id;
             posted.erase(r);
             return;
         }
-        waiting[static_cast<std::size_t>(m.to)].push_back(m);
+        waiting[m.to].push_back(m);
     }
     void post(const receive& r) {
         got.resize(std::max(got.size(), static_cast<std::size_t>(r.id) + 1), -1);
-        auto& early = waiting[static_cast<std::size_t>(r.at)];
+        auto& early = waiting[r.at];
         for (auto m = early.begin(); m != early.end(); ++m) {
             if (!meet(r, *m)) continue;
-            got[static_cast<std::size_t>(r.id)] = m->id;
+            got[r.id] = m->id;
             early.erase(m);
             return;
         }
-        posted_[static_cast<std::size_t>(r.at)].push_back(r);
+        posted_[r.at].push_back(r);
     }
-    [[nodiscard]] const std::list<receive>& posted(int rank) const { return posted_[static_cast<std::size_t>(rank)]; }
+    [[nodiscard]] const std::list<receive>& posted(int rank) const { return posted_[rank]; }
 
     std::vector<int> got; ///< by receive: the message, -1: none yet
     std::list<message> waiting[ranks];
@@ -148,8 +148,8 @@ void expect_as_the_reference(const job& j, unsigned seed) {
         if (const status s = m.wait(u.request); s != status::ok) j.fail(s, m.pending());
     for (const under_way& u : mine) {
         if (u.id < 0) continue;
-        const int expected = reference.got[static_cast<std::size_t>(u.id)];
-        const message& sent = messages[static_cast<std::size_t>(expected)];
+        const int expected = reference.got[u.id];
+        const message& sent = messages[expected];
         const message_info& i = u.request.info();
         EXPECT_EQ(i.source, sent.from);
         EXPECT_EQ(i.tag, sent.tag);

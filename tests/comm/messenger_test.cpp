@@ -51,7 +51,7 @@ TEST(Messenger, WildcardsTellSourceAndTag) {
                 bytes in(3000, &j.memory());
                 message_info info;
                 ok_or_fail(m, m.recv(in, any_source, any_tag, &info));
-                const int n = seen[static_cast<std::size_t>(info.source)]++;
+                const int n = seen[info.source]++;
                 ASSERT_EQ(info.tag, n); // in the order of its source
                 ASSERT_EQ(info.bytes, static_cast<std::size_t>(n * 50));
                 ASSERT_EQ(wrong(std::span(in).first(info.bytes), info.source, static_cast<std::uint64_t>(n)), 0u);

@@ -50,7 +50,7 @@ TEST(Mixed, OneSetOfChannelsHasThemAll) {
     }
 
     EXPECT_EQ(wrong, 0);
-    for (const lane_counts& lane : set.counts(epochs)) {
+    for (const transport_counts& lane : set.counts(epochs)) {
         const auto peers = std::ranges::count(j.members(), lane.transport, &rank_info::transport);
         EXPECT_EQ(lane.messages, static_cast<std::uint64_t>(peers) * epochs) << lane.transport;
     }

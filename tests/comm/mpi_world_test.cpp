@@ -4,7 +4,7 @@
 #include "mpi/world.hpp"
 
 #include <halocline/base/error.hpp>
-#include <halocline/comm/mpi_channel.hpp>
+#include <halocline/comm/detail/mpi_channel.hpp>
 
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ void wait(const std::function<bool()>& done) {
 mpi_channel connected(int peer, std::uint32_t plan_id, std::size_t send_bytes, std::size_t receive_bytes) {
     mpi_channel c(world(), *std::pmr::new_delete_resource(), 0, peer, plan_id, send_bytes, receive_bytes);
     const std::string card = c.card();
-    c.connect(world().allgather(card, at_most())[static_cast<std::size_t>(peer)]);
+    c.connect(world().allgather(card, at_most())[peer]);
     return c;
 }
 

@@ -77,8 +77,7 @@ TEST(Nodes, MailOfARankThatIsAheadIsLeftWhereItIs) {
 
     const std::vector<std::string> all = j.gather(std::string(1000, static_cast<char>('0' + j.rank())));
 
-    for (int r = 0; r < j.ranks(); ++r)
-        EXPECT_EQ(all[static_cast<std::size_t>(r)], std::string(1000, static_cast<char>('0' + r)));
+    for (int r = 0; r < j.ranks(); ++r) EXPECT_EQ(all[r], std::string(1000, static_cast<char>('0' + r)));
 }
 
 TEST(Nodes, LargeSetUpMessagesCross) {

@@ -19,14 +19,14 @@ void of_the_program(int /*signal*/) {}
 TEST(OfiLibrary, LeavesTheProgramsSignalHandlers) {
     std::signal(SIGTERM, of_the_program);
     std::array<struct sigaction, NSIG> before{}; // sanitizers have their own handlers
-    for (int s = 1; s < NSIG; ++s) sigaction(s, nullptr, &before[static_cast<std::size_t>(s)]);
+    for (int s = 1; s < NSIG; ++s) sigaction(s, nullptr, &before[s]);
 
     ASSERT_TRUE(halocline::comm::ofi_present().starts_with("libfabric")) << halocline::comm::ofi_present();
 
     for (int s = 1; s < NSIG; ++s) {
         struct sigaction now {};
         if (sigaction(s, nullptr, &now) != 0) continue; // reserved by glibc
-        EXPECT_EQ(now.sa_handler, before[static_cast<std::size_t>(s)].sa_handler) << strsignal(s);
+        EXPECT_EQ(now.sa_handler, before[s].sa_handler) << strsignal(s);
     }
     EXPECT_EQ(std::signal(SIGTERM, SIG_DFL), of_the_program);
 }

@@ -183,7 +183,7 @@ inline void expect_large_puts_go_straight(const job& j, bool writes, bool into_s
     const auto ranks = static_cast<std::size_t>(j.ranks());
     exposure e(j, near, ranks * most, {.name = "large", .direct_bytes = least});
     const auto is_far = [&](int r) {
-        const std::string& by = j.members()[static_cast<std::size_t>(r)].transport;
+        const std::string& by = j.members()[r].transport;
         return by != "self" && by != "shm";
     };
     const auto far = static_cast<std::uint64_t>(std::count_if(near.begin(), near.end(), is_far));

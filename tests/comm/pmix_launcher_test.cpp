@@ -33,8 +33,7 @@ int be_rank() {
     global_sum sum(j, 1);
     std::printf("pid %d\n", static_cast<int>(getpid()));
     std::fflush(stdout);
-    for (double v[1]{1};;)
-        sum.sum_or_throw(v);
+    for (double v[1]{1};;) sum.sum_or_throw(v);
 }
 
 bool runs(pid_t p) {

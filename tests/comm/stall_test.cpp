@@ -27,10 +27,10 @@ struct stopped_job {
     stopped_job(const std::string& mode, const std::vector<int>& who, clock_type::duration time) : job(3, mode, 3) {
         std::this_thread::sleep_for(std::chrono::milliseconds(300));
         const auto begin = clock_type::now();
-        for (const int r : who) send_signal(job.ranks[static_cast<std::size_t>(r)], SIGSTOP);
+        for (const int r : who) send_signal(job.ranks[r], SIGSTOP);
         std::thread resumes([&] {
             std::this_thread::sleep_for(time);
-            for (const int r : who) send_signal(job.ranks[static_cast<std::size_t>(r)], SIGCONT);
+            for (const int r : who) send_signal(job.ranks[r], SIGCONT);
         });
         for (std::size_t read = job.said.size(); job.line(); read = job.said.size()) {
             const std::string line = job.said.substr(read);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When messages start and stop being streamed, with costs that jobs measured on one machine whose cores were sometimes
 // near each other and sometimes far apart.
-#include <halocline/comm/streaming_watch.hpp>
+#include <halocline/comm/detail/streaming_watch.hpp>
 
 #include <gtest/gtest.h>
 

@@ -249,7 +249,7 @@ TEST(Threads, DifferentCollectiveCallsAreTold) {
             else
                 j.agree("the grid", "4.4.4.4");
         } catch (const rank_failure& e) {
-            texts[static_cast<std::size_t>(j.rank())] = e.what();
+            texts[j.rank()] = e.what();
         }
     });
     EXPECT_TRUE(texts[0].starts_with("rank 2 is in agree, but rank 3 (pid ")) << texts[0];
@@ -281,7 +281,7 @@ TEST(Threads, AGatherIsToldFromEveryOtherCall) {
                 try {
                     (j.rank() == gathers ? gather : other)(j);
                 } catch (const rank_failure& e) {
-                    texts[static_cast<std::size_t>(j.rank())] = e.what();
+                    texts[j.rank()] = e.what();
                 }
             });
             for (const std::string& text : texts) {
@@ -303,7 +303,7 @@ TEST(Threads, OneRankThatDoesNotGatherIsToldToAll) {
                 else
                     (void)j.gather("part");
             } catch (const rank_failure& e) {
-                texts[static_cast<std::size_t>(j.rank())] = e.what();
+                texts[j.rank()] = e.what();
             }
         });
         for (const std::string& text : texts) {
@@ -316,7 +316,7 @@ TEST(Threads, OneRankThatDoesNotGatherIsToldToAll) {
 TEST(Threads, ObjectsOfDifferentKindsAreTold) {
     std::array<std::string, 3> texts;
     run_threads(3, [&](const job& j) {
-        texts[static_cast<std::size_t>(j.rank())] =
+        texts[j.rank()] =
             refusal([&] { j.agree(j.rank() == 2 ? "the largest global sum" : "the shape of halo 'psi'", "64"); });
     });
     for (const std::string& text : texts)

@@ -122,10 +122,10 @@ TEST(Verbs, SteadyStateIsOneWriteAMessageAndReceivesInBatches) {
         };
         constexpr std::uint64_t warm = 64, steady = 160;
         for (std::uint64_t k = 1; k <= warm; ++k) exchange(k);
-        const lane_counts before = set.counts(warm).at(0);
+        const transport_counts before = set.counts(warm).at(0);
         const std::uint64_t not_ready = port_counter("send_rnr_err") + port_counter("rcvd_rnr_err");
         for (std::uint64_t k = warm + 1; k <= warm + steady; ++k) exchange(k);
-        const lane_counts after = set.counts(warm + steady).at(0);
+        const transport_counts after = set.counts(warm + steady).at(0);
 
         EXPECT_EQ(after.messages - before.messages, 2 * steady);
         EXPECT_EQ(after.writes - before.writes, 2 * steady);

@@ -6,7 +6,7 @@
 #include "verbs/library.hpp"
 #include "verbs/world.hpp"
 
-#include <halocline/comm/verbs_channel.hpp>
+#include <halocline/comm/detail/verbs_channel.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -59,7 +59,7 @@ TEST(WilsonCloverOnRanks, BlockSolveDoesNotDependOnTheCut) {
                                std::cos(static_cast<double>(lattice::lexicographic_index(g, c.global)) + 0.1 * k);
                 }
                 for (const std::string& part : j.gather(std::to_string(sum * 1e6)))
-                    if (j.rank() == 0) sums[static_cast<std::size_t>(ranks - 1)] += std::stod(part) / 1e6;
+                    if (j.rank() == 0) sums[ranks - 1] += std::stod(part) / 1e6;
             },
             small_job());
     EXPECT_NE(sums[0], 0);

@@ -121,7 +121,7 @@ void compare(const comm::job& j, const decomposition& cut, const box_stencil_opt
                 for (const coordinate& k : reached) sum += weight(k) * site.at(k, (c + 1) % n);
                 next[site.index() * n + c] = sum;
             }
-            ++visits[static_cast<std::size_t>(site.index())];
+            ++visits[site.index()];
         };
         s.start(step % 2);
         s.for_interior(kernel);
@@ -137,10 +137,9 @@ void compare(const comm::job& j, const decomposition& cut, const box_stencil_opt
     for (std::int64_t i = 0; i < local.volume(); ++i) {
         const coordinate x = local.site(i);
         EXPECT_EQ(s.global_site(s.index(x)), x);
-        not_visited += visits[static_cast<std::size_t>(s.index(x))] != steps;
+        not_visited += visits[s.index(x)] != steps;
         for (int c = 0; c < n; ++c)
-            wrong += s.field(steps % 2).at(s.index(x), c) !=
-                     right[static_cast<std::size_t>(box{{}, cut.global()}.index(x) * n + c)];
+            wrong += s.field(steps % 2).at(s.index(x), c) != right[box{{}, cut.global()}.index(x) * n + c];
     }
     EXPECT_EQ(not_visited, 0) << text;
     EXPECT_EQ(wrong, 0) << "rank " << j.rank() << " of " << j.ranks() << ": " << text;
@@ -207,7 +206,7 @@ TEST(BoxStencil, OutsideIsZeroUntilSetAndMayChangeBetweenSteps) {
     const auto step = [&] {
         std::vector<double> sums(3);
         const auto sum_along_x = [&](const auto& n) {
-            sums[static_cast<std::size_t>(s.global_site(n.index())[0])] = n.at({-1, 0, 0, 0}) + n.at({1, 0, 0, 0});
+            sums[s.global_site(n.index())[0]] = n.at({-1, 0, 0, 0}) + n.at({1, 0, 0, 0});
         };
         s.start(0);
         s.for_interior(sum_along_x);

@@ -148,11 +148,7 @@ TEST(Checksum, GoesWithTeamsAndRandomPlans) {
                     p.start(
                         [&](int m, std::int64_t first, std::int64_t last, std::byte* target) {
                             for (std::int64_t s = first; s < last; ++s)
-                                std::memcpy(target + 8 * s,
-                                            &x.at(p.messages()[static_cast<std::size_t>(m)]
-                                                      .send_sites[static_cast<std::size_t>(s)],
-                                                  0),
-                                            8);
+                                std::memcpy(target + 8 * s, &x.at(p.messages()[m].send_sites[s], 0), 8);
                         },
                         {i, 2});
                 ASSERT_EQ(p.finish(), status::ok) << c.text;

@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, DirectPathOnRanks, testing::Values(1, 2, 3, 4)
 // 200,000 exchanges in total, with random delays; every ghost identifies its exchange, and fields take turns.
 TEST_P(DirectPathOnRanks, NeverReadsAStaleOrLaterGhost) {
     const int ranks = GetParam();
-    const std::uint64_t epochs = std::array{150'000U, 15'000U, 20'000U, 15'000U}[static_cast<std::size_t>(ranks - 1)];
+    const std::uint64_t epochs = std::array{150'000U, 15'000U, 20'000U, 15'000U}[ranks - 1];
     run(ranks, [&](const comm::job& j) {
         const int up = (j.rank() + 1) % ranks, down = (j.rank() + ranks - 1) % ranks;
         field<double> x(row_of(4), 4, &j.memory()), y(row_of(4), 4, &j.memory());
@@ -174,7 +174,7 @@ TEST(DirectPath, IsRefusedByNameWhereItCantBe) {
             region_plan plan(j, {{other, 0, {0}}}, {{other, 0, {1}}}, {halo::bind(x)},
                              {.name = "no", .path = path::direct});
         } catch (const input_error& e) {
-            texts[static_cast<std::size_t>(j.rank())] = e.what();
+            texts[j.rank()] = e.what();
         }
     });
     for (const std::string& text : texts)

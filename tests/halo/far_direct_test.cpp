@@ -58,7 +58,7 @@ std::shared_ptr<const site_order> padded_order(const comm::job& j, const decompo
 
 std::uint64_t writes_of(const halo::plan_statistics& s) {
     std::uint64_t writes = 0;
-    for (const comm::lane_counts& c : s.lanes) writes += c.transport == transport() ? c.writes : 0;
+    for (const comm::transport_counts& c : s.by_transport) writes += c.transport == transport() ? c.writes : 0;
     return writes;
 }
 

@@ -76,7 +76,7 @@ TEST_P(KilledAmongFaces, SurvivorsNameTheDeadWithinASecond) {
         std::this_thread::sleep_for(any ? std::chrono::microseconds(random() % 20'000) : std::chrono::milliseconds(50));
 
         const auto begin = clock_type::now();
-        send_signal(job_under_test.ranks[static_cast<std::size_t>(victim)], SIGKILL);
+        send_signal(job_under_test.ranks[victim], SIGKILL);
         const int code = job_under_test.wait();
         times.push_back(clock_type::now() - begin);
 

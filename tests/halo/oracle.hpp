@@ -87,8 +87,7 @@ std::int64_t wrong_ghosts(const halo::plan& plan, const lattice::decomposition& 
         const lattice::face f = lattice::face_of(i);
         const std::vector<coordinate> sites = expected_ghosts(cut, rank, plan.options(), f);
         const int message = plan.message_of(f);
-        const std::int64_t ghost_sites =
-            message < 0 ? 0 : plan.messages()[static_cast<std::size_t>(message)].ghost_sites;
+        const std::int64_t ghost_sites = message < 0 ? 0 : plan.messages()[message].ghost_sites;
         if (ghost_sites != static_cast<std::int64_t>(sites.size())) {
             ++wrong;
             continue;
@@ -142,7 +141,7 @@ constexpr halo::path path_in_turn(int plan, const std::array<halo::path, N>& pat
 /// Which dimensions of a large plan are long.
 inline std::array<bool, dimensions> random_long_dimensions(std::mt19937& g, bool large) {
     std::array<bool, dimensions> is_long{};
-    for (int n = large ? drawn(g, 1, 2) : 0; n > 0; --n) is_long[static_cast<std::size_t>(drawn(g, 0, 3))] = true;
+    for (int n = large ? drawn(g, 1, 2) : 0; n > 0; --n) is_long[drawn(g, 0, 3)] = true;
     return is_long;
 }
 /// Components of 8 bytes, up to 1 KiB of them, so that no field of a rank is much larger than a MiB.
@@ -161,11 +160,11 @@ struct large_messages {
     std::array<std::atomic<std::uint64_t>, 4> by_path{};
     std::atomic<std::uint64_t> most_bytes{0};
     void count(halo::path p, std::uint64_t bytes) {
-        if (bytes >= 64 * 1024) ++by_path[static_cast<std::size_t>(p)];
+        if (bytes >= 64 * 1024) ++by_path[p];
         for (std::uint64_t most = most_bytes; bytes > most && !most_bytes.compare_exchange_weak(most, bytes);) continue;
     }
     /// Restarts the count of that path from 0.
-    std::uint64_t take(halo::path p) { return by_path[static_cast<std::size_t>(p)].exchange(0); }
+    std::uint64_t take(halo::path p) { return by_path[p].exchange(0); }
 };
 inline large_messages& large_messages_seen() {
     static large_messages seen;
@@ -216,13 +215,13 @@ inline halo_case random_case(std::mt19937& g, int ranks, int number = 0) {
                 .block = block,
                 .text = {}};
     c.order = drawn(g, 0, 2);
-    c.lane_width = std::array{1, 4, 8, 16}[static_cast<std::size_t>(drawn(g, 0, 3))];
+    c.lane_width = std::array{1, 4, 8, 16}[drawn(g, 0, 3)];
     c.components = large ? random_components(g, local_volumes(c.cut)) : drawn(g, 1, 7);
     c.options.fields = drawn(g, 0, 2) == 0 ? drawn(g, 2, 3) : 1;
     c.prepared = drawn(g, 0, 2);
     c.by_function = drawn(g, 0, 2) == 0;
     c.options.path = std::array{halo::path::automatic, halo::path::direct, halo::path::streamed,
-                                halo::path::streamed}[static_cast<std::size_t>(drawn(g, 0, 3))];
+                                halo::path::streamed}[drawn(g, 0, 3)];
     if (large)
         c.options.path =
             path_in_turn(number, std::array{halo::path::direct, halo::path::streamed, halo::path::automatic});
@@ -256,17 +255,16 @@ void exchange_and_check(const comm::job& j, halo_case c, int exchanges = 3) {
     for (const auto& x : fields) xs.push_back(&x);
     const auto value = [](std::uint64_t epoch, int f) { return 10 * epoch + static_cast<std::uint64_t>(f); };
     for (std::uint64_t epoch = 1; epoch <= static_cast<std::uint64_t>(exchanges); ++epoch) {
-        for (int f = 0; f < c.options.fields; ++f)
-            fill_with_oracle(fields[static_cast<std::size_t>(f)], c.cut, j.rank(), value(epoch, f));
+        for (int f = 0; f < c.options.fields; ++f) fill_with_oracle(fields[f], c.cut, j.rank(), value(epoch, f));
 
         if (c.by_function)
             plan.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-                const auto& sites = plan.messages()[static_cast<std::size_t>(message)].send_sites;
+                const auto& sites = plan.messages()[message].send_sites;
                 for (const lattice::field<T>* x : xs) {
                     for (std::int64_t i = first; i < last; ++i)
                         for (int n = 0; n < c.components; ++n)
                             std::memcpy(target + sizeof(T) * static_cast<std::size_t>(i * c.components + n),
-                                        &x->at(sites[static_cast<std::size_t>(i)], n), sizeof(T));
+                                        &x->at(sites[i], n), sizeof(T));
                     target += sites.size() * c.options.bytes_per_site;
                 }
             });

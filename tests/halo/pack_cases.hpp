@@ -48,8 +48,7 @@ double largest_error(Error&& error) {
         for (const int lanes : {0, 1, 4, 8, 16}) {
             std::array<double, 2> errors{};
             run(2, [&](const comm::job& j) {
-                errors[static_cast<std::size_t>(j.rank())] =
-                    error(j, cut, order_of(cut.local_box(j.rank()), cut.global(), lanes));
+                errors[j.rank()] = error(j, cut, order_of(cut.local_box(j.rank()), cut.global(), lanes));
             });
             largest = std::max({largest, errors[0], errors[1]});
         }
@@ -76,13 +75,11 @@ inline std::vector<double> site_at(const coordinate& site, const coordinate& glo
 /// The phase by which the field continues behind f.
 inline std::complex<double> phase_behind(const decomposition& cut, int rank, face f,
                                          const std::array<std::complex<double>, dimensions>& phases) {
-    const std::complex<double> phase = cut.wraps(rank, f) ? phases[static_cast<std::size_t>(f.mu)] : 1;
+    const std::complex<double> phase = cut.wraps(rank, f) ? phases[f.mu] : 1;
     return f.end == side::low ? std::conj(phase) : phase;
 }
 
-inline const block_map& of_face(const std::array<block_map, lattice::faces>& maps, face f) {
-    return maps[static_cast<std::size_t>(f.index())];
-}
+inline const block_map& of_face(const std::array<block_map, lattice::faces>& maps, face f) { return maps[f.index()]; }
 
 /// The error of every member of `what` after it was moved from.
 inline std::string moved_from(const std::string& what) {

@@ -30,8 +30,7 @@ inline std::array<halo::block_map, lattice::faces> half_spinors() {
         const double sign = f % 2 == 0 ? 1 : -1;
         const std::complex<double> power[] = {i, 1.0, -i, -1.0};
         const std::complex<double> c = sign * power[f / 2];
-        maps[static_cast<std::size_t>(f)] = {6,
-                                             {{{0, 1}, {2 + f / 2 % 2, c}}, {{1, 1}, {3 - f / 2 % 2, std::conj(c)}}}};
+        maps[f] = {6, {{{0, 1}, {2 + f / 2 % 2, c}}, {{1, 1}, {3 - f / 2 % 2, std::conj(c)}}}};
     }
     return maps;
 }
@@ -59,10 +58,9 @@ lattice::field<T> filled(const std::shared_ptr<const lattice::site_order>& order
 template <class T>
 void start_with(halo::plan& p, const halo::packer<T>& pack, const std::vector<std::vector<T>>& messages) {
     p.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-        const std::vector<T>& values = messages[static_cast<std::size_t>(message)];
+        const std::vector<T>& values = messages[message];
         const auto fields = static_cast<std::size_t>(p.options().fields);
-        const std::size_t sites = p.messages()[static_cast<std::size_t>(message)].send_sites.size(),
-                          reals = values.size() / (fields * sites);
+        const std::size_t sites = p.messages()[message].send_sites.size(), reals = values.size() / (fields * sites);
         for (std::size_t f = 0; f < fields; ++f)
             pack.write(&values[(f * sites + static_cast<std::size_t>(first)) * reals], first, last,
                        target + f * sites * p.options().bytes_per_site);

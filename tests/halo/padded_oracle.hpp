@@ -152,7 +152,7 @@ inline padded_case random_padded_case(std::mt19937& g, int ranks, bool may_be_di
     }
     padded_case c{.cut = lattice::decomposition(global, cuts), .options = o, .components = {}, .text = {}};
     c.order = drawn(g, 0, 2);
-    c.lane_width = std::array{1, 4, 8, 16}[static_cast<std::size_t>(drawn(g, 0, 3))];
+    c.lane_width = std::array{1, 4, 8, 16}[drawn(g, 0, 3)];
     for (int f = drawn(g, 1, 3); f > 0; --f)
         c.components.push_back(large ? random_components(g, local_volumes(c.cut)) : drawn(g, 1, 7));
     c.bindings = drawn(g, 1, 2);
@@ -216,8 +216,7 @@ std::vector<T> expected_sums(const lattice::decomposition& cut, int rank, const 
             coordinate at = source;
             for (int mu = 0; mu < dimensions; ++mu) at[mu] -= local.origin[mu];
             const std::int64_t first = lattice::lexicographic_index(at, local.extents) * components;
-            for (int c = 0; c < components; ++c)
-                sums[static_cast<std::size_t>(first + c)] += whole_value<T>(x, r, c, epoch);
+            for (int c = 0; c < components; ++c) sums[first + c] += whole_value<T>(x, r, c, epoch);
         });
     return sums;
 }
@@ -315,7 +314,7 @@ void exchange_padded(const comm::job& j, const padded_case& c, int exchanges) {
     shell_plan plan(j, c.cut, c.options, bindings);
     for (std::uint64_t epoch = 1; epoch <= static_cast<std::uint64_t>(exchanges); ++epoch) {
         const int which = static_cast<int>((epoch + static_cast<std::uint64_t>(rank)) % fields.size()); // ranks differ
-        auto& set = fields[static_cast<std::size_t>(which)];
+        auto& set = fields[which];
         for (std::size_t f = 0; f < set.size(); ++f) fill_own(set[f], c.cut, rank, c.options, 10 * epoch + f);
 
         plan.start(which);
@@ -332,7 +331,10 @@ void exchange_padded(const comm::job& j, const padded_case& c, int exchanges) {
         }
     }
     std::uint64_t messages = 0, bytes = 0;
-    for (const comm::lane_counts& lane : plan.statistics().lanes) messages += lane.messages, bytes += lane.bytes;
+    for (const comm::transport_counts& traffic : plan.statistics().by_transport) {
+        messages += traffic.messages;
+        bytes += traffic.bytes;
+    }
     if (messages > 0) large_messages_seen().count(c.options.path, bytes / messages);
     if (c.options.reverse) expect_reverse_is_the_adjoint<T>(j, c);
 }

@@ -46,7 +46,7 @@ TEST(PaddedPlan, SendsOneMessageToEachDistinctNeighbourForAllCorners) {
 
         EXPECT_EQ(p.ghosts().size(), 80U);
         std::uint64_t messages = 0;
-        for (const auto& lane : p.statistics().lanes) messages += lane.messages;
+        for (const auto& traffic : p.statistics().by_transport) messages += traffic.messages;
         EXPECT_EQ(messages, 2U); // the other rank and itself
     });
 }
@@ -63,7 +63,7 @@ TEST(PaddedPlan, SendsTwoMessagesAtMostPerDimensionByDimension) {
         ASSERT_EQ(p.finish(), status::ok);
 
         std::uint64_t messages = 0;
-        for (const auto& lane : p.statistics().lanes) messages += lane.messages;
+        for (const auto& traffic : p.statistics().by_transport) messages += traffic.messages;
         EXPECT_EQ(messages, 2U + 1U); // x: both neighbours; y: itself
     });
 }

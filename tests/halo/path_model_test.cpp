@@ -175,8 +175,7 @@ TEST(PathModel, CountsTheLinesThatGhostsShareWithSites) {
 TEST(PathModel, ClaimsLinesOfWhichMostAreFilledWhole) {
     constexpr int rows = 64, row = 10; // ghosts at the start of each row: a box of 8 sites cut in x
     std::vector<std::int64_t> message(rows), ghosts(rows);
-    for (int i = 0; i < rows; ++i)
-        message[static_cast<std::size_t>(i)] = i, ghosts[static_cast<std::size_t>(i)] = row * i;
+    for (int i = 0; i < rows; ++i) message[i] = i, ghosts[i] = row * i;
     const halo::site_copy face(message, 1, ghosts, 1);
     const auto claimed = [&](int words) {
         return halo::claiming_pays(face.lines(0, {words, 8, halo::scalar::float64}));

@@ -5,7 +5,7 @@
 #include "small_job.hpp"
 
 #include <halocline/comm/costs.hpp>
-#include <halocline/comm/take_line.hpp>
+#include <halocline/comm/detail/take_line.hpp>
 #include <halocline/halo/detail/path_watch.hpp>
 #include <halocline_test/allocation_counter.hpp>
 
@@ -137,10 +137,7 @@ TEST(PathWatch, PlansChangeTheirPathOnceAndGhostsStayExact) {
                 fill_with_oracle(x, cut, j.rank(), static_cast<std::uint64_t>(k));
                 const auto pack = [&](int m, std::int64_t from, std::int64_t to, std::byte* target) {
                     for (std::int64_t s = from; s < to; ++s)
-                        std::memcpy(
-                            target + 96 * s,
-                            &x.at(p.messages()[static_cast<std::size_t>(m)].send_sites[static_cast<std::size_t>(s)], 0),
-                            96);
+                        std::memcpy(target + 96 * s, &x.at(p.messages()[m].send_sites[s], 0), 96);
                 };
                 meet.arrive_and_wait();
                 const std::uint64_t before = allocations();

@@ -37,7 +37,7 @@ TEST(Plan, NeverReadsAStaleOrLaterGhost) {
         std::uint64_t wrong = 0;
         for (std::uint64_t k = 1; k <= epochs; ++k) {
             p.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-                const int f = p.messages()[static_cast<std::size_t>(message)].where.index();
+                const int f = p.messages()[message].where.index();
                 const std::uint64_t value = mixed(k) + static_cast<std::uint64_t>(16 * j.rank() + f);
                 auto* const words = reinterpret_cast<std::uint64_t*>(target);
                 std::fill(words + first * 8, words + last * 8, value);

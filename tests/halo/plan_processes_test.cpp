@@ -109,11 +109,10 @@ TEST(PlanOfProcesses, PackedNeighboursComeBackToTheirSites) {
                     for (const halo::plan_message& m : p.messages()) {
                         const int mu = m.where.mu;
                         if (at[mu] == (m.where.end == lattice::side::low ? 0 : local.extents[mu] - 1))
-                            add_adjoint_of_projection(o.projections[static_cast<std::size_t>(m.where.index())], x[f], s,
-                                                      expected);
+                            add_adjoint_of_projection(o.projections[m.where.index()], x[f], s, expected);
                     }
                     for (int c = 0; c < spinor_components; ++c)
-                        ASSERT_EQ(y[f].at(s, c), expected[static_cast<std::size_t>(c)])
+                        ASSERT_EQ(y[f].at(s, c), expected[c])
                             << "rank " << j.rank() << " lanes " << lanes << " site " << s << " component " << c;
                 }
         }

@@ -29,8 +29,8 @@ TEST(PlanStatistics, AddUpAndLanesByTransport) {
     EXPECT_EQ(sum.imbalance_seconds, 7.5);
     EXPECT_EQ(sum.path_changes, 66U);
     EXPECT_EQ(sum.waits_yielded, 77U);
-    ASSERT_EQ(sum.lanes.size(), 2U);
-    const auto &shm = sum.lanes[0], &verbs = sum.lanes[1];
+    ASSERT_EQ(sum.by_transport.size(), 2U);
+    const auto &shm = sum.by_transport[0], &verbs = sum.by_transport[1];
     EXPECT_EQ(shm.transport, "shm");
     EXPECT_EQ(shm.messages, 11U);
     EXPECT_EQ(shm.bytes, 22U);

@@ -46,12 +46,12 @@ TEST(Plan, SendsOneMessagePerFaceOfACutDimension) {
         ASSERT_EQ(p.messages().size(), 4U); // 2 x two cut dimensions
         const auto statistics = p.statistics();
         EXPECT_EQ(statistics.exchanges, 5U);
-        ASSERT_EQ(statistics.lanes.size(), 1U);
-        EXPECT_EQ(statistics.lanes[0].transport, "shm");
-        EXPECT_EQ(statistics.lanes[0].messages, 5U * 4U);
-        EXPECT_EQ(statistics.lanes[0].bytes, 5U * 96U * 2U * (4 * 4 * 4 + 4 * 3 * 4)); // y faces, t faces
+        ASSERT_EQ(statistics.by_transport.size(), 1U);
+        EXPECT_EQ(statistics.by_transport[0].transport, "shm");
+        EXPECT_EQ(statistics.by_transport[0].messages, 5U * 4U);
+        EXPECT_EQ(statistics.by_transport[0].bytes, 5U * 96U * 2U * (4 * 4 * 4 + 4 * 3 * 4)); // y faces, t faces
         p.reset_statistics();
-        EXPECT_EQ(p.statistics().lanes[0].messages, 0U);
+        EXPECT_EQ(p.statistics().by_transport[0].messages, 0U);
     });
 }
 
@@ -163,7 +163,7 @@ TEST(Plan, PacksWithTheCallersFunctionIntoWholeMessages) {
     run(2, [&](const comm::job& j) {
         plan p(j, cut, {.bytes_per_site = 8});
         p.start([&](int message, std::int64_t first, std::int64_t last, std::byte* target) {
-            const auto& m = p.messages()[static_cast<std::size_t>(message)];
+            const auto& m = p.messages()[message];
             EXPECT_EQ(first, 0);
             EXPECT_EQ(last, static_cast<std::int64_t>(m.send_sites.size()));
             EXPECT_EQ(reinterpret_cast<std::uintptr_t>(target) % 64, 0U);

@@ -78,10 +78,10 @@ TEST(PositionList, AFaceOfABoxTakesAnEntryPerPlaneAtMost) {
     for (int mu = 0; mu < lattice::dimensions; ++mu) {
         const position_list face = position_list::of([&](auto&& visit) {
             for (std::int64_t s = 0; s < 7 * 6 * 5 * 4; ++s)
-                if (lattice::lexicographic_coordinate(s, extents)[static_cast<std::size_t>(mu)] == 2) visit(s);
+                if (lattice::lexicographic_coordinate(s, extents)[mu] == 2) visit(s);
         });
 
-        EXPECT_EQ(face.size(), 7 * 6 * 5 * 4 / extents[static_cast<std::size_t>(mu)]);
+        EXPECT_EQ(face.size(), 7 * 6 * 5 * 4 / extents[mu]);
         EXPECT_LE(std::ssize(face.runs()), 5 * 4);
     }
 }

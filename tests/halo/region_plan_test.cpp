@@ -47,8 +47,8 @@ std::vector<patch> random_patches(std::mt19937& g, int ranks, int width) {
             for (int z = 0; z < 6; z += 2) {
                 if (drawn(g, 0, 3) == 0) continue;
                 patch p{{{x, y, z, 0}, {drawn(g, 1, 3), drawn(g, 1, 4), drawn(g, 1, 2), 1}}, drawn(g, 0, ranks - 1), 0};
-                p.first = used[static_cast<std::size_t>(p.rank)];
-                used[static_cast<std::size_t>(p.rank)] += p.grown(width).volume();
+                p.first = used[p.rank];
+                used[p.rank] += p.grown(width).volume();
                 patches.push_back(p);
             }
     return patches;

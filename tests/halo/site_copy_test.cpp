@@ -3,7 +3,7 @@
 // strided, reversed or shuffled, random sizes and ranges, 1 to 16 lanes on either side.
 #include "pack_reference.hpp"
 
-#include <halocline/comm/claim_lines.hpp>
+#include <halocline/comm/detail/claim_lines.hpp>
 #include <halocline/halo/detail/site_copy.hpp>
 #include <halocline_test/simd_targets.hpp>
 

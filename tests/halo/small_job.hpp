@@ -27,8 +27,7 @@ inline void run(int ranks, const std::function<void(const halocline::comm::job&)
 /// The error of each rank that refuses the input of `body`; "accepted" if it doesn't.
 inline std::vector<std::string> refusals(int ranks, const std::function<void(const halocline::comm::job&)>& body) {
     std::vector<std::string> texts(static_cast<std::size_t>(ranks));
-    run(ranks,
-        [&](const halocline::comm::job& j) { texts[static_cast<std::size_t>(j.rank())] = refusal([&] { body(j); }); });
+    run(ranks, [&](const halocline::comm::job& j) { texts[j.rank()] = refusal([&] { body(j); }); });
     return texts;
 }
 

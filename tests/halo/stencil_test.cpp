@@ -42,8 +42,7 @@ std::vector<double> by_definition(const coordinate& e, const std::array<boundary
         return static_cast<std::size_t>(lattice::lexicographic_index(x, e) * n);
     };
     for (std::int64_t i = 0; i < lattice::volume(e); ++i)
-        for (int c = 0; c < n; ++c)
-            u[static_cast<std::size_t>(i * n + c)] = first_value(lattice::lexicographic_coordinate(i, e), c);
+        for (int c = 0; c < n; ++c) u[i * n + c] = first_value(lattice::lexicographic_coordinate(i, e), c);
     for (int step = 0; step < steps; ++step) {
         for (std::int64_t i = 0; i < lattice::volume(e); ++i) {
             const coordinate x = lattice::lexicographic_coordinate(i, e);
@@ -95,7 +94,7 @@ void compare(const comm::job& j, const decomposition& cut, const stencil_options
                     sum += weight(mu, -k) * site.at(mu, -k, (c + 1) % n) + weight(mu, k) * site.at(mu, k, (c + 1) % n);
             next.data()[site.index() * n + c] = sum;
         }
-        ++visits[static_cast<std::size_t>(site.index())];
+        ++visits[site.index()];
     };
     for (int step = 0; step < steps; ++step) {
         s.start(u);
@@ -118,9 +117,7 @@ void compare(const comm::job& j, const decomposition& cut, const stencil_options
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < u.volume(); ++i)
         for (int c = 0; c < n; ++c)
-            wrong +=
-                u.at(i, c) !=
-                right[static_cast<std::size_t>(lattice::lexicographic_index(s.global_site(i), cut.global()) * n + c)];
+            wrong += u.at(i, c) != right[lattice::lexicographic_index(s.global_site(i), cut.global()) * n + c];
     EXPECT_EQ(wrong, 0) << "rank " << j.rank() << " of " << j.ranks() << ": " << text;
 }
 

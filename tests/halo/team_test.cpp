@@ -229,15 +229,15 @@ TEST_P(PlansOfTeams, TakeEveryPieceOnce) {
             const comm::team_fault started = team.start(me, true, [&] {
                 for (int w = 0; w < works; ++w)
                     team.share(pieces, [&](int piece, int of) {
-                        if (of == pieces) ++taken[static_cast<std::size_t>(piece)];
+                        if (of == pieces) ++taken[piece];
                         by_helpers += omp_get_thread_num() != 0;
                         // Until one has helped: on an emulated machine threads may not run at the same time for long.
                         while (members > 1 && omp_get_thread_num() == 0 && by_helpers == 0 && clock_type::now() < limit)
                             std::this_thread::yield();
                     });
             });
-            const comm::team_fault finished = team.finish(
-                me, [&] { team.share(pieces, [&](int piece, int) { ++taken[static_cast<std::size_t>(piece)]; }); });
+            const comm::team_fault finished =
+                team.finish(me, [&] { team.share(pieces, [&](int piece, int) { ++taken[piece]; }); });
             faults += (started ? 1 : 0) + (finished ? 1 : 0);
         }
     }

@@ -45,9 +45,9 @@ void add_plainly(const decomposition& cut, const halo::plan& plan, const packer_
             for (double& v : message) v = through(o.format, o.scale, static_cast<T>(v));
             const std::int64_t own = site_across(cut, rank, plan.options(), f, ghost);
             std::vector<T> sum(components);
-            for (int c = 0; c < components; ++c) sum[static_cast<std::size_t>(c)] = y.at(own, c);
+            for (int c = 0; c < components; ++c) sum[c] = y.at(own, c);
             reference::add_expanded<T>(of_face(u.expansions, f), phase_behind(cut, rank, f, u.phases), message, sum);
-            for (int c = 0; c < components; ++c) y.at(own, c) = sum[static_cast<std::size_t>(c)];
+            for (int c = 0; c < components; ++c) y.at(own, c) = sum[c];
         }
     }
 }
@@ -154,7 +154,7 @@ void expect_ghosts_go_back(const halo::plan& there, const halo::plan& back, cons
     for (const halo::plan_message& m : back.messages()) {
         const int forward = there.message_of(m.where);
         ASSERT_GE(forward, 0);
-        const halo::plan_message& n = there.messages()[static_cast<std::size_t>(forward)];
+        const halo::plan_message& n = there.messages()[forward];
         ASSERT_EQ(n.ghost_sites, std::ssize(m.send_sites)) << lattice::to_string(m.where);
         ASSERT_EQ(m.ghost_sites, std::ssize(n.send_sites)) << lattice::to_string(m.where);
         EXPECT_TRUE(std::ranges::equal(n.send_sites, unpack.sites(m.where)));

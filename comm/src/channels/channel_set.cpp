@@ -35,7 +35,7 @@ channel_set::channel_set(const job& j, std::span<const channel_request> requests
     for (const void* p : options_.written_by_peers) core.memory->pin(p);
     memory_bytes_ = core.memory->used() - used_before;
     const bool in_memory = std::all_of(requests_.begin(), requests_.end(), [&](const channel_request& r) {
-        const std::string& transport = core.members[static_cast<std::size_t>(r.peer)].transport;
+        const std::string& transport = core.members[r.peer].transport;
         return transport == shm_channel::transport || transport == self_channel::transport;
     });
     if (in_memory && core.spin.has_own_core()) short_spin_ = 64;
@@ -95,7 +95,7 @@ void channel_set::close() noexcept {
 
 bool channel_set::any_thread() const noexcept {
     const bool over_mpi = std::ranges::any_of(requests_, [&](const channel_request& r) {
-        return core_->members[static_cast<std::size_t>(r.peer)].transport == mpi_channel::transport;
+        return core_->members[r.peer].transport == mpi_channel::transport;
     });
     return !over_mpi || core_->networks.mpi->any_thread();
 }
@@ -175,11 +175,11 @@ bool channel_set::test(std::uint64_t epoch) noexcept {
 
 void channel_set::give_way() noexcept { comm::give_way(*core_, fruitless_tests_); }
 
-std::vector<lane_counts> channel_set::counts(std::uint64_t epochs) const {
-    std::vector<lane_counts> result;
+std::vector<transport_counts> channel_set::counts(std::uint64_t epochs) const {
+    std::vector<transport_counts> result;
     for_each_lane([&]<class C>(const std::vector<C>& lane) {
         if (lane.empty()) return;
-        lane_counts counts{.transport = C::transport};
+        transport_counts counts{.transport = C::transport};
         for (const auto& c : lane) {
             counts.messages += epochs;
             counts.bytes += epochs * requests_[c.index()].send_bytes;

@@ -4,7 +4,7 @@
 #include "job/waiting.hpp"
 #include "window_end.hpp"
 
-#include <halocline/comm/mock_channel.hpp>
+#include <halocline/comm/detail/mock_channel.hpp>
 
 #include <optional>
 

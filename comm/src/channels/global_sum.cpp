@@ -6,8 +6,8 @@
 #include "sum_tree.hpp"
 
 #include <halocline/base/error.hpp>
-#include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/detail/claim_lines.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -71,8 +71,8 @@ global_sum::global_sum(const comm::job& j, int max_values, std::span<const int> 
     leaf_of_ = leaf_of_each(rank_order, j.ranks());
     const std::size_t most = largest_group > 0 ? static_cast<std::size_t>(largest_group) : usual_group(j);
     std::vector<int> rank_at(leaf_of_.size());
-    for (int r = 0; r < j.ranks(); ++r) rank_at[leaf_of_[static_cast<std::size_t>(r)]] = r;
-    const std::size_t leaf = leaf_of_[static_cast<std::size_t>(j.rank())];
+    for (int r = 0; r < j.ranks(); ++r) rank_at[leaf_of_[r]] = r;
+    const std::size_t leaf = leaf_of_[j.rank()];
     const leaf_steps mine = steps_of(leaf, leaf_of_.size(), most);
     for (const swap_step& swap : mine.steps) {
         std::vector<int> peers;

@@ -10,8 +10,8 @@
 #include "job/job_core.hpp"
 #include "node/peer_memory.hpp"
 
-#include <halocline/comm/shm_channel.hpp>
-#include <halocline/comm/streaming_watch.hpp>
+#include <halocline/comm/detail/shm_channel.hpp>
+#include <halocline/comm/detail/streaming_watch.hpp>
 
 #include <atomic>
 #include <cstddef>

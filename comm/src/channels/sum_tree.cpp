@@ -43,10 +43,10 @@ std::vector<std::size_t> leaf_of_each(std::span<const int> rank_order, int ranks
     if (rank_order.empty()) std::iota(leaf_of.begin(), leaf_of.end(), std::size_t{0});
     for (std::size_t leaf = 0; leaf < rank_order.size(); ++leaf) {
         const int rank = rank_order[leaf];
-        if (rank < 0 || rank >= ranks || leaf_of[static_cast<std::size_t>(rank)] != none)
+        if (rank < 0 || rank >= ranks || leaf_of[rank] != none)
             throw input_error("rank order of a global sum: rank " + std::to_string(rank) + " is none of 0 to " +
                               std::to_string(ranks - 1) + " or is named twice");
-        leaf_of[static_cast<std::size_t>(rank)] = leaf;
+        leaf_of[rank] = leaf;
     }
     if (std::ranges::find(leaf_of, none) != leaf_of.end())
         throw input_error("rank order of a global sum: it names " + std::to_string(rank_order.size()) + " of " +

@@ -10,9 +10,9 @@
 #include "far_window_end.hpp"
 #include "near_window_end.hpp"
 
-#include <halocline/comm/mpi_channel.hpp>
-#include <halocline/comm/ofi_channel.hpp>
-#include <halocline/comm/verbs_channel.hpp>
+#include <halocline/comm/detail/mpi_channel.hpp>
+#include <halocline/comm/detail/ofi_channel.hpp>
+#include <halocline/comm/detail/verbs_channel.hpp>
 #include <halocline/comm/wrong_call.hpp>
 
 #include <cstdint>

@@ -50,7 +50,7 @@ struct surroundings {
 
 /// Sorts the other ranks into near and far ones, and enters all of them in core.members.
 surroundings sort_by_node(job_core& core, const std::vector<business_card>& cards) {
-    const business_card& mine = cards[static_cast<std::size_t>(core.rank)];
+    const business_card& mine = cards[core.rank];
     surroundings around{{}, {}, std::vector<std::string>(cards.size())};
     std::vector<std::string> nodes;
     for (int r = 0; r < core.ranks; ++r) {
@@ -74,7 +74,7 @@ surroundings sort_by_node(job_core& core, const std::vector<business_card>& card
 /// Decides this rank's share of processors and of their time, over all ranks of one kernel: nodes may share both, if
 /// they are containers or parts of a host.
 void share_processors(job_core& core, const std::vector<business_card>& cards) {
-    const business_card& mine = cards[static_cast<std::size_t>(core.rank)];
+    const business_card& mine = cards[core.rank];
     std::vector<std::vector<int>> usable;
     std::vector<processor_share> shares;
     std::size_t own = 0;
@@ -96,7 +96,7 @@ std::string far_address_of(const job_options& options, const std::vector<busines
     bool one_network = true;
     for (const business_card& c : cards) {
         const auto known = std::find(names.begin(), names.end(), c.node);
-        if (&c == &cards[static_cast<std::size_t>(rank)]) own = static_cast<std::size_t>(known - names.begin());
+        if (&c == &cards[rank]) own = static_cast<std::size_t>(known - names.begin());
         one_network = one_network && c.network == cards[0].network;
         if (known != names.end()) continue;
         names.push_back(c.node);

@@ -78,7 +78,7 @@ void job_core::park(parked_block block) {
     sweep();
 }
 
-bool job_core::in_forked_child() const noexcept { return getpid() != members[static_cast<std::size_t>(rank)].pid; }
+bool job_core::in_forked_child() const noexcept { return getpid() != members[rank].pid; }
 
 std::string job_core::name_of(int r) const {
     if (r < 0) return "a rank";

@@ -5,7 +5,7 @@
 
 #include <halocline/base/check.hpp>
 #include <halocline/comm/bad_input.hpp>
-#include <halocline/comm/launch.hpp>
+#include <halocline/comm/detail/launch.hpp>
 #include <halocline/comm/option_keys.hpp>
 
 #include <algorithm>

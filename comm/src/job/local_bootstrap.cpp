@@ -4,7 +4,7 @@
 
 #include "control/wire.hpp"
 
-#include <halocline/comm/launch.hpp>
+#include <halocline/comm/detail/launch.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parked_memory.hpp"
 
-#include <halocline/comm/shm_channel.hpp>
+#include <halocline/comm/detail/shm_channel.hpp>
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 
 #include "node/node_slab.hpp"
 
-#include <halocline/comm/control_line.hpp>
+#include <halocline/comm/detail/control_line.hpp>
 
 #include <cstddef>
 #include <memory>

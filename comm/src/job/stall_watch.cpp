@@ -92,7 +92,7 @@ bool stall_watch::is_silent(int peer, double waited) noexcept {
         return awake < now && seconds(now - awake) >= stall_;
     }
     if (core_.watch) core_.watch->say_far(peer, far_word::are_you_awake, core_.rank);
-    const std::uint64_t answered = answered_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed);
+    const std::uint64_t answered = answered_[peer].load(std::memory_order_relaxed);
     const double silence = answered <= since_ ? waited : std::min(waited, seconds(now - answered));
     return silence >= stall_ + far_patience_;
 }
@@ -162,7 +162,7 @@ void stall_watch::over() noexcept {
 void stall_watch::heard(int from, far_word word, int about) noexcept {
     switch (word) {
     case far_word::are_you_awake: break; // the control plane answers
-    case far_word::awake: answered_[static_cast<std::size_t>(from)].store(ticks(), std::memory_order_relaxed); break;
+    case far_word::awake: answered_[from].store(ticks(), std::memory_order_relaxed); break;
     case far_word::told_of: told_elsewhere_.store(about, std::memory_order_relaxed); break;
     case far_word::goes_on:
         if (told_elsewhere_.load(std::memory_order_relaxed) == about)

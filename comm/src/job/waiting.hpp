@@ -7,7 +7,7 @@
 #include "job_core.hpp"
 
 #include <halocline/comm/clock.hpp>
-#include <halocline/comm/pause.hpp>
+#include <halocline/comm/detail/pause.hpp>
 
 #include <algorithm>
 #include <ctime>

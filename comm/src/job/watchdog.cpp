@@ -8,7 +8,7 @@
 #include "say.hpp"
 
 #include <halocline/comm/clock.hpp>
-#include <halocline/comm/launch.hpp>
+#include <halocline/comm/detail/launch.hpp>
 
 #include <algorithm>
 #include <cerrno>

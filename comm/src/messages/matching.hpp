@@ -84,8 +84,8 @@ class matching {
         operation_list posted; ///< receives from this peer alone
         unexpected_queue unexpected;
     };
-    [[nodiscard]] const peer& of(int rank) const noexcept { return peers_[static_cast<std::size_t>(rank)]; }
-    [[nodiscard]] peer& of(int rank) noexcept { return peers_[static_cast<std::size_t>(rank)]; }
+    [[nodiscard]] const peer& of(int rank) const noexcept { return peers_[rank]; }
+    [[nodiscard]] peer& of(int rank) noexcept { return peers_[rank]; }
     [[nodiscard]] operation_list& posted_for(const message_operation& receive) noexcept {
         return receive.peer == any_source ? posted_any_ : of(receive.peer).posted;
     }

@@ -154,7 +154,7 @@ bool message_engine::has_started(const message_operation& o) const noexcept {
     case operation_state::called_for:
     case operation_state::admitted:
     case operation_state::writing: return false;
-    case operation_state::announced: return !links_[static_cast<std::size_t>(o.peer)].network;
+    case operation_state::announced: return !links_[o.peer].network;
     default: return true;
     }
 }

@@ -73,14 +73,12 @@ class message_engine {
     [[nodiscard]] status look_for_trouble(waiter& waiting, int peer, std::uint64_t polls) noexcept;
     /// Will the operation complete without this rank?
     [[nodiscard]] bool has_started(const message_operation& o) const noexcept;
-    [[nodiscard]] bool has_left(int peer) const noexcept {
-        return peer >= 0 && links_[static_cast<std::size_t>(peer)].peer_has_left();
-    }
+    [[nodiscard]] bool has_left(int peer) const noexcept { return peer >= 0 && links_[peer].peer_has_left(); }
     [[nodiscard]] bool is_rank(int r) const noexcept { return static_cast<std::size_t>(r) < links_.size(); }
     [[nodiscard]] bool can_come(int from, int tag) const noexcept {
         return (is_rank(from) || from == any_source) && tag >= any_tag;
     }
-    [[nodiscard]] message_link& link_to(int rank) noexcept { return links_[static_cast<std::size_t>(rank)]; }
+    [[nodiscard]] message_link& link_to(int rank) noexcept { return links_[rank]; }
 
     comm::job job_;
     messenger_core core_;

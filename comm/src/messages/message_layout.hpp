@@ -10,7 +10,7 @@
 
 #include "node/peer_memory.hpp"
 
-#include <halocline/comm/control_line.hpp>
+#include <halocline/comm/detail/control_line.hpp>
 #include <halocline/comm/messenger.hpp>
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "message_ring.hpp"
 
-#include <halocline/comm/prefetch.hpp>
+#include <halocline/comm/detail/prefetch.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -8,8 +8,8 @@
 #include "messenger_core.hpp"
 #include "shm_rendezvous.hpp"
 
-#include <halocline/comm/pause.hpp>
-#include <halocline/comm/shm_channel.hpp>
+#include <halocline/comm/detail/pause.hpp>
+#include <halocline/comm/detail/shm_channel.hpp>
 
 #include <cstddef>
 #include <cstdint>

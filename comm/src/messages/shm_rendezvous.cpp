@@ -4,8 +4,8 @@
 #include "node/copy_claimed.hpp"
 #include "node/shared_copy.hpp"
 
-#include <halocline/comm/stream_bytes.hpp>
-#include <halocline/comm/take_line.hpp>
+#include <halocline/comm/detail/stream_bytes.hpp>
+#include <halocline/comm/detail/take_line.hpp>
 
 #include <algorithm>
 #include <utility>

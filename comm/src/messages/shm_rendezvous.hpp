@@ -12,7 +12,7 @@
 
 #include "node/peer_memory.hpp"
 
-#include <halocline/comm/streaming_watch.hpp>
+#include <halocline/comm/detail/streaming_watch.hpp>
 
 #include <cstddef>
 #include <cstdint>

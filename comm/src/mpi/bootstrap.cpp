@@ -6,7 +6,7 @@
 #include "world.hpp"
 
 #include <halocline/comm/clock.hpp>
-#include <halocline/comm/launch.hpp>
+#include <halocline/comm/detail/launch.hpp>
 
 #include <chrono>
 #include <condition_variable>

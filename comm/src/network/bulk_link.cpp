@@ -7,7 +7,7 @@
 namespace halocline::comm {
 
 std::unique_ptr<bulk_link> make_bulk_link(job_core& core, int peer, std::uint32_t records) {
-    const std::string& transport = core.members[static_cast<std::size_t>(peer)].transport;
+    const std::string& transport = core.members[peer].transport;
     if (transport == ofi_channel::transport) return core.networks.ofi->open_bulk(*core.memory, peer, records);
     if (transport == verbs_channel::transport) return core.networks.verbs->open_bulk(*core.memory, peer, records);
     if (transport == mpi_channel::transport) return std::make_unique<mpi_bulk_link>(*core.networks.mpi, peer, records);

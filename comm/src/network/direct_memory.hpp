@@ -5,7 +5,7 @@
 #include "bulk_link.hpp"
 #include "node/node_slab.hpp"
 
-#include <halocline/comm/direct_memory.hpp>
+#include <halocline/comm/detail/direct_memory.hpp>
 
 #include <vector>
 

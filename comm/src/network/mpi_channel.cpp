@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/comm/mpi_channel.hpp>
+#include <halocline/comm/detail/mpi_channel.hpp>
 
 #include "mpi/world.hpp"
 #include "network_channel_body.hpp"
@@ -14,8 +14,7 @@ void mpi_channel::connect_all(mpi_world& world, std::span<mpi_channel> all, std:
                               const std::function<void()>& check) {
     if (world.mode() == mpi_mode::one_sided) {
         std::vector<mpi_slots> slots(all.size());
-        for (const mpi_channel& c : all)
-            slots[static_cast<std::size_t>(c.end_->window)] = {c.receive_, c.end_->receive_stride};
+        for (const mpi_channel& c : all) slots[c.end_->window] = {c.receive_, c.end_->receive_stride};
         const auto windows = world.expose(slots, check);
         for (mpi_channel& c : all) c.end_->windows = windows;
     }

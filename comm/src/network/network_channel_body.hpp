@@ -4,7 +4,7 @@
 
 #include "network_world.hpp"
 
-#include <halocline/comm/network_channel.hpp>
+#include <halocline/comm/detail/network_channel.hpp>
 
 #include <utility>
 

@@ -5,7 +5,7 @@
 #include "control/wire.hpp"
 #include "network_channel_body.hpp"
 
-#include <halocline/comm/network_direct_channel.hpp>
+#include <halocline/comm/detail/network_direct_channel.hpp>
 
 namespace halocline::comm {
 

@@ -6,7 +6,7 @@
 #include "direct_memory.hpp"
 
 #include <halocline/comm/clock.hpp>
-#include <halocline/comm/message_slots.hpp>
+#include <halocline/comm/detail/message_slots.hpp>
 
 #include <algorithm>
 #include <cstddef>

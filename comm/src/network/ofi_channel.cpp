@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/comm/ofi_channel.hpp>
+#include <halocline/comm/detail/ofi_channel.hpp>
 
 #include "network_direct_channel_body.hpp"
 #include "ofi/world.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/comm/verbs_channel.hpp>
+#include <halocline/comm/detail/verbs_channel.hpp>
 
 #include "network_direct_channel_body.hpp"
 #include "verbs/world.hpp"

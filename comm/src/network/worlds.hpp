@@ -8,11 +8,11 @@
 #include "ofi/world.hpp"
 #include "verbs/world.hpp"
 
+#include <halocline/comm/detail/mock_channel.hpp>
+#include <halocline/comm/detail/mpi_channel.hpp>
+#include <halocline/comm/detail/ofi_channel.hpp>
+#include <halocline/comm/detail/verbs_channel.hpp>
 #include <halocline/comm/job.hpp>
-#include <halocline/comm/mock_channel.hpp>
-#include <halocline/comm/mpi_channel.hpp>
-#include <halocline/comm/ofi_channel.hpp>
-#include <halocline/comm/verbs_channel.hpp>
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/comm/claim_lines.hpp>
+#include <halocline/comm/detail/claim_lines.hpp>
 
 #include <unistd.h>
 

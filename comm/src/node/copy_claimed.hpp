@@ -2,7 +2,7 @@
 // Copies into lines that another core has read.
 #pragma once
 
-#include <halocline/comm/claim_lines.hpp>
+#include <halocline/comm/detail/claim_lines.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -8,11 +8,11 @@
 #include <halocline/comm/costs.hpp>
 
 #include <halocline/comm/channel_set.hpp>
-#include <halocline/comm/claim_lines.hpp>
 #include <halocline/comm/clock.hpp>
+#include <halocline/comm/detail/claim_lines.hpp>
+#include <halocline/comm/detail/stream_bytes.hpp>
+#include <halocline/comm/detail/take_line.hpp>
 #include <halocline/comm/processors.hpp>
-#include <halocline/comm/stream_bytes.hpp>
-#include <halocline/comm/take_line.hpp>
 
 #include <algorithm>
 #include <array>
@@ -51,7 +51,7 @@ class probe {
     probe(const job& j, int peer, std::uint32_t messages, std::size_t bytes) : job_(j), source_(bytes) {
         std::vector<channel_request> requests;
         if (peer >= 0) {
-            shared_ = j.members()[static_cast<std::size_t>(peer)].transport == shm_channel::transport;
+            shared_ = j.members()[peer].transport == shm_channel::transport;
             if (!shared_) bytes = least;
             for (std::uint32_t m = 0; m < messages; ++m) requests.push_back({peer, m, m, bytes, bytes, "probe"});
         }
@@ -228,7 +228,7 @@ std::optional<timing> timing_of(const job& j) {
         places.push_back(wire_reader(text).number<place>());
     const std::vector<timing> all = choose_timings(places);
     if (std::all_of(all.begin(), all.end(), [](const timing& t) { return t.partner < 0; })) return {};
-    return all[static_cast<std::size_t>(j.rank())];
+    return all[j.rank()];
 }
 
 measurement measure(const job& j) {

@@ -42,7 +42,7 @@ memory_probe::memory_probe() {
 }
 
 peer_memory::peer_memory(const job_core& core, int peer, memory_probe::told probe, bool may_read)
-    : slab_(core.peer_base[static_cast<std::size_t>(peer)]), pid_(core.members[static_cast<std::size_t>(peer)].pid),
+    : slab_(core.peer_base[peer]), pid_(core.members[peer].pid),
       // Only if a peer of this node is a thread is there no mapping; pids may coincide across namespaces.
       same_process_(core.mappings.empty()) {
     if (same_process_) return;

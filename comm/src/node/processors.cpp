@@ -101,8 +101,7 @@ class assignment {
         }
         std::vector<int> given(usable_.size(), -1);
         for (std::size_t p = 0; p < rank_.size(); ++p)
-            if (rank_[p] != nobody && !shares_[static_cast<std::size_t>(rank_[p])])
-                given[static_cast<std::size_t>(rank_[p])] = static_cast<int>(p);
+            if (rank_[p] != nobody && !shares_[rank_[p]]) given[rank_[p]] = static_cast<int>(p);
         return given;
     }
 
@@ -110,7 +109,7 @@ class assignment {
     static constexpr int nobody = -1, never = -1, in_vain = -2;
 
     bool place(int r) {
-        const std::vector<int>& mine = usable_[static_cast<std::size_t>(r)];
+        const std::vector<int>& mine = usable_[r];
         for (const int p : mine)
             if (rank_[p] == nobody) return rank_[p] = r, true;
         for (const int p : mine) {
@@ -123,11 +122,11 @@ class assignment {
 
     /// The ranks that were asked in vain have no other choice than these processors: there is one rank too many.
     void share(int r) {
-        shares_[static_cast<std::size_t>(r)] = true;
+        shares_[r] = true;
         for (std::size_t p = 0; p < rank_.size(); ++p) {
             if (asked_[p] != turn_) continue;
             asked_[p] = in_vain;
-            shares_[static_cast<std::size_t>(rank_[p])] = true;
+            shares_[rank_[p]] = true;
         }
     }
 

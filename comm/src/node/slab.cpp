@@ -218,7 +218,7 @@ bool node_slab::is_pinned(std::size_t start, std::size_t size) const {
 
 void node_slab::pin(const void* p) {
     const std::lock_guard lock(mutex_);
-    ++pins_[static_cast<std::size_t>(static_cast<const std::byte*>(p) - base())];
+    ++pins_[static_cast<const std::byte*>(p) - base()];
 }
 
 void node_slab::unpin(const void* p) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/comm/stream_bytes.hpp>
+#include <halocline/comm/detail/stream_bytes.hpp>
 
 #include <algorithm>
 #include <cstdint>

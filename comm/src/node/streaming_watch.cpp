@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <halocline/comm/streaming_watch.hpp>
+#include <halocline/comm/detail/streaming_watch.hpp>
 
 #include <array>
 #include <cmath>

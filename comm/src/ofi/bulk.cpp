@@ -131,7 +131,7 @@ int ofi_bulk_link::post(transfer& t, piece& operation) noexcept {
     const std::size_t start = t.next * piece_, n = std::min(piece_, t.bytes - start);
     std::byte* const data = t.data + start;
     void* const descriptor = t.registered != nullptr ? t.registered->region.descriptor : nullptr;
-    const fi_addr_t there = endpoint_.peers[static_cast<std::size_t>(peer_)];
+    const fi_addr_t there = endpoint_.peers[peer_];
     const auto bits = [&](std::uint32_t link) { return ofi_tags::bulk | link << ofi_tags::record_bits | t.record; };
     if (t.receives)
         return static_cast<int>(

@@ -4,7 +4,7 @@
 #include "control/descriptor.hpp"
 
 #include <halocline/base/error.hpp>
-#include <halocline/comm/launch.hpp>
+#include <halocline/comm/detail/launch.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -77,7 +77,7 @@ void ofi_world::connect(std::span<const std::string> addresses, int own_rank) {
     for (const std::string& text : endpoints) {
         if (!text.empty()) shared_files_.push_back(shared_file(text));
     }
-    own_file_ = shared_file(endpoints[static_cast<std::size_t>(own_rank)]);
+    own_file_ = shared_file(endpoints[own_rank]);
 }
 
 bool ofi_world::has_mapped_all() const {

@@ -6,8 +6,8 @@
 #include "node/copy_claimed.hpp"
 
 #include <halocline/comm/clock.hpp>
-#include <halocline/comm/stream_bytes.hpp>
-#include <halocline/comm/take_line.hpp>
+#include <halocline/comm/detail/stream_bytes.hpp>
+#include <halocline/comm/detail/take_line.hpp>
 
 #include <atomic>
 #include <cstring>

@@ -11,10 +11,10 @@
 #include "network/bulk_link.hpp"
 
 #include <halocline/comm/channel_set.hpp>
-#include <halocline/comm/claim_lines.hpp>
-#include <halocline/comm/control_line.hpp>
+#include <halocline/comm/detail/claim_lines.hpp>
+#include <halocline/comm/detail/control_line.hpp>
+#include <halocline/comm/detail/streaming_watch.hpp>
 #include <halocline/comm/one_sided.hpp>
-#include <halocline/comm/streaming_watch.hpp>
 
 #include <cstdint>
 #include <functional>

@@ -18,7 +18,7 @@ void rma_segment::connect_direct() {
     job.collectively([&] {
         for (neighbour& peer : neighbours) {
             if (!peer.far) continue;
-            const std::string& transport = core.members[static_cast<std::size_t>(peer.rank)].transport;
+            const std::string& transport = core.members[peer.rank].transport;
             peer.bulk = make_bulk_link(core, peer.rank, 1);
             auto& own = exposed_[transport];
             if (!own && payload_bytes > 0) own = expose(core, transport, {payload, payload_bytes});

@@ -4,7 +4,7 @@
 #include "job/bootstrap.hpp"
 #include "network/loaded_functions.hpp"
 
-#include <halocline/comm/launch.hpp>
+#include <halocline/comm/detail/launch.hpp>
 
 #include <algorithm>
 #include <chrono>

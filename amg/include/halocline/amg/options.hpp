@@ -2,7 +2,7 @@
 // Choices and results of the multigrid solver. Defaults are those of [Frommer2014] and never fail on a valid lattice.
 #pragma once
 
-#include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/transport_counts.hpp>
 #include <halocline/lattice/geometry.hpp>
 #include <halocline/solvers/solve_report.hpp>
 
@@ -70,7 +70,7 @@ struct coarse_costs {
     std::uint64_t exchanges = 0;
     std::uint64_t global_sums = 0;
     std::uint64_t global_sum_bytes = 0;
-    std::vector<comm::lane_counts> lanes; ///< this rank's messages and bytes, per transport
+    std::vector<comm::transport_counts> by_transport; ///< this rank's messages and bytes, per transport
     /// The rest: arithmetic and memory traffic on this chip.
     [[nodiscard]] double on_chip_seconds() const {
         const double rest = seconds - halo_seconds - global_sum_seconds;

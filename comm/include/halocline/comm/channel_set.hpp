@@ -8,18 +8,19 @@
 // sent its k only after it was done with the k - 1 that slot k + 1 reuses.
 #pragma once
 
-#include <halocline/comm/direct_channel.hpp>
-#include <halocline/comm/direct_memory.hpp>
+#include <halocline/comm/detail/direct_channel.hpp>
+#include <halocline/comm/detail/direct_memory.hpp>
+#include <halocline/comm/detail/mock_channel.hpp>
+#include <halocline/comm/detail/mpi_channel.hpp>
+#include <halocline/comm/detail/network_direct_channel.hpp>
+#include <halocline/comm/detail/ofi_channel.hpp>
+#include <halocline/comm/detail/pause.hpp>
+#include <halocline/comm/detail/self_channel.hpp>
+#include <halocline/comm/detail/shm_channel.hpp>
+#include <halocline/comm/detail/verbs_channel.hpp>
 #include <halocline/comm/job.hpp>
-#include <halocline/comm/mock_channel.hpp>
-#include <halocline/comm/mpi_channel.hpp>
-#include <halocline/comm/network_direct_channel.hpp>
-#include <halocline/comm/ofi_channel.hpp>
-#include <halocline/comm/pause.hpp>
-#include <halocline/comm/self_channel.hpp>
-#include <halocline/comm/shm_channel.hpp>
 #include <halocline/comm/status.hpp>
-#include <halocline/comm/verbs_channel.hpp>
+#include <halocline/comm/transport_counts.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -54,16 +55,6 @@ struct channel_set_options {
     /// Slab memory that peers of this node write through direct channels. If it is freed before they have said
     /// farewell, the slab holds on to it until they have.
     std::vector<const void*> written_by_peers{};
-};
-
-/// Messages and bytes that went through a lane since set-up.
-struct lane_counts {
-    std::string transport;
-    std::uint64_t messages = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t writes = 0;      ///< RDMA writes, where the transport counts them (verbs, ofi)
-    std::uint64_t receives = 0;    ///< receive requests posted, one per write with immediate (verbs)
-    std::uint64_t completions = 0; ///< completions taken (verbs)
 };
 
 class channel_set {
@@ -176,7 +167,7 @@ class channel_set {
 
     /// Waits that yielded their core: more ranks than cores, or a late peer.
     [[nodiscard]] std::uint64_t waits_yielded() const { return waits_yielded_; }
-    [[nodiscard]] std::vector<lane_counts> counts(std::uint64_t epochs) const;
+    [[nodiscard]] std::vector<transport_counts> counts(std::uint64_t epochs) const;
     [[nodiscard]] std::size_t size() const;
     /// Bytes of this rank's slab that the channels occupy: slots, buffers and control lines.
     [[nodiscard]] std::size_t memory_bytes() const { return memory_bytes_; }

@@ -232,7 +232,7 @@ void box_stencil<T, Components>::visit(const lattice::box& part, Kernel& kernel)
         r.step[mu] = distance;
         distance *= grown_.extents[mu];
     }
-    const T* const values = fields_[static_cast<std::size_t>(source_)].data();
+    const T* const values = fields_[source_].data();
     lattice::coordinate x = part.origin;
     for (int t = 0; t < part.extents[3]; ++t)
         for (int z = 0; z < part.extents[2]; ++z)

@@ -156,7 +156,7 @@ class plan {
     [[nodiscard]] const std::byte* ghost(face f) const noexcept { return ghosts_[f.index()]; }
     [[nodiscard]] const std::byte* ghost(face f, int field) const noexcept {
         if (ghosts_[f.index()] == nullptr) return nullptr;
-        const plan_message& m = messages_[static_cast<std::size_t>(message_of(f))];
+        const plan_message& m = messages_[message_of(f)];
         return ghosts_[f.index()] + static_cast<std::size_t>(field * m.ghost_sites) * options_.bytes_per_site;
     }
     /// The ghosts behind face f as numbers: component c of ghost site i is ghosts<T>(f)[i * components + c]. Empty if
@@ -363,7 +363,7 @@ std::span<const T> plan::ghosts(face f, int field) const noexcept {
     static_assert(std::is_trivially_copyable_v<T>, "messages hold bytes");
     const int message = message_of(f);
     if (message < 0 || messages_.empty() || ghost(f) == nullptr) return {}; // no messages: moved from
-    const auto sites = static_cast<std::size_t>(messages_[static_cast<std::size_t>(message)].ghost_sites);
+    const auto sites = static_cast<std::size_t>(messages_[message].ghost_sites);
     return {reinterpret_cast<const T*>(ghost(f, field)), sites * options_.bytes_per_site / sizeof(T)};
 }
 

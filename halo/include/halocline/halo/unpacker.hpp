@@ -107,7 +107,7 @@ class unpacker {
         site_copy copy;                      // otherwise
         site_map<T> expansion;
     };
-    [[nodiscard]] const part& part_behind(face f) const { return (*parts_)[static_cast<std::size_t>(f.index())]; }
+    [[nodiscard]] const part& part_behind(face f) const { return (*parts_)[f.index()]; }
     void check_options(const std::string& who, const plan& p, const lattice::decomposition& cut,
                        const lattice::site_order& order) const;
     /// Reads sites [first, last) of a message as stored, a piece at a time: use(begin, end, reals of site `begin`).

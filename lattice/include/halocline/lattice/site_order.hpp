@@ -67,9 +67,9 @@ class site_order {
     [[nodiscard]] std::int64_t outer_sites() const { return outer_sites_; }
     [[nodiscard]] std::int64_t volume() const { return static_cast<std::int64_t>(position_.size()); }
     /// Storage position outer * W + lane of the site with this lexicographic index.
-    [[nodiscard]] std::int64_t position(std::int64_t site) const { return position_[static_cast<std::size_t>(site)]; }
+    [[nodiscard]] std::int64_t position(std::int64_t site) const { return position_[site]; }
     /// Site at a storage position, -1 for a padding lane.
-    [[nodiscard]] std::int64_t site(std::int64_t position) const { return site_[static_cast<std::size_t>(position)]; }
+    [[nodiscard]] std::int64_t site(std::int64_t position) const { return site_[position]; }
     /// The block layout, if this order is blocked; else nullptr.
     [[nodiscard]] const block_layout* blocks() const { return blocks_ ? &*blocks_ : nullptr; }
     /// Made by lexicographic(): all such orders of equal extents are equal.

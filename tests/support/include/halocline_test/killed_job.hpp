@@ -91,7 +91,7 @@ struct running_job {
 
     /// "rank 1 (pid 4711"
     [[nodiscard]] std::string name_of(int rank) const {
-        return "rank " + std::to_string(rank) + " (pid " + std::to_string(ranks[static_cast<std::size_t>(rank)]);
+        return "rank " + std::to_string(rank) + " (pid " + std::to_string(ranks[rank]);
     }
     /// Takes in the next line from a rank or the launcher.  False: there will be none.
     bool line() {

@@ -6,8 +6,8 @@
 
 #include <halocline/comm/clock.hpp>
 #include <halocline/comm/costs.hpp>
-#include <halocline/comm/streaming_watch.hpp>
-#include <halocline/comm/take_line.hpp>
+#include <halocline/comm/detail/streaming_watch.hpp>
+#include <halocline/comm/detail/take_line.hpp>
 #include <halocline/halo/path.hpp>
 
 #include <algorithm>

@@ -7,8 +7,8 @@
 #pragma once
 
 #include <halocline/comm/costs.hpp>
-#include <halocline/halo/field_view.hpp>
 #include <halocline/halo/detail/position_list.hpp>
+#include <halocline/halo/field_view.hpp>
 
 #include <array>
 #include <cstddef>

@@ -3,9 +3,9 @@
 // accompanies the write identifies the channel and slot at the peer. No receive is posted and nothing is matched.
 #pragma once
 
-#include <halocline/comm/channel.hpp>
-#include <halocline/comm/network_channel.hpp>
-#include <halocline/comm/network_direct_channel.hpp>
+#include <halocline/comm/detail/channel.hpp>
+#include <halocline/comm/detail/network_channel.hpp>
+#include <halocline/comm/detail/network_direct_channel.hpp>
 
 namespace halocline::comm {
 

@@ -3,7 +3,7 @@
 // A message is its label, followed by its payload from the next line of 64 bytes on.
 #pragma once
 
-#include <halocline/comm/control_line.hpp>
+#include <halocline/comm/detail/control_line.hpp>
 
 #include <array>
 #include <cstddef>

@@ -6,9 +6,9 @@
 // In the receiver's slab: control line, slot 0, slot 1. Payloads up to 16 bytes travel in the line.
 #pragma once
 
-#include <halocline/comm/channel.hpp>
-#include <halocline/comm/control_line.hpp>
-#include <halocline/comm/prefetch.hpp>
+#include <halocline/comm/detail/channel.hpp>
+#include <halocline/comm/detail/control_line.hpp>
+#include <halocline/comm/detail/prefetch.hpp>
 #include <halocline/comm/status.hpp>
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // Taking cache lines back from a core that has read them (docs/decisions/0010).
 #pragma once
 
-#include <halocline/comm/prefetch.hpp>
+#include <halocline/comm/detail/prefetch.hpp>
 
 #include <cstddef>
 #include <cstdint>

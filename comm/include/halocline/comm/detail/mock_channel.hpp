@@ -4,8 +4,8 @@
 // to itself too.
 #pragma once
 
-#include <halocline/comm/channel.hpp>
-#include <halocline/comm/control_line.hpp>
+#include <halocline/comm/detail/channel.hpp>
+#include <halocline/comm/detail/control_line.hpp>
 #include <halocline/comm/status.hpp>
 
 #include <algorithm>

@@ -4,8 +4,8 @@
 // the message of epoch k on the underlying channel, a label without payload. The values follow as separate writes.
 #pragma once
 
-#include <halocline/comm/direct_memory.hpp>
-#include <halocline/comm/network_channel.hpp>
+#include <halocline/comm/detail/direct_memory.hpp>
+#include <halocline/comm/detail/network_channel.hpp>
 #include <halocline/comm/status.hpp>
 
 #include <concepts>

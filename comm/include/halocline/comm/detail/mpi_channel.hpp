@@ -4,8 +4,8 @@
 // has to wait for it.
 #pragma once
 
-#include <halocline/comm/channel.hpp>
-#include <halocline/comm/network_channel.hpp>
+#include <halocline/comm/detail/channel.hpp>
+#include <halocline/comm/detail/network_channel.hpp>
 
 #include <functional>
 #include <span>

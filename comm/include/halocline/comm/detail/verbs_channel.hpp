@@ -4,9 +4,9 @@
 // carries the rest: the epoch (in the immediate) and the number of bytes. A label travels only if it says more.
 #pragma once
 
-#include <halocline/comm/channel.hpp>
-#include <halocline/comm/network_channel.hpp>
-#include <halocline/comm/network_direct_channel.hpp>
+#include <halocline/comm/detail/channel.hpp>
+#include <halocline/comm/detail/network_channel.hpp>
+#include <halocline/comm/detail/network_direct_channel.hpp>
 
 #include <cstdint>
 

@@ -2,7 +2,7 @@
 // The channel of a rank with itself: the shared-memory protocol with both ends in this rank's slab, in its own lane.
 #pragma once
 
-#include <halocline/comm/shm_channel.hpp>
+#include <halocline/comm/detail/shm_channel.hpp>
 
 namespace halocline::comm {
 

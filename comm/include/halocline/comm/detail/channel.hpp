@@ -6,7 +6,7 @@
 // until this rank calls send(k+1).
 #pragma once
 
-#include <halocline/comm/control_line.hpp>
+#include <halocline/comm/detail/control_line.hpp>
 #include <halocline/comm/status.hpp>
 
 #include <concepts>

@@ -6,8 +6,8 @@
 // In the receiver's slab: control line for arrivals, one label for the peer's free flags. No slots.
 #pragma once
 
-#include <halocline/comm/control_line.hpp>
-#include <halocline/comm/shm_channel.hpp>
+#include <halocline/comm/detail/control_line.hpp>
+#include <halocline/comm/detail/shm_channel.hpp>
 #include <halocline/comm/status.hpp>
 
 #include <concepts>
