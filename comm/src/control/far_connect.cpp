@@ -169,8 +169,8 @@ bool socket_plane::far_connector::authenticated(attempt& a, time now) {
         joined(peers_[a.peer].rank, a.handshake->take());
         return true;
     }
-    if (s ==
-        authentication::state::refused) { // displaced by another, or its process has ended: the next attempt will show
+    if (s == authentication::state::refused) {
+        // Displaced by another, or its process has ended: the next attempt will show.
         a.handshake.reset();
         a.next = now + std::chrono::milliseconds(20);
     }
