@@ -169,7 +169,7 @@ void launcher::meet() {
 }
 
 const launcher::rank_state* launcher::missing() const {
-    // Of the ranks that will never come the first to end is named, unless it ended because it had lost another.
+    // Names the first to end of the ranks that will never come, preferably one that did not end for losing another.
     const rank_state* dead = nullptr;
     const auto place = [](const rank_state& r) { return std::pair(r.how->code == rank_lost, r.ended_as); };
     for (const rank_state& r : ranks_)

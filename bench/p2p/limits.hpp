@@ -33,7 +33,7 @@ class pair_memory {
     struct alignas(128) cell {
         std::atomic<std::uint64_t> number{0};
         std::uint64_t label = 0;
-        std::uint32_t bytes = 0, taken = 0; ///< taken: of what comes the other way, by the sender of this cell
+        std::uint32_t bytes = 0, taken = 0; ///< taken: by this cell's sender, of the messages sent to it
         std::byte payload[40];
     };
     /// A message that doesn't fit into a cell: every other line, starting from the last.

@@ -39,7 +39,7 @@ struct outcome {
     enum speed : std::size_t { fast, slow };
     std::array<series, 2> kept{}; ///< by speed
     series dropped{};
-    /// With fewer slices than this there is no figure for a mode.
+    /// With fewer slices than this a mode gets no figure.
     static constexpr int fewest_slices = 3;
     /// There was no such mode: all slices, including dropped ones, count as slow, and no claim may rest on them.
     bool noisy = false;

@@ -41,7 +41,7 @@ struct exchange_point {
             if (cut[mu] > 1) names += "xyzt"[mu];
         return names;
     }
-    /// By bare the quicker of our paths counts, by step what a plan chooses.
+    /// For measure "bare" the faster of our paths counts; for "step", the one that a plan chooses.
     [[nodiscard]] bool left_to_choose() const { return measure == "step"; }
     [[nodiscard]] std::string kind() const {
         return measure + ", cut in " + dimensions() + ", " + layout +

@@ -100,8 +100,8 @@ void padded_links::exchange(const comm::job& j, const lattice::decomposition& cu
 void padded_links::exchange(const comm::job& j, const lattice::decomposition& cut, int mu, int parity) {
     exchange_selected(j, cut, [&](const coordinate& x, int direction) {
         if (direction != mu) return false;
-        int sum =
-            0; // of the owner's coordinates: behind the edge of the lattice the parity of an odd extent turns over
+        // The owner's coordinates count: beyond the lattice's edge an odd extent changes the parity.
+        int sum = 0;
         for (int nu = 0; nu < dimensions; ++nu) sum += modulo(local_.origin[nu] + x[nu], global_[nu]);
         return (sum & 1) == parity;
     });

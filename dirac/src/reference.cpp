@@ -69,7 +69,7 @@ void reference_operator::apply(lattice::field<double>& y, const lattice::field<d
         c[f.mu] = (c[f.mu] + (f.end == side::high ? 1 : n[f.mu] - 1)) % n[f.mu];
         return load(&x.at(lattice::lexicographic_index(c, n), 0));
     };
-    /// True if an open boundary ends the lattice behind face f of site c, so there is no hop.
+    /// True if an open boundary ends the lattice at face f of site c, so there is no hop.
     const auto at_open_edge = [&](const coordinate& c, face f) {
         if (boundaries_[f.mu] != lattice::boundary::open) return false;
         const int g = links_.local().origin[f.mu] + c[f.mu];

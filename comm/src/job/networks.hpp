@@ -13,8 +13,8 @@ class verbs_world;
 
 struct job_networks {
     std::shared_ptr<mpi_world> mpi;     ///< the MPI that started this job, if one did
-    std::shared_ptr<verbs_world> verbs; ///< if it was asked for and works on this rank
-    std::shared_ptr<ofi_world> ofi;     ///< likewise
+    std::shared_ptr<verbs_world> verbs; ///< if it was requested and works on this rank
+    std::shared_ptr<ofi_world> ofi;     ///< if it was requested and works on this rank
     /// Do channels try their connections before the first message? Same on every rank: true if any rank has one of
     /// these.
     bool greet = false;

@@ -75,7 +75,7 @@ std::string group_of(const std::string& process, bool second_version) {
 double processors_of(const mount& m, const std::string& folder) {
     double quota = 0, period = 0;
     if (m.second_version) {
-        std::ifstream(folder + "/cpu.max") >> quota >> period; // "max 100000": the first is no number
+        std::ifstream(folder + "/cpu.max") >> quota >> period; // "max 100000": the first is not a number
     } else {
         std::ifstream(folder + "/cpu.cfs_quota_us") >> quota; // -1: none
         std::ifstream(folder + "/cpu.cfs_period_us") >> period;

@@ -149,7 +149,7 @@ TEST(BadInput, RanksThatTheBlocksForbidAreToldWhichBlocksAllowThem) {
     const struct {
         int ranks;
         std::string arguments;
-        const char* blocks; ///< "": there are none that would do
+        const char* blocks; ///< "": no blocks would fit
     } cases[] = {{3, "", "2.2.2.2"},
                  {3, "--blocks 4.4.4.4", "2.2.2.2"},
                  {3, "--mpi 1.1.1.3", "2.2.2.2"},

@@ -118,7 +118,7 @@ TEST(Contract, SeveralSetsMayBeInFlight) {
     });
 }
 
-/// What has been sent is no longer read by anybody, not even of a message that takes long.
+/// By then nobody reads the sent message any more, even if it was a long one.
 TEST(Contract, TheNextMessageMayBeWrittenAsSoonAsThePeersIsHere) {
     on_every_rank([](const job& j) {
         for (const std::size_t bytes : {3000, 1'500'000}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An MPI program with windows inside: jobs of its own communicators, beside its own messages. Linked with one MPI, run
-// under its mpirun.
+// An MPI program with windows inside: jobs over its own communicators, as well as its own messages. Linked with one
+// MPI, run under its mpirun.
 #include "porting.hpp"
 
 #include <halocline/comm/channel_set.hpp>

@@ -19,7 +19,8 @@ struct processor_quota {
 
 /// All quotas of the calling process: that of its own control group, and those of enclosing ones as far as they are
 /// visible (not those outside a container). Reads cpu.max of control groups v2, cpu.cfs_quota_us and cpu.cfs_period_us
-/// of v1; a missing file or one that can't be parsed is no quota. `process` holds the files "cgroup" and "mountinfo".
+/// of v1; a missing file or one that can't be parsed means no quota. `process` holds the files "cgroup" and
+/// "mountinfo".
 [[nodiscard]] std::vector<processor_quota> processor_quotas(const std::string& process = "/proc/self");
 
 /// Threads of a rank according to OMP_NUM_THREADS, without nested teams; 1 if it is unset.

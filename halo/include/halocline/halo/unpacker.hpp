@@ -3,7 +3,7 @@
 // fewer bits than the field has, and added to the owned sites across the face. Compiled for every SIMD target;
 // pack_reference.hpp has the same functions as plain loops.
 //
-// A ghost at coordinate c behind a face with `width` ghost layers belongs to the owned site `width` steps inwards: with
+// A ghost at coordinate c beyond a face with `width` ghost layers belongs to the owned site `width` steps inwards: with
 // one layer, the site next to it. That is what the hopping term of a nearest-neighbour operator needs (expansion_of())
 // and, for a plan that carries ghosts back (reversed()), the site that the sender's ghost is a copy of (adjoint_of()).
 #pragma once
