@@ -243,8 +243,7 @@ measurement measure(const job& j) {
     });
     constexpr std::uint32_t many = 8;
     const int neighbour = (j.rank() ^ 1) < j.ranks() ? j.rank() ^ 1 : -1;
-    // They live until everything is timed: with the memory that they would free, plans streamed faces that are better
-    // not.
+    // Kept until everything is timed: when their memory was reused, plans streamed faces that are better not streamed.
     probe one(j, neighbour, 1, 8), several(j, neighbour, many, 8);
     measurement mine{.seen = {}, .own_core = j.core().processor >= 0, .shares_memory = one.shares_memory()};
     costs& c = mine.seen;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Send and receive as published two-sided programs call them: MPI's arguments in MPI's order, on matched messages
-// (messenger.hpp). For running such programs beside MPI; new code uses the messenger, or better a plan.
+// (messenger.hpp). For running such programs side by side with MPI; new code uses the messenger, or better a plan.
 // Differences: the communicator is an object, a failure is an exception, and there are only contiguous types.
 #pragma once
 

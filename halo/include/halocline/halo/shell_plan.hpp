@@ -119,7 +119,7 @@ class shell_plan {
     [[nodiscard]] bool has_binding(int which) const noexcept;
     /// Refuses a start() before finish() of the previous exchange.
     [[nodiscard]] bool is_early() noexcept;
-    /// `call`: a literal, a team of no such member, or a member's fault.
+    /// `call`: a literal, a team without such a member, or a member's fault.
     template <class Call>
     void misuse(Call call) noexcept {
         wrong_call_.note_first(call, status_);
