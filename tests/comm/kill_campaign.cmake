@@ -17,8 +17,8 @@ if(LIBFABRIC_HAS_NET)
   halocline_add_kills(ofi-net-messages ofi-net+messages 4 $<TARGET_FILE:halocline-run>)
 endif()
 # Large messages through each MPI, whose launcher must leave the survivors alone. MPICH's may not: one survivor that
-# names the dead rank is enough. Its UCX aborts a survivor that reads from the dead process (process_vm_readv), so UCX copies
-# through shared memory here.
+# names the dead rank is enough. Its UCX aborts a survivor that reads from the dead process (process_vm_readv), so it
+# copies through shared memory here.
 set(launcher_openmpi 4 ${HALOCLINE_MPIRUN_OPENMPI} --enable-recovery)
 set(launcher_mpich 4/1 ${HALOCLINE_MPIRUN_MPICH} -disable-auto-cleanup)
 foreach(mpi openmpi mpich)

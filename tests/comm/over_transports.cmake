@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs one program, whose argument names a transport, over each of them: comm.window_test.ofi-tcp.r2, .mpi.openmpi.r4, ...
+# Runs a program, whose argument names a transport, over each of them: comm.window_test.ofi-tcp.r2, .mpi.openmpi.r4, ...
 #   comm_test_over_transports(window_test [MORE mixed.4 ofi-tagged.2])      MORE: transport.ranks
 include(HaloclineMpiTest)
 function(comm_test_over_transports name)
