@@ -18,9 +18,9 @@
 
 namespace {
 
-std::atomic<bool> abandoned = false; // MPI is not called any more: it may write memory that is not its own
-int open_worlds = 0;                 // not zero at exit(): the program ends in the middle of a job, the others do not
-bool ended_badly = false;            // the last job: the others may never come to MPI_Finalize
+std::atomic<bool> abandoned = false; // MPI must not be called any more: it could write memory that was given back
+int open_worlds = 0;                 // not zero at exit(): the program ends in mid-job, but other ranks do not
+bool ended_badly = false;            // the last job; then the others may never reach MPI_Finalize
 
 // With more ranks than cores, lets the peer run.
 int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) {
@@ -29,7 +29,7 @@ int wait_one(MPI_Request request, halocline_mpi_give_up give_up, void* context) 
         HALOCLINE_TRY(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
         if (done) return HALOCLINE_MPI_OK;
         if (give_up(context)) {
-            abandoned = true; // what it was to fill goes, and those who did not come may never come to MPI_Finalize
+            abandoned = true; // its target will be freed, and missing ranks may never reach MPI_Finalize
             return HALOCLINE_MPI_GAVE_UP;
         }
         sched_yield();
@@ -42,7 +42,7 @@ void finalize_at_exit() {
     if (getpid() != initialized_by) return;
     int finalized = 0;
     if (abandoned || ended_badly || open_worlds > 0 || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
-    // Together: MPICH over UCX can wait for ever where one rank is in MPI_Finalize seconds before another.
+    // Ranks finalize together: MPICH over UCX can hang if one rank is in MPI_Finalize seconds before another.
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
 }
@@ -61,7 +61,7 @@ int usable(const halocline_mpi_world& world) {
 
 bool may_use_mpi(const halocline_mpi_world& world) { return usable(world) == HALOCLINE_MPI_OK && is_initialized(); }
 
-// The test that would say whether it could be taken back would also move what others have sent.
+// Not followed by a test whether that succeeded, because the test would also receive what others have sent.
 void take_back(MPI_Request& receive) {
     if (receive != MPI_REQUEST_NULL && is_initialized()) MPI_Cancel(&receive);
 }
@@ -147,7 +147,7 @@ void close(halocline_mpi_world* world, int clean, int given_up) {
     if (world == nullptr) return;
     --open_worlds;
     ended_badly = given_up != 0 || world->left;
-    if (world->left && world->used) abandoned = true; // the next call for a later world could move its messages
+    if (world->left && world->used) abandoned = true; // a call for a later world could receive its messages
     if (may_use_mpi(*world)) {
         if (world->unit != MPI_DATATYPE_NULL) MPI_Type_free(&world->unit);
         for (MPI_Comm* communicator : {&world->setup, &world->data})

@@ -26,7 +26,7 @@ struct halocline_mpi_world {
     MPI_Datatype unit = MPI_DATATYPE_NULL;
     int rank = 0, size = 1, max_tag = 0;
     std::atomic<bool> left = false; // leave() was called
-    bool used = false;              // it had channels, windows or transfers: messages may be under way
+    bool used = false;              // it has had channels, windows or transfers: messages may be under way
 };
 
 /// The end of a channel: the message that arrived last, and the epochs for which memory was exposed.
@@ -67,7 +67,7 @@ struct halocline_mpi_channel {
 int usable(const halocline_mpi_world& world);
 /// False: the job has failed, MPI holds memory, or MPI is not running.
 bool may_use_mpi(const halocline_mpi_world& world);
-/// Takes back a receive that no message has met. Needs no other rank and moves nothing.
+/// Cancels a receive that no message has matched. Needs no other rank and moves no data.
 void take_back(MPI_Request& receive);
 
 // These implement the functions of the same names in mpi_module.h (mpi_channel.cpp).

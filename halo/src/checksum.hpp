@@ -23,7 +23,7 @@ inline std::uint64_t checksum_sites(std::uint64_t sum, std::span<const std::int3
             for (std::size_t at = 0; at < x.shape.component_bytes; at += sizeof(std::uint64_t)) {
                 std::uint64_t word = 0;
                 std::memcpy(&word, from + at, std::min(sizeof word, x.shape.component_bytes - at));
-                sum = (sum ^ word) * 0x9e3779b97f4a7c15u; // odd: invertible, so that no change is lost
+                sum = (sum ^ word) * 0x9e3779b97f4a7c15u; // odd, hence invertible: no change is lost
                 sum ^= sum >> 32;
             }
     }

@@ -15,10 +15,10 @@ namespace halocline::halo {
 /// piece, or one of the next work, never an old one); done_ publishes the copied pieces, acquired by member 0.
 class copying_team {
   public:
-    /// `patience`: of members that wait for each other.
+    /// `patience`: how long members wait for each other.
     explicit copying_team(team_patience patience = {}) : patience_(patience) {}
 
-    // Faults are to be noted by the caller, who then calls disband().
+    // The caller must note faults and then call disband().
 
     /// start() of a team: member 0 calls lead() when every member has come. The others help if there is something to
     /// share, and otherwise leave.
@@ -56,7 +56,7 @@ class copying_team {
         return finish_.finish(
             t, patience_, lead, [&] { help(); }, [&] { return start_.is_led(); });
     }
-    /// After a call of a thread that is no member, or a fault: nobody waits for the member that is missing.
+    /// After a call by a thread that is not a member, or a fault: nobody waits for the missing member any more.
     void disband() noexcept {
         start_.disband();
         finish_.disband();
@@ -79,7 +79,7 @@ class copying_team {
 
   private:
     static constexpr auto nothing = [] { return false; }; // excuses member 0
-    /// Takes pieces as long as there are some.
+    /// Takes pieces while there are any.
     void help() noexcept {
         std::uint32_t ticket = ticket_.load(std::memory_order_acquire);
         for (std::uint32_t pieces = ticket >> 16, next = ticket & 0xffff; next < pieces;

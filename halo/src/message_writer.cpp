@@ -28,7 +28,7 @@ message_writer::message_writer(std::span<const std::int32_t> sites, const lattic
 void message_writer::follow(const path_watch& watch) {
     watch_ = watch;
     staging_ = nullptr;
-    if (watch.may_stream()) // no memory before a caller packs
+    if (watch.may_stream()) // allocates nothing before a caller packs
         staging_ = std::make_unique_for_overwrite<cache_line[]>(staging_lines());
 }
 

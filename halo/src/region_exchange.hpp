@@ -21,12 +21,12 @@ struct region_plan::state {
     /// Makes the channels of all messages. Collective; `shape` must be the same on all ranks.
     void make_channels(const std::string& shape);
     void start(int which) noexcept;
-    /// `call`: a literal, a team of no such member, or a member's fault.
+    /// `call`: a literal, a team without such a member, or a member's fault.
     template <class Call>
     void misuse(Call call) noexcept {
         wrong_call.note_first(call, status);
     }
-    /// Refuses a call of a thread that is no member, or a member's fault; nobody waits for the one that is missing.
+    /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
     template <class Call>
     void refuse_thread(Call call) noexcept {
         misuse(call);
@@ -91,7 +91,7 @@ struct region_plan::state {
     std::size_t unreported = 0;           // the first in `reported` that completed() has not returned yet
     comm::channel_set channels;
     std::shared_ptr<copying_team> threads;    // shared by the phases of a shell_plan
-    std::size_t site_bytes = 0;               // of all fields
+    std::size_t site_bytes = 0;               // sum over all fields
     std::size_t piece_bytes = 0;              // the least that is worth another thread
     std::int64_t most_sites = 0;              // in a message
     std::uint64_t epoch = 0, started_ = 0;    // numbers of finished and of started exchanges

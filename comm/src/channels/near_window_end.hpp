@@ -21,7 +21,8 @@
 
 namespace halocline::comm {
 
-/// Where the two ends of a copy meet, in the receiver's slab. Changes raise layout_number (job/layout_number.hpp).
+/// The shared state of a copy by both ends, in the receiver's slab. Changes raise layout_number
+/// (job/layout_number.hpp).
 struct helped_copy {
     struct alignas(128) {
         std::atomic<std::uint64_t> step{0}; ///< the step whose pieces are being dealt out; stored last

@@ -154,7 +154,7 @@ bool socket_plane::far_connector::connected(attempt& a, time now) {
     a.socket = descriptor();
     if (error == ECONNREFUSED) {
         if (a.refused == time()) a.refused = now;
-        // It listens as long as it lives and waits. A higher rank waits no more once it has proved itself to all.
+        // A living rank listens while it waits. A higher rank stops waiting once all have authenticated it.
         const bool may_have_joined = a.only_probes && says_to_be(peers_[a.peer].rank);
         if (!may_have_joined || now - a.refused >= time_to_authenticate) died(peers_[a.peer].rank, "");
     }
@@ -170,7 +170,7 @@ bool socket_plane::far_connector::authenticated(attempt& a, time now) {
         return true;
     }
     if (s == authentication::state::refused) {
-        // Displaced by another, or its process has ended: the next attempt will show.
+        // Displaced by another, or the peer's process has ended: the next attempt will show.
         a.handshake.reset();
         a.next = now + std::chrono::milliseconds(20);
     }
@@ -235,7 +235,7 @@ void socket_plane::far_connector::died(int rank, const std::string& how) {
     core_.check_or_raise(rank, since_, operation);
 }
 
-/// Has anybody connected who says to be this rank, and not yet proved it? Anybody can say so.
+/// Has a connection claimed to be this rank without having proved it yet? Any program can claim that.
 bool socket_plane::far_connector::says_to_be(int rank) const {
     return std::any_of(accepted_.begin(), accepted_.end(), [&](const authentication& p) { return p.peer() == rank; });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes over a socket of the control plane: frames, one after the other. A message or a letter is its length and
-// its bytes; a letter's length has the top bit set. The others begin with a word that is no length: a goodbye is that
-// word alone, the end of the job and a far word go on with a length and bytes. Changes raise layout_number
-// (job/layout_number.hpp).
+// its bytes; a letter's length has the top bit set. Other frames begin with a word that can't be a length: a goodbye
+// consists of that word alone; in the end of the job and in a far word, a length and bytes follow. Changes raise
+// layout_number (job/layout_number.hpp).
 #pragma once
 
 #include <cstddef>

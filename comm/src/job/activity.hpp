@@ -8,11 +8,12 @@
 namespace halocline::comm {
 
 struct activity {
-    std::atomic<std::uint64_t> closing{0}; ///< since when (ticks) it has been in a destructor of ours; 0: it is not
-    std::atomic<bool> noticed{false};      ///< the end of the job
-    std::atomic<bool> raised{false};       ///< an exception of the job was thrown, perhaps for this rank alone
-    std::atomic<std::uint64_t> calls{0}; ///< of another library that may not return, begun and ended: odd while in one
-    std::atomic<int> called_for{-1};     ///< which peer that one needs; -1: several
+    std::atomic<std::uint64_t> closing{
+        0}; ///< since when (ticks) the rank has been in a destructor of this library; 0: it is not
+    std::atomic<bool> noticed{false};    ///< has it noticed the end of the job?
+    std::atomic<bool> raised{false};     ///< was an exception of the job thrown, possibly only on this rank?
+    std::atomic<std::uint64_t> calls{0}; ///< of other libraries that may not return, begun and ended: odd while in one
+    std::atomic<int> called_for{-1};     ///< the peer that such a call needs; -1: several
 };
 
 /// Marks a call of another library while it lasts; deadlines are not checked inside it.

@@ -67,7 +67,7 @@ std::string options_text(const job_options& o) {
                       std::to_string(rank) + " has '" + theirs + "'; " + remedy);
 }
 
-/// A card's first bytes in every build, whatever follows: this mark, and layout_number.
+/// Every build's cards begin with this mark and layout_number, whatever follows.
 constexpr std::array<char, 4> card_mark{'h', 'l', 'c', 'd'};
 
 std::string layout_of(std::string_view card) {
@@ -94,7 +94,7 @@ std::string written(const business_card& c) {
     return w.take();
 }
 
-/// A reader behind the mark and the number, which are to be those of rank 0.
+/// A reader of what follows mark and number.  Err: input_error unless they equal rank 0's.
 wire_reader open_card(std::string_view bytes, int rank, std::string_view card_of_0) {
     if (layout_of(bytes) != layout_of(card_of_0))
         disagree("the number of their layouts", layout_of(card_of_0), rank, layout_of(bytes),
@@ -102,7 +102,7 @@ wire_reader open_card(std::string_view bytes, int rank, std::string_view card_of
     return wire_reader(bytes.substr(std::min(bytes.size(), sizeof card_mark + sizeof layout_number)));
 }
 
-/// Err: input_error if rank 0 has another layout or version: the rest might be laid out otherwise.
+/// Err: input_error if rank 0 has another layout or version: the rest might be laid out differently.
 business_card read_card(std::string_view bytes, int rank, std::string_view card_of_0) {
     wire_reader r = open_card(bytes, rank, card_of_0);
     business_card c;
@@ -168,7 +168,7 @@ std::vector<business_card> swap_cards(const bootstrap& start, const business_car
     std::vector<business_card> cards;
     const std::vector<std::string> parts = start.gather(written(mine));
     for (int r = 0; r < start.ranks; ++r) cards.push_back(read_card(parts[r], r, parts[0]));
-    refuse_trouble(cards); // first: a rank with bad input has no options
+    refuse_trouble(cards); // first, because a rank with bad input has no options
     for (int r = 0; r < start.ranks; ++r) {
         if (cards[r].options != cards[0].options)
             disagree(

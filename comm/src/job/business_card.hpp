@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank tells all others at the start of the job, through the launcher's gather: what must be alike on all ranks,
-// and where this one is to be found. Changes raise layout_number (layout_number.hpp), which is the first on each card,
-// at the same place in every build. (Business card: as implementations of MPI call what they publish through PMI.)
+// What a rank tells all others at the start of the job, through the launcher's gather: what must be equal on all ranks,
+// and where to find this one. Changes raise layout_number (layout_number.hpp), which comes first on each card, at the
+// same place in every build. (MPI implementations call what they publish through PMI a business card.)
 #pragma once
 
 #include "bootstrap.hpp"
@@ -38,7 +38,7 @@ struct business_card {
                                      const std::string& trouble);
 
 /// The cards of all ranks, by rank. Collective.
-/// Err: input_error, the same on every rank, if they disagree on the layout, the version or the options, or one is in trouble.
+/// Err: input_error, the same on every rank, if they disagree on layout, version or options, or one is in trouble.
 [[nodiscard]] std::vector<business_card> swap_cards(const bootstrap& start, const business_card& mine);
 
 } // namespace halocline::comm

@@ -80,8 +80,8 @@ status job_core::check(int peer, std::uint64_t since, int gone) noexcept {
 
 void job_core::notice() noexcept {
     doing.noticed.store(true, std::memory_order_relaxed);
-    if (networks.mpi) networks.mpi->leave(); // the record may be another rank's
-    // Before this rank's buffers go, and before libfabric closes the connections of the dead.
+    if (networks.mpi) networks.mpi->leave(); // even if another rank wrote the record
+    // Before this rank's buffers are released, and before libfabric closes the connections of the dead.
     if (networks.ofi) networks.ofi->leave();
 }
 
@@ -176,7 +176,7 @@ void job_core::raise(status why, std::string_view operation) const {
     const bool own = why == status::wrong_data || why == status::misused;
     const bool ended = memory->record().state.load(std::memory_order_acquire) == failure_record::there;
     doing.raised.store(true, std::memory_order_relaxed);
-    // Else the program may catch this and go on with the job.
+    // Otherwise the program may catch this and continue with the job.
     if (ended) doing.noticed.store(true, std::memory_order_relaxed);
     if (ended && networks.mpi) networks.mpi->leave();
     ending end;

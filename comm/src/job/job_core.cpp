@@ -58,7 +58,7 @@ job_core::~job_core() {
         return ended || !somebody;
     };
     networks.finish(over, alone);
-    // The exception takes the job's last handle along.
+    // An exception is destroying the last handle of the job.
     const bool gives_up = doing.raised.load(std::memory_order_relaxed) && std::uncaught_exceptions() > 0;
     if (networks.mpi && gives_up) networks.mpi->give_up();
     if (guard) guard->stop_looking();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The number of what the ranks of a job share. Two builds of one version may differ in it, and would then write each
-// other's memory in wrong places; so each card begins with it, and another one is refused (business_card.hpp).
+// A number for the layout of everything that the ranks of a job share. Builds of one version may differ in it, and
+// would then write to wrong places in each other's memory. So each card begins with it, and others are refused
+// (business_card.hpp).
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 namespace halocline::comm {
 
 /// Raise it with every change to what one rank writes and another reads: cards and other set-up mail, frames on
-/// sockets and over networks, control lines, labels, rings and records in slabs. comm.layout_test fails where a size or
-/// a place has changed, and says so.
+/// sockets and over networks, control lines, labels, rings and records in slabs. comm.layout_test reports every size or
+/// position that has changed.
 inline constexpr std::uint32_t layout_number = 1;
 
 } // namespace halocline::comm

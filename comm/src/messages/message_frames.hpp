@@ -2,9 +2,9 @@
 // The frames between this rank and one peer (network/frame_stream.hpp), as messages use them: their items, and the
 // contents of their heads.
 //
-// Credit: each frame says how many messages its reader may have sent in all, so that whatever comes finds room and
-// frames are always taken whole. A message that is too long to be kept among the unexpected ones has a place of its own
-// at the receiver, that of its send record, which the head gives back when a receive has its bytes. Changes of heads and
+// Credit: each frame states how many messages its reader may have sent in total, so that everything that arrives finds
+// room and frames are always taken whole. A message too long to be kept among the unexpected ones has its own place at
+// the receiver, that of its send record, which the head gives back when a receive has the bytes. Changes of heads and
 // items raise layout_number (job/layout_number.hpp).
 #pragma once
 

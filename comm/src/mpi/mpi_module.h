@@ -13,13 +13,13 @@
 extern "C" {
 #endif
 
-/* Raised with every change below; a module of another number is refused. */
+/* Raised with every change below; a module with another number is refused. */
 #define HALOCLINE_MPI_MODULE_ABI 10u
 #define HALOCLINE_MPI_MODULE_ENTRY "halocline_mpi_module_table"
 
 /* TRUNCATED: a message was longer than its receive. NO_COMMUNICATOR: not of this MPI, or MPI is not initialised.
- * WRONG_THREAD: MPI may be called by the thread alone that initialised it, and this is another one.
- * LEFT: nothing was done: leave() was called, or MPI may still write memory that it was to give back. */
+ * WRONG_THREAD: only the thread that initialised MPI may call it, and this is another one.
+ * LEFT: nothing was done, because leave() was called, or MPI may still write memory that has been given back. */
 enum {
     HALOCLINE_MPI_OK = 0,
     HALOCLINE_MPI_GAVE_UP = -1,
@@ -65,18 +65,20 @@ typedef struct halocline_mpi_module {
     uint32_t abi;
     uint32_t bytes; /* sizeof this struct */
 
-    /* communicator: address of an MPI_Comm of `bytes` bytes, of a program that has called MPI_Init; or NULL: the world,
-     * and MPI_Init_thread unless the program already did. Collective over the communicator, which stays the program's.
-     * Finalises at exit() what it initialised, unless a world is still open then, or the last one was left or given up.
-     * LEFT: an earlier world was left with messages under way, or a wait was given up: MPI is not called any more. */
+    /* communicator: address of an MPI_Comm of `bytes` bytes in a program that has called MPI_Init; or NULL: uses
+     * MPI_COMM_WORLD, and calls MPI_Init_thread unless the program did. Collective over the communicator, which stays
+     * the program's. If MPI was initialised here, exit() finalises it, unless a world is still open, or the last one was
+     * left or given up. LEFT: an earlier world was left with messages under way, or a wait was given up: MPI must not be
+     * called any more. */
     int (*open)(const void* communicator, size_t bytes, halocline_mpi_give_up, void* context,
                 halocline_mpi_world** world);
-    /* clean: nothing is under way here in its communicators, and nothing will come: they are given back to MPI, on which
-     * no MPI known waits for other ranks. Else they stay, so that no later one gets what was meant for them.
-     * given_up: this rank alone has failed, and its program may end while others go on. */
+    /* clean: no message of its communicators is under way or will arrive, so they are freed (no known MPI waits for
+     * other ranks in that). Else they are kept, so that no later communicator gets their messages.
+     * given_up: only this rank has failed, and its program may end while others continue. */
     void (*close)(halocline_mpi_world*, int clean, int given_up);
-    /* The job failed. From then on every function gives LEFT or does nothing for this world, but that receives are taken
-     * back where that needs nobody else: the memory of the job goes, and MPI must not fill it. Any thread may call it. */
+    /* The job failed. From now on every function returns LEFT or does nothing for this world, except that receives are
+     * cancelled where that needs no other rank: the job's memory will be freed, and MPI must not fill it. Any thread may
+     * call it. */
     void (*leave)(halocline_mpi_world*);
     /* Ends the job through MPI_Abort. */
     void (*abort)(int code);
@@ -127,8 +129,8 @@ typedef struct halocline_mpi_module {
     int (*transfer_start)(halocline_mpi_world*, int receives, int peer, int tag, void* data, uint64_t bytes,
                           halocline_mpi_transfer*);
     int (*transfer_test)(halocline_mpi_world*, halocline_mpi_transfer*, int* done);
-    /* Takes back a receive for which nothing will be sent any more; MPI does not touch its memory afterwards: where it
-     * can't be taken back, MPI is not called any more. */
+    /* Cancels a receive for which nothing will be sent any more. MPI does not touch its memory afterwards: if the receive
+     * can't be cancelled, MPI is not called any more. */
     void (*transfer_cancel)(halocline_mpi_world*, halocline_mpi_transfer*);
 } halocline_mpi_module;
 

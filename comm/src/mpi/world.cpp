@@ -69,7 +69,7 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
     rank_ = module_->rank(world_);
     ranks_ = module_->size(world_);
     if (!launch.communicator && launch.ranks > 0 && launch.ranks != ranks_) {
-        leave(); // N singletons that each believe to be alone: don't wait for one another at exit
+        leave(); // N singletons that each believe they are alone must not wait for one another at exit
         throw input_error("MPI: the launcher is " + (launch.title.empty() ? "unknown" : launch.title) +
                           "'s and started " + std::to_string(launch.ranks) + " ranks (" + launch.evidence + "), but " +
                           version_ + " sees a world of " + std::to_string(ranks_) + " (" + path_.string() +
@@ -86,7 +86,7 @@ mpi_world::mpi_world(const mpi_launch& launch, const progress& check) {
 
 mpi_world::~mpi_world() {
     close_ends();
-    // Where windows are left: under MPICH jobs that follow stand still otherwise (docs/decisions/0005).
+    // Not clean if windows are left: under MPICH, later jobs would stand still (docs/decisions/0005).
     module_->close(world_, clean_ && windows_.empty() ? 1 : 0, given_up_ ? 1 : 0);
 }
 

@@ -69,10 +69,10 @@ class mpi_world {
     [[nodiscard]] std::vector<std::string> allgather(std::string_view mine, const progress& check) const;
     /// Advances started sends and farewells while the rank waits for something other than MPI.
     void poll() noexcept;
-    /// The job failed: no MPI call for it any more, nor MPI_Finalize, so that this process can end while others are dead.
-    /// Any thread may call it, while others are in calls.
+    /// The job failed: from now on no MPI call is made for it, not even MPI_Finalize, so that this process can end
+    /// although others are dead. Any thread may call this, even while others are in calls.
     void leave() const noexcept;
-    /// This rank alone has failed, and its program may end while the others go on: MPI_Finalize would wait for them.
+    /// Only this rank has failed. Its program may end while the others continue; MPI_Finalize would wait for them.
     void give_up() noexcept { given_up_ = true; }
     /// Ends all processes of the launcher with this exit code.
     void abort(int exit_code) const noexcept;
@@ -106,9 +106,10 @@ class mpi_world {
     void say_farewell(mpi_end& end) noexcept;
     /// The channel is gone: its end is destroyed when the peer has said farewell, or with the world.
     void release(mpi_end& end) noexcept;
-    /// Receives the farewells of the peers whose ends were closed here: until there are no more, `give_up` says so, or
-    /// for 2 seconds. What nobody receives, MPI would complain of, or hold, when it ends. Then closes all ends: here,
-    /// while whoever tell_calls() names is looked at, since one-sided this may block. Leaves MPI if `give_up` says so.
+    /// Receives the farewells of peers whose ends were closed here: until there are no more, `give_up` says so, or 2
+    /// seconds have passed; at its end MPI would complain about unreceived messages, or hang. Then closes all ends,
+    /// which may block if one-sided, so it happens while the rank named by tell_calls() is watched. Leaves MPI if
+    /// `give_up` says so.
     /// Pre: all ends were released.
     void finish(const std::function<bool()>& give_up) noexcept;
 

@@ -13,8 +13,9 @@
 
 namespace halocline::comm {
 
-/// First thing in each slab: what ended the job, written once by the rank that saw it first; whom the slab's owner
-/// waits for, and who reports that it is unresponsive. Changes raise layout_number (job/layout_number.hpp).
+/// The first object in each slab: what ended the job, written once by the rank that noticed it first; the rank that the
+/// slab's owner waits for; and the rank that reports it as unresponsive. Changes raise layout_number
+/// (job/layout_number.hpp).
 struct failure_record {
     enum : std::uint32_t { none, being_written, there };
     std::atomic<std::uint32_t> state{none};

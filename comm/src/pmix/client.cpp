@@ -113,8 +113,8 @@ class client {
         return bytes;
     }
 
-    /// ", missing: rank 1, rank 4,": those whose part of this gather the server does not have; "" if it does not say.
-    /// The server of another node is asked for its ranks, and a rank may have come after the deadline.
+    /// ", missing: rank 1, rank 4,": the ranks whose part of this gather the server lacks; "" if it does not say. For
+    /// ranks of other nodes their servers are asked; a rank may also have arrived after the deadline.
     std::string missing(const std::string& key) {
         constexpr int most_named = 4; // each may take a second
         pmix_info_t timeout{};
@@ -137,7 +137,7 @@ class client {
         return names.empty() ? names : names + ",";
     }
 
-    /// Waits for every rank; its data come along, by `key`.
+    /// Waits for every rank, and fetches their data, by `key`.
     void fence(const std::string& key, std::chrono::milliseconds deadline) {
         pmix_info_t collect{};
         std::strncpy(collect.key, PMIX_COLLECT_DATA, sizeof collect.key - 1);
@@ -160,7 +160,7 @@ class client {
         require(begun, "PMIx_Fence_nb");
         std::unique_lock lock(state->mutex);
         if (!state->done.wait_for(lock, deadline, [&] { return state->over; })) {
-            lock.unlock(); // the callback comes in a thread that also answers missing()
+            lock.unlock(); // the callback runs in a thread that also serves missing()
             throw rank_failure("rank " + std::to_string(rank()) + " (pid " + std::to_string(getpid()) +
                                    "): not every rank came within " + std::to_string(deadline.count()) + " ms" +
                                    missing(key) + " while this rank waited for every rank to join the job",

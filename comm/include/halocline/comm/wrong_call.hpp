@@ -10,15 +10,15 @@
 
 namespace halocline::comm {
 
-/// What a member of a team did, or left undone, so that the team can't go on.
+/// What a member of a team did, or failed to do, so that the team can't continue.
 struct team_fault {
-    team member{};              ///< index -1: one of those that are not told apart
-    const char* what = nullptr; ///< a literal that goes on after "member 1 of a team of 2"; null: nothing is wrong
+    team member{};              ///< index -1: an unknown member
+    const char* what = nullptr; ///< a literal that continues "member 1 of a team of 2"; null: no fault
 
     [[nodiscard]] explicit operator bool() const noexcept { return what != nullptr; }
 };
 
-/// Noted where nothing allocates or throws, told later.
+/// Noted where nothing may allocate or throw; reported later.
 class wrong_call {
   public:
     /// `what` is a literal: "post() without init()".
@@ -33,12 +33,12 @@ class wrong_call {
         member_ = f.member;
         of_member_ = true;
     }
-    /// The same if `s` was ok, which becomes misused. Threads may be refused at the same time: the first is noted.
+    /// note() if `s` was ok; sets it to misused. If threads are refused at the same time, the first is noted.
     template <class Call>
     void note_first(Call call, status& s) noexcept {
         if (becomes_misused(s)) note(call);
     }
-    /// True if `s` was ok; it is misused now. Of threads that call this at the same time, one gets true.
+    /// Sets `s` to misused if it was ok; true if so. If threads call this at the same time, one gets true.
     [[nodiscard]] static bool becomes_misused(status& s) noexcept {
         const std::atomic_ref now(s);
         status was = now.load(std::memory_order_acquire);
@@ -58,7 +58,7 @@ class wrong_call {
   private:
     const char* what_ = nullptr;
     team member_{};
-    bool of_member_ = false; ///< what_ goes on after the member's name
+    bool of_member_ = false; ///< what_ continues the member's name
 };
 
 } // namespace halocline::comm

@@ -70,8 +70,8 @@ class plan {
     /// Starts an exchange. pack(message, first, last, target) writes the sites send_sites[first, last) of
     /// messages()[message]. `target` is the start of the whole message: site i of field f goes to
     /// target + (f * send_sites.size() + i) * bytes_per_site. On the direct path that is the neighbour's ghost memory.
-    /// Each thread of a team calls pack for a range of its own; nobody calls it for an empty range. A message is sent as
-    /// soon as all of it is packed, by whichever thread, but none before all threads have called start().
+    /// Each thread of a team calls pack for its own range; it is never called for an empty range. A message is sent, by
+    /// any of the threads, as soon as all of it is packed, but not before all threads have called start().
     /// Pre: the last exchange is finished; what pack reads is complete, for all threads of the team; pack does not
     /// throw and writes every byte (bytes that it leaves out are unspecified, because lines may be claimed first:
     /// claim_lines.hpp).
@@ -101,10 +101,10 @@ class plan {
     [[nodiscard]] bool test() noexcept;
     /// Waits until all ghosts are here. In a team it returns when every member has called it, so the interior work of
     /// the whole team is done too.
-    /// Err: once the status is bad it stays bad, and start() does nothing. misused, to the whole team, if a member
-    ///      doesn't come before the job's deadline, or two call as the same one.
+    /// Err: once the status is bad it stays bad, and start() does nothing. misused, for the whole team, if a member
+    ///      doesn't call before the job's deadline, or two call with the same index.
     [[nodiscard]] comm::status finish(team t = {}) noexcept;
-    /// finish(), with a bad status as an exception.
+    /// finish() that throws on a bad status.
     /// Err: input_error: start() was given fields that it can't send, a call came at the wrong time, or a member of a
     ///      team was missing; job_error.
     void finish_or_throw();
@@ -115,14 +115,14 @@ class plan {
     /// without it only the rank's watchdog would end the process. The list is valid until the next call.
     [[nodiscard]] std::span<const face> completed() noexcept;
 
-    // Only fields that start() was given are tracked. From the start of an exchange that the caller packs (a pack
+    // Only fields that were passed to start() are tracked. After the start of an exchange that the caller packs (a pack
     // function, start_bytes(), start_filled()) no field is fresh.
 
-    /// Exchanges x unless is_fresh(x). Every rank must come to the same answer, so mark the same fields everywhere.
-    /// Pre: options().fields == 1, and as for start(x). If not, misused.
+    /// Exchanges x unless is_fresh(x). All ranks must come to the same answer, so mark the same fields everywhere.
+    /// Pre: options().fields == 1, and as for start(x); otherwise misused.
     template <class T>
     [[nodiscard]] comm::status ensure_halo(const lattice::field<T>& x) noexcept;
-    /// Exchanges these fields unless is_fresh(xs).  Pre: as for start(xs). If not, misused.
+    /// Exchanges these fields unless is_fresh(xs).  Pre: as for start(xs); otherwise misused.
     template <class T>
     [[nodiscard]] comm::status ensure_halo(std::span<const lattice::field<T>* const> xs) noexcept;
     /// True if the last exchange was of x, alone or among others, and x.mark_written() has not been called since.
@@ -149,9 +149,9 @@ class plan {
     template <class T>
     void require_fresh(std::span<const lattice::field<T>* const> xs) const;
 
-    /// The ghosts behind face f, in message order; of several fields, those of field `field`. Valid from finish(k) to
-    /// start(k+1). nullptr if the face is not exchanged, and before its first message has arrived.
-    /// Bytes: messages()[message_of(f)].ghost_sites x bytes_per_site, aligned to 64 (of up to 16 bytes: to 16).
+    /// The ghosts behind face f, in message order; with several fields, those of field `field`. Valid from finish(k) to
+    /// start(k+1). nullptr if the face is not exchanged, or before its first message has arrived.
+    /// Bytes: messages()[message_of(f)].ghost_sites x bytes_per_site, aligned to 64 (to 16, if up to 16 bytes).
     /// Pre: for ghost(f, field): message_of(f) >= 0, 0 <= field < options().fields.
     [[nodiscard]] const std::byte* ghost(face f) const noexcept { return ghosts_[f.index()]; }
     [[nodiscard]] const std::byte* ghost(face f, int field) const noexcept {
@@ -160,7 +160,7 @@ class plan {
         return ghosts_[f.index()] + static_cast<std::size_t>(field * m.ghost_sites) * options_.bytes_per_site;
     }
     /// The ghosts behind face f as numbers: component c of ghost site i is ghosts<T>(f)[i * components + c]. Empty if
-    /// the face is not exchanged, and before its first message has arrived.
+    /// the face is not exchanged, or before its first message has arrived.
     /// Pre: messages hold numbers of this type; 0 <= field < options().fields.
     template <class T>
     [[nodiscard]] std::span<const T> ghosts(face f, int field = 0) const noexcept;
@@ -173,11 +173,11 @@ class plan {
     void reset_statistics();
     /// Bytes of the slab that the plan occupies: slots and control lines.
     [[nodiscard]] std::size_t slab_bytes() const { return channels_.memory_bytes(); }
-    /// Bytes beside the slab in which messages that callers pack are put together before they are streamed: as many as
-    /// those messages have, if they are streamed or may be one day. Memory that nobody packs into is not touched.
+    /// Bytes outside the slab in which messages packed by callers are assembled before they are streamed: the size of
+    /// the messages that are, or may later be, streamed. Memory that nobody packs into is not touched.
     [[nodiscard]] std::size_t staging_bytes() const;
-    /// A table for people: face, peer, transport, path, sites, bytes; the reason for each path, and why transports that
-    /// are preferred were not used.
+    /// A table for human readers: face, peer, transport, path, sites, bytes; the reason for each path, and why
+    /// preferred transports were not used.
     [[nodiscard]] std::string describe() const;
 
   private:
@@ -189,27 +189,28 @@ class plan {
     void choose_paths();
 
     // An exchange (below, and plan.cpp).
-    /// All of start() but the packing, which is fill(channel, epoch, first, last) of sites of its message.
+    /// All of start() except the packing, which is fill(channel, epoch, first, last) for sites of the channel's
+    /// message.
     /// `whose`: which members of a team pack a message.
     enum class packers : std::uint8_t { by_share, unknown };
     template <class Fill>
     void start_by(Fill&& fill, team t, packers whose = packers::by_share) noexcept;
-    /// The part of start_by() of a member of a team of several.
+    /// start_by() for a member of a team of several.
     template <class Fill>
     void start_as_member(Fill&& fill, team t, packers whose, std::uint64_t stamp) noexcept;
     template <class Channel>
     void seal(Channel& channel, std::uint64_t epoch) noexcept {
         seal_.put(channel.target(epoch), writers_[channel.index()].bytes(), epoch);
     }
-    /// Refuses what start() was given, if it can't be sent; any member of a team may have given it.
+    /// Refuses the input of start(), if it can't be sent; it may come from any member of a team.
     void refuse(std::size_t fields, const source_field* unfit) noexcept;
-    /// Refuses a call at the wrong time, or by threads that may not make it, if it is the first that is refused.
+    /// Refuses a call at the wrong time, or by threads that may not make it; only the first refusal is kept.
     /// `call`: a literal, a team without such a member, or a member's fault.
     template <class Call>
     void refuse(Call call) noexcept {
         accepted_.refuse_call(call, status_);
     }
-    /// Refuses a call of a thread that is no member, or a member's fault; nobody waits for the one that is missing.
+    /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
     template <class Call>
     void refuse_thread(Call call) noexcept {
         refuse(call);
@@ -217,7 +218,7 @@ class plan {
     }
     /// The status, which any member of a team may have made bad.
     [[nodiscard]] comm::status state() noexcept { return std::atomic_ref(status_).load(std::memory_order_acquire); }
-    /// It is bad from now on, unless it was before.
+    /// Makes the status bad, unless it was already.
     comm::status end(comm::status bad) noexcept;
     static constexpr const char* needs_thread_level =
         "a team of several threads sends over transport mpi, but MPI was initialised with less than "
@@ -229,7 +230,7 @@ class plan {
     void review_paths() noexcept;
     /// The checksum over all sites of a field that are sent.
     [[nodiscard]] std::uint64_t checksum(const source_field& x) const noexcept;
-    /// Err: error unless the ghosts of one of the fields [first, last) of the messages are those of x as it is.
+    /// Err: error unless the ghosts of one of the fields [first, last) of the messages match x as it is now.
     void require_fresh(const source_field& x, std::uint64_t version, std::size_t first, std::size_t last) const;
     [[noreturn]] void throw_other_number(std::size_t fields) const;
 
@@ -242,14 +243,14 @@ class plan {
     message_seal seal_;
     comm::channel_set channels_;
     checked_pointer<std::unique_ptr<packing_team>> team_; // at a fixed address, so that plans can be moved
-    bool team_may_send_ = true;                           // any member of it, whichever comes last
+    bool team_may_send_ = true;                           // any member of it
 
     // The running exchange, and the last one.
     std::uint64_t epoch_ = 0; // finished exchanges; written by team member 0 while the others wait for it
     comm::status status_ = comm::status::ok; // state(), end()
-    int broken_seal_ = -1;                   // message that was not what had been sealed
-    std::vector<sent_field> sent_;           // by the last start() of fields; by field
-    bool order_prepared_ = true;             // for that field: copied as prepared, not site by site
+    int broken_seal_ = -1;                   // the message whose values did not match its seal
+    std::vector<sent_field> sent_;           // by field: as passed to the last start() of fields
+    bool order_prepared_ = true;             // whether those fields are copied as prepared rather than site by site
     std::array<const std::byte*, lattice::faces> ghosts_{};
     std::array<face, lattice::faces> completed_{};         // room for completed()
     std::array<std::uint64_t, lattice::faces> reported_{}; // by face: the exchange that completed() last reported
@@ -284,7 +285,7 @@ void plan::start_by(Fill&& fill, team t, packers whose) noexcept {
             const std::int64_t sites = writers_[channel.index()].sites();
             if (sites > 0) fill(channel, epoch, 0, sites);
             seal(channel, epoch);
-            channel.send(epoch, stamp); // before the next message is packed: the peer may read on
+            channel.send(epoch, stamp); // before the next message is packed, so that the peer can already read this one
         });
         threads.note_started(epoch);
     } else if (!team_may_send_) {
@@ -305,7 +306,7 @@ void plan::start_as_member(Fill&& fill, team t, packers whose, std::uint64_t sta
         });
     };
     if (const comm::team_fault fault = threads.enter(t, epoch, send)) return refuse_thread(fault);
-    std::uint32_t ready = 0; // messages that are not announced yet: short ones together, as a counter costs as much
+    std::uint32_t ready = 0; // not announced yet: short ones go together, because a counter costs as much
     std::size_t ready_bytes = 0;
     const auto announce = [&] {
         if (ready != 0) threads.announce(ready, epoch, send);

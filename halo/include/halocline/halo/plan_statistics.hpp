@@ -20,8 +20,8 @@ struct plan_statistics {
     /// The part of waits (of more than a microsecond) before the last peer on this host had called start().
     /// Extrapolated from every 7th exchange.
     double imbalance_seconds = 0;
-    std::uint64_t path_changes = 0;  ///< messages that began to be streamed, or ceased to be
-    std::uint64_t waits_yielded = 0; ///< waits that gave their core away: more ranks than cores, or a late peer
+    std::uint64_t path_changes = 0;  ///< messages that started or stopped being streamed
+    std::uint64_t waits_yielded = 0; ///< waits that yielded their core: more ranks than cores, or a late peer
     std::vector<comm::transport_counts> by_transport;
 
     /// Adds up plans; lane counts are added by transport.

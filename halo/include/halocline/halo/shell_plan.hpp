@@ -124,7 +124,7 @@ class shell_plan {
     void misuse(Call call) noexcept {
         wrong_call_.note_first(call, status_);
     }
-    /// Refuses a call of a thread that is no member, or a member's fault; nobody waits for the one that is missing.
+    /// Refuses a call by a thread that is not a member, or a member's fault; nobody waits for the missing member.
     template <class Call>
     void refuse_thread(Call call) noexcept;
 

@@ -7,9 +7,9 @@
 namespace halocline::halo {
 
 /// With size > 1 every member calls start() and then finish(), each with its own index and the same size.
-/// Err:  status::misused, to every thread of the team, if one calls as a member that the team does not have, if two
-///       call as the same member, or if one does not call before the job's deadline, which counts from when another
-///       waits for it. finish_or_throw() names the member (up to the 48th).
+/// Err:  status::misused, for every thread of the team, if one calls with an index outside the team, if two call with
+///       the same index, or if one does not call before the job's deadline, counted from when another waits for it.
+///       finish_or_throw() names the member (if it is one of the first 48).
 using comm::team;
 
 } // namespace halocline::halo

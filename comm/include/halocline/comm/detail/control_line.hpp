@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control line: what a sender writes into its receiver's memory per channel direction, next to the payload. It has
 // two halves, used in turn by even and odd epochs, because the sender may be one epoch ahead of the reader. They are
-// 128 bytes apart: prefetchers fetch pairs of cache lines, so a poll of one half would otherwise take the other from
+// 128 bytes apart: prefetchers fetch pairs of cache lines, so polling one half would otherwise take the other away from
 // its sender. Changes raise layout_number (src/job/layout_number.hpp).
 #pragma once
 

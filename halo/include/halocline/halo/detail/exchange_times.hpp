@@ -85,7 +85,7 @@ class exchange_times {
     counts counts_;
     std::uint64_t last_stamp_ = 0;
     std::uint64_t yielded_before_ = 0; // waits, at the last reset
-    std::vector<bool> same_clock_;     // by channel: the peer's stamps can be compared with ours
+    std::vector<bool> same_clock_;     // by channel: can the peer's stamps be compared with ours?
 };
 
 } // namespace halocline::halo

@@ -34,7 +34,7 @@ class message_writer {
     /// From now on the message is written as `watch` says, into memory shared with the peer.  Cost: may allocate.
     void follow(const path_watch& watch);
     [[nodiscard]] path_watch& watch() noexcept { return watch_; }
-    /// Bytes of the writer's own in which what callers pack is put together.
+    /// Bytes of the writer's own memory in which what callers pack is assembled.
     [[nodiscard]] std::size_t staging_bytes() const noexcept {
         return staging_ ? staging_lines() * sizeof(cache_line) : 0;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that pack a plan's messages together: each packs a fixed share of every message, whoever packs the last
-// part of one has it sent at once, and member 0 waits for the ghosts (docs/decisions/0007-no-openmp-barrier.md).
+// The threads that pack a plan's messages together: each packs a fixed share of every message, the thread that
+// packs the last part of a message has it sent at once, and member 0 waits for the ghosts
+// (docs/decisions/0007-no-openmp-barrier.md).
 #pragma once
 
 #include <halocline/halo/detail/rendezvous.hpp>
@@ -14,16 +15,16 @@
 
 namespace halocline::halo {
 
-/// What a member packs of a message: sites [first, last).
+/// A member's share of a message: sites [first, last).
 struct packing_share {
-    /// Bytes that are worth another thread, or an announcement to the others.
+    /// The fewest bytes for which another thread, or an announcement to the others, pays off.
     static constexpr std::size_t least_bytes = 4096;
 
     std::int64_t first = 0, last = 0;
-    int sharers = 0; ///< members that pack a share of the message; 0 where this member packs none of it
+    int sharers = 0; ///< number of members that pack a share of the message; 0 if this one packs none of it
 };
 
-/// The share of member t: an equal one. Messages too short to share are packed by one member each, in turn.
+/// Member t's share, which is equal to the others'. Messages too short to share are packed by one member each, in turn.
 [[nodiscard]] inline packing_share share_of(std::size_t message, std::int64_t sites, std::size_t bytes,
                                             team t) noexcept {
     if (bytes >= packing_share::least_bytes * static_cast<std::size_t>(t.size))
@@ -32,10 +33,11 @@ struct packing_share {
     return {};
 }
 
-/// How far the team is with an exchange. Nothing is sent before all members are in start(), because they may still read
-/// the ghosts of the last exchange. From then on one member at a time sends what is packed: whoever announces a message
-/// while nobody sends. Each counter is released by whoever advances it and acquired by whoever reads it: a sender sees
-/// what all have packed of a message, and member 0 sees the channels as the senders left them.
+/// The team's progress in an exchange. Nothing is sent before all members are in start(), because until then they may
+/// still read the ghosts of the last exchange. After that one member at a time sends what is packed: the one that
+/// announces a message while nobody is sending. Each counter is released by the thread that advances it and acquired by
+/// the one that reads it: a sender sees all packed parts of a message, and member 0 sees the channels as the senders
+/// left them.
 class packing_team {
   public:
     /// Messages [0, messages), at most one per face.  `patience`: of await_start() and finish().
@@ -49,13 +51,13 @@ class packing_team {
     /// All messages of this exchange have been sent.
     void note_started(std::uint64_t epoch) noexcept { started_.store(epoch, std::memory_order_release); }
 
-    /// A member enters start(), before it packs; send(messages) for what others have packed, if it is the last to come.
-    /// A fault if it is there already.  `epoch`: for note_started(), if there are no messages.
+    /// A member enters start(), before it packs. The last one to enter calls send(messages) for what others have
+    /// packed. A fault if the member has entered already.  `epoch`: for note_started(), if there are no messages.
     template <class Send>
     [[nodiscard]] comm::team_fault enter(team t, std::uint64_t epoch, Send&& send) noexcept {
         const roll_call::roll before = entered_.add(t);
         if (before.has(t.index)) return {t, started_twice};
-        if (before.count() == t.size - 1) send_ready(epoch, send); // the last to come: sending begins
+        if (before.count() == t.size - 1) send_ready(epoch, send); // the last one to enter: sending begins
         return {};
     }
     /// A member has packed its share of a message. True for the last one: the message is ready.
@@ -66,8 +68,8 @@ class packing_team {
         packed.store(0, std::memory_order_relaxed);
         return true;
     }
-    /// These messages (bits) are ready. Calls send(messages) for them and others unless another member sends, or not
-    /// all have entered; then it or the last one to enter does so.
+    /// These messages (bits) are ready. Calls send(messages) for them and any others, unless another member is sending
+    /// or not all have entered: then that member, or the last one to enter, calls it.
     template <class Send>
     void announce(std::uint32_t messages, std::uint64_t epoch, Send&& send) noexcept {
         if ((ready_.fetch_or(messages | sending, std::memory_order_acq_rel) & sending) == 0) send_ready(epoch, send);
@@ -81,14 +83,14 @@ class packing_team {
         if (here.count() == t.size) return {{-1, t.size}, "was not done with start() before the job's deadline"};
         return {{here.missing(0), t.size}, never_started};
     }
-    /// finish(): member 0 calls wait() at once; all members leave when that is done and all have called.  Pre: t.size >
-    /// 1.
+    /// finish(): member 0 calls wait() at once; all members leave when that is done and all have called.
+    /// Pre: t.size > 1.
     template <class Wait>
     [[nodiscard]] comm::team_fault finish(team t, Wait&& wait) noexcept {
         return leave_.finish(
             t, patience_, wait, [] {}, [] { return false; });
     }
-    /// After a call of a thread that is no member, or a fault: nobody waits for the member that is missing.
+    /// After a call by a thread that is not a member, or a fault: nobody waits for the missing member any more.
     void disband() noexcept { leave_.disband(); }
 
   private:
@@ -106,22 +108,22 @@ class packing_team {
             std::uint32_t none = sending;
             if (messages == 0 && ready_.compare_exchange_strong(none, 0, std::memory_order_acq_rel)) return;
         }
-        // The next exchange begins as this one did.
+        // Resets the state for the next exchange.
         sent_ = 0;
         entered_.clear();
         note_started(epoch);
     }
 
     struct alignas(64) packers {
-        std::atomic<int> members{0}; // done with their share of a message
+        std::atomic<int> members{0}; // number that are done with their share of a message
     };
     std::uint32_t all_ = 0;
     team_patience patience_;
     std::array<packers, lattice::faces> packed_;
     alignas(64) roll_call entered_;                         // members in start()
-    alignas(64) std::atomic<std::uint32_t> ready_{sending}; // packed messages; `sending`: not to be sent by others
-    std::uint32_t sent_ = 0;                                // messages of this exchange; of the member that sends
-    alignas(64) std::atomic<std::uint64_t> started_{0};     // exchange that was sent last
+    alignas(64) std::atomic<std::uint32_t> ready_{sending}; // packed messages; `sending`: others must not send
+    std::uint32_t sent_ = 0;                                // messages of this exchange; only for the member that sends
+    alignas(64) std::atomic<std::uint64_t> started_{0};     // the exchange that was sent last
     rendezvous leave_;
 };
 

@@ -26,12 +26,12 @@ void await_team(Condition&& met) {
 /// How long members of a team wait for each other.
 class team_patience {
   public:
-    /// For ever.
+    /// No limit.
     team_patience() = default;
     explicit team_patience(std::chrono::duration<double> limit)
         : limit_(static_cast<std::uint64_t>(limit.count() / comm::seconds_per_tick())) {}
 
-    /// Waits until met(); false if that took longer than the limit. Time before excused() is forgotten.
+    /// Waits until met(); false if that took longer than the limit. The time starts again whenever excused() is true.
     template <class Condition, class Excused>
     [[nodiscard]] bool await(Condition&& met, Excused&& excused) const noexcept {
         std::uint64_t waited = 0, last = 0;
@@ -41,7 +41,7 @@ class team_patience {
             const std::uint64_t now = comm::ticks();
             if (excused())
                 waited = 0;
-            else if (last != 0) // a longer pause was of the whole process, which was stopped: nobody else ran either
+            else if (last != 0) // after a longer pause the whole process was stopped: nobody else ran either
                 waited += std::min(now - last, limit_ / 16);
             last = now;
             if (limit_ != 0 && waited >= limit_) return met();
@@ -57,10 +57,10 @@ class team_patience {
     std::uint64_t limit_ = 0; // ticks; 0: none
 };
 
-/// The members of a team that have come somewhere, in one word: how many, and which, as far as they are told apart.
+/// The members of a team that have arrived at a point, in one word: their number, and which of the first 48.
 class roll_call {
   public:
-    /// Who had come before.
+    /// The members that had arrived before.
     class roll {
       public:
         explicit roll(std::uint64_t word) : word_(word) {}
@@ -68,7 +68,7 @@ class roll_call {
         [[nodiscard]] bool has(int index) const noexcept {
             return index < told_apart && (word_ & one_mark << index) != 0;
         }
-        /// The lowest one from member `first` on that has not come; -1 if it is not told apart.
+        /// The lowest member from `first` on that has not arrived; -1 if it is not one of the first 48.
         [[nodiscard]] int missing(int first) const noexcept {
             const int lowest = first + std::countr_one(word_ / one_mark >> first);
             return lowest < told_apart ? lowest : -1;
@@ -77,7 +77,7 @@ class roll_call {
       private:
         std::uint64_t word_;
     };
-    /// A member is here: what it wrote before is seen by those that see it.
+    /// A member has arrived; whoever sees that also sees what the member wrote before.
     roll add(team t) noexcept {
         const std::uint64_t mark = t.index < told_apart ? one_mark << t.index : 0;
         return roll(word_.fetch_add(1 + mark, std::memory_order_acq_rel));
@@ -87,7 +87,7 @@ class roll_call {
 
   private:
     static constexpr int told_apart = 48;
-    static constexpr std::uint64_t one_mark = std::uint64_t{1} << 16; // below: how many
+    static constexpr std::uint64_t one_mark = std::uint64_t{1} << 16; // the bits below it: their number
     std::atomic<std::uint64_t> word_{0};
 };
 
@@ -97,18 +97,18 @@ inline constexpr const char* finished_twice = "called finish() twice: two thread
 inline constexpr const char* never_started = "did not call start() before the job's deadline";
 inline constexpr const char* never_finished = "did not call finish() before the job's deadline";
 
-/// Member 0 waits until all others have come, and lets them go, round after round. What they wrote before come(), it
-/// sees behind await_others(); what it wrote before release(), they see behind await_release(). Once a thread has called
-/// as a member that the team does not have, or a member does not come in time, nobody waits any longer, for good.
+/// Member 0 waits until all others have arrived, and lets them go, round after round. What they wrote before come() is
+/// visible to it after await_others(); what it wrote before release() is visible to them after await_release(). Once a
+/// thread has called with an index outside the team, or a member is too late, nobody waits any more, permanently.
 class rendezvous {
   public:
-    /// Another member is here; then it calls await_release(). Returns who had come before.
+    /// A member other than 0 has arrived; it calls await_release() next. Returns those that had arrived before.
     roll_call::roll come(team t, std::uint64_t& round) noexcept {
-        round = round_.load(std::memory_order_relaxed); // noted before member 0 can end it
+        round = round_.load(std::memory_order_relaxed); // read before member 0 can end the round
         return come_.add(t);
     }
-    /// Calls meanwhile() again and again until member 0 has ended the round; false if it does not come in time, which
-    /// counts while it is not excused() by what it does before.
+    /// Calls meanwhile() repeatedly until member 0 has ended the round; false if member 0 is too late. Its time counts
+    /// only until it arrives, and starts again whenever excused() is true.
     template <class Meanwhile, class Excused>
     [[nodiscard]] bool await_release(std::uint64_t round, const team_patience& patience, Meanwhile&& meanwhile,
                                      Excused&& excused) const noexcept {
@@ -120,10 +120,10 @@ class rendezvous {
             },
             [&] { return is_led() || excused(); });
     }
-    /// Member 0 has come: it has the deadlines of what it waits for.
+    /// Member 0 has arrived: from now on the deadlines of what it waits for apply.
     void lead() noexcept { led_.store(true, std::memory_order_relaxed); }
     [[nodiscard]] bool is_led() const noexcept { return led_.load(std::memory_order_relaxed); }
-    /// Member 0. The index of a member that does not come in time (-1: not told apart); 0 if all have come.
+    /// Called by member 0. The index of a member that is too late (-1: beyond the first 48); 0 if all have arrived.
     [[nodiscard]] int await_others(team t, const team_patience& patience) noexcept {
         const bool all = patience.await([&] { return come_.now().count() == t.size - 1 || is_disbanded(); });
         const int missing = all ? 0 : come_.now().missing(1);
@@ -134,12 +134,12 @@ class rendezvous {
         led_.store(false, std::memory_order_relaxed);
         round_.fetch_add(1, std::memory_order_release);
     }
-    /// Nobody waits any longer.
+    /// Nobody waits any more.
     void disband() noexcept { round_.fetch_or(disbanded, std::memory_order_release); }
     [[nodiscard]] bool is_disbanded() const noexcept { return round_.load(std::memory_order_acquire) >= disbanded; }
 
-    /// finish() of a team: member 0 calls wait() at once, the others meanwhile() again and again; everybody leaves when
-    /// wait() is done and all have come. A fault is to be noted by the caller, who then calls disband().
+    /// finish() of a team: member 0 calls wait() at once, the others call meanwhile() repeatedly; all leave when wait()
+    /// is done and all have arrived. The caller must note a fault and then call disband().
     /// Pre: t.size > 1.
     template <class Wait, class Meanwhile, class Excused>
     [[nodiscard]] comm::team_fault finish(team t, const team_patience& patience, Wait&& wait, Meanwhile&& meanwhile,
@@ -159,9 +159,9 @@ class rendezvous {
 
   private:
     static constexpr std::uint64_t disbanded = std::uint64_t{1} << 63;
-    alignas(64) roll_call come_; // of this round, without member 0
+    alignas(64) roll_call come_; // members in this round, not counting member 0
     alignas(64) std::atomic<std::uint64_t> round_{0};
-    alignas(64) std::atomic<bool> led_{false}; // beside nothing that others poll before their patience ends
+    alignas(64) std::atomic<bool> led_{false}; // not in a line that members poll from the start
 };
 
 } // namespace halocline::halo
