@@ -77,7 +77,7 @@ contender own(const comm::job& j, std::string who, std::string mode, std::string
     return {std::move(who), std::move(mode), std::move(transport), slice};
 }
 
-/// Exchanges of `e`, which move no byte, in a row: what start() and finish() cost. There is no step of them.
+/// Exchanges of `e` in a row, which move no bytes: the cost of start() and finish(). They have no measure "step".
 contender batched(const comm::job& j, std::shared_ptr<ours_empty> e) {
     const auto slice = [j, e](double seconds) { return slice_times{{}, slowest(j, timed_in_a_row(*e, seconds))}; };
     return {"mock", "empty-batched", "mock", slice};
@@ -139,9 +139,9 @@ std::vector<entry> contenders_of(const comm::job& j, const options& o, const poi
 /// What making a plan costs.
 struct plan_cost {
     std::size_t faces = 0;
-    std::vector<double> ms;         ///< of the slowest rank, each time
-    double memory_over_ghosts = 0;  ///< of the slab
-    double staging_over_ghosts = 0; ///< beside it, for messages that callers pack
+    std::vector<double> ms;         ///< on the slowest rank, each time
+    double memory_over_ghosts = 0;  ///< in the slab
+    double staging_over_ghosts = 0; ///< outside it, for messages that callers pack
 };
 
 plan_cost cost_of_plan(const comm::job& j, const point& p) {
@@ -162,7 +162,7 @@ plan_cost cost_of_plan(const comm::job& j, const point& p) {
                                .order = x.shared_order()});
         cost.ms.push_back(slowest(j, {1e3 * comm::seconds(comm::ticks() - begin)})[0]);
         const double bytes = static_cast<double>(j.memory().used()) - static_cast<double>(before);
-        if (i == 0) cost.memory_over_ghosts = bytes / ghost_bytes; // later ones reuse the first's
+        if (i == 0) cost.memory_over_ghosts = bytes / ghost_bytes; // later plans reuse the first one's
         cost.staging_over_ghosts = static_cast<double>(plan.staging_bytes()) / ghost_bytes;
     }
     return cost;
@@ -198,7 +198,7 @@ void report_plan(const comm::job& j, const point& p, std::FILE* json, std::FILE*
     std::fprintf(json, "%s\n", line.text().c_str());
 }
 
-/// Threads without cores of their own are said to be that: their times are mostly the scheduler's.
+/// Warns about threads that share cores: their times mostly show the scheduler.
 void warn_of_shared_cores(const comm::job& j, int threads) {
     const int all = threads * j.ranks();
     const std::size_t there = usable().size();
@@ -219,7 +219,7 @@ point plan_point(int ranks) {
     return p;
 }
 
-/// Collective: the peers of --peer; rank 0 runs their commands.
+/// Collective: makes the peers of --peer; rank 0 runs their commands.
 std::deque<mpi_peer> start_peers(const comm::job& j, const std::vector<std::string>& texts) {
     const std::vector<int> processors = processors_of(j);
     std::deque<mpi_peer> peers;
@@ -232,7 +232,7 @@ std::deque<mpi_peer> start_peers(const comm::job& j, const std::vector<std::stri
     return peers;
 }
 
-/// Where results go: nowhere but on rank 0.
+/// Where results go; only rank 0 writes them.
 struct outputs {
     output_file json_file, svg_file;
     std::FILE *json = nullptr, *table = nullptr;
@@ -251,7 +251,7 @@ outputs open_outputs(const comm::job& j, const options& o) {
     return out;
 }
 
-/// Collective: what all points show, as far as the time allows.
+/// Collective: measures and reports all points, as far as the time allows.
 void measure_points(const comm::job& j, const options& o, const std::vector<point>& points, std::deque<mpi_peer>& peers,
                     flag_probe& probe, report& all, outputs& out) {
     const std::uint64_t begin = comm::ticks();

@@ -6,7 +6,7 @@
 // isend and irecv). Contenders in turn: the limits, over shm slot, copy and nomatch (p2p/limits.hpp), over libfabric
 // and MPI a plain TCP socket (p2p/socket_endpoint.hpp); our matched messages and our windows, each between arrays in
 // slabs and in ordinary memory ("-elsewhere"), where those of the MPIs lie, too; our channel, the path of plans; each
-// MPI. What matching costs is 1 - time of nomatch / time of messages, where both copy alike (p2p/message_ways.hpp).
+// MPI. Matching costs 1 - time of nomatch / time of messages, if both copy in the same way (p2p/message_ways.hpp).
 #include "p2p/channel_endpoint.hpp"
 #include "p2p/limits.hpp"
 #include "p2p/message_ways.hpp"
@@ -166,11 +166,11 @@ class driver {
         static constexpr const char* exchanges[]{"bare", "step"};
         return pattern == "overhead" ? calls[m] : exchanges[m];
     }
-    /// As README.md calls it.
+    /// The name in README.md.
     static const char* measure_name(const std::string& pattern, std::size_t m) {
         return pattern != "overhead" && m == 0 ? "alone" : measure(pattern, m);
     }
-    /// One mode of the machine: a row for eyes, a line of JSON for each contender.
+    /// One mode of the machine: a row for human readers, a line of JSON for each contender.
     void print(const std::string& pattern, std::size_t bytes, outcome::speed speed, const std::vector<contender>& all,
                const std::vector<outcome>& results) {
         const char* const name = speed == outcome::fast ? "fast" : "slow";
@@ -207,7 +207,8 @@ class driver {
         line.add("git", options_.git);
         write(line.text());
     }
-    /// A measure of all contenders, "who mode" in `us`; then ours beside the better MPI, and the share of matching.
+    /// A measure of all contenders, "who mode" in `us`; then ours compared with the better MPI, and the share of
+    /// matching.
     void print_row(const std::vector<contender>& all, const std::map<std::string, std::array<double, 2>>& us,
                    std::size_t m) const {
         const auto of = [&](const std::string& who) {
@@ -252,7 +253,7 @@ class driver {
     std::deque<comm::two_sided::communicator> others_; ///< for --compare
     std::deque<messages_endpoint> other_messages_;
     std::deque<peer_program> peers_;
-    p2p::message_ways ways_; ///< of our messages at the point that is measured
+    p2p::message_ways ways_; ///< of our messages at the current point
     bool pinned_ = false;
 };
 

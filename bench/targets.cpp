@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Are the targets met?  scripts/bench.sh targets  (bench_targets RUN…)
 //
-// RUN is a file of JSON lines that other benches wrote in one go. Ratios are taken within a run; over the runs a figure
-// is the median, with its range. Prints two tables in Markdown: a row per target with its worst figure, that of
-// docs/status.md, and all figures, that of docs/measurements/; --json FILE has a line per figure.
+// RUN is a file of JSON lines that other benches wrote in one go. Ratios are taken within a run; over several runs a
+// figure is the median, with its range. Prints two tables in Markdown: one row per target with its worst figure, for
+// docs/status.md, and all figures, for docs/measurements/; --json FILE gets one line per figure.
 #include "support/command_line.hpp"
 #include "support/json_line.hpp"
 #include "support/output_file.hpp"

@@ -55,11 +55,11 @@ if(cores GREATER_EQUAL 2)
   add_test(NAME bench.halo.threads COMMAND bench_halo ${shortest} --cut xt --threads 1,2)
   set_tests_properties(bench.halo.threads PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench)
 endif()
-# Any number of threads: more than there are cores share them, which is said.
+# Any number of threads: more threads than cores share them, which is reported.
 add_test(NAME bench.halo.team COMMAND bench_halo ${shortest} --cut t --layout appended --threads 3)
 set_tests_properties(bench.halo.team PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench
   PASS_REGULAR_EXPRESSION "\"who\":\"ours\",\"mode\":\"[a-z]+\",\"transport\":\"self\",\"ranks\":1,\"threads\":3,")
-# Each line of "halo" has keys of its own: nothing else was seen of the same point and contender.
+# No two lines of "halo" have the same keys: each point and contender has one.
 set(quick_peer "=sh '${CMAKE_CURRENT_SOURCE_DIR}/support/quick_peer.sh'")
 add_test(NAME bench.halo.one_line_each COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/support/one_line_each.sh
          $<TARGET_FILE:halocline-run> -n 2 -- $<TARGET_FILE:bench_halo> --seconds 2 --rounds 1 --L 2 --bytes 96
@@ -68,7 +68,7 @@ set_tests_properties(bench.halo.one_line_each PROPERTIES TIMEOUT 300 PROCESSORS 
 
 halocline_add_bench_test(p2p RANKS 2 ARGS --quick)
 halocline_add_bench_peer_test(p2p ARGS --quick)
-# What matching costs is not said where our messages take another way than the limit: streams are copied first.
+# No cost of matching is given if our messages travel differently from the limit: streams are copied first.
 add_test(NAME bench.p2p.matching COMMAND halocline-run -n 2 -- $<TARGET_FILE:bench_p2p>
          --seconds 1 --patterns latency,one-way --sizes 4096)
 set_tests_properties(bench.p2p.matching PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS bench
@@ -103,8 +103,7 @@ if(LIBIBVERBS_FOUND)
 endif()
 
 # Two runs with made-up figures: a row with the worst, then a median and its range, a noisy line that doesn't count
-# beside a quiet one, a missed target, a bound that the limit itself does not reach, MPIs as tuned, what is seen by lines
-# of detail.
+# because there is a quiet one, a missed target, a bound that the limit itself misses, tuned MPIs, lines of detail.
 set(runs ${CMAKE_CURRENT_SOURCE_DIR}/targets/example-run-1.json ${CMAKE_CURRENT_SOURCE_DIR}/targets/example-run-2.json)
 add_test(NAME bench.targets COMMAND bench_targets ${runs})
 string(CONCAT table # no semicolons: they would make it a list, and any one match would pass

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs a bench from a fresh clone: ratios in one run, a table for eyes, JSON lines for machines.
-# usage: scripts/bench.sh question [options]      (none: this list)
-#   targets       are the targets of docs/status.md met? The benches below that show it, in one run: 8 minutes, and what
-#                 each figure ought to be beside it; --runs N: the medians of N runs and their ranges; --verbs: also over
-#                 verbs (5 minutes each); --quick: a minute and a half; --again: judges the runs that there are
-#   halo          exchanges beside the one-copy limit and each installed MPI, as installed and tuned, the important
-#                 points first, then whether the targets are met at all of them: 10 minutes, at most a point more;
-#                 --quick: one minute
-#   halo_network  exchanges over libfabric's tcp on loopback beside each MPI told to use tcp: 3 minutes; --seconds S,
+# Runs a bench from a fresh clone: ratios within one run, a table for readers, JSON lines for programs.
+# usage: scripts/bench.sh question [options]      (no question: prints this list)
+#   targets       are the targets of docs/status.md met? Runs the benches below that show it (8 minutes) and prints
+#                 each figure with its target; --runs N: medians and ranges of N runs; --verbs: also over verbs (5
+#                 minutes each); --quick: a minute and a half; --again: judges the existing runs
+#   halo          exchanges compared with the one-copy limit and each installed MPI, as installed and tuned, the
+#                 important points first, then whether all points meet the targets: 10 minutes, at most one point
+#                 more; --quick: one minute
+#   halo_network  exchanges over libfabric's tcp on loopback compared with each MPI over tcp: 3 minutes; --seconds S,
 #                 --provider NAME
 #   p2p           messages of 8 B to 8 MiB compared with raw limits and each MPI, as installed and tuned; --quick,
 #                 --svg FILE; --transport ofi: libfabric's tcp compared with MPIs over tcp; mpi: over each MPI compared
@@ -37,7 +37,7 @@ question=${1:-}
 shift
 targets=("bench_$question")
 [[ $question == coarse_halo ]] && targets=(coarse_solve)
-[[ $question == network_messages ]] && targets+=(bench_p2p) # whose MPI programs take part
+[[ $question == network_messages ]] && targets+=(bench_p2p) # for its MPI programs
 [[ $question == halo ]] && targets+=(bench_targets)
 [[ $question == halo_network ]] && targets=(bench_halo)
 [[ $question == targets ]] && targets=(bench_{targets,halo,p2p,window,plan_setup,verbs} coarse_solve)
@@ -78,8 +78,8 @@ ranks_from() { # DEFAULT [options]
   options=("$@")
 }
 
-# Each MPI as it is installed, and told to copy through shared memory without the kernel's help also for large messages:
-# sets `peers` to what bench_halo is told of them.
+# Sets `peers` to options of bench_halo: each MPI as installed, and tuned to copy large messages, too, through shared
+# memory without the kernel's help.
 halo_peers() { # RANKS MODES-OF-OPENMPI MODES-OF-MPICH
   local mpi
   local -A modes=([openmpi]=$2 [mpich]=$3)
@@ -110,7 +110,7 @@ question_targets() {
   done
   out=$bin/../bench-targets
   mkdir -p "$out"
-  one_run() { # lines of JSON
+  one_run() { # prints lines of JSON
     local mpi peers of_p2p=() modes=packed,in-place,neighbour
     for mpi in $(mpis_with bench_p2p); do of_p2p+=(--peer "$mpi=mpirun.$mpi -n 2 '$bin/bench_p2p_$mpi'"); done
     local two=("$bin/halocline-run" -n 2 --)
@@ -149,7 +149,7 @@ question_halo() { # 2 ranks, then 4, then one that is its own neighbour; 1 and 2
   if [[ ${1:-} == --quick ]]; then seconds=(30 16 8) sizes=(--L 4,8 --bytes 96) coarse=(); shift; fi
   more=("$@") modes=packed,in-place,neighbour
   halo() { # ranks, seconds, name of its files, options
-    local threads=1 t bind=(--no-bind) # the bench pins threads itself, but for ranks that share processors
+    local threads=1 t bind=(--no-bind) # the bench pins threads itself, unless ranks share processors
     for t in 2 4 8; do [[ $(nproc) -lt $((t * $1)) ]] || threads+=,$t; done
     [[ $(nproc) -ge $1 ]] || bind=()
     "$bin/halocline-run" "${bind[@]}" -n "$1" -- "$bin/bench_halo" --git "$git" --table --seconds "$2" --threads "$threads" \

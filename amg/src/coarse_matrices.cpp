@@ -54,7 +54,7 @@ comm::status coarse_operator::apply_in_parts(std::span<std::vector<lattice::fiel
     d.start_surface(v);
     d.apply_block(images[0][i], v);
     const comm::status finished = d.finish_surface();
-    if (finished != comm::status::ok) return finished; // if so, there may be no ghosts
+    if (finished != comm::status::ok) return finished; // then there may be no ghosts
     if (self) d.add_surface(images[0][i], -1, self);
     for (std::size_t k = 0; k < directions_.size(); ++k) {
         std::ranges::fill(images[k + 1][i].values(), 0.0F);

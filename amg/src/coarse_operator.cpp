@@ -202,7 +202,7 @@ comm::status coarse_operator::hop(int parity, float* y, const float* x, const fl
     halo::plan& plan = plans_[source];
     if (plan.messages().empty()) return comm::status::ok;
     const comm::status finished = plan.finish();
-    if (finished != comm::status::ok) return finished; // if so, there may be no ghosts
+    if (finished != comm::status::ok) return finished; // then there may be no ghosts
     for (const auto& [site, sources] : now.remote) {
         std::size_t count = 0;
         for (const sublattice::term& t : sources) {

@@ -113,7 +113,7 @@ class strided_copy {
         }
     }
     void operator()(std::byte* to, const std::byte* from) const {
-        switch (run_bytes_) { // whoever writes the loop by hand knows the sizes of a site
+        switch (run_bytes_) { // whoever writes the loop by hand knows the size of a site
         case 96: return copy<96>(to + to_, from + from_);
         case 192: return copy<192>(to + to_, from + from_);
         default: return copy<0>(to + to_, from + from_);
@@ -193,7 +193,7 @@ struct local_box {
 
     point of;
     int rank;
-    /// Bytes that a copy from a face to its neighbour's ghosts moves at a time, at the face where these are fewest.
+    /// The fewest contiguous bytes that a copy from a face to its neighbour's ghosts moves, over all faces.
     [[nodiscard]] std::size_t shortest_run() const {
         std::size_t least = bytes();
         for (std::size_t f = 0; f < faces.size(); ++f)

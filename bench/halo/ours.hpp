@@ -24,7 +24,7 @@ inline halo::ghost_widths widths_of(const point& p) {
 /// Ghosts in the plan's slots.
 class ours_appended {
   public:
-    /// Collective.  threads: those that share the packing.
+    /// Collective.  threads: number that share the packing.
     ours_appended(const comm::job& j, const point& p, halo::path way, int threads)
         : box_(p, j.rank()), field_(field_of(j, box_)), source_(box_, reinterpret_cast<std::byte*>(field_.data())),
           plan_(j, p.decomposition(),
@@ -48,13 +48,13 @@ class ours_appended {
     lattice::field<double> field_;
     tracked_field source_;
     halo::plan plan_;
-    thread_team team_; // last: it uses the others
+    thread_team team_; // last, because it uses the others
 };
 
 /// Ghosts in a shell of the field.
 class ours_padded {
   public:
-    /// Collective.  threads: those that share the copies.
+    /// Collective.  threads: number that share the copies.
     ours_padded(const comm::job& j, const point& p, halo::path way, int threads)
         : box_(p, j.rank()), field_(field_of(j, box_)), source_(box_, reinterpret_cast<std::byte*>(field_.data())),
           plan_(j, p.decomposition(), {.name = "bench", .widths = widths_of(p), .path = way}, {halo::bind(field_)}),
@@ -76,7 +76,7 @@ class ours_padded {
     lattice::field<double> field_;
     tracked_field source_;
     halo::shell_plan plan_;
-    thread_team team_; // last: it uses the others
+    thread_team team_; // last, because it uses the others
 };
 
 /// The same faces on one rank, which exchanges them with itself, for use over "mock": ours without the wire.

@@ -40,7 +40,7 @@ best fastest(const std::vector<entry>& entries, const std::vector<outcome>& outc
     return b;
 }
 
-/// Ranks along each dimension; of one rank, which exchanges with itself: 1 where it does, else 0.
+/// Ranks along each dimension; for a single rank 1 where it exchanges with itself, else 0.
 coordinate cut_of(const point& p, int ranks) {
     coordinate cut = p.grid;
     if (ranks == 1)
@@ -48,9 +48,9 @@ coordinate cut_of(const point& p, int ranks) {
     return cut;
 }
 
-constexpr std::size_t exchange_alone = 1; ///< the exchange alone, of `measures`
+constexpr std::size_t exchange_alone = 1; ///< the index in `measures` of the exchange alone
 static_assert(std::string_view(measures[exchange_alone]) == "bare");
-/// As README.md calls them.
+/// The names in README.md.
 constexpr std::array<const char*, 2> measure_names{"step", "alone"};
 
 } // namespace
@@ -83,7 +83,7 @@ void report::write_lines(const point& p, const std::vector<entry>& entries, cons
                          outcome::speed most_seen) {
     for (std::size_t i = 0; i < entries.size(); ++i) {
         const outcome& seen = outcomes[i];
-        // A contender that saw one mode only is reported by that.
+        // A contender that saw only one mode is reported in that mode.
         const outcome::speed other = most_seen == outcome::fast ? outcome::slow : outcome::fast;
         const outcome::speed judged = seen.kept[most_seen].slices > 0 ? most_seen : other;
         for (const outcome::speed speed : {outcome::fast, outcome::slow})
@@ -154,7 +154,7 @@ void report::add(const point& p, const std::vector<entry>& entries, const std::v
     for (std::size_t i = 0; i < entries.size(); ++i) {
         const series& s = outcomes[i].kept[speed];
         const entry& e = entries[i];
-        if (s.slices == 0 || e.who.mode.starts_with("empty")) continue; // no exchange
+        if (s.slices == 0 || e.who.mode.starts_with("empty")) continue; // not an exchange
         const std::string name = e.settings == "tuned" ? e.who.who + ", tuned" : e.who.who;
         double& shown = medians.try_emplace(name, std::numeric_limits<double>::infinity()).first->second;
         shown = std::min(shown, median(s.us[0]));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bench/halo says of its points: lines of JSON; a table of the best of each kind with ratios; a chart.
+// What bench/halo reports about its points: lines of JSON; a table of the best of each kind with ratios; a chart.
 //
-// A line of "bench":"halo" is the only one of its point and contender, told apart by the keys up to "layout": the
-// exchange alone, which is what targets are judged by, in the mode of the machine that most slices of the point saw.
-// What else was seen of the same are lines of "bench":"halo_detail": whole steps, and the other mode; "measure" and
-// "machine" say which. A "mode" that ends with "-tuned" is an MPI with other settings than it was installed with.
+// Each point and contender, identified by the keys up to "layout", has one line of "bench":"halo": the exchange alone,
+// by which targets are judged, in the mode of the machine that most slices of the point saw. Everything else is in
+// lines of "bench":"halo_detail": whole steps, and the other mode, as "measure" and "machine" state. A "mode" that ends
+// with "-tuned" is an MPI with settings other than those it was installed with.
 #pragma once
 
 #include "halo/timed_slice.hpp"

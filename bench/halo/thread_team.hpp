@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of a rank that share its exchanges: the rank's own and others, each on a core of its own where there are
-// enough.
+// The threads that share a rank's exchanges: the rank's own and others, each on a core of its own if there are enough.
 #pragma once
 
 #include "support/machine.hpp"
@@ -20,17 +19,18 @@ namespace halocline::bench {
 
 class thread_team {
   public:
-    /// exchange(member): its part of one exchange; of member 0 the caller's own thread, which calls it itself.
+    /// exchange(member): the member's part of one exchange. Member 0 is the caller's thread, which does its part
+    /// itself.
     thread_team(int rank, int ranks, int size, std::function<void(comm::team)> exchange)
         : exchange_(std::move(exchange)), size_(size) {
         try {
             for (int member = 1; member < size; ++member)
-                // Behind the members before it of all ranks.
+                // Processors after those of the lower members of all ranks.
                 others_.emplace_back([this, member, place = member * ranks + rank, threads = size * ranks] {
-                    if (!pin(place, threads)) comm::bind_to(usable()); // else it would share the first one's
+                    if (!pin(place, threads)) comm::bind_to(usable()); // else it would share member 0's
                     follow({member, size_});
                 });
-        } catch (...) { // the system has no more threads
+        } catch (...) { // the system can't make another thread
             end();
             throw;
         }
@@ -39,7 +39,7 @@ class thread_team {
     thread_team(const thread_team&) = delete;
     thread_team& operator=(const thread_team&) = delete;
 
-    /// The next exchange begins.  Member 0's part of it is the caller's to do.
+    /// Begins the next exchange. The caller must do member 0's part.
     comm::team begin() noexcept {
         if (!others_.empty()) begun_.fetch_add(1, std::memory_order_release);
         return {0, size_};

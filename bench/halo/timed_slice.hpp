@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two measures of bench/halo, in batches (docs/decisions/0009-benches-read-the-ghosts.md):
-//   step   dirty the source, exchange, read the ghosts: what a program pays; ratios are claimed from it
-//   bare   from the start of the exchange to its end, source dirtied before, ghosts not read: as figures are published;
+//   step   dirty the source, exchange, read the ghosts: what a program pays; ratios are claimed from this
+//   bare   from the start of the exchange to its end, source dirtied before, ghosts not read: as in published figures;
 //          "the exchange alone" in README.md and in tables
-// What moves no byte is also timed in a row: in_a_row exchanges between two readings of the clock, nothing dirtied in
-// between. Two readings take a third of the time of one such exchange, and what is dirtied drives the plan out of the
-// cache.
+// Exchanges that move no bytes are also timed in a row: in_a_row of them between two readings of the clock, with
+// nothing dirtied in between. For two readings take a third as long as one such exchange, and dirtying evicts the plan
+// from the cache.
 #pragma once
 
 #include "halo/tracked_field.hpp"
@@ -55,7 +55,7 @@ std::uint64_t bare_ticks(E& e, int steps) {
     return sum;
 }
 
-/// Ticks of in_a_row exchanges.
+/// Ticks that in_a_row exchanges take.
 template <exchanger E>
 std::uint64_t ticks_in_a_row(E& e) {
     const std::uint64_t begin = comm::ticks();
@@ -63,8 +63,8 @@ std::uint64_t ticks_in_a_row(E& e) {
     return comm::ticks() - begin;
 }
 
-/// About `seconds` of work on this rank alone; microseconds per exchange, `batches` of them, each the median of many rows:
-/// most are too short to be interrupted.
+/// About `seconds` of work on this rank alone. Returns microseconds per exchange for `batches` batches, each the median
+/// of many rows, most of which are too short to be interrupted.
 template <exchanger E>
 std::vector<double> timed_in_a_row(E& e, double seconds) {
     for (int i = 0; i < 64; ++i) ticks_in_a_row(e);
@@ -78,7 +78,7 @@ std::vector<double> timed_in_a_row(E& e, double seconds) {
     return us;
 }
 
-/// About `seconds` of work; microseconds per step: `batches` of each measure, on this rank.
+/// About `seconds` of work; returns microseconds per step: `batches` of each measure, on this rank.
 /// greatest(x): the greatest x of all ranks, on each; they must agree on the number of steps.
 template <exchanger E, class Greatest>
 std::vector<double> timed_slice(E& e, double seconds, Greatest&& greatest) {

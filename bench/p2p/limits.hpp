@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What no library can avoid, in memory that two ranks map; written for this bench alone.
 //   slot     a flag and the payload, written by the sender into two slots in turn, read in place
-//   copy     one memcpy by the receiver out of the sender's buffer, a flag before and a flag after
-//   nomatch  our messages' protocols between slabs, cell by cell, by the same copy loop (comm/src/node/shared_copy.hpp),
-//            with nobody to look for: what matching costs is the difference. It neither copies past the cache nor copies
-//            streams first, so it says nothing where our messages do (p2p/message_ways.hpp).
+//   copy     one memcpy by the receiver out of the sender's buffer, with a flag before and a flag after
+// nomatch our messages' protocols between slabs, cell by cell, by the same copy loop (comm/src/node/shared_copy.hpp),
+//            without matching: the difference is the cost of matching. It never bypasses the cache or copies streams
+//            first, so it can't be compared where our messages do (p2p/message_ways.hpp).
 #pragma once
 
 #include "node/shared_copy.hpp"
@@ -168,7 +168,7 @@ class nomatch_endpoint : public limit_endpoint {
         std::uint64_t offset = 0;
         std::memcpy(&offset, c.payload, sizeof offset);
         const std::byte* from = m_.block(peer_, 2) + offset;
-        if (n < synergistic_ || sending_) { // as ours: a rank that sends to this peer, too, has a peer that copies
+        if (n < synergistic_ || sending_) { // like ours: a peer to which this rank sends, too, is busy copying
             std::memcpy(p, from, n);
         } else { // the record of the sender: 2 state, 3 next piece, 4 pieces copied by the sender
             m_.flag(peer_, 3).value.store(0, std::memory_order_relaxed);
@@ -255,10 +255,10 @@ class nomatch_endpoint : public limit_endpoint {
                                           std::memory_order_release);
         await_flag(state.value, 2 * sent_ + 1);
         sending_ = false;
-        credit_ = sent_; // what came after has been taken, too
+        credit_ = sent_; // everything sent before has been taken, too
     }
     std::size_t immediate_, synergistic_;
-    bool sending_ = false; ///< a message that the peer has to copy is under way
+    bool sending_ = false; ///< is a message under way that the peer has to copy?
     std::uint64_t sent_ = 0, received_ = 0, credit_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchanges: lines of bench_halo, of "halo" and of "halo_detail" (halo/report.hpp).
+// Exchanges: bench_halo's lines of "halo" and "halo_detail" (halo/report.hpp).
 #include "targets/figures.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct exchange_point {
     int ranks = 0, bytes_per_site = 0;
     std::array<int, 4> cut{}, extents{};
     std::string layout, measure, speed;
-    bool own_cores = true; ///< of each rank
+    bool own_cores = true; ///< has each rank its own cores?
     auto operator<=>(const exchange_point&) const = default;
 
     explicit exchange_point(const nlohmann::json& line)
@@ -74,9 +74,9 @@ double least_gain(const exchange_point& p) {
     return longest <= 4 ? 1.7 : longest <= 8 ? 2.5 : 3;
 }
 
-/// Can copies by vectors beat the loop of the limit? Where it moves 16 bytes at a time, the vectors of a program that runs
-/// on any x86-64: in faces that lie in runs of one or two sites, whose length it knows (halo/box_faces.hpp: 96 and 192
-/// bytes). Longer runs it leaves to memcpy of the C library, which takes the widest vectors there are.
+/// Can wider vectors beat the limit's loop? For faces in runs of one or two sites, whose length the loop knows
+/// (halo/box_faces.hpp: 96 and 192 bytes), it moves 16 bytes at a time, the vectors of a program for any x86-64. Longer
+/// runs are left to the C library's memcpy, which uses the machine's widest vectors.
 bool vectors_can_beat(const nlohmann::json& limit) {
     constexpr int longest = 192;
     return limit.contains("run_bytes") && limit["run_bytes"] <= longest;
@@ -84,7 +84,7 @@ bool vectors_can_beat(const nlohmann::json& limit) {
 /// The greatest figure that is printed as less than 1.
 constexpr double below_one = 0.99;
 
-/// Of ranks with a core each.
+/// Adds the figures of ranks that have a core each.
 void add_of_own_cores(const exchange_point& p, const line_list& all, std::vector<figure>& figures) {
     const quickest we = ours(all, p.left_to_choose());
     if (!we) return;
@@ -107,8 +107,8 @@ void add_of_own_cores(const exchange_point& p, const line_list& all, std::vector
                            wanted::at_least, we.noisy() || best.noisy()});
 }
 
-/// More ranks than cores, where the speed of the machine can't be told: what a plan chooses, and the quicker of our
-/// paths.
+/// More ranks than cores, so that the speed of the machine can't be determined: what a plan chooses, and the faster of
+/// our paths.
 void add_of_shared_cores(const exchange_point& p, const line_list& all, std::vector<figure>& figures) {
     const quickest theirs = mpi(all, "openmpi", "installed");
     const quickest limit = one_copy_limit(all);
@@ -122,7 +122,7 @@ void add_of_shared_cores(const exchange_point& p, const line_list& all, std::vec
     }
 }
 
-/// What is left of an exchange without its wire. It moves no byte, so the size of the box says nothing.
+/// What is left of an exchange without its wire. It moves no bytes, so the size of the box does not matter.
 void add_of_one_rank(const exchange_point& p, const line_list& all, std::vector<figure>& figures) {
     const bool all_faces = std::ranges::count(p.cut, 1) == 4;
     const auto batched =

@@ -43,7 +43,7 @@ void add_latency(std::size_t bytes, const std::string& speed, const line_list& t
     }
 }
 
-/// Blocking sends, one after another.
+/// Consecutive blocking sends.
 void add_streams(std::size_t bytes, const std::string& speed, const line_list& those, std::vector<figure>& all) {
     for (const auto& [mode, memory] : memories)
         for (const char* measure : {"bare", "step"}) {

@@ -199,7 +199,7 @@ TEST(Hierarchy, CycleAllocatesNothing) {
     });
 }
 
-/// first_exchange(its problem) is aborted on a rank whose only peer has left before.
+/// Expects status::aborted from first_exchange(problem) on a rank whose only peer has left before.
 template <class Exchange>
 void expect_no_ghosts_are_needed(const coordinate& global, Exchange&& first_exchange) {
     comm::run_threads(2, [&](const comm::job& j) {
@@ -212,7 +212,7 @@ void expect_no_ghosts_are_needed(const coordinate& global, Exchange&& first_exch
 
 // No exchange has finished yet, so there are no ghosts to be read.
 TEST(CoarseOperator, TellsOfAPeerThatLeavesBeforeTheFirstExchange) {
-    for (const coordinate& global : {coordinate{4, 4, 4, 8}, coordinate{4, 4, 4, 6}}) { // two parities, and none
+    for (const coordinate& global : {coordinate{4, 4, 4, 8}, coordinate{4, 4, 4, 6}}) { // two parities; one
         expect_no_ghosts_are_needed(global, [](problem& p) {
             lattice::field<float> y = p.coarse_field();
             return p.hierarchy.coarse().apply(y, p.coarse_field(1));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks of different nodes that connect while strangers do, too. Rank 0 is a thread that joins; the test plays rank 1.
+// Ranks of different nodes that connect while other programs do, too. Rank 0 is a thread that joins; the test plays
+// rank 1.
 #include "control/tcp_link.hpp"
 #include "control/wire.hpp"
 #include "job/bootstrap.hpp"
@@ -26,7 +27,7 @@ namespace {
 using namespace halocline;
 using namespace halocline::comm;
 
-/// The gather of a launcher, for two ranks that are threads.
+/// A launcher's gather, for two ranks that are threads.
 class meeting {
   public:
     std::vector<std::string> gather(int rank, std::string_view mine) {
@@ -51,7 +52,7 @@ class meeting {
     int came_ = 0, round_ = 0;
 };
 
-/// The first words of a rank that connects, with nothing that only a rank knows.
+/// Sends the first message of a connecting rank, which proves nothing yet.
 void say_hello(int socket, std::int32_t from, std::int32_t to) {
     pollfd p{socket, POLLOUT, 0};
     poll(&p, 1, 1000);

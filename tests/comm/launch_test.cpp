@@ -56,7 +56,7 @@ std::string joined(const std::function<std::string(const std::string& part)>& an
     return text;
 }
 
-constexpr std::size_t number_at = 4; // in a card, behind its mark
+constexpr std::size_t number_at = 4; // in a card, after its mark
 
 TEST(Launch, AnotherLayoutOfTheSameVersionIsRefusedWithBothNumbersAndTheRemedy) {
     const std::string mine = std::to_string(layout_number), next = std::to_string(layout_number + 1);
@@ -78,7 +78,7 @@ TEST(Launch, AnotherLayoutOfTheSameVersionIsRefusedWithBothNumbersAndTheRemedy) 
               refused(next));
     const std::string none = "none, as builds before these numbers";
     EXPECT_EQ(with([](const std::string& part) { return part.substr(number_at + sizeof layout_number); }),
-              refused(none)); // as cards were
+              refused(none)); // like cards of older builds
     EXPECT_EQ(with([](const std::string&) { return std::string(); }), refused(none));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks of one job share is laid out as layout_number says: two builds with the same number understand each other.
+// What the ranks of a job share has the layout of layout_number: builds with the same number understand each other.
 #include "job/layout_number.hpp"
 
 #include "channels/near_window_end.hpp"
@@ -33,7 +33,7 @@ namespace {
 
 using namespace halocline::comm;
 
-/// The layouts of each number. Only ever appended to: a number that was once used means what it meant.
+/// The layout of each number. Only append here: the meaning of a number never changes.
 struct known_layout {
     std::uint32_t number;
     std::uint64_t fingerprint;
@@ -46,7 +46,7 @@ std::uint64_t fingerprint_of(std::string_view bytes) { // FNV-1a
     return h;
 }
 
-/// Sizes, places and values, a line each.
+/// Sizes, positions and values, one per line.
 class facts {
   public:
     void add(std::string_view what, std::uint64_t value) {
@@ -119,7 +119,7 @@ void add_networks(facts& all) {
     all.add("sum", sum_label(5, sum_word(3, true)).field_index());
 }
 
-/// A card behind its mark and number, and a frame of each kind on a socket.
+/// A card after its mark and number, and a socket's frame of each kind.
 void add_set_up(facts& all) {
     business_card c{.version = "version",
                     .options = "options",

@@ -11,7 +11,7 @@ halocline_add_mpi_program(comm_mpi_world_test SOURCES mpi_world_test.cpp LINK ha
 halocline_add_mpi_test(comm.mpi_world_test TARGET comm_mpi_world_test RANKS 2 4 ARGS --gtest_filter=-MpiWorldGivenUp.*:MpiWorldLeft.*)
 halocline_add_mpi_program(comm_mpi_job_test SOURCES mpi_job_test.cpp LINK halocline::comm)
 halocline_add_mpi_test(comm.mpi_job_test TARGET comm_mpi_job_test RANKS 2 4 ARGS --gtest_filter=-MpiJobGivenUp.*)
-# Ranks that end without MPI_Finalize, which is a failure to the launchers: what the ranks say counts.
+# Ranks that end without MPI_Finalize, which launchers report as a failure: what counts is what the ranks print.
 halocline_add_mpi_test(comm.mpi_world_given_up TARGET comm_mpi_world_test RANKS 2 ARGS --gtest_color=no --gtest_filter=MpiWorldGivenUp.*
                        TIMEOUT 100)
 halocline_add_mpi_test(comm.mpi_world_left TARGET comm_mpi_world_test RANKS 2 ARGS --gtest_color=no --gtest_filter=MpiWorldLeft.*)
@@ -24,7 +24,7 @@ if(tests)
     PASS_REGULAR_EXPRESSION "PASSED  . 1 test" FAIL_REGULAR_EXPRESSION "FAILED")
 endif()
 
-# A rank of the kill tests that forks, under the launchers themselves.
+# A rank of the kill tests that forks, started by the MPI launchers themselves.
 halocline_add_mpi_test(comm.mpi_forks TARGET comm_kill_test RANKS 3 ARGS rank mpi-forks)
 
 # No program links an MPI.

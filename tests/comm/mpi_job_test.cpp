@@ -77,7 +77,7 @@ TEST(MpiSum, SameBitsOverBothTransports) {
     EXPECT_EQ(bits[0], bits[1]);
 }
 
-/// Round the ring, as large as those that MPI moves straight into the receiver's memory.
+/// Round the ring; so large that MPI moves them straight into the receiver's memory.
 void expect_large_messages_arrive(const job& j) {
     constexpr std::size_t n = 4 << 20;
     messenger m(j);
@@ -94,7 +94,7 @@ void expect_large_messages_arrive(const job& j) {
     }
 }
 
-/// Under both MPIs the run ends with 0 only if every rank gets through MPI_Finalize.
+/// Under both MPIs the exit code is 0 only if every rank gets through MPI_Finalize.
 TEST(MpiJobGoesOn, AfterFailuresThatOneRankCatches) {
     const job j = job::from_environment({.transports = {"mpi"}, .deadline = std::chrono::seconds(20)});
     {
@@ -116,13 +116,13 @@ TEST(MpiJobGoesOn, AfterFailuresThatOneRankCatches) {
     j.barrier();
 }
 
-// A run of its own: rank 1 gives up, and its process ends although rank 0 goes on with something else.
+// A separate run: rank 1 gives up, and its process ends although rank 0 continues with something else.
 TEST(MpiJobGivenUp, ProcessEnds) {
     const auto run = [] {
         const job j = job::from_environment({.transports = {"mpi"}});
         j.barrier();
         if (j.rank() == 1) j.fail(status::misused, "no such rank");
-        std::this_thread::sleep_for(std::chrono::seconds(200)); // longer than this run may take
+        std::this_thread::sleep_for(std::chrono::seconds(200)); // longer than this run's time limit
     };
     EXPECT_THROW(run(), rank_failure);
 }

@@ -115,7 +115,7 @@ TEST(MpiChannel, TagsComeBackAndNoMessageIsMixedUp) {
     EXPECT_LT(highest, 100) << "of 200 channels, few are open at a time";
 }
 
-// A run of its own: the launcher ends the odd ranks, which do not answer, as soon as the even ones are gone.
+// A separate run: the launcher ends the odd ranks, which do not answer, as soon as the even ones are gone.
 TEST(MpiWorldGivenUp, WaitEndsAndSoDoesTheProcess) {
     const std::string out = "to a rank that does not answer";
     int asked = 0;
@@ -127,11 +127,11 @@ TEST(MpiWorldGivenUp, WaitEndsAndSoDoesTheProcess) {
         EXPECT_THROW((void)world().allgather(out, soon), job_error);
         EXPECT_EQ(asked, 100);
     } else {
-        std::this_thread::sleep_for(std::chrono::seconds(200)); // longer than this run may take
+        std::this_thread::sleep_for(std::chrono::seconds(200)); // longer than this run's time limit
     }
 }
 
-// A run of its own: a failed job leaves MPI alone, for good.
+// A separate run: after a failed job MPI is never called again.
 TEST(MpiWorldLeft, NothingComesIntoMemoryThatWasGivenBackAndNoWorldFollows) {
     constexpr std::size_t n = 4 << 20;
     const auto launch = mpi_launch_from_environment().value();
@@ -155,9 +155,9 @@ TEST(MpiWorldLeft, NothingComesIntoMemoryThatWasGivenBackAndNoWorldFollows) {
             world.leave();
             large.cut();
             large.give_up(0);
-            std::ranges::fill(memory, std::byte{2}); // somebody else's now
+            std::ranges::fill(memory, std::byte{2}); // now used for something else
         } else {
-            std::this_thread::sleep_for(std::chrono::milliseconds(300)); // now that has happened
+            std::this_thread::sleep_for(std::chrono::milliseconds(300)); // by then the peer has left
             ASSERT_EQ(large.send(0, memory, ticket), bulk_link::opening::open);
         }
         for (const auto end = clock::now() + std::chrono::seconds(1); clock::now() < end;) {

@@ -71,7 +71,7 @@ TEST(Pmix, RanksWithOtherOptionsAreRefusedWithBothValues) {
     }
 }
 
-/// A run of its own: rank 1 comes when the others have given up.
+/// A separate run: rank 1 arrives after the others have given up.
 TEST(PmixMissing, RanksAreNamedAtTheDeadline) {
     job_options options = over({"shm"});
     options.deadline = std::chrono::seconds(2);

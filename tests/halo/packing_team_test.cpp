@@ -56,10 +56,10 @@ TEST(ShareOf, SplitsLongMessagesEvenlyAndGivesShortOnesToOneMember) {
         }
 }
 
-// Each member counts what it does with plain variables: the thread sanitizer would see a meeting that orders nothing.
+// Each member counts with plain variables, so the thread sanitizer would notice a meeting that orders nothing.
 TEST(PackingTeam, EachMessageIsSentOnceByOneMemberAtATimeAndAllLeaveTogether) {
     constexpr int members = 3, exchanges = 200;
-    constexpr std::size_t messages = 5; // 0 and 3 are shared, the others are of one member
+    constexpr std::size_t messages = 5; // 0 and 3 are shared, each of the others is packed by one member
     packing_team team(messages);
     std::array<std::vector<int>, messages> packed;
     packed.fill(std::vector<int>(members));
@@ -76,7 +76,7 @@ TEST(PackingTeam, EachMessageIsSentOnceByOneMemberAtATimeAndAllLeaveTogether) {
                 for (std::size_t m = 0; m < messages; ++m) {
                     if ((ready >> m & 1) == 0) continue;
                     const bool shared = m % 3 == 0;
-                    for (std::size_t n = 0; n < members; ++n) // what has been packed of it is here
+                    for (std::size_t n = 0; n < members; ++n) // everything packed is visible here
                         wrong += (shared || m % members == n) && packed[m][n] != k;
                     wrong += ++sent[m] != k;
                 }
@@ -97,7 +97,7 @@ TEST(PackingTeam, EachMessageIsSentOnceByOneMemberAtATimeAndAllLeaveTogether) {
             }));
             wrong += received != k;
             for (const int n : interior) wrong += n < k; // nobody leaves before all have come
-            // A member that is already in the next exchange writes there: all must have looked.
+            // A member that is already in the next exchange writes there, so all must have looked.
             wrong += bool(team.finish(me, [] {}));
         }
     };
@@ -139,7 +139,7 @@ TEST(PackingTeam, LeavesWhatIsAnnouncedMeanwhileToTheOneThatSends) {
 
     team.announce(0b001, 1, [&](std::uint32_t ready) {
         sent.push_back(ready);
-        if (sent.size() == 1) // as another member, while this one sends
+        if (sent.size() == 1) // as if by another member, while this one sends
             team.announce(0b110, 1, [&](std::uint32_t) { ADD_FAILURE() << "two members send"; });
     });
 

@@ -159,7 +159,7 @@ TEST(PaddedPlan, CatchesStaleGhosts) {
     });
 }
 
-// Components of memory that is no lattice::field may have any size: complex<double> has 16 bytes, a spinor 96.
+// Components in memory that is not a lattice::field may have any size: complex<double> has 16 bytes, a spinor 96.
 TEST(PaddedPlan, SeesEachByteOfAComponentOfAnySize) {
     for (const std::size_t component_bytes : {1U, 7U, 8U, 9U, 16U, 96U}) {
         const comm::job j = comm::job::single(small_job());

@@ -102,7 +102,7 @@ TEST(Plan, KnowsEachOfSeveralFields) {
         const field* const one = &x;
         EXPECT_EQ(why(std::span<const field* const>(&one, 1)),
                   "halo 'pair': require_fresh() was given 1 field; it sends 2");
-        y.at(0, 0) = 7; // nobody says so
+        y.at(0, 0) = 7; // without marking it
         EXPECT_NE(why(y).find("was written since"), std::string::npos);
         EXPECT_NE(why(span_of(xy)).find("was written since"), std::string::npos);
         EXPECT_EQ(why(x), "accepted");

@@ -116,7 +116,7 @@ std::vector<status> finished_by(Plan& p, std::initializer_list<int> indices, Sta
     return finished;
 }
 
-/// What finish_or_throw() says of a plan that was misused.
+/// The text of finish_or_throw() for a plan that was misused.
 template <class Plan>
 std::string text_of(Plan& p) {
     return refusal([&] { p.finish_or_throw(); });
@@ -176,7 +176,7 @@ TEST(TeamsOfThreads, TellWhoIsMissing) {
                       unfinished = "did not call finish() before the job's deadline";
     struct missing_member {
         std::initializer_list<int> indices;
-        std::string packing, copying; // what plans with slots say of a member, and plans over fields
+        std::string packing, copying; // the texts for plans with slots, and for plans over fields
     };
     const std::string of_3 = " of a team of 3 ";
     for (const missing_member& c : {missing_member{{0, 1}, "2" + of_3 + unstarted, "2" + of_3 + unstarted},
@@ -203,7 +203,7 @@ TEST(TeamsOfThreads, TellWhoIsMissing) {
     }
 }
 
-// All start, one does not finish.
+// All call start(), one does not call finish().
 TEST(TeamsOfThreads, TellWhoDoesNotFinish) {
     const lattice::coordinate extents{4, 4, 4, 4};
     const auto cut = lattice::decomposition::even(extents, {1, 1, 1, 1});
@@ -249,10 +249,10 @@ TEST(TeamsOfThreads, RefuseAFieldOfAnyMember) {
     }
 }
 
-// The peer's computation of what lies behind it can begin while the other faces are packed.
+// So the peer's computation with this face can begin while the other faces are packed.
 TEST(TeamsOfThreads, SendAFaceBeforeTheNextIsPacked) {
     const auto cut = lattice::decomposition::even({8, 8, 8, 4}, {1, 1, 1, 2});
-    std::atomic<int> seen{0}; // faces that rank 1 has got in this exchange
+    std::atomic<int> seen{0}; // faces that rank 1 has received
     struct subject {
         halo::plan plan;
         std::atomic<int> late{0};
@@ -276,7 +276,7 @@ TEST(TeamsOfThreads, SendAFaceBeforeTheNextIsPacked) {
                               std::fill(to + 64 * first, to + 64 * last, std::byte{1});
                           },
                           me);
-                      if (j.rank() == 1) meet.arrive_and_wait(); // test() is of what all have started
+                      if (j.rank() == 1) meet.arrive_and_wait(); // test() requires that all have called start()
                       if (j.rank() == 1 && me.index == 0)
                           while (!s.plan.test()) seen += static_cast<int>(s.plan.completed().size());
                       EXPECT_EQ(s.plan.finish(me), status::ok);

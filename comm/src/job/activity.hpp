@@ -8,8 +8,8 @@
 namespace halocline::comm {
 
 struct activity {
-    std::atomic<std::uint64_t> closing{
-        0}; ///< since when (ticks) the rank has been in a destructor of this library; 0: it is not
+    /// Since when (ticks) the rank has been in a destructor of this library; 0: it is not.
+    std::atomic<std::uint64_t> closing{0};
     std::atomic<bool> noticed{false};    ///< has it noticed the end of the job?
     std::atomic<bool> raised{false};     ///< was an exception of the job thrown, possibly only on this rank?
     std::atomic<std::uint64_t> calls{0}; ///< of other libraries that may not return, begun and ended: odd while in one

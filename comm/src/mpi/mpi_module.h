@@ -67,9 +67,9 @@ typedef struct halocline_mpi_module {
 
     /* communicator: address of an MPI_Comm of `bytes` bytes in a program that has called MPI_Init; or NULL: uses
      * MPI_COMM_WORLD, and calls MPI_Init_thread unless the program did. Collective over the communicator, which stays
-     * the program's. If MPI was initialised here, exit() finalises it, unless a world is still open, or the last one was
-     * left or given up. LEFT: an earlier world was left with messages under way, or a wait was given up: MPI must not be
-     * called any more. */
+     * the program's. If MPI was initialised here, exit() finalises it, unless a world is still open, or the last one
+     * was left or given up. LEFT: an earlier world was left with messages under way, or a wait was given up: MPI must
+     * not be called any more. */
     int (*open)(const void* communicator, size_t bytes, halocline_mpi_give_up, void* context,
                 halocline_mpi_world** world);
     /* clean: no message of its communicators is under way or will arrive, so they are freed (no known MPI waits for
@@ -77,8 +77,8 @@ typedef struct halocline_mpi_module {
      * given_up: only this rank has failed, and its program may end while others continue. */
     void (*close)(halocline_mpi_world*, int clean, int given_up);
     /* The job failed. From now on every function returns LEFT or does nothing for this world, except that receives are
-     * cancelled where that needs no other rank: the job's memory will be freed, and MPI must not fill it. Any thread may
-     * call it. */
+     * cancelled where that needs no other rank: the job's memory will be freed, and MPI must not fill it. Any thread
+     * may call it. */
     void (*leave)(halocline_mpi_world*);
     /* Ends the job through MPI_Abort. */
     void (*abort)(int code);
@@ -129,8 +129,8 @@ typedef struct halocline_mpi_module {
     int (*transfer_start)(halocline_mpi_world*, int receives, int peer, int tag, void* data, uint64_t bytes,
                           halocline_mpi_transfer*);
     int (*transfer_test)(halocline_mpi_world*, halocline_mpi_transfer*, int* done);
-    /* Cancels a receive for which nothing will be sent any more. MPI does not touch its memory afterwards: if the receive
-     * can't be cancelled, MPI is not called any more. */
+    /* Cancels a receive for which nothing will be sent any more. MPI does not touch its memory afterwards: if the
+     * receive can't be cancelled, MPI is not called any more. */
     void (*transfer_cancel)(halocline_mpi_world*, halocline_mpi_transfer*);
 } halocline_mpi_module;
 

@@ -34,7 +34,7 @@ TEST(Transports, SharedMemoryAndLibfabricGiveTheSameBits) {
     const json shm = solve(ranks(2), arguments);
     std::vector<std::string> providers{"tcp;ofi_rxm", "tcp;ofi_rxm,tagged", "shm"};
 #ifdef HALOCLINE_WITH_NET
-    providers.emplace_back("net"); // taken where nobody names one
+    providers.emplace_back("net"); // the choice if nobody names one
 #endif
     for (const std::string& provider : providers) {
         const json other = solve(
