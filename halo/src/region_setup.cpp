@@ -4,6 +4,7 @@
 #include "region_message.hpp"
 
 #include <halocline/base/error.hpp>
+#include <halocline/comm/channel_set.hpp>
 
 #include <cstddef>
 #include <map>
