@@ -24,7 +24,7 @@ class copying_team {
     /// share, and otherwise leave.
     template <class Lead>
     [[nodiscard]] comm::team_fault start(team t, bool helped, Lead&& lead) noexcept {
-        if (t.index == 0) size_ = t.size;
+        if (t.index == 0) size_.store(t.size, std::memory_order_relaxed);
         if (t.size == 1) { // a locked instruction would wait until the flags have left this core
             lead();
             return {};
@@ -48,7 +48,7 @@ class copying_team {
     /// finish() of a team: member 0 calls lead() at once; all leave when that is done and all have called.
     template <class Lead>
     [[nodiscard]] comm::team_fault finish(team t, Lead&& lead) noexcept {
-        if (t.index == 0) size_ = t.size;
+        if (t.index == 0) size_.store(t.size, std::memory_order_relaxed);
         if (t.size == 1) {
             lead();
             return {};
@@ -62,10 +62,9 @@ class copying_team {
         finish_.disband();
     }
 
-    /// Number of members of the team that drives the exchange now.  Pre: called by member 0.
-    [[nodiscard]] int size() const { return size_; }
-    /// Member 0: calls work(piece, pieces) for every piece; returns when all are done. Never depends on the others'
-    /// help.
+    /// Members of the team that drives the exchange now.  Pre: as member 0.
+    [[nodiscard]] int size() const { return size_.load(std::memory_order_relaxed); }
+    /// Member 0: work(piece, pieces) for every piece; returns when all are done. It never depends on the others' help.
     template <class Work>
     void share(int pieces, Work&& work) noexcept {
         if (pieces <= 1) return work(0, 1);
@@ -93,7 +92,7 @@ class copying_team {
     }
 
     team_patience patience_;
-    int size_ = 1;
+    std::atomic<int> size_{1}; // set by member 0, even if there are two by mistake
     void* work_ = nullptr;
     void (*call_)(void* work, int piece, int pieces) = nullptr;
     alignas(64) std::atomic<std::uint32_t> ticket_{0}; // number of pieces of the shared work, and the next one to take

@@ -190,14 +190,14 @@ class plan {
 
     // An exchange (below, and plan.cpp).
     /// All of start() except the packing, which is fill(channel, epoch, first, last) for sites of the channel's
-    /// message.
+    /// message. False if the call was refused.
     /// `whose`: which members of a team pack a message.
     enum class packers : std::uint8_t { by_share, unknown };
     template <class Fill>
-    void start_by(Fill&& fill, team t, packers whose = packers::by_share) noexcept;
+    bool start_by(Fill&& fill, team t, packers whose = packers::by_share) noexcept;
     /// start_by() for a member of a team of several.
     template <class Fill>
-    void start_as_member(Fill&& fill, team t, packers whose, std::uint64_t stamp) noexcept;
+    bool start_as_member(Fill&& fill, team t, packers whose, std::uint64_t stamp) noexcept;
     template <class Channel>
     void seal(Channel& channel, std::uint64_t epoch) noexcept {
         seal_.put(channel.target(epoch), writers_[channel.index()].bytes(), epoch);
@@ -270,13 +270,16 @@ void plan::start(Pack&& pack, team t) noexcept {
 }
 
 template <class Fill>
-void plan::start_by(Fill&& fill, team t, packers whose) noexcept {
-    if (state() != comm::status::ok) return;
-    if (!t.is_member()) return refuse_thread(t);
+bool plan::start_by(Fill&& fill, team t, packers whose) noexcept {
+    if (state() != comm::status::ok) return false;
+    if (!t.is_member()) {
+        refuse_thread(t);
+        return false;
+    }
     packing_team& threads = *team_;
     if (threads.in_flight(epoch_)) { // no member of a team sees that before all have called start()
         if (t.index == 0) refuse("start() before finish() of the last exchange");
-        return;
+        return false;
     }
     const std::uint64_t epoch = epoch_ + 1, stamp = exchange_times::stamp(epoch);
     if (t.index == 0) channels_.prepare(epoch);
@@ -290,14 +293,16 @@ void plan::start_by(Fill&& fill, team t, packers whose) noexcept {
         threads.note_started(epoch);
     } else if (!team_may_send_) {
         if (t.index == 0) refuse(needs_thread_level);
-    } else {
-        start_as_member(fill, t, whose, stamp);
+        return false;
+    } else if (!start_as_member(fill, t, whose, stamp)) {
+        return false;
     }
     if (t.index == 0) times_.note_start(stamp);
+    return true;
 }
 
 template <class Fill>
-void plan::start_as_member(Fill&& fill, team t, packers whose, std::uint64_t stamp) noexcept {
+bool plan::start_as_member(Fill&& fill, team t, packers whose, std::uint64_t stamp) noexcept {
     packing_team& threads = *team_;
     const std::uint64_t epoch = epoch_ + 1;
     const auto send = [&](std::uint32_t messages) {
@@ -305,7 +310,10 @@ void plan::start_as_member(Fill&& fill, team t, packers whose, std::uint64_t sta
             if ((messages >> channel.index() & 1) != 0) channel.send(epoch, stamp);
         });
     };
-    if (const comm::team_fault fault = threads.enter(t, epoch, send)) return refuse_thread(fault);
+    if (const comm::team_fault fault = threads.enter(t, epoch, send)) {
+        refuse_thread(fault);
+        return false;
+    }
     std::uint32_t ready = 0; // not announced yet: short ones go together, because a counter costs as much
     std::size_t ready_bytes = 0;
     const auto announce = [&] {
@@ -327,6 +335,7 @@ void plan::start_as_member(Fill&& fill, team t, packers whose, std::uint64_t sta
         if (ready_bytes >= packing_share::least_bytes) announce();
     });
     announce();
+    return true;
 }
 
 template <class T>
@@ -341,13 +350,7 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
     for (const lattice::field<T>* x : xs)
         if (const source_field source = source_of(*x); !accepted_.fits(source)) return refuse(xs.size(), &source);
     if (!accepted_.fits(xs.size())) return refuse(xs.size(), nullptr);
-    if (t.index == 0) {
-        const bool summed = options_.checks >= check_level::normal;
-        for (std::size_t i = 0; i < sent_.size(); ++i)
-            sent_[i] = {xs[i]->data(), xs[i]->version(), epoch_ + 1, summed ? checksum(source_of(*xs[i])) : 0};
-        order_prepared_ = writers_.empty() || writers_.front().is_prepared_for(&xs.front()->order());
-    }
-    start_by(
+    const bool started = start_by(
         [&](auto& channel, std::uint64_t epoch, std::int64_t first, std::int64_t last) noexcept {
             const message_writer& writer = writers_[channel.index()];
             std::byte* target = channel.target(epoch);
@@ -357,6 +360,11 @@ void plan::start(std::span<const lattice::field<T>* const> xs, team t) noexcept 
             }
         },
         t);
+    if (!started || t.index != 0) return;
+    const bool summed = options_.checks >= check_level::normal;
+    for (std::size_t i = 0; i < sent_.size(); ++i)
+        sent_[i] = {xs[i]->data(), xs[i]->version(), epoch_ + 1, summed ? checksum(source_of(*xs[i])) : 0};
+    order_prepared_ = writers_.empty() || writers_.front().is_prepared_for(&xs.front()->order());
 }
 
 template <class T>
