@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job under an MPI launcher: set-up and sums, over MPI and over shared memory. Run under each MPI's mpirun.
+#include <halocline/comm/channel_set.hpp>
+#include <halocline/comm/clock.hpp>
 #include <halocline/comm/global_sum.hpp>
 #include <halocline/comm/job.hpp>
 #include <halocline/comm/messenger.hpp>
@@ -116,7 +118,22 @@ TEST(MpiJobGoesOn, AfterFailuresThatOneRankCatches) {
     j.barrier();
 }
 
-// A separate run: rank 1 gives up, and its process ends although rank 0 continues with something else.
+/// Rank 1 is busy with something else while rank 0 waits for its farewell, and then leaves: MPI may hold a receive that
+/// is half filled.
+TEST(MpiJobEnds, AlthoughALargeMessageIsUnderWay) {
+    constexpr std::size_t n = 16 << 20;
+    const job j = job::from_environment({.transports = {"mpi"}, .deadline = std::chrono::seconds(30)});
+    std::vector<channel_request> requests;
+    if (j.rank() < 2) requests.push_back({1 - j.rank(), 0, 0, n, n, "other"});
+    channel_set set(j, requests, {"pair", ""});
+    set.for_each([](auto& c) { c.send(1, ticks()); });
+    ASSERT_EQ(set.wait(1), status::ok);
+    if (j.rank() != 1) return;
+    set.for_each([](auto& c) { c.send(2, ticks()); });
+    std::this_thread::sleep_for(std::chrono::seconds(4)); // farewells are awaited for 2
+}
+
+// A run of its own: rank 1 gives up, and its process ends although rank 0 goes on with something else.
 TEST(MpiJobGivenUp, ProcessEnds) {
     const auto run = [] {
         const job j = job::from_environment({.transports = {"mpi"}});

@@ -8,8 +8,10 @@
 #include <halocline/comm/clock.hpp>
 
 #include <exception>
+#include <mutex>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace halocline::comm {
 
@@ -18,6 +20,18 @@ std::string host_name() {
     if (gethostname(name, sizeof name - 1) != 0) return "localhost";
     return name;
 }
+
+namespace {
+
+/// For as long as the process lives.
+void keep_mapped(std::shared_ptr<node_slab> slab) {
+    static std::mutex mutex;
+    static auto* const kept = new std::vector<std::shared_ptr<node_slab>>; // outlives what exit() destroys
+    const std::lock_guard lock(mutex);
+    kept->push_back(std::move(slab));
+}
+
+} // namespace
 
 job_core::job_core(int own_rank, int job_ranks, job_options choices, std::string started_by,
                    std::shared_ptr<node_slab> own_slab)
@@ -58,7 +72,8 @@ job_core::~job_core() {
         return ended || !somebody;
     };
     networks.finish(over, alone);
-    // An exception is destroying the last handle of the job.
+    if (networks.mpi && networks.mpi->holds_memory()) keep_mapped(memory);
+    // The exception takes the job's last handle along.
     const bool gives_up = doing.raised.load(std::memory_order_relaxed) && std::uncaught_exceptions() > 0;
     if (networks.mpi && gives_up) networks.mpi->give_up();
     if (guard) guard->stop_looking();

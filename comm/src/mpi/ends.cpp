@@ -139,6 +139,7 @@ bool mpi_world::close_end(mpi_end& e) noexcept {
     // tag of an end that was never joined: the peer's end may have been, and say farewell.
     if (joined && clean && idle) return_tag(e.tag);
     if (idle) e.deallocate();
+    holds_memory_ = holds_memory_ || !idle;
     if (clean && idle && e.windows) --e.windows->channels;
     return clean && idle;
 }

@@ -112,6 +112,8 @@ class mpi_world {
     /// `give_up` says so.
     /// Pre: all ends were released.
     void finish(const std::function<bool()>& give_up) noexcept;
+    /// Was an end closed whose memory MPI may still read or write, in any later call? Then it has to stay mapped.
+    [[nodiscard]] bool holds_memory() const { return holds_memory_; }
 
     [[nodiscard]] const halocline_mpi_module& module() const { return *module_; }
     [[nodiscard]] halocline_mpi_world* handle() const { return world_; }
@@ -136,7 +138,7 @@ class mpi_world {
     int rank_ = 0, ranks_ = 1;
     mpi_mode mode_ = mpi_mode::two_sided;
     bool clean_ = true; // so far no end was closed with something under way
-    bool given_up_ = false;
+    bool given_up_ = false, holds_memory_ = false;
     activity* doing_ = nullptr;
     int next_tag_ = 0, next_window_ = 0;
     std::uint32_t window_plan_ = 0;
