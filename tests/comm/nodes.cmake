@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Jobs over several nodes, and the connections between them.
-halocline_add_test(comm.tcp_link_test SOURCES tcp_link_test.cpp far_connect_test.cpp LINK halocline::comm SEES comm)
+halocline_add_test(comm.tcp_link_test SOURCES tcp_link_test.cpp strangers_test.cpp LINK halocline::comm SEES comm)
 halocline_add_test(comm.launch_test SOURCES launch_test.cpp LINK halocline::comm SEES comm) # wire.hpp
 halocline_add_test(comm.layout_test SOURCES layout_test.cpp LINK halocline::comm SEES comm)
 if(LIBFABRIC_FOUND)

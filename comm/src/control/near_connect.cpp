@@ -221,7 +221,8 @@ void socket_plane::near_connector::accept_all() {
     while (true) {
         descriptor peer(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!peer) return;
-        accepted_.push_back(std::move(peer));
+        constexpr int any = 0;
+        if (is_process(peer.fd(), any)) accepted_.push_back(std::move(peer)); // another user's close at once
     }
 }
 
