@@ -118,6 +118,21 @@ TEST(MpiJobGoesOn, AfterFailuresThatOneRankCatches) {
     j.barrier();
 }
 
+/// No message was under way over MPI, which only started that job.
+TEST(MpiJobGoesOn, WithAnotherJobAfterOneOverSharedMemoryHasFailed) {
+    const auto fail = [] {
+        const job j =
+            job::from_environment({.transports = {"shm"}, .deadline = std::chrono::seconds(20), .bootstrap = "mpi"});
+        if (j.rank() == 1) j.abort("enough");
+        while (true) j.barrier();
+    };
+    EXPECT_THROW(fail(), rank_failure);
+
+    const job j = job::from_environment({.transports = {"mpi"}, .deadline = std::chrono::seconds(20)});
+    expect_large_messages_arrive(j);
+    j.barrier();
+}
+
 /// Rank 1 is busy with something else while rank 0 waits for its farewell, and then leaves: MPI may hold a receive that
 /// is half filled.
 TEST(MpiJobEnds, AlthoughALargeMessageIsUnderWay) {
