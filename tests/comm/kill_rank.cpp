@@ -128,7 +128,21 @@ template <std::size_t n>
     }
 }
 
-/// Does nothing that the library notices.
+/// Waits for ever: each rank has posted a large window whose receiver never begins its step.
+int wait_for_tokens(const job& j) {
+    constexpr std::size_t size = 20'000;
+    std::pmr::vector<double> out(size, &j.memory()), in(size, &j.memory());
+    connection to_next(j, (j.rank() + 1) % j.ranks()), from_before(j, (j.rank() + j.ranks() - 1) % j.ranks());
+    send_window<double> to(to_next, out);
+    recv_window<double> from(from_before, in);
+    to_next.connect();
+    from_before.connect();
+    to.start();
+    if (const status s = to.wait(); s != status::ok) j.fail(s, to.pending());
+    return 0;
+}
+
+/// Does nothing that the library sees.
 void compute_for(std::chrono::steady_clock::duration time) {
     const auto end = std::chrono::steady_clock::now() + time;
     while (std::chrono::steady_clock::now() < end) {
@@ -290,7 +304,9 @@ constexpr mode modes[]{
     {"large-messages", exchange_messages<1 << 25>}, // which are always under way
     {"puts", put_for_ever},
     {"window", [](const job& j) { return step_windows(j, j.memory(), 5000); }},
+    {"large-window", [](const job& j) { return step_windows(j, j.memory(), 20'000); }},
     {"window-elsewhere", [](const job& j) { return step_windows(j, *std::pmr::new_delete_resource(), 20'000); }},
+    {"pending-window", wait_for_tokens},
     {"setup", meet_for_ever},
     {"plan", make_sums_for_ever},
     {"join", add_for_ever, false, keep_rank_1_from_joining},

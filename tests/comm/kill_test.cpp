@@ -57,15 +57,20 @@ INSTANTIATE_TEST_SUITE_P(During, Killed,
                          testing::Values("setup", "plan", "sum", "messages", "puts", "window", "window-elsewhere"));
 #ifdef HALOCLINE_WITH_OFI
 INSTANTIATE_TEST_SUITE_P(OverOfi, Killed,
-                         testing::Values("ofi-plan", "ofi-sum", "ofi-messages", "ofi-large-messages", "ofi-puts"));
+                         testing::Values("ofi-plan", "ofi-sum", "ofi-messages", "ofi-large-messages", "ofi-puts",
+                                         "ofi-window", "ofi-large-window", "ofi-window-elsewhere",
+                                         "ofi-pending-window"));
 #ifdef HALOCLINE_WITH_NET
 INSTANTIATE_TEST_SUITE_P(OverNet, Killed,
-                         testing::Values("ofi-net-plan", "ofi-net-large-messages", "ofi-net-nodes-sum"));
+                         testing::Values("ofi-net-plan", "ofi-net-large-messages", "ofi-net-nodes-sum",
+                                         "ofi-net-large-window", "ofi-net-pending-window"));
 #endif
 INSTANTIATE_TEST_SUITE_P(OverNodes, Killed, testing::Values("ofi-nodes-setup", "ofi-nodes-sum"));
 #endif
 #ifdef HALOCLINE_WITH_VERBS
-INSTANTIATE_TEST_SUITE_P(OverVerbs, Killed, testing::Values("verbs-plan", "verbs-sum", "verbs-messages", "verbs-puts"));
+INSTANTIATE_TEST_SUITE_P(OverVerbs, Killed,
+                         testing::Values("verbs-plan", "verbs-sum", "verbs-messages", "verbs-puts",
+                                         "verbs-large-window"));
 #endif
 
 /// One of three ranks is killed in that mode.

@@ -2,6 +2,7 @@
 // What transport `verbs` asks of a device, counted in place of ibv_post_send and its companions. Needs no device.
 #include "network/bulk_link.hpp"
 #include "network/direct_memory.hpp"
+#include "network/network_window_channel.hpp"
 #include "node/node_slab.hpp"
 #include "verbs/tags.hpp"
 #include "verbs_loop_device.hpp"
@@ -367,6 +368,108 @@ TEST(VerbsWork, ADirectMessageIsAFreeFlagAndAChainOfWrites) {
     EXPECT_EQ(posted.with_immediate, 2 * 2 * epochs);
     EXPECT_EQ(posted.signalled, 2 * (epochs + epochs / 16));
     EXPECT_EQ(posted.registered, 0u);
+}
+
+/// Two ranks in this process with a window between them, of `bytes` and with as many places as it has at the receiver.
+struct window_pair {
+    static constexpr std::size_t most = 20'000;
+    verbs_library library = loop_library();
+    verbs_options options;
+    verbs_world here, there;
+    std::shared_ptr<node_slab> slab = std::make_shared<node_slab>(std::size_t{8} << 20);
+    std::byte* const source = static_cast<std::byte*>(slab->allocate(most, 64));
+    std::byte* const targets[2] = {static_cast<std::byte*>(slab->allocate(most, 64)),
+                                   static_cast<std::byte*>(slab->allocate(most, 64))};
+    std::size_t places;
+    verbs_window_channel to, from;
+
+    explicit window_pair(std::size_t places_there)
+        : options(in_writes_of(4096)), here(options, &library), there(options, &library), places(places_there),
+          to(end(here, true)), from(end(there, false)) {
+        to.connect(from.card());
+        from.connect(to.card());
+        for (int look = 0; look < 2; ++look) {
+            static_cast<void>(to.connected());
+            static_cast<void>(from.connected());
+        }
+        posted = {};
+    }
+    ~window_pair() {
+        to.close();
+        from.close();
+    }
+    static verbs_options in_writes_of(std::size_t bytes) {
+        verbs_options o;
+        o.largest_write = bytes;
+        return o;
+    }
+    [[nodiscard]] std::byte* target(std::uint64_t epoch) const { return targets[places == 1 ? 0 : epoch & 1]; }
+
+  private:
+    verbs_window_channel end(verbs_world& world, bool sends) {
+        const std::string addresses[] = {here.address(), there.address()};
+        world.connect(addresses, sends ? 0 : 1);
+        auto memory = std::make_shared<direct_memory>(slab);
+        for (std::size_t n = 0; n < (sends ? 1 : places); ++n) {
+            std::byte* const place = sends ? source : targets[n];
+            memory->add(place, world.expose({place, most}));
+        }
+        verbs_window_channel channel(world, *std::pmr::new_delete_resource(), sends ? 1 : 0, 1, sends, most, memory);
+        verbs_window_channel::complete(world, 1);
+        return channel;
+    }
+};
+
+TEST(VerbsWork, AWindowsMessageIsWritesOfItsBytesAndOfAPartANote) {
+    for (const std::size_t places : {1, 2}) {
+        window_pair pair(places);
+        std::uint64_t k = 0;
+        for (const std::size_t bytes : {20'000, 1, 0, 4096, 4097, 0, 20'000, 8192, 19'999}) {
+            ++k;
+            std::memset(pair.source, static_cast<int>(k), window_pair::most);
+            for (std::byte* t : pair.targets) std::memset(t, 0, window_pair::most);
+            posted = {};
+            pair.from.send(k, 0); // the token
+            ASSERT_TRUE(pair.to.arrived(k));
+            EXPECT_FALSE(pair.from.message_arrived(k));
+            pair.to.send_part(k, 0, bytes);
+            ASSERT_TRUE(pair.to.sent(k));
+            ASSERT_TRUE(pair.from.message_arrived(k));
+            ASSERT_EQ(pair.from.check_message(k), status::ok);
+            EXPECT_EQ(pair.from.bytes(k), bytes);
+            std::byte* const t = pair.target(k);
+            EXPECT_EQ(std::count(t, t + bytes, static_cast<std::byte>(k)), static_cast<std::ptrdiff_t>(bytes));
+            EXPECT_EQ(std::count(t + bytes, t + window_pair::most, std::byte{}),
+                      static_cast<std::ptrdiff_t>(window_pair::most - bytes));
+            const std::size_t writes = (bytes + 4095) / 4096;
+            EXPECT_EQ(posted.writes, (bytes < window_pair::most ? 2 : 1) + writes)
+                << "token, note, " << bytes << " bytes";
+            EXPECT_EQ(posted.with_immediate, 1u + (bytes < window_pair::most) + (bytes > 0));
+            EXPECT_EQ(posted.bytes, (bytes < window_pair::most ? 24 : 0) + bytes);
+            EXPECT_EQ(posted.registered, 0u);
+        }
+    }
+}
+
+/// With two places the next message may come before the receiver looks; with its sender's farewell behind it.
+TEST(VerbsWork, TwoMessagesOfAWindowAreTakenOneAfterTheOther) {
+    window_pair pair(2);
+    pair.from.send(1, 0);
+    ASSERT_TRUE(pair.to.arrived(1));
+    for (std::uint64_t k = 1; k <= 2; ++k) {
+        std::memset(pair.source, static_cast<int>(k), window_pair::most);
+        pair.to.send_part(k, 0, 5000 * k);
+        ASSERT_TRUE(pair.to.sent(k));
+    }
+    pair.to.close();
+    for (std::uint64_t k = 1; k <= 2; ++k) {
+        ASSERT_TRUE(pair.from.message_arrived(k));
+        ASSERT_EQ(pair.from.check_message(k), status::ok);
+        EXPECT_EQ(pair.from.bytes(k), 5000 * k);
+        EXPECT_EQ(pair.target(k)[5000 * k - 1], static_cast<std::byte>(k));
+    }
+    ASSERT_TRUE(pair.from.message_arrived(3));
+    EXPECT_EQ(pair.from.check_message(3), status::aborted);
 }
 
 TEST(VerbsWork, ADirectMessageEndsWithThePeer) {

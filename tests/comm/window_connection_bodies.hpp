@@ -268,10 +268,10 @@ inline void expect_windows_of_nothing_keep_their_steps(const job& j) {
     j.barrier();
 }
 
-/// A peer that closes its end half-way ends the wait: a receiver's for data, and a sender's for the token.
-inline void expect_farewell_ends_the_wait(const job& j) {
+/// A peer that closes its end in the middle ends the wait, of a receiver for data and of a sender for the token.
+inline void expect_farewell_ends_the_wait(const job& j, std::size_t count = 100) {
     if (j.ranks() >= 2 && j.rank() < 2) {
-        words buffer(100, 0, &j.memory());
+        words buffer(count, 0, &j.memory());
         connection c(j, 1 - j.rank());
         const auto step = [](auto& w) {
             return w.init() == status::ok && w.post() == status::ok ? w.wait() : w.state();

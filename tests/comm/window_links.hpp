@@ -91,6 +91,9 @@ class link {
         return bad;
     }
     std::string pending() { return buffered_recv_.empty() ? recv_[0].pending() : buffered_recv_[0].pending(); }
+    std::string describe_sender() {
+        return buffered_send_.empty() ? send_[0].describe() : buffered_send_[0].describe();
+    }
     std::string describe() { return buffered_recv_.empty() ? recv_[0].describe() : buffered_recv_[0].describe(); }
 
   private:

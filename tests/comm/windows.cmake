@@ -6,6 +6,22 @@ foreach(kind window one_sided)
 endforeach()
 comm_test_over_transports(window_test)
 comm_test_over_transports(one_sided_test MORE mixed.4 ofi-tagged.2 ofi-tagged.4)
+# Over networks that write memory, and over one that does not.
+halocline_add_test_program(comm_straight_window_test SOURCES straight_window_test.cpp LINK halocline::comm)
+if(LIBFABRIC_FOUND)
+  foreach(provider tcp shm tagged)
+    halocline_add_test(comm.straight_window_test.ofi-${provider} TARGET comm_straight_window_test RANKS 2
+                       ARGS ofi-${provider} LABELS ofi)
+  endforeach()
+  halocline_add_test(comm.straight_window_test.ofi-tcp TARGET comm_straight_window_test RANKS 4 ARGS ofi-tcp LABELS ofi)
+endif()
+if(LIBFABRIC_HAS_NET)
+  halocline_add_test(comm.straight_window_test.ofi-net TARGET comm_straight_window_test RANKS 2 ARGS ofi-net LABELS ofi)
+endif()
+if(LIBIBVERBS_FOUND)
+  halocline_add_test(comm.straight_window_test.verbs TARGET comm_straight_window_test RANKS 2 ARGS verbs
+                     LABELS verbs CONFIGURATIONS verbs)
+endif()
 if(LIBIBVERBS_FOUND) # where there is an RDMA device: see verbs.cmake
   halocline_add_test(comm.window_test.verbs TARGET comm_window_test RANKS 4 ARGS verbs --gtest_filter=*AnyOrder*
                      LABELS verbs CONFIGURATIONS verbs)

@@ -6,7 +6,6 @@
 
 #include <halocline/comm/clock.hpp>
 
-#include <cstring>
 #include <utility>
 
 namespace halocline::comm {
@@ -38,9 +37,16 @@ window_end::window_end(std::shared_ptr<connection_core> c, window_request r)
 window_end::way window_end::make_way() {
     if (request_.count > most_bytes / request_.element_bytes) throw input_error(title() + ": larger than any memory");
     core().sweep();
-    const auto far = [&]<class Channel>(std::in_place_type_t<far_window_end<Channel>> kind) {
+    const auto far = [&]<class Way>(std::in_place_type_t<Way> kind) {
         return way(kind, *connection_, request_, number_, connection_->agreed_id(request_.sends, number_));
     };
+    if (request_.bytes() >= least_straight) { // what both ends know
+        const bool writes_memory = direct_obstacle(connection_->job, connection_->peer).empty();
+        if (transport() == verbs_channel::transport && writes_memory)
+            return far(std::in_place_type<straight_window_end<verbs_window_channel>>);
+        if (transport() == ofi_channel::transport && writes_memory)
+            return far(std::in_place_type<straight_window_end<ofi_window_channel>>);
+    }
     if (transport() == verbs_channel::transport) return far(std::in_place_type<far_window_end<verbs_channel>>);
     if (transport() == ofi_channel::transport) return far(std::in_place_type<far_window_end<ofi_channel>>);
     if (transport() == mpi_channel::transport) return far(std::in_place_type<far_window_end<mpi_channel>>);
@@ -92,8 +98,7 @@ bool window_end::accept(Way& w, std::uint64_t epoch) noexcept {
 }
 
 template <class Way>
-bool window_end::may_write(Way& w) noexcept {
-    const std::uint64_t token = w.token_before(step_);
+bool window_end::may_write(Way& w, std::uint64_t token) noexcept {
     if (token > 0 && (!w.channel().arrived(token) || !accept(w, token))) return false;
     return w.channel().sent(step_ - 1);
 }
@@ -123,8 +128,10 @@ bool window_end::send(Way& w) noexcept {
         return true;
     }
     if (sent_ != step_) {
+        const std::uint64_t token = w.token_to_send(step_);
+        const bool waited = request_.buffer == nullptr && token == w.token_to_fill(step_); // in fill()
+        if (!waited && !may_write(w, token)) return false;
         if (request_.buffer != nullptr) {
-            if (!may_write(w)) return false;
             w.look_for_peer(w.target(step_), post_bytes_, stamp_);
             w.copy(step_, post_bytes_);
         }
@@ -137,13 +144,13 @@ bool window_end::send(Way& w) noexcept {
 template <class Way>
 void window_end::take(Way& w) noexcept {
     if (!accept(w, step_)) return;
-    received_bytes_ = w.channel().label(step_).bytes;
+    received_bytes_ = w.bytes(step_);
     if (received_bytes_ > request_.bytes()) {
         status_ = status::wrong_data;
     } else if (request_.buffer == nullptr) {
-        buffer_ = const_cast<std::byte*>(w.channel().received(step_));
-    } else if (!w.lands_in_place()) {
-        std::memcpy(request_.buffer, w.channel().received(step_), received_bytes_);
+        buffer_ = const_cast<std::byte*>(w.received(step_));
+    } else {
+        w.take(step_, received_bytes_);
     }
 }
 
@@ -189,7 +196,7 @@ status window_end::fill() noexcept {
     if (begin() != status::ok) return status_;
     return until([this] {
         const auto fillable = [this](auto& w) {
-            if (!may_write(w)) return false;
+            if (!may_write(w, w.token_to_fill(step_))) return false;
             buffer_ = w.target(step_);
             w.look_for_peer(buffer_, request_.bytes(), stamp_);
             return true;

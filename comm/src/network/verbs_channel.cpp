@@ -2,12 +2,14 @@
 #include <halocline/comm/detail/verbs_channel.hpp>
 
 #include "network_direct_channel_body.hpp"
+#include "network_window_channel_body.hpp"
 #include "verbs/world.hpp"
 
 namespace halocline::comm {
 
 template class network_channel<verbs_world, verbs_end>;
 template class network_direct_channel<verbs_world, verbs_end>;
+template class network_window_channel<verbs_world, verbs_end>;
 
 void verbs_direct_channel::complete(verbs_world& world, std::uint32_t plan_id) { world.complete(plan_id); }
 void verbs_channel::complete(verbs_world& world, std::uint32_t plan_id) { world.complete(plan_id); }

@@ -5,6 +5,7 @@
 
 #include "job/job_core.hpp"
 #include "mpi/world.hpp"
+#include "network_window_channel.hpp"
 #include "ofi/world.hpp"
 #include "verbs/world.hpp"
 
@@ -22,6 +23,8 @@ inline verbs_world& world_of(const job_core& core, const verbs_channel*) { retur
 inline ofi_world& world_of(const job_core& core, const ofi_channel*) { return *core.networks.ofi; }
 inline verbs_world& world_of(const job_core& core, const verbs_direct_channel*) { return *core.networks.verbs; }
 inline ofi_world& world_of(const job_core& core, const ofi_direct_channel*) { return *core.networks.ofi; }
+inline verbs_world& world_of(const job_core& core, const verbs_window_channel*) { return *core.networks.verbs; }
+inline ofi_world& world_of(const job_core& core, const ofi_window_channel*) { return *core.networks.ofi; }
 inline mpi_world& world_of(const job_core& core, const mpi_channel*) { return *core.networks.mpi; }
 inline mock_world& world_of(const job_core&, const mock_channel*) {
     static mock_world nothing; // has no state

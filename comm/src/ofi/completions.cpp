@@ -103,8 +103,10 @@ void ofi_world::arrive(ofi_end& e, std::uint32_t tag) noexcept {
         e.greeted = true;
     } else if (tag == ofi_tags::farewell) {
         e.farewell_came = true;
-    } else if (tag == ofi_tags::values) {
-        ++e.values_came;
+    } else if (tag >= ofi_tags::parts) {
+        ++e.parts_came[tag & 1];
+    } else if (tag >= ofi_tags::values) {
+        ++e.values_came[tag & 1];
     } else if (++e.pieces[tag] == e.pieces_in) {
         e.pieces[tag] = 0;
         ++e.came[tag];

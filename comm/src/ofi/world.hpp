@@ -63,9 +63,10 @@ struct ofi_end : network_end {
     std::uint64_t peer_key = 0, peer_base = 0;
 
     // Written by ofi_world::poll().
-    std::uint64_t came[2]{};       ///< complete messages, per slot
-    std::uint32_t pieces[2]{};     ///< of the incomplete message
-    std::uint64_t values_came = 0; ///< writes
+    std::uint64_t came[2]{};        ///< messages that are whole, per slot
+    std::uint32_t pieces[2]{};      ///< of the message that is not
+    std::uint64_t values_came[2]{}; ///< writes, of even epochs and of odd ones
+    std::uint64_t parts_came[2]{};  ///< the same of messages that are shorter than planned
 
     // Still to be written, in this order.
     bool greeting_due = false, farewell_due = false;
@@ -87,10 +88,15 @@ struct ofi_end : network_end {
     [[nodiscard]] bool has(std::uint64_t epoch) const { return came[epoch & 1] >= (epoch + 1) / 2; }
     /// Has the peer's farewell arrived, and everything sent before it? Writes may overtake each other.
     [[nodiscard]] bool over() const {
-        return farewell_came && came[0] + came[1] + values_came >= handshake_in().messages_sent;
+        const std::uint64_t all = came[0] + came[1] + values_came[0] + values_came[1] + parts_came[0] + parts_came[1];
+        return farewell_came && all >= handshake_in().messages_sent;
     }
-    /// No write of epoch + 1 arrives before this rank has freed its fields for it.
-    [[nodiscard]] bool has_values(std::uint64_t epoch) const { return values_came >= epoch * values.writes_in; }
+    /// What values_came or parts_came counts of a message of so many writes.
+    [[nodiscard]] static std::uint64_t counted_values(std::uint64_t writes) { return writes; }
+    /// No write of epoch + 1 comes before this rank has freed its fields for that.
+    [[nodiscard]] bool has_values(std::uint64_t epoch) const {
+        return values_came[0] + values_came[1] >= epoch * counted_values(values.writes_in);
+    }
     [[nodiscard]] bool has_room() const {
         return under_way == 0 && next_piece == pieces_out && next_value == values.writes.size() && !greeting_due &&
                !farewell_due;

@@ -29,10 +29,11 @@ int ofi_world::write(ofi_end& e, const std::byte* from, std::size_t bytes, std::
 int ofi_world::write_value(ofi_end& e, const direct_write& w, ofi_operation& operation) noexcept {
     const direct_memory::field& from = e.values.source(w);
     const bulk_ticket& to = e.values.target(w);
-    const ssize_t code =
-        fi_writedata(endpoint_->ep, from.start + w.from, w.bytes, reinterpret_cast<void*>(from.registered->local),
-                     e.peer_id << ofi_tags::bits | ofi_tags::values, endpoint_->peers[e.peer], to.address + w.to,
-                     to.key, &operation);
+    const std::uint32_t kind = e.values.is_part ? ofi_tags::parts : ofi_tags::values;
+    const std::uint32_t tag = kind + static_cast<std::uint32_t>(e.values.given & 1);
+    const ssize_t code = fi_writedata(
+        endpoint_->ep, from.start + w.from, w.bytes, reinterpret_cast<void*>(from.registered->local),
+        e.peer_id << ofi_tags::bits | tag, endpoint_->peers[e.peer], to.address + w.to, to.key, &operation);
     if (code == 0) {
         ++e.under_way;
         ++e.writes;

@@ -64,7 +64,8 @@ void verbs_world::arrive(link& l, std::uint32_t immediate, std::uint32_t bytes) 
         break;
     }
     case verbs_tags::labelled: ++l.came; break;
-    case verbs_tags::values: ++l.values_came; break;
+    case verbs_tags::parts: ++l.parts_came[verbs_tags::number_near(0, immediate) & 1]; break;
+    case verbs_tags::values: ++l.values_came[verbs_tags::number_near(0, immediate) & 1]; break;
     case verbs_tags::greeting:
         if (verbs_tags::number_near(l.plan->id, immediate) != l.plan->id)
             fail(l, -EPROTO, "a greeting of another plan");

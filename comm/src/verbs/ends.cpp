@@ -50,16 +50,22 @@ void verbs_world::open_values(verbs_end& end, std::span<const direct_write> writ
         throw job_error("verbs (" + port_->name + "): a direct message to rank " + std::to_string(l.peer) + " is " +
                         std::to_string(count) + " writes, the device queues " +
                         std::to_string(port_->device.max_qp_wr));
-    l.value_writes.resize(count);
-    l.value_places.resize(count);
+    l.chain_values();
+}
+
+/// The work requests of values.writes, of which the last says that all are there. Allocates only if there are more than
+/// ever before.
+void verbs_world::link::chain_values() {
+    const std::size_t count = values.writes.size();
+    value_writes.resize(count);
+    value_places.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
         const bool last = i + 1 == count;
-        l.value_places[i].length = static_cast<std::uint32_t>(l.values.writes[i].bytes);
-        ibv_send_wr& w = l.value_writes[i];
+        ibv_send_wr& w = value_writes[i];
         w = {};
-        w.wr_id = l.id(link::values_of);
-        w.next = last ? nullptr : &l.value_writes[i + 1];
-        w.sg_list = &l.value_places[i];
+        w.wr_id = id(values_of);
+        w.next = last ? nullptr : &value_writes[i + 1];
+        w.sg_list = &value_places[i];
         w.num_sge = 1;
         w.opcode = last ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
         w.send_flags = last ? unsigned{IBV_SEND_SIGNALED} : 0U;

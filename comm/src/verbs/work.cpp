@@ -82,16 +82,19 @@ void verbs_world::send(verbs_end& end, std::uint64_t epoch, std::size_t bytes) n
 
 void verbs_world::send_values(verbs_end& end) noexcept {
     link& l = linked(end);
+    if (l.value_writes.size() != l.values.writes.size()) l.chain_values(); // of a part of a window's message
     for (std::size_t i = 0; i < l.value_writes.size(); ++i) {
         const direct_write& w = l.values.writes[i];
         const direct_memory::field& from = l.values.source(w);
         const bulk_ticket& to = l.values.target(w);
+        l.value_places[i].length = static_cast<std::uint32_t>(w.bytes);
         l.value_places[i].addr = reinterpret_cast<std::uintptr_t>(from.start + w.from);
         l.value_places[i].lkey = static_cast<std::uint32_t>(from.registered->local);
         l.value_writes[i].wr.rdma.remote_addr = to.address + w.to;
         l.value_writes[i].wr.rdma.rkey = static_cast<std::uint32_t>(to.key);
     }
-    l.value_writes.back().imm_data = htonl(verbs_tags::immediate(verbs_tags::values, l.values.given));
+    const std::uint32_t tag = l.values.is_part ? verbs_tags::parts : verbs_tags::values;
+    l.value_writes.back().imm_data = htonl(verbs_tags::immediate(tag, l.values.given));
     ++l.values_posted;
     ibv_send_wr* bad = nullptr;
     const int code = ibv_post_send(l.queue_pair, l.value_writes.data(), &bad);

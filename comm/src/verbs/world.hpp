@@ -36,11 +36,14 @@ struct verbs_plan;    // private: comm/src/verbs/end.hpp
 
 /// Messages arrive in the order in which they were sent, and so do completions of sends.
 struct verbs_end : network_end {
-    std::uint64_t posted = 0;                                          ///< messages given to the device
-    std::uint64_t done = 0;                                            ///< those known to be delivered
-    std::uint64_t came = 0;                                            ///< messages that have arrived
-    std::uint64_t room = 1;                                            ///< messages that may be posted and not done
-    std::uint64_t values_posted = 0, values_done = 0, values_came = 0; ///< messages of a direct channel
+    std::uint64_t posted = 0; ///< messages given to the device
+    std::uint64_t done = 0;   ///< of these, known to be delivered
+    std::uint64_t came = 0;   ///< messages that are here
+    std::uint64_t room = 1;   ///< so many messages may be posted and not done
+
+    std::uint64_t values_posted = 0, values_done = 0; ///< messages that are values
+    std::uint64_t values_came[2]{};                   ///< of even epochs, and of odd ones
+    std::uint64_t parts_came[2]{};                    ///< the same of those that are shorter than planned
     bool greeting_delivered = false, farewell_delivered = false;
 
     std::uint64_t receives = 0, completions = 0;
@@ -48,7 +51,11 @@ struct verbs_end : network_end {
     [[nodiscard]] bool has(std::uint64_t epoch) const { return came >= epoch; }
     [[nodiscard]] bool over() const { return farewell_came; } ///< the peer has sent all that it will
     [[nodiscard]] bool has_room() const { return posted - done < room; }
-    [[nodiscard]] bool has_values(std::uint64_t epoch) const { return values.writes_in == 0 || values_came >= epoch; }
+    /// What values_came or parts_came counts of a message of so many writes: its last one.
+    [[nodiscard]] static std::uint64_t counted_values(std::uint64_t writes) { return writes > 0 ? 1 : 0; }
+    [[nodiscard]] bool has_values(std::uint64_t epoch) const {
+        return values_came[0] + values_came[1] >= epoch * counted_values(values.writes_in);
+    }
     [[nodiscard]] bool values_gone() const { return values_done == values_posted; }
     [[nodiscard]] bool greeting_done() const { return greeting_delivered; }
     /// Nothing will be written from here or to here any more.

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ways of a window's messages over networks have in common: a channel, and when its other end may be written.
+#pragma once
+
+#include "connection_core.hpp"
+#include "control/wire.hpp"
+#include "job/job_core.hpp"
+#include "network/worlds.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace halocline::comm {
+
+/// A part of far_window_end and straight_window_end.
+template <class Channel>
+class network_window_end {
+  public:
+    network_window_end(const network_window_end&) = delete;
+    network_window_end& operator=(const network_window_end&) = delete;
+
+    void tell(wire_writer& card) const { card.text(channel_.card()); }
+    void connect(wire_reader& card, int, std::uint32_t) {
+        const std::string theirs = card.text();
+        if constexpr (requires { channel_.connect(theirs); }) channel_.connect(theirs);
+        if constexpr (waits_for_peer) connection_.send_letter(request_.sends ? 'S' : 'R', number_, "");
+    }
+    /// Has the peer connected its end, too? `state`: bad if it can't be asked any more.
+    [[nodiscard]] bool is_connected(status& state) noexcept {
+        if (peer_connected_) return true;
+        try {
+            const std::string word = connection_.peers_key(request_.sends ? 'R' : 'S', number_);
+            core_.windows.letters.collect(core_.post);
+            if (core_.windows.letters.find(connection_.peer, word) == nullptr) return false;
+            core_.windows.letters.forget(connection_.peer, word);
+        } catch (const std::exception& e) {
+            state = core_.lost(connection_.peer, e.what());
+            return false;
+        }
+        return peer_connected_ = true;
+    }
+
+    [[nodiscard]] Channel& channel() noexcept { return channel_; }
+    void step_begins(std::uint64_t) const noexcept {}
+    void step_ended(std::uint64_t) const noexcept {}
+    void look_for_peer(std::byte*, std::size_t, std::uint64_t) const noexcept {}
+    void write(std::byte* to, const std::byte* from, std::size_t bytes) const noexcept { std::memcpy(to, from, bytes); }
+    [[nodiscard]] bool is_copied(std::uint64_t, std::size_t) const noexcept { return true; }
+    void help(std::uint64_t) const noexcept {}
+
+  protected:
+    /// Local.  `number`: among the windows of this direction of the connection; `id`: what both ends call it.
+    /// Lifetime: refers to all of these.
+    network_window_end(connection_core& c, const window_request& r, std::uint32_t number, std::uint32_t id,
+                       Channel channel)
+        : connection_(c), request_(r), number_(number), core_(c.job.core()), channel_(std::move(channel)) {
+        if constexpr (requires { &Channel::complete; })
+            Channel::complete(world_of(core_, static_cast<Channel*>(nullptr)), id);
+    }
+    ~network_window_end() {
+        const closing_scope closing(core_.doing);
+        if (core_.in_forked_child())
+            leave_to_parent(channel_);
+        else
+            channel_.close();
+    }
+
+    [[nodiscard]] status explained(status s) noexcept {
+        return s == status::peer_died ? core_.lost(connection_.peer, "can't be reached: " + channel_.trouble()) : s;
+    }
+    void copy_counted(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+        std::memcpy(to, from, bytes);
+        copied_ += bytes;
+    }
+    /// Behind how the bytes go: what this end has copied between the user's array and a buffer, of all steps.
+    [[nodiscard]] std::string copied_here() const { return ", " + std::to_string(copied_) + " bytes copied here"; }
+    [[nodiscard]] bool has_own_buffer() const noexcept { return request_.buffer == nullptr; }
+
+    connection_core& connection_;
+    const window_request& request_;
+    std::uint32_t number_;
+    job_core& core_;
+    Channel channel_;
+
+  private:
+    /// Nothing may be written over verbs before the peer's queue pair is ready.
+    static constexpr bool waits_for_peer = std::string_view(Channel::transport) == verbs_channel::transport;
+
+    bool peer_connected_ = !waits_for_peer;
+    std::uint64_t copied_ = 0;
+};
+
+} // namespace halocline::comm
