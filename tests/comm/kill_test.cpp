@@ -73,7 +73,21 @@ INSTANTIATE_TEST_SUITE_P(OverVerbs, Killed,
                                          "verbs-large-window"));
 #endif
 
-/// One of three ranks is killed in that mode.
+#ifdef HALOCLINE_WITH_OFI
+/// Nobody is killed: each rank waits for the word of a receiver that never begins its step.
+TEST(Deadline, EndsTheWaitForAnArrayThatIsNeverFree) {
+    running_job job_under_test(3, "short-ofi-pending-window", 3);
+
+    EXPECT_EQ(job_under_test.wait(), 3) << job_under_test.said;
+    EXPECT_EQ(job_under_test.failures.size(), 3u) << job_under_test.said;
+    for (const std::string& f : job_under_test.failures) {
+        EXPECT_NE(f.find("nothing came from rank "), std::string::npos) << f;
+        EXPECT_NE(f.find("while this rank waited for send window 0 of connection"), std::string::npos) << f;
+    }
+}
+#endif
+
+/// A rank of three is killed in that mode.
 struct end_of_three {
     running_job job_under_test;
     std::string dead, survivor;
