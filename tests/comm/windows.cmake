@@ -6,6 +6,7 @@ foreach(kind window one_sided)
 endforeach()
 comm_test_over_transports(window_test)
 comm_test_over_transports(one_sided_test MORE mixed.4 ofi-tagged.2 ofi-tagged.4)
+halocline_add_test(comm.window_channel_test SOURCES window_channel_test.cpp LINK halocline::comm SEES comm)
 # Over networks that write memory, and over one that does not.
 halocline_add_test_program(comm_straight_window_test SOURCES straight_window_test.cpp LINK halocline::comm)
 if(LIBFABRIC_FOUND)
